@@ -1,0 +1,371 @@
+//! Canonical JSON bytes (RFC 8785): one spelling for each value, so that a signature means something.
+//!
+//! The order of a map in memory plays no part here: members are sorted when they are written.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+/// Nesting this deep is refused, in texts (where `serde_json` has the same bound) as in values.
+pub const TOO_DEEP: usize = 128;
+
+/// Why a text or value has no canonical spelling.
+#[derive(Debug, thiserror::Error)]
+pub enum CanonicalError {
+    /// The text is not JSON, or nests too deep, or holds a lone surrogate or a number no double can hold.
+    #[error("not JSON: {0}")]
+    Syntax(#[from] serde_json::Error),
+    /// An object names the same member twice; readers would disagree on which one counts.
+    #[error("the member {0:?} occurs twice in one object")]
+    Duplicate(String),
+    /// A value nests as deep as [`TOO_DEEP`].
+    #[error("nested {TOO_DEEP} deep")]
+    TooDeep,
+    /// A value holds a number that no double can hold.
+    #[error("a number is too large")]
+    TooLarge,
+    /// A member was to be left out, but the text holds no object.
+    #[error("not a JSON object")]
+    NotAnObject,
+}
+
+/// Spells the JSON value in `text` canonically.
+///
+/// Numbers are doubles, as the RFC has it: an integer beyond 2^53 comes out as its nearest double.
+pub fn canonicalize(text: &str) -> Result<String, CanonicalError> {
+    Node::parse(text)?.spell()
+}
+
+/// Spells the JSON object in `text` canonically, without its top-level member `member`.
+pub fn canonicalize_without(text: &str, member: &str) -> Result<String, CanonicalError> {
+    take(text, member).map(|(spelled, _)| spelled)
+}
+
+/// Spells `value` canonically.
+pub fn canonicalize_value(value: &Value) -> Result<String, CanonicalError> {
+    Node::of(value, 1)?.spell()
+}
+
+/// Spells the object in `text` without `member`, and hands out what that member held.
+pub(crate) fn take<'a>(text: &'a str, member: &str) -> Result<(String, Option<Node<'a>>), CanonicalError> {
+    let mut node = Node::parse(text)?;
+    // Sorting finds duplicates, so it comes before the removal: two signatures are no better than two bodies.
+    node.sort()?;
+    let Node::Object(members) = &mut node else { return Err(CanonicalError::NotAnObject) };
+    let at = members.iter().position(|(name, _)| name.0 == member);
+    let taken = at.map(|at| members.remove(at).1);
+    let mut out = String::with_capacity(text.len());
+    node.write(&mut out);
+    Ok((out, taken))
+}
+
+/// A JSON value that keeps every member it was given, in the order given, until sorted.
+#[derive(Debug)]
+pub(crate) enum Node<'a> {
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(Cow<'a, str>),
+    Array(Vec<Node<'a>>),
+    Object(Vec<(Name<'a>, Node<'a>)>),
+}
+
+/// A member's name, borrowed from the text where it has no escapes.
+#[derive(Debug, PartialEq, Deserialize)]
+pub(crate) struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Node<'a> {
+    fn parse(text: &'a str) -> Result<Self, CanonicalError> {
+        Ok(serde_json::from_str(text)?)
+    }
+
+    /// Borrows `value`, which is the `level`th in a nest of arrays and objects if it is one.
+    fn of(value: &'a Value, level: usize) -> Result<Self, CanonicalError> {
+        if level >= TOO_DEEP && (value.is_array() || value.is_object()) {
+            return Err(CanonicalError::TooDeep);
+        }
+        Ok(match value {
+            Value::Null => Node::Null,
+            Value::Bool(it) => Node::Bool(*it),
+            Value::Number(it) => Node::Number(it.as_f64().ok_or(CanonicalError::TooLarge)?),
+            Value::String(it) => Node::Text(Cow::Borrowed(it)),
+            Value::Array(items) => {
+                Node::Array(items.iter().map(|item| Node::of(item, level + 1)).collect::<Result<_, _>>()?)
+            }
+            Value::Object(members) => Node::Object(
+                members
+                    .iter()
+                    .map(|(name, it)| Ok((Name(Cow::Borrowed(name)), Node::of(it, level + 1)?)))
+                    .collect::<Result<_, CanonicalError>>()?,
+            ),
+        })
+    }
+
+    fn spell(mut self) -> Result<String, CanonicalError> {
+        self.sort()?;
+        let mut out = String::new();
+        self.write(&mut out);
+        Ok(out)
+    }
+
+    /// Puts all members in order and refuses names that occur twice, which the order brings together.
+    fn sort(&mut self) -> Result<(), CanonicalError> {
+        match self {
+            Node::Array(items) => items.iter_mut().try_for_each(Node::sort),
+            Node::Object(members) => {
+                // By UTF-16 code units: bytes of UTF-8 would put U+1F600 after U+FB33.
+                members.sort_by(|(a, _), (b, _)| a.0.encode_utf16().cmp(b.0.encode_utf16()));
+                if let Some(twins) = members.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                    return Err(CanonicalError::Duplicate(twins[0].0.0.to_string()));
+                }
+                members.iter_mut().try_for_each(|(_, it)| it.sort())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn write(&self, out: &mut String) {
+        match self {
+            Node::Null => out.push_str("null"),
+            Node::Bool(true) => out.push_str("true"),
+            Node::Bool(false) => out.push_str("false"),
+            Node::Number(it) => write_number(out, *it),
+            Node::Text(it) => write_text(out, it),
+            Node::Array(items) => {
+                out.push('[');
+                for (i, item) in items.iter().enumerate() {
+                    if i > 0 {
+                        out.push(',');
+                    }
+                    item.write(out);
+                }
+                out.push(']');
+            }
+            Node::Object(members) => {
+                out.push('{');
+                for (i, (name, it)) in members.iter().enumerate() {
+                    if i > 0 {
+                        out.push(',');
+                    }
+                    write_text(out, &name.0);
+                    out.push(':');
+                    it.write(out);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+/// Spells a finite double as ECMAScript's `Number::toString` does.
+///
+/// Like Rust it prints the fewest digits that round-trip; it differs in zero's sign, in when the exponent
+/// appears, in its plus, and where two spellings are equally near: Rust gives the greater, it the even one.
+fn write_number(out: &mut String, number: f64) {
+    if number == 0.0 {
+        return out.push('0');
+    }
+    let size = number.abs();
+    let plain = (1e-6..1e21).contains(&size);
+    let mut spelled = if plain { number.to_string() } else { format!("{number:e}") };
+    if let Some((_, tail)) = spelled.split_once('.') {
+        // Asked for as many places, Rust rounds to even. Next to a power of two, where doubles
+        // lie closer on one side, what is nearest need not round-trip.
+        let places = tail.find('e').unwrap_or(tail.len());
+        let even = if plain { format!("{number:.places$}") } else { format!("{number:.places$e}") };
+        if even.parse() == Ok(number) {
+            spelled = even;
+        }
+    }
+    if !plain && size > 1.0 {
+        spelled = spelled.replace('e', "e+");
+    }
+    out.push_str(&spelled);
+}
+
+fn write_text(out: &mut String, text: &str) {
+    out.push('"');
+    // All that needs an escape is one byte long, so what lies between can be copied whole.
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        out.push_str(&rest[..at]);
+        match rest.as_bytes()[at] {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            0x08 => out.push_str("\\b"),
+            b'\t' => out.push_str("\\t"),
+            b'\n' => out.push_str("\\n"),
+            0x0c => out.push_str("\\f"),
+            b'\r' => out.push_str("\\r"),
+            control => {
+                let _ = write!(out, "\\u{control:04x}");
+            }
+        }
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
+    out.push('"');
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Node<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Node<'de>, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_bool<E>(self, it: bool) -> Result<Node<'de>, E> {
+        Ok(Node::Bool(it))
+    }
+
+    fn visit_i64<E>(self, it: i64) -> Result<Node<'de>, E> {
+        Ok(Node::Number(it as f64))
+    }
+
+    fn visit_u64<E>(self, it: u64) -> Result<Node<'de>, E> {
+        Ok(Node::Number(it as f64))
+    }
+
+    fn visit_f64<E>(self, it: f64) -> Result<Node<'de>, E> {
+        Ok(Node::Number(it))
+    }
+
+    fn visit_borrowed_str<E>(self, it: &'de str) -> Result<Node<'de>, E> {
+        Ok(Node::Text(Cow::Borrowed(it)))
+    }
+
+    fn visit_str<E>(self, it: &str) -> Result<Node<'de>, E> {
+        Ok(Node::Text(Cow::Owned(it.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node<'de>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Node::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node<'de>, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        Ok(Node::Object(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &str) {
+        assert_eq!(canonicalize(text).unwrap(), expect, "{text}");
+    }
+
+    #[test]
+    fn numbers_are_spelled_as_ecmascript_does() {
+        for (text, expect) in [
+            ("1.0", "1"),
+            ("-0", "0"),
+            ("-0.0", "0"),
+            ("1e21", "1e+21"),
+            ("-1E+21", "-1e+21"),
+            ("999999999999999900000", "999999999999999900000"),
+            ("1e-6", "0.000001"),
+            ("1e-7", "1e-7"),
+            ("-1.5e-9", "-1.5e-9"),
+            ("123e-2", "1.23"),
+            ("-935595637576442.25", "-935595637576442.2"),
+            ("935595637576442.75", "935595637576442.8"),
+            ("2.98023223876953125e-8", "2.9802322387695312e-8"),
+            ("1.5e300", "1.5e+300"),
+            ("5e-324", "5e-324"),
+            ("1e-400", "0"),
+            ("9007199254740993", "9007199254740992"),
+            ("18446744073709551615", "18446744073709552000"),
+            ("333333333333333333333333", "3.333333333333333e+23"),
+        ] {
+            check(text, expect);
+        }
+    }
+
+    #[test]
+    fn strings_escape_only_what_they_must() {
+        check(r#" "\u0041\u00e9\/\"\\" "#, r#""Aé/\"\\""#);
+        check(r#""\b\t\n\f\r\u0000\u001F\u007f""#, "\"\\b\\t\\n\\f\\r\\u0000\\u001f\u{7f}\"");
+        check(r#""\ud83d\ude00""#, "\"😀\"");
+    }
+
+    #[test]
+    fn members_are_sorted_by_utf16_at_every_level() {
+        check(r#"{"b":[{"z":1,"a":2}],"a":{}, "":null}"#, r#"{"":null,"a":{},"b":[{"a":2,"z":1}]}"#);
+        check("{\"\u{fb33}\":1,\"\u{1f600}\":2}", "{\"\u{1f600}\":2,\"\u{fb33}\":1}");
+    }
+
+    #[test]
+    fn duplicates_are_refused_however_they_are_spelled() {
+        for text in [r#"{"a":1,"a":1}"#, r#"{"a":1,"b":2,"\u0061":3}"#, r#"[{"x":{"a":1,"a":2}}]"#] {
+            assert!(
+                matches!(canonicalize(text), Err(CanonicalError::Duplicate(name)) if name == "a"),
+                "{text}"
+            );
+        }
+        let twice = r#"{"signature":"x","b":1,"signature":"y"}"#;
+        assert!(matches!(canonicalize_without(twice, "signature"), Err(CanonicalError::Duplicate(_))));
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused() {
+        for text in [
+            "",
+            "1 2",
+            "{",
+            "[1,]",
+            "01",
+            "nan",
+            r#""\ud800""#,
+            r#""\ude00\ud83d""#,
+            "1e400",
+            "'a'",
+            "\u{feff}1",
+        ] {
+            assert!(matches!(canonicalize(text), Err(CanonicalError::Syntax(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_bounded_alike_in_texts_and_values() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(canonicalize(&nested(TOO_DEEP - 1)).is_ok());
+        assert!(matches!(canonicalize(&nested(TOO_DEEP)), Err(CanonicalError::Syntax(_))));
+
+        let value =
+            |depth: usize| (1..depth).fold(Value::Array(vec![]), |inner, _| Value::Array(vec![inner]));
+        assert!(canonicalize_value(&value(TOO_DEEP - 1)).is_ok());
+        assert!(matches!(canonicalize_value(&value(TOO_DEEP)), Err(CanonicalError::TooDeep)));
+    }
+
+    #[test]
+    fn only_the_top_level_member_is_left_out() {
+        let text = r#"{"signature":"s","b":{"signature":1},"a":2}"#;
+        assert_eq!(canonicalize_without(text, "signature").unwrap(), r#"{"a":2,"b":{"signature":1}}"#);
+        assert_eq!(canonicalize_without(r#"{"b":1,"a":2}"#, "signature").unwrap(), r#"{"a":2,"b":1}"#);
+        assert!(matches!(canonicalize_without("[1]", "signature"), Err(CanonicalError::NotAnObject)));
+    }
+}

@@ -1,0 +1,7 @@
+//! What must hold for every input, and vectors computed by others.
+
+mod canonical;
+mod ids;
+mod rpc;
+mod signing;
+mod sse;
