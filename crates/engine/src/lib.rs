@@ -1,1 +1,36 @@
-//! engine
+//! The post office behind every door.
+//!
+//! - [`nouns`]: what is talked about. [`verbs`]: what a caller can ask to change. [`views`]: what a caller can read.
+//! - [`Engine`]: the handle to one realm. Every write goes through [`Engine::submit`], every read through
+//!   [`Engine::read`], and whoever wants to know what happens follows with [`Engine::follow`] or [`Engine::attach`].
+//! - [`Office`]: many realms in one data directory, held by one process.
+//!
+//! The engine knows no protocol. A door turns its wire form into a verb or a view and renders what comes back.
+
+pub mod globs;
+pub mod limits;
+pub mod meter;
+pub mod names;
+pub mod nouns;
+pub mod presence;
+pub mod stamp;
+pub mod store;
+pub mod summary;
+pub mod verbs;
+pub mod views;
+
+mod engine;
+mod error;
+mod hub;
+mod lock;
+mod office;
+mod sight;
+mod source;
+mod writer;
+
+pub use engine::{Engine, EngineGuard};
+pub use error::{EngineError, Fault, Refusal};
+pub use hub::{Feed, Filter, Mailslot, Overflow, Start, Step, Test};
+pub use lock::{DirectoryLock, lock_path};
+pub use office::{Office, OfficeGuard, books_of, list_realms, realms_in};
+pub use source::{RECORD_VERSION, Record, RecordError};

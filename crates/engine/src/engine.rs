@@ -1,0 +1,278 @@
+//! The handle to one realm: the only way to its books, for every door.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use crate::error::{EngineError, Fault, Refusal};
+use crate::hub::{Feed, Filter, Hub, Mailslot, Start};
+use crate::limits::Limits;
+use crate::meter::Meter;
+use crate::nouns::{AgentId, Caller, RealmName};
+use crate::presence::Presences;
+use crate::source::{self, Record};
+use crate::stamp;
+use crate::store::open_reader;
+use crate::verbs::{Command, Verb};
+use crate::views::{View, Viewed};
+use crate::writer::{Poison, Writer};
+
+/// A realm that is open. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    shared: Arc<Shared>,
+    queue: source::Sender,
+}
+
+#[derive(Debug)]
+struct Shared {
+    realm: RealmName,
+    path: PathBuf,
+    limits: Limits,
+    hub: Arc<Hub>,
+    meter: Arc<Meter>,
+    poison: Poison,
+    presences: Presences,
+    readers: Mutex<Vec<Connection>>,
+    /// As many readers at once as there are connections.
+    turnstile: Semaphore,
+}
+
+/// Owns the writer. When the engine's handles are gone, waiting for it makes sure that everything taken was answered.
+#[derive(Debug)]
+pub struct EngineGuard {
+    writer: Option<JoinHandle<()>>,
+}
+
+impl EngineGuard {
+    /// Waits until the writer has answered everything and closed the books. Every handle must have been dropped.
+    pub fn join(mut self) {
+        if let Some(writer) = self.writer.take() {
+            // A writer that panicked has already said so and poisoned the realm.
+            drop(writer.join());
+        }
+    }
+}
+
+impl Engine {
+    /// Opens the books of a realm at a path, making them if they are not there.
+    ///
+    /// # Errors
+    /// When the file cannot be used.
+    pub fn open(path: &Path, realm: RealmName, limits: Limits) -> Result<(Self, EngineGuard), Fault> {
+        let hub = Arc::new(Hub::new(&limits));
+        let meter = Arc::new(Meter::new());
+        let poison = Poison::default();
+        let writer = Writer::open(path, realm.clone(), &limits, hub.clone(), meter.clone(), poison.clone())?;
+        let readers: Vec<_> =
+            (0..limits.readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
+        let (queue, local) = source::local(&limits);
+        let writer = writer.start(local).map_err(|error| Fault::Books { reason: error.to_string() })?;
+        let shared = Shared {
+            realm,
+            path: path.to_owned(),
+            turnstile: Semaphore::new(readers.len()),
+            limits,
+            hub,
+            meter,
+            poison,
+            presences: Presences::default(),
+            readers: Mutex::new(readers),
+        };
+        Ok((Self { shared: Arc::new(shared), queue }, EngineGuard { writer: Some(writer) }))
+    }
+
+    /// Asks for a change and waits until the answer is durable.
+    ///
+    /// # Errors
+    /// A refusal is the caller's to mend, a fault is ours.
+    pub async fn submit<V: Verb>(&self, caller: &Caller, verb: V) -> Result<V::Outcome, EngineError> {
+        let command = verb.into_command();
+        let bytes = check_size(&command, &self.shared.limits)?;
+        if let Some(reason) = self.shared.poison.get() {
+            return Err(Fault::Poisoned { reason: reason.clone() }.into());
+        }
+        let answer = self.queue.put(Record::new(caller.clone(), command), bytes).await?;
+        let outcome = answer.await.map_err(|_| Fault::Closing)??;
+        V::from_outcome(outcome)
+            .ok_or_else(|| Fault::Internal { reason: "an answer to another verb".to_owned() }.into())
+    }
+
+    /// Reads the books as they are at one moment.
+    ///
+    /// # Errors
+    /// Whatever the view answers; a fault if the books cannot be read.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&View<'_>) -> Viewed<T> + Send + 'static,
+    ) -> Viewed<T> {
+        let turn = self.shared.turnstile.acquire().await.map_err(|_| Fault::Closing)?;
+        let shared = self.shared.clone();
+        let looked = tokio::task::spawn_blocking(move || shared.look(look)).await;
+        drop(turn);
+        looked.map_err(|error| Fault::Internal { reason: error.to_string() })?
+    }
+
+    /// Reads the books on this thread. For programs and tests that are not asynchronous.
+    ///
+    /// # Errors
+    /// Whatever the view answers; a fault if the books cannot be read.
+    pub fn read_blocking<T>(&self, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Viewed<T> {
+        self.shared.look(look)
+    }
+
+    /// Follows the history from a place, with as much as `buffer` events kept for a follower that holds the feed up.
+    ///
+    /// # Errors
+    /// Refused for a place that this history has not reached.
+    pub async fn follow(
+        &self,
+        caller: &Caller,
+        filter: Filter,
+        start: Start,
+        buffer: usize,
+    ) -> Result<Feed, EngineError> {
+        // The head is read from the books: what is committed is there before it is announced.
+        let head = self.read(|view| view.head()).await?;
+        let place = match start {
+            Start::Now => head,
+            Start::After(place) if (0..=head).contains(&place) => place,
+            Start::After(_) => return Err(Refusal::StaleCursor.into()),
+        };
+        Ok(Feed::new(self.clone(), caller.clone(), filter, place, buffer))
+    }
+
+    /// Waits for an agent's mail: what is kept for it and what comes.
+    ///
+    /// # Errors
+    /// Refused for anybody but the agent, its owner, or those who run the office.
+    pub async fn attach(&self, caller: &Caller, agent: &AgentId) -> Result<Mailslot, EngineError> {
+        let (asking, name) = (caller.clone(), agent.clone());
+        self.read(move |view| view.mail_counts(&asking, &name)).await?;
+        Ok(Mailslot::open(self.clone(), caller.clone(), agent.clone(), 0))
+    }
+
+    /// Whether somebody waits for an agent's mail right now.
+    #[must_use]
+    pub fn is_attached(&self, agent: &AgentId) -> bool {
+        self.shared.hub.is_attached(agent)
+    }
+
+    /// Who is about.
+    #[must_use]
+    pub fn presences(&self) -> &Presences {
+        &self.shared.presences
+    }
+
+    /// The realm's name.
+    #[must_use]
+    pub fn realm(&self) -> &RealmName {
+        &self.shared.realm
+    }
+
+    /// Where the books are.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// The limits in force.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    /// What the engine counts about itself.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.shared.meter
+    }
+
+    /// Commands waiting for the writer.
+    #[must_use]
+    pub fn queue_depth(&self) -> usize {
+        self.queue.depth()
+    }
+
+    /// Agents whose mail somebody waits for, and followers of the history.
+    #[must_use]
+    pub fn listeners(&self) -> (usize, usize) {
+        (self.shared.hub.attached(), self.shared.hub.followers())
+    }
+
+    /// Why the realm takes no writes, if it does not.
+    #[must_use]
+    pub fn poisoned(&self) -> Option<&str> {
+        self.shared.poison.get().map(String::as_str)
+    }
+
+    /// Whether anyone besides the office itself holds this realm.
+    pub(crate) fn is_idle(&self) -> bool {
+        // One handle is the office's own; followers and mailslots hold handles too.
+        Arc::strong_count(&self.shared) == 1 && self.queue.depth() == 0
+    }
+
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.shared.hub
+    }
+}
+
+impl Shared {
+    fn look<T>(&self, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Viewed<T> {
+        let kept = self.lock().pop();
+        let books = match kept {
+            Some(books) => books,
+            // Blocking readers do not pass the turnstile, so there may be none left.
+            None => open_reader(&self.path)?,
+        };
+        let looked = self.look_at(&books, look);
+        let mut readers = self.lock();
+        if readers.len() < self.limits.readers {
+            readers.push(books);
+        }
+        looked
+    }
+
+    fn look_at<T>(&self, books: &Connection, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Viewed<T> {
+        // One transaction, so that a view of several statements sees one moment.
+        let moment = books.unchecked_transaction()?;
+        let view = View { books: &moment, limits: &self.limits, now: stamp::now() };
+        let looked = look(&view);
+        moment.finish()?;
+        looked
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Refuses what is too large without troubling the writer; says how much room the command takes in the queue.
+fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> {
+    let Command::Send(send) = command else {
+        let bytes = serde_json::to_vec(command).map_or(0, |bytes| bytes.len());
+        // Turns and the like carry content, too; everything a verb holds together is bounded like a message.
+        return too_large("the command", bytes, limits.message_bytes);
+    };
+    let addresses = send.to.len() + send.cc.len() + send.bcc.len();
+    if addresses > limits.addresses {
+        return Err(Refusal::TooMany { what: "addresses", limit: limits.addresses as u64 }.into());
+    }
+    let small = send.kind.len()
+        + send.subject.as_ref().map_or(0, String::len)
+        + send.correlation.as_ref().map_or(0, String::len)
+        + send.key.as_ref().map_or(0, String::len);
+    too_large("kind, subject, correlation and key", small, limits.text_bytes)?;
+    let bytes = small
+        + send.body.as_str().len()
+        + send.envelope.as_ref().map_or(0, String::len)
+        + send.meta.as_ref().map_or(0, |meta| meta.as_str().len());
+    too_large("the message", bytes, limits.message_bytes)
+}
+
+fn too_large(what: &'static str, got: usize, limit: usize) -> Result<usize, EngineError> {
+    if got > limit { Err(Refusal::TooLarge { what, limit, got }.into()) } else { Ok(got) }
+}

@@ -1,0 +1,340 @@
+//! What can go wrong: a refusal is the caller's to mend, a fault is ours.
+
+use thiserror::Error;
+
+use crate::nouns::{AgentId, ConversationId, IdError, Millis, ScopeId, TaskId};
+
+/// Why a verb was not carried out although the office is well. Data, not prose: each door maps it once.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nobody of that name, or nobody the caller may know of.
+    #[error("there is no agent {agent}{}", near_names(.near))]
+    NoSuchAgent {
+        /// The name that was asked for.
+        agent: String,
+        /// Names like it that the caller may see.
+        near: Vec<AgentId>,
+    },
+    /// The name is in use.
+    #[error("the name {agent} is taken")]
+    AgentExists {
+        /// The name.
+        agent: AgentId,
+    },
+    /// The agent is suspended or has left.
+    #[error("{agent} is {state} and cannot do that")]
+    WrongState {
+        /// Whose state.
+        agent: AgentId,
+        /// The state.
+        state: String,
+    },
+    /// An agent cannot be its own ancestor.
+    #[error("{agent} cannot be placed below itself")]
+    CircularParent {
+        /// Which agent.
+        agent: AgentId,
+    },
+    /// The caller may see the thing but not do this to it.
+    #[error("not allowed: {need}")]
+    NotAllowed {
+        /// What would be needed.
+        need: &'static str,
+    },
+    /// The recipient takes letters from its contacts only; a request is pending now.
+    #[error("{agent} takes letters from contacts only; a request is waiting for an answer")]
+    ConsentPending {
+        /// The recipient.
+        agent: AgentId,
+    },
+    /// The recipient has blocked the sender, or takes no requests.
+    #[error("{agent} does not take letters from you")]
+    ConsentBlocked {
+        /// The recipient.
+        agent: AgentId,
+    },
+    /// Somebody has too many unanswered requests.
+    #[error("{agent} has too many unanswered contact requests")]
+    TooManyRequests {
+        /// Who.
+        agent: AgentId,
+    },
+    /// No such contact to answer or to end.
+    #[error("there is no contact between {from} and {to}")]
+    NoSuchContact {
+        /// Who asked.
+        from: AgentId,
+        /// Who answers.
+        to: AgentId,
+    },
+    /// The sender shows itself to fewer people than it wants to reach.
+    #[error("your privacy tier does not allow this broadcast")]
+    PrivacyMismatch,
+    /// The letter would reach nobody.
+    #[error("the address reaches nobody")]
+    NoRecipients,
+    /// Too many recipients, participants, paths, …
+    #[error("too many {what}: at most {limit}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many are allowed.
+        limit: u64,
+    },
+    /// Too many bytes.
+    #[error("{what} is too large: {got} bytes, at most {limit}")]
+    TooLarge {
+        /// What.
+        what: &'static str,
+        /// How many bytes are allowed.
+        limit: usize,
+        /// How many there were.
+        got: usize,
+    },
+    /// The same key came with other content.
+    #[error("the key {key} was used for other content")]
+    KeyReused {
+        /// The key.
+        key: String,
+    },
+    /// No such letter in the caller's mail.
+    #[error("there is no such message")]
+    NoSuchMessage,
+    /// No such conversation, or none the caller may know of.
+    #[error("there is no conversation {conversation}")]
+    NoSuchConversation {
+        /// The name that was asked for.
+        conversation: ConversationId,
+    },
+    /// The name is in use.
+    #[error("the conversation {conversation} exists already")]
+    ConversationExists {
+        /// The name.
+        conversation: ConversationId,
+    },
+    /// The conversation has ended.
+    #[error("the conversation {conversation} is closed")]
+    ConversationClosed {
+        /// Which.
+        conversation: ConversationId,
+    },
+    /// The caller does not take part.
+    #[error("you are not a participant of {conversation}")]
+    NotAParticipant {
+        /// Of which conversation.
+        conversation: ConversationId,
+    },
+    /// The caller takes part but lacks a permission.
+    #[error("your part in {conversation} does not allow that: {need}")]
+    ParticipantMayNot {
+        /// In which conversation.
+        conversation: ConversationId,
+        /// Which permission is missing.
+        need: &'static str,
+    },
+    /// The agent takes part already.
+    #[error("{agent} takes part already")]
+    AlreadyJoined {
+        /// Who.
+        agent: AgentId,
+    },
+    /// The agent does not take part.
+    #[error("{agent} does not take part")]
+    NoSuchParticipant {
+        /// Who.
+        agent: AgentId,
+    },
+    /// No such turn in the conversation.
+    #[error("there is no such turn")]
+    NoSuchTurn,
+    /// No such thread in the conversation.
+    #[error("there is no such thread")]
+    NoSuchThread,
+    /// Neither a well-known content type nor one that starts with `x-`.
+    #[error("{content_type:?} is not a content type: text, data, event, reference or x-…")]
+    BadContentType {
+        /// What was given.
+        content_type: String,
+    },
+    /// Threads are nested too deeply.
+    #[error("threads nest at most {limit} deep")]
+    ThreadTooDeep {
+        /// How deep they may be.
+        limit: u32,
+    },
+    /// No such scope, or none the caller may know of.
+    #[error("there is no scope {scope}")]
+    NoSuchScope {
+        /// The name that was asked for.
+        scope: ScopeId,
+    },
+    /// The name is in use.
+    #[error("the scope {scope} exists already")]
+    ScopeExists {
+        /// The name.
+        scope: ScopeId,
+    },
+    /// The scope has scopes below it.
+    #[error("the scope {scope} has scopes below it")]
+    ScopeNotEmpty {
+        /// Which.
+        scope: ScopeId,
+    },
+    /// No such task, or none the caller may know of.
+    #[error("there is no task {task}")]
+    NoSuchTask {
+        /// The name that was asked for.
+        task: TaskId,
+    },
+    /// The name is in use.
+    #[error("the task {task} exists already")]
+    TaskExists {
+        /// The name.
+        task: TaskId,
+    },
+    /// The task has ended.
+    #[error("the task {task} has ended")]
+    TaskEnded {
+        /// Which.
+        task: TaskId,
+    },
+    /// No such reservation of the caller's.
+    #[error("there is no such reservation")]
+    NoSuchReservation,
+    /// The reservation's key was used for something else.
+    #[error("the reservation {key} exists with other content")]
+    ReservationExists {
+        /// The key.
+        key: String,
+    },
+    /// A path that is not relative, or a pattern that cannot be read.
+    #[error("bad path {path:?}: {why}")]
+    BadPath {
+        /// What was given.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No such token.
+    #[error("there is no such token")]
+    NoSuchToken,
+    /// No such peer.
+    #[error("there is no peer {peer}")]
+    NoSuchPeer {
+        /// The name that was asked for.
+        peer: String,
+    },
+    /// A name that is not a name.
+    #[error(transparent)]
+    BadId(#[from] IdError),
+    /// A value that makes no sense where it stands.
+    #[error("{field}: {why}")]
+    BadValue {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The message's time ran out before it was sent.
+    #[error("it expired at {at}")]
+    AlreadyExpired {
+        /// When.
+        at: Millis,
+    },
+    /// A query that the search cannot read.
+    #[error("the search cannot read this query: {why}")]
+    BadQuery {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A cursor of another history, or one that lies in the future.
+    #[error("this cursor is not from this history")]
+    StaleCursor,
+    /// The office has more to do than it can; try again.
+    #[error("the office is busy; try again in a moment")]
+    Busy,
+}
+
+fn near_names(near: &[AgentId]) -> String {
+    if near.is_empty() {
+        return String::new();
+    }
+    let names: Vec<&str> = near.iter().map(AgentId::as_str).collect();
+    format!("; did you mean {}?", names.join(", "))
+}
+
+/// What broke on our side. The cause is logged where it happens; a caller sees the kind.
+#[derive(Clone, Debug, Error)]
+pub enum Fault {
+    /// A write failed; the realm is read-only until the office is restarted.
+    #[error("the realm is read-only since a write failed: {reason}")]
+    Poisoned {
+        /// What failed.
+        reason: String,
+    },
+    /// The books cannot be read or opened.
+    #[error("the books cannot be used: {reason}")]
+    Books {
+        /// What failed.
+        reason: String,
+    },
+    /// The books are of a newer make than this program.
+    #[error("the books have version {found}, this program knows {known}")]
+    NewerBooks {
+        /// Their version.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// Another process has the data directory.
+    #[error("the data directory {directory} is in use by process {holder}")]
+    Locked {
+        /// Which directory.
+        directory: String,
+        /// The holder's process id, as it wrote it down.
+        holder: String,
+    },
+    /// A command met something that cannot be; it was left out and the rest went on.
+    #[error("a command failed inside the office: {reason}")]
+    Internal {
+        /// What failed.
+        reason: String,
+    },
+    /// The office is closing.
+    #[error("the office is closing")]
+    Closing,
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Books { reason: error.to_string() }
+    }
+}
+
+/// What a verb or view answers when it does not answer.
+#[derive(Clone, Debug, Error)]
+pub enum EngineError {
+    /// The caller's to mend.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Ours to mend.
+    #[error(transparent)]
+    Failed(#[from] Fault),
+}
+
+impl From<rusqlite::Error> for EngineError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl EngineError {
+    /// The refusal, if it is one.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            Self::Failed(_) => None,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Whether two patterns can match the same thing: one table walk, used for segments and again for characters.
+
+use super::{Atom, Segment};
+
+/// Whether some path is matched by both segment patterns.
+pub(super) fn paths(a: &[Segment], b: &[Segment]) -> bool {
+    intersect(a, b, |segment| matches!(segment, Segment::AnyDepth), names)
+}
+
+/// Whether some name of one segment is matched by both; `**` is not asked for here.
+fn names(a: &Segment, b: &Segment) -> bool {
+    match (a, b) {
+        (Segment::AnyDepth, _) | (_, Segment::AnyDepth) => true,
+        (Segment::Literal(a), Segment::Literal(b)) => a == b,
+        (Segment::Literal(text), Segment::Wild(atoms)) | (Segment::Wild(atoms), Segment::Literal(text)) => {
+            let literal: Vec<Atom> = text.chars().map(Atom::Char).collect();
+            atoms_intersect(atoms, &literal)
+        }
+        (Segment::Wild(a), Segment::Wild(b)) => atoms_intersect(a, b),
+    }
+}
+
+fn atoms_intersect(a: &[Atom], b: &[Atom]) -> bool {
+    intersect(a, b, |atom| matches!(atom, Atom::Star), characters)
+}
+
+fn characters(a: &Atom, b: &Atom) -> bool {
+    match (a, b) {
+        // Classes are never empty, so a wildcard always finds a character the other side takes.
+        (Atom::Star | Atom::AnyChar, _) | (_, Atom::Star | Atom::AnyChar) => true,
+        (Atom::Char(a), Atom::Char(b)) => a == b,
+        (Atom::Char(c), Atom::Class(class)) | (Atom::Class(class), Atom::Char(c)) => class.contains(*c),
+        (Atom::Class(a), Atom::Class(b)) => a.meets(b),
+    }
+}
+
+/// Whether some sequence is matched by both patterns, in which `many` items stand for any run, also an empty one,
+/// and any other two items share an element when they `meet`.
+///
+/// `reach[j]` says that what was read of `a` and the first `j` items of `b` can match the same beginning. A pair
+/// of positions is visited once, which makes the walk O(|a| · |b|): there is nothing to backtrack over.
+fn intersect<T>(a: &[T], b: &[T], many: impl Fn(&T) -> bool, meet: impl Fn(&T, &T) -> bool) -> bool {
+    let end = b.len();
+    let mut reach = vec![false; end + 1];
+    let mut next = vec![false; end + 1];
+    reach[0] = true;
+    for x in a {
+        let x_many = many(x);
+        next.fill(false);
+        for (j, y) in b.iter().enumerate() {
+            if !reach[j] {
+                continue;
+            }
+            if x_many || many(y) {
+                // The run of one side ends here, or takes the other side's item: both ways either item is passed.
+                next[j] = true;
+                reach[j + 1] = true;
+            } else if meet(x, y) {
+                next[j + 1] = true;
+            }
+        }
+        next[end] |= reach[end] && x_many;
+        if !next.contains(&true) {
+            return false;
+        }
+        std::mem::swap(&mut reach, &mut next);
+    }
+    // `a` is used up: what is left of `b` must be able to stand for nothing.
+    let matched = reach.iter().rposition(|&reached| reached).unwrap_or(0);
+    b[matched..].iter().all(many)
+}

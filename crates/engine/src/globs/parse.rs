@@ -1,0 +1,260 @@
+//! Reads the text of a pattern into alternatives of segments.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use super::chars::CharSet;
+use super::{
+    Atom, MAX_ALTERNATIVES, MAX_EXPANDED, MAX_PATTERN_BYTES, MAX_SEGMENTS, Matcher, PatternError, Segment,
+};
+
+/// The characters a backslash may stand before.
+const SPECIAL: &str = r"*?[]{},!^-\";
+
+/// Parses a whole pattern.
+pub(super) fn parse(text: &str) -> Result<Matcher, PatternError> {
+    if text.len() > MAX_PATTERN_BYTES {
+        return Err(PatternError::TooLong);
+    }
+    if text.chars().any(char::is_control) {
+        return Err(PatternError::ControlCharacter);
+    }
+    if let Some((_, name)) = split_scheme(text) {
+        return if name.is_empty() { Err(PatternError::Empty) } else { Ok(Matcher::Name(text.to_owned())) };
+    }
+    if is_absolute(text) {
+        return Err(PatternError::NotRelative);
+    }
+    let mut paths = Vec::new();
+    for alternative in expand(text)? {
+        let path = segments(&alternative)?;
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    Ok(Matcher::Paths(paths))
+}
+
+/// The segments of one concrete path, or `None` when it is not a path that a pattern may name.
+pub(super) fn concrete(path: &str) -> Option<Vec<Segment>> {
+    if split_scheme(path).is_some() || is_absolute(path) || path.chars().any(char::is_control) {
+        return None;
+    }
+    let names: Vec<&str> = path.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
+    let valid = !names.is_empty() && !names.contains(&"..");
+    valid.then(|| names.into_iter().map(|name| Segment::Literal(name.to_owned())).collect())
+}
+
+/// Parts `tool://build-slot` into `tool` and `build-slot`.
+///
+/// A scheme has two characters at least, so that `C://x` stays what it was meant to be: a drive.
+fn split_scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let valid = scheme.len() > 1
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    valid.then_some((scheme, rest))
+}
+
+/// `/x`, `\\server`, `C:\x`, `C:/x` or `C:`.
+fn is_absolute(text: &str) -> bool {
+    let drive = match text.as_bytes() {
+        [letter, b':', rest @ ..] => letter.is_ascii_alphabetic() && matches!(rest, [] | [b'/' | b'\\', ..]),
+        _ => false,
+    };
+    drive || text.starts_with('/') || text.starts_with(r"\\")
+}
+
+/// One item of a pattern once braces and escapes are gone.
+#[derive(Clone)]
+enum Token {
+    Slash,
+    Atom(Atom),
+}
+
+impl Token {
+    fn size(&self) -> usize {
+        match self {
+            Token::Atom(Atom::Class(class)) => class.size(),
+            _ => 1,
+        }
+    }
+
+    fn plain(&self) -> Option<char> {
+        match self {
+            Token::Slash => Some('/'),
+            Token::Atom(Atom::Char(c)) => Some(*c),
+            Token::Atom(_) => None,
+        }
+    }
+}
+
+/// The alternatives of one open brace: those that a comma has ended, and those still being written, of which there
+/// are several where the text holds inner braces.
+struct Brace {
+    ended: Vec<Vec<Token>>,
+    open: Vec<Vec<Token>>,
+}
+
+impl Brace {
+    fn new() -> Brace {
+        Brace { ended: Vec::new(), open: vec![Vec::new()] }
+    }
+
+    fn push(&mut self, token: &Token) {
+        for alternative in &mut self.open {
+            alternative.push(token.clone());
+        }
+    }
+
+    fn comma(&mut self) -> Result<(), PatternError> {
+        self.ended.append(&mut self.open);
+        self.open.push(Vec::new());
+        within_alternatives(self.ended.len() + self.open.len())
+    }
+
+    /// Continues every alternative being written with every alternative of an inner brace.
+    fn append(&mut self, inner: Brace) -> Result<(), PatternError> {
+        let endings: Vec<_> = inner.ended.into_iter().chain(inner.open).collect();
+        within_alternatives(self.ended.len() + self.open.len() * endings.len())?;
+        self.open = self
+            .open
+            .iter()
+            .flat_map(|start| endings.iter().map(move |ending| [start.as_slice(), ending].concat()))
+            .collect();
+        Ok(())
+    }
+}
+
+fn within_alternatives(count: usize) -> Result<(), PatternError> {
+    if count > MAX_ALTERNATIVES { Err(PatternError::TooManyAlternatives) } else { Ok(()) }
+}
+
+/// Reads tokens and expands braces in one pass, with a stack instead of recursion so that nesting costs nothing.
+fn expand(text: &str) -> Result<Vec<Vec<Token>>, PatternError> {
+    let mut outer = Vec::new();
+    let mut brace = Brace::new();
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let token = match c {
+            '{' => {
+                outer.push(std::mem::replace(&mut brace, Brace::new()));
+                continue;
+            }
+            ',' if !outer.is_empty() => {
+                brace.comma()?;
+                continue;
+            }
+            '}' if let Some(parent) = outer.pop() => {
+                let inner = std::mem::replace(&mut brace, parent);
+                brace.append(inner)?;
+                continue;
+            }
+            '/' => Token::Slash,
+            '*' => Token::Atom(Atom::Star),
+            '?' => Token::Atom(Atom::AnyChar),
+            '[' => Token::Atom(class(&mut chars)?),
+            '\\' => Token::Atom(Atom::Char(escaped(&mut chars)?)),
+            c => Token::Atom(Atom::Char(c)),
+        };
+        brace.push(&token);
+    }
+    if !outer.is_empty() {
+        return Err(PatternError::UnclosedBrace);
+    }
+    let size: usize = brace.open.iter().flatten().map(Token::size).sum();
+    if size > MAX_EXPANDED { Err(PatternError::TooManyAlternatives) } else { Ok(brace.open) }
+}
+
+/// The character after a backslash.
+fn escaped(chars: &mut Peekable<Chars<'_>>) -> Result<char, PatternError> {
+    chars.next().filter(|c| SPECIAL.contains(*c)).ok_or(PatternError::BadEscape)
+}
+
+/// A character class, from behind its `[` to its `]`, which is a member where it stands first.
+fn class(chars: &mut Peekable<Chars<'_>>) -> Result<Atom, PatternError> {
+    let negated = chars.next_if(|c| matches!(c, '!' | '^')).is_some();
+    let mut ranges = Vec::new();
+    loop {
+        let first = match chars.next() {
+            Some(']') if !ranges.is_empty() => break,
+            c => member(c, chars)?,
+        };
+        let mut last = first;
+        // A `-` makes a range, unless it stands last before the `]`.
+        let mut ahead = chars.clone();
+        if ahead.next() == Some('-') && ahead.peek().is_some_and(|c| *c != ']') {
+            let c = ahead.next();
+            last = member(c, &mut ahead)?;
+            *chars = ahead;
+        }
+        if last < first {
+            return Err(PatternError::BadClass);
+        }
+        ranges.push((first, last));
+    }
+    let set = CharSet::new(&ranges, negated).ok_or(PatternError::BadClass)?;
+    // `[x]` is `x`: so a pattern spelled this way is still known as a literal.
+    Ok(set.single().map_or(Atom::Class(set), Atom::Char))
+}
+
+/// One end of a range in a class.
+fn member(c: Option<char>, chars: &mut Peekable<Chars<'_>>) -> Result<char, PatternError> {
+    match c {
+        None | Some('/') => Err(PatternError::UnclosedClass),
+        Some('\\') => escaped(chars),
+        Some(c) => Ok(c),
+    }
+}
+
+/// Parts one alternative at its slashes and ends it with `**`, for all that lies below it.
+fn segments(tokens: &[Token]) -> Result<Vec<Segment>, PatternError> {
+    // Braces and escapes can spell what `parse` looked for in the raw text, so it is looked for again.
+    let start: String = tokens.iter().map_while(Token::plain).collect();
+    if is_absolute(&start) || split_scheme(&start).is_some() {
+        return Err(PatternError::NotRelative);
+    }
+    let mut out: Vec<Segment> = Vec::new();
+    for part in tokens.split(|token| matches!(token, Token::Slash)) {
+        let atoms = part.iter().filter_map(|token| match token {
+            Token::Slash => None,
+            Token::Atom(atom) => Some(atom.clone()),
+        });
+        match segment(atoms.collect()) {
+            Segment::Literal(name) if matches!(name.as_str(), "" | ".") => {}
+            Segment::Literal(name) if name == ".." => return Err(PatternError::ParentSegment),
+            Segment::AnyDepth if out.last() == Some(&Segment::AnyDepth) => {}
+            segment => out.push(segment),
+        }
+    }
+    if out.is_empty() {
+        return Err(PatternError::Empty);
+    }
+    if out.len() > MAX_SEGMENTS {
+        return Err(PatternError::TooManySegments);
+    }
+    if out.last() != Some(&Segment::AnyDepth) {
+        out.push(Segment::AnyDepth);
+    }
+    Ok(out)
+}
+
+fn segment(mut atoms: Vec<Atom>) -> Segment {
+    if atoms.len() > 1 && atoms.iter().all(|atom| *atom == Atom::Star) {
+        return Segment::AnyDepth;
+    }
+    let literal: Option<String> = atoms
+        .iter()
+        .map(|atom| match atom {
+            Atom::Char(c) => Some(*c),
+            _ => None,
+        })
+        .collect();
+    literal.map_or_else(
+        || {
+            atoms.dedup_by(|a, b| *a == Atom::Star && *b == Atom::Star);
+            Segment::Wild(atoms)
+        },
+        Segment::Literal,
+    )
+}

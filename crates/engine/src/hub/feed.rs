@@ -1,0 +1,235 @@
+//! Following the history: what has happened and what happens, in one stream without gap or repetition.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::watch;
+
+use super::Filter;
+use super::ring::Ahead;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::nouns::{Caller, Event, Seq};
+use crate::sight;
+
+/// Events looked at in one go.
+const STRETCH: usize = 128;
+
+/// Where to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With what happens next.
+    Now,
+    /// With what came after this place.
+    After(Seq),
+}
+
+/// What a follower gets next.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Something happened.
+    Event {
+        /// Its number in this feed; rises by one.
+        number: u64,
+        /// What happened.
+        event: Arc<Event>,
+    },
+    /// The follower held the feed up for too long, and this was passed over.
+    Overflow(Overflow),
+}
+
+/// What was passed over. It is still in the books.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow {
+    /// How many events that the follower wanted.
+    pub dropped: u64,
+    /// The first of them.
+    pub oldest: Seq,
+    /// The last of them.
+    pub newest: Seq,
+}
+
+/// One follower's way through the history. It pulls; a slow one falls back on the books and slows nobody.
+#[derive(Debug)]
+pub struct Feed {
+    engine: Engine,
+    caller: Caller,
+    filter: Filter,
+    head: watch::Receiver<Seq>,
+    /// The last place looked at.
+    place: Seq,
+    /// Wanted and not yet handed out.
+    ready: VecDeque<Step>,
+    /// Numbers handed out so far.
+    number: u64,
+    acked: u64,
+    /// Once the follower acknowledges: how many events may be out unacknowledged, and how many wait beyond that.
+    window: Option<u64>,
+    buffer: u64,
+    paused: bool,
+    /// Whether it was held up since it last looked.
+    was_held: bool,
+}
+
+impl Feed {
+    pub(crate) fn new(engine: Engine, caller: Caller, filter: Filter, place: Seq, buffer: usize) -> Self {
+        let head = engine.hub().head.subscribe();
+        Self {
+            engine,
+            caller,
+            filter,
+            head,
+            place,
+            ready: VecDeque::new(),
+            number: 0,
+            acked: 0,
+            window: None,
+            buffer: buffer as u64,
+            paused: false,
+            was_held: false,
+        }
+    }
+
+    /// The next event. Waits until there is one; while the feed is held up it waits for ever. Safe to cancel.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub async fn next(&mut self) -> Result<Step, EngineError> {
+        loop {
+            if self.is_held() {
+                self.was_held = true;
+                std::future::pending::<()>().await;
+            }
+            if std::mem::take(&mut self.was_held) {
+                self.pass_over().await?;
+            }
+            if let Some(step) = self.ready.pop_front() {
+                return Ok(self.hand_out(step));
+            }
+            let at_head = *self.head.borrow_and_update() <= self.place;
+            if at_head {
+                if self.head.changed().await.is_err() {
+                    return Err(crate::error::Fault::Closing.into());
+                }
+                continue;
+            }
+            for event in self.look_ahead().await? {
+                self.ready.push_back(Step::Event { number: 0, event });
+            }
+        }
+    }
+
+    /// The place up to which everything wanted has been handed out, once nothing is ready.
+    #[must_use]
+    pub fn place(&self) -> Seq {
+        self.place
+    }
+
+    /// Holds the feed up until it is resumed.
+    pub fn pause(&mut self) {
+        self.paused = true;
+        self.was_held = true;
+    }
+
+    /// Lets the feed go on.
+    pub fn resume(&mut self) {
+        self.paused = false;
+    }
+
+    /// Says that everything up to a number has been dealt with. The first time, it turns flow control on.
+    pub fn ack(&mut self, up_to: u64) {
+        self.window = Some(self.buffer.max(1));
+        self.acked = self.acked.max(up_to.min(self.number));
+    }
+
+    /// Whether nothing is handed out at present.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.paused || self.window.is_some_and(|window| self.number - self.acked >= window)
+    }
+
+    fn hand_out(&mut self, step: Step) -> Step {
+        match step {
+            Step::Event { event, .. } => {
+                self.number += 1;
+                Step::Event { number: self.number, event }
+            }
+            overflow @ Step::Overflow(_) => overflow,
+        }
+    }
+
+    /// After a hold: as much as the buffer holds is kept, the rest is passed over and reported.
+    async fn pass_over(&mut self) -> Result<(), EngineError> {
+        let end = *self.head.borrow_and_update();
+        let mut lost: Option<Overflow> = None;
+        while self.place < end {
+            for event in self.look_ahead().await? {
+                if (self.ready.len() as u64) < self.buffer {
+                    self.ready.push_back(Step::Event { number: 0, event });
+                    continue;
+                }
+                let lost = lost.get_or_insert(Overflow { dropped: 0, oldest: event.seq, newest: event.seq });
+                lost.dropped += 1;
+                lost.newest = event.seq;
+            }
+        }
+        self.ready.extend(lost.map(Step::Overflow));
+        Ok(())
+    }
+
+    /// The next stretch of history, as far as it is wanted and may be seen. Moves the place on.
+    async fn look_ahead(&mut self) -> Result<Vec<Arc<Event>>, EngineError> {
+        let ahead = self.engine.hub().ring.after(self.place, STRETCH);
+        let (events, live) = match ahead {
+            Ahead::Nothing => return Ok(Vec::new()),
+            Ahead::Events(events) => (events, true),
+            Ahead::InTheBooks => {
+                let place = self.place;
+                let events = self.engine.read(move |view| view.stretch(place, STRETCH)).await?;
+                self.engine.meter().lagged.fetch_add(events.len() as u64, Ordering::Relaxed);
+                (events, false)
+            }
+        };
+        let Some(last) = events.last().map(|event| event.seq) else { return Ok(Vec::new()) };
+        let wanted = self.choose(events, live).await?;
+        self.place = last;
+        Ok(wanted)
+    }
+
+    async fn choose(&self, events: Vec<Arc<Event>>, live: bool) -> Result<Vec<Arc<Event>>, EngineError> {
+        let by_books = self.filter.needs_books();
+        let mut wanted = Vec::new();
+        let mut to_ask = Vec::new();
+        for event in events {
+            if !by_books && !self.filter.matches(&event, None) {
+                continue;
+            }
+            match if live { event.sight.admits(&self.caller) } else { None } {
+                Some(false) => {}
+                Some(true) if !by_books => wanted.push(event),
+                seen => to_ask.push((event, seen)),
+            }
+        }
+        if to_ask.is_empty() {
+            return Ok(wanted);
+        }
+        let (caller, filter) = (self.caller.clone(), self.filter.clone());
+        let asked = self
+            .engine
+            .read(move |view| {
+                let mut fitting = Vec::new();
+                for (event, seen) in to_ask {
+                    let fits = !by_books || filter.matches(&event, Some(view));
+                    if fits && (seen == Some(true) || sight::sees_event(view.books, &caller, &event)?) {
+                        fitting.push(event);
+                    }
+                }
+                Ok(fitting)
+            })
+            .await?;
+        wanted.extend(asked);
+        wanted.sort_by_key(|event| event.seq);
+        Ok(wanted)
+    }
+}

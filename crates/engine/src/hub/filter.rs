@@ -1,0 +1,183 @@
+//! Which events a follower wants. Built once by a door, asked for every event.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::nouns::{AgentId, ConversationId, Event, Fact, Priority, ScopeId, ThreadId};
+use crate::store::{one, rows};
+use crate::views::View;
+
+/// A test that only a door can make.
+#[derive(Clone)]
+pub struct Test(pub Arc<dyn Fn(&Event) -> bool + Send + Sync>);
+
+impl fmt::Debug for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Test")
+    }
+}
+
+/// A condition on events.
+#[derive(Clone, Debug)]
+pub enum Filter {
+    /// All of these; everything if empty.
+    All(Vec<Filter>),
+    /// One of these; nothing if empty.
+    Any(Vec<Filter>),
+    /// Not this.
+    Not(Box<Filter>),
+    /// The fact's word is one of these; `agent.*` and `*` stand for many.
+    Kinds(Vec<String>),
+    /// Caused by one of these agents.
+    Actors(Vec<AgentId>),
+    /// Caused by one of these agents, or about one of them.
+    Concerning(Vec<AgentId>),
+    /// Caused by an agent in one of these roles.
+    Roles(Vec<String>),
+    /// About one of these scopes, addressed to it, or caused by a member.
+    Scopes(Vec<ScopeId>),
+    /// About a letter of one of these priorities.
+    Priorities(Vec<Priority>),
+    /// About a letter with one of these correlations.
+    Correlations(Vec<String>),
+    /// About this conversation.
+    Conversation(ConversationId),
+    /// About this thread, or a turn in it.
+    Thread(ThreadId),
+    /// About this participant of a conversation, or what it said.
+    Participant(AgentId),
+    /// About a turn that contains this.
+    ContentType(String),
+    /// Caused by or about an agent below this one.
+    Below(AgentId),
+    /// Caused by or about an agent above this one.
+    Above(AgentId),
+    /// Whatever the door says.
+    Test(Test),
+}
+
+impl Filter {
+    /// Everything.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self::All(Vec::new())
+    }
+
+    /// Whether the books are needed to tell.
+    #[must_use]
+    pub fn needs_books(&self) -> bool {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::needs_books),
+            Self::Not(part) => part.needs_books(),
+            Self::Roles(_) | Self::Scopes(_) | Self::Below(_) | Self::Above(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether an event fits. Without the books, what needs them does not.
+    #[must_use]
+    pub fn matches(&self, event: &Event, view: Option<&View<'_>>) -> bool {
+        let message = event.message.as_deref();
+        match self {
+            Self::All(parts) => parts.iter().all(|part| part.matches(event, view)),
+            Self::Any(parts) => parts.iter().any(|part| part.matches(event, view)),
+            Self::Not(part) => !part.matches(event, view),
+            Self::Kinds(patterns) => patterns.iter().any(|pattern| fits(pattern, event.fact.kind())),
+            Self::Actors(agents) => agents.contains(&event.actor),
+            Self::Concerning(agents) => concerned(event).any(|agent| agents.contains(agent)),
+            Self::Priorities(tiers) => message.is_some_and(|message| tiers.contains(&message.priority)),
+            Self::Correlations(words) => message
+                .and_then(|message| message.correlation.as_ref())
+                .is_some_and(|word| words.contains(word)),
+            Self::Conversation(id) => event.fact.conversation() == Some(id),
+            Self::Thread(id) => match &event.fact {
+                Fact::ThreadCreated { thread } => thread.id == *id,
+                _ => event.turn.as_ref().is_some_and(|turn| turn.thread == Some(*id)),
+            },
+            Self::Participant(agent) => match &event.fact {
+                Fact::ParticipantJoined { participant } => participant.agent == *agent,
+                Fact::ParticipantLeft { agent: left, .. } => left == agent,
+                Fact::ConversationCreated { conversation } => conversation.created_by == *agent,
+                Fact::ConversationClosed { by, .. } | Fact::ConversationReopened { by, .. } => by == agent,
+                Fact::ThreadCreated { thread } => thread.created_by == *agent,
+                _ => event.turn.as_ref().is_some_and(|turn| turn.author == *agent),
+            },
+            Self::ContentType(word) => event.turn.as_ref().is_some_and(|turn| turn.content_type == *word),
+            Self::Test(test) => (test.0)(event),
+            Self::Roles(_) | Self::Scopes(_) | Self::Below(_) | Self::Above(_) => {
+                view.is_some_and(|view| self.ask(event, view).unwrap_or(false))
+            }
+        }
+    }
+
+    fn ask(&self, event: &Event, view: &View<'_>) -> rusqlite::Result<bool> {
+        let books = view.books;
+        match self {
+            Self::Roles(roles) => {
+                let actor = rows::any_agent(books, &event.actor)?;
+                Ok(actor.and_then(|actor| actor.role).is_some_and(|role| roles.contains(&role)))
+            }
+            Self::Scopes(scopes) => {
+                for scope in scopes {
+                    if about_scope(event, scope) || rows::is_member(books, scope, &event.actor)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Self::Below(top) => {
+                for agent in concerned(event) {
+                    if stands_below(books, agent, top)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Self::Above(bottom) => {
+                for agent in concerned(event) {
+                    if stands_below(books, bottom, agent)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+fn concerned(event: &Event) -> impl Iterator<Item = &AgentId> {
+    std::iter::once(&event.actor).chain(event.fact.about())
+}
+
+fn about_scope(event: &Event, scope: &ScopeId) -> bool {
+    match &event.fact {
+        Fact::ScopeCreated { scope: made } => made.id == *scope,
+        Fact::ScopeDeleted { scope: of, .. }
+        | Fact::ScopeJoined { scope: of, .. }
+        | Fact::ScopeLeft { scope: of, .. } => of == scope,
+        _ => event.message.as_ref().is_some_and(|message| {
+            message.to.iter().any(|address| match address {
+                crate::nouns::Address::Scope(to) => to == scope,
+                crate::nouns::Address::Role { within, .. } => within.as_ref() == Some(scope),
+                _ => false,
+            })
+        }),
+    }
+}
+
+fn stands_below(books: &rusqlite::Connection, agent: &AgentId, top: &AgentId) -> rusqlite::Result<bool> {
+    let sql = "WITH RECURSIVE up(id, n) AS (
+                   SELECT ?1, 0
+                   UNION SELECT a.parent, up.n + 1 FROM agents a JOIN up ON a.id = up.id
+                   WHERE a.parent IS NOT NULL AND up.n < 64)
+               SELECT 1 FROM up WHERE id = ?2 AND n > 0";
+    Ok(one(books, sql, (agent, top), |_| Ok(()))?.is_some())
+}
+
+fn fits(pattern: &str, kind: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => kind.starts_with(start),
+        None => pattern == kind,
+    }
+}

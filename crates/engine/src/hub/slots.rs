@@ -1,0 +1,171 @@
+//! Where connected agents wait for their mail: a small queue in memory for each, backed by the books.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::mpsc;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::nouns::{AgentId, Caller, Seq};
+use crate::views::Letter;
+
+/// Letters read from the books at a time.
+const PAGE: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct Slots {
+    waiting: Mutex<HashMap<AgentId, Vec<Slot>>>,
+    /// How many agents wait; lets the writer skip the lock when nobody does.
+    count: AtomicUsize,
+    capacity: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    queue: mpsc::Sender<Letter>,
+    /// Set when the queue was full: the rest is in the books. Read by the mailslot.
+    behind: Arc<AtomicBool>,
+}
+
+impl Slots {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { waiting: Mutex::default(), count: AtomicUsize::new(0), capacity }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
+    pub(super) fn has(&self, agent: &AgentId) -> bool {
+        self.lock().get(agent).is_some_and(|slots| slots.iter().any(|slot| !slot.queue.is_closed()))
+    }
+
+    /// Offers a letter to whoever waits for an agent's mail. True if it is in somebody's hands now; a full queue does
+    /// not count, although its owner will find the letter in the books.
+    pub(super) fn offer(&self, agent: &AgentId, letter: impl Fn() -> Letter) -> bool {
+        let waiting = self.lock();
+        let Some(slots) = waiting.get(agent) else { return false };
+        let mut handed = false;
+        for slot in slots {
+            match slot.queue.try_send(letter()) {
+                Ok(()) => handed |= !slot.behind.load(Ordering::Acquire),
+                Err(mpsc::error::TrySendError::Full(_)) => slot.behind.store(true, Ordering::Release),
+                Err(mpsc::error::TrySendError::Closed(_)) => {}
+            }
+        }
+        handed
+    }
+
+    fn open(&self, agent: &AgentId) -> (mpsc::Receiver<Letter>, Arc<AtomicBool>) {
+        let (queue, letters) = mpsc::channel(self.capacity);
+        let behind = Arc::new(AtomicBool::new(false));
+        let mut waiting = self.lock();
+        waiting.entry(agent.clone()).or_default().push(Slot { queue, behind: behind.clone() });
+        self.count.store(waiting.len(), Ordering::Release);
+        (letters, behind)
+    }
+
+    fn close(&self, agent: &AgentId) {
+        let mut waiting = self.lock();
+        if let Some(slots) = waiting.get_mut(agent) {
+            slots.retain(|slot| !slot.queue.is_closed());
+            if slots.is_empty() {
+                waiting.remove(agent);
+            }
+        }
+        self.count.store(waiting.len(), Ordering::Release);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<AgentId, Vec<Slot>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An agent's letters as they come, the ones kept for it first, each once and in the order they were sent. The holder
+/// marks them delivered when they are really handed over.
+#[derive(Debug)]
+pub struct Mailslot {
+    engine: Engine,
+    caller: Caller,
+    agent: AgentId,
+    letters: mpsc::Receiver<Letter>,
+    behind: Arc<AtomicBool>,
+    /// Read from the books and not yet handed out.
+    ready: VecDeque<Letter>,
+    /// The last letter that was handed out.
+    last: Seq,
+}
+
+impl Mailslot {
+    pub(crate) fn open(engine: Engine, caller: Caller, agent: AgentId, after: Seq) -> Self {
+        let (letters, behind) = engine.hub().slots.open(&agent);
+        // What was kept before the slot was opened is in the books.
+        behind.store(true, Ordering::Release);
+        Self { engine, caller, agent, letters, behind, ready: VecDeque::new(), last: after }
+    }
+
+    /// Whose mail this is.
+    #[must_use]
+    pub fn agent(&self) -> &AgentId {
+        &self.agent
+    }
+
+    /// The next letter. Waits until there is one. Safe to cancel: nothing is lost.
+    ///
+    /// # Errors
+    /// When the books cannot be read, or the agent is gone.
+    pub async fn next(&mut self) -> Result<Letter, EngineError> {
+        loop {
+            if let Some(letter) = self.ready.pop_front() {
+                self.last = letter.message.seq;
+                return Ok(letter);
+            }
+            // The flag is taken down before reading: what overflows meanwhile raises it again.
+            if self.behind.load(Ordering::Acquire) {
+                self.catch_up().await?;
+                continue;
+            }
+            match self.letters.recv().await {
+                // What was also found in the books has been handed out already.
+                Some(letter) if letter.message.seq > self.last => {
+                    self.last = letter.message.seq;
+                    return Ok(letter);
+                }
+                Some(_) => {}
+                None => return Err(crate::error::Fault::Closing.into()),
+            }
+        }
+    }
+
+    async fn catch_up(&mut self) -> Result<(), EngineError> {
+        self.behind.store(false, Ordering::Release);
+        let (caller, agent, last) = (self.caller.clone(), self.agent.clone(), self.last);
+        let found = self.engine.read(move |view| view.waiting(&caller, &agent, last, PAGE)).await;
+        match found {
+            Ok(found) => {
+                if found.len() == PAGE {
+                    self.behind.store(true, Ordering::Release);
+                }
+                self.ready.extend(found);
+                Ok(())
+            }
+            Err(error) => {
+                self.behind.store(true, Ordering::Release);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Mailslot {
+    fn drop(&mut self) {
+        self.letters.close();
+        self.engine.hub().slots.close(&self.agent);
+    }
+}

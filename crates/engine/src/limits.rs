@@ -1,0 +1,97 @@
+//! Every limit of the engine, with the reason. Doors report them and answer in their own form when one is reached.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Limits that decide outcomes. They live in the books and change only by a verb, so that the same commands give
+/// the same books everywhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rules {
+    /// Threads inside threads; deeper nesting is unreadable.
+    pub thread_depth: u32,
+    /// Active reservations of one agent in one scope; more is hoarding.
+    pub reservations_per_scope: u32,
+    /// Path patterns in one reservation; each is compared with every other in the scope.
+    pub paths_per_reservation: u32,
+    /// Recipients of one message, after groups are resolved.
+    pub recipients: u32,
+    /// Participants of one conversation.
+    pub participants: u32,
+    /// Unanswered contact requests that one agent may have received.
+    pub pending_contacts: u32,
+    /// Rows that one sweep changes; the rest waits for the next, so that a sweep never holds up mail.
+    pub sweep_rows: u32,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            thread_depth: 10,
+            reservations_per_scope: 10,
+            paths_per_reservation: 100,
+            recipients: 20_000,
+            participants: 10_000,
+            pending_contacts: 100,
+            sweep_rows: 1_000,
+        }
+    }
+}
+
+/// Limits of the running process: they decide whether a command is taken at all, never what it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A message's subject, body, envelope and meta together. What is bigger belongs in a file.
+    pub message_bytes: usize,
+    /// Addresses in one message, before groups are resolved.
+    pub addresses: usize,
+    /// Any other text a verb carries (names, descriptions, reasons, meta).
+    pub text_bytes: usize,
+    /// Commands waiting for the writer.
+    pub queue_commands: usize,
+    /// Bytes waiting for the writer, so that a full queue of large letters fits in memory.
+    pub queue_bytes: usize,
+    /// How long a caller waits for a place in the queue before it is told that the office is busy.
+    pub queue_wait: Duration,
+    /// Commands in one transaction.
+    pub batch_commands: usize,
+    /// Rows on one page of any list.
+    pub page: usize,
+    /// Matches that one search looks at before it says that there may be more.
+    pub search_rows: usize,
+    /// Events that one replay looks at before it hands back a cursor.
+    pub replay_rows: usize,
+    /// Events kept in memory for followers; who is further behind reads the books.
+    pub live_events: usize,
+    /// Letters that wait in memory for one connected agent; the rest waits in the books.
+    pub slot_letters: usize,
+    /// Connections for reading.
+    pub readers: usize,
+    /// How long a realm that nobody uses stays open.
+    pub realm_idle: Duration,
+    /// Realms open at once.
+    pub open_realms: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 1 << 20,
+            addresses: 1_000,
+            text_bytes: 64 << 10,
+            queue_commands: 4_096,
+            queue_bytes: 64 << 20,
+            queue_wait: Duration::from_secs(5),
+            batch_commands: 1_024,
+            page: 1_000,
+            search_rows: 20_000,
+            replay_rows: 50_000,
+            live_events: 4_096,
+            slot_letters: 256,
+            readers: 4,
+            realm_idle: Duration::from_secs(300),
+            open_realms: 256,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! One office per data directory: a lock held by the operating system, which lets go when its holder dies.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::Fault;
+
+/// Held for as long as the office has the directory.
+#[derive(Debug)]
+pub struct DirectoryLock {
+    // Kept open: closing the file is what releases the lock.
+    _file: File,
+}
+
+/// Where the lock lives in a data directory.
+#[must_use]
+pub fn lock_path(directory: &Path) -> PathBuf {
+    directory.join("office.lock")
+}
+
+impl DirectoryLock {
+    /// Takes the directory, or says at once who has it.
+    ///
+    /// # Errors
+    /// When another process holds it, or the file cannot be made.
+    pub fn take(directory: &Path) -> Result<Self, Fault> {
+        let path = lock_path(directory);
+        let broken = |error: std::io::Error| Fault::Books { reason: format!("{}: {error}", path.display()) };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(broken)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => {
+                let directory = directory.display().to_string();
+                return Err(Fault::Locked { directory, holder: holder(&mut file) });
+            }
+            Err(std::fs::TryLockError::Error(error)) => return Err(broken(error)),
+        }
+        // Who comes second reads this to name the holder; it means nothing once the lock is free.
+        file.set_len(0).map_err(broken)?;
+        file.seek(SeekFrom::Start(0)).map_err(broken)?;
+        write!(file, "{}", std::process::id()).map_err(broken)?;
+        file.flush().map_err(broken)?;
+        Ok(Self { _file: file })
+    }
+}
+
+fn holder(file: &mut File) -> String {
+    let mut text = String::new();
+    let read = file.take(64).read_to_string(&mut text);
+    match read {
+        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
+        _ => "unknown".to_owned(),
+    }
+}

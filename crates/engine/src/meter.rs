@@ -1,0 +1,128 @@
+//! What the engine counts about itself. Plain atomics; the program renders them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::verbs::Command;
+
+/// Upper ends of the batch-size buckets.
+pub const BATCH_BUCKETS: [u64; 8] = [1, 2, 4, 8, 16, 64, 256, 1_024];
+/// Upper ends of the commit-time buckets, in microseconds.
+pub const COMMIT_BUCKETS: [u64; 10] =
+    [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000];
+
+/// Counts how often values fall into buckets.
+#[derive(Debug)]
+pub struct Histogram<const N: usize> {
+    ends: [u64; N],
+    counts: [AtomicU64; N],
+    count: AtomicU64,
+    sum: AtomicU64,
+}
+
+impl<const N: usize> Histogram<N> {
+    fn new(ends: [u64; N]) -> Self {
+        Self { ends, counts: std::array::from_fn(|_| AtomicU64::new(0)), count: 0.into(), sum: 0.into() }
+    }
+
+    fn note(&self, value: u64) {
+        if let Some(bucket) = self.ends.iter().position(|end| value <= *end) {
+            self.counts[bucket].fetch_add(1, Ordering::Relaxed);
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.sum.fetch_add(value, Ordering::Relaxed);
+    }
+
+    /// How many values were at most each bucket's end.
+    pub fn cumulative(&self) -> Vec<(u64, u64)> {
+        let mut below = 0;
+        let add = |(end, count): (&u64, &AtomicU64)| {
+            below += count.load(Ordering::Relaxed);
+            (*end, below)
+        };
+        self.ends.iter().zip(&self.counts).map(add).collect()
+    }
+
+    /// How many values there were.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> u64 {
+        self.sum.load(Ordering::Relaxed)
+    }
+}
+
+/// What happened to the commands of one verb.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VerbCount {
+    /// Carried out.
+    pub done: u64,
+    /// Refused.
+    pub refused: u64,
+    /// Failed on our side.
+    pub failed: u64,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    done: AtomicU64,
+    refused: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// The counters of one realm.
+#[derive(Debug)]
+pub struct Meter {
+    verbs: BTreeMap<&'static str, Tally>,
+    /// Commands per transaction.
+    pub batches: Histogram<8>,
+    /// Time from the first command of a batch to the end of its sync, in microseconds.
+    pub commits: Histogram<10>,
+    /// Events that followers read from the books because they were behind.
+    pub lagged: AtomicU64,
+}
+
+impl Meter {
+    pub(crate) fn new() -> Self {
+        Self {
+            verbs: Command::WORDS.iter().map(|word| (*word, Tally::default())).collect(),
+            batches: Histogram::new(BATCH_BUCKETS),
+            commits: Histogram::new(COMMIT_BUCKETS),
+            lagged: 0.into(),
+        }
+    }
+
+    pub(crate) fn note_batch(&self, commands: usize, took: Duration) {
+        self.batches.note(commands as u64);
+        self.commits.note(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    pub(crate) fn note_answer(
+        &self,
+        verb: &'static str,
+        answer: &Result<crate::verbs::Outcome, crate::EngineError>,
+    ) {
+        let Some(tally) = self.verbs.get(verb) else { return };
+        let counter = match answer {
+            Ok(_) => &tally.done,
+            Err(crate::EngineError::Refused(_)) => &tally.refused,
+            Err(crate::EngineError::Failed(_)) => &tally.failed,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What happened to the commands, by verb.
+    pub fn verbs(&self) -> impl Iterator<Item = (&'static str, VerbCount)> + '_ {
+        self.verbs.iter().map(|(word, tally)| {
+            let count = VerbCount {
+                done: tally.done.load(Ordering::Relaxed),
+                refused: tally.refused.load(Ordering::Relaxed),
+                failed: tally.failed.load(Ordering::Relaxed),
+            };
+            (*word, count)
+        })
+    }
+}

@@ -1,0 +1,37 @@
+//! Plain data the engine talks about. A noun knows its own shape and nothing of books, doors or time.
+
+mod address;
+mod agent;
+mod caller;
+mod coded;
+mod contact;
+mod conversation;
+mod event;
+mod ids;
+mod json;
+mod message;
+mod peer;
+mod reservation;
+mod scope;
+mod task;
+mod token;
+
+pub use address::Address;
+pub use agent::{Agent, AgentKind, ContactPolicy, Privacy, Visibility};
+pub use caller::{Caller, Rights};
+pub use contact::{Contact, ContactState};
+pub use conversation::{
+    ContentType, Conversation, ConversationStatus, HistoryAccess, Participant, Permissions, PermissionsPatch,
+    Summary, Thread, Turn, TurnSource, TurnVisibility,
+};
+pub use event::{Event, Fact, RENDER_SLOTS, Sight};
+pub use ids::{
+    AgentId, ConversationId, IdError, MessageId, Millis, RealmName, ScopeId, Seq, TaskId, ThreadId, TurnId,
+};
+pub use json::{Json, JsonError};
+pub use message::{Audience, Body, Copy, Delivery, DeliveryState, Message, Priority};
+pub use peer::{Peer, PeerKind};
+pub use reservation::{Conflict, Reservation, ReservationStatus, Reserved};
+pub use scope::{JoinPolicy, Scope, ScopeVisibility, SendPolicy};
+pub use task::{Task, TaskStatus};
+pub use token::{Token, TokenRole};

@@ -1,0 +1,41 @@
+//! Bearer tokens, of which the books keep only a hash.
+
+use super::Millis;
+use super::coded::coded;
+
+coded! {
+    /// What the bearer of a token is taken for.
+    TokenRole {
+        /// Someone who runs the office.
+        Admin = "admin",
+        /// A person.
+        User = "user",
+        /// A program.
+        Agent = "agent",
+    }
+}
+
+/// What is known of a token; never the token itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// By which it is listed and revoked.
+    pub id: String,
+    /// What its bearer is taken for.
+    pub role: TokenRole,
+    /// Whom its bearer is taken for.
+    pub name: String,
+    /// When it was made.
+    pub created_at: Millis,
+    /// When it stops working.
+    pub expires_at: Option<Millis>,
+    /// When it was revoked.
+    pub revoked_at: Option<Millis>,
+}
+
+impl Token {
+    /// Whether it still opens the door.
+    #[must_use]
+    pub fn is_valid(&self, now: Millis) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
+}

@@ -1,0 +1,79 @@
+//! Who is about right now. Memory only, by design: presence is a heartbeat, and one from before a restart says nothing.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::nouns::{Agent, AgentId, Caller, Millis, Privacy};
+use crate::sight;
+use crate::stamp;
+use crate::views::{View, Viewed};
+
+/// What an agent last said of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presence {
+    /// Available, busy, away, …
+    pub status: String,
+    /// What it is working on.
+    pub note: Option<String>,
+    /// When it said so.
+    pub seen_at: Millis,
+    /// Until when that counts.
+    pub expires_at: Millis,
+}
+
+/// The heartbeats of a realm.
+#[derive(Debug, Default)]
+pub struct Presences {
+    known: Mutex<HashMap<AgentId, Presence>>,
+}
+
+impl Presences {
+    /// Notes a heartbeat that counts for a while.
+    pub fn beat(&self, agent: AgentId, status: impl Into<String>, note: Option<String>, lasts: Millis) {
+        let now = stamp::now();
+        let presence =
+            Presence { status: status.into(), note, seen_at: now, expires_at: now.saturating_add(lasts) };
+        self.lock().insert(agent, presence);
+    }
+
+    /// Forgets an agent that said goodbye.
+    pub fn leave(&self, agent: &AgentId) {
+        self.lock().remove(agent);
+    }
+
+    /// Forgets heartbeats that have long expired, so that the map does not grow for ever.
+    pub fn sweep(&self) {
+        let now = stamp::now();
+        self.lock().retain(|_, presence| presence.expires_at > now);
+    }
+
+    /// An agent's presence, if it counts still and the caller may see it under the agent's privacy tier.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn of(&self, view: &View<'_>, caller: &Caller, agent: &Agent) -> Viewed<Option<Presence>> {
+        let presence = self.lock().get(&agent.id).cloned();
+        let Some(presence) = presence.filter(|presence| presence.expires_at > view.now) else {
+            return Ok(None);
+        };
+        Ok(may_see(view, caller, agent)?.then_some(presence))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<AgentId, Presence>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn may_see(view: &View<'_>, caller: &Caller, agent: &Agent) -> Viewed<bool> {
+    if caller.may_act_for(&agent.id) {
+        return Ok(true);
+    }
+    if !sight::sees_agent(view.books, caller, agent)? {
+        return Ok(false);
+    }
+    Ok(match agent.privacy {
+        Privacy::Public => true,
+        Privacy::Contacts => sight::are_contacts(view.books, &caller.agent, &agent.id)?,
+        Privacy::Invisible => false,
+    })
+}

@@ -1,0 +1,401 @@
+//! Who may see what: one rule for each noun, asked by verbs, views, search and the feed alike.
+
+use rusqlite::Connection;
+
+use crate::nouns::{
+    Agent, AgentId, Audience, Caller, Conversation, ConversationId, Event, Fact, HistoryAccess, Message,
+    Participant, Reservation, Scope, ScopeVisibility, Seq, Sight, Turn, TurnVisibility, Visibility,
+};
+use crate::store::{all, one, rows};
+
+/// Beyond this many names a sight is not listed but asked for in the books.
+const LISTED: usize = 64;
+
+/// Whether the caller may know that an agent exists.
+pub(crate) fn sees_agent(books: &Connection, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
+    if caller.rights.admin {
+        return Ok(true);
+    }
+    if !caller.rights.member {
+        return Ok(false);
+    }
+    if caller.is(&agent.id) || agent.owner.as_ref().is_some_and(|owner| caller.is(owner)) {
+        return Ok(true);
+    }
+    match agent.visibility {
+        Visibility::Public => Ok(true),
+        Visibility::System => Ok(false),
+        Visibility::Scope => {
+            let shared = "SELECT 1 FROM scope_members a JOIN scope_members b ON a.scope = b.scope
+                          WHERE a.agent = ?1 AND b.agent = ?2 LIMIT 1";
+            Ok(one(books, shared, (&agent.id, &caller.agent), |_| Ok(()))?.is_some())
+        }
+        Visibility::ParentOnly => {
+            let Some(parent) = &agent.parent else { return Ok(false) };
+            if caller.is(parent) {
+                return Ok(true);
+            }
+            let parent = rows::any_agent(books, parent)?;
+            Ok(parent.and_then(|parent| parent.owner).is_some_and(|owner| caller.is(&owner)))
+        }
+    }
+}
+
+/// Who may see events about an agent.
+pub(crate) fn of_agent(books: &Connection, agent: &Agent) -> rusqlite::Result<Sight> {
+    let mut known: Vec<AgentId> = std::iter::once(agent.id.clone()).chain(agent.owner.clone()).collect();
+    match agent.visibility {
+        Visibility::Public => return Ok(Sight::Everyone),
+        Visibility::System => {}
+        Visibility::Scope => {
+            let sql = "SELECT DISTINCT b.agent FROM scope_members a JOIN scope_members b ON a.scope = b.scope
+                       WHERE a.agent = ?1";
+            known.extend(all(books, sql, [&agent.id], |row| row.get::<_, AgentId>(0))?);
+        }
+        Visibility::ParentOnly => {
+            if let Some(parent) = &agent.parent {
+                known.extend(rows::any_agent(books, parent)?.and_then(|parent| parent.owner));
+                known.push(parent.clone());
+            }
+        }
+    }
+    Ok(Sight::Agents(Sight::list(known)))
+}
+
+/// Whether the caller may know that a scope exists.
+pub(crate) fn sees_scope(books: &Connection, caller: &Caller, scope: &Scope) -> rusqlite::Result<bool> {
+    if caller.rights.admin {
+        return Ok(true);
+    }
+    Ok(caller.rights.member
+        && match scope.visibility {
+            ScopeVisibility::Public => true,
+            ScopeVisibility::Members => {
+                caller.is(&scope.created_by) || rows::is_member(books, &scope.id, &caller.agent)?
+            }
+            ScopeVisibility::System => false,
+        })
+}
+
+/// Who may see events about a scope.
+pub(crate) fn of_scope(books: &Connection, scope: &Scope) -> rusqlite::Result<Sight> {
+    match scope.visibility {
+        ScopeVisibility::Public => Ok(Sight::Everyone),
+        ScopeVisibility::System => Ok(Sight::Admins),
+        ScopeVisibility::Members => {
+            let sql = "SELECT agent FROM scope_members WHERE scope = ?1";
+            let mut members: Vec<AgentId> = all(books, sql, [&scope.id], |row| row.get(0))?;
+            members.push(scope.created_by.clone());
+            Ok(Sight::Agents(Sight::list(members)))
+        }
+    }
+}
+
+/// Whether the caller may look at a letter: it sent it, received it, or may observe and the sender allowed that.
+pub(crate) fn sees_message(books: &Connection, caller: &Caller, message: &Message) -> rusqlite::Result<bool> {
+    if caller.rights.admin {
+        return Ok(true);
+    }
+    if !caller.rights.member {
+        return Ok(false);
+    }
+    if caller.rights.observe && message.audience == Audience::Observers {
+        return Ok(true);
+    }
+    // A name that was given up and taken again does not inherit its former holder's mail.
+    let Some(me) = rows::active_agent(books, &caller.agent)? else { return Ok(false) };
+    if message.seq <= me.born {
+        return Ok(false);
+    }
+    Ok(caller.is(&message.from) || rows::delivery_of(books, &caller.agent, message.seq)?.is_some())
+}
+
+/// Who may see that a letter was sent, to these recipients.
+pub(crate) fn of_message(message: &Message, recipients: Vec<AgentId>) -> Sight {
+    let mut parties = recipients;
+    parties.push(message.from.clone());
+    let agents = Sight::list(parties);
+    match message.audience {
+        Audience::Parties => Sight::Agents(agents),
+        Audience::Observers => Sight::Observed { agents, except: Sight::list(Vec::new()) },
+    }
+}
+
+/// Whether the caller may read a conversation at all, and as whom.
+pub(crate) fn reads_conversation(
+    books: &Connection,
+    caller: &Caller,
+    conversation: &Conversation,
+) -> rusqlite::Result<Option<Reader>> {
+    if caller.rights.admin {
+        return Ok(Some(Reader::Overseer));
+    }
+    if !caller.rights.member {
+        return Ok(None);
+    }
+    let part = rows::participant_of(books, &conversation.id, &caller.agent)?;
+    if let Some(part) = part.filter(|part| part.left_at.is_none()) {
+        return Ok(part.permissions.can_observe.then(|| Reader::Participant(Box::new(part))));
+    }
+    let open = conversation.audience == Audience::Observers && caller.rights.observe;
+    Ok(open.then(|| Reader::Outsider(caller.agent.clone())))
+}
+
+/// In which capacity somebody reads a conversation.
+#[derive(Debug)]
+pub(crate) enum Reader {
+    /// Runs the office.
+    Overseer,
+    /// Takes part.
+    Participant(Box<Participant>),
+    /// Looks on from outside.
+    Outsider(AgentId),
+}
+
+impl Reader {
+    /// Whether this reader may read a turn.
+    pub(crate) fn reads(&self, turn: &Turn) -> bool {
+        match self {
+            Self::Overseer => true,
+            Self::Outsider(agent) => turn.author == *agent || matches!(turn.visibility, TurnVisibility::All),
+            Self::Participant(part) => self.from() < turn.seq && part_reads(part, turn),
+        }
+    }
+
+    /// What happened after this place may be followed, even by those who may not look up history.
+    pub(crate) fn follows_from(&self) -> Seq {
+        match self {
+            Self::Participant(part) if part.permissions.history != HistoryAccess::Full => part.joined,
+            _ => 0,
+        }
+    }
+
+    /// Whether this reader may follow a turn as it is said.
+    pub(crate) fn follows(&self, turn: &Turn) -> bool {
+        match self {
+            Self::Participant(part) => self.follows_from() < turn.seq && part_reads(part, turn),
+            other => other.reads(turn),
+        }
+    }
+
+    /// Turns up to this place are hidden, whatever they are.
+    pub(crate) fn from(&self) -> Seq {
+        match self {
+            Self::Participant(part) if part.permissions.history == HistoryAccess::FromJoin => part.joined,
+            // "None" hides all history; what is followed live is not history and does not come this way.
+            Self::Participant(part) if part.permissions.history == HistoryAccess::None => Seq::MAX,
+            _ => 0,
+        }
+    }
+}
+
+fn part_reads(part: &Participant, turn: &Turn) -> bool {
+    turn.author == part.agent
+        || match &turn.visibility {
+            TurnVisibility::All => true,
+            TurnVisibility::Agents(agents) => agents.contains(&part.agent),
+            TurnVisibility::Roles(roles) => roles.contains(&part.role),
+            TurnVisibility::Internal => part.permissions.can_see_internal,
+            TurnVisibility::Private => false,
+        }
+}
+
+/// Those who take part now.
+pub(crate) fn participants(
+    books: &Connection,
+    conversation: &ConversationId,
+    limit: usize,
+) -> rusqlite::Result<Vec<Participant>> {
+    let sql = format!(
+        "SELECT {} FROM participants WHERE conversation = ?1 AND left_at IS NULL ORDER BY agent LIMIT ?2",
+        rows::PARTICIPANT
+    );
+    all(books, &sql, (conversation, i64::try_from(limit).unwrap_or(i64::MAX)), rows::participant)
+}
+
+/// Who may see events about a conversation as a whole.
+pub(crate) fn of_conversation(books: &Connection, conversation: &Conversation) -> rusqlite::Result<Sight> {
+    let parts = participants(books, &conversation.id, LISTED + 1)?;
+    if parts.len() > LISTED {
+        return Ok(Sight::Ask);
+    }
+    let (seeing, blind): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.permissions.can_observe);
+    Ok(sight(conversation.audience, seeing, blind))
+}
+
+/// Who may see a turn as it is recorded.
+pub(crate) fn of_turn(
+    books: &Connection,
+    conversation: &Conversation,
+    turn: &Turn,
+) -> rusqlite::Result<Sight> {
+    if matches!(turn.visibility, TurnVisibility::Private) {
+        return Ok(Sight::Agents(Sight::list(vec![turn.author.clone()])));
+    }
+    let parts = participants(books, &conversation.id, LISTED + 1)?;
+    if parts.len() > LISTED {
+        return Ok(Sight::Ask);
+    }
+    let (seeing, blind): (Vec<_>, Vec<_>) =
+        parts.into_iter().partition(|part| part.permissions.can_observe && part_reads(part, turn));
+    // Only what everyone in the conversation may read is for onlookers too.
+    let audience = if matches!(turn.visibility, TurnVisibility::All) {
+        conversation.audience
+    } else {
+        Audience::Parties
+    };
+    let author = turn.author.clone();
+    let sight = sight(audience, seeing, blind);
+    Ok(match sight {
+        Sight::Agents(agents) => Sight::Agents(Sight::list(agents.iter().cloned().chain([author]).collect())),
+        other => other,
+    })
+}
+
+fn sight(audience: Audience, seeing: Vec<Participant>, blind: Vec<Participant>) -> Sight {
+    let names = |parts: Vec<Participant>| Sight::list(parts.into_iter().map(|part| part.agent).collect());
+    match audience {
+        Audience::Parties => Sight::Agents(names(seeing)),
+        Audience::Observers => Sight::Observed { agents: names(seeing), except: names(blind) },
+    }
+}
+
+/// Whether the caller may see a reservation: the holder, accepted contacts, or the realm if it is open.
+pub(crate) fn sees_reservation(
+    books: &Connection,
+    caller: &Caller,
+    held: &Reservation,
+) -> rusqlite::Result<bool> {
+    if caller.rights.admin || (caller.rights.member && caller.is(&held.owner)) {
+        return Ok(true);
+    }
+    if !caller.rights.member {
+        return Ok(false);
+    }
+    Ok(held.audience == Audience::Observers || are_contacts(books, &caller.agent, &held.owner)?)
+}
+
+/// Whether both have accepted each other.
+pub(crate) fn are_contacts(
+    books: &Connection,
+    one_agent: &AgentId,
+    other: &AgentId,
+) -> rusqlite::Result<bool> {
+    let sql = "SELECT count(*) FROM contacts WHERE state = 'accepted'
+               AND ((sender = ?1 AND recipient = ?2) OR (sender = ?2 AND recipient = ?1))";
+    Ok(one(books, sql, (one_agent, other), |row| row.get::<_, i64>(0))? == Some(2))
+}
+
+/// Everyone with whom an agent has accepted contact, both ways.
+pub(crate) fn contacts_of(books: &Connection, agent: &AgentId) -> rusqlite::Result<Vec<AgentId>> {
+    let sql = "SELECT a.recipient FROM contacts a JOIN contacts b ON b.sender = a.recipient AND b.recipient = a.sender
+               WHERE a.sender = ?1 AND a.state = 'accepted' AND b.state = 'accepted' ORDER BY a.recipient";
+    all(books, sql, [agent], |row| row.get(0))
+}
+
+/// Who may see events about a reservation.
+pub(crate) fn of_reservation(books: &Connection, held: &Reservation) -> rusqlite::Result<Sight> {
+    if held.audience == Audience::Observers {
+        return Ok(Sight::Everyone);
+    }
+    let mut known = contacts_of(books, &held.owner)?;
+    known.push(held.owner.clone());
+    Ok(Sight::Agents(Sight::list(known)))
+}
+
+/// Whether the caller may see an event now that it is history. What changed since (someone joined, an agent became
+/// hidden) counts as it stands today.
+pub(crate) fn sees_event(books: &Connection, caller: &Caller, event: &Event) -> rusqlite::Result<bool> {
+    if caller.rights.admin {
+        return Ok(true);
+    }
+    if !caller.rights.member {
+        return Ok(false);
+    }
+    match &event.fact {
+        Fact::MessageSent => match &event.message {
+            Some(message) => sees_message(books, caller, message),
+            None => Ok(false),
+        },
+        Fact::MessageDelivered { agent }
+        | Fact::MessageRead { agent }
+        | Fact::MessageAcked { agent, .. }
+        | Fact::MessageExpired { agent }
+        | Fact::MessageFailed { agent, .. } => match &event.message {
+            // How one recipient fared is between that recipient and the sender.
+            Some(message) => {
+                let party = caller.is(&message.from) || caller.is(agent);
+                let open = caller.rights.observe && message.audience == Audience::Observers;
+                Ok(open || (party && sees_message(books, caller, message)?))
+            }
+            None => Ok(false),
+        },
+        Fact::TurnAdded { conversation } => {
+            let Some(turn) = &event.turn else { return Ok(false) };
+            let Some(conversation) = rows::conversation_by_id(books, conversation)? else { return Ok(false) };
+            Ok(reads_conversation(books, caller, &conversation)?.is_some_and(|reader| reader.follows(turn)))
+        }
+        Fact::AgentRegistered { agent, .. }
+        | Fact::AgentUpdated { agent, .. }
+        | Fact::AgentState { agent, .. }
+        | Fact::AgentUnregistered { agent, .. } => match rows::any_agent(books, agent)? {
+            Some(agent) => sees_agent(books, caller, &agent),
+            None => Ok(false),
+        },
+        Fact::ScopeCreated { scope } => sees_scope(books, caller, scope),
+        Fact::ScopeDeleted { scope, .. }
+        | Fact::ScopeJoined { scope, .. }
+        | Fact::ScopeLeft { scope, .. } => {
+            match rows::scope_by_id(books, scope)? {
+                Some(scope) => sees_scope(books, caller, &scope),
+                // A scope that is gone: its creation event still tells who could see it.
+                None => sees_deleted_scope(books, caller, scope.as_str(), event.seq),
+            }
+        }
+        Fact::ReservationMade { reservation }
+        | Fact::ReservationRenewed { reservation }
+        | Fact::ReservationReleased { reservation }
+        | Fact::ReservationExpired { reservation } => sees_reservation(books, caller, reservation),
+        Fact::ReservationConflict { asked_by, held_by, .. } => Ok(caller.is(asked_by) || caller.is(held_by)),
+        Fact::ContactChanged { from, to, .. } => Ok(caller.is(from) || caller.is(to)),
+        Fact::Announced { to, .. } => Ok(to.as_ref().is_none_or(|to| to.contains(&caller.agent))),
+        Fact::TokenCreated { .. }
+        | Fact::TokenRevoked { .. }
+        | Fact::PeerChanged { .. }
+        | Fact::PeerRemoved { .. }
+        | Fact::RulesChanged => Ok(false),
+        Fact::ConversationCreated { .. }
+        | Fact::ConversationClosed { .. }
+        | Fact::ConversationReopened { .. }
+        | Fact::ParticipantJoined { .. }
+        | Fact::ParticipantLeft { .. }
+        | Fact::ThreadCreated { .. }
+        | Fact::SummaryGenerated { .. }
+        | Fact::TaskCreated { .. }
+        | Fact::TaskAssigned { .. }
+        | Fact::TaskStatusChanged { .. }
+        | Fact::TaskCompleted { .. } => {
+            let Some(id) = event.fact.conversation() else { return Ok(false) };
+            let Some(conversation) = rows::conversation_by_id(books, id)? else { return Ok(false) };
+            let reader = reads_conversation(books, caller, &conversation)?;
+            Ok(reader.is_some_and(|reader| reader.follows_from() < event.seq))
+        }
+    }
+}
+
+fn sees_deleted_scope(
+    books: &Connection,
+    caller: &Caller,
+    scope: &str,
+    before: Seq,
+) -> rusqlite::Result<bool> {
+    let sql =
+        "SELECT fact FROM events WHERE kind = 'scope.created' AND seq < ?1 AND fact ->> '$.scope.id' = ?2
+               ORDER BY seq DESC LIMIT 1";
+    let fact = one(books, sql, (before, scope), |row| row.get::<_, String>(0))?;
+    let fact = fact.and_then(|text| serde_json::from_str::<Fact>(&text).ok());
+    match fact {
+        Some(Fact::ScopeCreated { scope }) => sees_scope(books, caller, &scope),
+        _ => Ok(false),
+    }
+}

@@ -1,0 +1,80 @@
+//! The queue inside one process, bounded in commands and in bytes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use super::{Record, Source, Work};
+use crate::error::{EngineError, Fault, Refusal};
+use crate::limits::Limits;
+use crate::verbs::Outcome;
+
+/// Permits are counted in these many bytes, so that a large budget fits the semaphore.
+const GRAIN: usize = 256;
+
+/// The writer's end.
+#[derive(Debug)]
+pub(crate) struct Local {
+    queue: mpsc::Receiver<Work>,
+}
+
+/// The callers' end. Cheap to clone; when the last is gone the writer ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    queue: mpsc::Sender<Work>,
+    room: Arc<Semaphore>,
+    room_in_all: u32,
+    patience: Duration,
+}
+
+/// A queue of the given limits.
+pub(crate) fn local(limits: &Limits) -> (Sender, Local) {
+    let (sender, receiver) = mpsc::channel(limits.queue_commands);
+    let room_in_all = u32::try_from(limits.queue_bytes / GRAIN).unwrap_or(u32::MAX).max(1);
+    let room = Arc::new(Semaphore::new(room_in_all as usize));
+    (Sender { queue: sender, room, room_in_all, patience: limits.queue_wait }, Local { queue: receiver })
+}
+
+impl Sender {
+    /// Puts a command into the queue and gives back where its answer will come. Waits a while for room, then says that
+    /// the office is busy.
+    pub(crate) async fn put(
+        &self,
+        record: Record,
+        bytes: usize,
+    ) -> Result<oneshot::Receiver<Result<Outcome, EngineError>>, EngineError> {
+        let (answer, wait) = oneshot::channel();
+        let grains = u32::try_from(bytes / GRAIN + 1).unwrap_or(u32::MAX).min(self.room_in_all);
+        let place = async {
+            let room = self.room.clone().acquire_many_owned(grains).await.ok()?;
+            let place = self.queue.reserve().await.ok()?;
+            Some((room, place))
+        };
+        match tokio::time::timeout(self.patience, place).await {
+            Ok(Some((room, place))) => place.send(Work { record, answer: Some(answer), room: Some(room) }),
+            Ok(None) => return Err(Fault::Closing.into()),
+            Err(_) => return Err(Refusal::Busy.into()),
+        }
+        Ok(wait)
+    }
+
+    /// How many commands are waiting.
+    pub(crate) fn depth(&self) -> usize {
+        self.queue.max_capacity() - self.queue.capacity()
+    }
+}
+
+impl Source for Local {
+    fn take(&mut self, batch: &mut Vec<Work>, limit: usize) -> bool {
+        let Some(first) = self.queue.blocking_recv() else { return false };
+        batch.push(first);
+        while batch.len() < limit {
+            match self.queue.try_recv() {
+                Ok(work) => batch.push(work),
+                Err(_) => break,
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,30 @@
+//! Where stamped commands come from, in order. Today a queue in this process; a replicated stream has the same face,
+//! and nobody outside this room can tell which it is.
+
+mod local;
+mod record;
+
+pub(crate) use local::{Sender, local};
+pub use record::{RECORD_VERSION, Record, RecordError};
+
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use crate::error::EngineError;
+use crate::verbs::Outcome;
+
+/// A command on its way to the writer.
+#[derive(Debug)]
+pub(crate) struct Work {
+    /// The command, stamped.
+    pub(crate) record: Record,
+    /// Who waits for the answer; nobody for commands that other offices submitted.
+    pub(crate) answer: Option<oneshot::Sender<Result<Outcome, EngineError>>>,
+    /// The room it takes in the queue; given back when it has been applied.
+    pub(crate) room: Option<OwnedSemaphorePermit>,
+}
+
+/// Hands out commands in the one order in which they are to be applied.
+pub(crate) trait Source: Send + 'static {
+    /// Waits for at least one command, then takes what is there up to a limit. False when no more will come.
+    fn take(&mut self, batch: &mut Vec<Work>, limit: usize) -> bool;
+}

@@ -1,0 +1,37 @@
+//! The books: one SQLite file per realm, which is its log as well.
+
+mod digest;
+mod open;
+pub(crate) mod rows;
+mod schema;
+
+pub use digest::digest;
+pub use open::{check_integrity, open_reader, open_writer};
+pub use schema::VERSION;
+
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+/// Runs a kept statement that changes rows; says how many.
+pub(crate) fn exec(books: &Connection, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
+    books.prepare_cached(sql)?.execute(params)
+}
+
+/// The first row of a kept query, if there is one.
+pub(crate) fn one<T>(
+    books: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    books.prepare_cached(sql)?.query_row(params, read).optional()
+}
+
+/// All rows of a kept query.
+pub(crate) fn all<T>(
+    books: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    books.prepare_cached(sql)?.query_map(params, read)?.collect()
+}

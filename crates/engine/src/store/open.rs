@@ -1,0 +1,74 @@
+//! Opening the books: the pragmas that make an answer durable, and connections for reading.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::schema;
+use crate::error::Fault;
+
+/// Statements each connection keeps prepared; more than the engine has, so none is ever compiled twice.
+const KEPT_STATEMENTS: usize = 512;
+
+/// Opens the books for the one writer, making or upgrading them.
+///
+/// # Errors
+/// When the file cannot be used, or is of a newer make.
+pub fn open_writer(path: &Path) -> Result<Connection, Fault> {
+    let mut books = Connection::open(path)?;
+    books.busy_timeout(Duration::from_secs(5))?;
+    let mode: String = books.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(Fault::Books { reason: format!("the file system does not support WAL (got {mode})") });
+    }
+    // FULL syncs the WAL on every commit: what is acknowledged survives a power cut, not only a crash.
+    books.pragma_update(None, "synchronous", "full")?;
+    books.pragma_update(None, "wal_autocheckpoint", 4_000)?;
+    books.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    tune(&books, 32 << 10)?;
+    let found: i64 = books.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found != schema::VERSION {
+        let upgrade = books.transaction()?;
+        schema::migrate(&upgrade, found)?;
+        upgrade.commit()?;
+    }
+    Ok(books)
+}
+
+/// Opens the books for reading only. A reader sees one moment and never waits for the writer.
+///
+/// # Errors
+/// When the file cannot be used.
+pub fn open_reader(path: &Path) -> Result<Connection, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let books = Connection::open_with_flags(path, flags)?;
+    books.busy_timeout(Duration::from_secs(5))?;
+    tune(&books, 4 << 10)?;
+    let found: i64 = books.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > schema::VERSION {
+        return Err(Fault::NewerBooks { found, known: schema::VERSION });
+    }
+    Ok(books)
+}
+
+/// What SQLite itself finds wrong with the file; nothing if all is well.
+///
+/// # Errors
+/// When the check cannot be run.
+pub fn check_integrity(books: &Connection) -> Result<Vec<String>, Fault> {
+    let mut check = books.prepare("PRAGMA integrity_check")?;
+    let found: Vec<String> = check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(found.into_iter().filter(|line| line != "ok").collect())
+}
+
+fn tune(books: &Connection, cache_kib: i64) -> Result<(), Fault> {
+    books.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
+    books.pragma_update(None, "cache_size", -cache_kib)?;
+    // Pages are read through the map, so readers share the system's cache instead of copying it.
+    books.pragma_update(None, "mmap_size", 1_i64 << 30)?;
+    books.pragma_update(None, "temp_store", "memory")?;
+    // Rows refer to history that outlives what it refers to; the verbs keep them right.
+    books.pragma_update(None, "foreign_keys", false)?;
+    Ok(())
+}

@@ -1,0 +1,458 @@
+//! Coming, changing and leaving: the address book's verbs.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Applied, Apply, Halt, scopes};
+use crate::error::Refusal;
+use crate::names::slug;
+use crate::nouns::{Agent, AgentId, AgentKind, ContactPolicy, Fact, Json, Privacy, ScopeId, Visibility};
+use crate::sight;
+use crate::store::{exec, one, rows};
+
+/// Enters an agent into the address book. The id is the given one, or one made from the name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Register {
+    /// The id to take; made from the name if absent.
+    pub id: Option<AgentId>,
+    /// What sort of correspondent it is; an agent if not said.
+    pub kind: Option<AgentKind>,
+    /// What people call it.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The part it plays.
+    pub role: Option<String>,
+    /// The agent that made it.
+    pub parent: Option<AgentId>,
+    /// Who may change it besides itself; the caller if not said.
+    pub owner: Option<AgentId>,
+    /// What it is doing.
+    pub state: Option<String>,
+    /// Who may find it.
+    pub visibility: Option<Visibility>,
+    /// Whose first letter it accepts.
+    pub contact_policy: Option<ContactPolicy>,
+    /// How widely it shows itself.
+    pub privacy: Option<Privacy>,
+    /// Public keys.
+    pub keys: Option<Json>,
+    /// What it can do.
+    pub capabilities: Option<Json>,
+    /// Whatever else.
+    pub meta: Option<Json>,
+    /// Scopes to join; one that does not exist is made, open to all.
+    pub scopes: Vec<ScopeId>,
+    /// What to do when the id is in use by an agent that the caller may change.
+    pub existing: Existing,
+}
+
+/// What registering under a name in use means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Existing {
+    /// The name is taken.
+    #[default]
+    Refuse,
+    /// Take the agent over as it is, with its scopes and its mail, and lay the given fields over it.
+    TakeOver,
+}
+
+/// What registering gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// The entry.
+    pub agent: Agent,
+    /// Whether it was there before.
+    pub resumed: bool,
+}
+
+impl Register {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Registered> {
+        to.require_member()?;
+        let id = self.choose_id(to)?;
+        if let Some(parent) = &self.parent {
+            check_parent(to, &id, parent)?;
+        }
+        let before = rows::any_agent(to.books, &id)?;
+        match before {
+            Some(before) if before.is_active() => self.take_over(to, before),
+            before => self.enter(to, id, before),
+        }
+    }
+
+    fn choose_id(&self, to: &mut Apply<'_>) -> Applied<AgentId> {
+        if let Some(id) = &self.id {
+            if *id == AgentId::office() {
+                return Err(Refusal::AgentExists { agent: id.clone() }.into());
+            }
+            return Ok(id.clone());
+        }
+        let base = slug(self.name.as_deref().unwrap_or("agent"));
+        let first = AgentId::new(&base).map_err(Refusal::from)?;
+        if first != AgentId::office() && rows::any_agent(to.books, &first)?.is_none() {
+            return Ok(first);
+        }
+        // A taken name gets a short tail; the fresh id makes it unguessable and never taken.
+        let tail = to.fresh_id().simple().to_string();
+        let id = AgentId::new(format!("{base}-{}", &tail[20..])).map_err(Refusal::from)?;
+        Ok(id)
+    }
+
+    fn take_over(&self, to: &mut Apply<'_>, before: Agent) -> Applied<Registered> {
+        if self.existing == Existing::Refuse {
+            return Err(Refusal::AgentExists { agent: before.id }.into());
+        }
+        let update = Update {
+            agent: before.id.clone(),
+            name: self.name.clone(),
+            description: self.description.clone(),
+            role: self.role.clone(),
+            parent: self.parent.clone(),
+            owner: self.owner.clone(),
+            visibility: self.visibility,
+            contact_policy: self.contact_policy,
+            privacy: self.privacy,
+            keys: self.keys.clone(),
+            capabilities: self.capabilities.clone(),
+            meta: self.meta.clone(),
+            merge_meta: true,
+        };
+        // Taking over one's own name, or one whose owner asks, is allowed; a stranger's is taken.
+        let mut agent = update.apply(to).map_err(|halt| match halt {
+            Halt::Refused(Refusal::NotAllowed { .. }) => {
+                Refusal::AgentExists { agent: before.id.clone() }.into()
+            }
+            other => other,
+        })?;
+        if let Some(state) = &self.state
+            && *state != agent.state
+        {
+            agent = change_state(to, agent, state)?;
+        }
+        scopes::enter_all(to, &agent, &self.scopes)?;
+        agent.scopes = rows::scopes_of(to.books, &agent.id)?;
+        Ok(Registered { agent, resumed: true })
+    }
+
+    fn enter(&self, to: &mut Apply<'_>, id: AgentId, before: Option<Agent>) -> Applied<Registered> {
+        let owner = self.owner.clone().or_else(|| (!to.caller.is(&id)).then(|| to.caller.agent.clone()));
+        // A former holder's mail stays with its owner; anyone else who takes the name starts with an empty box.
+        let born = match &before {
+            Some(before) if before.owner == owner && owner.is_some() => before.born,
+            Some(_) => to.next_seq(),
+            None => 0,
+        };
+        let agent = Agent {
+            id,
+            kind: self.kind.unwrap_or(AgentKind::Agent),
+            name: self.name.clone(),
+            description: self.description.clone(),
+            role: self.role.clone(),
+            parent: self.parent.clone(),
+            owner,
+            state: self.state.clone().unwrap_or_else(|| Agent::REGISTERED.to_owned()),
+            visibility: self.visibility.unwrap_or(Visibility::Public),
+            contact_policy: self.contact_policy.unwrap_or(ContactPolicy::Open),
+            privacy: self.privacy.unwrap_or(Privacy::Public),
+            keys: self.keys.clone(),
+            capabilities: self.capabilities.clone(),
+            meta: self.meta.clone(),
+            via: to.caller.via.clone(),
+            scopes: Vec::new(),
+            created_at: to.now,
+            updated_at: to.now,
+            retired_at: None,
+            born,
+        };
+        write(to, &agent)?;
+        let sight = sight::of_agent(to.books, &agent)?;
+        let fact = Fact::AgentRegistered {
+            agent: agent.id.clone(),
+            name: agent.name.clone(),
+            role: agent.role.clone(),
+            owner: agent.owner.clone(),
+        };
+        to.tell(fact, sight)?;
+        scopes::enter_all(to, &agent, &self.scopes)?;
+        scopes::enter_by_role(to, &agent)?;
+        let scopes = rows::scopes_of(to.books, &agent.id)?;
+        Ok(Registered { agent: Agent { scopes, ..agent }, resumed: false })
+    }
+}
+
+/// Changes what is given and leaves the rest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Update {
+    /// Whom.
+    pub agent: AgentId,
+    /// What people call it.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What it is for.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// The part it plays.
+    #[serde(default)]
+    pub role: Option<String>,
+    /// The agent it stands under.
+    #[serde(default)]
+    pub parent: Option<AgentId>,
+    /// Who may change it besides itself.
+    #[serde(default)]
+    pub owner: Option<AgentId>,
+    /// Who may find it.
+    #[serde(default)]
+    pub visibility: Option<Visibility>,
+    /// Whose first letter it accepts.
+    #[serde(default)]
+    pub contact_policy: Option<ContactPolicy>,
+    /// How widely it shows itself.
+    #[serde(default)]
+    pub privacy: Option<Privacy>,
+    /// Public keys.
+    #[serde(default)]
+    pub keys: Option<Json>,
+    /// What it can do.
+    #[serde(default)]
+    pub capabilities: Option<Json>,
+    /// Whatever else.
+    #[serde(default)]
+    pub meta: Option<Json>,
+    /// Whether `meta` is laid over the present one, member by member, or replaces it.
+    #[serde(default)]
+    pub merge_meta: bool,
+}
+
+impl Update {
+    /// Changes nothing yet.
+    #[must_use]
+    pub fn of(agent: AgentId) -> Self {
+        Self {
+            agent,
+            name: None,
+            description: None,
+            role: None,
+            parent: None,
+            owner: None,
+            visibility: None,
+            contact_policy: None,
+            privacy: None,
+            keys: None,
+            capabilities: None,
+            meta: None,
+            merge_meta: false,
+        }
+    }
+
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
+        let mut agent = changeable(to, &self.agent)?;
+        if let Some(parent) = &self.parent {
+            check_parent(to, &agent.id, parent)?;
+        }
+        let mut changes = Map::new();
+        let mut note = |field: &str, value: Value| drop(changes.insert(field.to_owned(), value));
+        macro_rules! lay_over {
+            ($($field:ident),+) => {$(
+                if let Some(value) = &self.$field && agent.$field.as_ref() != Some(value) {
+                    note(stringify!($field), serde_json::json!(value));
+                    agent.$field = Some(value.clone());
+                }
+            )+};
+        }
+        lay_over!(name, description, role, parent, owner);
+        macro_rules! set {
+            ($($field:ident),+) => {$(
+                if let Some(value) = self.$field && agent.$field != value {
+                    note(stringify!($field), serde_json::json!(value));
+                    agent.$field = value;
+                }
+            )+};
+        }
+        set!(visibility, contact_policy, privacy);
+        macro_rules! lay_over_json {
+            ($($field:ident),+) => {$(
+                if let Some(value) = &self.$field && agent.$field.as_ref() != Some(value) {
+                    note(stringify!($field), value.value());
+                    agent.$field = Some(value.clone());
+                }
+            )+};
+        }
+        lay_over_json!(keys, capabilities);
+        if let Some(meta) = &self.meta {
+            let merged = if self.merge_meta { merge(agent.meta.as_ref(), meta) } else { meta.clone() };
+            if agent.meta.as_ref() != Some(&merged) {
+                note("meta", meta.value());
+                agent.meta = Some(merged);
+            }
+        }
+        if !changes.is_empty() {
+            agent.updated_at = to.now;
+            write(to, &agent)?;
+            let fact = Fact::AgentUpdated {
+                agent: agent.id.clone(),
+                changes: Json::from_value(&Value::Object(changes)),
+            };
+            let sight = sight::of_agent(to.books, &agent)?;
+            to.tell(fact, sight)?;
+            if self.role.is_some() {
+                scopes::enter_by_role(to, &agent)?;
+            }
+        }
+        agent.scopes = rows::scopes_of(to.books, &agent.id)?;
+        Ok(agent)
+    }
+}
+
+/// Says what an agent does now; `suspended` pauses it and `idle` lets it go on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SetState {
+    /// Whom.
+    pub agent: AgentId,
+    /// The state, in a door's words.
+    pub state: String,
+}
+
+impl SetState {
+    /// Tells an agent to pause: it keeps receiving but may not send.
+    #[must_use]
+    pub fn suspend(agent: AgentId) -> Self {
+        Self { agent, state: Agent::SUSPENDED.to_owned() }
+    }
+
+    /// Lets a suspended agent go on.
+    #[must_use]
+    pub fn resume(agent: AgentId) -> Self {
+        Self { agent, state: Agent::IDLE.to_owned() }
+    }
+
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
+        let agent = changeable(to, &self.agent)?;
+        // Only whoever may suspend an agent may end the pause: the agent itself may not.
+        let own_account = to.caller.is(&agent.id) && !to.caller.rights.admin;
+        if agent.is_suspended() && own_account && self.state != Agent::SUSPENDED {
+            return Err(Refusal::WrongState { agent: agent.id, state: agent.state }.into());
+        }
+        let mut agent = change_state(to, agent, &self.state)?;
+        agent.scopes = rows::scopes_of(to.books, &agent.id)?;
+        Ok(agent)
+    }
+}
+
+/// Takes an agent out of the address book. Its history and its letters stay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unregister {
+    /// Whom.
+    pub agent: AgentId,
+    /// Why.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+impl Unregister {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
+        let mut agent = changeable(to, &self.agent)?;
+        agent.scopes = rows::scopes_of(to.books, &agent.id)?;
+        let sight = sight::of_agent(to.books, &agent)?;
+        for scope in &agent.scopes {
+            scopes::leave(to, scope, &agent.id)?;
+        }
+        agent.state = Agent::RETIRED.to_owned();
+        agent.retired_at = Some(to.now);
+        agent.updated_at = to.now;
+        write(to, &agent)?;
+        let fact = Fact::AgentUnregistered { agent: agent.id.clone(), reason: self.reason.clone() };
+        to.tell(fact, sight)?;
+        Ok(agent)
+    }
+}
+
+fn change_state(to: &mut Apply<'_>, mut agent: Agent, state: &str) -> Applied<Agent> {
+    if state.is_empty() || state.len() > 64 {
+        return Err(Refusal::BadValue { field: "state", why: "a state is 1 to 64 bytes" }.into());
+    }
+    if agent.state == state {
+        return Ok(agent);
+    }
+    let previous = std::mem::replace(&mut agent.state, state.to_owned());
+    agent.updated_at = to.now;
+    let sql = "UPDATE agents SET state = ?2, updated_at = ?3 WHERE id = ?1";
+    exec(to.books, sql, (&agent.id, &agent.state, agent.updated_at))?;
+    let sight = sight::of_agent(to.books, &agent)?;
+    let fact = Fact::AgentState { agent: agent.id.clone(), previous, current: agent.state.clone() };
+    to.tell(fact, sight)?;
+    Ok(agent)
+}
+
+/// The agent, if the caller may change it: itself, its owner, an agent above it, or whoever runs the office.
+pub(super) fn changeable(to: &Apply<'_>, id: &AgentId) -> Applied<Agent> {
+    let agent = to.agent_or_refuse(id)?;
+    if !sight::sees_agent(to.books, to.caller, &agent)? {
+        return Err(Refusal::NoSuchAgent { agent: id.to_string(), near: Vec::new() }.into());
+    }
+    let owner = agent.owner.as_ref().is_some_and(|owner| to.caller.is(owner));
+    if to.caller.may_act_for(id) || owner || is_below(to, &agent, &to.caller.agent)? {
+        return Ok(agent);
+    }
+    Err(Refusal::NotAllowed { need: "to be this agent, its owner or above it" }.into())
+}
+
+/// Whether an agent stands somewhere below another.
+fn is_below(to: &Apply<'_>, agent: &Agent, above: &AgentId) -> Applied<bool> {
+    let sql = "WITH RECURSIVE up(id, n) AS (
+                   SELECT ?1, 0
+                   UNION SELECT a.parent, up.n + 1 FROM agents a JOIN up ON a.id = up.id
+                   WHERE a.parent IS NOT NULL AND up.n < 64)
+               SELECT 1 FROM up WHERE id = ?2 AND n > 0";
+    Ok(one(to.books, sql, (&agent.id, above), |_| Ok(()))?.is_some())
+}
+
+fn check_parent(to: &Apply<'_>, id: &AgentId, parent: &AgentId) -> Applied<()> {
+    let above = to.agent_or_refuse(parent)?;
+    if id == parent || is_below(to, &above, id)? {
+        return Err(Refusal::CircularParent { agent: id.clone() }.into());
+    }
+    Ok(())
+}
+
+fn merge(present: Option<&Json>, given: &Json) -> Json {
+    match (present.map(Json::value), given.value()) {
+        (Some(Value::Object(mut present)), Value::Object(given)) => {
+            present.extend(given);
+            Json::from_value(&Value::Object(present))
+        }
+        _ => given.clone(),
+    }
+}
+
+fn write(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO agents(id, kind, name, description, role, parent, owner, state, visibility, contact_policy,
+                   privacy, keys, capabilities, meta, via, created_at, updated_at, retired_at, born)
+               VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)
+               ON CONFLICT(id) DO UPDATE SET kind=?2, name=?3, description=?4, role=?5, parent=?6, owner=?7, state=?8,
+                   visibility=?9, contact_policy=?10, privacy=?11, keys=?12, capabilities=?13, meta=?14, via=?15,
+                   created_at=?16, updated_at=?17, retired_at=?18, born=?19";
+    let params = rusqlite::params![
+        agent.id,
+        agent.kind,
+        agent.name,
+        agent.description,
+        agent.role,
+        agent.parent,
+        agent.owner,
+        agent.state,
+        agent.visibility,
+        agent.contact_policy,
+        agent.privacy,
+        agent.keys,
+        agent.capabilities,
+        agent.meta,
+        agent.via,
+        agent.created_at,
+        agent.updated_at,
+        agent.retired_at,
+        agent.born,
+    ];
+    exec(to.books, sql, params).map(drop)
+}

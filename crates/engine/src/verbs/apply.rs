@@ -1,0 +1,180 @@
+//! What a verb works with while it is applied: the books, the command's stamp, and the pen that writes history.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use uuid::Uuid;
+
+use crate::error::Refusal;
+use crate::limits::Rules;
+use crate::nouns::{Agent, AgentId, Caller, Event, Fact, Message, Millis, RealmName, Seq, Sight, Turn};
+use crate::stamp::{Stamp, derived};
+use crate::store::{exec, rows};
+
+/// Why a verb stopped.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    /// The caller's to mend; whatever was written is taken back.
+    Refused(Refusal),
+    /// The caller's to mend; what was written to say so stays.
+    Noted(Refusal),
+    /// The books failed.
+    Failed(rusqlite::Error),
+}
+
+impl From<Refusal> for Halt {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<rusqlite::Error> for Halt {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+pub(crate) type Applied<T> = Result<T, Halt>;
+
+/// What the writer holds between the commands of a batch and lends to each.
+pub(crate) struct Pen<'a> {
+    pub(crate) rules: &'a mut Rules,
+    pub(crate) last: &'a mut Seq,
+    pub(crate) events: &'a mut Vec<Arc<Event>>,
+}
+
+/// One command being applied.
+pub(crate) struct Apply<'a> {
+    /// The books, inside the batch's transaction.
+    pub(crate) books: &'a Connection,
+    /// Who asks.
+    pub(crate) caller: &'a Caller,
+    /// When: the command's time, moved up to the history's last if a clock went backwards.
+    pub(crate) now: Millis,
+    /// The realm the books belong to.
+    pub(crate) realm: &'a RealmName,
+    /// The realm's rules.
+    pub(crate) rules: &'a mut Rules,
+    stamp: &'a Stamp,
+    ids: u64,
+    /// The last place in the history that is taken. Held by the writer between commands.
+    last: &'a mut Seq,
+    /// What has happened in this batch. Held by the writer until the commit.
+    events: &'a mut Vec<Arc<Event>>,
+}
+
+impl<'a> Apply<'a> {
+    pub(crate) fn new(
+        books: &'a Connection,
+        realm: &'a RealmName,
+        caller: &'a Caller,
+        stamp: &'a Stamp,
+        now: Millis,
+        state: Pen<'a>,
+    ) -> Self {
+        let Pen { rules, last, events } = state;
+        Self { books, realm, caller, now, rules, stamp, ids: 0, last, events }
+    }
+
+    /// A new id, derived from the command's.
+    pub(crate) fn fresh_id(&mut self) -> Uuid {
+        let id = derived(self.stamp.id, self.ids);
+        self.ids += 1;
+        id
+    }
+
+    /// The place that the next event will take; rows made by that event carry it.
+    pub(crate) fn next_seq(&self) -> Seq {
+        *self.last + 1
+    }
+
+    /// Writes a line of history that anyone in `sight` may see.
+    pub(crate) fn tell(&mut self, fact: Fact, sight: Sight) -> rusqlite::Result<Seq> {
+        self.write(fact, sight, None, None, None)
+    }
+
+    /// Writes a line of history about a letter.
+    pub(crate) fn tell_of(
+        &mut self,
+        fact: Fact,
+        message: Arc<Message>,
+        cause: Option<Seq>,
+        sight: Sight,
+    ) -> rusqlite::Result<Seq> {
+        self.write(fact, sight, cause, Some(message), None)
+    }
+
+    /// Writes a line of history about a turn.
+    pub(crate) fn tell_turn(&mut self, fact: Fact, turn: Arc<Turn>, sight: Sight) -> rusqlite::Result<Seq> {
+        self.write(fact, sight, None, None, Some(turn))
+    }
+
+    fn write(
+        &mut self,
+        fact: Fact,
+        sight: Sight,
+        cause: Option<Seq>,
+        message: Option<Arc<Message>>,
+        turn: Option<Arc<Turn>>,
+    ) -> rusqlite::Result<Seq> {
+        let seq = self.next_seq();
+        // Facts are plain data without maps or floats: writing them as JSON cannot fail.
+        let text = serde_json::to_string(&fact).unwrap_or_default();
+        exec(
+            self.books,
+            "INSERT INTO events(seq, at, kind, actor, cause, message, conversation, fact) VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
+            (
+                seq,
+                self.now,
+                fact.kind(),
+                &self.caller.agent,
+                cause,
+                message.as_ref().map(|m| m.seq),
+                fact.conversation(),
+                text,
+            ),
+        )?;
+        *self.last = seq;
+        self.events.push(Arc::new(Event {
+            seq,
+            at: self.now,
+            actor: self.caller.agent.clone(),
+            cause,
+            fact,
+            message,
+            turn,
+            sight,
+            rendered: Default::default(),
+        }));
+        Ok(seq)
+    }
+
+    /// The agent the caller speaks for, which must be in the address book and in force.
+    pub(crate) fn acting_agent(&self) -> Applied<Agent> {
+        self.agent_or_refuse(&self.caller.agent)
+    }
+
+    /// An agent that must be in the address book and in force.
+    pub(crate) fn agent_or_refuse(&self, id: &AgentId) -> Applied<Agent> {
+        rows::active_agent(self.books, id)?
+            .ok_or_else(|| Refusal::NoSuchAgent { agent: id.to_string(), near: Vec::new() }.into())
+    }
+
+    /// Refuses callers that do not belong to the realm.
+    pub(crate) fn require_member(&self) -> Applied<()> {
+        if self.caller.rights.member {
+            Ok(())
+        } else {
+            Err(Refusal::NotAllowed { need: "to be a member of the realm" }.into())
+        }
+    }
+
+    /// Refuses callers that do not run the office.
+    pub(crate) fn require_admin(&self) -> Applied<()> {
+        if self.caller.rights.admin {
+            Ok(())
+        } else {
+            Err(Refusal::NotAllowed { need: "to run the office" }.into())
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What becomes of a letter at its recipient: handed over, read, acknowledged, given up.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Applied, Apply};
+use crate::error::Refusal;
+use crate::nouns::{AgentId, Audience, Delivery, DeliveryState, Fact, Message, MessageId, Sight};
+use crate::store::{exec, rows};
+
+/// Notes that letters have been handed to their recipient. Those that were not waiting any more are left alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MarkDelivered {
+    /// The recipient.
+    pub agent: AgentId,
+    /// The letters.
+    pub messages: Vec<MessageId>,
+}
+
+impl MarkDelivered {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<usize> {
+        may_act(to, &self.agent)?;
+        let mut marked = 0;
+        for id in &self.messages {
+            let Ok((message, delivery)) = find(to, &self.agent, *id) else { continue };
+            if delivery.state != DeliveryState::Queued {
+                continue;
+            }
+            let sql = "UPDATE deliveries SET state = 1, delivered_at = ?3 WHERE agent = ?1 AND message = ?2";
+            exec(to.books, sql, (&self.agent, message.seq, to.now))?;
+            tell(to, Fact::MessageDelivered { agent: self.agent.clone() }, message)?;
+            marked += 1;
+        }
+        Ok(marked)
+    }
+}
+
+/// Notes that the recipient has looked at a letter. The first time counts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MarkRead {
+    /// The recipient.
+    pub agent: AgentId,
+    /// The letter.
+    pub message: MessageId,
+    /// Puts the letter back among the unread ones instead.
+    #[serde(default)]
+    pub unread: bool,
+}
+
+impl MarkRead {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Delivery> {
+        may_act(to, &self.agent)?;
+        let (message, mut delivery) = find(to, &self.agent, self.message)?;
+        if self.unread {
+            if delivery.state == DeliveryState::Read {
+                delivery.state = DeliveryState::Delivered;
+                delivery.read_at = None;
+                delivery.delivered_at = delivery.delivered_at.or(Some(to.now));
+                write(to, &delivery)?;
+            }
+            return Ok(delivery);
+        }
+        if delivery.state.is_unread() {
+            delivery.state = DeliveryState::Read;
+            delivery.delivered_at = delivery.delivered_at.or(Some(to.now));
+            delivery.read_at = Some(to.now);
+            write(to, &delivery)?;
+            tell(to, Fact::MessageRead { agent: self.agent.clone() }, message)?;
+        }
+        Ok(delivery)
+    }
+}
+
+/// Acknowledges a letter, with a word if the recipient has one. Reading is implied; the first time counts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Acknowledge {
+    /// The recipient.
+    pub agent: AgentId,
+    /// The letter.
+    pub message: MessageId,
+    /// What the recipient has to say.
+    #[serde(default)]
+    pub response: Option<String>,
+}
+
+impl Acknowledge {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Delivery> {
+        may_act(to, &self.agent)?;
+        let (message, mut delivery) = find(to, &self.agent, self.message)?;
+        if delivery.state == DeliveryState::Acked {
+            return Ok(delivery);
+        }
+        delivery.state = DeliveryState::Acked;
+        delivery.delivered_at = delivery.delivered_at.or(Some(to.now));
+        delivery.read_at = delivery.read_at.or(Some(to.now));
+        delivery.acked_at = Some(to.now);
+        delivery.note = self.response.clone();
+        write(to, &delivery)?;
+        let fact = Fact::MessageAcked { agent: self.agent.clone(), response: self.response.clone() };
+        tell(to, fact, message)?;
+        Ok(delivery)
+    }
+}
+
+/// Gives a delivery up, for a reason the sender is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MarkFailed {
+    /// The recipient that was not reached.
+    pub agent: AgentId,
+    /// The letter.
+    pub message: MessageId,
+    /// Why.
+    pub reason: String,
+}
+
+impl MarkFailed {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Delivery> {
+        to.require_admin()?;
+        let (message, mut delivery) = find(to, &self.agent, self.message)?;
+        if delivery.state.is_unread() {
+            delivery.state = DeliveryState::Failed;
+            delivery.note = Some(self.reason.clone());
+            write(to, &delivery)?;
+            let fact = Fact::MessageFailed { agent: self.agent.clone(), reason: self.reason.clone() };
+            tell(to, fact, message)?;
+        }
+        Ok(delivery)
+    }
+}
+
+fn may_act(to: &Apply<'_>, agent: &AgentId) -> Applied<()> {
+    if to.caller.may_act_for(agent) {
+        return Ok(());
+    }
+    // An owner acts for its agents; for anybody else the mailbox is not there.
+    let owned = rows::active_agent(to.books, agent)?.and_then(|agent| agent.owner);
+    if to.caller.rights.member && owned.is_some_and(|owner| to.caller.is(&owner)) {
+        return Ok(());
+    }
+    Err(Refusal::NoSuchMessage.into())
+}
+
+fn find(to: &Apply<'_>, agent: &AgentId, id: MessageId) -> Applied<(Message, Delivery)> {
+    let message = rows::message_by_id(to.books, id)?.ok_or(Refusal::NoSuchMessage)?;
+    let delivery = rows::delivery_of(to.books, agent, message.seq)?.ok_or(Refusal::NoSuchMessage)?;
+    // Mail of a former holder of the name is nobody's now.
+    let born = rows::any_agent(to.books, agent)?.map_or(0, |agent| agent.born);
+    if message.seq <= born {
+        return Err(Refusal::NoSuchMessage.into());
+    }
+    Ok((message, delivery))
+}
+
+fn write(to: &Apply<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
+    let sql = "UPDATE deliveries SET state = ?3, delivered_at = ?4, read_at = ?5, acked_at = ?6, note = ?7
+               WHERE agent = ?1 AND message = ?2";
+    let params = (
+        &delivery.agent,
+        delivery.message,
+        delivery.state,
+        delivery.delivered_at,
+        delivery.read_at,
+        delivery.acked_at,
+        &delivery.note,
+    );
+    exec(to.books, sql, params).map(drop)
+}
+
+/// Tells sender and recipient how the letter fares; other recipients are not told.
+pub(super) fn tell(to: &mut Apply<'_>, fact: Fact, message: Message) -> rusqlite::Result<()> {
+    let mut parties = vec![message.from.clone()];
+    parties.extend(fact.about().cloned());
+    let agents = Sight::list(parties);
+    let sight = match message.audience {
+        Audience::Parties => Sight::Agents(agents),
+        Audience::Observers => Sight::Observed { agents, except: Sight::list(Vec::new()) },
+    };
+    let cause = Some(message.seq);
+    to.tell_of(fact, Arc::new(message), cause, sight).map(drop)
+}

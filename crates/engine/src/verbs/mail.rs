@@ -1,0 +1,375 @@
+//! Sending: the verb that every door has.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::recipients::{self, Recipient};
+use super::{Applied, Apply, Halt, turns};
+use crate::error::Refusal;
+use crate::nouns::{
+    Address, Agent, AgentId, Audience, Body, ConversationId, Copy, DeliveryState, Fact, Json, Message,
+    MessageId, Millis, Priority, TaskId, ThreadId, Turn, TurnId, TurnVisibility,
+};
+use crate::sight;
+use crate::store::{all, exec, one, rows};
+
+/// Sends a letter from the caller to everyone the addresses reach.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Send {
+    /// Whom it is for.
+    pub to: Vec<Address>,
+    /// Who gets a copy, for all to see.
+    #[serde(default)]
+    pub cc: Vec<Address>,
+    /// Who gets a copy that nobody else sees.
+    #[serde(default)]
+    pub bcc: Vec<Address>,
+    /// What kind of letter it is; empty for plain mail.
+    #[serde(default)]
+    pub kind: String,
+    /// Its heading.
+    #[serde(default)]
+    pub subject: Option<String>,
+    /// What it says.
+    pub body: Body,
+    /// How pressing it is.
+    pub priority: Priority,
+    /// Whether each recipient is asked to acknowledge it.
+    #[serde(default)]
+    pub ack_required: bool,
+    /// When it stops being worth delivering.
+    #[serde(default)]
+    pub expires_at: Option<Millis>,
+    /// Ties a question and its answers together.
+    #[serde(default)]
+    pub correlation: Option<String>,
+    /// The conversation it is part of.
+    #[serde(default)]
+    pub within: Option<Within>,
+    /// The letter it answers.
+    #[serde(default)]
+    pub in_reply_to: Option<MessageId>,
+    /// The task it serves.
+    #[serde(default)]
+    pub task: Option<TaskId>,
+    /// The sender's own name for it: the same content under the same key is sent once.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// A signed envelope, kept verbatim.
+    #[serde(default)]
+    pub envelope: Option<String>,
+    /// What a door cannot express otherwise.
+    #[serde(default)]
+    pub meta: Option<Json>,
+    /// Who may look at it besides sender and recipients.
+    pub audience: Audience,
+    /// Whether a group that is empty is fine. A letter to nobody is a mistake otherwise.
+    #[serde(default)]
+    pub to_nobody: bool,
+}
+
+/// A letter's place in a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Within {
+    /// Which conversation.
+    pub conversation: ConversationId,
+    /// Which thread of it.
+    #[serde(default)]
+    pub thread: Option<ThreadId>,
+    /// Which turn it answers.
+    #[serde(default)]
+    pub reply_to: Option<TurnId>,
+    /// Who may read the turn.
+    #[serde(default)]
+    pub visibility: Option<TurnVisibility>,
+    /// What happens if the conversation is not there, or the sender has no part in it.
+    pub entry: Entry,
+}
+
+/// How a letter gets into its conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entry {
+    /// It is recorded if the ordinary rules allow it; the letter goes out in any case.
+    IfAllowed,
+    /// The conversation is opened if need be, and sender and recipients take part.
+    Gather {
+        /// What the conversation is for, if it has to be opened.
+        kind: String,
+    },
+}
+
+impl Send {
+    /// A plain letter in prose; everything else as usual.
+    #[must_use]
+    pub fn text(to: Vec<Address>, text: impl Into<String>) -> Self {
+        Self {
+            to,
+            cc: Vec::new(),
+            bcc: Vec::new(),
+            kind: String::new(),
+            subject: None,
+            body: Body::Text(text.into()),
+            priority: Priority::NORMAL,
+            ack_required: false,
+            expires_at: None,
+            correlation: None,
+            within: None,
+            in_reply_to: None,
+            task: None,
+            key: None,
+            envelope: None,
+            meta: None,
+            audience: Audience::Parties,
+            to_nobody: false,
+        }
+    }
+}
+
+/// What sending gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The letter as it was accepted.
+    pub message: Arc<Message>,
+    /// How it stands with each recipient.
+    pub receipts: Vec<Receipt>,
+    /// The turn that was recorded for it.
+    pub turn: Option<TurnId>,
+    /// Why no turn was recorded although a conversation was named.
+    pub unrecorded: Option<Refusal>,
+    /// Whether this is the answer to an earlier sending under the same key.
+    pub repeated: bool,
+}
+
+/// One recipient of a letter, and how far the letter has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Who.
+    pub agent: AgentId,
+    /// In which way it was named.
+    pub copy: Copy,
+    /// Queued, or delivered when a connected recipient has it in hand.
+    pub state: DeliveryState,
+}
+
+impl Send {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Sent> {
+        to.require_member()?;
+        let sender = sender(to)?;
+        if let Some(earlier) = self.earlier(to)? {
+            return Ok(earlier);
+        }
+        if let Some(at) = self.expires_at
+            && at <= to.now
+        {
+            return Err(Refusal::AlreadyExpired { at }.into());
+        }
+        if let Some(id) = self.in_reply_to {
+            let answered = rows::message_by_id(to.books, id)?;
+            match answered {
+                Some(answered) if sight::sees_message(to.books, to.caller, &answered)? => {}
+                _ => return Err(Refusal::NoSuchMessage.into()),
+            }
+        }
+        let lists = [(&self.to[..], Copy::To), (&self.cc[..], Copy::Cc), (&self.bcc[..], Copy::Bcc)];
+        let recipients = recipients::resolve(to, &sender, lists)?;
+        if recipients.is_empty() && !self.to_nobody {
+            return Err(Refusal::NoRecipients.into());
+        }
+        // A gathering conversation may refuse (closed, not ours to enter), so it comes before the first row.
+        let place = self.place(to, &sender, &recipients)?;
+        let (message, receipts) = self.post(to, &recipients, &place)?;
+        let (turn, unrecorded) = match place {
+            Place::None => (None, None),
+            Place::Refused(why) => (None, Some(why)),
+            Place::In(spot) => (Some(turns::record_letter(to, &sender, *spot, &message)?), None),
+        };
+        Ok(Sent { message, receipts, turn: turn.map(|turn: Turn| turn.id), unrecorded, repeated: false })
+    }
+
+    /// The answer to an earlier sending under the same key.
+    fn earlier(&self, to: &Apply<'_>) -> Applied<Option<Sent>> {
+        let Some(key) = &self.key else { return Ok(None) };
+        let sql = "SELECT digest, message FROM message_keys WHERE sender = ?1 AND key = ?2";
+        let found =
+            one(to.books, sql, (&to.caller.agent, key), |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?)))?;
+        let Some((digest, seq)) = found else { return Ok(None) };
+        if digest != self.digest() {
+            return Err(Refusal::KeyReused { key: key.clone() }.into());
+        }
+        let message = rows::message_at(to.books, seq)?.ok_or(Refusal::NoSuchMessage)?;
+        let sql = "SELECT agent, copy, state FROM deliveries WHERE message = ?1 ORDER BY agent";
+        let receipts = all(to.books, sql, [seq], |row| {
+            Ok(Receipt { agent: row.get(0)?, copy: row.get(1)?, state: row.get(2)? })
+        })?;
+        let turn = one(
+            to.books,
+            "SELECT id FROM turns WHERE conversation = ?1 AND message = ?2",
+            (&message.conversation, seq),
+            |row| row.get(0),
+        )?;
+        Ok(Some(Sent { message: Arc::new(message), receipts, turn, unrecorded: None, repeated: true }))
+    }
+
+    /// A fingerprint of what the letter says and to whom. Times and meta are left out: a retry may differ in them.
+    fn digest(&self) -> Vec<u8> {
+        let place = self.within.as_ref().map(|within| (&within.conversation, within.thread));
+        let content = (
+            (&self.to, &self.cc, &self.bcc),
+            (&self.kind, &self.subject, &self.body, self.ack_required),
+            (&self.correlation, place, self.in_reply_to, &self.task),
+        );
+        // Plain data without maps or floats: writing it as JSON cannot fail.
+        Sha256::digest(serde_json::to_vec(&content).unwrap_or_default()).to_vec()
+    }
+
+    fn place(&self, to: &mut Apply<'_>, sender: &Agent, recipients: &[Recipient]) -> Applied<Place> {
+        let Some(within) = &self.within else { return Ok(Place::None) };
+        let spot = match &within.entry {
+            Entry::IfAllowed => turns::find_spot(to, sender, within),
+            Entry::Gather { kind } => {
+                let others = recipients.iter().filter(|r| r.copy != Copy::Bcc).map(|r| &r.agent);
+                turns::gather(to, sender, others, within, kind, self.subject.as_deref())
+            }
+        };
+        match (spot, &within.entry) {
+            (Ok(spot), _) => Ok(Place::In(Box::new(spot))),
+            (Err(Halt::Refused(why)), Entry::IfAllowed) => Ok(Place::Refused(why)),
+            (Err(halt), _) => Err(halt),
+        }
+    }
+
+    fn post(
+        &self,
+        to: &mut Apply<'_>,
+        recipients: &[Recipient],
+        place: &Place,
+    ) -> Applied<(Arc<Message>, Vec<Receipt>)> {
+        let conversation = match place {
+            Place::In(spot) => Some(spot.conversation.id.clone()),
+            _ => None,
+        };
+        let message = Message {
+            seq: to.next_seq(),
+            id: MessageId(to.fresh_id()),
+            from: to.caller.agent.clone(),
+            to: self.to.iter().chain(&self.cc).cloned().collect(),
+            kind: self.kind.clone(),
+            subject: self.subject.clone(),
+            body: self.body.clone(),
+            priority: self.priority,
+            ack_required: self.ack_required,
+            expires_at: self.expires_at,
+            correlation: self.correlation.clone(),
+            conversation,
+            thread: self.within.as_ref().and_then(|within| within.thread),
+            in_reply_to: self.in_reply_to,
+            task: self.task.clone(),
+            key: self.key.clone(),
+            envelope: self.envelope.clone(),
+            meta: self.meta.clone(),
+            audience: self.audience,
+            via: to.caller.via.clone(),
+            at: to.now,
+        };
+        insert(to, &message)?;
+        if let Some(key) = &self.key {
+            let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, ?3, ?4)";
+            exec(to.books, sql, (&message.from, key, self.digest(), message.seq))?;
+        }
+        let mut receipts = Vec::with_capacity(recipients.len());
+        for Recipient { agent, copy } in recipients {
+            let sql = "INSERT INTO deliveries(agent, message, copy, state, kind, priority, expires_at)
+                       VALUES(?1, ?2, ?3, 0, ?4, ?5, ?6)";
+            let params = (agent, message.seq, copy, &message.kind, message.priority, message.expires_at);
+            exec(to.books, sql, params)?;
+            receipts.push(Receipt { agent: agent.clone(), copy: *copy, state: DeliveryState::Queued });
+        }
+        let message = Arc::new(message);
+        let sight = sight::of_message(&message, recipients.iter().map(|r| r.agent.clone()).collect());
+        to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
+        Ok((message, receipts))
+    }
+}
+
+/// Where in a conversation a letter goes.
+enum Place {
+    None,
+    Refused(Refusal),
+    In(Box<turns::Spot>),
+}
+
+fn sender(to: &Apply<'_>) -> Applied<Agent> {
+    if to.caller.agent == AgentId::office() && to.caller.rights.admin {
+        return Ok(office_agent());
+    }
+    let sender = to.acting_agent()?;
+    if sender.is_suspended() {
+        return Err(Refusal::WrongState { agent: sender.id, state: sender.state }.into());
+    }
+    Ok(sender)
+}
+
+/// The office as a sender; it has no entry in the address book.
+fn office_agent() -> Agent {
+    Agent {
+        id: AgentId::office(),
+        kind: crate::nouns::AgentKind::System,
+        name: None,
+        description: None,
+        role: None,
+        parent: None,
+        owner: None,
+        state: Agent::IDLE.to_owned(),
+        visibility: crate::nouns::Visibility::Public,
+        contact_policy: crate::nouns::ContactPolicy::Closed,
+        privacy: crate::nouns::Privacy::Public,
+        keys: None,
+        capabilities: None,
+        meta: None,
+        via: "office".to_owned(),
+        scopes: Vec::new(),
+        created_at: 0,
+        updated_at: 0,
+        retired_at: None,
+        born: 0,
+    }
+}
+
+fn insert(to: &Apply<'_>, message: &Message) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO messages(seq, id, sender, recipients, kind, subject, body, is_json, priority, ack_required,
+                   expires_at, correlation, conversation, thread, in_reply_to, task, key, envelope, meta, audience,
+                   via, at)
+               VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)";
+    // Addresses are plain data: writing them as JSON cannot fail.
+    let recipients = serde_json::to_string(&message.to).unwrap_or_default();
+    let params = rusqlite::params![
+        message.seq,
+        message.id,
+        message.from,
+        recipients,
+        message.kind,
+        message.subject,
+        message.body.as_str(),
+        matches!(message.body, Body::Json(_)),
+        message.priority,
+        message.ack_required,
+        message.expires_at,
+        message.correlation,
+        message.conversation,
+        message.thread,
+        message.in_reply_to,
+        message.task,
+        message.key,
+        message.envelope,
+        message.meta,
+        message.audience,
+        message.via,
+        message.at,
+    ];
+    exec(to.books, sql, params)?;
+    let sql = "INSERT INTO found(rowid, subject, body) VALUES(?1, ?2, ?3)";
+    exec(to.books, sql, (message.seq, &message.subject, message.body.as_str())).map(drop)
+}

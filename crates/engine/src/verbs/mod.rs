@@ -1,0 +1,120 @@
+//! Verbs: everything a caller can ask to change. Each is a plain struct with one `apply`; the list below is the whole
+//! of the engine's write side, and adding to it makes the compiler name every place to touch.
+
+pub mod agents;
+mod apply;
+pub mod contacts;
+pub mod conversations;
+pub mod deliveries;
+pub mod mail;
+pub mod office;
+pub mod peers;
+mod recipients;
+pub mod reservations;
+pub mod scopes;
+pub mod tasks;
+pub mod tokens;
+pub mod turns;
+
+pub(crate) use apply::{Applied, Apply, Halt, Pen};
+
+use serde::{Deserialize, Serialize};
+
+use crate::nouns::{
+    Agent, Contact, Conversation, Delivery, Participant, Peer, Reservation, Reserved, Scope, Task, Thread,
+    Token, Turn,
+};
+
+/// A verb together with what it answers.
+pub trait Verb: Sized {
+    /// What the verb answers when it is carried out.
+    type Outcome;
+    /// The verb as one of the closed list.
+    fn into_command(self) -> Command;
+    /// Its answer, out of the closed list of answers.
+    fn from_outcome(outcome: Outcome) -> Option<Self::Outcome>;
+}
+
+macro_rules! verbs {
+    ($($room:ident :: $name:ident = $word:literal => $outcome:ty;)+) => {
+        /// Everything that can be asked of a realm. Serialisable, because commands are what a replicated log carries.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "verb", content = "with")]
+        pub enum Command {
+            $(#[doc = concat!("See [`", stringify!($room), "::", stringify!($name), "`].")]
+              #[serde(rename = $word)] $name(Box<$room::$name>),)+
+        }
+
+        /// The answers, one for each verb.
+        #[derive(Debug)]
+        pub enum Outcome {
+            $(#[doc = concat!("Of [`", stringify!($room), "::", stringify!($name), "`].")] $name(Box<$outcome>),)+
+        }
+
+        impl Command {
+            /// Every verb's word.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            /// The verb's word, the same in metrics, logs and records.
+            #[must_use]
+            pub fn word(&self) -> &'static str {
+                match self { $(Self::$name(_) => $word),+ }
+            }
+
+            /// Carries the verb out against the books. Deterministic: sees only the command and the books.
+            pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Outcome> {
+                match self { $(Self::$name(verb) => verb.apply(to).map(|outcome| Outcome::$name(Box::new(outcome)))),+ }
+            }
+        }
+
+        $(impl Verb for $room::$name {
+            type Outcome = $outcome;
+            fn into_command(self) -> Command { Command::$name(Box::new(self)) }
+            fn from_outcome(outcome: Outcome) -> Option<$outcome> {
+                match outcome { Outcome::$name(inner) => Some(*inner), _ => None }
+            }
+        })+
+    };
+}
+
+verbs! {
+    agents::Register = "register" => agents::Registered;
+    agents::Update = "update" => Agent;
+    agents::SetState = "set_state" => Agent;
+    agents::Unregister = "unregister" => Agent;
+    mail::Send = "send" => mail::Sent;
+    deliveries::MarkDelivered = "mark_delivered" => usize;
+    deliveries::MarkRead = "mark_read" => Delivery;
+    deliveries::Acknowledge = "acknowledge" => Delivery;
+    deliveries::MarkFailed = "mark_failed" => Delivery;
+    conversations::Create = "create_conversation" => conversations::Created;
+    conversations::Close = "close_conversation" => Conversation;
+    conversations::Reopen = "reopen_conversation" => Conversation;
+    conversations::Join = "join_conversation" => conversations::Joined;
+    conversations::Leave = "leave_conversation" => Participant;
+    conversations::Invite = "invite" => Participant;
+    conversations::Remove = "remove_participant" => Participant;
+    turns::Say = "say" => Turn;
+    turns::OpenThread = "open_thread" => Thread;
+    turns::KeepSummary = "keep_summary" => ();
+    scopes::CreateScope = "create_scope" => Scope;
+    scopes::JoinScope = "join_scope" => Scope;
+    scopes::LeaveScope = "leave_scope" => Scope;
+    scopes::DeleteScope = "delete_scope" => Scope;
+    tasks::CreateTask = "create_task" => Task;
+    tasks::UpdateTask = "update_task" => Task;
+    tasks::AddContributor = "add_contributor" => Task;
+    reservations::Reserve = "reserve" => Reserved;
+    reservations::Renew = "renew" => Reserved;
+    reservations::Release = "release" => Vec<Reservation>;
+    contacts::Ask = "ask_contact" => Contact;
+    contacts::Answer = "answer_contact" => Contact;
+    contacts::EndContact = "end_contact" => ();
+    tokens::CreateToken = "create_token" => Token;
+    tokens::RevokeToken = "revoke_token" => Token;
+    peers::PutPeer = "put_peer" => Peer;
+    peers::RemovePeer = "remove_peer" => ();
+    office::Announce = "announce" => crate::nouns::Seq;
+    office::SetRules = "set_rules" => crate::limits::Rules;
+    office::Sweep = "sweep" => office::Swept;
+}

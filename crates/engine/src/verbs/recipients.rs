@@ -1,0 +1,270 @@
+//! Turning addresses into recipients: who is meant, who may know of whom, and who takes letters from whom.
+
+use std::collections::HashSet;
+
+use rusqlite::Connection;
+
+use super::{Applied, Apply, Halt, contacts};
+use crate::error::Refusal;
+use crate::nouns::{
+    Address, Agent, AgentId, AgentKind, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy, ScopeId,
+    SendPolicy, Sight,
+};
+use crate::sight;
+use crate::store::{all, one, rows};
+
+/// Somebody a letter goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Recipient {
+    pub(super) agent: AgentId,
+    pub(super) copy: Copy,
+}
+
+/// Whether a recipient takes a sender's letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Consent {
+    /// It does.
+    Given,
+    /// It has to be asked.
+    Needed,
+    /// It does not, and will not be asked.
+    Denied,
+}
+
+/// Whether `to` takes letters from `from`. Contact policy travels with the recipient.
+pub(crate) fn contact_allows(
+    books: &Connection,
+    from: &Agent,
+    to: &Agent,
+    now: Millis,
+) -> rusqlite::Result<Consent> {
+    if from.id == to.id || from.kind == AgentKind::System {
+        return Ok(Consent::Given);
+    }
+    let contact = rows::contact_of(books, &from.id, &to.id)?;
+    let in_force = contact.filter(|contact| contact.expires_at.is_none_or(|end| now < end));
+    Ok(match (in_force.map(|contact| contact.state), to.contact_policy) {
+        (Some(ContactState::Blocked), _) => Consent::Denied,
+        (Some(ContactState::Accepted), _) | (_, ContactPolicy::Open) => Consent::Given,
+        (_, ContactPolicy::Contacts) => Consent::Needed,
+        (_, ContactPolicy::Closed) => Consent::Denied,
+    })
+}
+
+/// Everyone a letter goes to, each once, in the order of the addresses. Someone who is named but cannot be reached
+/// refuses the letter; a member of a group who cannot is passed over.
+pub(super) fn resolve(
+    to: &mut Apply<'_>,
+    sender: &Agent,
+    lists: [(&[Address], Copy); 3],
+) -> Applied<Vec<Recipient>> {
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    for (addresses, copy) in lists {
+        for address in addresses {
+            for agent in reach(to, sender, address)? {
+                if seen.insert(agent.clone()) {
+                    found.push(Recipient { agent, copy });
+                }
+            }
+        }
+    }
+    if found.len() > to.rules.recipients as usize {
+        return Err(Refusal::TooMany { what: "recipients", limit: to.rules.recipients.into() }.into());
+    }
+    Ok(found)
+}
+
+fn reach(to: &mut Apply<'_>, sender: &Agent, address: &Address) -> Applied<Vec<AgentId>> {
+    let group = match address {
+        Address::Agent(id) => return direct(to, sender, id).map(|id| vec![id]),
+        Address::Remote { agent, realm } if realm == to.realm => {
+            let id = AgentId::new(agent).map_err(Refusal::from)?;
+            return direct(to, sender, &id).map(|id| vec![id]);
+        }
+        Address::Remote { agent, realm } => {
+            let known = one(to.books, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some();
+            if !known {
+                return Err(Refusal::NoSuchPeer { peer: realm.to_string() }.into());
+            }
+            return Ok(vec![AgentId::new(format!("{agent}@{realm}")).map_err(Refusal::from)?]);
+        }
+        Address::Scope(scope) => scope_members(to, sender, scope)?,
+        Address::Role { role, within: None } => select(to, "role = ?1 AND id <> ?2", (role, &sender.id))?,
+        Address::Role { role, within: Some(scope) } => {
+            let members = scope_members(to, sender, scope)?;
+            members.into_iter().filter(|agent| agent.role.as_deref() == Some(role)).collect()
+        }
+        Address::Parent => match &sender.parent {
+            Some(parent) => rows::active_agent(to.books, parent)?.into_iter().collect(),
+            None => Vec::new(),
+        },
+        Address::Children { depth } => below(to, &sender.id, depth.unwrap_or(1))?,
+        Address::Descendants { depth } => below(to, &sender.id, depth.unwrap_or(u32::MAX))?,
+        Address::Siblings => match &sender.parent {
+            Some(parent) => select(to, "parent = ?1 AND id <> ?2", (parent, &sender.id))?,
+            None => Vec::new(),
+        },
+        Address::Ancestors { depth } => above(to, sender, depth.unwrap_or(u32::MAX))?,
+        Address::Kind(kind) => select(to, "kind = ?1 AND id <> ?2", (kind, &sender.id))?,
+        Address::All => select(to, "id <> ?1", [&sender.id])?,
+        Address::Contacts => {
+            require_tier(sender, &[Privacy::Public, Privacy::Contacts])?;
+            let ids = sight::contacts_of(to.books, &sender.id)?;
+            ids.iter()
+                .filter_map(|id| rows::active_agent(to.books, id).transpose())
+                .collect::<Result<_, _>>()?
+        }
+        Address::Public => {
+            require_tier(sender, &[Privacy::Public])?;
+            return public(to, sender);
+        }
+    };
+    let mut willing = Vec::with_capacity(group.len());
+    for agent in group {
+        let given = contact_allows(to.books, sender, &agent, to.now)? == Consent::Given;
+        if given && sight::sees_agent(to.books, to.caller, &agent)? {
+            willing.push(agent.id);
+        }
+    }
+    Ok(willing)
+}
+
+/// Everyone in the realm who has not blocked the sender: what is said in public needs no consent.
+fn public(to: &Apply<'_>, sender: &Agent) -> Applied<Vec<AgentId>> {
+    let mut reached = Vec::new();
+    for agent in select(to, "id <> ?1", [&sender.id])? {
+        let contact = rows::contact_of(to.books, &sender.id, &agent.id)?;
+        let blocked = contact.is_some_and(|contact| contact.state == ContactState::Blocked);
+        if !blocked && sight::sees_agent(to.books, to.caller, &agent)? {
+            reached.push(agent.id);
+        }
+    }
+    Ok(reached)
+}
+
+fn require_tier(sender: &Agent, allowed: &[Privacy]) -> Applied<()> {
+    if allowed.contains(&sender.privacy) { Ok(()) } else { Err(Refusal::PrivacyMismatch.into()) }
+}
+
+fn direct(to: &mut Apply<'_>, sender: &Agent, id: &AgentId) -> Applied<AgentId> {
+    let agent = rows::active_agent(to.books, id)?;
+    let Some(agent) = agent else { return Err(unknown(to, id)?.into()) };
+    if !sight::sees_agent(to.books, to.caller, &agent)? {
+        return Err(unknown(to, id)?.into());
+    }
+    match contact_allows(to.books, sender, &agent, to.now)? {
+        Consent::Given => Ok(agent.id),
+        Consent::Denied => Err(Refusal::ConsentBlocked { agent: agent.id }.into()),
+        Consent::Needed => {
+            // The refusal leaves a request behind, so that the recipient can let the next letter in.
+            if rows::contact_of(to.books, &sender.id, &agent.id)?.is_none() {
+                contacts::check_room(to, &agent.id)?;
+                contacts::put(to, &sender.id, &agent.id, ContactState::Pending, None, None)?;
+                let sight = Sight::Agents(Sight::list(vec![sender.id.clone(), agent.id.clone()]));
+                let state = Some(ContactState::Pending);
+                to.tell(
+                    Fact::ContactChanged { from: sender.id.clone(), to: agent.id.clone(), state },
+                    sight,
+                )?;
+            }
+            Err(Halt::Noted(Refusal::ConsentPending { agent: agent.id }))
+        }
+    }
+}
+
+/// The refusal for a name nobody has, with names like it.
+fn unknown(to: &Apply<'_>, id: &AgentId) -> Applied<Refusal> {
+    let near = near_names(to.books, to, id.as_str())?;
+    Ok(Refusal::NoSuchAgent { agent: id.to_string(), near })
+}
+
+fn near_names(books: &Connection, to: &Apply<'_>, name: &str) -> Applied<Vec<AgentId>> {
+    let start: String = name.chars().take(2).collect();
+    let sql = format!(
+        "SELECT {} FROM agents WHERE id >= ?1 AND id < ?1 || char(0x10FFFF) AND retired_at IS NULL ORDER BY id LIMIT 50",
+        rows::AGENT
+    );
+    let mut near = Vec::new();
+    for agent in all(books, &sql, [start], rows::agent)? {
+        if differs_little(agent.id.as_str(), name) && sight::sees_agent(books, to.caller, &agent)? {
+            near.push(agent.id);
+        }
+    }
+    near.truncate(3);
+    Ok(near)
+}
+
+/// Whether two names are at most two slips of the pen apart.
+fn differs_little(a: &str, b: &str) -> bool {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > 2 || a.len() > 64 {
+        return false;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let cost = diagonal + usize::from(ca != cb);
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()] <= 2
+}
+
+fn select(to: &Apply<'_>, condition: &str, params: impl rusqlite::Params) -> rusqlite::Result<Vec<Agent>> {
+    let sql =
+        format!("SELECT {} FROM agents WHERE {condition} AND retired_at IS NULL ORDER BY id", rows::AGENT);
+    all(to.books, &sql, params, rows::agent)
+}
+
+fn scope_members(to: &Apply<'_>, sender: &Agent, id: &ScopeId) -> Applied<Vec<Agent>> {
+    let scope = rows::scope_by_id(to.books, id)?;
+    let scope = match scope {
+        Some(scope) if sight::sees_scope(to.books, to.caller, &scope)? => scope,
+        _ => return Err(Refusal::NoSuchScope { scope: id.clone() }.into()),
+    };
+    let outsider = scope.send_policy == SendPolicy::Members && !rows::is_member(to.books, id, &sender.id)?;
+    if outsider && !to.caller.rights.admin {
+        return Err(Refusal::NotAllowed { need: "to be a member of the scope" }.into());
+    }
+    Ok(select(to, "id IN (SELECT agent FROM scope_members WHERE scope = ?1) AND id <> ?2", (id, &sender.id))?)
+}
+
+fn below(to: &Apply<'_>, id: &AgentId, depth: u32) -> rusqlite::Result<Vec<Agent>> {
+    let sql = format!(
+        "WITH RECURSIVE down(below, n) AS (
+             SELECT id, 1 FROM agents WHERE parent = ?1
+             UNION SELECT a.id, down.n + 1 FROM agents a JOIN down ON a.parent = down.below WHERE down.n < ?2)
+         SELECT {} FROM agents WHERE id IN (SELECT below FROM down) AND id <> ?1 AND retired_at IS NULL ORDER BY id",
+        rows::AGENT
+    );
+    all(to.books, &sql, (id, depth.min(64)), rows::agent)
+}
+
+fn above(to: &Apply<'_>, sender: &Agent, depth: u32) -> rusqlite::Result<Vec<Agent>> {
+    let mut found: Vec<Agent> = Vec::new();
+    let mut next = sender.parent.clone();
+    while let Some(id) = next
+        && found.len() < depth.min(64) as usize
+    {
+        let Some(agent) = rows::active_agent(to.books, &id)? else { break };
+        next = agent.parent.clone();
+        found.push(agent);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::differs_little;
+
+    #[test]
+    fn near_names_are_near() {
+        assert!(differs_little("worker-1", "worker-2"));
+        assert!(differs_little("alice", "alcie"));
+        assert!(!differs_little("alice", "bob"));
+    }
+}

@@ -1,0 +1,287 @@
+//! Reserving paths. Advisory: an overlap is reported to both sides and never in the way.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Applied, Apply};
+use crate::error::Refusal;
+use crate::globs::PathPattern;
+use crate::nouns::{
+    AgentId, Audience, Conflict, Fact, Json, Millis, Reservation, ReservationStatus, Reserved, Seq, Sight,
+};
+use crate::sight;
+use crate::store::{all, exec, one, rows};
+use crate::views::conflicts_with;
+
+/// Reserves paths for the caller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reserve {
+    /// The caller's own name for it; made up if absent. The same content under the same key is taken once.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// Where the paths live.
+    pub scope: String,
+    /// The patterns, relative to the scope.
+    pub paths: Vec<String>,
+    /// Whether the caller wants the paths alone.
+    pub exclusive: bool,
+    /// What for.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// When it was taken, if the door knows better; now if not said.
+    #[serde(default)]
+    pub issued_at: Option<Millis>,
+    /// When it lapses.
+    pub expires_at: Millis,
+    /// Whether the whole realm may see it, or only accepted contacts.
+    pub audience: Audience,
+    /// Whatever else.
+    #[serde(default)]
+    pub meta: Option<Json>,
+}
+
+impl Reserve {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Reserved> {
+        to.require_member()?;
+        to.acting_agent()?;
+        let patterns = self.check(to)?;
+        let owner = to.caller.agent.clone();
+        if let Some(key) = &self.key
+            && let Some(held) = by_key(to, &owner, key)?
+        {
+            let same =
+                held.scope == self.scope && held.paths == self.paths && held.exclusive == self.exclusive;
+            if same && held.status == ReservationStatus::Active && held.expires_at > to.now {
+                let conflicts = conflicts_with(to.books, to.caller, &held, to.now)?;
+                return Ok(Reserved { reservation: held, conflicts });
+            }
+            return Err(Refusal::ReservationExists { key: key.clone() }.into());
+        }
+        let sql = "SELECT count(*) FROM reservations WHERE scope = ?1 AND owner = ?2 AND status = 'active'
+                   AND expires_at > ?3";
+        let held =
+            one(to.books, sql, (&self.scope, &owner, to.now), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+        if held >= to.rules.reservations_per_scope {
+            let limit = to.rules.reservations_per_scope.into();
+            return Err(Refusal::TooMany { what: "reservations in this scope", limit }.into());
+        }
+        let seq = to.next_seq();
+        let reservation = Reservation {
+            seq,
+            owner,
+            key: self.key.clone().unwrap_or_else(|| to.fresh_id().to_string()),
+            scope: self.scope.clone(),
+            paths: self.paths.clone(),
+            exclusive: self.exclusive,
+            reason: self.reason.clone(),
+            status: ReservationStatus::Active,
+            audience: self.audience,
+            meta: self.meta.clone(),
+            issued_at: self.issued_at.unwrap_or(to.now),
+            expires_at: self.expires_at,
+            released_at: None,
+        };
+        write(to, &reservation)?;
+        for pattern in &patterns {
+            let sql = "INSERT INTO reserved_heads(scope, head, reservation) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
+            exec(to.books, sql, (&reservation.scope, pattern.head().unwrap_or(""), seq))?;
+        }
+        let sight = sight::of_reservation(to.books, &reservation)?;
+        to.tell(Fact::ReservationMade { reservation: Box::new(reservation.clone()) }, sight)?;
+        let conflicts = conflicts_with(to.books, to.caller, &reservation, to.now)?;
+        for conflict in &conflicts {
+            tell_conflict(to, &reservation, conflict)?;
+        }
+        Ok(Reserved { reservation, conflicts })
+    }
+
+    fn check(&self, to: &Apply<'_>) -> Applied<Vec<PathPattern>> {
+        if self.scope.is_empty() || self.scope.len() > 1_024 || self.scope.chars().any(char::is_control) {
+            return Err(Refusal::BadValue {
+                field: "scope",
+                why: "1 to 1024 bytes without control characters",
+            }
+            .into());
+        }
+        if self.paths.is_empty() {
+            return Err(Refusal::BadValue { field: "paths", why: "at least one path is needed" }.into());
+        }
+        if self.paths.len() > to.rules.paths_per_reservation as usize {
+            return Err(
+                Refusal::TooMany { what: "paths", limit: to.rules.paths_per_reservation.into() }.into()
+            );
+        }
+        if self.expires_at <= to.now {
+            return Err(Refusal::AlreadyExpired { at: self.expires_at }.into());
+        }
+        let parse = |path: &String| {
+            PathPattern::parse(path)
+                .map_err(|why| Refusal::BadPath { path: path.clone(), why: why.to_string() })
+        };
+        Ok(self.paths.iter().map(parse).collect::<Result<_, _>>()?)
+    }
+}
+
+/// Prolongs a reservation of the caller's, even a lapsed one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Renew {
+    /// Which.
+    pub which: Which,
+    /// When it lapses now.
+    pub expires_at: Millis,
+}
+
+/// One reservation, by number or by its holder's name for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Which {
+    /// By number.
+    Number(Seq),
+    /// By the holder's name for it.
+    Key(String),
+}
+
+impl Renew {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Reserved> {
+        let mut reservation = own(to, &self.which)?;
+        if reservation.status == ReservationStatus::Released {
+            return Err(Refusal::NoSuchReservation.into());
+        }
+        if self.expires_at <= to.now {
+            return Err(Refusal::AlreadyExpired { at: self.expires_at }.into());
+        }
+        reservation.status = ReservationStatus::Active;
+        reservation.expires_at = self.expires_at;
+        let sql = "UPDATE reservations SET status = 'active', expires_at = ?2 WHERE seq = ?1";
+        exec(to.books, sql, (reservation.seq, reservation.expires_at))?;
+        for path in &reservation.paths {
+            // The patterns were checked when the reservation was taken.
+            let head = PathPattern::parse(path).ok().and_then(|pattern| pattern.head().map(str::to_owned));
+            let sql = "INSERT INTO reserved_heads(scope, head, reservation) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
+            exec(to.books, sql, (&reservation.scope, head.unwrap_or_default(), reservation.seq))?;
+        }
+        let sight = sight::of_reservation(to.books, &reservation)?;
+        to.tell(Fact::ReservationRenewed { reservation: Box::new(reservation.clone()) }, sight)?;
+        let conflicts = conflicts_with(to.books, to.caller, &reservation, to.now)?;
+        Ok(Reserved { reservation, conflicts })
+    }
+}
+
+/// Gives reservations of the caller's back: the named ones, or all that are in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Release {
+    /// Which; all of the caller's in force if empty.
+    pub which: Vec<Which>,
+    /// Whose, for those who run the office; the caller's if not said.
+    #[serde(default)]
+    pub owner: Option<AgentId>,
+}
+
+impl Release {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Vec<Reservation>> {
+        to.require_member()?;
+        let owner = match &self.owner {
+            Some(owner) if !to.caller.is(owner) => {
+                to.require_admin()?;
+                owner.clone()
+            }
+            _ => to.caller.agent.clone(),
+        };
+        let held = if self.which.is_empty() {
+            let sql = format!(
+                "SELECT {} FROM reservations r WHERE r.owner = ?1 AND r.status = 'active' ORDER BY r.seq",
+                rows::RESERVATION
+            );
+            all(to.books, &sql, [&owner], rows::reservation)?
+        } else {
+            let find = |which| of_owner(to, &owner, which);
+            self.which.iter().map(find).collect::<Applied<Vec<_>>>()?
+        };
+        let mut released = Vec::new();
+        for mut reservation in held {
+            if reservation.status == ReservationStatus::Active {
+                reservation.status = ReservationStatus::Released;
+                reservation.released_at = Some(to.now);
+                end(to, &reservation)?;
+                let sight = sight::of_reservation(to.books, &reservation)?;
+                to.tell(Fact::ReservationReleased { reservation: Box::new(reservation.clone()) }, sight)?;
+            }
+            released.push(reservation);
+        }
+        Ok(released)
+    }
+}
+
+/// Takes a reservation out of force and out of the index of paths.
+pub(super) fn end(to: &Apply<'_>, reservation: &Reservation) -> rusqlite::Result<()> {
+    let sql = "UPDATE reservations SET status = ?2, released_at = ?3 WHERE seq = ?1";
+    exec(to.books, sql, (reservation.seq, reservation.status, reservation.released_at))?;
+    for path in &reservation.paths {
+        let head = PathPattern::parse(path).ok().and_then(|pattern| pattern.head().map(str::to_owned));
+        let sql = "DELETE FROM reserved_heads WHERE scope = ?1 AND head = ?2 AND reservation = ?3";
+        exec(to.books, sql, (&reservation.scope, head.unwrap_or_default(), reservation.seq))?;
+    }
+    Ok(())
+}
+
+fn own(to: &Apply<'_>, which: &Which) -> Applied<Reservation> {
+    to.require_member()?;
+    of_owner(to, &to.caller.agent, which)
+}
+
+/// A reservation of that owner's. Somebody else's is not there.
+fn of_owner(to: &Apply<'_>, owner: &AgentId, which: &Which) -> Applied<Reservation> {
+    let found = match which {
+        Which::Key(key) => by_key(to, owner, key)?,
+        Which::Number(seq) => {
+            let sql = format!("SELECT {} FROM reservations r WHERE r.seq = ?1", rows::RESERVATION);
+            one(to.books, &sql, [seq], rows::reservation)?.filter(|held| held.owner == *owner)
+        }
+    };
+    found.ok_or_else(|| Refusal::NoSuchReservation.into())
+}
+
+fn by_key(to: &Apply<'_>, owner: &AgentId, key: &str) -> rusqlite::Result<Option<Reservation>> {
+    let sql = format!("SELECT {} FROM reservations r WHERE r.owner = ?1 AND r.key = ?2", rows::RESERVATION);
+    one(to.books, &sql, (owner, key), rows::reservation)
+}
+
+fn tell_conflict(to: &mut Apply<'_>, asked: &Reservation, held: &Conflict) -> rusqlite::Result<()> {
+    let fact = Fact::ReservationConflict {
+        asked: asked.seq,
+        asked_by: asked.owner.clone(),
+        held: held.reservation,
+        held_by: held.holder.clone(),
+        path: held.path.clone(),
+        held_path: held.held_path.clone(),
+    };
+    // The holder is told only of reservations it may see; the one who asked may see the holder's, or it would not be here.
+    let mut told = vec![asked.owner.clone()];
+    let holder = crate::nouns::Caller::member(held.holder.clone(), "");
+    if sight::sees_reservation(to.books, &holder, asked)? {
+        told.push(held.holder.clone());
+    }
+    to.tell(fact, Sight::Agents(Sight::list(told))).map(drop)
+}
+
+fn write(to: &Apply<'_>, held: &Reservation) -> rusqlite::Result<()> {
+    let sql =
+        "INSERT INTO reservations(seq, owner, key, scope, paths, exclusive, reason, status, audience, meta,
+                   issued_at, expires_at, released_at) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)";
+    let paths = serde_json::to_string(&held.paths).unwrap_or_default();
+    let params = rusqlite::params![
+        held.seq,
+        held.owner,
+        held.key,
+        held.scope,
+        paths,
+        held.exclusive,
+        held.reason,
+        held.status,
+        held.audience,
+        held.meta,
+        held.issued_at,
+        held.expires_at,
+        held.released_at,
+    ];
+    exec(to.books, sql, params).map(drop)
+}

@@ -1,0 +1,268 @@
+//! Making scopes, joining and leaving them.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Applied, Apply};
+use crate::error::Refusal;
+use crate::nouns::{Agent, AgentId, Fact, JoinPolicy, Json, Scope, ScopeId, ScopeVisibility, SendPolicy};
+use crate::sight;
+use crate::store::{all, exec, one, rows};
+
+/// Makes a scope.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CreateScope {
+    /// Its name; made up if absent.
+    pub id: Option<ScopeId>,
+    /// What people call it.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The scope it is part of.
+    pub parent: Option<ScopeId>,
+    /// How one becomes a member; by asking if not said.
+    pub join_policy: Option<JoinPolicy>,
+    /// Roles that may join by role, and do so on registration.
+    pub roles: Vec<String>,
+    /// Who may see it; everybody if not said.
+    pub visibility: Option<ScopeVisibility>,
+    /// Who may write to it; everybody if not said.
+    pub send_policy: Option<SendPolicy>,
+    /// Whether it goes away with its last member.
+    pub auto_delete: bool,
+    /// Whatever else.
+    pub meta: Option<Json>,
+}
+
+impl CreateScope {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
+        to.require_member()?;
+        if let Some(id) = &self.id
+            && rows::scope_by_id(to.books, id)?.is_some()
+        {
+            return Err(Refusal::ScopeExists { scope: id.clone() }.into());
+        }
+        if let Some(parent) = &self.parent {
+            visible(to, parent)?;
+        }
+        let id = match &self.id {
+            Some(id) => id.clone(),
+            None => ScopeId::new(format!("scope-{}", to.fresh_id().simple())).map_err(Refusal::from)?,
+        };
+        create(to, self, id)
+    }
+}
+
+fn create(to: &mut Apply<'_>, given: &CreateScope, id: ScopeId) -> Applied<Scope> {
+    let scope = Scope {
+        id,
+        name: given.name.clone(),
+        description: given.description.clone(),
+        parent: given.parent.clone(),
+        join_policy: given.join_policy.unwrap_or(JoinPolicy::Open),
+        roles: given.roles.clone(),
+        visibility: given.visibility.unwrap_or(ScopeVisibility::Public),
+        send_policy: given.send_policy.unwrap_or(SendPolicy::Any),
+        auto_delete: given.auto_delete,
+        meta: given.meta.clone(),
+        created_by: to.caller.agent.clone(),
+        created_at: to.now,
+        seq: to.next_seq(),
+    };
+    let sql = "INSERT INTO scopes(id, name, description, parent, join_policy, roles, visibility, send_policy,
+                   auto_delete, meta, created_by, created_at, seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)";
+    let roles = serde_json::to_string(&scope.roles).unwrap_or_default();
+    let params = rusqlite::params![
+        scope.id,
+        scope.name,
+        scope.description,
+        scope.parent,
+        scope.join_policy,
+        roles,
+        scope.visibility,
+        scope.send_policy,
+        scope.auto_delete,
+        scope.meta,
+        scope.created_by,
+        scope.created_at,
+        scope.seq,
+    ];
+    exec(to.books, sql, params)?;
+    let sight = sight::of_scope(to.books, &scope)?;
+    to.tell(Fact::ScopeCreated { scope: Box::new(scope.clone()) }, sight)?;
+    Ok(scope)
+}
+
+/// Makes an agent a member.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JoinScope {
+    /// Of which scope.
+    pub scope: ScopeId,
+    /// Whom.
+    pub agent: AgentId,
+}
+
+impl JoinScope {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
+        to.require_member()?;
+        let agent = to.agent_or_refuse(&self.agent)?;
+        let scope = match rows::scope_by_id(to.books, &self.scope)? {
+            Some(scope) => scope,
+            None => return Err(Refusal::NoSuchScope { scope: self.scope.clone() }.into()),
+        };
+        if !may_enter(to, &scope, &agent)? {
+            // A scope that the caller cannot see does not exist for it.
+            visible(to, &self.scope)?;
+            return Err(Refusal::NotAllowed { need: "to be let in by the scope's join policy" }.into());
+        }
+        enter(to, &scope, &agent)?;
+        Ok(scope)
+    }
+}
+
+fn may_enter(to: &Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<bool> {
+    if to.caller.rights.admin {
+        return Ok(true);
+    }
+    let own = to.caller.is(&agent.id) || agent.owner.as_ref().is_some_and(|owner| to.caller.is(owner));
+    let inside = to.caller.is(&scope.created_by) || rows::is_member(to.books, &scope.id, &to.caller.agent)?;
+    Ok(match scope.join_policy {
+        JoinPolicy::Open => own || inside,
+        JoinPolicy::Invite => inside,
+        JoinPolicy::Role => {
+            (own || inside) && agent.role.as_ref().is_some_and(|role| scope.roles.contains(role))
+        }
+        JoinPolicy::System => false,
+    })
+}
+
+/// Ends a membership.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeaveScope {
+    /// Of which scope.
+    pub scope: ScopeId,
+    /// Whose.
+    pub agent: AgentId,
+}
+
+impl LeaveScope {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
+        let scope = visible(to, &self.scope)?;
+        let agent = to.agent_or_refuse(&self.agent)?;
+        let own =
+            to.caller.may_act_for(&agent.id) || agent.owner.as_ref().is_some_and(|owner| to.caller.is(owner));
+        if !own && !to.caller.is(&scope.created_by) {
+            return Err(Refusal::NotAllowed { need: "to be the member or the scope's maker" }.into());
+        }
+        leave(to, &scope.id, &self.agent)?;
+        Ok(scope)
+    }
+}
+
+/// Ends a scope.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeleteScope {
+    /// Which.
+    pub scope: ScopeId,
+    /// Whether scopes below go with it; without it they are in the way.
+    #[serde(default)]
+    pub with_descendants: bool,
+}
+
+impl DeleteScope {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
+        let scope = visible(to, &self.scope)?;
+        if !to.caller.may_act_for(&scope.created_by) {
+            return Err(Refusal::NotAllowed { need: "to be the scope's maker" }.into());
+        }
+        let below = descendants(to, &scope.id)?;
+        if !below.is_empty() && !self.with_descendants {
+            return Err(Refusal::ScopeNotEmpty { scope: scope.id }.into());
+        }
+        for id in below.iter().rev() {
+            if let Some(scope) = rows::scope_by_id(to.books, id)? {
+                delete(to, &scope)?;
+            }
+        }
+        delete(to, &scope)?;
+        Ok(scope)
+    }
+}
+
+fn delete(to: &mut Apply<'_>, scope: &Scope) -> Applied<()> {
+    let sight = sight::of_scope(to.books, scope)?;
+    exec(to.books, "DELETE FROM scope_members WHERE scope = ?1", [&scope.id])?;
+    exec(to.books, "DELETE FROM scopes WHERE id = ?1", [&scope.id])?;
+    to.tell(Fact::ScopeDeleted { scope: scope.id.clone(), name: scope.name.clone() }, sight)?;
+    Ok(())
+}
+
+fn descendants(to: &Apply<'_>, id: &ScopeId) -> rusqlite::Result<Vec<ScopeId>> {
+    let sql = "WITH RECURSIVE down(id, n) AS (
+                   SELECT id, 1 FROM scopes WHERE parent = ?1
+                   UNION SELECT s.id, down.n + 1 FROM scopes s JOIN down ON s.parent = down.id WHERE down.n < 64)
+               SELECT id FROM down ORDER BY n, id";
+    all(to.books, sql, [id], |row| row.get(0))
+}
+
+fn visible(to: &Apply<'_>, id: &ScopeId) -> Applied<Scope> {
+    let scope = rows::scope_by_id(to.books, id)?;
+    match scope {
+        Some(scope) if sight::sees_scope(to.books, to.caller, &scope)? => Ok(scope),
+        _ => Err(Refusal::NoSuchScope { scope: id.clone() }.into()),
+    }
+}
+
+/// Makes an agent a member of each scope it names on registration. One that does not exist is made, open to all; one
+/// that would not let it in is passed over.
+pub(super) fn enter_all(to: &mut Apply<'_>, agent: &Agent, scopes: &[ScopeId]) -> Applied<()> {
+    for id in scopes {
+        let scope = match rows::scope_by_id(to.books, id)? {
+            Some(scope) => scope,
+            None => create(to, &CreateScope::default(), id.clone())?,
+        };
+        if may_enter(to, &scope, agent)? {
+            enter(to, &scope, agent)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes an agent a member of every scope that takes in its role by itself.
+pub(super) fn enter_by_role(to: &mut Apply<'_>, agent: &Agent) -> Applied<()> {
+    let Some(role) = &agent.role else { return Ok(()) };
+    let sql = format!(
+        "SELECT {} FROM scopes WHERE join_policy = 'role'
+         AND EXISTS(SELECT 1 FROM json_each(scopes.roles) WHERE value = ?1) ORDER BY id",
+        rows::SCOPE
+    );
+    for scope in all(to.books, &sql, [role], rows::scope)? {
+        enter(to, &scope, agent)?;
+    }
+    Ok(())
+}
+
+fn enter(to: &mut Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<()> {
+    let sql = "INSERT INTO scope_members(scope, agent, joined_at) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    if exec(to.books, sql, (&scope.id, &agent.id, to.now))? > 0 {
+        let sight = sight::of_scope(to.books, scope)?;
+        to.tell(Fact::ScopeJoined { scope: scope.id.clone(), agent: agent.id.clone() }, sight)?;
+    }
+    Ok(())
+}
+
+/// Ends a membership, and the scope with it if that was the last one and the scope says so.
+pub(super) fn leave(to: &mut Apply<'_>, id: &ScopeId, agent: &AgentId) -> Applied<()> {
+    let Some(scope) = rows::scope_by_id(to.books, id)? else { return Ok(()) };
+    let sight = sight::of_scope(to.books, &scope)?;
+    if exec(to.books, "DELETE FROM scope_members WHERE scope = ?1 AND agent = ?2", (id, agent))? == 0 {
+        return Ok(());
+    }
+    to.tell(Fact::ScopeLeft { scope: id.clone(), agent: agent.clone() }, sight)?;
+    let empty =
+        one(to.books, "SELECT 1 FROM scope_members WHERE scope = ?1 LIMIT 1", [id], |_| Ok(()))?.is_none();
+    if scope.auto_delete && empty {
+        delete(to, &scope)?;
+    }
+    Ok(())
+}

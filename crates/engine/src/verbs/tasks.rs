@@ -1,0 +1,257 @@
+//! Tasks: made, assigned, moved on, ended.
+
+use serde::{Deserialize, Serialize};
+
+use super::conversations::{self, Invitee};
+use super::{Applied, Apply};
+use crate::error::Refusal;
+use crate::nouns::{
+    AgentId, Audience, Conversation, ConversationStatus, Fact, Json, Permissions, Task, TaskId, TaskStatus,
+};
+use crate::sight;
+use crate::store::{exec, rows};
+
+/// Makes a task and the conversation of the same name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CreateTask {
+    /// Its name; made up if absent.
+    #[serde(default)]
+    pub id: Option<TaskId>,
+    /// What it is, in a line.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// What it is, at length.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// Where it starts; open if not said.
+    #[serde(default)]
+    pub status: Option<TaskStatus>,
+    /// Who answers for it; the caller if not said. Agents of other realms are written in their door's form.
+    #[serde(default)]
+    pub owner: Option<String>,
+    /// Who works on it.
+    #[serde(default)]
+    pub assignee: Option<AgentId>,
+    /// Who else takes part in its conversation.
+    #[serde(default)]
+    pub participants: Vec<Invitee>,
+    /// Whether observers of the realm may see it.
+    pub audience: Audience,
+    /// Whatever else.
+    #[serde(default)]
+    pub meta: Option<Json>,
+}
+
+impl CreateTask {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Task> {
+        to.require_member()?;
+        if let Some(id) = &self.id {
+            if rows::task_by_id(to.books, id)?.is_some() {
+                return Err(Refusal::TaskExists { task: id.clone() }.into());
+            }
+            // A label that letters have used may become a task for those who took part.
+            if rows::conversation_by_id(to.books, id)?.is_some() {
+                conversations::readable(to, id)?;
+            }
+        }
+        if let Some(assignee) = &self.assignee {
+            to.agent_or_refuse(assignee)?;
+        }
+        let id = match &self.id {
+            Some(id) => id.clone(),
+            None => TaskId::new(to.fresh_id().to_string()).map_err(Refusal::from)?,
+        };
+        let mut conversation = match rows::conversation_by_id(to.books, &id)? {
+            Some(conversation) => conversation,
+            None => {
+                conversations::open(to, id.clone(), "agent-task", self.title.clone(), self.audience, |_| {})?
+            }
+        };
+        let caller = to.caller.agent.clone();
+        join(to, &mut conversation, &caller, "initiator")?;
+        if let Some(assignee) = &self.assignee {
+            join(to, &mut conversation, assignee, "worker")?;
+        }
+        for invitee in &self.participants {
+            join(to, &mut conversation, &invitee.agent, invitee.role.as_deref().unwrap_or("worker"))?;
+        }
+        let owner = self.owner.clone().unwrap_or_else(|| caller.to_string());
+        let task = Task {
+            id,
+            title: self.title.clone(),
+            description: self.description.clone(),
+            status: self.status.unwrap_or(TaskStatus::Open),
+            contributors: vec![owner.clone()],
+            owner,
+            assignee: self.assignee.clone(),
+            result: None,
+            meta: self.meta.clone(),
+            created_at: to.now,
+            updated_at: to.now,
+            ended_at: None,
+            seq: to.next_seq(),
+        };
+        write(to, &task)?;
+        contribute(to, &task.id, &task.owner)?;
+        let sight = sight::of_conversation(to.books, &conversation)?;
+        to.tell(Fact::TaskCreated { task: Box::new(task.clone()) }, sight)?;
+        Ok(task)
+    }
+}
+
+/// Changes what is given and leaves the rest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UpdateTask {
+    /// Which.
+    pub task: TaskId,
+    /// What it is, in a line.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// What it is, at length.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// Where it is now. Completing or failing ends its conversation; opening it again lets it go on.
+    #[serde(default)]
+    pub status: Option<TaskStatus>,
+    /// Who works on it now.
+    #[serde(default)]
+    pub assignee: Option<AgentId>,
+    /// What came of it.
+    #[serde(default)]
+    pub result: Option<Json>,
+    /// Whatever else.
+    #[serde(default)]
+    pub meta: Option<Json>,
+}
+
+impl UpdateTask {
+    /// Changes nothing yet.
+    #[must_use]
+    pub fn of(task: TaskId) -> Self {
+        Self { task, title: None, description: None, status: None, assignee: None, result: None, meta: None }
+    }
+
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Task> {
+        let (mut task, mut conversation) = workable(to, &self.task)?;
+        if let Some(assignee) = &self.assignee {
+            to.agent_or_refuse(assignee)?;
+        }
+        let previous = task.status;
+        let reassigned = self.assignee.as_ref().filter(|new| task.assignee.as_ref() != Some(new)).cloned();
+        for (field, given) in [(&mut task.title, &self.title), (&mut task.description, &self.description)] {
+            if given.is_some() {
+                field.clone_from(given);
+            }
+        }
+        for (field, given) in [(&mut task.result, &self.result), (&mut task.meta, &self.meta)] {
+            if given.is_some() {
+                field.clone_from(given);
+            }
+        }
+        task.assignee = self.assignee.clone().or(task.assignee);
+        task.status = self.status.unwrap_or(task.status);
+        task.updated_at = to.now;
+        task.ended_at = match (task.status.is_final(), previous.is_final()) {
+            (true, false) => Some(to.now),
+            (true, true) => task.ended_at,
+            (false, _) => None,
+        };
+        write(to, &task)?;
+        if let Some(agent) = reassigned {
+            join(to, &mut conversation, &agent, "worker")?;
+            contribute(to, &task.id, agent.as_str())?;
+            let sight = sight::of_conversation(to.books, &conversation)?;
+            to.tell(Fact::TaskAssigned { task: task.id.clone(), agent }, sight)?;
+        }
+        if task.status != previous {
+            moved_on(to, &task, previous, conversation)?;
+        }
+        task.contributors = rows::contributors_of(to.books, &task.id)?;
+        Ok(task)
+    }
+}
+
+fn moved_on(
+    to: &mut Apply<'_>,
+    task: &Task,
+    previous: TaskStatus,
+    conversation: Conversation,
+) -> Applied<()> {
+    let sight = sight::of_conversation(to.books, &conversation)?;
+    let fact = Fact::TaskStatusChanged { task: task.id.clone(), previous, current: task.status };
+    to.tell(fact, sight.clone())?;
+    if task.status == TaskStatus::Completed {
+        to.tell(Fact::TaskCompleted { task: task.id.clone(), result: task.result.clone() }, sight)?;
+    }
+    if task.status.is_final() && !conversation.status.is_closed() {
+        let end = match task.status {
+            TaskStatus::Failed => ConversationStatus::Failed,
+            _ => ConversationStatus::Completed,
+        };
+        conversations::close(to, conversation, end, None)?;
+    } else if !task.status.is_final() {
+        conversations::reopen(to, conversation)?;
+    }
+    Ok(())
+}
+
+/// Notes that somebody has had a part in a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AddContributor {
+    /// Which task.
+    pub task: TaskId,
+    /// Who; agents of other realms are written in their door's form.
+    pub contributor: String,
+}
+
+impl AddContributor {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Task> {
+        let (mut task, _) = workable(to, &self.task)?;
+        contribute(to, &task.id, &self.contributor)?;
+        task.contributors = rows::contributors_of(to.books, &task.id)?;
+        Ok(task)
+    }
+}
+
+/// The task and its conversation, if the caller takes part in it, may observe it, or runs the office.
+fn workable(to: &Apply<'_>, id: &TaskId) -> Applied<(Task, Conversation)> {
+    let none = || Refusal::NoSuchTask { task: id.clone() };
+    let task = rows::task_by_id(to.books, id)?.ok_or_else(none)?;
+    let conversation = conversations::readable(to, id).map_err(|_| none())?;
+    Ok((task, conversation))
+}
+
+fn join(to: &mut Apply<'_>, conversation: &mut Conversation, agent: &AgentId, role: &str) -> Applied<()> {
+    if !conversations::takes_part(to, &conversation.id, agent)? {
+        conversations::enter(to, conversation, agent, role, Permissions::for_role(role))?;
+    }
+    Ok(())
+}
+
+fn contribute(to: &Apply<'_>, task: &TaskId, contributor: &str) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO task_contributors(task, contributor, place)
+               VALUES(?1, ?2, (SELECT count(*) FROM task_contributors WHERE task = ?1)) ON CONFLICT DO NOTHING";
+    exec(to.books, sql, (task, contributor)).map(drop)
+}
+
+fn write(to: &Apply<'_>, task: &Task) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO tasks(id, title, description, status, owner, assignee, result, meta, created_at, updated_at,
+                   ended_at, seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)
+               ON CONFLICT(id) DO UPDATE SET title=?2, description=?3, status=?4, assignee=?6, result=?7, meta=?8,
+                   updated_at=?10, ended_at=?11";
+    let params = rusqlite::params![
+        task.id,
+        task.title,
+        task.description,
+        task.status,
+        task.owner,
+        task.assignee,
+        task.result,
+        task.meta,
+        task.created_at,
+        task.updated_at,
+        task.ended_at,
+        task.seq,
+    ];
+    exec(to.books, sql, params).map(drop)
+}

@@ -1,0 +1,395 @@
+//! What is said in a conversation: turns, and the threads that branch off them.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::conversations::{self, check_open, own_part, readable, require};
+use super::mail::Within;
+use super::{Applied, Apply};
+use crate::error::Refusal;
+use crate::nouns::{
+    Agent, AgentId, Audience, Body, ContentType, Conversation, ConversationId, Fact, Json, Message,
+    Permissions, Seq, Summary, Thread, ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
+};
+use crate::sight;
+use crate::store::{exec, one, rows};
+
+/// Records a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Say {
+    /// In which conversation.
+    pub conversation: ConversationId,
+    /// In which thread of it.
+    #[serde(default)]
+    pub thread: Option<ThreadId>,
+    /// What it contains.
+    pub content_type: String,
+    /// What is said.
+    pub content: Json,
+    /// Which turn it answers.
+    #[serde(default)]
+    pub in_reply_to: Option<TurnId>,
+    /// Who may read it; everyone if not said.
+    #[serde(default)]
+    pub visibility: Option<TurnVisibility>,
+    /// Whatever else.
+    #[serde(default)]
+    pub meta: Option<Json>,
+}
+
+/// The turn that opens a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FirstTurn {
+    /// What it contains.
+    pub content_type: String,
+    /// What is said.
+    pub content: Json,
+    /// Who may read it; everyone if not said.
+    #[serde(default)]
+    pub visibility: Option<TurnVisibility>,
+}
+
+impl FirstTurn {
+    pub(super) fn check(&self) -> Applied<()> {
+        check_content_type(&self.content_type)
+    }
+}
+
+impl Say {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Turn> {
+        let mut conversation = readable(to, &self.conversation)?;
+        check_open(&conversation)?;
+        require(to, &conversation, |may| may.can_send, "canSend")?;
+        check_content_type(&self.content_type)?;
+        check_visibility(to, &conversation, self.visibility.as_ref())?;
+        if let Some(thread) = self.thread {
+            thread_in(to, &conversation, thread)?;
+        }
+        if let Some(turn) = self.in_reply_to {
+            turn_in(to, &conversation, turn)?;
+        }
+        let turn = Turn {
+            seq: to.next_seq(),
+            id: TurnId(to.fresh_id()),
+            conversation: conversation.id.clone(),
+            thread: self.thread,
+            author: to.caller.agent.clone(),
+            content_type: self.content_type.clone(),
+            content: self.content.clone(),
+            in_reply_to: self.in_reply_to,
+            visibility: self.visibility.clone().unwrap_or(TurnVisibility::All),
+            source: TurnSource::Explicit,
+            meta: self.meta.clone(),
+            at: to.now,
+        };
+        record(to, &mut conversation, turn, None)
+    }
+}
+
+/// Records the first turn of a conversation that is being opened.
+pub(super) fn record_first(
+    to: &mut Apply<'_>,
+    conversation: &mut Conversation,
+    first: &FirstTurn,
+) -> Applied<Turn> {
+    let turn = Turn {
+        seq: to.next_seq(),
+        id: TurnId(to.fresh_id()),
+        conversation: conversation.id.clone(),
+        thread: None,
+        author: to.caller.agent.clone(),
+        content_type: first.content_type.clone(),
+        content: first.content.clone(),
+        in_reply_to: None,
+        visibility: first.visibility.clone().unwrap_or(TurnVisibility::All),
+        source: TurnSource::Explicit,
+        meta: None,
+        at: to.now,
+    };
+    record(to, conversation, turn, None)
+}
+
+/// Where in a conversation a letter will be recorded.
+#[derive(Debug)]
+pub(super) struct Spot {
+    pub(super) conversation: Conversation,
+    thread: Option<ThreadId>,
+    reply_to: Option<TurnId>,
+    visibility: TurnVisibility,
+}
+
+/// The spot that a letter asks for, if the ordinary rules let its sender speak there.
+pub(super) fn find_spot(to: &Apply<'_>, sender: &Agent, within: &Within) -> Applied<Spot> {
+    let conversation = readable(to, &within.conversation)?;
+    check_open(&conversation)?;
+    let part = own_part(to, &conversation)?;
+    if !part.permissions.can_send {
+        let need = "canSend";
+        return Err(Refusal::ParticipantMayNot { conversation: conversation.id, need }.into());
+    }
+    debug_assert_eq!(part.agent, sender.id, "a letter is recorded for its sender");
+    check_visibility(to, &conversation, within.visibility.as_ref())?;
+    if let Some(thread) = within.thread {
+        thread_in(to, &conversation, thread)?;
+    }
+    if let Some(turn) = within.reply_to {
+        turn_in(to, &conversation, turn)?;
+    }
+    Ok(Spot {
+        conversation,
+        thread: within.thread,
+        reply_to: within.reply_to,
+        visibility: within.visibility.clone().unwrap_or(TurnVisibility::All),
+    })
+}
+
+/// The spot for a letter whose sender and recipients are all to take part, in a conversation that is opened, or opened
+/// again, if need be. Nobody enters someone else's conversation by knowing its name.
+pub(super) fn gather<'r>(
+    to: &mut Apply<'_>,
+    sender: &'r Agent,
+    recipients: impl Iterator<Item = &'r AgentId>,
+    within: &Within,
+    kind: &str,
+    subject: Option<&str>,
+) -> Applied<Spot> {
+    let mut conversation = match rows::conversation_by_id(to.books, &within.conversation)? {
+        Some(conversation) => {
+            if !conversations::takes_part(to, &conversation.id, &sender.id)? && !to.caller.rights.admin {
+                let left = rows::participant_of(to.books, &conversation.id, &sender.id)?.is_some();
+                let open = conversation.audience == Audience::Observers && to.caller.rights.observe;
+                if !left && !open {
+                    return Err(Refusal::NotAParticipant { conversation: conversation.id }.into());
+                }
+            }
+            conversations::reopen(to, conversation)?
+        }
+        None => {
+            let subject = subject.map(str::to_owned);
+            conversations::open(to, within.conversation.clone(), kind, subject, Audience::Parties, |_| {})?
+        }
+    };
+    let opener = conversation.created_by == sender.id;
+    for agent in std::iter::once(&sender.id).chain(recipients) {
+        if !conversations::takes_part(to, &conversation.id, agent)? {
+            let role = if *agent == sender.id && opener { "initiator" } else { "assistant" };
+            conversations::enter(to, &mut conversation, agent, role, Permissions::for_role(role))?;
+        }
+    }
+    Ok(Spot { conversation, thread: None, reply_to: None, visibility: TurnVisibility::All })
+}
+
+/// Records a letter as a turn. The turn keeps no copy of the text.
+pub(super) fn record_letter(
+    to: &mut Apply<'_>,
+    sender: &Agent,
+    spot: Spot,
+    letter: &Arc<Message>,
+) -> Applied<Turn> {
+    let Spot { mut conversation, thread, reply_to, visibility } = spot;
+    let (content_type, content) = match &letter.body {
+        Body::Json(json) => ("data", json.clone()),
+        Body::Text(text) => ("text", rows::letter_content(text)),
+    };
+    let turn = Turn {
+        seq: to.next_seq(),
+        id: TurnId(to.fresh_id()),
+        conversation: conversation.id.clone(),
+        thread,
+        author: sender.id.clone(),
+        content_type: content_type.to_owned(),
+        content,
+        in_reply_to: reply_to,
+        visibility,
+        source: TurnSource::Intercepted(letter.id),
+        meta: None,
+        at: to.now,
+    };
+    record(to, &mut conversation, turn, Some(letter.seq))
+}
+
+fn record(
+    to: &mut Apply<'_>,
+    conversation: &mut Conversation,
+    turn: Turn,
+    letter: Option<Seq>,
+) -> Applied<Turn> {
+    let sql = "INSERT INTO turns(seq, id, conversation, thread, author, content_type, content, message, in_reply_to,
+                   visibility, meta, at) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)";
+    let own_content = letter.is_none().then_some(&turn.content);
+    let visibility = match &turn.visibility {
+        TurnVisibility::All => None,
+        other => Some(serde_json::to_string(other).unwrap_or_default()),
+    };
+    let params = rusqlite::params![
+        turn.seq,
+        turn.id,
+        turn.conversation,
+        turn.thread,
+        turn.author,
+        turn.content_type,
+        own_content,
+        letter,
+        turn.in_reply_to,
+        visibility,
+        turn.meta,
+        turn.at,
+    ];
+    exec(to.books, sql, params)?;
+    if let Some(content) = own_content {
+        let sql = "INSERT INTO found(rowid, subject, body) VALUES(?1, NULL, ?2)";
+        exec(to.books, sql, (turn.seq, content))?;
+    }
+    let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, ?2, 1)
+               ON CONFLICT DO UPDATE SET turns = turns + 1";
+    exec(to.books, sql, (&turn.conversation, &turn.content_type))?;
+    if let Some(thread) = turn.thread {
+        let sql = "INSERT INTO thread_authors(thread, agent) VALUES(?1, ?2) ON CONFLICT DO NOTHING";
+        let new_author = exec(to.books, sql, (thread, &turn.author))? > 0;
+        let sql =
+            "UPDATE threads SET turn_count = turn_count + 1, participant_count = participant_count + ?2,
+                       updated_at = ?3 WHERE id = ?1";
+        exec(to.books, sql, (thread, new_author, to.now))?;
+    }
+    conversation.turn_count += 1;
+    conversations::touch(to, conversation)?;
+    let sight = sight::of_turn(to.books, conversation, &turn)?;
+    let turn = Arc::new(turn);
+    to.tell_turn(Fact::TurnAdded { conversation: turn.conversation.clone() }, turn.clone(), sight)?;
+    Ok(Arc::unwrap_or_clone(turn))
+}
+
+/// Opens a thread from a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenThread {
+    /// In which conversation.
+    pub conversation: ConversationId,
+    /// The turn it starts from.
+    pub root: TurnId,
+    /// The thread it branches off from.
+    #[serde(default)]
+    pub parent: Option<ThreadId>,
+    /// Its heading.
+    #[serde(default)]
+    pub subject: Option<String>,
+}
+
+impl OpenThread {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Thread> {
+        let mut conversation = readable(to, &self.conversation)?;
+        check_open(&conversation)?;
+        require(to, &conversation, |may| may.can_create_threads, "canCreateThreads")?;
+        turn_in(to, &conversation, self.root)?;
+        let depth = match self.parent {
+            Some(parent) => thread_in(to, &conversation, parent)?.depth + 1,
+            None => 1,
+        };
+        if depth > to.rules.thread_depth {
+            return Err(Refusal::ThreadTooDeep { limit: to.rules.thread_depth }.into());
+        }
+        let thread = Thread {
+            id: ThreadId(to.fresh_id()),
+            conversation: conversation.id.clone(),
+            parent: self.parent,
+            root: self.root,
+            subject: self.subject.clone(),
+            depth,
+            turn_count: 0,
+            participant_count: 0,
+            created_by: to.caller.agent.clone(),
+            created_at: to.now,
+            updated_at: to.now,
+            seq: to.next_seq(),
+        };
+        let sql = "INSERT INTO threads(id, conversation, parent, root, subject, depth, turn_count, participant_count,
+                       created_by, created_at, updated_at, seq) VALUES(?1,?2,?3,?4,?5,?6,0,0,?7,?8,?8,?9)";
+        let params = (
+            thread.id,
+            &thread.conversation,
+            thread.parent,
+            thread.root,
+            &thread.subject,
+            thread.depth,
+            &thread.created_by,
+            thread.created_at,
+            thread.seq,
+        );
+        exec(to.books, sql, params)?;
+        conversation.thread_count += 1;
+        conversations::touch(to, &mut conversation)?;
+        let sight = sight::of_conversation(to.books, &conversation)?;
+        to.tell(Fact::ThreadCreated { thread: Box::new(thread.clone()) }, sight)?;
+        Ok(thread)
+    }
+}
+
+/// Keeps a summary that was made outside, so that it need not be made again until more is said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeepSummary {
+    /// Of which conversation.
+    pub conversation: ConversationId,
+    /// Of which part of it, and for whose eyes.
+    pub part: String,
+    /// The summary.
+    pub summary: Summary,
+    /// The last turn it takes into account.
+    pub up_to: Seq,
+    /// Whether the summary holds only what everyone in the conversation may read, and may be announced.
+    pub announce: bool,
+}
+
+impl KeepSummary {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<()> {
+        let conversation = readable(to, &self.conversation)?;
+        let sql = "INSERT INTO summaries(conversation, part, summary, up_to, at) VALUES(?1, ?2, ?3, ?4, ?5)
+                   ON CONFLICT DO UPDATE SET summary = ?3, up_to = ?4, at = ?5";
+        let text = serde_json::to_string(&self.summary).unwrap_or_default();
+        exec(to.books, sql, (&self.conversation, &self.part, text, self.up_to, to.now))?;
+        if self.announce {
+            let sight = sight::of_conversation(to.books, &conversation)?;
+            let text = self.summary.text.clone();
+            to.tell(Fact::SummaryGenerated { conversation: conversation.id, text }, sight)?;
+        }
+        Ok(())
+    }
+}
+
+/// The turn, if it belongs to the conversation and the caller may read it.
+pub(super) fn turn_in(to: &Apply<'_>, conversation: &Conversation, id: TurnId) -> Applied<Turn> {
+    let turn = rows::turn_by_id(to.books, id)?.filter(|turn| turn.conversation == conversation.id);
+    let reader = sight::reads_conversation(to.books, to.caller, conversation)?;
+    match (turn, reader) {
+        (Some(turn), Some(reader)) if reader.reads(&turn) => Ok(turn),
+        _ => Err(Refusal::NoSuchTurn.into()),
+    }
+}
+
+fn thread_in(to: &Apply<'_>, conversation: &Conversation, id: ThreadId) -> Applied<Thread> {
+    rows::thread_by_id(to.books, id)?
+        .filter(|thread| thread.conversation == conversation.id)
+        .ok_or_else(|| Refusal::NoSuchThread.into())
+}
+
+fn check_content_type(text: &str) -> Applied<()> {
+    match ContentType::new(text) {
+        Some(_) => Ok(()),
+        None => Err(Refusal::BadContentType { content_type: text.chars().take(128).collect() }.into()),
+    }
+}
+
+/// A turn for the eyes of certain agents names agents that take part.
+fn check_visibility(
+    to: &Apply<'_>,
+    conversation: &Conversation,
+    given: Option<&TurnVisibility>,
+) -> Applied<()> {
+    let Some(TurnVisibility::Agents(agents)) = given else { return Ok(()) };
+    for agent in agents {
+        let sql = "SELECT 1 FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NULL";
+        if one(to.books, sql, (&conversation.id, agent), |_| Ok(()))?.is_none() {
+            return Err(Refusal::NoSuchParticipant { agent: agent.clone() }.into());
+        }
+    }
+    Ok(())
+}

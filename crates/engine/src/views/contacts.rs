@@ -1,0 +1,47 @@
+//! How agents stand with each other.
+
+use super::{View, Viewed};
+use crate::nouns::{AgentId, Caller, Contact, ContactState};
+use crate::store::{all, rows};
+
+impl View<'_> {
+    /// Whom an agent may write to or asked to, and who may write to it or asked to; for the agent, its owner, or those
+    /// who run the office. An agent does not learn who has blocked it.
+    ///
+    /// # Errors
+    /// Refused for anybody else, as if there were no such agent.
+    pub fn contacts(&self, caller: &Caller, agent: &AgentId) -> Viewed<Vec<Contact>> {
+        self.mailbox(caller, agent)?;
+        let sql = format!(
+            "SELECT {} FROM contacts WHERE (sender = ?1 AND state <> 'blocked') OR recipient = ?1
+             ORDER BY sender, recipient LIMIT ?2",
+            rows::CONTACT
+        );
+        let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
+        Ok(all(self.books, &sql, (agent, limit), rows::contact)?)
+    }
+
+    /// Requests that an agent has not answered.
+    ///
+    /// # Errors
+    /// Refused for anybody but the agent, its owner, or those who run the office.
+    pub fn contact_requests(&self, caller: &Caller, agent: &AgentId) -> Viewed<Vec<Contact>> {
+        let found = self.contacts(caller, agent)?;
+        let asked = |contact: &Contact| contact.to == *agent && contact.state == ContactState::Pending;
+        let in_force = |contact: &Contact| contact.expires_at.is_none_or(|end| self.now < end);
+        Ok(found.into_iter().filter(|contact| asked(contact) && in_force(contact)).collect())
+    }
+
+    /// How one agent stands with another, for either of them. The one who was blocked learns nothing.
+    ///
+    /// # Errors
+    /// Refused for anybody else, as if there were no such agent.
+    pub fn contact(&self, caller: &Caller, from: &AgentId, to: &AgentId) -> Viewed<Option<Contact>> {
+        let decides = self.mailbox(caller, to).is_ok();
+        if !decides {
+            self.mailbox(caller, from)?;
+        }
+        let contact = rows::contact_of(self.books, from, to)?;
+        Ok(contact.filter(|contact| decides || contact.state != ContactState::Blocked))
+    }
+}

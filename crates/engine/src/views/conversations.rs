@@ -1,0 +1,241 @@
+//! Conversations, who takes part in them, and their threads.
+
+use super::{Page, View, Viewed, one_more, require_member};
+use crate::error::Refusal;
+use crate::nouns::{
+    AgentId, Caller, Conversation, ConversationId, ConversationStatus, Millis, Participant, Seq, Thread,
+    ThreadId,
+};
+use crate::sight::{self, Reader};
+use crate::store::{all, one, rows};
+
+/// Which conversations to list. Lists are alternatives; fields must all hold.
+#[derive(Clone, Debug, Default)]
+pub struct ConversationQuery {
+    /// For one of these purposes.
+    pub kinds: Vec<String>,
+    /// In one of these states.
+    pub statuses: Vec<ConversationStatus>,
+    /// In which this agent takes part now.
+    pub participant: Option<AgentId>,
+    /// That came out of this one.
+    pub parent: Option<ConversationId>,
+    /// Opened after this time.
+    pub created_after: Option<Millis>,
+    /// Opened before this time.
+    pub created_before: Option<Millis>,
+    /// The latest first instead of the earliest.
+    pub newest_first: bool,
+    /// Beyond this place in the history.
+    pub cursor: Option<Seq>,
+    /// How many.
+    pub limit: usize,
+}
+
+/// A conversation in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConversationStats {
+    /// Turns recorded.
+    pub turns: i64,
+    /// Turns by what they contain.
+    pub by_content_type: Vec<(String, i64)>,
+    /// Those who take part now.
+    pub participants: i64,
+    /// Threads opened.
+    pub threads: i64,
+}
+
+impl View<'_> {
+    /// One conversation.
+    ///
+    /// # Errors
+    /// Refused if there is none that the caller may know of.
+    pub fn conversation(&self, caller: &Caller, id: &ConversationId) -> Viewed<Conversation> {
+        Ok(self.reader(caller, id)?.0)
+    }
+
+    /// Conversations in the order they were opened.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn conversations(
+        &self,
+        caller: &Caller,
+        query: &ConversationQuery,
+    ) -> Viewed<Page<Conversation, Seq>> {
+        require_member(caller)?;
+        let limit = self.page(query.limit);
+        let mut cursor = query.cursor.unwrap_or(if query.newest_first { Seq::MAX } else { 0 });
+        let mut found = Vec::new();
+        loop {
+            let batch = self.conversations_from(query, cursor, limit)?;
+            let exhausted = batch.len() <= limit;
+            cursor = batch.last().map_or(cursor, |conversation| conversation.seq);
+            for conversation in batch {
+                let wanted = (query.kinds.is_empty() || query.kinds.contains(&conversation.kind))
+                    && (query.statuses.is_empty() || query.statuses.contains(&conversation.status))
+                    && query
+                        .parent
+                        .as_ref()
+                        .is_none_or(|parent| conversation.parent.as_ref() == Some(parent))
+                    && query.created_after.is_none_or(|after| conversation.created_at > after)
+                    && query.created_before.is_none_or(|before| conversation.created_at < before);
+                if wanted && sight::reads_conversation(self.books, caller, &conversation)?.is_some() {
+                    found.push(conversation);
+                }
+            }
+            if exhausted || found.len() > limit {
+                break;
+            }
+        }
+        Ok(Page::of(found, limit, |conversation| conversation.seq))
+    }
+
+    /// The next candidates, read through the narrowest index that fits.
+    fn conversations_from(
+        &self,
+        query: &ConversationQuery,
+        cursor: Seq,
+        limit: usize,
+    ) -> Viewed<Vec<Conversation>> {
+        let (beyond, order) = if query.newest_first { ("<", "DESC") } else { (">", "ASC") };
+        let columns = rows::CONVERSATION;
+        let count = one_more(limit);
+        if let Some(agent) = &query.participant {
+            let sql = format!(
+                "SELECT {columns} FROM participants p JOIN conversations c ON c.id = p.conversation
+                 WHERE p.agent = ?1 AND p.left_at IS NULL AND p.conversation_seq {beyond} ?2
+                 ORDER BY p.conversation_seq {order} LIMIT ?3"
+            );
+            return Ok(all(self.books, &sql, (agent, cursor, count), rows::conversation)?);
+        }
+        if let Some(parent) = &query.parent {
+            let sql = format!(
+                "SELECT {columns} FROM conversations c WHERE c.parent = ?1 AND c.seq {beyond} ?2
+                 ORDER BY c.seq {order} LIMIT ?3"
+            );
+            return Ok(all(self.books, &sql, (parent, cursor, count), rows::conversation)?);
+        }
+        if query.statuses.is_empty() {
+            let sql = format!(
+                "SELECT {columns} FROM conversations c WHERE c.seq {beyond} ?1 ORDER BY c.seq {order} LIMIT ?2"
+            );
+            return Ok(all(self.books, &sql, (cursor, count), rows::conversation)?);
+        }
+        let mut found = Vec::new();
+        for status in &query.statuses {
+            let sql = format!(
+                "SELECT {columns} FROM conversations c WHERE c.status = ?1 AND c.seq {beyond} ?2
+                 ORDER BY c.seq {order} LIMIT ?3"
+            );
+            found.extend(all(self.books, &sql, (status, cursor, count), rows::conversation)?);
+        }
+        found.sort_by_key(
+            |conversation| if query.newest_first { -conversation.seq } else { conversation.seq },
+        );
+        found.truncate(limit + 1);
+        Ok(found)
+    }
+
+    /// Those who take part, or took part, in the order of their names.
+    ///
+    /// # Errors
+    /// Refused if the caller may not know of the conversation.
+    pub fn participants(
+        &self,
+        caller: &Caller,
+        id: &ConversationId,
+        with_former: bool,
+        after: Option<&AgentId>,
+        limit: usize,
+    ) -> Viewed<Page<Participant, AgentId>> {
+        self.reader(caller, id)?;
+        let limit = self.page(limit);
+        let sql = format!(
+            "SELECT {} FROM participants WHERE conversation = ?1 AND agent > ?2 AND (?3 OR left_at IS NULL)
+             ORDER BY agent LIMIT ?4",
+            rows::PARTICIPANT
+        );
+        let params = (id, after.map_or("", AgentId::as_str), with_former, one_more(limit));
+        Ok(Page::of(all(self.books, &sql, params, rows::participant)?, limit, |part| part.agent.clone()))
+    }
+
+    /// The caller's own part in a conversation, if it takes part now.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn own_part(&self, caller: &Caller, id: &ConversationId) -> Viewed<Option<Participant>> {
+        if !caller.rights.member {
+            return Ok(None);
+        }
+        Ok(rows::participant_of(self.books, id, &caller.agent)?.filter(|part| part.left_at.is_none()))
+    }
+
+    /// The threads of a conversation, or those below one of them, in the order they were opened.
+    ///
+    /// # Errors
+    /// Refused if the caller may not know of the conversation.
+    pub fn threads(
+        &self,
+        caller: &Caller,
+        id: &ConversationId,
+        parent: Option<ThreadId>,
+        after: Seq,
+        limit: usize,
+    ) -> Viewed<Page<Thread, Seq>> {
+        let (_, reader) = self.reader(caller, id)?;
+        let limit = self.page(limit);
+        let sql = format!(
+            "SELECT {} FROM threads WHERE conversation = ?1 AND seq > ?2 AND (?3 IS NULL OR parent = ?3)
+             ORDER BY seq LIMIT ?4",
+            rows::THREAD
+        );
+        let params = (id, after.max(reader.from()), parent, one_more(limit));
+        Ok(Page::of(all(self.books, &sql, params, rows::thread)?, limit, |thread| thread.seq))
+    }
+
+    /// One thread of a conversation.
+    ///
+    /// # Errors
+    /// Refused if there is none that the caller may know of.
+    pub fn thread(&self, caller: &Caller, id: &ConversationId, thread: ThreadId) -> Viewed<Thread> {
+        self.reader(caller, id)?;
+        rows::thread_by_id(self.books, thread)?
+            .filter(|thread| thread.conversation == *id)
+            .ok_or_else(|| Refusal::NoSuchThread.into())
+    }
+
+    /// A conversation in numbers.
+    ///
+    /// # Errors
+    /// Refused if the caller may not know of the conversation.
+    pub fn conversation_stats(&self, caller: &Caller, id: &ConversationId) -> Viewed<ConversationStats> {
+        let (conversation, _) = self.reader(caller, id)?;
+        let sql = "SELECT content_type, turns FROM turn_types WHERE conversation = ?1 ORDER BY content_type";
+        let by_content_type = all(self.books, sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(ConversationStats {
+            turns: conversation.turn_count,
+            by_content_type,
+            participants: conversation.participant_count,
+            threads: conversation.thread_count,
+        })
+    }
+
+    /// The conversation, and in which capacity the caller reads it.
+    pub(super) fn reader(&self, caller: &Caller, id: &ConversationId) -> Viewed<(Conversation, Reader)> {
+        let none = || Refusal::NoSuchConversation { conversation: id.clone() };
+        let conversation = rows::conversation_by_id(self.books, id)?.ok_or_else(none)?;
+        match sight::reads_conversation(self.books, caller, &conversation)? {
+            Some(reader) => Ok((conversation, reader)),
+            None if caller.rights.member && self.takes_part(id, &caller.agent)? => {
+                Err(Refusal::ParticipantMayNot { conversation: id.clone(), need: "canObserve" }.into())
+            }
+            None => Err(none().into()),
+        }
+    }
+
+    fn takes_part(&self, id: &ConversationId, agent: &AgentId) -> Viewed<bool> {
+        let sql = "SELECT 1 FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NULL";
+        Ok(one(self.books, sql, (id, agent), |_| Ok(()))?.is_some())
+    }
+}

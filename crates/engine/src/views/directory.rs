@@ -1,0 +1,179 @@
+//! The address book: who is there, and who stands where.
+
+use rusqlite::params_from_iter;
+use rusqlite::types::Value;
+
+use super::{Page, View, Viewed, one_more, require_member};
+use crate::error::Refusal;
+use crate::nouns::{Agent, AgentId, AgentKind, Caller, ScopeId};
+use crate::sight;
+use crate::store::{all, rows};
+
+/// Which agents to list. Lists are alternatives; fields must all hold.
+#[derive(Clone, Debug, Default)]
+pub struct AgentQuery {
+    /// In one of these states.
+    pub states: Vec<String>,
+    /// In one of these roles.
+    pub roles: Vec<String>,
+    /// Of one of these sorts.
+    pub kinds: Vec<AgentKind>,
+    /// A member of this scope.
+    pub scope: Option<ScopeId>,
+    /// Directly below this agent.
+    pub parent: Option<AgentId>,
+    /// Owned by this caller.
+    pub owner: Option<AgentId>,
+    /// Those who have left as well.
+    pub retired: bool,
+    /// After this one.
+    pub after: Option<AgentId>,
+    /// How many.
+    pub limit: usize,
+}
+
+/// Those around an agent that the caller may see.
+#[derive(Clone, Debug, Default)]
+pub struct Relatives {
+    /// The one above.
+    pub parent: Option<Agent>,
+    /// Those directly below.
+    pub children: Vec<Agent>,
+    /// Those with the same one above.
+    pub siblings: Vec<Agent>,
+    /// All above, nearest first.
+    pub ancestors: Vec<Agent>,
+    /// All below, level by level.
+    pub descendants: Vec<Agent>,
+}
+
+impl View<'_> {
+    /// One agent, with its scopes.
+    ///
+    /// # Errors
+    /// Refused if there is none that the caller may know of.
+    pub fn agent(&self, caller: &Caller, id: &AgentId) -> Viewed<Agent> {
+        let found = rows::active_agent(self.books, id)?;
+        match found {
+            Some(agent) if sight::sees_agent(self.books, caller, &agent)? => self.with_scopes(caller, agent),
+            _ => Err(Refusal::NoSuchAgent { agent: id.to_string(), near: Vec::new() }.into()),
+        }
+    }
+
+    /// Agents by name.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn agents(&self, caller: &Caller, query: &AgentQuery) -> Viewed<Page<Agent, AgentId>> {
+        require_member(caller)?;
+        let limit = self.page(query.limit);
+        let mut found: Vec<Agent> = Vec::new();
+        let mut after = query.after.clone();
+        // Hidden agents are passed over, so one page may take several reads.
+        loop {
+            let batch = self.agents_after(query, after.as_ref(), limit)?;
+            let exhausted = batch.len() <= limit;
+            after = batch.last().map(|agent| agent.id.clone());
+            for agent in batch {
+                if sight::sees_agent(self.books, caller, &agent)? {
+                    found.push(agent);
+                }
+            }
+            if exhausted || found.len() > limit {
+                break;
+            }
+        }
+        let mut page = Page::of(found, limit, |agent| agent.id.clone());
+        for agent in &mut page.items {
+            *agent = self.with_scopes(caller, agent.clone())?;
+        }
+        Ok(page)
+    }
+
+    fn agents_after(&self, query: &AgentQuery, after: Option<&AgentId>, limit: usize) -> Viewed<Vec<Agent>> {
+        let mut sql = format!("SELECT {} FROM agents a WHERE 1", rows::AGENT);
+        let mut params: Vec<Value> = Vec::new();
+        let text = |s: &str| Value::Text(s.to_owned());
+        let mut any_of = |column: &str, words: Vec<Value>| {
+            if !words.is_empty() {
+                let marks = vec!["?"; words.len()].join(",");
+                sql.push_str(&format!(" AND {column} IN ({marks})"));
+                params.extend(words);
+            }
+        };
+        any_of("state", query.states.iter().map(|s| text(s)).collect());
+        any_of("role", query.roles.iter().map(|s| text(s)).collect());
+        any_of("kind", query.kinds.iter().map(|k| text(k.as_str())).collect());
+        any_of("parent", query.parent.iter().map(|p| text(p.as_str())).collect());
+        any_of("owner", query.owner.iter().map(|o| text(o.as_str())).collect());
+        if let Some(scope) = &query.scope {
+            sql.push_str(" AND EXISTS(SELECT 1 FROM scope_members WHERE scope = ? AND agent = a.id)");
+            params.push(text(scope.as_str()));
+        }
+        if !query.retired {
+            sql.push_str(" AND retired_at IS NULL");
+        }
+        if let Some(after) = after {
+            sql.push_str(" AND id > ?");
+            params.push(text(after.as_str()));
+        }
+        sql.push_str(" ORDER BY id LIMIT ?");
+        params.push(Value::Integer(one_more(limit)));
+        Ok(all(self.books, &sql, params_from_iter(params), rows::agent)?)
+    }
+
+    /// Those around an agent, down and up to a depth.
+    ///
+    /// # Errors
+    /// Refused if the caller may not know of the agent.
+    pub fn relatives(&self, caller: &Caller, id: &AgentId, depth: u32) -> Viewed<Relatives> {
+        let agent = self.agent(caller, id)?;
+        let mut around = Relatives::default();
+        if let Some(parent) = &agent.parent {
+            around.parent = self.agent(caller, parent).ok();
+            let others = self.all_below(caller, parent)?;
+            around.siblings = others.into_iter().filter(|other| other.id != agent.id).collect();
+        }
+        let mut next = agent.parent.clone();
+        while let Some(above) = next
+            && around.ancestors.len() < depth.min(64) as usize
+        {
+            let Ok(above) = self.agent(caller, &above) else { break };
+            next = above.parent.clone();
+            around.ancestors.push(above);
+        }
+        around.children = self.all_below(caller, id)?;
+        let mut level = around.children.clone();
+        for _ in 0..depth.min(64) {
+            if level.is_empty() || around.descendants.len() > self.limits.page {
+                break;
+            }
+            around.descendants.extend(level.iter().cloned());
+            let mut next = Vec::new();
+            for agent in &level {
+                next.extend(self.all_below(caller, &agent.id)?);
+            }
+            level = next;
+        }
+        around.descendants.truncate(self.limits.page);
+        Ok(around)
+    }
+
+    fn all_below(&self, caller: &Caller, parent: &AgentId) -> Viewed<Vec<Agent>> {
+        let query =
+            AgentQuery { parent: Some(parent.clone()), limit: self.limits.page, ..AgentQuery::default() };
+        Ok(self.agents(caller, &query)?.items)
+    }
+
+    fn with_scopes(&self, caller: &Caller, mut agent: Agent) -> Viewed<Agent> {
+        for id in rows::scopes_of(self.books, &agent.id)? {
+            // A scope the caller cannot see does not show through its members.
+            if let Some(scope) = rows::scope_by_id(self.books, &id)?
+                && sight::sees_scope(self.books, caller, &scope)?
+            {
+                agent.scopes.push(id);
+            }
+        }
+        Ok(agent)
+    }
+}

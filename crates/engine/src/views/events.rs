@@ -1,0 +1,139 @@
+//! The history: replayed from any point, filtered, and never more than the caller may see.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, Row};
+
+use super::{View, Viewed, require_member};
+use crate::error::Refusal;
+use crate::hub::Filter;
+use crate::nouns::{Caller, Event, Fact, Millis, Seq, Sight};
+use crate::sight;
+use crate::store::{all, one, rows};
+
+/// A stretch of history.
+#[derive(Debug)]
+pub struct Replay {
+    /// The events, in order.
+    pub events: Vec<Arc<Event>>,
+    /// Where to go on.
+    pub cursor: Seq,
+    /// Whether there is more.
+    pub more: bool,
+}
+
+impl View<'_> {
+    /// Events after a place that match and that the caller may see.
+    ///
+    /// # Errors
+    /// Refused for strangers, and for a place that this history has not reached.
+    pub fn events(&self, caller: &Caller, after: Seq, filter: &Filter, limit: usize) -> Viewed<Replay> {
+        require_member(caller)?;
+        let head = self.head()?;
+        if after > head || after < 0 {
+            return Err(Refusal::StaleCursor.into());
+        }
+        let limit = self.page(limit);
+        let mut replay = Replay { events: Vec::new(), cursor: after, more: false };
+        let mut looked_at = 0;
+        while replay.cursor < head {
+            for event in self.stretch(replay.cursor, 256)? {
+                let full = replay.events.len() == limit || looked_at == self.limits.replay_rows;
+                if full {
+                    replay.more = true;
+                    return Ok(replay);
+                }
+                looked_at += 1;
+                replay.cursor = event.seq;
+                if filter.matches(&event, Some(self)) && sight::sees_event(self.books, caller, &event)? {
+                    replay.events.push(event);
+                }
+            }
+        }
+        Ok(replay)
+    }
+
+    /// The last place of the history.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn head(&self) -> Viewed<Seq> {
+        Ok(head(self.books)?)
+    }
+
+    /// The name of this history. Restored or new books have another, so that a cursor of the old one can be told.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn history(&self) -> Viewed<String> {
+        let name = one(self.books, "SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0))?;
+        Ok(name.unwrap_or_default())
+    }
+
+    /// When the event at a place happened; nothing if the history has not come that far.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn time_of(&self, seq: Seq) -> Viewed<Option<Millis>> {
+        Ok(one(self.books, "SELECT at FROM events WHERE seq = ?1", [seq], |row| row.get(0))?)
+    }
+
+    /// The last place at or before a time. Time never runs backwards along the history, so halving finds it.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn last_seq_at(&self, time: Millis) -> Viewed<Seq> {
+        let (mut low, mut high) = (0, self.head()?);
+        while low < high {
+            let middle = low + (high - low + 1) / 2;
+            match self.time_of(middle)? {
+                Some(at) if at <= time => low = middle,
+                _ => high = middle - 1,
+            }
+        }
+        Ok(low)
+    }
+
+    /// The next events after a place, whoever may see them.
+    pub(crate) fn stretch(&self, after: Seq, limit: usize) -> Viewed<Vec<Arc<Event>>> {
+        let sql =
+            "SELECT seq, at, actor, cause, message, fact FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let events = all(self.books, sql, (after, limit), |row| event(self.books, row))?;
+        Ok(events.into_iter().map(Arc::new).collect())
+    }
+}
+
+pub(crate) fn head(books: &Connection) -> rusqlite::Result<Seq> {
+    Ok(one(books, "SELECT max(seq) FROM events", [], |row| row.get::<_, Option<Seq>>(0))?
+        .flatten()
+        .unwrap_or(0))
+}
+
+fn event(books: &Connection, row: &Row<'_>) -> rusqlite::Result<Event> {
+    let seq: Seq = row.get(0)?;
+    let text = row.get_ref(5)?.as_str()?;
+    let fact: Fact = serde_json::from_str(text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(5, rusqlite::types::Type::Text, Box::new(error))
+    })?;
+    let message = match row.get::<_, Option<Seq>>(4)? {
+        Some(message) => rows::message_at(books, message)?.map(Arc::new),
+        None => None,
+    };
+    let turn = match &fact {
+        Fact::TurnAdded { .. } => rows::turn_at(books, seq)?.map(Arc::new),
+        _ => None,
+    };
+    Ok(Event {
+        seq,
+        at: row.get(1)?,
+        actor: row.get(2)?,
+        cause: row.get(3)?,
+        fact,
+        message,
+        turn,
+        // Who may see a line of history depends on today, so the books are asked each time.
+        sight: Sight::Ask,
+        rendered: Default::default(),
+    })
+}

@@ -1,0 +1,210 @@
+//! An agent's mail: what is waiting, what is unread, what there is. Reading is never consuming.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use super::{Page, View, Viewed, one_more};
+use crate::error::Refusal;
+use crate::nouns::{
+    Agent, AgentId, Caller, ConversationId, Delivery, DeliveryState, Message, Millis, Priority, Seq,
+};
+use crate::store::{all, one, rows};
+
+/// In which order letters are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InboxOrder {
+    /// The latest first.
+    #[default]
+    Newest,
+    /// The earliest first.
+    Oldest,
+    /// The most pressing first, and the earliest of those; only for letters that are unread.
+    Priority,
+}
+
+/// Which letters to list.
+#[derive(Clone, Debug, Default)]
+pub struct InboxQuery {
+    /// Only those the agent has not looked at.
+    pub unread: bool,
+    /// Only those of one of these kinds.
+    pub kinds: Vec<String>,
+    /// Only those at least this pressing.
+    pub at_least: Option<Priority>,
+    /// Only those of this conversation.
+    pub conversation: Option<ConversationId>,
+    /// Only those accepted after this time.
+    pub since: Option<Millis>,
+    /// Only those after this place in the history.
+    pub after: Option<Seq>,
+    /// Only those before this place in the history.
+    pub before: Option<Seq>,
+    /// In which order.
+    pub order: InboxOrder,
+    /// How many.
+    pub limit: usize,
+}
+
+/// A letter in somebody's hands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Letter {
+    /// The letter.
+    pub message: Arc<Message>,
+    /// The recipient's copy.
+    pub delivery: Delivery,
+}
+
+/// How much mail an agent has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MailCounts {
+    /// Not looked at.
+    pub unread: i64,
+    /// Not looked at, and pressing.
+    pub urgent: i64,
+    /// Kept for the agent and not handed over.
+    pub queued: i64,
+}
+
+impl View<'_> {
+    /// An agent's mail, for the agent itself, its owner, or those who run the office.
+    ///
+    /// # Errors
+    /// Refused for anybody else, as if there were no such agent.
+    pub fn inbox(&self, caller: &Caller, agent: &AgentId, query: &InboxQuery) -> Viewed<Page<Letter, Seq>> {
+        let me = self.mailbox(caller, agent)?;
+        let limit = self.page(query.limit);
+        let since = match query.since {
+            Some(time) => self.last_seq_at(time)?,
+            None => 0,
+        };
+        let low = me.born.max(since).max(query.after.unwrap_or(0));
+        let high = query.before.unwrap_or(Seq::MAX);
+        let mut copies = Vec::new();
+        for lane in lanes(query) {
+            copies.extend(self.lane(agent, &lane, query, (low, high), limit)?);
+        }
+        match query.order {
+            InboxOrder::Newest => copies.sort_by_key(|copy| Reverse(copy.0.message)),
+            InboxOrder::Oldest => copies.sort_by_key(|copy| copy.0.message),
+            InboxOrder::Priority => copies.sort_by_key(|copy| (copy.1, copy.0.message)),
+        }
+        copies.dedup_by_key(|copy| copy.0.message);
+        let page = Page::of(copies, limit, |copy| copy.0.message);
+        let items = page
+            .items
+            .into_iter()
+            .map(|(delivery, _)| letter(self.books, delivery))
+            .collect::<Viewed<_>>()?;
+        Ok(Page { items, next: page.next })
+    }
+
+    fn lane(
+        &self,
+        agent: &AgentId,
+        lane: &str,
+        query: &InboxQuery,
+        (low, high): (Seq, Seq),
+        limit: usize,
+    ) -> Viewed<Vec<(Delivery, Priority)>> {
+        let direction = if query.order == InboxOrder::Newest { "DESC" } else { "ASC" };
+        let within = match &query.conversation {
+            Some(_) => "AND (SELECT conversation FROM messages WHERE seq = d.message) = ?6",
+            None => "AND ?6 IS NULL",
+        };
+        let sql = format!(
+            "SELECT {}, d.priority FROM deliveries d WHERE d.agent = ?1 AND d.message > ?2 AND d.message < ?3
+             AND (d.expires_at IS NULL OR d.expires_at > ?4 OR d.state IN (2, 3)) AND {lane} {within}
+             ORDER BY d.message {direction} LIMIT ?5",
+            rows::DELIVERY
+        );
+        let params = (agent, low, high, self.now, one_more(limit), &query.conversation);
+        let read = |row: &rusqlite::Row<'_>| Ok((rows::delivery(row, 0)?, row.get(8)?));
+        // Kinds come from outside, so they are compared here instead of being put into the statement.
+        let wanted = |copy: &(Delivery, Priority)| query.at_least.is_none_or(|least| copy.1 <= least);
+        if query.kinds.is_empty() {
+            return Ok(all(self.books, &sql, params, read)?.into_iter().filter(wanted).collect());
+        }
+        let mut found = Vec::new();
+        for kind in &query.kinds {
+            let sql =
+                sql.replace("AND d.message > ?2", "AND d.kind = ?7 AND d.kind <> '' AND d.message > ?2");
+            let params = (agent, low, high, self.now, one_more(limit), &query.conversation, kind);
+            found.extend(all(self.books, &sql, params, read)?.into_iter().filter(wanted));
+        }
+        Ok(found)
+    }
+
+    /// How much mail an agent has, counted the same way as it is listed.
+    ///
+    /// # Errors
+    /// Refused for anybody but the agent, its owner, or those who run the office.
+    pub fn mail_counts(&self, caller: &Caller, agent: &AgentId) -> Viewed<MailCounts> {
+        let me = self.mailbox(caller, agent)?;
+        let sql = "SELECT count(*), coalesce(sum(priority < 3), 0), coalesce(sum(state = 0), 0) FROM deliveries
+                   WHERE agent = ?1 AND state < 2 AND message > ?2 AND (expires_at IS NULL OR expires_at > ?3)";
+        let counts = one(self.books, sql, (agent, me.born, self.now), |row| {
+            Ok(MailCounts { unread: row.get(0)?, urgent: row.get(1)?, queued: row.get(2)? })
+        })?;
+        Ok(counts.unwrap_or_default())
+    }
+
+    /// Letters that are kept for an agent and have not been handed over, in the order they were sent.
+    ///
+    /// # Errors
+    /// Refused for anybody but the agent, its owner, or those who run the office.
+    pub fn waiting(&self, caller: &Caller, agent: &AgentId, after: Seq, limit: usize) -> Viewed<Vec<Letter>> {
+        let me = self.mailbox(caller, agent)?;
+        let limit = self.page(limit);
+        let mut copies: Vec<Delivery> = Vec::new();
+        for tier in Priority::TIERS {
+            let sql = format!(
+                "SELECT {} FROM deliveries d WHERE d.agent = ?1 AND d.state = 0 AND d.state < 2 AND d.priority = ?2
+                 AND d.message > ?3 AND (d.expires_at IS NULL OR d.expires_at > ?4) ORDER BY d.message LIMIT ?5",
+                rows::DELIVERY
+            );
+            let params = (agent, tier, after.max(me.born), self.now, one_more(limit));
+            copies.extend(all(self.books, &sql, params, |row| rows::delivery(row, 0))?);
+        }
+        copies.sort_by_key(|copy| copy.message);
+        copies.truncate(limit);
+        copies.into_iter().map(|delivery| letter(self.books, delivery)).collect()
+    }
+
+    /// The agent, if the caller may open its mail.
+    pub(super) fn mailbox(&self, caller: &Caller, agent: &AgentId) -> Viewed<Agent> {
+        let found = rows::active_agent(self.books, agent)?;
+        let found = found.filter(|found| {
+            let owner = found.owner.as_ref().is_some_and(|owner| caller.is(owner));
+            caller.may_act_for(agent) || (caller.rights.member && owner)
+        });
+        found.ok_or_else(|| Refusal::NoSuchAgent { agent: agent.to_string(), near: Vec::new() }.into())
+    }
+}
+
+/// The ranges of the index that together hold what is asked for; each is read in order, so none is read to its end.
+fn lanes(query: &InboxQuery) -> Vec<String> {
+    let tiers = Priority::TIERS.iter().filter(|tier| query.at_least.is_none_or(|least| **tier <= least));
+    if query.kinds.is_empty() && (query.unread || query.order == InboxOrder::Priority) {
+        let states = [DeliveryState::Queued, DeliveryState::Delivered];
+        return tiers
+            .flat_map(|tier| {
+                states.map(|state| {
+                    format!("d.state = {} AND d.state < 2 AND d.priority = {}", state as u8, tier.tier())
+                })
+            })
+            .collect();
+    }
+    if query.kinds.is_empty() && query.at_least.is_some_and(|least| least <= Priority::HIGH) {
+        return tiers
+            .map(|tier| format!("d.priority = {} AND d.priority < 3 AND d.state < 4", tier.tier()))
+            .collect();
+    }
+    vec![if query.unread { "d.state < 2" } else { "d.state < 4" }.to_owned()]
+}
+
+fn letter(books: &Connection, delivery: Delivery) -> Viewed<Letter> {
+    let message = rows::message_at(books, delivery.message)?.ok_or(Refusal::NoSuchMessage)?;
+    Ok(Letter { message: Arc::new(message), delivery })
+}

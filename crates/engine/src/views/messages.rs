@@ -1,0 +1,135 @@
+//! Single letters, what an agent has sent, and how each fared.
+
+use std::sync::Arc;
+
+use super::{Page, View, Viewed, one_more};
+use crate::error::Refusal;
+use crate::nouns::{AgentId, Caller, ConversationId, Copy, Delivery, Message, MessageId, Seq};
+use crate::sight;
+use crate::store::{all, one, rows};
+
+/// A letter with what became of it, as far as the caller may know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tracked {
+    /// The letter.
+    pub message: Arc<Message>,
+    /// Copies. The sender sees all; a recipient sees its own and those that were not blind.
+    pub deliveries: Vec<Delivery>,
+}
+
+impl View<'_> {
+    /// One letter.
+    ///
+    /// # Errors
+    /// Refused if there is none that the caller may look at.
+    pub fn message(&self, caller: &Caller, id: MessageId) -> Viewed<Tracked> {
+        let message = rows::message_by_id(self.books, id)?;
+        self.tracked(caller, message)
+    }
+
+    /// The letter at a place in the history.
+    ///
+    /// # Errors
+    /// Refused if there is none that the caller may look at.
+    pub fn message_at(&self, caller: &Caller, seq: Seq) -> Viewed<Tracked> {
+        let message = rows::message_at(self.books, seq)?;
+        self.tracked(caller, message)
+    }
+
+    /// The letter that a sender calls by its own name.
+    ///
+    /// # Errors
+    /// Refused if there is none that the caller may look at.
+    pub fn message_by_key(&self, caller: &Caller, sender: &AgentId, key: &str) -> Viewed<Tracked> {
+        let sql = "SELECT message FROM message_keys WHERE sender = ?1 AND key = ?2";
+        let seq: Option<Seq> = one(self.books, sql, (sender, key), |row| row.get(0))?;
+        let message = match seq {
+            Some(seq) => rows::message_at(self.books, seq)?,
+            None => None,
+        };
+        self.tracked(caller, message)
+    }
+
+    /// What an agent has sent, the latest first.
+    ///
+    /// # Errors
+    /// Refused for anybody but the agent, its owner, or those who run the office.
+    pub fn sent(
+        &self,
+        caller: &Caller,
+        agent: &AgentId,
+        before: Option<Seq>,
+        limit: usize,
+    ) -> Viewed<Page<Tracked, Seq>> {
+        let me = self.mailbox(caller, agent)?;
+        let limit = self.page(limit);
+        let sql = format!(
+            "SELECT {} FROM messages m WHERE m.sender = ?1 AND m.seq < ?2 AND m.seq > ?3 ORDER BY m.seq DESC LIMIT ?4",
+            rows::MESSAGE
+        );
+        let params = (agent, before.unwrap_or(Seq::MAX), me.born, one_more(limit));
+        let page = Page::of(all(self.books, &sql, params, rows::message)?, limit, |message| message.seq);
+        // The caller was let into the mailbox, so it may see what the agent may.
+        let own = Caller { agent: agent.clone(), ..caller.clone() };
+        let items =
+            page.items.into_iter().map(|message| self.tracked(&own, Some(message))).collect::<Viewed<_>>()?;
+        Ok(Page { items, next: page.next })
+    }
+
+    /// The letters of a conversation that the caller sent or received, or may observe, in order.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn correspondence(
+        &self,
+        caller: &Caller,
+        conversation: &ConversationId,
+        after: Seq,
+        limit: usize,
+    ) -> Viewed<Page<Tracked, Seq>> {
+        let limit = self.page(limit);
+        let sql = format!(
+            "SELECT {} FROM messages m WHERE m.conversation = ?1 AND m.seq > ?2 ORDER BY m.seq LIMIT ?3",
+            rows::MESSAGE
+        );
+        let mut found = Vec::new();
+        let mut after = after;
+        loop {
+            let batch = all(self.books, &sql, (conversation, after, one_more(limit)), rows::message)?;
+            let exhausted = batch.len() <= limit;
+            after = batch.last().map_or(after, |message| message.seq);
+            for message in batch {
+                if sight::sees_message(self.books, caller, &message)? {
+                    found.push(message);
+                }
+            }
+            if exhausted || found.len() > limit {
+                break;
+            }
+        }
+        let page = Page::of(found, limit, |message| message.seq);
+        let items = page
+            .items
+            .into_iter()
+            .map(|message| self.tracked(caller, Some(message)))
+            .collect::<Viewed<_>>()?;
+        Ok(Page { items, next: page.next })
+    }
+
+    fn tracked(&self, caller: &Caller, message: Option<Message>) -> Viewed<Tracked> {
+        let message = message.ok_or(Refusal::NoSuchMessage)?;
+        if !sight::sees_message(self.books, caller, &message)? {
+            return Err(Refusal::NoSuchMessage.into());
+        }
+        let sql = format!(
+            "SELECT {} FROM deliveries d WHERE d.message = ?1 ORDER BY d.agent LIMIT ?2",
+            rows::DELIVERY
+        );
+        let params = (message.seq, one_more(self.limits.page));
+        let mut deliveries = all(self.books, &sql, params, |row| rows::delivery(row, 0))?;
+        if !caller.may_act_for(&message.from) {
+            deliveries.retain(|copy| copy.copy != Copy::Bcc || caller.is(&copy.agent));
+        }
+        Ok(Tracked { message: Arc::new(message), deliveries })
+    }
+}

@@ -1,0 +1,100 @@
+//! Views: everything a caller can read. Each checks who asks; a page costs the same however long the list is.
+
+mod contacts;
+mod conversations;
+mod directory;
+mod events;
+mod inbox;
+mod messages;
+mod office;
+mod reservations;
+mod scopes;
+mod search;
+mod summaries;
+mod tasks;
+mod turns;
+
+pub use conversations::{ConversationQuery, ConversationStats};
+pub use directory::{AgentQuery, Relatives};
+pub use events::Replay;
+pub(crate) use events::head;
+pub use inbox::{InboxOrder, InboxQuery, Letter, MailCounts};
+pub use messages::Tracked;
+pub use office::OfficeStats;
+pub(crate) use office::rules;
+pub use reservations::ReservationQuery;
+pub(crate) use reservations::conflicts_with;
+pub use scopes::ScopeQuery;
+pub use search::{Found, Hit, SearchOrder, SearchQuery};
+pub use summaries::{Gist, Part};
+pub use tasks::TaskQuery;
+pub use turns::TurnQuery;
+
+use rusqlite::Connection;
+
+use crate::error::{EngineError, Refusal};
+use crate::limits::Limits;
+use crate::nouns::{Caller, Millis};
+
+/// What a view answers.
+pub type Viewed<T> = Result<T, EngineError>;
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T, C> {
+    /// The rows.
+    pub items: Vec<T>,
+    /// Where the next page starts; absent on the last.
+    pub next: Option<C>,
+}
+
+impl<T, C> Page<T, C> {
+    /// Makes a page of what was read, of which one more than the page holds was asked for.
+    fn of(mut items: Vec<T>, limit: usize, key: impl FnOnce(&T) -> C) -> Self {
+        let more = items.len() > limit;
+        items.truncate(limit);
+        let next = if more { items.last().map(key) } else { None };
+        Self { items, next }
+    }
+
+    /// Whether this is the last page.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        self.next.is_none()
+    }
+}
+
+/// The books as they are at one moment.
+#[derive(Debug)]
+pub struct View<'a> {
+    pub(crate) books: &'a Connection,
+    pub(crate) limits: &'a Limits,
+    /// The time by which expiry is judged.
+    pub(crate) now: Millis,
+}
+
+impl View<'_> {
+    /// A page size within the limit.
+    fn page(&self, asked: usize) -> usize {
+        asked.clamp(1, self.limits.page)
+    }
+}
+
+/// The number of rows to ask for: one more than the page holds, to know whether there are more.
+fn one_more(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)
+}
+
+/// Refuses those who do not belong to the realm.
+fn require_member(caller: &Caller) -> Viewed<()> {
+    if caller.rights.member {
+        Ok(())
+    } else {
+        Err(Refusal::NotAllowed { need: "to be a member of the realm" }.into())
+    }
+}
+
+/// Refuses those who do not run the office.
+fn require_admin(caller: &Caller) -> Viewed<()> {
+    if caller.rights.admin { Ok(()) } else { Err(Refusal::NotAllowed { need: "to run the office" }.into()) }
+}

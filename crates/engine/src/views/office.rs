@@ -1,0 +1,100 @@
+//! The office seen by those who run it: tokens, neighbours, rules, numbers.
+
+use super::{View, Viewed, require_admin, require_member};
+use crate::limits::Rules;
+use crate::nouns::{Caller, Peer, RealmName, Token};
+use crate::store::{all, one, rows};
+
+/// The realm in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfficeStats {
+    /// Agents in the address book.
+    pub agents: i64,
+    /// The last place of the history.
+    pub events: i64,
+    /// Conversations that are going on.
+    pub active_conversations: i64,
+    /// Tasks that have not ended.
+    pub open_tasks: i64,
+    /// Reservations in force.
+    pub reservations: i64,
+    /// Bytes of the books.
+    pub bytes: i64,
+}
+
+impl View<'_> {
+    /// Every token, for those who run the office.
+    ///
+    /// # Errors
+    /// Refused for anybody else.
+    pub fn tokens(&self, caller: &Caller) -> Viewed<Vec<Token>> {
+        require_admin(caller)?;
+        let sql = format!("SELECT {} FROM tokens ORDER BY created_at, id", rows::TOKEN);
+        Ok(all(self.books, &sql, [], rows::token)?)
+    }
+
+    /// The valid token with that hash: how a door finds out who is calling.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn token_by_hash(&self, hash: &[u8]) -> Viewed<Option<Token>> {
+        let sql = format!("SELECT {} FROM tokens WHERE hash = ?1", rows::TOKEN);
+        let token = one(self.books, &sql, [hash], rows::token)?;
+        Ok(token.filter(|token| token.is_valid(self.now)))
+    }
+
+    /// Every neighbour.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn peers(&self, caller: &Caller) -> Viewed<Vec<Peer>> {
+        require_member(caller)?;
+        Ok(all(self.books, &format!("SELECT {} FROM peers ORDER BY name", rows::PEER), [], rows::peer)?)
+    }
+
+    /// One neighbour.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn peer(&self, caller: &Caller, name: &RealmName) -> Viewed<Option<Peer>> {
+        require_member(caller)?;
+        let sql = format!("SELECT {} FROM peers WHERE name = ?1", rows::PEER);
+        Ok(one(self.books, &sql, [name], rows::peer)?)
+    }
+
+    /// The realm's rules.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn rules(&self) -> Viewed<Rules> {
+        Ok(rules(self.books)?)
+    }
+
+    /// The realm in numbers.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn stats(&self, caller: &Caller) -> Viewed<OfficeStats> {
+        require_member(caller)?;
+        let count =
+            |sql: &str| -> Viewed<i64> { Ok(one(self.books, sql, [], |row| row.get(0))?.unwrap_or(0)) };
+        let reserved = "SELECT count(*) FROM reservations WHERE status = 'active' AND expires_at > ?1";
+        Ok(OfficeStats {
+            agents: count("SELECT count(*) FROM agents WHERE retired_at IS NULL")?,
+            events: self.head()?,
+            active_conversations: count("SELECT count(*) FROM conversations WHERE status = 'active'")?,
+            open_tasks: count(
+                "SELECT count(*) FROM tasks WHERE status IN ('open', 'in_progress', 'blocked')",
+            )?,
+            reservations: one(self.books, reserved, [self.now], |row| row.get(0))?.unwrap_or(0),
+            bytes: count("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")?,
+        })
+    }
+}
+
+/// The rules as the books have them.
+pub(crate) fn rules(books: &rusqlite::Connection) -> rusqlite::Result<Rules> {
+    let text: Option<String> =
+        one(books, "SELECT value FROM meta WHERE key = 'rules'", [], |row| row.get(0))?;
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+}

@@ -1,0 +1,107 @@
+//! Scopes and their members.
+
+use super::{Page, View, Viewed, one_more, require_member};
+use crate::error::Refusal;
+use crate::nouns::{AgentId, Caller, Scope, ScopeId};
+use crate::sight;
+use crate::store::{all, rows};
+
+/// Which scopes to list.
+#[derive(Clone, Debug, Default)]
+pub struct ScopeQuery {
+    /// Directly below this one.
+    pub parent: Option<ScopeId>,
+    /// After this one.
+    pub after: Option<ScopeId>,
+    /// How many.
+    pub limit: usize,
+}
+
+impl View<'_> {
+    /// One scope.
+    ///
+    /// # Errors
+    /// Refused if there is none that the caller may know of.
+    pub fn scope(&self, caller: &Caller, id: &ScopeId) -> Viewed<Scope> {
+        let scope = rows::scope_by_id(self.books, id)?;
+        match scope {
+            Some(scope) if sight::sees_scope(self.books, caller, &scope)? => Ok(scope),
+            _ => Err(Refusal::NoSuchScope { scope: id.clone() }.into()),
+        }
+    }
+
+    /// Scopes by name.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn scopes(&self, caller: &Caller, query: &ScopeQuery) -> Viewed<Page<Scope, ScopeId>> {
+        require_member(caller)?;
+        let limit = self.page(query.limit);
+        let sql = format!(
+            "SELECT {} FROM scopes WHERE id > ?1 AND (?2 IS NULL OR parent = ?2) ORDER BY id LIMIT ?3",
+            rows::SCOPE
+        );
+        let mut found = Vec::new();
+        let mut after = query.after.as_ref().map_or(String::new(), ToString::to_string);
+        loop {
+            let batch = all(self.books, &sql, (&after, &query.parent, one_more(limit)), rows::scope)?;
+            let exhausted = batch.len() <= limit;
+            if let Some(last) = batch.last() {
+                after = last.id.to_string();
+            }
+            for scope in batch {
+                if sight::sees_scope(self.books, caller, &scope)? {
+                    found.push(scope);
+                }
+            }
+            if exhausted || found.len() > limit {
+                break;
+            }
+        }
+        Ok(Page::of(found, limit, |scope| scope.id.clone()))
+    }
+
+    /// The members of a scope that the caller may see, by name; with those of scopes below it if asked.
+    ///
+    /// # Errors
+    /// Refused if the caller may not know of the scope.
+    pub fn members(
+        &self,
+        caller: &Caller,
+        id: &ScopeId,
+        with_descendants: bool,
+        after: Option<&AgentId>,
+        limit: usize,
+    ) -> Viewed<Page<AgentId, AgentId>> {
+        self.scope(caller, id)?;
+        let limit = self.page(limit);
+        let sql = "WITH RECURSIVE down(id, n) AS (
+                       SELECT ?1, 0
+                       UNION SELECT s.id, down.n + 1 FROM scopes s JOIN down ON s.parent = down.id
+                       WHERE ?4 AND down.n < 64)
+                   SELECT DISTINCT agent FROM scope_members WHERE scope IN (SELECT id FROM down) AND agent > ?2
+                   ORDER BY agent LIMIT ?3";
+        let mut found: Vec<AgentId> = Vec::new();
+        let mut after = after.map_or(String::new(), ToString::to_string);
+        loop {
+            let params = (id, &after, one_more(limit), with_descendants);
+            let batch: Vec<AgentId> = all(self.books, sql, params, |row| row.get(0))?;
+            let exhausted = batch.len() <= limit;
+            if let Some(last) = batch.last() {
+                after = last.to_string();
+            }
+            for member in batch {
+                let agent = rows::active_agent(self.books, &member)?;
+                if let Some(agent) = agent
+                    && sight::sees_agent(self.books, caller, &agent)?
+                {
+                    found.push(member);
+                }
+            }
+            if exhausted || found.len() > limit {
+                break;
+            }
+        }
+        Ok(Page::of(found, limit, Clone::clone))
+    }
+}

@@ -1,0 +1,195 @@
+//! Full-text search over letters and turns, limited to what the caller may see.
+
+use super::{View, Viewed, require_member};
+use crate::error::Refusal;
+use crate::nouns::{AgentId, Caller, ConversationId, Message, Seq, Turn};
+use crate::sight;
+use crate::store::rows;
+
+/// In which order matches are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SearchOrder {
+    /// The best match first, among the latest.
+    #[default]
+    Best,
+    /// The latest first.
+    Newest,
+}
+
+/// What to look for.
+#[derive(Clone, Debug, Default)]
+pub struct SearchQuery {
+    /// Words, `"phrases"`, `prefix*`, AND, OR, NOT, as SQLite's full-text search has them.
+    pub text: String,
+    /// Only in this conversation.
+    pub conversation: Option<ConversationId>,
+    /// Only from this agent.
+    pub from: Option<AgentId>,
+    /// In which order.
+    pub order: SearchOrder,
+    /// Only before this place in the history.
+    pub before: Option<Seq>,
+    /// How many.
+    pub limit: usize,
+}
+
+/// A match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// Its place in the history.
+    pub seq: Seq,
+    /// The letter that matches, if it is one.
+    pub message: Option<Message>,
+    /// The turn that matches, if it is one.
+    pub turn: Option<Turn>,
+    /// The words around the match, which stands between `[` and `]`.
+    pub snippet: String,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The matches.
+    pub hits: Vec<Hit>,
+    /// Whether the search stopped before it had seen every match.
+    pub partial: bool,
+}
+
+impl View<'_> {
+    /// Letters and turns that match.
+    ///
+    /// # Errors
+    /// Refused for strangers and for queries that cannot be read.
+    pub fn search(&self, caller: &Caller, query: &SearchQuery) -> Viewed<Found> {
+        require_member(caller)?;
+        let limit = self.page(query.limit);
+        let text = readable(&query.text)?;
+        let before = query.before.unwrap_or(Seq::MAX);
+        // Ranking needs all candidates, so only the latest visible matches are ranked.
+        let wanted = if query.order == SearchOrder::Best {
+            limit.saturating_mul(20).min(2_000).max(limit)
+        } else {
+            limit
+        };
+        let mut found = Found::default();
+        let mut seen = 0;
+        {
+            let sql = "SELECT rowid FROM found WHERE found MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC";
+            let mut statement = self.books.prepare_cached(sql)?;
+            let mut matches = statement.query((&text, before)).map_err(bad_query)?;
+            while let Some(row) = matches.next().map_err(bad_query)? {
+                seen += 1;
+                if seen > self.limits.search_rows || found.hits.len() == wanted {
+                    found.partial = true;
+                    break;
+                }
+                if let Some(hit) = self.visible_hit(caller, query, row.get(0)?)? {
+                    found.hits.push(hit);
+                }
+            }
+        }
+        if query.order == SearchOrder::Best {
+            self.rank(&text, &mut found.hits)?;
+            found.partial |= found.hits.len() > limit;
+            found.hits.truncate(limit);
+        }
+        for hit in &mut found.hits {
+            hit.snippet = self.snippet(&text, hit.seq)?;
+        }
+        Ok(found)
+    }
+
+    fn visible_hit(&self, caller: &Caller, query: &SearchQuery, seq: Seq) -> Viewed<Option<Hit>> {
+        let fits = |conversation: Option<&ConversationId>, author: &AgentId| {
+            query.conversation.as_ref().is_none_or(|wanted| conversation == Some(wanted))
+                && query.from.as_ref().is_none_or(|wanted| author == wanted)
+        };
+        if let Some(message) = rows::message_at(self.books, seq)? {
+            let visible = fits(message.conversation.as_ref(), &message.from)
+                && sight::sees_message(self.books, caller, &message)?;
+            return Ok(visible.then(|| Hit {
+                seq,
+                message: Some(message),
+                turn: None,
+                snippet: String::new(),
+            }));
+        }
+        let Some(turn) = rows::turn_at(self.books, seq)? else { return Ok(None) };
+        if !fits(Some(&turn.conversation), &turn.author) {
+            return Ok(None);
+        }
+        let Some(conversation) = rows::conversation_by_id(self.books, &turn.conversation)? else {
+            return Ok(None);
+        };
+        let reader = sight::reads_conversation(self.books, caller, &conversation)?;
+        let visible = reader.is_some_and(|reader| reader.reads(&turn));
+        Ok(visible.then(|| Hit { seq, message: None, turn: Some(turn), snippet: String::new() }))
+    }
+
+    fn rank(&self, text: &str, hits: &mut [Hit]) -> Viewed<()> {
+        let mut statement = self
+            .books
+            .prepare_cached("SELECT bm25(found, 4.0, 1.0) FROM found WHERE found MATCH ?1 AND rowid = ?2")?;
+        let mut ranked: Vec<(f64, Seq)> = Vec::with_capacity(hits.len());
+        for hit in hits.iter() {
+            ranked.push((statement.query_row((text, hit.seq), |row| row.get(0))?, hit.seq));
+        }
+        // Smaller is better; of equals the later one comes first.
+        ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+        let place: std::collections::HashMap<Seq, usize> =
+            ranked.iter().enumerate().map(|(place, (_, seq))| (*seq, place)).collect();
+        hits.sort_by_key(|hit| place.get(&hit.seq).copied());
+        Ok(())
+    }
+
+    fn snippet(&self, text: &str, seq: Seq) -> Viewed<String> {
+        let sql =
+            "SELECT snippet(found, -1, '[', ']', '…', 16) FROM found WHERE found MATCH ?1 AND rowid = ?2";
+        Ok(self.books.prepare_cached(sql)?.query_row((text, seq), |row| row.get(0))?)
+    }
+}
+
+/// A query that the full-text search can read. Words with hyphens and the like, which it would take for operators, are
+/// quoted for the caller; whoever quotes or uses operators is taken at their word.
+fn readable(text: &str) -> Viewed<String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Refusal::BadQuery { why: "it is empty".to_owned() }.into());
+    }
+    if text.len() > 1_024 {
+        return Err(Refusal::BadQuery { why: "it is longer than 1024 bytes".to_owned() }.into());
+    }
+    if text.contains('"') || text.contains('(') {
+        return Ok(text.to_owned());
+    }
+    let quoted: Vec<String> = text
+        .split_whitespace()
+        .map(|word| {
+            let operator = matches!(word, "AND" | "OR" | "NOT");
+            let stem = word.strip_suffix('*').unwrap_or(word);
+            let plain = !stem.is_empty() && stem.chars().all(|c| c.is_alphanumeric() || c == '_');
+            match (operator || plain, word.ends_with('*') && !stem.is_empty()) {
+                (true, _) => word.to_owned(),
+                (false, true) => format!("\"{stem}\"*"),
+                (false, false) => format!("\"{word}\""),
+            }
+        })
+        .collect();
+    Ok(quoted.join(" "))
+}
+
+fn bad_query(error: rusqlite::Error) -> crate::error::EngineError {
+    match &error {
+        rusqlite::Error::SqliteFailure(_, Some(why))
+            if why.contains("fts5") || why.contains("no such column") =>
+        {
+            Refusal::BadQuery { why: why.clone() }.into()
+        }
+        rusqlite::Error::SqliteFailure(_, Some(why))
+            if why.contains("unterminated") || why.contains("unknown special") =>
+        {
+            Refusal::BadQuery { why: why.clone() }.into()
+        }
+        _ => error.into(),
+    }
+}

@@ -1,0 +1,158 @@
+//! The gist of a conversation: looked up if it is still true, made from what the reader may read if not.
+
+use serde::{Deserialize, Serialize};
+
+use super::{TurnQuery, View, Viewed};
+use crate::nouns::{Body, Caller, ConversationId, Json, Millis, Seq, Summary, ThreadId, Turn, TurnId};
+use crate::sight::Reader;
+use crate::store::{one, rows};
+use crate::summary::{Line, MAX_LINES, summarise};
+
+/// Which part of a conversation to summarise.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Only this thread.
+    pub thread: Option<ThreadId>,
+    /// From this turn on, itself included.
+    pub from: Option<TurnId>,
+    /// Up to this turn, itself included.
+    pub to: Option<TurnId>,
+}
+
+/// A summary and where it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gist {
+    /// The summary.
+    pub summary: Summary,
+    /// When it was kept, if it was looked up; absent if it was made just now.
+    pub kept_at: Option<Millis>,
+    /// The last turn it takes into account.
+    pub up_to: Seq,
+    /// The name under which to keep it.
+    pub part: String,
+    /// Whether it rests only on what everyone in the conversation may read.
+    pub for_all: bool,
+}
+
+impl View<'_> {
+    /// The gist of a conversation or a part of it. The caller keeps a new one with the verb `KeepSummary`.
+    ///
+    /// # Errors
+    /// Refused if the caller may not read the conversation or its history.
+    pub fn summary(&self, caller: &Caller, id: &ConversationId, part: &Part, anew: bool) -> Viewed<Gist> {
+        let reader = self.history_reader(caller, id)?;
+        let for_all = !self.has_restricted_turns(id)? && reader.from() == 0;
+        // Readers who see different turns have different summaries; those who see everything share one.
+        let whose = match &reader {
+            _ if for_all => String::new(),
+            Reader::Overseer => "*".to_owned(),
+            Reader::Participant(part) => part.agent.to_string(),
+            Reader::Outsider(agent) => agent.to_string(),
+        };
+        // Plain data without maps or floats: writing it as JSON cannot fail.
+        let name = serde_json::to_string(&(part, whose)).unwrap_or_default();
+        let last = self.last_turn(id)?;
+        let sql = "SELECT summary, up_to, at FROM summaries WHERE conversation = ?1 AND part = ?2";
+        let kept = one(self.books, sql, (id, &name), |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, Seq>(1)?, row.get::<_, Millis>(2)?))
+        })?;
+        if let Some((text, up_to, at)) = kept
+            && up_to == last
+            && !anew
+            && let Ok(summary) = serde_json::from_str(&text)
+        {
+            return Ok(Gist { summary, kept_at: Some(at), up_to, part: name, for_all });
+        }
+        let summary = self.summarise(caller, id, part)?;
+        Ok(Gist { summary, kept_at: None, up_to: last, part: name, for_all })
+    }
+
+    fn summarise(&self, caller: &Caller, id: &ConversationId, part: &Part) -> Viewed<Summary> {
+        // The latest turns matter most, so they are read from the end.
+        let mut query = TurnQuery {
+            thread: part.thread,
+            newest_first: true,
+            limit: self.limits.page,
+            ..TurnQuery::default()
+        };
+        let first = part.from.map(|turn| self.turn(caller, id, turn)).transpose()?;
+        let end = part.to.map(|turn| self.turn(caller, id, turn)).transpose()?;
+        let mut turns: Vec<Turn> = Vec::new();
+        if let Some(end) = end {
+            query.before = Some(end.id);
+            turns.push(end);
+        }
+        while turns.len() < MAX_LINES {
+            let page = self.turns(caller, id, &query)?;
+            let reached = |turn: &&Turn| first.as_ref().is_none_or(|first| turn.seq >= first.seq);
+            let before = turns.len();
+            let size = page.items.len();
+            turns.extend(page.items.iter().filter(reached).cloned());
+            if page.next.is_none() || turns.len() < before + size {
+                break;
+            }
+            query.before = page.next;
+        }
+        turns.reverse();
+        let words: Vec<String> = turns.iter().map(|turn| self.words(turn)).collect::<Viewed<_>>()?;
+        let lines: Vec<Line<'_>> = turns
+            .iter()
+            .zip(&words)
+            .map(|(turn, text)| Line { author: turn.author.as_str(), text })
+            .collect();
+        let made = summarise(&lines);
+        Ok(Summary {
+            text: made.text,
+            key_points: made.key_points,
+            decisions: made.decisions,
+            open_questions: made.open_questions,
+            actions: made.actions.into_iter().map(|action| (action.text, action.done)).collect(),
+            participants: made.participants,
+            mentions: made.mentions,
+            lines: made.lines,
+        })
+    }
+
+    /// What a turn says, as prose.
+    fn words(&self, turn: &Turn) -> Viewed<String> {
+        if let crate::nouns::TurnSource::Intercepted(letter) = turn.source
+            && let Some(letter) = rows::message_by_id(self.books, letter)?
+        {
+            let body = match &letter.body {
+                Body::Text(text) => text.clone(),
+                Body::Json(json) => prose(json),
+            };
+            return Ok(match letter.subject {
+                Some(subject) if !body.is_empty() => format!("{subject}\n{body}"),
+                Some(subject) => subject,
+                None => body,
+            });
+        }
+        Ok(prose(&turn.content))
+    }
+
+    fn has_restricted_turns(&self, id: &ConversationId) -> Viewed<bool> {
+        let sql = "SELECT 1 FROM turns WHERE conversation = ?1 AND visibility IS NOT NULL LIMIT 1";
+        Ok(one(self.books, sql, [id], |_| Ok(()))?.is_some())
+    }
+
+    fn last_turn(&self, id: &ConversationId) -> Viewed<Seq> {
+        let sql = "SELECT seq FROM turns WHERE conversation = ?1 ORDER BY seq DESC LIMIT 1";
+        Ok(one(self.books, sql, [id], |row| row.get(0))?.unwrap_or(0))
+    }
+}
+
+/// The strings of a JSON value, in order: what a person would read in it.
+fn prose(json: &Json) -> String {
+    fn gather(value: &serde_json::Value, words: &mut Vec<String>) {
+        match value {
+            serde_json::Value::String(text) => words.push(text.clone()),
+            serde_json::Value::Array(items) => items.iter().for_each(|item| gather(item, words)),
+            serde_json::Value::Object(members) => members.values().for_each(|member| gather(member, words)),
+            _ => {}
+        }
+    }
+    let mut words = Vec::new();
+    gather(&json.value(), &mut words);
+    words.join("\n")
+}

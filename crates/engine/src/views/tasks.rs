@@ -1,0 +1,98 @@
+//! Tasks, as far as the caller may see their conversations.
+
+use super::{Page, View, Viewed, one_more, require_member};
+use crate::error::Refusal;
+use crate::nouns::{AgentId, Caller, Seq, Task, TaskId, TaskStatus};
+use crate::sight;
+use crate::store::{all, rows};
+
+/// Which tasks to list. Lists are alternatives; fields must all hold.
+#[derive(Clone, Debug, Default)]
+pub struct TaskQuery {
+    /// In one of these states.
+    pub statuses: Vec<TaskStatus>,
+    /// Assigned to this agent.
+    pub assignee: Option<AgentId>,
+    /// Answered for by this one.
+    pub owner: Option<String>,
+    /// After this place in the history.
+    pub after: Seq,
+    /// How many.
+    pub limit: usize,
+}
+
+impl View<'_> {
+    /// One task.
+    ///
+    /// # Errors
+    /// Refused if there is none that the caller may know of.
+    pub fn task(&self, caller: &Caller, id: &TaskId) -> Viewed<Task> {
+        let task = rows::task_by_id(self.books, id)?;
+        match task {
+            Some(task) if self.sees_task(caller, &task)? => Ok(task),
+            _ => Err(Refusal::NoSuchTask { task: id.clone() }.into()),
+        }
+    }
+
+    /// Tasks in the order they were made.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn tasks(&self, caller: &Caller, query: &TaskQuery) -> Viewed<Page<Task, Seq>> {
+        require_member(caller)?;
+        let limit = self.page(query.limit);
+        let mut after = query.after;
+        let mut found = Vec::new();
+        loop {
+            let batch = self.tasks_after(query, after, limit)?;
+            let exhausted = batch.len() <= limit;
+            after = batch.last().map_or(after, |task| task.seq);
+            for task in batch {
+                let wanted = (query.statuses.is_empty() || query.statuses.contains(&task.status))
+                    && query.owner.as_ref().is_none_or(|owner| task.owner == *owner);
+                if wanted && self.sees_task(caller, &task)? {
+                    found.push(task);
+                }
+            }
+            if exhausted || found.len() > limit {
+                break;
+            }
+        }
+        let mut page = Page::of(found, limit, |task| task.seq);
+        for task in &mut page.items {
+            task.contributors = rows::contributors_of(self.books, &task.id)?;
+        }
+        Ok(page)
+    }
+
+    fn tasks_after(&self, query: &TaskQuery, after: Seq, limit: usize) -> Viewed<Vec<Task>> {
+        let columns = rows::TASK;
+        let count = one_more(limit);
+        if let Some(assignee) = &query.assignee {
+            let sql =
+                format!("SELECT {columns} FROM tasks WHERE assignee = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+            return Ok(all(self.books, &sql, (assignee, after, count), rows::task)?);
+        }
+        if query.statuses.is_empty() {
+            let sql = format!("SELECT {columns} FROM tasks WHERE seq > ?1 ORDER BY seq LIMIT ?2");
+            return Ok(all(self.books, &sql, (after, count), rows::task)?);
+        }
+        let mut found = Vec::new();
+        for status in &query.statuses {
+            let sql =
+                format!("SELECT {columns} FROM tasks WHERE status = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+            found.extend(all(self.books, &sql, (status, after, count), rows::task)?);
+        }
+        found.sort_by_key(|task| task.seq);
+        found.truncate(limit + 1);
+        Ok(found)
+    }
+
+    fn sees_task(&self, caller: &Caller, task: &Task) -> Viewed<bool> {
+        let conversation = rows::conversation_by_id(self.books, &task.id)?;
+        match conversation {
+            Some(conversation) => Ok(sight::reads_conversation(self.books, caller, &conversation)?.is_some()),
+            None => Ok(caller.rights.admin),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What was said, in order, as far as the reader may read it.
+
+use super::{Page, View, Viewed, one_more};
+use crate::error::Refusal;
+use crate::nouns::{AgentId, Caller, ConversationId, Millis, Seq, ThreadId, Turn, TurnId};
+use crate::sight::Reader;
+use crate::store::{all, one, rows};
+
+/// Which turns to list. Lists are alternatives; fields must all hold.
+#[derive(Clone, Debug, Default)]
+pub struct TurnQuery {
+    /// Said in this thread.
+    pub thread: Option<ThreadId>,
+    /// Containing one of these.
+    pub content_types: Vec<String>,
+    /// Said by this agent.
+    pub author: Option<AgentId>,
+    /// After this turn.
+    pub after: Option<TurnId>,
+    /// Before this turn.
+    pub before: Option<TurnId>,
+    /// Said after this time.
+    pub after_time: Option<Millis>,
+    /// Said before this time.
+    pub before_time: Option<Millis>,
+    /// The latest first instead of the earliest.
+    pub newest_first: bool,
+    /// How many.
+    pub limit: usize,
+}
+
+impl View<'_> {
+    /// The turns of a conversation.
+    ///
+    /// # Errors
+    /// Refused if the caller may not read the conversation or its history, or names a turn that is not there.
+    pub fn turns(
+        &self,
+        caller: &Caller,
+        id: &ConversationId,
+        query: &TurnQuery,
+    ) -> Viewed<Page<Turn, TurnId>> {
+        let reader = self.history_reader(caller, id)?;
+        let limit = self.page(query.limit);
+        let (mut low, mut high) = self.turn_bounds(id, &reader, query)?;
+        let mut found = Vec::new();
+        // Turns the reader may not read are passed over, so one page may take several reads.
+        loop {
+            let batch = self.turns_between(id, query, (low, high), limit)?;
+            let exhausted = batch.len() <= limit;
+            if let Some(last) = batch.last() {
+                *(if query.newest_first { &mut high } else { &mut low }) = last.seq;
+            }
+            found.extend(batch.into_iter().filter(|turn| reader.reads(turn)));
+            if exhausted || found.len() > limit {
+                break;
+            }
+        }
+        Ok(Page::of(found, limit, |turn| turn.id))
+    }
+
+    /// How many turns there are between the bounds that the caller may read.
+    ///
+    /// # Errors
+    /// As for [`View::turns`].
+    pub fn count_turns(&self, caller: &Caller, id: &ConversationId, query: &TurnQuery) -> Viewed<i64> {
+        let reader = self.history_reader(caller, id)?;
+        let bounds = self.turn_bounds(id, &reader, query)?;
+        let restricted = one(
+            self.books,
+            "SELECT 1 FROM turns WHERE conversation = ?1 AND visibility IS NOT NULL LIMIT 1",
+            [id],
+            |_| Ok(()),
+        )?;
+        let unfiltered = query.thread.is_none() && query.content_types.is_empty() && query.author.is_none();
+        if unfiltered && (restricted.is_none() || matches!(reader, Reader::Overseer)) {
+            let sql = "SELECT count(*) FROM turns WHERE conversation = ?1 AND seq > ?2 AND seq < ?3";
+            let count = one(self.books, sql, (id, bounds.0, bounds.1), |row| row.get(0))?;
+            return Ok(count.unwrap_or(0));
+        }
+        let every = usize::try_from(i64::MAX).unwrap_or(usize::MAX) - 1;
+        let turns = self.turns_between(id, query, bounds, every)?;
+        let readable = turns.iter().filter(|turn| reader.reads(turn)).count();
+        Ok(i64::try_from(readable).unwrap_or(i64::MAX))
+    }
+
+    /// One turn.
+    ///
+    /// # Errors
+    /// Refused if there is none that the caller may read.
+    pub fn turn(&self, caller: &Caller, id: &ConversationId, turn: TurnId) -> Viewed<Turn> {
+        let (_, reader) = self.reader(caller, id)?;
+        rows::turn_by_id(self.books, turn)?
+            .filter(|turn| turn.conversation == *id && reader.reads(turn))
+            .ok_or_else(|| Refusal::NoSuchTurn.into())
+    }
+
+    /// In which capacity the caller reads a conversation's history, which it must be allowed to.
+    pub(super) fn history_reader(&self, caller: &Caller, id: &ConversationId) -> Viewed<Reader> {
+        let (_, reader) = self.reader(caller, id)?;
+        if reader.from() == Seq::MAX {
+            return Err(Refusal::ParticipantMayNot { conversation: id.clone(), need: "historyAccess" }.into());
+        }
+        Ok(reader)
+    }
+
+    fn turn_bounds(&self, id: &ConversationId, reader: &Reader, query: &TurnQuery) -> Viewed<(Seq, Seq)> {
+        let place = |turn: TurnId| -> Viewed<Seq> {
+            let sql = "SELECT seq FROM turns WHERE id = ?1 AND conversation = ?2";
+            one(self.books, sql, (turn, id), |row| row.get(0))?.ok_or_else(|| Refusal::NoSuchTurn.into())
+        };
+        let mut low = reader.from();
+        let mut high = Seq::MAX;
+        if let Some(turn) = query.after {
+            low = low.max(place(turn)?);
+        }
+        if let Some(turn) = query.before {
+            high = place(turn)?;
+        }
+        if let Some(time) = query.after_time {
+            low = low.max(self.last_seq_at(time)?);
+        }
+        if let Some(time) = query.before_time {
+            high = high.min(self.last_seq_at(time - 1)?.saturating_add(1));
+        }
+        if let Some(thread) = query.thread {
+            let found = rows::thread_by_id(self.books, thread)?;
+            if found.is_none_or(|thread| thread.conversation != *id) {
+                return Err(Refusal::NoSuchThread.into());
+            }
+        }
+        Ok((low, high))
+    }
+
+    /// Turns between two places, read through the narrowest index that fits.
+    fn turns_between(
+        &self,
+        id: &ConversationId,
+        query: &TurnQuery,
+        (low, high): (Seq, Seq),
+        limit: usize,
+    ) -> Viewed<Vec<Turn>> {
+        let order = if query.newest_first { "DESC" } else { "ASC" };
+        let types: Vec<Option<&str>> = match query.content_types.as_slice() {
+            [] => vec![None],
+            some => some.iter().map(|word| Some(word.as_str())).collect(),
+        };
+        // Which index is named decides the cost: the thread's if there is one, else the author's, else the type's.
+        let index = match (query.thread, &query.author, query.content_types.is_empty()) {
+            (Some(_), _, _) => "turns_by_thread",
+            (None, Some(_), _) => "turns_by_author",
+            (None, None, false) => "turns_by_content_type",
+            (None, None, true) => "turns_by_conversation",
+        };
+        let mut conditions = String::from("t.conversation = ?1 AND t.seq > ?2 AND t.seq < ?3");
+        conditions.push_str(if query.thread.is_some() { " AND t.thread = ?5" } else { " AND ?5 IS NULL" });
+        conditions.push_str(if query.author.is_some() { " AND t.author = ?6" } else { " AND ?6 IS NULL" });
+        conditions.push_str(if query.content_types.is_empty() {
+            " AND ?7 IS NULL"
+        } else {
+            " AND t.content_type = ?7"
+        });
+        let sql = format!(
+            "SELECT {} FROM turns t INDEXED BY {index} LEFT JOIN messages m ON m.seq = t.message
+             WHERE {conditions} ORDER BY t.seq {order} LIMIT ?4",
+            rows::TURN
+        );
+        let mut found = Vec::new();
+        for content_type in types {
+            let params = (id, low, high, one_more(limit), query.thread, &query.author, content_type);
+            found.extend(all(self.books, &sql, params, rows::turn)?);
+        }
+        if query.content_types.len() > 1 {
+            found.sort_by_key(|turn| if query.newest_first { -turn.seq } else { turn.seq });
+            found.dedup_by_key(|turn| turn.seq);
+            found.truncate(limit.saturating_add(1));
+        }
+        Ok(found)
+    }
+}
