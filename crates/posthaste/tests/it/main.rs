@@ -1,0 +1,6 @@
+//! The program from outside.
+
+mod harness;
+mod layers;
+mod listen;
+mod tls;
