@@ -1,0 +1,283 @@
+//! The command line as typed. What it means together with environment and file is `config`'s work.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+
+use super::help;
+use super::human::parse_span;
+use super::output::ColorWhen;
+use crate::config::AllowRemote;
+use crate::observe::logs::LogForm;
+
+/// The post office for AI agents.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "posthaste", version, about, long_about = help::TOP, after_long_help = help::TOP_AFTER)]
+#[command(propagate_version = true, disable_help_subcommand = true, max_term_width = 100)]
+pub struct Args {
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags that every command takes.
+#[derive(Clone, Debug, Default, ClapArgs)]
+#[command(next_help_heading = "Global options")]
+pub struct GlobalArgs {
+    /// The data directory: mail, tokens, posthaste.toml [env: POSTHASTE_DATA]
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub data: Option<PathBuf>,
+    /// Read this file instead of posthaste.toml in the data directory [env: POSTHASTE_CONFIG]
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Answer, and complain, in JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// When to use colour; NO_COLOR in the environment turns `auto` into `never`
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    pub color: ColorWhen,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Open the office
+    #[command(long_about = help::SERVE, after_long_help = help::SERVE_AFTER)]
+    Serve(OfficeArgs),
+    /// Make, list and revoke access tokens
+    #[command(long_about = help::TOKEN, after_long_help = help::TOKEN_AFTER, subcommand_required = true)]
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
+    /// Check the health of the data directory
+    #[command(long_about = help::DOCTOR, after_long_help = help::DOCTOR_AFTER)]
+    Doctor(RealmArgs),
+    /// Write a realm's mail into one file
+    #[command(long_about = help::BACKUP, after_long_help = help::BACKUP_AFTER)]
+    Backup(BackupArgs),
+    /// Bring a realm's mail back from a backup
+    #[command(long_about = help::RESTORE, after_long_help = help::RESTORE_AFTER)]
+    Restore(BackupArgs),
+    /// Show what is in force and where each value came from
+    #[command(long_about = help::CONFIG, after_long_help = help::CONFIG_AFTER)]
+    Config(OfficeArgs),
+    /// Ask the running office how it is
+    #[command(long_about = help::STATUS, after_long_help = help::STATUS_AFTER)]
+    Status(StatusArgs),
+    /// Measure how much mail this machine can take
+    #[command(long_about = help::BENCH, after_long_help = help::BENCH_AFTER)]
+    Bench(BenchArgs),
+    /// Print a shell's completion script
+    #[command(long_about = help::COMPLETIONS, after_long_help = help::COMPLETIONS_AFTER)]
+    Completions {
+        /// The shell to complete for
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Print a manual page
+    #[command(long_about = help::MAN, after_long_help = help::MAN_AFTER)]
+    Man {
+        /// The command to describe, like `serve` or `token create`; without one, posthaste itself
+        command: Vec<String>,
+    },
+}
+
+/// The settings of an office. Each can also stand in the environment and in posthaste.toml.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct OfficeArgs {
+    /// Where to listen; port 0 picks a free one [default: 127.0.0.1:7678] [env: POSTHASTE_LISTEN]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<String>,
+    /// The default realm [default: main] [env: POSTHASTE_REALM]
+    #[arg(long, value_name = "NAME")]
+    pub realm: Option<String>,
+    /// Ask nobody for a token; only on loopback [env: POSTHASTE_AUTH=off]
+    #[arg(long)]
+    pub no_auth: bool,
+    /// Keep no durable conversations for MAP: `mail/*` is refused [env: POSTHASTE_MAIL=off]
+    #[arg(long)]
+    pub no_mail: bool,
+    /// Certificate chain in PEM; read again on SIGHUP [env: POSTHASTE_TLS_CERT]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of the certificate in PEM [env: POSTHASTE_TLS_KEY]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<PathBuf>,
+    /// Let other machines in: over TLS, or with `=plaintext` in the clear [env: POSTHASTE_ALLOW_REMOTE]
+    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "tls")]
+    pub allow_remote: Option<AllowRemote>,
+    /// A further name the office answers to; may be repeated [env: POSTHASTE_ALLOWED_HOSTS]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub allowed_host: Vec<String>,
+    /// A further web page that may talk to the office; may be repeated [env: POSTHASTE_ALLOWED_ORIGINS]
+    #[arg(long, value_name = "ORIGIN")]
+    pub allowed_origin: Vec<String>,
+    /// Connections at once, WebSockets included [default: 4096] [env: POSTHASTE_MAX_CONNECTIONS]
+    #[arg(long, value_name = "N")]
+    pub max_connections: Option<usize>,
+    /// The form of log lines on standard error [default: text] [env: POSTHASTE_LOG]
+    #[arg(long, value_name = "FORM", value_enum)]
+    pub log: Option<LogForm>,
+    /// A level, or a list like `info,posthaste=debug` [default: info] [env: POSTHASTE_LOG_LEVEL]
+    #[arg(long, value_name = "LEVEL")]
+    pub log_level: Option<String>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token and print it, once
+    #[command(long_about = help::TOKEN_CREATE, after_long_help = help::TOKEN_CREATE_AFTER)]
+    Create(TokenCreateArgs),
+    /// List tokens, without their secrets
+    #[command(long_about = help::TOKEN_LIST, after_long_help = help::TOKEN_LIST_AFTER)]
+    List(RealmArgs),
+    /// Make a token useless from now on
+    #[command(long_about = help::TOKEN_REVOKE, after_long_help = help::TOKEN_REVOKE_AFTER)]
+    Revoke {
+        /// The id that `token list` shows
+        #[arg(value_name = "ID")]
+        id: String,
+        #[command(flatten)]
+        realm: RealmArgs,
+    },
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct TokenCreateArgs {
+    /// What the bearer may do
+    #[arg(long, value_enum)]
+    pub role: TokenRole,
+    /// Whom the bearer speaks as
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
+    #[command(flatten)]
+    pub realm: RealmArgs,
+    /// How long the token is good for, like 12h or 30d [default: until revoked]
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    pub expires: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum TokenRole {
+    /// Everything, tokens included
+    Admin,
+    /// A person's own mail
+    User,
+    /// One agent's mail
+    Agent,
+}
+
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct RealmArgs {
+    /// The realm [default: the office's default realm] [env: POSTHASTE_REALM]
+    #[arg(long, value_name = "NAME")]
+    pub realm: Option<String>,
+}
+
+/// Both `backup` and `restore`.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct BackupArgs {
+    /// The backup file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub realm: RealmArgs,
+    /// Replace what is there already
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct StatusArgs {
+    /// Where the office listens [default: what is configured] [env: POSTHASTE_LISTEN]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<String>,
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct BenchArgs {
+    /// Requests kept in flight, one round for each number
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,8,64,256")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub in_flight: Vec<u32>,
+    /// How long each round lasts
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seconds: u64,
+    /// End each round after this many messages, if that comes first
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub messages: Option<u64>,
+    /// Agents that write to one another
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(2..))]
+    pub agents: u32,
+}
+
+impl RealmArgs {
+    /// As the settings that `Config::load` takes, for commands that need nothing but the realm.
+    pub fn office(&self) -> OfficeArgs {
+        OfficeArgs { realm: self.realm.clone(), ..OfficeArgs::default() }
+    }
+}
+
+impl StatusArgs {
+    /// As the settings that `Config::load` takes.
+    pub fn office(&self) -> OfficeArgs {
+        OfficeArgs { listen: self.listen.clone(), ..OfficeArgs::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        fn look(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.contains("Example"), "{path} has no example");
+            assert!(command.get_long_about().is_some(), "{path} has no description");
+            command.get_subcommands().for_each(|inner| look(inner, &path));
+        }
+        look(&Args::command(), "");
+    }
+
+    #[test]
+    fn allow_remote_takes_its_value_only_after_an_equals_sign() {
+        let parse = |args: &[&str]| match Args::try_parse_from(args).map(|args| args.command) {
+            Ok(Command::Serve(office)) => office.allow_remote,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(parse(&["posthaste", "serve"]), None);
+        assert_eq!(parse(&["posthaste", "serve", "--allow-remote"]), Some(AllowRemote::Tls));
+        assert_eq!(parse(&["posthaste", "serve", "--allow-remote=plaintext"]), Some(AllowRemote::Plaintext));
+        assert!(Args::try_parse_from(["posthaste", "serve", "--allow-remote", "plaintext"]).is_err());
+    }
+
+    #[test]
+    fn the_contract_of_the_drivers_parses() {
+        for line in [
+            "posthaste serve --data D --listen 127.0.0.1:0",
+            "posthaste serve --data D --listen 127.0.0.1:0 --no-auth --no-mail",
+            "posthaste --data D serve --realm r --tls-cert c --tls-key k --allow-remote --log json",
+            "posthaste token create --data D --realm R --role admin --name N",
+            "posthaste token create --role agent --name N --expires 30d",
+            "posthaste token revoke 17 --realm R",
+            "posthaste bench --in-flight 1,8 --seconds 2 --messages 10 --agents 4 --json",
+            "posthaste restore f --force",
+        ] {
+            let parsed = Args::try_parse_from(line.split(' '));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+}

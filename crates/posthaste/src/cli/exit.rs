@@ -1,0 +1,78 @@
+//! How a command ends: its exit code, and what is said on standard error.
+
+use std::process::ExitCode;
+
+use crate::config::ConfigError;
+
+/// The exit codes, which scripts rely on. The list is also in `posthaste --help`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u8)]
+pub enum Exit {
+    Ok = 0,
+    /// Something went wrong that none of the others names.
+    Failed = 1,
+    /// Wrong usage or configuration.
+    Usage = 2,
+    /// The office cannot be reached.
+    Unreachable = 3,
+    /// The office refused.
+    Denied = 4,
+    /// Another process holds the data directory.
+    Held = 5,
+    /// A health check found a problem.
+    Unhealthy = 6,
+}
+
+/// Why a command did not succeed. `?` turns any error into one with the exit code [`Exit::Failed`].
+#[derive(Debug)]
+pub struct Failure {
+    pub exit: Exit,
+    pub error: anyhow::Error,
+}
+
+/// Standard output is gone. A reader like `head` that has seen enough is no failure of ours, but only
+/// there: a broken pipe on any other stream is one.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output: {0}")]
+pub struct OutputError(#[from] pub std::io::Error);
+
+impl Failure {
+    pub fn new(exit: Exit, message: impl std::fmt::Display) -> Self {
+        Self { exit, error: anyhow::anyhow!("{message}") }
+    }
+
+    /// Whether the reader of our output simply left.
+    pub fn is_broken_pipe(&self) -> bool {
+        let output = self.error.chain().find_map(|cause| cause.downcast_ref::<OutputError>());
+        output.is_some_and(|OutputError(cause)| cause.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error = error.into();
+        let exit = if error.is::<ConfigError>() { Exit::Usage } else { Exit::Failed };
+        Self { exit, error }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn only_our_own_output_may_break() {
+        let pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(Failure::from(OutputError(pipe())).is_broken_pipe());
+        assert!(!Failure::from(pipe()).is_broken_pipe());
+        assert!(!Failure::from(OutputError(io::Error::from(io::ErrorKind::StorageFull))).is_broken_pipe());
+    }
+}

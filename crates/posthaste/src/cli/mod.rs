@@ -1,0 +1,75 @@
+//! The commands: from what was typed to an exit code.
+
+pub mod args;
+mod complete;
+mod config;
+pub mod exit;
+mod help;
+pub mod human;
+pub mod output;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{ColorChoice, CommandFactory, FromArgMatches};
+
+use self::args::{Args, Command};
+use self::exit::{Exit, Failure};
+use self::output::Output;
+
+/// Runs the command that was typed. Says on standard error what went wrong, if something did.
+pub fn run(typed: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let typed: Vec<OsString> = typed.into_iter().collect();
+    let args = match parse(&typed) {
+        Ok(args) => args,
+        Err(error) => {
+            // Help and version come this way too; nobody is left to tell if they cannot be printed.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).map_or(Exit::Usage.into(), ExitCode::from);
+        }
+    };
+    let output = Output::new(args.global.json, args.global.color);
+    match dispatch(&args, &output) {
+        Ok(()) => Exit::Ok.into(),
+        Err(failure) if failure.is_broken_pipe() => Exit::Ok.into(),
+        Err(failure) => {
+            output.complain(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
+    match &args.command {
+        Command::Config(office) => config::run(&args.global, office, output),
+        Command::Completions { shell } => Ok(output.bytes(&complete::completions(*shell))?),
+        Command::Man { command } => Ok(output.bytes(&complete::man(command)?)?),
+        Command::Serve(_)
+        | Command::Token { .. }
+        | Command::Doctor(_)
+        | Command::Backup(_)
+        | Command::Restore(_)
+        | Command::Status(_)
+        | Command::Bench(_) => Err(Failure::new(Exit::Failed, "this command needs the engine")),
+    }
+}
+
+// `--color` must hold for clap's own help and complaints too, which are printed before it is parsed.
+fn parse(typed: &[OsString]) -> Result<Args, clap::Error> {
+    let mut words = typed.iter().filter_map(|word| word.to_str());
+    let mut color = ColorChoice::Auto;
+    while let Some(word) = words.next() {
+        let when = match word.strip_prefix("--color") {
+            Some("") => words.next(),
+            Some(rest) => rest.strip_prefix('='),
+            None => continue,
+        };
+        color = match when {
+            Some("always") => ColorChoice::Always,
+            Some("never") => ColorChoice::Never,
+            _ => color,
+        };
+    }
+    let matches = Args::command().color(color).try_get_matches_from(typed)?;
+    Args::from_arg_matches(&matches)
+}

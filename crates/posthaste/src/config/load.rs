@@ -1,0 +1,172 @@
+//! Reading every setting from its four sources, first come first served.
+
+use std::ffi::{OsStr, OsString};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use super::file::File;
+use super::value::Value;
+use super::{AllowRemote, Config, ConfigError, LogLevel, Origin, RealmName, Setting, place};
+use crate::cli::args::{GlobalArgs, OfficeArgs};
+use crate::observe::logs::LogForm;
+
+/// How the program asks for an environment variable; tests ask a table instead.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// POST on the keys of a telephone.
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7678);
+
+/// Enough for a few thousand agents on one machine, and few enough to bound the memory they can take.
+const DEFAULT_MAX_CONNECTIONS: usize = 4096;
+
+/// The name of a setting in the file, in the environment and on the command line.
+struct Key {
+    name: &'static str,
+    var: &'static str,
+    flag: &'static str,
+}
+
+const DATA: Key = Key { name: "data", var: "POSTHASTE_DATA", flag: "--data" };
+const LISTEN: Key = Key { name: "listen", var: "POSTHASTE_LISTEN", flag: "--listen" };
+const REALM: Key = Key { name: "realm", var: "POSTHASTE_REALM", flag: "--realm" };
+const AUTH: Key = Key { name: "auth", var: "POSTHASTE_AUTH", flag: "--no-auth" };
+const MAIL: Key = Key { name: "mail", var: "POSTHASTE_MAIL", flag: "--no-mail" };
+const TLS_CERT: Key = Key { name: "tls_cert", var: "POSTHASTE_TLS_CERT", flag: "--tls-cert" };
+const TLS_KEY: Key = Key { name: "tls_key", var: "POSTHASTE_TLS_KEY", flag: "--tls-key" };
+const ALLOW_REMOTE: Key = Key { name: "allow_remote", var: "POSTHASTE_ALLOW_REMOTE", flag: "--allow-remote" };
+const ALLOWED_HOSTS: Key =
+    Key { name: "allowed_hosts", var: "POSTHASTE_ALLOWED_HOSTS", flag: "--allowed-host" };
+const ALLOWED_ORIGINS: Key =
+    Key { name: "allowed_origins", var: "POSTHASTE_ALLOWED_ORIGINS", flag: "--allowed-origin" };
+const MAX_CONNECTIONS: Key =
+    Key { name: "max_connections", var: "POSTHASTE_MAX_CONNECTIONS", flag: "--max-connections" };
+const LOG: Key = Key { name: "log", var: "POSTHASTE_LOG", flag: "--log" };
+const LOG_LEVEL: Key = Key { name: "log_level", var: "POSTHASTE_LOG_LEVEL", flag: "--log-level" };
+
+/// The keys of the file. `data` is only for a file named with `--config`: see [`Config::load`].
+const FILE_KEYS: [&str; 13] = [
+    DATA.name,
+    LISTEN.name,
+    REALM.name,
+    AUTH.name,
+    MAIL.name,
+    TLS_CERT.name,
+    TLS_KEY.name,
+    ALLOW_REMOTE.name,
+    ALLOWED_HOSTS.name,
+    ALLOWED_ORIGINS.name,
+    MAX_CONNECTIONS.name,
+    LOG.name,
+    LOG_LEVEL.name,
+];
+
+impl Config {
+    /// Reads every setting. Nothing is created and nothing is checked against anything else;
+    /// that is the work of [`Config::check`].
+    pub fn load(global: &GlobalArgs, office: &OfficeArgs, env: Env<'_>) -> Result<Self, ConfigError> {
+        let (data, file) = locate(global, env)?;
+        let from = Sources { env, file: file.as_ref() };
+        Ok(Self {
+            data,
+            listen: from.text(&LISTEN, office.listen.as_deref(), DEFAULT_LISTEN)?,
+            realm: from.text(&REALM, office.realm.as_deref(), RealmName::default())?,
+            auth: from.flag(&AUTH, office.no_auth.then_some(false), true)?,
+            mail: from.flag(&MAIL, office.no_mail.then_some(false), true)?,
+            tls_cert: from.flag(&TLS_CERT, office.tls_cert.clone().map(Some), None)?,
+            tls_key: from.flag(&TLS_KEY, office.tls_key.clone().map(Some), None)?,
+            allow_remote: from.flag(&ALLOW_REMOTE, office.allow_remote, AllowRemote::No)?,
+            allowed_hosts: from.flag(&ALLOWED_HOSTS, list(&office.allowed_host), Vec::new())?,
+            allowed_origins: from.flag(&ALLOWED_ORIGINS, list(&office.allowed_origin), Vec::new())?,
+            max_connections: from.flag(&MAX_CONNECTIONS, office.max_connections, DEFAULT_MAX_CONNECTIONS)?,
+            log: from.flag(&LOG, office.log, LogForm::Text)?,
+            log_level: from.text(&LOG_LEVEL, office.log_level.as_deref(), LogLevel::default())?,
+        })
+    }
+}
+
+/// The two settings that say where the others are.
+fn locate(global: &GlobalArgs, env: Env<'_>) -> Result<(Setting<PathBuf>, Option<File>), ConfigError> {
+    let named = global.config.clone().or_else(|| env("POSTHASTE_CONFIG").filter(some).map(PathBuf::from));
+    let named = named.map(absolute).transpose()?;
+    let file = match &named {
+        None => None,
+        // A file that somebody named must be there; the one in the data directory may be missing.
+        Some(path) => match File::read(path, &FILE_KEYS)? {
+            Some(file) => Some(file),
+            None => return Err(ConfigError::new(path.display(), "no such configuration file")),
+        },
+    };
+
+    let from = Sources { env, file: file.as_ref() };
+    let data: Option<Setting<Option<PathBuf>>> = from.given(&DATA, global.data.clone().map(Some))?;
+    let (path, origin) = match data {
+        Some(Setting { value: Some(path), origin }) => (path, origin),
+        _ => {
+            let path = place::default_data(env).map_err(|problem| ConfigError::new("data", problem))?;
+            (path, Origin::Default)
+        }
+    };
+    let data = Setting { value: absolute(path)?, origin };
+    if named.is_some() {
+        return Ok((data, file));
+    }
+
+    let file = File::read(&data.value.join("posthaste.toml"), &FILE_KEYS)?;
+    match file {
+        // By then the directory is already chosen, so the key could only be ignored.
+        Some(file) if file.get(DATA.name).is_some() => Err(ConfigError::new(
+            file.path.display(),
+            "`data` has no meaning inside the data directory; use it in a file named with --config",
+        )),
+        file => Ok((data, file)),
+    }
+}
+
+struct Sources<'a> {
+    env: Env<'a>,
+    file: Option<&'a File>,
+}
+
+impl Sources<'_> {
+    /// For a flag that came typed from the command line.
+    fn flag<T: Value>(&self, key: &Key, flag: Option<T>, default: T) -> Result<Setting<T>, ConfigError> {
+        Ok(self.given(key, flag)?.unwrap_or_else(|| Setting::by_default(default)))
+    }
+
+    /// For a flag that came as text.
+    fn text<T: Value>(&self, key: &Key, flag: Option<&str>, default: T) -> Result<Setting<T>, ConfigError> {
+        let flag =
+            flag.map(T::from_text).transpose().map_err(|problem| ConfigError::new(key.flag, problem))?;
+        self.flag(key, flag, default)
+    }
+
+    fn given<T: Value>(&self, key: &Key, flag: Option<T>) -> Result<Option<Setting<T>>, ConfigError> {
+        if let Some(value) = flag {
+            return Ok(Some(Setting { value, origin: Origin::Flag }));
+        }
+        if let Some(text) = (self.env)(key.var).filter(some) {
+            let value = T::from_os(&text).map_err(|problem| ConfigError::new(key.var, problem))?;
+            return Ok(Some(Setting { value, origin: Origin::Env(key.var) }));
+        }
+        let Some((file, value)) = self.file.and_then(|file| Some((file, file.get(key.name)?))) else {
+            return Ok(None);
+        };
+        let value = T::from_toml(value, file.base()).map_err(|problem| {
+            ConfigError::new(format_args!("{}: {}", file.path.display(), key.name), problem)
+        })?;
+        Ok(Some(Setting { value, origin: Origin::File(file.path.clone()) }))
+    }
+}
+
+/// A variable that is set to nothing is how many tools unset one.
+fn some(value: &OsString) -> bool {
+    value.as_os_str() != OsStr::new("")
+}
+
+fn list(flags: &[String]) -> Option<Vec<String>> {
+    (!flags.is_empty()).then(|| flags.to_vec())
+}
+
+fn absolute(path: PathBuf) -> Result<PathBuf, ConfigError> {
+    std::path::absolute(&path).map_err(|error| ConfigError::new(path.display(), error))
+}

@@ -1,0 +1,117 @@
+//! What is in force: flags over environment over `posthaste.toml` over defaults, each value with its origin.
+
+mod file;
+mod load;
+mod place;
+mod rules;
+mod setting;
+mod value;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use self::value::Value;
+use crate::observe::logs::LogForm;
+
+pub use self::load::Env;
+pub use self::setting::{Origin, Setting};
+pub use self::value::{LogLevel, RealmName};
+
+/// Every setting of an office. Made by [`Config::load`], allowed to open a door by [`Config::check`].
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub data: Setting<PathBuf>,
+    pub listen: Setting<SocketAddr>,
+    pub realm: Setting<RealmName>,
+    pub auth: Setting<bool>,
+    pub mail: Setting<bool>,
+    pub tls_cert: Setting<Option<PathBuf>>,
+    pub tls_key: Setting<Option<PathBuf>>,
+    pub allow_remote: Setting<AllowRemote>,
+    pub allowed_hosts: Setting<Vec<String>>,
+    pub allowed_origins: Setting<Vec<String>>,
+    pub max_connections: Setting<usize>,
+    pub log: Setting<LogForm>,
+    pub log_level: Setting<LogLevel>,
+}
+
+/// Whether other machines may reach the office, and whether in the clear.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AllowRemote {
+    /// This machine only.
+    No,
+    /// Other machines, over TLS.
+    Tls,
+    /// Other machines, unencrypted: everyone on the way can read tokens and mail.
+    Plaintext,
+}
+
+/// A configuration that cannot be used: where it is wrong, and how.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct ConfigError {
+    place: String,
+    problem: String,
+}
+
+/// One line of `posthaste config`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    pub setting: &'static str,
+    pub value: Json,
+    pub origin: String,
+}
+
+impl Config {
+    /// The settings in force, in the order in which people ask for them. None of them is a secret:
+    /// keys and tokens are files, and only their paths are settings.
+    pub fn rows(&self) -> Vec<Row> {
+        fn row<T: Value>(setting: &'static str, from: &Setting<T>) -> Row {
+            Row { setting, value: from.value.to_json(), origin: from.origin.to_string() }
+        }
+        vec![
+            Row {
+                setting: "data",
+                value: Json::from(self.data.value.to_string_lossy()),
+                origin: self.data.origin.to_string(),
+            },
+            row("listen", &self.listen),
+            row("realm", &self.realm),
+            row("auth", &self.auth),
+            row("mail", &self.mail),
+            row("tls_cert", &self.tls_cert),
+            row("tls_key", &self.tls_key),
+            row("allow_remote", &self.allow_remote),
+            row("allowed_hosts", &self.allowed_hosts),
+            row("allowed_origins", &self.allowed_origins),
+            row("max_connections", &self.max_connections),
+            row("log", &self.log),
+            row("log_level", &self.log_level),
+        ]
+    }
+}
+
+impl Row {
+    /// The value as people read it.
+    pub fn shown(&self) -> String {
+        match &self.value {
+            Json::Null => "-".to_owned(),
+            Json::String(text) => text.clone(),
+            Json::Array(list) if list.is_empty() => "-".to_owned(),
+            Json::Array(list) => list.iter().filter_map(Json::as_str).collect::<Vec<_>>().join(", "),
+            other => other.to_string(),
+        }
+    }
+}
+
+impl ConfigError {
+    pub(crate) fn new(place: impl fmt::Display, problem: impl fmt::Display) -> Self {
+        Self { place: place.to_string(), problem: problem.to_string() }
+    }
+}

@@ -1,0 +1,76 @@
+//! What may not be combined: an office that strangers can reach must be hard to open by accident.
+
+use super::{AllowRemote, Config, ConfigError};
+use crate::http::guard::Guard;
+
+impl Config {
+    /// Refuses settings that would open the office wider than somebody said in so many words.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let listen = self.listen.value;
+        match (&self.tls_cert.value, &self.tls_key.value) {
+            (Some(_), None) => {
+                return Err(ConfigError::new("tls_cert", "needs tls_key (--tls-key FILE) too"));
+            }
+            (None, Some(_)) => {
+                return Err(ConfigError::new("tls_key", "needs tls_cert (--tls-cert FILE) too"));
+            }
+            _ => {}
+        }
+        if self.max_connections.value == 0 {
+            return Err(ConfigError::new("max_connections", "an office needs at least one connection"));
+        }
+        self.guard()?;
+        if self.is_loopback() {
+            return Ok(());
+        }
+
+        let reach = format!("{listen} can be reached from other machines");
+        let problem = if !self.auth.value {
+            format!(
+                "{reach}, and an office without authentication must not be; drop --no-auth or listen on 127.0.0.1"
+            )
+        } else {
+            match (self.allow_remote.value, self.has_tls()) {
+                (AllowRemote::No, true) => format!("{reach}; say so with --allow-remote"),
+                (AllowRemote::No, false) => format!(
+                    "{reach}; say so with --allow-remote and give --tls-cert and --tls-key, \
+                     or accept with --allow-remote=plaintext that everyone on the way can read tokens and mail"
+                ),
+                (AllowRemote::Tls, false) => format!(
+                    "{reach} and there is no TLS; give --tls-cert and --tls-key, \
+                     or accept with --allow-remote=plaintext that everyone on the way can read tokens and mail"
+                ),
+                (AllowRemote::Tls, true) | (AllowRemote::Plaintext, _) => return Ok(()),
+            }
+        };
+        Err(ConfigError::new("listen", problem))
+    }
+
+    /// What is allowed but deserves a line in the log at every start.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if !self.is_loopback() && !self.has_tls() {
+            warnings.push(format!("{} is open to other machines without TLS", self.listen.value));
+        }
+        if !self.auth.value {
+            warnings
+                .push("authentication is off: every program on this machine may do everything".to_owned());
+        }
+        warnings
+    }
+
+    /// The Host and Origin rules that belong to these settings.
+    pub fn guard(&self) -> Result<Guard, ConfigError> {
+        Guard::new(self.is_loopback(), &self.allowed_hosts.value, &self.allowed_origins.value)
+            .map_err(|problem| ConfigError::new("allowed_hosts, allowed_origins", problem))
+    }
+
+    pub fn has_tls(&self) -> bool {
+        self.tls_cert.value.is_some()
+    }
+
+    /// Whether only this machine can reach the office. `::ffff:127.0.0.1` counts as what it is.
+    pub fn is_loopback(&self) -> bool {
+        self.listen.value.ip().to_canonical().is_loopback()
+    }
+}

@@ -1,0 +1,255 @@
+//! How each kind of value is read from text (flags, environment) and from TOML, and how it is shown.
+
+use std::ffi::OsStr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde_json::{Value as Json, json};
+
+use super::AllowRemote;
+use crate::observe::logs::{LogForm, parse_filter};
+
+/// A type that a setting can have. Errors are the part after "where: "; the caller says where.
+pub(super) trait Value: Sized {
+    fn from_text(text: &str) -> Result<Self, String>;
+
+    /// Only a path may be other than UTF-8.
+    fn from_os(text: &OsStr) -> Result<Self, String> {
+        Self::from_text(text.to_str().ok_or_else(|| "not valid UTF-8".to_owned())?)
+    }
+
+    /// Most settings are strings in the file; the others override this.
+    fn from_toml(value: &toml::Value, _base: &Path) -> Result<Self, String> {
+        match value {
+            toml::Value::String(text) => Self::from_text(text),
+            other => Err(format!("expected a string, found {}", kind(other))),
+        }
+    }
+
+    fn to_json(&self) -> Json;
+}
+
+impl Value for bool {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "true" | "on" | "yes" | "1" => Ok(true),
+            "false" | "off" | "no" | "0" => Ok(false),
+            _ => Err(format!("`{text}` is neither on nor off")),
+        }
+    }
+
+    fn from_toml(value: &toml::Value, _base: &Path) -> Result<Self, String> {
+        value.as_bool().ok_or_else(|| format!("expected true or false, found {}", kind(value)))
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
+impl Value for usize {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| format!("`{text}` is not a whole number"))
+    }
+
+    fn from_toml(value: &toml::Value, _base: &Path) -> Result<Self, String> {
+        let number = value.as_integer().ok_or_else(|| format!("expected a number, found {}", kind(value)))?;
+        Self::try_from(number).map_err(|_| format!("{number} is out of range"))
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
+impl Value for SocketAddr {
+    fn from_text(text: &str) -> Result<Self, String> {
+        // `localhost` is spelled out because it must mean the same on machines that resolve it to ::1.
+        if let Some(port) = text.strip_prefix("localhost:") {
+            let port = port.parse().map_err(|_| format!("`{port}` is not a port"))?;
+            return Ok(Self::from((Ipv4Addr::LOCALHOST, port)));
+        }
+        text.parse().map_err(|_| format!("`{text}` is not ADDR:PORT, like 127.0.0.1:7678 or [::1]:7678"))
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.to_string())
+    }
+}
+
+impl Value for Option<PathBuf> {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Ok(Some(PathBuf::from(text)))
+    }
+
+    fn from_os(text: &OsStr) -> Result<Self, String> {
+        Ok(Some(PathBuf::from(text)))
+    }
+
+    // A path in a file means the same wherever the program is started.
+    fn from_toml(value: &toml::Value, base: &Path) -> Result<Self, String> {
+        let text = value.as_str().ok_or_else(|| format!("expected a path, found {}", kind(value)))?;
+        Ok(Some(base.join(text)))
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
+impl Value for Vec<String> {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Ok(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(String::from).collect())
+    }
+
+    fn from_toml(value: &toml::Value, _base: &Path) -> Result<Self, String> {
+        let list = value.as_array().ok_or_else(|| format!("expected a list, found {}", kind(value)))?;
+        let text = |item: &toml::Value| match item {
+            toml::Value::String(text) => Ok(text.clone()),
+            other => Err(format!("expected a list of strings, found {} in it", kind(other))),
+        };
+        list.iter().map(text).collect()
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
+impl Value for LogForm {
+    fn from_text(text: &str) -> Result<Self, String> {
+        choice(text)
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
+impl Value for AllowRemote {
+    fn from_text(text: &str) -> Result<Self, String> {
+        choice(text)
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
+/// The filter of log lines, kept as typed but known to be valid.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LogLevel(String);
+
+impl LogLevel {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for LogLevel {
+    fn default() -> Self {
+        Self("info".to_owned())
+    }
+}
+
+impl Value for LogLevel {
+    fn from_text(text: &str) -> Result<Self, String> {
+        parse_filter(text).map(|_| Self(text.to_owned()))
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.0)
+    }
+}
+
+/// The name of a realm. It becomes part of file names and of URLs, hence the narrow alphabet.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RealmName(String);
+
+impl RealmName {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let good =
+            (1..=64).contains(&text.len()) && text.chars().all(allowed) && !text.starts_with(['.', '-']);
+        good.then(|| Self(text.to_owned())).ok_or_else(|| {
+            format!(
+                "`{text}` cannot name a realm: 1 to 64 letters, digits, `-`, `_` or `.`, \
+                 and no `.` or `-` at the beginning"
+            )
+        })
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for RealmName {
+    fn default() -> Self {
+        Self("main".to_owned())
+    }
+}
+
+impl Value for RealmName {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Self::parse(text)
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.0)
+    }
+}
+
+fn choice<T: ValueEnum>(text: &str) -> Result<T, String> {
+    T::from_str(text, true).map_err(|_| {
+        let names: Vec<String> = T::value_variants()
+            .iter()
+            .filter_map(|variant| variant.to_possible_value())
+            .map(|value| value.get_name().to_owned())
+            .collect();
+        format!("`{text}` is not one of {}", names.join(", "))
+    })
+}
+
+fn kind(value: &toml::Value) -> &'static str {
+    match value {
+        toml::Value::String(_) => "a string",
+        toml::Value::Integer(_) => "a whole number",
+        toml::Value::Float(_) => "a fraction",
+        toml::Value::Boolean(_) => "true or false",
+        toml::Value::Datetime(_) => "a date",
+        toml::Value::Array(_) => "a list",
+        toml::Value::Table(_) => "a table",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        assert_eq!(SocketAddr::from_text("localhost:0").unwrap().to_string(), "127.0.0.1:0");
+        assert_eq!(SocketAddr::from_text("[::1]:80").unwrap().to_string(), "[::1]:80");
+        for bad in ["", "7678", ":7678", "localhost:x", "example.com:80", "127.0.0.1:99999"] {
+            assert!(SocketAddr::from_text(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn realm_names() {
+        for good in ["main", "a", "srv-app_1.2", &"x".repeat(64)] {
+            assert!(RealmName::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", ".", "..", "-x", "a/b", "a b", "é", "a\0", &"x".repeat(65)] {
+            assert!(RealmName::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn lists_skip_blanks() {
+        let list = <Vec<String>>::from_text(" a.example ,, b.example,").unwrap();
+        assert_eq!(list, ["a.example", "b.example"]);
+    }
+}

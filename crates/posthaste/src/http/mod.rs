@@ -1,0 +1,9 @@
+//! What every door over HTTP shares: the listener, TLS and the checks before a request is anyone's.
+
+mod activity;
+pub mod errors;
+pub mod guard;
+pub mod layers;
+pub mod listen;
+mod socket;
+pub mod tls;

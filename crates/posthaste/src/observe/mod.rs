@@ -1,0 +1,3 @@
+//! What operators see of a running office.
+
+pub mod logs;

@@ -1,0 +1,103 @@
+//! Help, completions, manual pages, colour and exit codes.
+
+use std::process::Stdio;
+
+use crate::harness::{Posthaste, TestDir};
+
+#[test]
+fn help_and_version_are_answers() {
+    for args in
+        [&["--help"][..], &["-h"], &["--version"], &["serve", "--help"], &["token", "create", "--help"]]
+    {
+        let ran = Posthaste::new().args(args.iter().copied()).run().ok();
+        assert!(ran.stdout.contains("posthaste") || ran.stdout.contains("token"), "{args:?}");
+        assert!(!ran.stdout.contains('\x1b'), "colour into a pipe: {args:?}");
+    }
+}
+
+#[test]
+fn exit_codes_are_documented() {
+    let help = Posthaste::new().args(["--help"]).run().ok().stdout;
+    for line in ["0  done", "2  wrong usage", "5  another process holds", "6  a health check"] {
+        assert!(help.contains(line), "{line}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_two() {
+    for args in [
+        &[][..],
+        &["nonsense"],
+        &["serve", "--listn", "x"],
+        &["serve", "--allow-remote=maybe"],
+        &["token", "create", "--role", "king", "--name", "n"],
+        &["token", "create", "--role", "user", "--name", "n", "--expires", "soon"],
+        &["bench", "--in-flight", "0"],
+        &["man", "nonsense"],
+        &["config", "--color", "green"],
+    ] {
+        let ran = Posthaste::new().args(args.iter().copied()).run();
+        assert_eq!(ran.code, 2, "{args:?}: {}", ran.stderr);
+        assert!(!ran.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn completions_and_manual() {
+    for (shell, word) in
+        [("bash", "complete "), ("zsh", "#compdef"), ("fish", "complete -c"), ("powershell", "Register")]
+    {
+        let ran = Posthaste::new().args(["completions", shell]).run().ok();
+        assert!(ran.stdout.contains(word), "{shell}");
+    }
+    let page = Posthaste::new().args(["man"]).run().ok().stdout;
+    assert!(page.contains(".TH posthaste 1") && page.contains("Exit codes"), "{page}");
+    let page = Posthaste::new().args(["man", "token", "create"]).run().ok().stdout;
+    assert!(page.contains(".TH posthaste-token-create 1"), "{page}");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let mut posthaste = Posthaste::new().args(["completions", "bash"]);
+    let mut child = posthaste.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // More is written than a pipe holds, so it must notice that nobody reads.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn colour_only_when_wanted() {
+    let dir = TestDir::new();
+    let colored = |args: &[&str], no_color: &str| {
+        let ran = dir.posthaste().args(["config"]).args(args.iter().copied()).env("NO_COLOR", no_color).run();
+        ran.ok().stdout.contains('\x1b')
+    };
+    // Into a pipe, so `auto` means no.
+    for (args, no_color, expected) in [
+        (&[][..], "", false),
+        (&[][..], "1", false),
+        (&["--color", "always"], "", true),
+        (&["--color", "always"], "1", true),
+        (&["--color", "never"], "", false),
+        (&["--color=always", "--json"], "", false),
+    ] {
+        assert_eq!(colored(args, no_color), expected, "{args:?} NO_COLOR={no_color}");
+    }
+    let help = Posthaste::new().args(["--color", "always", "--help"]).run().ok().stdout;
+    assert!(help.contains('\x1b'), "clap's own output follows the flag");
+    let help =
+        Posthaste::new().args(["--color=never", "--help"]).env("CLICOLOR_FORCE", "1").run().ok().stdout;
+    assert!(!help.contains('\x1b'));
+}
+
+#[test]
+fn complaints_in_json() {
+    let dir = TestDir::new();
+    let ran = dir.posthaste().args(["config", "--json", "--listen", "nowhere"]).run();
+    assert_eq!(ran.code, 2);
+    let said: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+    assert_eq!(said["error"]["exit"], 2);
+    assert!(said["error"]["message"].as_str().unwrap().starts_with("--listen: "), "{said}");
+}

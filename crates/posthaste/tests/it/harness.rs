@@ -1,0 +1,153 @@
+//! A scratch directory, the program as a command, and a listener to talk to.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use axum::Router;
+use posthaste::http::listen::{ListenOptions, serve};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// Longer than anything here should take, shorter than the runner's patience.
+pub(crate) const LONG: Duration = Duration::from_secs(10);
+
+/// A directory that goes away with the test.
+pub(crate) struct TestDir(tempfile::TempDir);
+
+impl TestDir {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The program with this directory as its data directory.
+    pub(crate) fn posthaste(&self) -> Posthaste {
+        let mut posthaste = Posthaste::new();
+        posthaste.command.arg("--data").arg(self.path());
+        posthaste
+    }
+}
+
+/// The program, cut off from the settings of whoever runs the tests.
+pub(crate) struct Posthaste {
+    pub(crate) command: Command,
+}
+
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Posthaste {
+    pub(crate) fn new() -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        command.env_clear();
+        Self { command }
+    }
+
+    pub(crate) fn args<'a>(mut self, args: impl IntoIterator<Item = &'a str>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn run(mut self) -> Ran {
+        let Output { status, stdout, stderr } = self.command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ran { code: status.code().unwrap_or(-1), stdout: text(stdout), stderr: text(stderr) }
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    pub(crate) fn ok(self) -> Self {
+        assert_eq!(self.code, 0, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap()
+    }
+}
+
+/// A listener on a port of its own.
+pub(crate) struct Listening {
+    pub(crate) address: SocketAddr,
+    pub(crate) stop: CancellationToken,
+    pub(crate) done: JoinHandle<std::io::Result<()>>,
+}
+
+pub(crate) async fn listen(app: Router, options: ListenOptions) -> Listening {
+    // Each test is its own process, and rustls must not have to guess.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let done = tokio::spawn(serve(listener, app, options, stop.clone()));
+    Listening { address, stop, done }
+}
+
+impl Listening {
+    pub(crate) async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// One request on a connection of its own, and the whole answer.
+    pub(crate) async fn ask(&self, request: &str) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        rest(&mut stream).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> String {
+        self.ask(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")).await
+    }
+
+    /// Closes, and says how long it took.
+    pub(crate) async fn close(self) -> Duration {
+        let start = std::time::Instant::now();
+        self.stop.cancel();
+        timeout(LONG, self.done).await.expect("the listener ends").unwrap().unwrap();
+        start.elapsed()
+    }
+}
+
+/// Everything up to the end of the stream; a reset counts as the end.
+pub(crate) async fn rest(stream: &mut (impl AsyncRead + Unpin)) -> String {
+    let mut bytes = Vec::new();
+    let _ = timeout(LONG, stream.read_to_end(&mut bytes)).await.expect("the stream ends");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// One keep-alive request and as much of the answer as its head and `body` take.
+pub(crate) async fn keep_alive(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), body: &str) -> String {
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(body.as_bytes()) {
+        let mut piece = [0; 1024];
+        let count = timeout(LONG, stream.read(&mut piece)).await.expect("an answer").unwrap();
+        assert!(count > 0, "ended after {}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&piece[..count]);
+    }
+    String::from_utf8(answer).unwrap()
+}
