@@ -255,6 +255,58 @@ pub enum Refusal {
     Busy,
 }
 
+impl Refusal {
+    /// The refusal in one word, the same in every answer, log and metric.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::NoSuchAgent { .. } => "no_such_agent",
+            Self::AgentExists { .. } => "agent_exists",
+            Self::WrongState { .. } => "wrong_state",
+            Self::CircularParent { .. } => "circular_parent",
+            Self::NotAllowed { .. } => "not_allowed",
+            Self::ConsentPending { .. } => "consent_pending",
+            Self::ConsentBlocked { .. } => "consent_blocked",
+            Self::TooManyRequests { .. } => "too_many_requests",
+            Self::NoSuchContact { .. } => "no_such_contact",
+            Self::PrivacyMismatch => "privacy_mismatch",
+            Self::NoRecipients => "no_recipients",
+            Self::TooMany { .. } => "too_many",
+            Self::TooLarge { .. } => "too_large",
+            Self::KeyReused { .. } => "key_reused",
+            Self::NoSuchMessage => "no_such_message",
+            Self::NoSuchConversation { .. } => "no_such_conversation",
+            Self::ConversationExists { .. } => "conversation_exists",
+            Self::ConversationClosed { .. } => "conversation_closed",
+            Self::NotAParticipant { .. } => "not_a_participant",
+            Self::ParticipantMayNot { .. } => "participant_may_not",
+            Self::AlreadyJoined { .. } => "already_joined",
+            Self::NoSuchParticipant { .. } => "no_such_participant",
+            Self::NoSuchTurn => "no_such_turn",
+            Self::NoSuchThread => "no_such_thread",
+            Self::BadContentType { .. } => "bad_content_type",
+            Self::ThreadTooDeep { .. } => "thread_too_deep",
+            Self::NoSuchScope { .. } => "no_such_scope",
+            Self::ScopeExists { .. } => "scope_exists",
+            Self::ScopeNotEmpty { .. } => "scope_not_empty",
+            Self::NoSuchTask { .. } => "no_such_task",
+            Self::TaskExists { .. } => "task_exists",
+            Self::TaskEnded { .. } => "task_ended",
+            Self::NoSuchReservation => "no_such_reservation",
+            Self::ReservationExists { .. } => "reservation_exists",
+            Self::BadPath { .. } => "bad_path",
+            Self::NoSuchToken => "no_such_token",
+            Self::NoSuchPeer { .. } => "no_such_peer",
+            Self::BadId(_) => "bad_id",
+            Self::BadValue { .. } => "bad_value",
+            Self::AlreadyExpired { .. } => "already_expired",
+            Self::BadQuery { .. } => "bad_query",
+            Self::StaleCursor => "stale_cursor",
+            Self::Busy => "busy",
+        }
+    }
+}
+
 fn near_names(near: &[AgentId]) -> String {
     if near.is_empty() {
         return String::new();

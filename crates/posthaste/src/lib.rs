@@ -2,8 +2,13 @@
 //!
 //! `main.rs` is one call into [`cli`]; everything lives here so that the tests can link it.
 
+pub mod caller;
 pub mod cli;
 pub mod config;
+pub mod doors;
 pub mod http;
+pub mod keys;
 pub mod observe;
+pub mod serve;
+pub mod shared;
 pub mod signals;

@@ -153,6 +153,14 @@ impl AgentId {
     }
 }
 
+impl RealmName {
+    /// The realm that an office has unless told otherwise.
+    #[must_use]
+    pub fn main() -> Self {
+        Self(Arc::from("main"))
+    }
+}
+
 macro_rules! made_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

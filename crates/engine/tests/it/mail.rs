@@ -20,12 +20,14 @@ async fn a_letter_is_kept_read_and_acknowledged() {
     let realm = realm.reopened();
     let unread = InboxQuery { unread: true, limit: 10, ..InboxQuery::default() };
     let (caller, query) = (bob.clone(), unread.clone());
-    let inbox = realm.engine.read(move |view| view.inbox(&caller, &id("bob"), &query)).await.expect("an inbox");
+    let inbox =
+        realm.engine.read(move |view| view.inbox(&caller, &id("bob"), &query)).await.expect("an inbox");
     assert_eq!(inbox.items.len(), 1);
     assert_eq!(inbox.items[0].message.body.as_str(), "good morning");
 
     let message = sent.message.id;
-    let read = realm.engine.submit(&bob, MarkRead { agent: id("bob"), message, unread: false }).await.expect("mine");
+    let read =
+        realm.engine.submit(&bob, MarkRead { agent: id("bob"), message, unread: false }).await.expect("mine");
     assert_eq!(read.state, DeliveryState::Read);
     let ack = Acknowledge { agent: id("bob"), message, response: Some("thanks".into()) };
     let acked = realm.engine.submit(&bob, ack).await.expect("mine");

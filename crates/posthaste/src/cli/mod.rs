@@ -1,12 +1,19 @@
 //! The commands: from what was typed to an exit code.
 
 pub mod args;
+mod backup;
+mod client;
 mod complete;
 mod config;
+mod desk;
+mod doctor;
 pub mod exit;
 mod help;
 pub mod human;
 pub mod output;
+mod serve;
+mod status;
+mod token;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -44,14 +51,19 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Config(office) => config::run(&args.global, office, output),
         Command::Completions { shell } => Ok(output.bytes(&complete::completions(*shell))?),
         Command::Man { command } => Ok(output.bytes(&complete::man(command)?)?),
-        Command::Serve(_)
-        | Command::Token { .. }
-        | Command::Doctor(_)
-        | Command::Backup(_)
-        | Command::Restore(_)
-        | Command::Status(_)
-        | Command::Bench(_) => Err(Failure::new(Exit::Failed, "this command needs the engine")),
+        Command::Serve(office) => serve::run(&args.global, office, output),
+        Command::Token { command } => token::run(&args.global, command, output),
+        Command::Doctor(realm) => doctor::run(&args.global, realm, output),
+        Command::Backup(backup) => backup::back_up(&args.global, backup, output),
+        Command::Restore(backup) => backup::restore(&args.global, backup, output),
+        Command::Status(status) => status::run(&args.global, status, output),
+        Command::Bench(_) => Err(Failure::new(Exit::Failed, "bench is not wired up")),
     }
+}
+
+/// The runtime that every command with an office in it runs on.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
 
 // `--color` must hold for clap's own help and complaints too, which are printed before it is parsed.

@@ -4,9 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use posthaste_engine::nouns::RealmName;
+
 use super::file::File;
 use super::value::Value;
-use super::{AllowRemote, Config, ConfigError, LogLevel, Origin, RealmName, Setting, place};
+use super::{AllowRemote, Config, ConfigError, LogLevel, Origin, Setting, place};
 use crate::cli::args::{GlobalArgs, OfficeArgs};
 use crate::observe::logs::LogForm;
 
@@ -69,7 +71,7 @@ impl Config {
         Ok(Self {
             data,
             listen: from.text(&LISTEN, office.listen.as_deref(), DEFAULT_LISTEN)?,
-            realm: from.text(&REALM, office.realm.as_deref(), RealmName::default())?,
+            realm: from.text(&REALM, office.realm.as_deref(), RealmName::main())?,
             auth: from.flag(&AUTH, office.no_auth.then_some(false), true)?,
             mail: from.flag(&MAIL, office.no_mail.then_some(false), true)?,
             tls_cert: from.flag(&TLS_CERT, office.tls_cert.clone().map(Some), None)?,

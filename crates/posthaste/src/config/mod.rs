@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use posthaste_engine::nouns::RealmName;
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -20,7 +21,7 @@ use crate::observe::logs::LogForm;
 
 pub use self::load::Env;
 pub use self::setting::{Origin, Setting};
-pub use self::value::{LogLevel, RealmName};
+pub use self::value::LogLevel;
 
 /// Every setting of an office. Made by [`Config::load`], allowed to open a door by [`Config::check`].
 #[derive(Clone, Debug)]

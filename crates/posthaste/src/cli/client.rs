@@ -1,0 +1,104 @@
+//! Talking to a running office on the same machine.
+
+use std::path::Path;
+use std::time::Duration;
+
+use posthaste_engine::nouns::RealmName;
+use serde_json::{Value, json};
+
+use super::exit::{Exit, Failure};
+use crate::doors::control;
+use crate::keys::AdminKey;
+use crate::serve::Whereabouts;
+
+/// A running office, addressed with the key that lies in its data directory.
+#[derive(Debug)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    url: String,
+    token: Option<String>,
+}
+
+impl Client {
+    /// The office that said it has this data directory.
+    pub(super) fn find(data: &Path) -> Result<Self, Failure> {
+        let office = Whereabouts::read(data).ok_or_else(|| {
+            let text = format!("no office has said where it is in {}", data.display());
+            Failure::new(Exit::Unreachable, text)
+        })?;
+        Self::at(office.url, data)
+    }
+
+    /// The office at an address. Its key is sent along if this user may read it.
+    pub(super) fn at(url: String, data: &Path) -> Result<Self, Failure> {
+        let http = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(3))
+            .timeout(Duration::from_secs(30))
+            // The office on this machine may show a certificate made for another name; the key never leaves loopback.
+            .danger_accept_invalid_certs(is_loopback(&url))
+            .no_proxy()
+            .build()?;
+        Ok(Self { http, url, token: AdminKey::read(data).ok() })
+    }
+
+    /// What the office answers to a plain question.
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
+        let request = self.http.get(format!("{}{path}", self.url));
+        let (_, text) = self.send(request).await?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    /// Makes sure that a realm is there; the office's default realm is where that is asked.
+    pub(super) async fn open_realm(&self, realm: &RealmName) -> Result<(), Failure> {
+        self.call_at("", "realm.open", json!({ "name": realm })).await.map(drop)
+    }
+
+    /// Calls one of the office's own methods.
+    pub(super) async fn call(
+        &self,
+        realm: &RealmName,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, Failure> {
+        self.call_at(&format!("/r/{realm}"), method, params).await
+    }
+
+    async fn call_at(&self, base: &str, method: &str, params: Value) -> Result<Value, Failure> {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": format!("{}{method}", control::PREFIX), "params": params });
+        let request = self.http.post(format!("{}{base}{}", self.url, control::PATH)).body(body.to_string());
+        let (status, text) = self.send(request).await?;
+        let mut answer: Value = serde_json::from_str(&text)?;
+        if let Some(error) = answer.get("error") {
+            let message = error["message"].as_str().unwrap_or("the office refused");
+            let exit = match status {
+                reqwest::StatusCode::NOT_FOUND => Exit::Usage,
+                reqwest::StatusCode::OK
+                | reqwest::StatusCode::UNAUTHORIZED
+                | reqwest::StatusCode::FORBIDDEN => Exit::Denied,
+                _ => Exit::Failed,
+            };
+            return Err(Failure::new(exit, message));
+        }
+        Ok(answer["result"].take())
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<(reqwest::StatusCode, String), Failure> {
+        let request = match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        };
+        let unreachable = |error: reqwest::Error| {
+            let exit =
+                if error.is_connect() || error.is_timeout() { Exit::Unreachable } else { Exit::Failed };
+            Failure::new(exit, format!("the office at {} does not answer: {error}", self.url))
+        };
+        let response = request.send().await.map_err(unreachable)?;
+        let status = response.status();
+        Ok((status, response.text().await.map_err(unreachable)?))
+    }
+}
+
+fn is_loopback(url: &str) -> bool {
+    let host = url.split("://").nth(1).unwrap_or_default();
+    ["127.", "localhost", "[::1]"].iter().any(|start| host.starts_with(start))
+}

@@ -1,0 +1,183 @@
+//! `posthaste doctor`: looks at everything that can be wrong with a data directory, and changes nothing.
+
+use std::fs;
+use std::path::Path;
+
+use posthaste_engine::nouns::{Millis, RealmName};
+use posthaste_engine::store::{VERSION, check_integrity, open_reader};
+use posthaste_engine::{DirectoryLock, Fault, books_of, list_realms, stamp};
+use serde_json::json;
+
+use super::args::{GlobalArgs, RealmArgs};
+use super::exit::{Exit, Failure};
+use super::human::show_bytes;
+use super::output::{Output, Style, Table};
+use crate::config::Config;
+use crate::keys::AdminKey;
+use crate::observe::health::{LEAST_FREE_BYTES, free_bytes};
+
+/// A clock may be this far behind the last event before it is called wrong.
+const CLOCK_SLACK: Millis = 60_000;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Verdict {
+    Good,
+    Note,
+    Bad,
+}
+
+struct Finding {
+    what: String,
+    verdict: Verdict,
+    says: String,
+}
+
+pub(super) fn run(global: &GlobalArgs, realm: &RealmArgs, output: &Output) -> Result<(), Failure> {
+    let config = Config::load(global, &realm.office(), &|name| std::env::var_os(name))?;
+    let data = &config.data.value;
+    let mut findings = look_at_directory(data);
+    let only = realm.realm.as_ref().map(|_| config.realm.value.clone());
+    match list_realms(data) {
+        Ok(realms) => {
+            let chosen: Vec<RealmName> = match only {
+                Some(only) if !realms.contains(&only) => {
+                    return Err(Failure::new(
+                        Exit::Usage,
+                        format!("there is no realm {only} in {}", data.display()),
+                    ));
+                }
+                Some(only) => vec![only],
+                None => realms,
+            };
+            for name in chosen {
+                look_at_books(data, &name, output, &mut findings);
+            }
+        }
+        Err(fault) => findings.push(bad("realms", fault)),
+    }
+    show(&findings, output)?;
+    match findings.iter().filter(|finding| finding.verdict == Verdict::Bad).count() {
+        0 => Ok(()),
+        1 => Err(Failure::new(Exit::Unhealthy, "1 problem")),
+        many => Err(Failure::new(Exit::Unhealthy, format!("{many} problems"))),
+    }
+}
+
+fn look_at_directory(data: &Path) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !data.exists() {
+        findings.push(note("data directory", format!("{} is not there yet", data.display())));
+        return findings;
+    }
+    findings.push(permissions("data directory", data, 0o077, "others can enter it"));
+    let key = AdminKey::path(data);
+    match key.exists() {
+        true => findings.push(permissions("admin.token", &key, 0o077, "others can read it")),
+        false => findings.push(note("admin.token", "made at the first start")),
+    }
+    // The lock is tried and let go at once; a running office is no problem, only worth knowing.
+    findings.push(match DirectoryLock::take(data) {
+        Ok(_) => good("lock", "free"),
+        Err(Fault::Locked { holder, .. }) => note("lock", format!("held by process {holder}")),
+        Err(fault) => bad("lock", fault),
+    });
+    findings.push(match free_bytes(data) {
+        Some(free) if free < LEAST_FREE_BYTES => bad("disk space", format!("only {} free", show_bytes(free))),
+        Some(free) => good("disk space", format!("{} free", show_bytes(free))),
+        None => note("disk space", "the system does not say"),
+    });
+    findings
+}
+
+fn look_at_books(data: &Path, name: &RealmName, output: &Output, findings: &mut Vec<Finding>) {
+    let path = books_of(data, name);
+    let what = |part: &str| format!("{name}: {part}");
+    findings.push(permissions(&what("file"), &path, 0o022, "others can change it"));
+    let books = match open_reader(&path) {
+        Ok(books) => books,
+        Err(fault) => return findings.push(bad(&what("books"), fault)),
+    };
+    let version = books.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+    findings.push(match version {
+        Ok(version) if version == VERSION => good(&what("version"), version),
+        Ok(version) => note(&what("version"), format!("{version}; the next start brings it to {VERSION}")),
+        Err(error) => bad(&what("version"), error),
+    });
+    let bar = output.progress("checking", 0);
+    let integrity = check_integrity(&books);
+    bar.finish_and_clear();
+    findings.push(match integrity {
+        Ok(problems) if problems.is_empty() => good(&what("integrity"), "ok"),
+        Ok(problems) => bad(&what("integrity"), problems.join("; ")),
+        Err(fault) => bad(&what("integrity"), fault),
+    });
+    let last = books.query_row("SELECT coalesce(max(seq), 0), coalesce(max(at), 0) FROM events", [], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, Millis>(1)?))
+    });
+    findings.push(match last {
+        Ok((_, at)) if at > stamp::now() + CLOCK_SLACK => bad(
+            &what("clock"),
+            format!("the last event is from {}, later than now", posthaste_wire::time::to_rfc3339(at)),
+        ),
+        Ok((events, _)) => good(&what("clock"), format!("not behind the last of {events} events")),
+        Err(error) => bad(&what("clock"), error),
+    });
+}
+
+#[cfg(unix)]
+fn permissions(what: &str, path: &Path, unwanted: u32, problem: &str) -> Finding {
+    use std::os::unix::fs::PermissionsExt;
+    match fs::metadata(path) {
+        Ok(about) if about.permissions().mode() & unwanted == 0 => good(what, path.display()),
+        Ok(about) => bad(
+            what,
+            format!("{} has mode {:o}: {problem}", path.display(), about.permissions().mode() & 0o777),
+        ),
+        Err(error) => bad(what, format!("{}: {error}", path.display())),
+    }
+}
+
+#[cfg(not(unix))]
+fn permissions(what: &str, path: &Path, _: u32, _: &str) -> Finding {
+    match fs::metadata(path) {
+        Ok(_) => good(what, path.display()),
+        Err(error) => bad(what, format!("{}: {error}", path.display())),
+    }
+}
+
+fn show(findings: &[Finding], output: &Output) -> Result<(), Failure> {
+    let word = |verdict| match verdict {
+        Verdict::Good => "ok",
+        Verdict::Note => "note",
+        Verdict::Bad => "problem",
+    };
+    if output.is_json() {
+        let list: Vec<_> = findings
+            .iter()
+            .map(|finding| json!({ "check": finding.what, "verdict": word(finding.verdict), "says": finding.says }))
+            .collect();
+        return output.json(&list);
+    }
+    let mut table = Table::new(["CHECK", "VERDICT", "SAYS"]);
+    for finding in findings {
+        let style = match finding.verdict {
+            Verdict::Good => Style::Plain,
+            Verdict::Note => Style::Dim,
+            Verdict::Bad => Style::Bad,
+        };
+        table.row([finding.what.clone(), word(finding.verdict).to_owned(), finding.says.clone()], style);
+    }
+    Ok(output.table(&table)?)
+}
+
+fn good(what: &str, says: impl ToString) -> Finding {
+    Finding { what: what.to_owned(), verdict: Verdict::Good, says: says.to_string() }
+}
+
+fn note(what: &str, says: impl ToString) -> Finding {
+    Finding { what: what.to_owned(), verdict: Verdict::Note, says: says.to_string() }
+}
+
+fn bad(what: &str, says: impl ToString) -> Finding {
+    Finding { what: what.to_owned(), verdict: Verdict::Bad, says: says.to_string() }
+}

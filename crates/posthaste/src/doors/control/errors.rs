@@ -1,0 +1,56 @@
+//! Refusals and faults as JSON-RPC errors. The word in `data.refusal` is what programs go by.
+
+use posthaste_engine::{EngineError, Fault, Refusal};
+use posthaste_wire::rpc::{ErrorObject, INTERNAL_ERROR, INVALID_PARAMS};
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+use crate::caller::AuthError;
+
+/// The verb was understood and refused.
+pub(crate) const REFUSED: i64 = -32000;
+/// The token is missing or wrong.
+pub(crate) const UNAUTHORIZED: i64 = -32001;
+/// The office cannot take this now.
+pub(crate) const UNAVAILABLE: i64 = -32002;
+
+pub(super) fn of_engine(error: &EngineError) -> ErrorObject {
+    let (code, word) = match error {
+        EngineError::Refused(refusal) => (code_of(refusal), refusal.word()),
+        EngineError::Failed(Fault::Poisoned { .. }) => (UNAVAILABLE, "read_only"),
+        EngineError::Failed(Fault::Closing) => (UNAVAILABLE, "closing"),
+        EngineError::Failed(_) => (INTERNAL_ERROR, "internal"),
+    };
+    with_word(code, error.to_string(), word)
+}
+
+pub(super) fn of_auth(error: &AuthError) -> ErrorObject {
+    match error {
+        AuthError::Missing | AuthError::Invalid => with_word(UNAUTHORIZED, error.to_string(), "unauthorized"),
+        AuthError::Failed(error) => of_engine(error),
+    }
+}
+
+pub(super) fn bad_params(why: impl std::fmt::Display) -> ErrorObject {
+    with_word(INVALID_PARAMS, why.to_string(), "bad_params")
+}
+
+pub(super) fn denied(why: &str) -> ErrorObject {
+    with_word(REFUSED, why.to_owned(), "not_allowed")
+}
+
+fn code_of(refusal: &Refusal) -> i64 {
+    match refusal {
+        Refusal::Busy => UNAVAILABLE,
+        Refusal::BadId(_) | Refusal::BadValue { .. } | Refusal::BadPath { .. } | Refusal::BadQuery { .. } => {
+            INVALID_PARAMS
+        }
+        _ => REFUSED,
+    }
+}
+
+fn with_word(code: i64, message: String, word: &str) -> ErrorObject {
+    let mut error = ErrorObject::new(code, message);
+    error.data = to_raw_value(&json!({ "refusal": word })).ok();
+    error
+}

@@ -1,0 +1,174 @@
+//! The table of the office's own methods: name, parameters, one verb or view, answer.
+
+use posthaste_engine::nouns::{AgentId, Caller, TokenRole};
+use posthaste_engine::verbs::agents::{Existing, Register};
+use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
+use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
+use posthaste_engine::views::{AgentQuery, SearchQuery};
+use posthaste_engine::{Engine, EngineError};
+use posthaste_wire::rpc::{ErrorObject, METHOD_NOT_FOUND};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use super::errors::{bad_params, denied, of_engine};
+use super::from_wire::{
+    AgentsParams, InboxParams, MarkParams, RealmParams, RegisterParams, SearchParams, SendParams,
+    TokenCreateParams, TokenRevokeParams, params,
+};
+use super::to_wire;
+use crate::caller::Identity;
+use crate::keys;
+use crate::shared::Shared;
+
+/// The tag of what comes in this way.
+const VIA: &str = "cli";
+
+pub(super) async fn call(
+    shared: &Shared,
+    engine: &Engine,
+    identity: &Identity,
+    method: &str,
+    given: Option<&RawValue>,
+) -> Result<Box<RawValue>, ErrorObject> {
+    let answer = match method {
+        "whoami" => Ok(whoami(engine, identity)),
+        "register" => register(engine, identity, params(given)?).await,
+        "agents" => agents(engine, identity, params(given)?).await,
+        "send" => send(engine, identity, params(given)?).await,
+        "inbox" => inbox(engine, identity, params(given)?).await,
+        "read" => read(engine, identity, params(given)?).await,
+        "ack" => ack(engine, identity, params(given)?).await,
+        "search" => search(engine, identity, params(given)?).await,
+        "realm.open" => realm_open(shared, identity, params(given)?).await,
+        "token.create" => token_create(engine, identity, params(given)?).await,
+        "token.list" => token_list(engine, identity).await,
+        "token.revoke" => token_revoke(engine, identity, params(given)?).await,
+        _ => {
+            return Err(ErrorObject::new(
+                METHOD_NOT_FOUND,
+                format!("there is no method x-posthaste/{method}"),
+            ));
+        }
+    }?;
+    to_raw_value(&answer).map_err(bad_params)
+}
+
+/// The caller under the name it asks for: its own, or anybody's for those who run the office.
+fn acting(identity: &Identity, agent: Option<AgentId>) -> Result<Caller, ErrorObject> {
+    match agent {
+        Some(agent) if agent != identity.name && identity.role != TokenRole::Admin => {
+            Err(denied("only those who run the office act for somebody else"))
+        }
+        Some(agent) => Ok(identity.caller_as(agent, VIA)),
+        None => Ok(identity.caller(VIA)),
+    }
+}
+
+fn refused(error: EngineError) -> ErrorObject {
+    of_engine(&error)
+}
+
+fn whoami(engine: &Engine, identity: &Identity) -> Value {
+    json!({ "name": identity.name, "role": identity.role, "realm": engine.realm() })
+}
+
+async fn register(engine: &Engine, identity: &Identity, given: RegisterParams) -> Result<Value, ErrorObject> {
+    let verb = Register {
+        id: given.id,
+        name: given.name,
+        kind: given.kind,
+        role: given.role,
+        existing: Existing::TakeOver,
+        ..Register::default()
+    };
+    let registered = engine.submit(&identity.caller(VIA), verb).await.map_err(refused)?;
+    Ok(to_wire::agent(&registered.agent))
+}
+
+async fn agents(engine: &Engine, identity: &Identity, given: AgentsParams) -> Result<Value, ErrorObject> {
+    let caller = identity.caller(VIA);
+    let query = AgentQuery { after: given.after, limit: given.limit, ..AgentQuery::default() };
+    let page = engine.read(move |view| view.agents(&caller, &query)).await.map_err(refused)?;
+    let agents: Vec<Value> = page.items.iter().map(to_wire::agent).collect();
+    Ok(json!({ "agents": agents, "next": page.next }))
+}
+
+async fn send(engine: &Engine, identity: &Identity, mut given: SendParams) -> Result<Value, ErrorObject> {
+    let caller = acting(identity, given.from.take())?;
+    let sent = engine.submit(&caller, given.into_verb()?).await.map_err(refused)?;
+    Ok(to_wire::sent(&sent))
+}
+
+async fn inbox(engine: &Engine, identity: &Identity, mut given: InboxParams) -> Result<Value, ErrorObject> {
+    let caller = acting(identity, given.agent.take())?;
+    let query = given.into_query();
+    let page = engine.read(move |view| view.inbox(&caller, &caller.agent, &query)).await.map_err(refused)?;
+    let letters: Vec<Value> = page.items.iter().map(to_wire::letter).collect();
+    Ok(json!({ "messages": letters, "next": page.next }))
+}
+
+async fn read(engine: &Engine, identity: &Identity, given: MarkParams) -> Result<Value, ErrorObject> {
+    let caller = acting(identity, given.agent)?;
+    let verb = MarkRead { agent: caller.agent.clone(), message: given.message, unread: false };
+    let delivery = engine.submit(&caller, verb).await.map_err(refused)?;
+    Ok(to_wire::delivery(&delivery))
+}
+
+async fn ack(engine: &Engine, identity: &Identity, given: MarkParams) -> Result<Value, ErrorObject> {
+    let caller = acting(identity, given.agent)?;
+    let verb = Acknowledge { agent: caller.agent.clone(), message: given.message, response: given.response };
+    let delivery = engine.submit(&caller, verb).await.map_err(refused)?;
+    Ok(to_wire::delivery(&delivery))
+}
+
+async fn search(engine: &Engine, identity: &Identity, given: SearchParams) -> Result<Value, ErrorObject> {
+    let caller = identity.caller(VIA);
+    let query = SearchQuery { text: given.query, limit: given.limit, ..SearchQuery::default() };
+    let found = engine.read(move |view| view.search(&caller, &query)).await.map_err(refused)?;
+    let hits: Vec<Value> = found.hits.iter().map(to_wire::hit).collect();
+    Ok(json!({ "hits": hits, "partial": found.partial }))
+}
+
+/// Opens a realm, making it if need be: only those who run the office make realms.
+async fn realm_open(shared: &Shared, identity: &Identity, given: RealmParams) -> Result<Value, ErrorObject> {
+    if identity.role != TokenRole::Admin {
+        return Err(denied("only those who run the office make realms"));
+    }
+    let made = !shared.office().has_realm(&given.name);
+    shared.office().realm(&given.name).await.map_err(refused)?;
+    Ok(json!({ "name": given.name, "made": made }))
+}
+
+async fn token_create(
+    engine: &Engine,
+    identity: &Identity,
+    given: TokenCreateParams,
+) -> Result<Value, ErrorObject> {
+    let secret = keys::new_token();
+    let verb = CreateToken {
+        hash: keys::hash(&secret).to_vec(),
+        role: given.role,
+        name: given.name,
+        expires_at: given.expires_at,
+    };
+    let token = engine.submit(&identity.caller(VIA), verb).await.map_err(refused)?;
+    let mut answer = to_wire::token(&token);
+    answer["token"] = Value::String(secret);
+    Ok(answer)
+}
+
+async fn token_list(engine: &Engine, identity: &Identity) -> Result<Value, ErrorObject> {
+    let caller = identity.caller(VIA);
+    let tokens = engine.read(move |view| view.tokens(&caller)).await.map_err(refused)?;
+    Ok(json!({ "tokens": tokens.iter().map(to_wire::token).collect::<Vec<_>>() }))
+}
+
+async fn token_revoke(
+    engine: &Engine,
+    identity: &Identity,
+    given: TokenRevokeParams,
+) -> Result<Value, ErrorObject> {
+    let verb = RevokeToken { id: given.id };
+    let token = engine.submit(&identity.caller(VIA), verb).await.map_err(refused)?;
+    Ok(to_wire::token(&token))
+}

@@ -1,0 +1,96 @@
+//! The office's own methods, `x-posthaste/…`, as JSON-RPC over HTTP. The command line speaks to a running office this
+//! way; the other JSON-RPC doors offer the same methods to their callers.
+
+mod errors;
+mod from_wire;
+mod methods;
+mod to_wire;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use posthaste_engine::Engine;
+use posthaste_wire::rpc::{self, ErrorObject, Item, Message};
+use serde_json::value::RawValue;
+
+use crate::caller::{Identity, Realm, bearer};
+use crate::shared::Shared;
+
+/// Where the methods are called.
+pub const PATH: &str = "/x-posthaste/rpc";
+/// What every method's name starts with.
+pub const PREFIX: &str = "x-posthaste/";
+/// Calls in one request.
+const MOST_CALLS: usize = 100;
+
+pub(super) fn router() -> Router<Shared> {
+    Router::new().route(PATH, post(answer))
+}
+
+/// One of the office's own methods, called by somebody whose token was checked.
+pub(crate) async fn call(
+    shared: &Shared,
+    engine: &Engine,
+    identity: &Identity,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<Box<RawValue>, ErrorObject> {
+    methods::call(shared, engine, identity, method.strip_prefix(PREFIX).unwrap_or(method), params).await
+}
+
+async fn answer(
+    State(shared): State<Shared>,
+    Realm(engine): Realm,
+    headers: HeaderMap,
+    body: String,
+) -> Response {
+    let identity = match shared.identify(&engine, bearer(&headers)).await {
+        Ok(identity) => identity,
+        Err(error) => {
+            let text = rpc::write_error(&rpc::RequestId::null(), &errors::of_auth(&error));
+            return (StatusCode::UNAUTHORIZED, json_type(), text).into_response();
+        }
+    };
+    let mut lines = Vec::new();
+    for item in rpc::parse(&body, MOST_CALLS) {
+        match item {
+            Item::Single(message) => lines.extend(reply(&shared, &engine, &identity, message).await),
+            Item::Batch(messages) => {
+                let mut answers = Vec::new();
+                for message in messages {
+                    answers.extend(reply(&shared, &engine, &identity, message).await);
+                }
+                lines.extend(rpc::write_batch(&answers));
+            }
+        }
+    }
+    match lines.is_empty() {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => (json_type(), lines.join("\n")).into_response(),
+    }
+}
+
+async fn reply(shared: &Shared, engine: &Engine, identity: &Identity, message: Message) -> Option<String> {
+    match message {
+        Message::Request { id, method, params } => {
+            Some(match call(shared, engine, identity, &method, params.as_deref()).await {
+                Ok(result) => rpc::write_result(&id, &result),
+                Err(error) => rpc::write_error(&id, &error),
+            })
+        }
+        Message::Notification { method, params } => {
+            // Carried out like a request; whoever sends one does not want to know how it went.
+            drop(call(shared, engine, identity, &method, params.as_deref()).await);
+            None
+        }
+        Message::Invalid { id, error } => Some(rpc::write_error(&id, &error)),
+        // The office asks nothing this way, so nobody can be answering it.
+        Message::Response { .. } => None,
+    }
+}
+
+fn json_type() -> [(header::HeaderName, &'static str); 1] {
+    [(header::CONTENT_TYPE, "application/json")]
+}

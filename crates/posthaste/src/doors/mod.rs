@@ -1,0 +1,21 @@
+//! The doors: one protocol's way in each. A door parses, calls one verb or view of the engine, and renders.
+
+pub mod address;
+pub mod control;
+mod operators;
+
+use axum::Router;
+use axum::http::StatusCode;
+
+use crate::http::errors::answer;
+use crate::shared::Shared;
+
+/// Every door, for the default realm and, below `/r/{realm}`, for the others.
+pub fn router(shared: Shared) -> Router {
+    let doors = Router::new().merge(operators::router()).merge(control::router());
+    Router::new()
+        .nest("/r/{realm}", doors.clone())
+        .merge(doors)
+        .fallback(async || answer(StatusCode::NOT_FOUND, "not_found", "there is no door here"))
+        .with_state(shared)
+}

@@ -1,0 +1,93 @@
+//! Secrets: the admin's key in the data directory, and how tokens are made and compared.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use posthaste_engine::stamp;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// A bearer token as it is shown to its bearer, once.
+pub fn new_token() -> String {
+    format!("ph_{}", stamp::secret())
+}
+
+/// What the books keep of a token. Tokens are long and random, so a plain hash cannot be guessed back.
+pub fn hash(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+/// The key to everything in one data directory.
+#[derive(Clone)]
+pub struct AdminKey {
+    hash: [u8; 32],
+}
+
+impl AdminKey {
+    /// Where a data directory keeps it.
+    pub fn path(data: &Path) -> PathBuf {
+        data.join("admin.token")
+    }
+
+    /// Reads the key, or makes one that only the owner of the directory can read.
+    pub fn open(data: &Path) -> io::Result<Self> {
+        let path = Self::path(data);
+        let token = match fs::read_to_string(&path) {
+            Ok(text) if !text.trim().is_empty() => text.trim().to_owned(),
+            Ok(_) => return Err(io::Error::other("the file is empty; remove it to have a new one made")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::make(&path)?,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { hash: hash(&token) })
+    }
+
+    /// The key itself, for commands on the same machine.
+    pub fn read(data: &Path) -> io::Result<String> {
+        Ok(fs::read_to_string(Self::path(data))?.trim().to_owned())
+    }
+
+    /// Whether this is the key. Takes the same time for every wrong one.
+    pub fn fits(&self, token: &str) -> bool {
+        hash(token).ct_eq(&self.hash).into()
+    }
+
+    fn make(path: &Path) -> io::Result<String> {
+        let token = new_token();
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path)?;
+        writeln!(file, "{token}")?;
+        file.sync_all()?;
+        Ok(token)
+    }
+}
+
+impl std::fmt::Debug for AdminKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AdminKey(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_made_once_and_only_its_owner_can_read_it() {
+        let data = tempfile::tempdir().unwrap();
+        let first = AdminKey::open(data.path()).unwrap();
+        let token = AdminKey::read(data.path()).unwrap();
+        assert!(first.fits(&token));
+        assert!(!first.fits("ph_something_else"));
+        assert!(AdminKey::open(data.path()).unwrap().fits(&token));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::metadata(AdminKey::path(data.path())).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Health that tells the truth: every answer runs real checks, and red says why.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use posthaste_engine::nouns::Millis;
+use posthaste_engine::stamp;
+
+use crate::shared::Shared;
+
+/// Below this the next commit may fail; better to say so before it does.
+pub const LEAST_FREE_BYTES: u64 = 16 << 20;
+
+/// How the office is, and since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Nothing if all is well.
+    pub problem: Option<String>,
+    /// When that last changed.
+    pub since: Millis,
+}
+
+/// Remembers the last report, to tell since when it holds.
+#[derive(Debug)]
+pub(crate) struct Health {
+    last: Mutex<Report>,
+}
+
+impl Health {
+    pub(crate) fn new() -> Self {
+        Self { last: Mutex::new(Report { problem: None, since: stamp::now() }) }
+    }
+
+    fn note(&self, problem: Option<String>) -> Report {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.problem.is_some() != problem.is_some() {
+            last.since = stamp::now();
+        }
+        last.problem = problem;
+        last.clone()
+    }
+}
+
+impl Shared {
+    /// Looks at every open realm and at the disk.
+    pub async fn check_health(&self) -> Report {
+        let problem = self.find_problem().await;
+        if let Some(problem) = &problem {
+            tracing::warn!(problem, "health check failed");
+        }
+        self.health().note(problem)
+    }
+
+    async fn find_problem(&self) -> Option<String> {
+        if let Err(error) = self.office().realm(self.default_realm()).await {
+            return Some(format!("realm {}: {error}", self.default_realm()));
+        }
+        for engine in self.office().open_realms().await {
+            if let Some(reason) = engine.poisoned() {
+                return Some(format!("realm {} is read-only since a write failed: {reason}", engine.realm()));
+            }
+            if let Err(error) = engine.read(|view| view.head()).await {
+                return Some(format!("realm {} cannot be read: {error}", engine.realm()));
+            }
+            match free_bytes(engine.path()) {
+                Some(free) if free < LEAST_FREE_BYTES => {
+                    return Some(format!("only {free} bytes are free on the disk"));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// The bytes that may still be written where a file is; nothing if the system does not say.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        let space = rustix::fs::statvfs(path).ok()?;
+        Some(space.f_bavail.saturating_mul(space.f_frsize))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
+}

@@ -1,0 +1,177 @@
+//! Opening the office: books, doors, listener, and an orderly end.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use posthaste_engine::limits::Limits;
+use posthaste_engine::{Fault, Office};
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::exit::{Exit, Failure};
+use crate::config::Config;
+use crate::doors;
+use crate::http::layers::{LayerOptions, wrap};
+use crate::http::listen::{self, ListenOptions};
+use crate::http::tls::{Tls, reload_on_hangup};
+use crate::keys::AdminKey;
+use crate::shared::Shared;
+use crate::signals::stop_on_signal;
+
+/// How often expiry becomes events and idle realms are closed.
+const TIDY_EVERY: Duration = Duration::from_secs(1);
+/// A request carries at most one message, its envelope and some frame around it.
+const BODY_ALLOWANCE: usize = 64 << 10;
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where a running office can be reached. Written into the data directory for commands on the same machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Whereabouts {
+    pub pid: u32,
+    pub url: String,
+}
+
+impl Whereabouts {
+    fn path(data: &Path) -> PathBuf {
+        data.join("office.json")
+    }
+
+    /// Where the office of a data directory said it can be reached. It may be gone since.
+    pub fn read(data: &Path) -> Option<Self> {
+        serde_json::from_str(&fs::read_to_string(Self::path(data)).ok()?).ok()
+    }
+
+    fn write(&self, data: &Path) -> io::Result<()> {
+        // Written beside and renamed, so that nobody reads half of it.
+        let fresh = data.join("office.json.new");
+        fs::write(&fresh, serde_json::to_vec(self)?)?;
+        fs::rename(fresh, Self::path(data))
+    }
+}
+
+/// Runs the office until it is told to stop.
+pub async fn run(config: &Config) -> Result<(), Failure> {
+    config.check()?;
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let data = &config.data.value;
+    make_private_directory(data).with_context(|| format!("cannot make {}", data.display()))?;
+    raise_descriptor_limit(config.max_connections.value);
+    let (office, guard) = Office::open(data, Limits::default()).map_err(held)?;
+    let admin =
+        AdminKey::open(data).with_context(|| format!("cannot read {}", AdminKey::path(data).display()))?;
+    office.realm(&config.realm.value).await.map_err(anyhow::Error::from)?;
+    let stop = stop_on_signal()?;
+    let tls = load_tls(config, &stop)?;
+    let listener = TcpListener::bind(config.listen.value)
+        .await
+        .with_context(|| format!("cannot listen on {}", config.listen.value))?;
+    let address = listener.local_addr()?;
+
+    let shared = Shared::new(office, config.realm.value.clone(), admin, config.auth.value, stop.clone());
+    let max_body = shared.office().limits().message_bytes * 2 + BODY_ALLOWANCE;
+    let layers = LayerOptions { guard: config.guard()?, max_body, body_timeout: BODY_TIMEOUT };
+    let app = wrap(doors::router(shared.clone()), layers);
+    let janitor = tokio::spawn(keep_tidy(shared.clone()));
+
+    let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
+    Whereabouts { pid: std::process::id(), url: url.clone() }.write(data)?;
+    announce(&url, config, address)?;
+    let options =
+        ListenOptions { tls, max_connections: config.max_connections.value, ..ListenOptions::default() };
+    let served = listen::serve(listener, app, options, stop.clone()).await;
+
+    // However it ended, what was taken is answered and on disk before the process goes.
+    stop.cancel();
+    drop(janitor.await);
+    drop(shared);
+    guard.close().await;
+    drop(fs::remove_file(Whereabouts::path(data)));
+    tracing::info!("closed");
+    Ok(served?)
+}
+
+/// The one line that scripts wait for, then hints for people.
+fn announce(url: &str, config: &Config, address: SocketAddr) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "ready {url}").and_then(|()| out.flush()).map_err(crate::cli::exit::OutputError)?;
+    drop(out);
+    if config.log.value == crate::observe::logs::LogForm::Json {
+        return Ok(());
+    }
+    let data = config.data.value.display();
+    let token = match config.auth.value {
+        true => {
+            format!(" -H \"Authorization: Bearer $(cat {})\"", AdminKey::path(&config.data.value).display())
+        }
+        false => String::new(),
+    };
+    eprintln!(
+        "\nThe office is open: realm {realm}, port {port}, data in {data}\n\
+         \n  health      curl {url}/health\
+         \n  status      curl{token} {url}/status\
+         \n  metrics     curl {url}/metrics\
+         \n  a token     posthaste token create --role agent --name ann\
+         \n  stop        Ctrl-C\n",
+        realm = config.realm.value,
+        port = address.port(),
+    );
+    Ok(())
+}
+
+async fn keep_tidy(shared: Shared) {
+    let mut tick = tokio::time::interval(TIDY_EVERY);
+    loop {
+        tokio::select! {
+            () = shared.stop().cancelled() => return,
+            _ = tick.tick() => shared.office().tidy().await,
+        }
+    }
+}
+
+fn load_tls(config: &Config, stop: &CancellationToken) -> Result<Option<Arc<Tls>>, Failure> {
+    let (Some(cert), Some(key)) = (&config.tls_cert.value, &config.tls_key.value) else { return Ok(None) };
+    let tls = Tls::load(cert, key)?;
+    reload_on_hangup(tls.clone(), stop.clone())?;
+    Ok(Some(tls))
+}
+
+/// Another office on the same directory has its own exit code, because scripts want to tell.
+pub(crate) fn held(fault: Fault) -> Failure {
+    let exit = if matches!(fault, Fault::Locked { .. }) { Exit::Held } else { Exit::Failed };
+    Failure::new(exit, fault)
+}
+
+/// Makes a directory that only its owner can enter. One that exists is left as it is.
+pub(crate) fn make_private_directory(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Every connection takes a descriptor; the usual soft limit of 1024 would be reached first.
+fn raise_descriptor_limit(connections: usize) {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let wanted = connections as u64 + 256;
+        let now = getrlimit(Resource::Nofile);
+        if now.current.is_some_and(|current| current < wanted) {
+            let current = Some(now.maximum.map_or(wanted, |most| wanted.min(most)));
+            if setrlimit(Resource::Nofile, Rlimit { current, maximum: now.maximum }).is_err() {
+                tracing::warn!(wanted, "the limit on open files cannot be raised");
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = connections;
+}

@@ -1,0 +1,72 @@
+//! What every door shares: the office, who may come in, and when to stop.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use posthaste_engine::Office;
+use posthaste_engine::nouns::RealmName;
+use tokio_util::sync::CancellationToken;
+
+use crate::keys::AdminKey;
+use crate::observe::health::Health;
+
+/// Handed to every door. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    office: Office,
+    realm: RealmName,
+    admin: AdminKey,
+    auth: bool,
+    health: Health,
+    started: Instant,
+    stop: CancellationToken,
+}
+
+impl Shared {
+    pub fn new(
+        office: Office,
+        realm: RealmName,
+        admin: AdminKey,
+        auth: bool,
+        stop: CancellationToken,
+    ) -> Self {
+        let health = Health::new();
+        Self { inner: Arc::new(Inner { office, realm, admin, auth, health, started: Instant::now(), stop }) }
+    }
+
+    pub fn office(&self) -> &Office {
+        &self.inner.office
+    }
+
+    /// The realm of requests that name none.
+    pub fn default_realm(&self) -> &RealmName {
+        &self.inner.realm
+    }
+
+    pub(crate) fn admin(&self) -> &AdminKey {
+        &self.inner.admin
+    }
+
+    /// Whether callers must show a token.
+    pub fn needs_token(&self) -> bool {
+        self.inner.auth
+    }
+
+    pub(crate) fn health(&self) -> &Health {
+        &self.inner.health
+    }
+
+    pub fn started(&self) -> Instant {
+        self.inner.started
+    }
+
+    /// Cancelled when the office closes; whoever holds a connection open watches it.
+    pub fn stop(&self) -> &CancellationToken {
+        &self.inner.stop
+    }
+}
