@@ -1,11 +1,12 @@
 //! The handle to one realm: the only way to its books, for every door.
 
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::error::{EngineError, Fault, Refusal};
 use crate::hub::{Feed, Filter, Hub, Mailslot, Start};
@@ -16,7 +17,7 @@ use crate::presence::Presences;
 use crate::source::{self, Record};
 use crate::stamp;
 use crate::store::open_reader;
-use crate::verbs::{Command, Verb};
+use crate::verbs::{Command, Outcome, Verb};
 use crate::views::{View, Viewed};
 use crate::writer::{Poison, Writer};
 
@@ -39,6 +40,25 @@ struct Shared {
     readers: Mutex<Vec<Connection>>,
     /// As many readers at once as there are connections.
     turnstile: Semaphore,
+}
+
+/// A change that has been asked for and not yet been answered. It is carried out whether or not anyone waits.
+#[derive(Debug)]
+pub struct Pending<V> {
+    answer: oneshot::Receiver<Result<Outcome, EngineError>>,
+    verb: PhantomData<fn() -> V>,
+}
+
+impl<V: Verb> Pending<V> {
+    /// Waits until the answer is durable.
+    ///
+    /// # Errors
+    /// A refusal is the caller's to mend, a fault is ours.
+    pub async fn answer(self) -> Result<V::Outcome, EngineError> {
+        let outcome = self.answer.await.map_err(|_| Fault::Closing)??;
+        V::from_outcome(outcome)
+            .ok_or_else(|| Fault::Internal { reason: "an answer to another verb".to_owned() }.into())
+    }
 }
 
 /// Owns the writer. When the engine's handles are gone, waiting for it makes sure that everything taken was answered.
@@ -90,15 +110,22 @@ impl Engine {
     /// # Errors
     /// A refusal is the caller's to mend, a fault is ours.
     pub async fn submit<V: Verb>(&self, caller: &Caller, verb: V) -> Result<V::Outcome, EngineError> {
+        self.post(caller, verb).await?.answer().await
+    }
+
+    /// Puts a change into the queue, where it has its place among all others, without waiting for the answer. Callers
+    /// that keep several changes in flight and want them carried out in order post them one after the other.
+    ///
+    /// # Errors
+    /// Refused if it is too large or the office is busy; a fault if the realm takes no writes.
+    pub async fn post<V: Verb>(&self, caller: &Caller, verb: V) -> Result<Pending<V>, EngineError> {
         let command = verb.into_command();
         let bytes = check_size(&command, &self.shared.limits)?;
         if let Some(reason) = self.shared.poison.get() {
             return Err(Fault::Poisoned { reason: reason.clone() }.into());
         }
         let answer = self.queue.put(Record::new(caller.clone(), command), bytes).await?;
-        let outcome = answer.await.map_err(|_| Fault::Closing)??;
-        V::from_outcome(outcome)
-            .ok_or_else(|| Fault::Internal { reason: "an answer to another verb".to_owned() }.into())
+        Ok(Pending { answer, verb: PhantomData })
     }
 
     /// Reads the books as they are at one moment.

@@ -28,9 +28,9 @@ mod sight;
 mod source;
 mod writer;
 
-pub use engine::{Engine, EngineGuard};
+pub use engine::{Engine, EngineGuard, Pending};
 pub use error::{EngineError, Fault, Refusal};
-pub use hub::{Feed, Filter, Mailslot, Overflow, Start, Step, Test};
+pub use hub::{AgentTest, Feed, Filter, Mailslot, Overflow, Start, Step, Test};
 pub use lock::{DirectoryLock, lock_path};
 pub use office::{Office, OfficeGuard, books_of, list_realms, realms_in};
 pub use source::{RECORD_VERSION, Record, RecordError};

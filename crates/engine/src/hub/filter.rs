@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::nouns::{AgentId, ConversationId, Event, Fact, Priority, ScopeId, ThreadId};
+use crate::nouns::{Address, Agent, AgentId, ConversationId, Event, Fact, Priority, ScopeId, ThreadId};
 use crate::store::{one, rows};
 use crate::views::View;
 
@@ -14,6 +14,16 @@ pub struct Test(pub Arc<dyn Fn(&Event) -> bool + Send + Sync>);
 impl fmt::Debug for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Test")
+    }
+}
+
+/// A test of an agent's entry that only a door can make.
+#[derive(Clone)]
+pub struct AgentTest(pub Arc<dyn Fn(&Agent) -> bool + Send + Sync>);
+
+impl fmt::Debug for AgentTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AgentTest")
     }
 }
 
@@ -34,8 +44,12 @@ pub enum Filter {
     Concerning(Vec<AgentId>),
     /// Caused by an agent in one of these roles.
     Roles(Vec<String>),
-    /// About one of these scopes, addressed to it, or caused by a member.
+    /// About one of these scopes or one below it, addressed to it, or, where no scope is concerned, from a member.
     Scopes(Vec<ScopeId>),
+    /// From one of these agents: see [`Event::source`].
+    Sources(Vec<AgentId>),
+    /// From an agent whose entry passes.
+    SourceAgent(AgentTest),
     /// About a letter of one of these priorities.
     Priorities(Vec<Priority>),
     /// About a letter with one of these correlations.
@@ -69,7 +83,7 @@ impl Filter {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::needs_books),
             Self::Not(part) => part.needs_books(),
-            Self::Roles(_) | Self::Scopes(_) | Self::Below(_) | Self::Above(_) => true,
+            Self::Roles(_) | Self::Scopes(_) | Self::SourceAgent(_) | Self::Below(_) | Self::Above(_) => true,
             _ => false,
         }
     }
@@ -104,7 +118,8 @@ impl Filter {
             },
             Self::ContentType(word) => event.turn.as_ref().is_some_and(|turn| turn.content_type == *word),
             Self::Test(test) => (test.0)(event),
-            Self::Roles(_) | Self::Scopes(_) | Self::Below(_) | Self::Above(_) => {
+            Self::Sources(agents) => agents.contains(event.source()),
+            Self::Roles(_) | Self::Scopes(_) | Self::SourceAgent(_) | Self::Below(_) | Self::Above(_) => {
                 view.is_some_and(|view| self.ask(event, view).unwrap_or(false))
             }
         }
@@ -118,12 +133,21 @@ impl Filter {
                 Ok(actor.and_then(|actor| actor.role).is_some_and(|role| roles.contains(&role)))
             }
             Self::Scopes(scopes) => {
+                let concerned = scopes_of(event);
                 for scope in scopes {
-                    if about_scope(event, scope) || rows::is_member(books, scope, &event.actor)? {
+                    let fits = match concerned.is_empty() {
+                        true => rows::is_member(books, scope, event.source())?,
+                        false => any_within(books, &concerned, scope)?,
+                    };
+                    if fits {
                         return Ok(true);
                     }
                 }
                 Ok(false)
+            }
+            Self::SourceAgent(test) => {
+                let source = rows::any_agent(books, event.source())?;
+                Ok(source.is_some_and(|source| (test.0)(&source)))
             }
             Self::Below(top) => {
                 for agent in concerned(event) {
@@ -147,23 +171,42 @@ impl Filter {
 }
 
 fn concerned(event: &Event) -> impl Iterator<Item = &AgentId> {
-    std::iter::once(&event.actor).chain(event.fact.about())
+    let sender = event.message.as_ref().map(|message| &message.from);
+    std::iter::once(&event.actor).chain(event.fact.about()).chain(sender)
 }
 
-fn about_scope(event: &Event, scope: &ScopeId) -> bool {
+/// The scopes an event is about or a letter is addressed to.
+fn scopes_of(event: &Event) -> Vec<&ScopeId> {
     match &event.fact {
-        Fact::ScopeCreated { scope: made } => made.id == *scope,
-        Fact::ScopeDeleted { scope: of, .. }
-        | Fact::ScopeJoined { scope: of, .. }
-        | Fact::ScopeLeft { scope: of, .. } => of == scope,
-        _ => event.message.as_ref().is_some_and(|message| {
-            message.to.iter().any(|address| match address {
-                crate::nouns::Address::Scope(to) => to == scope,
-                crate::nouns::Address::Role { within, .. } => within.as_ref() == Some(scope),
-                _ => false,
+        Fact::ScopeCreated { scope } => vec![&scope.id],
+        Fact::ScopeDeleted { scope, .. }
+        | Fact::ScopeJoined { scope, .. }
+        | Fact::ScopeLeft { scope, .. } => vec![scope],
+        _ => event
+            .message
+            .iter()
+            .flat_map(|message| &message.to)
+            .filter_map(|address| match address {
+                Address::Scope(scope) | Address::Role { within: Some(scope), .. } => Some(scope),
+                _ => None,
             })
-        }),
+            .collect(),
     }
+}
+
+/// Whether one of these scopes is that one, or stands below it.
+fn any_within(books: &rusqlite::Connection, scopes: &[&ScopeId], top: &ScopeId) -> rusqlite::Result<bool> {
+    let sql = "WITH RECURSIVE up(id, n) AS (
+                   SELECT ?1, 0
+                   UNION SELECT s.parent, up.n + 1 FROM scopes s JOIN up ON s.id = up.id
+                   WHERE s.parent IS NOT NULL AND up.n < 64)
+               SELECT 1 FROM up WHERE id = ?2";
+    for scope in scopes {
+        if *scope == top || one(books, sql, (scope, top), |_| Ok(()))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn stands_below(books: &rusqlite::Connection, agent: &AgentId, top: &AgentId) -> rusqlite::Result<bool> {

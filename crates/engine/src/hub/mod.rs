@@ -7,7 +7,7 @@ mod ring;
 mod slots;
 
 pub use feed::{Feed, Overflow, Start, Step};
-pub use filter::{Filter, Test};
+pub use filter::{AgentTest, Filter, Test};
 pub use slots::Mailslot;
 
 use std::sync::Arc;

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentId, Caller, ContactState, Conversation, ConversationId, Json, Message, Millis, Participant,
-    Reservation, Scope, ScopeId, Seq, Task, TaskId, TaskStatus, Thread, Turn, TurnId,
+    AgentId, AgentKind, Caller, ContactState, Conversation, ConversationId, Json, Message, Millis,
+    Participant, Reservation, Scope, ScopeId, Seq, Task, TaskId, TaskStatus, Thread, Turn, TurnId,
 };
 
 /// What happened. Stored with the event; a snapshot where the thing itself may change later.
@@ -15,7 +15,13 @@ use super::{
 pub enum Fact {
     /// An agent entered the address book.
     #[serde(rename = "agent.registered")]
-    AgentRegistered { agent: AgentId, name: Option<String>, role: Option<String>, owner: Option<AgentId> },
+    AgentRegistered {
+        agent: AgentId,
+        sort: AgentKind,
+        name: Option<String>,
+        role: Option<String>,
+        owner: Option<AgentId>,
+    },
     /// An agent's entry changed; `changes` holds the new values of the fields that did.
     #[serde(rename = "agent.updated")]
     AgentUpdated { agent: AgentId, changes: Json },
@@ -24,7 +30,7 @@ pub enum Fact {
     AgentState { agent: AgentId, previous: String, current: String },
     /// An agent left.
     #[serde(rename = "agent.unregistered")]
-    AgentUnregistered { agent: AgentId, reason: Option<String> },
+    AgentUnregistered { agent: AgentId, sort: AgentKind, reason: Option<String> },
     /// A letter was accepted; the letter itself is the event's message.
     #[serde(rename = "message.sent")]
     MessageSent,
@@ -308,6 +314,24 @@ impl Event {
         match self.rendered.get(slot) {
             Some(cell) => cell.get_or_init(|| Arc::from(make(self))).clone(),
             None => Arc::from(make(self)),
+        }
+    }
+
+    /// Whose doing or whose fate it is: a letter's sender, the agent whose entry changed, else whoever acted.
+    #[must_use]
+    pub fn source(&self) -> &AgentId {
+        match (&self.message, &self.fact) {
+            (Some(message), _) => &message.from,
+            (
+                None,
+                Fact::AgentRegistered { agent, .. }
+                | Fact::AgentUpdated { agent, .. }
+                | Fact::AgentState { agent, .. }
+                | Fact::AgentUnregistered { agent, .. }
+                | Fact::ScopeJoined { agent, .. }
+                | Fact::ScopeLeft { agent, .. },
+            ) => agent,
+            _ => &self.actor,
         }
     }
 

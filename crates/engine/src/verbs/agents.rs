@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{Applied, Apply, Halt, scopes};
 use crate::error::Refusal;
 use crate::names::slug;
-use crate::nouns::{Agent, AgentId, AgentKind, ContactPolicy, Fact, Json, Privacy, ScopeId, Visibility};
+use crate::nouns::{Agent, AgentId, AgentKind, ContactPolicy, Fact, Json, Privacy, ScopeId, Seq, Visibility};
 use crate::sight;
 use crate::store::{exec, one, rows};
 
@@ -170,6 +170,7 @@ impl Register {
         let sight = sight::of_agent(to.books, &agent)?;
         let fact = Fact::AgentRegistered {
             agent: agent.id.clone(),
+            sort: agent.kind,
             name: agent.name.clone(),
             role: agent.role.clone(),
             owner: agent.owner.clone(),
@@ -348,6 +349,9 @@ pub struct Unregister {
     /// Why.
     #[serde(default)]
     pub reason: Option<String>,
+    /// The event that led to it.
+    #[serde(default)]
+    pub cause: Option<Seq>,
 }
 
 impl Unregister {
@@ -362,8 +366,12 @@ impl Unregister {
         agent.retired_at = Some(to.now);
         agent.updated_at = to.now;
         write(to, &agent)?;
-        let fact = Fact::AgentUnregistered { agent: agent.id.clone(), reason: self.reason.clone() };
-        to.tell(fact, sight)?;
+        let fact = Fact::AgentUnregistered {
+            agent: agent.id.clone(),
+            sort: agent.kind,
+            reason: self.reason.clone(),
+        };
+        to.tell_because(self.cause, fact, sight)?;
         Ok(agent)
     }
 }

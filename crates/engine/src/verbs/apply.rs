@@ -93,6 +93,17 @@ impl<'a> Apply<'a> {
         self.write(fact, sight, None, None, None)
     }
 
+    /// Writes a line of history that an earlier one led to.
+    pub(crate) fn tell_because(
+        &mut self,
+        cause: Option<Seq>,
+        fact: Fact,
+        sight: Sight,
+    ) -> rusqlite::Result<Seq> {
+        // Only what has happened can be a cause.
+        self.write(fact, sight, cause.filter(|cause| (1..=*self.last).contains(cause)), None, None)
+    }
+
     /// Writes a line of history about a letter.
     pub(crate) fn tell_of(
         &mut self,
