@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::bounds;
 use crate::error::{EngineError, Fault, Refusal};
 use crate::hub::{Feed, Filter, Hub, Mailslot, Start};
 use crate::limits::Limits;
@@ -163,13 +164,15 @@ impl Engine {
         buffer: usize,
     ) -> Result<Feed, EngineError> {
         // The head is read from the books: what is committed is there before it is announced.
-        let head = self.read(|view| view.head()).await?;
+        let asking = caller.agent.clone();
+        let (head, bounded) =
+            self.read(move |view| Ok((view.head()?, bounds::of(view.books, &asking)?.is_some()))).await?;
         let place = match start {
             Start::Now => head,
             Start::After(place) if (0..=head).contains(&place) => place,
             Start::After(_) => return Err(Refusal::StaleCursor.into()),
         };
-        Ok(Feed::new(self.clone(), caller.clone(), filter, place, buffer))
+        Ok(Feed::new(self.clone(), caller.clone(), bounded, filter, place, buffer))
     }
 
     /// Waits for an agent's mail: what is kept for it and what comes.

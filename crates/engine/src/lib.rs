@@ -19,6 +19,7 @@ pub mod summary;
 pub mod verbs;
 pub mod views;
 
+mod bounds;
 mod engine;
 mod error;
 mod hub;

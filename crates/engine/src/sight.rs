@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use crate::bounds;
 use crate::nouns::{
     Agent, AgentId, Audience, Caller, Conversation, ConversationId, Event, Fact, HistoryAccess, Message,
     Participant, Reservation, Scope, ScopeVisibility, Seq, Sight, Turn, TurnVisibility, Visibility,
@@ -21,6 +22,11 @@ pub(crate) fn sees_agent(books: &Connection, caller: &Caller, agent: &Agent) -> 
     }
     if caller.is(&agent.id) || agent.owner.as_ref().is_some_and(|owner| caller.is(owner)) {
         return Ok(true);
+    }
+    if let Some(bounds) = bounds::of(books, &caller.agent)?
+        && !bounds::holds(books, bounds.sees.as_ref(), &caller.agent, agent)?
+    {
+        return Ok(false);
     }
     match agent.visibility {
         Visibility::Public => Ok(true),
@@ -66,6 +72,11 @@ pub(crate) fn of_agent(books: &Connection, agent: &Agent) -> rusqlite::Result<Si
 pub(crate) fn sees_scope(books: &Connection, caller: &Caller, scope: &Scope) -> rusqlite::Result<bool> {
     if caller.rights.admin {
         return Ok(true);
+    }
+    if let Some(bounds) = bounds::of(books, &caller.agent)?
+        && !bounds::holds_scope(books, bounds.sees_scopes.as_ref(), &caller.agent, scope)?
+    {
+        return Ok(false);
     }
     Ok(caller.rights.member
         && match scope.visibility {

@@ -55,6 +55,8 @@ pub struct Overflow {
 pub struct Feed {
     engine: Engine,
     caller: Caller,
+    /// Whether the caller is kept to some of what others may see, so that the books must be asked.
+    bounded: bool,
     filter: Filter,
     head: watch::Receiver<Seq>,
     /// The last place looked at.
@@ -73,11 +75,19 @@ pub struct Feed {
 }
 
 impl Feed {
-    pub(crate) fn new(engine: Engine, caller: Caller, filter: Filter, place: Seq, buffer: usize) -> Self {
+    pub(crate) fn new(
+        engine: Engine,
+        caller: Caller,
+        bounded: bool,
+        filter: Filter,
+        place: Seq,
+        buffer: usize,
+    ) -> Self {
         let head = engine.hub().head.subscribe();
         Self {
             engine,
             caller,
+            bounded,
             filter,
             head,
             place,
@@ -205,7 +215,7 @@ impl Feed {
             if !by_books && !self.filter.matches(&event, None) {
                 continue;
             }
-            match if live { event.sight.admits(&self.caller) } else { None } {
+            match if live && !self.bounded { event.sight.admits(&self.caller) } else { None } {
                 Some(false) => {}
                 Some(true) if !by_books => wanted.push(event),
                 seen => to_ask.push((event, seen)),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::bounds;
 use crate::nouns::{Address, Agent, AgentId, ConversationId, Event, Fact, Priority, ScopeId, ThreadId};
 use crate::store::{one, rows};
 use crate::views::View;
@@ -151,7 +152,7 @@ impl Filter {
             }
             Self::Below(top) => {
                 for agent in concerned(event) {
-                    if stands_below(books, agent, top)? {
+                    if bounds::is_below(books, agent, top)? {
                         return Ok(true);
                     }
                 }
@@ -159,7 +160,7 @@ impl Filter {
             }
             Self::Above(bottom) => {
                 for agent in concerned(event) {
-                    if stands_below(books, bottom, agent)? {
+                    if bounds::is_below(books, bottom, agent)? {
                         return Ok(true);
                     }
                 }
@@ -207,15 +208,6 @@ fn any_within(books: &rusqlite::Connection, scopes: &[&ScopeId], top: &ScopeId) 
         }
     }
     Ok(false)
-}
-
-fn stands_below(books: &rusqlite::Connection, agent: &AgentId, top: &AgentId) -> rusqlite::Result<bool> {
-    let sql = "WITH RECURSIVE up(id, n) AS (
-                   SELECT ?1, 0
-                   UNION SELECT a.parent, up.n + 1 FROM agents a JOIN up ON a.id = up.id
-                   WHERE a.parent IS NOT NULL AND up.n < 64)
-               SELECT 1 FROM up WHERE id = ?2 AND n > 0";
-    Ok(one(books, sql, (agent, top), |_| Ok(()))?.is_some())
 }
 
 fn fits(pattern: &str, kind: &str) -> bool {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::coded::coded;
-use super::{AgentId, Json, Millis, ScopeId, Seq};
+use super::{AgentId, Bounds, Json, Millis, ScopeId, Seq};
 
 coded! {
     /// What sort of correspondent an agent is.
@@ -90,6 +90,8 @@ pub struct Agent {
     pub keys: Option<Json>,
     /// What it can do, as declared.
     pub capabilities: Option<Json>,
+    /// What it is kept to.
+    pub bounds: Option<Bounds>,
     /// Whatever else a door wants back.
     pub meta: Option<Json>,
     /// The door it came by.

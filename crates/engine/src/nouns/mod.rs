@@ -2,6 +2,7 @@
 
 mod address;
 mod agent;
+mod bounds;
 mod caller;
 mod coded;
 mod contact;
@@ -18,6 +19,7 @@ mod token;
 
 pub use address::Address;
 pub use agent::{Agent, AgentKind, ContactPolicy, Privacy, Visibility};
+pub use bounds::{Bounds, Circle, ScopeCircle};
 pub use caller::{Caller, Rights};
 pub use contact::{Contact, ContactState};
 pub use conversation::{

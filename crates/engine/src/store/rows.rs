@@ -18,7 +18,7 @@ fn own<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite
 }
 
 pub(crate) const AGENT: &str = "id, kind, name, description, role, parent, owner, state, visibility, contact_policy, \
-     privacy, keys, capabilities, meta, via, created_at, updated_at, retired_at, born";
+     privacy, keys, capabilities, meta, via, created_at, updated_at, retired_at, born, bounds";
 
 /// An agent without its scopes, which most callers do not need.
 pub(crate) fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
@@ -43,6 +43,10 @@ pub(crate) fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
         updated_at: row.get(16)?,
         retired_at: row.get(17)?,
         born: row.get(18)?,
+        bounds: match row.get_ref(19)? {
+            rusqlite::types::ValueRef::Null => None,
+            _ => Some(own(row, 19)?),
+        },
     })
 }
 

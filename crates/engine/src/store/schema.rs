@@ -32,7 +32,7 @@ CREATE TABLE agents(
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, name TEXT, description TEXT, role TEXT, parent TEXT, owner TEXT,
     state TEXT NOT NULL, visibility TEXT NOT NULL, contact_policy TEXT NOT NULL, privacy TEXT NOT NULL,
     keys TEXT, capabilities TEXT, meta TEXT, via TEXT NOT NULL,
-    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, retired_at INTEGER, born INTEGER NOT NULL
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, retired_at INTEGER, born INTEGER NOT NULL, bounds TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX agents_by_role ON agents(role, id) WHERE role IS NOT NULL;
 CREATE INDEX agents_by_parent ON agents(parent, id) WHERE parent IS NOT NULL;

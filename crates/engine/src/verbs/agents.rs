@@ -4,11 +4,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Applied, Apply, Halt, scopes};
+use crate::bounds;
 use crate::error::Refusal;
 use crate::names::slug;
-use crate::nouns::{Agent, AgentId, AgentKind, ContactPolicy, Fact, Json, Privacy, ScopeId, Seq, Visibility};
+use crate::nouns::{
+    Agent, AgentId, AgentKind, Bounds, ContactPolicy, Fact, Json, Privacy, ScopeId, Seq, Visibility,
+};
 use crate::sight;
-use crate::store::{exec, one, rows};
+use crate::store::{exec, rows};
 
 /// Enters an agent into the address book. The id is the given one, or one made from the name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,6 +43,8 @@ pub struct Register {
     pub keys: Option<Json>,
     /// What it can do.
     pub capabilities: Option<Json>,
+    /// What it is kept to.
+    pub bounds: Option<Bounds>,
     /// Whatever else.
     pub meta: Option<Json>,
     /// Scopes to join; one that does not exist is made, open to all.
@@ -116,6 +121,7 @@ impl Register {
             privacy: self.privacy,
             keys: self.keys.clone(),
             capabilities: self.capabilities.clone(),
+            bounds: self.bounds.clone(),
             meta: self.meta.clone(),
             merge_meta: true,
         };
@@ -158,6 +164,7 @@ impl Register {
             privacy: self.privacy.unwrap_or(Privacy::Public),
             keys: self.keys.clone(),
             capabilities: self.capabilities.clone(),
+            bounds: self.bounds.clone(),
             meta: self.meta.clone(),
             via: to.caller.via.clone(),
             scopes: Vec::new(),
@@ -218,6 +225,9 @@ pub struct Update {
     /// What it can do.
     #[serde(default)]
     pub capabilities: Option<Json>,
+    /// What it is kept to; laid over what it was, member by member.
+    #[serde(default)]
+    pub bounds: Option<Bounds>,
     /// Whatever else.
     #[serde(default)]
     pub meta: Option<Json>,
@@ -242,6 +252,7 @@ impl Update {
             privacy: None,
             keys: None,
             capabilities: None,
+            bounds: None,
             meta: None,
             merge_meta: false,
         }
@@ -281,6 +292,13 @@ impl Update {
             )+};
         }
         lay_over_json!(keys, capabilities);
+        if let Some(given) = &self.bounds {
+            let bounds = agent.bounds.clone().unwrap_or_default().patched(given);
+            if agent.bounds.as_ref() != Some(&bounds) {
+                note("bounds", serde_json::json!(given));
+                agent.bounds = Some(bounds);
+            }
+        }
         if let Some(meta) = &self.meta {
             let merged = if self.merge_meta { merge(agent.meta.as_ref(), meta) } else { meta.clone() };
             if agent.meta.as_ref() != Some(&merged) {
@@ -400,25 +418,15 @@ pub(super) fn changeable(to: &Apply<'_>, id: &AgentId) -> Applied<Agent> {
         return Err(Refusal::NoSuchAgent { agent: id.to_string(), near: Vec::new() }.into());
     }
     let owner = agent.owner.as_ref().is_some_and(|owner| to.caller.is(owner));
-    if to.caller.may_act_for(id) || owner || is_below(to, &agent, &to.caller.agent)? {
+    if to.caller.may_act_for(id) || owner || bounds::is_below(to.books, &agent.id, &to.caller.agent)? {
         return Ok(agent);
     }
     Err(Refusal::NotAllowed { need: "to be this agent, its owner or above it" }.into())
 }
 
-/// Whether an agent stands somewhere below another.
-fn is_below(to: &Apply<'_>, agent: &Agent, above: &AgentId) -> Applied<bool> {
-    let sql = "WITH RECURSIVE up(id, n) AS (
-                   SELECT ?1, 0
-                   UNION SELECT a.parent, up.n + 1 FROM agents a JOIN up ON a.id = up.id
-                   WHERE a.parent IS NOT NULL AND up.n < 64)
-               SELECT 1 FROM up WHERE id = ?2 AND n > 0";
-    Ok(one(to.books, sql, (&agent.id, above), |_| Ok(()))?.is_some())
-}
-
 fn check_parent(to: &Apply<'_>, id: &AgentId, parent: &AgentId) -> Applied<()> {
     let above = to.agent_or_refuse(parent)?;
-    if id == parent || is_below(to, &above, id)? {
+    if id == parent || bounds::is_below(to.books, &above.id, id)? {
         return Err(Refusal::CircularParent { agent: id.clone() }.into());
     }
     Ok(())
@@ -436,11 +444,13 @@ fn merge(present: Option<&Json>, given: &Json) -> Json {
 
 fn write(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<()> {
     let sql = "INSERT INTO agents(id, kind, name, description, role, parent, owner, state, visibility, contact_policy,
-                   privacy, keys, capabilities, meta, via, created_at, updated_at, retired_at, born)
-               VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)
+                   privacy, keys, capabilities, meta, via, created_at, updated_at, retired_at, born, bounds)
+               VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)
                ON CONFLICT(id) DO UPDATE SET kind=?2, name=?3, description=?4, role=?5, parent=?6, owner=?7, state=?8,
                    visibility=?9, contact_policy=?10, privacy=?11, keys=?12, capabilities=?13, meta=?14, via=?15,
-                   created_at=?16, updated_at=?17, retired_at=?18, born=?19";
+                   created_at=?16, updated_at=?17, retired_at=?18, born=?19, bounds=?20";
+    // Plain data without maps or floats: writing it as JSON cannot fail.
+    let bounds = agent.bounds.as_ref().map(|bounds| serde_json::to_string(bounds).unwrap_or_default());
     let params = rusqlite::params![
         agent.id,
         agent.kind,
@@ -461,6 +471,7 @@ fn write(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<()> {
         agent.updated_at,
         agent.retired_at,
         agent.born,
+        bounds,
     ];
     exec(to.books, sql, params).map(drop)
 }

@@ -328,6 +328,7 @@ fn office_agent() -> Agent {
         privacy: crate::nouns::Privacy::Public,
         keys: None,
         capabilities: None,
+        bounds: None,
         meta: None,
         via: "office".to_owned(),
         scopes: Vec::new(),

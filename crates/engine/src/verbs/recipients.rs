@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use rusqlite::Connection;
 
 use super::{Applied, Apply, Halt, contacts};
+use crate::bounds;
 use crate::error::Refusal;
 use crate::nouns::{
     Address, Agent, AgentId, AgentKind, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy, ScopeId,
@@ -40,6 +41,9 @@ pub(crate) fn contact_allows(
 ) -> rusqlite::Result<Consent> {
     if from.id == to.id || from.kind == AgentKind::System {
         return Ok(Consent::Given);
+    }
+    if !bounds::let_pass(books, from, to)? {
+        return Ok(Consent::Denied);
     }
     let contact = rows::contact_of(books, &from.id, &to.id)?;
     let in_force = contact.filter(|contact| contact.expires_at.is_none_or(|end| now < end));
@@ -229,6 +233,10 @@ fn scope_members(to: &Apply<'_>, sender: &Agent, id: &ScopeId) -> Applied<Vec<Ag
     let outsider = scope.send_policy == SendPolicy::Members && !rows::is_member(to.books, id, &sender.id)?;
     if outsider && !to.caller.rights.admin {
         return Err(Refusal::NotAllowed { need: "to be a member of the scope" }.into());
+    }
+    let kept_to = sender.bounds.as_ref().and_then(|bounds| bounds.writes_to_scopes.as_ref());
+    if !bounds::holds_scope(to.books, kept_to, &sender.id, &scope)? {
+        return Err(Refusal::NotAllowed { need: "to be allowed to write to the scope" }.into());
     }
     Ok(select(to, "id IN (SELECT agent FROM scope_members WHERE scope = ?1) AND id <> ?2", (id, &sender.id))?)
 }

@@ -1,0 +1,82 @@
+//! Whether agents keep within each other's bounds: asked on sight and on sending alike.
+
+use rusqlite::Connection;
+
+use crate::nouns::{Agent, AgentId, AgentKind, Bounds, Circle, Scope, ScopeCircle};
+use crate::store::{one, rows};
+
+/// The bounds of an agent; most have none.
+pub(crate) fn of(books: &Connection, agent: &AgentId) -> rusqlite::Result<Option<Bounds>> {
+    let sql = "SELECT bounds FROM agents WHERE id = ?1 AND bounds IS NOT NULL";
+    let text: Option<String> = one(books, sql, [agent], |row| row.get(0))?;
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// Whether an agent stands in a circle around another.
+pub(crate) fn holds(
+    books: &Connection,
+    circle: Option<&Circle>,
+    centre: &AgentId,
+    other: &Agent,
+) -> rusqlite::Result<bool> {
+    if *centre == other.id {
+        return Ok(true);
+    }
+    Ok(match circle {
+        None | Some(Circle::All) => true,
+        Some(Circle::Nobody) => false,
+        Some(Circle::Only(list)) => list.contains(&other.id),
+        Some(Circle::Direct) => {
+            let above = rows::any_agent(books, centre)?.and_then(|agent| agent.parent);
+            above.as_ref() == Some(&other.id) || other.parent.as_ref() == Some(centre)
+        }
+        Some(Circle::Hierarchy) => is_below(books, centre, &other.id)? || is_below(books, &other.id, centre)?,
+        Some(Circle::Scoped) => {
+            let sql = "SELECT 1 FROM scope_members a JOIN scope_members b ON a.scope = b.scope
+                       WHERE a.agent = ?1 AND b.agent = ?2 LIMIT 1";
+            one(books, sql, (centre, &other.id), |_| Ok(()))?.is_some()
+        }
+    })
+}
+
+/// Whether a scope is among those that an agent is kept to.
+pub(crate) fn holds_scope(
+    books: &Connection,
+    circle: Option<&ScopeCircle>,
+    agent: &AgentId,
+    scope: &Scope,
+) -> rusqlite::Result<bool> {
+    Ok(match circle {
+        None | Some(ScopeCircle::All) => true,
+        Some(ScopeCircle::Nobody) => false,
+        Some(ScopeCircle::Only(list)) => list.contains(&scope.id),
+        Some(ScopeCircle::Member) => *agent == scope.created_by || rows::is_member(books, &scope.id, agent)?,
+    })
+}
+
+/// Whether both the sender's and the recipient's bounds let a letter pass.
+pub(crate) fn let_pass(books: &Connection, from: &Agent, to: &Agent) -> rusqlite::Result<bool> {
+    if let Some(bounds) = &from.bounds
+        && !holds(books, bounds.writes_to.as_ref(), &from.id, to)?
+    {
+        return Ok(false);
+    }
+    let Some(bounds) = &to.bounds else { return Ok(true) };
+    let circle = match from.kind {
+        AgentKind::Agent => &bounds.takes_from_agents,
+        AgentKind::User | AgentKind::Admin | AgentKind::Client => &bounds.takes_from_clients,
+        AgentKind::Gateway => &bounds.takes_from_systems,
+        AgentKind::System => &None,
+    };
+    holds(books, circle.as_ref(), &to.id, from)
+}
+
+/// Whether an agent stands somewhere below another.
+pub(crate) fn is_below(books: &Connection, agent: &AgentId, above: &AgentId) -> rusqlite::Result<bool> {
+    let sql = "WITH RECURSIVE up(id, n) AS (
+                   SELECT ?1, 0
+                   UNION SELECT a.parent, up.n + 1 FROM agents a JOIN up ON a.id = up.id
+                   WHERE a.parent IS NOT NULL AND up.n < 64)
+               SELECT 1 FROM up WHERE id = ?2 AND n > 0";
+    Ok(one(books, sql, (agent, above), |_| Ok(()))?.is_some())
+}
