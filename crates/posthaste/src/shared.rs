@@ -7,6 +7,7 @@ use posthaste_engine::Office;
 use posthaste_engine::nouns::RealmName;
 use tokio_util::sync::CancellationToken;
 
+use crate::doors::Halls;
 use crate::keys::AdminKey;
 use crate::observe::health::Health;
 
@@ -16,12 +17,22 @@ pub struct Shared {
     inner: Arc<Inner>,
 }
 
+/// What an office does or leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Switches {
+    /// Whether callers must show a token.
+    pub auth: bool,
+    /// Whether conversations are kept for MAP.
+    pub mail: bool,
+}
+
 #[derive(Debug)]
 struct Inner {
     office: Office,
     realm: RealmName,
     admin: AdminKey,
-    auth: bool,
+    switches: Switches,
+    halls: Halls,
     health: Health,
     started: Instant,
     stop: CancellationToken,
@@ -32,11 +43,12 @@ impl Shared {
         office: Office,
         realm: RealmName,
         admin: AdminKey,
-        auth: bool,
+        switches: Switches,
         stop: CancellationToken,
     ) -> Self {
         let health = Health::new();
-        Self { inner: Arc::new(Inner { office, realm, admin, auth, health, started: Instant::now(), stop }) }
+        let (halls, started) = (Halls::default(), Instant::now());
+        Self { inner: Arc::new(Inner { office, realm, admin, switches, halls, health, started, stop }) }
     }
 
     pub fn office(&self) -> &Office {
@@ -54,7 +66,17 @@ impl Shared {
 
     /// Whether callers must show a token.
     pub fn needs_token(&self) -> bool {
-        self.inner.auth
+        self.inner.switches.auth
+    }
+
+    /// Whether conversations are kept for MAP.
+    pub fn keeps_mail(&self) -> bool {
+        self.inner.switches.mail
+    }
+
+    /// Everyone who is connected by MAP.
+    pub(crate) fn halls(&self) -> &Halls {
+        &self.inner.halls
     }
 
     pub(crate) fn health(&self) -> &Health {

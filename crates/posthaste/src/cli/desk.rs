@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::doors::control;
 use crate::keys::AdminKey;
 use crate::serve::{held, make_private_directory};
-use crate::shared::Shared;
+use crate::shared::{Shared, Switches};
 
 /// One realm, at the running office or in our own hands.
 #[derive(Debug)]
@@ -39,7 +39,9 @@ impl Desk {
         };
         let admin = AdminKey::open(data)?;
         office.realm(&realm).await.map_err(anyhow::Error::from)?;
-        Ok(Self::Ours { shared: Shared::new(office, realm, admin, true, CancellationToken::new()), guard })
+        let switches = Switches { auth: true, mail: config.mail.value };
+        let shared = Shared::new(office, realm, admin, switches, CancellationToken::new());
+        Ok(Self::Ours { shared, guard })
     }
 
     /// Calls one of the office's own methods as the one who runs it.

@@ -2,6 +2,7 @@
 
 pub mod address;
 pub mod control;
+mod map;
 mod operators;
 
 use axum::Router;
@@ -10,9 +11,19 @@ use axum::http::StatusCode;
 use crate::http::errors::answer;
 use crate::shared::Shared;
 
+pub(crate) use map::Halls;
+
+/// Which of an event's remembered forms belongs to which door. There are as many as the engine keeps.
+pub(crate) mod slots {
+    /// MAP in the SDK's vocabulary.
+    pub(crate) const MAP_SDK: usize = 0;
+    /// MAP in the draft's.
+    pub(crate) const MAP_DRAFT: usize = 1;
+}
+
 /// Every door, for the default realm and, below `/r/{realm}`, for the others.
 pub fn router(shared: Shared) -> Router {
-    let doors = Router::new().merge(operators::router()).merge(control::router());
+    let doors = Router::new().merge(operators::router()).merge(control::router()).merge(map::router());
     Router::new()
         .nest("/r/{realm}", doors.clone())
         .merge(doors)

@@ -1,0 +1,496 @@
+//! Agents: registering and reclaiming them, looking them up, changing, steering and stopping them.
+
+use std::sync::Arc;
+
+use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json, Visibility};
+use posthaste_engine::verbs::agents::{Existing, Register, Registered, SetState, Unregister, Update};
+use posthaste_engine::views::{AgentQuery, View, Viewed};
+use posthaste_wire::map::codes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::connection::{Connection, Outcome};
+use super::errors::Failure;
+use super::from_wire::{self, params};
+use super::overrides;
+use super::session::Session;
+use super::to_wire::{self, OWN};
+use super::{MAX_AGENTS, VIA, letters, send};
+
+/// The parameters of registering and spawning.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Written {
+    agent_id: Option<String>,
+    name: Option<String>,
+    description: Option<String>,
+    role: Option<String>,
+    parent: Option<String>,
+    scopes: Option<Vec<String>>,
+    visibility: Option<String>,
+    state: Option<String>,
+    capabilities: Option<Value>,
+    environment: Option<Value>,
+    capability_descriptor: Option<Value>,
+    persistent_identity: Option<Value>,
+    metadata: Option<Map<String, Value>>,
+    permission_overrides: Option<Value>,
+    initial_message: Option<Value>,
+}
+
+impl Written {
+    fn read(&self, session: &Session) -> Result<Register, Failure> {
+        let scopes = self.scopes.iter().flatten().map(|id| from_wire::scope(id)).collect::<Result<_, _>>()?;
+        if let Some(state) = &self.state {
+            check_state(state)?;
+        }
+        let mut meta = own_meta(self.metadata.clone().unwrap_or_default());
+        for (name, value) in [
+            ("environment", &self.environment),
+            ("capabilityDescriptor", &self.capability_descriptor),
+            ("persistentIdentity", &self.persistent_identity),
+        ] {
+            if let Some(value) = value {
+                meta.insert(format!("{OWN}{name}"), value.clone());
+            }
+        }
+        meta.insert(format!("{OWN}principal"), session.identity.name.as_str().into());
+        Ok(Register {
+            id: self.agent_id.as_deref().map(from_wire::agent).transpose()?,
+            kind: Some(AgentKind::Agent),
+            name: self.name.clone(),
+            description: self.description.clone(),
+            role: self.role.clone(),
+            parent: self.parent.as_deref().map(from_wire::agent).transpose()?,
+            state: self.state.clone(),
+            visibility: self.visibility.as_deref().map(read_visibility).transpose()?,
+            capabilities: self.capabilities.as_ref().map(from_wire::json),
+            bounds: self.permission_overrides.as_ref().map(overrides::from_wire).transpose()?,
+            meta: Some(Json::from_value(&Value::Object(meta))),
+            scopes,
+            ..Register::default()
+        })
+    }
+}
+
+/// Metadata without members that would pass for MAP's own.
+fn own_meta(metadata: Map<String, Value>) -> Map<String, Value> {
+    metadata.into_iter().filter(|(name, _)| !name.starts_with(OWN)).collect()
+}
+
+fn read_visibility(word: &str) -> Result<Visibility, Failure> {
+    Visibility::from_word(word)
+        .ok_or_else(|| Failure::params("visibility: public, parent-only, scope or system"))
+}
+
+/// The states that any of the vocabularies has, and those that agents make up for themselves.
+fn check_state(state: &str) -> Result<(), Failure> {
+    let known = matches!(
+        state,
+        "registered"
+            | "active"
+            | "busy"
+            | "idle"
+            | "suspended"
+            | "stopping"
+            | "stopped"
+            | "failed"
+            | "orphaned"
+    );
+    let own =
+        ["x-", "custom:"].iter().any(|start| state.strip_prefix(start).is_some_and(|rest| !rest.is_empty()));
+    if known || own {
+        return Ok(());
+    }
+    Err(Failure::new(codes::STATE_INVALID, format!("{state:?} is not a state; make up your own as x-…")))
+}
+
+/// `map/agents/register`.
+pub(super) async fn register(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+) -> Outcome {
+    let written: Written = params(given)?;
+    let registered = enter(at, session, written.read(session)?, false).await?;
+    let mut answer = json!({ "agent": to_wire::agent(&registered.agent) });
+    if registered.resumed {
+        answer["resumed"] = true.into();
+    }
+    Ok(answer.into())
+}
+
+/// Enters an agent into the address book and waits for its mail here. An id that is in use is handed over if nobody
+/// is connected under it and it is this principal's; `only` such an id is wanted when agents are reclaimed.
+pub(super) async fn enter(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    mut register: Register,
+    only: bool,
+) -> Result<Registered, Failure> {
+    if session.agents().len() >= MAX_AGENTS {
+        return Err(Failure::new(
+            codes::QUOTA_EXCEEDED,
+            format!("a session has at most {MAX_AGENTS} agents"),
+        ));
+    }
+    let line = session.line().ok_or_else(|| Failure::denied("agents need a connection"))?;
+    let mut caller = session.caller_as(session.participant.clone());
+    register.owner = Some(session.participant.clone());
+    if let Some(id) = register.id.clone() {
+        let asked = id.clone();
+        let present = at.engine.read(move |view| Ok(view.agent(&Caller::office(), &asked).ok())).await?;
+        match present {
+            Some(agent) if may_reclaim(at, session, &agent) => {
+                register.existing = Existing::TakeOver;
+                caller = Caller::admin(session.participant.clone(), VIA);
+                if agent.state == "orphaned" {
+                    register.state.get_or_insert_with(|| Agent::IDLE.to_owned());
+                }
+            }
+            Some(agent) => return Err(posthaste_engine::Refusal::AgentExists { agent: agent.id }.into()),
+            None if only => return Err(Failure::no_agent(id.as_str())),
+            None => {}
+        }
+    }
+    let registered = at.engine.submit(&caller, register).await?;
+    let id = registered.agent.id.clone();
+    // What the participant itself was sent before it had an agent stays with the participant.
+    let (stop, go) = letters::open(&at.engine, session, &line, &id).await?;
+    session.add_agent(id, stop);
+    at.go.push(go);
+    Ok(registered)
+}
+
+/// Whether an agent without a connection may be handed to this session.
+fn may_reclaim(at: &Connection, session: &Session, agent: &Agent) -> bool {
+    if at.engine.is_attached(&agent.id) {
+        return false;
+    }
+    if session.identity.name == agent.id {
+        return true;
+    }
+    // Agents that came by other doors are connected in ways that cannot be seen from here.
+    if agent.via != VIA || agent.kind != AgentKind::Agent {
+        return false;
+    }
+    let principal = to_wire::own_member(agent, "principal");
+    session.is_operator()
+        || principal.as_ref().and_then(Value::as_str) == Some(session.identity.name.as_str())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct One {
+    #[serde(alias = "id")]
+    agent_id: String,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    force: Option<bool>,
+}
+
+/// `map/agents/unregister`.
+pub(super) async fn unregister(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+) -> Outcome {
+    let one: One = params(given)?;
+    let id = from_wire::agent(&one.agent_id)?;
+    let verb = Unregister { agent: id.clone(), reason: one.reason, cause: None };
+    let agent = at.engine.submit(&session.caller_for(&id), verb).await?;
+    session.remove_agent(&id);
+    Ok(json!({ "agent": to_wire::agent(&agent), "success": true }).into())
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListParams {
+    filter: ListFilter,
+    limit: Option<Value>,
+    cursor: Option<String>,
+    // Some clients write the filter's fields beside it.
+    state: Option<String>,
+    role: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListFilter {
+    states: Vec<String>,
+    roles: Vec<String>,
+    scopes: Vec<String>,
+    parent: Option<String>,
+    has_children: Option<bool>,
+    owner_id: Option<String>,
+    capability_id: Option<String>,
+    tags: Vec<String>,
+    accepts: Vec<String>,
+    persistent_id: Option<String>,
+}
+
+/// `map/agents/list`.
+pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
+    let mut asked: ListParams = params(given)?;
+    asked.filter.states.extend(asked.state);
+    asked.filter.roles.extend(asked.role);
+    let limit = from_wire::limit(asked.limit.as_ref(), 1000, 1000)?;
+    let filter = asked.filter;
+    let query = AgentQuery {
+        states: filter.states.clone(),
+        roles: filter.roles.clone(),
+        kinds: vec![AgentKind::Agent, AgentKind::User, AgentKind::Admin],
+        parent: filter.parent.as_deref().map(from_wire::agent).transpose()?,
+        owner: filter.owner_id.as_deref().map(from_wire::agent).transpose()?,
+        after: asked.cursor.as_deref().map(from_wire::agent).transpose()?,
+        limit,
+        ..AgentQuery::default()
+    };
+    let caller = session.caller();
+    let (found, next) = at.engine.read(move |view| list_page(view, &caller, query, &filter)).await?;
+    let mut answer = json!({ "agents": found.iter().map(to_wire::agent).collect::<Vec<_>>() });
+    if let Some(next) = next {
+        answer["nextCursor"] = next.as_str().into();
+    }
+    Ok(answer.into())
+}
+
+/// A full page, however many the finer conditions leave out.
+fn list_page(
+    view: &View<'_>,
+    caller: &Caller,
+    mut query: AgentQuery,
+    filter: &ListFilter,
+) -> Viewed<(Vec<Agent>, Option<AgentId>)> {
+    let mut found = Vec::new();
+    loop {
+        let page = view.agents(caller, &query)?;
+        for agent in page.items {
+            if !fits(view, caller, &agent, filter)? {
+                continue;
+            }
+            if found.len() == query.limit {
+                let next = found.last().map(|last: &Agent| last.id.clone());
+                return Ok((found, next));
+            }
+            found.push(agent);
+        }
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return Ok((found, None)),
+        }
+    }
+}
+
+fn fits(view: &View<'_>, caller: &Caller, agent: &Agent, filter: &ListFilter) -> Viewed<bool> {
+    if !filter.scopes.is_empty()
+        && !agent.scopes.iter().any(|id| filter.scopes.iter().any(|s| s == id.as_str()))
+    {
+        return Ok(false);
+    }
+    let descriptor = to_wire::own_member(agent, "capabilityDescriptor").unwrap_or_default();
+    let lists = |pointer: &str, wanted: &str| match descriptor.pointer(pointer) {
+        Some(Value::Array(list)) => list
+            .iter()
+            .any(|one| one.as_str() == Some(wanted) || one.get("id").and_then(Value::as_str) == Some(wanted)),
+        _ => false,
+    };
+    if let Some(id) = &filter.capability_id {
+        let declared = agent.capabilities.as_ref().map(Json::value).unwrap_or_default();
+        let named = declared.get(id).is_some_and(|value| *value != Value::Bool(false))
+            || declared.as_array().is_some_and(|list| list.iter().any(|one| one.as_str() == Some(id)));
+        if !named && !lists("/capabilities", id) && descriptor.get("id").and_then(Value::as_str) != Some(id) {
+            return Ok(false);
+        }
+    }
+    if !filter.tags.is_empty() && !filter.tags.iter().any(|tag| lists("/tags", tag)) {
+        return Ok(false);
+    }
+    if !filter.accepts.is_empty() && !filter.accepts.iter().any(|kind| lists("/accepts", kind)) {
+        return Ok(false);
+    }
+    if let Some(id) = &filter.persistent_id {
+        let identity = to_wire::own_member(agent, "persistentIdentity").unwrap_or_default();
+        if identity.get("persistentId").or_else(|| identity.get("id")).and_then(Value::as_str) != Some(id) {
+            return Ok(false);
+        }
+    }
+    if let Some(wanted) = filter.has_children {
+        let query = AgentQuery { parent: Some(agent.id.clone()), limit: 1, ..AgentQuery::default() };
+        return Ok(view.agents(caller, &query)?.items.is_empty() != wanted);
+    }
+    Ok(true)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GetParams {
+    #[serde(alias = "id")]
+    agent_id: String,
+    #[serde(default)]
+    include: Include,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Include {
+    parent: bool,
+    children: bool,
+    siblings: bool,
+    ancestors: bool,
+    descendants: bool,
+    max_depth: Option<u32>,
+}
+
+/// `map/agents/get`.
+pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
+    let GetParams { agent_id, include } = params(given)?;
+    let id = from_wire::agent(&agent_id)?;
+    let caller = session.caller_for(&id);
+    let depth = include.max_depth.unwrap_or(64);
+    let (agent, around) = at
+        .engine
+        .read(move |view| Ok((view.agent(&caller, &id)?, view.relatives(&caller, &id, depth)?)))
+        .await?;
+    let mut answer = json!({ "agent": to_wire::agent(&agent) });
+    let many = |agents: &[Agent]| Value::Array(agents.iter().map(to_wire::agent).collect());
+    if include.parent
+        && let Some(parent) = &around.parent
+    {
+        answer["parent"] = to_wire::agent(parent);
+    }
+    for (wanted, name, agents) in [
+        (include.children, "children", &around.children),
+        (include.siblings, "siblings", &around.siblings),
+        (include.ancestors, "ancestors", &around.ancestors),
+        (include.descendants, "descendants", &around.descendants),
+    ] {
+        if wanted {
+            answer[name] = many(agents);
+        }
+    }
+    Ok(answer.into())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UpdateParams {
+    #[serde(alias = "id")]
+    agent_id: String,
+    #[serde(default)]
+    state: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    role: Option<String>,
+    #[serde(default)]
+    parent: Option<String>,
+    #[serde(default)]
+    visibility: Option<String>,
+    #[serde(default)]
+    capabilities: Option<Value>,
+    #[serde(default)]
+    metadata: Option<Map<String, Value>>,
+    #[serde(default)]
+    environment: Option<Value>,
+    #[serde(default)]
+    permission_overrides: Option<Value>,
+}
+
+/// `map/agents/update`.
+pub(super) async fn update(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
+    let asked: UpdateParams = params(given)?;
+    let id = from_wire::agent(&asked.agent_id)?;
+    if let Some(state) = &asked.state {
+        check_state(state)?;
+    }
+    let caller = session.caller_for(&id);
+    let mut meta = own_meta(asked.metadata.clone().unwrap_or_default());
+    if let Some(environment) = &asked.environment {
+        meta.insert(format!("{OWN}environment"), environment.clone());
+    }
+    let verb = Update {
+        name: asked.name,
+        description: asked.description,
+        role: asked.role,
+        parent: asked.parent.as_deref().map(from_wire::agent).transpose()?,
+        visibility: asked.visibility.as_deref().map(read_visibility).transpose()?,
+        capabilities: asked.capabilities.as_ref().map(from_wire::json),
+        bounds: asked.permission_overrides.as_ref().map(overrides::from_wire).transpose()?,
+        meta: (!meta.is_empty()).then(|| Json::from_value(&Value::Object(meta))),
+        merge_meta: true,
+        ..Update::of(id.clone())
+    };
+    // Posted together, committed together; the state's answer knows of both.
+    let updated = at.engine.post(&caller, verb).await?;
+    let agent = match asked.state {
+        Some(state) => {
+            let moved = at.engine.post(&caller, SetState { agent: id, state }).await?;
+            updated.answer().await?;
+            moved.answer().await?
+        }
+        None => updated.answer().await?,
+    };
+    Ok(json!({ "agent": to_wire::agent(&agent), "success": true }).into())
+}
+
+/// `map/agents/spawn`: a child of the caller, in the caller's hands.
+pub(super) async fn spawn(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
+    let mut written: Written = params(given)?;
+    if written.parent.is_none() {
+        written.parent = session.agents().first().map(ToString::to_string);
+    }
+    let registered = enter(at, session, written.read(session)?, false).await?;
+    let mut answer = json!({ "agent": to_wire::agent(&registered.agent) });
+    if let Some(message) = &written.initial_message {
+        let (payload, meta) = match message.get("payload") {
+            Some(payload) => (payload, message.get("meta")),
+            None => (message, None),
+        };
+        let sent = send::plain(at, session, &registered.agent.id, payload, meta).await?;
+        answer["messageId"] = sent.message.id.to_string().into();
+    }
+    Ok(answer.into())
+}
+
+/// The caller who may steer an agent: the office's hand for those whom the office lets steer, who must see it first.
+async fn steering(at: &Connection, session: &Session, id: &AgentId, switch: &str) -> Result<Caller, Failure> {
+    let (caller, seen) = (session.caller_for(id), id.clone());
+    at.engine.read(move |view| view.agent(&caller, &seen)).await?;
+    if session.may("lifecycle", switch) {
+        return Ok(session.steering());
+    }
+    Ok(session.caller_for(id))
+}
+
+/// `map/agents/stop`.
+pub(super) async fn stop(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
+    let one: One = params(given)?;
+    let id = from_wire::agent(&one.agent_id)?;
+    let caller = steering(at, session, &id, "canStop").await?;
+    // One that is connected is asked to stop; it says itself when it has.
+    let asked = at.engine.is_attached(&id) && one.force != Some(true);
+    let state = if asked { "stopping" } else { "stopped" }.to_owned();
+    let agent = at.engine.submit(&caller, SetState { agent: id, state }).await?;
+    Ok(json!({ "stopping": asked, "agent": to_wire::agent(&agent), "success": true }).into())
+}
+
+/// `map/agents/suspend` and `map/agents/resume`.
+pub(super) async fn suspend(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+    suspend: bool,
+) -> Outcome {
+    let one: One = params(given)?;
+    let id = from_wire::agent(&one.agent_id)?;
+    let caller = steering(at, session, &id, "canStop").await?;
+    let verb = if suspend { SetState::suspend(id) } else { SetState::resume(id) };
+    let agent = at.engine.submit(&caller, verb).await?;
+    let word = if suspend { "suspended" } else { "resumed" };
+    Ok(json!({ word: true, "agent": to_wire::agent(&agent), "success": true }).into())
+}

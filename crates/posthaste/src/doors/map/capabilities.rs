@@ -1,0 +1,99 @@
+//! What a participant may do, as MAP names it. Groups of switches; what the office grants is laid over by what the
+//! participant itself does without and by what a system participant changes later.
+
+use serde_json::{Map, Value, json};
+
+/// The capabilities in force for one session.
+#[derive(Clone, Debug)]
+pub(super) struct Capabilities(Map<String, Value>);
+
+impl Capabilities {
+    /// What the office grants, less what the participant says it does without.
+    pub(super) fn grant(mail: bool, steers: bool, asked: Option<&Value>) -> Self {
+        let mut all = json!({
+            "observation": { "canObserve": true, "canQuery": true },
+            "messaging": { "canSend": true, "canReceive": true, "canBroadcast": true },
+            "lifecycle": {
+                "canSpawn": true, "canRegister": true, "canUnregister": true, "canSteer": steers, "canStop": steers,
+            },
+            "scopes": { "canCreateScopes": true, "canManageScopes": true },
+            "federation": { "canFederate": true },
+            "tasks": { "canCreate": true, "canAssign": true, "canUpdate": true, "canList": true },
+            "streaming": { "supportsAck": true, "supportsFlowControl": true, "supportsPause": true },
+        });
+        if mail {
+            all["mail"] = json!({
+                "enabled": true, "canCreate": true, "canJoin": true, "canInvite": true, "canViewHistory": true,
+                "canCreateThreads": true,
+            });
+            all["extensions"] = json!([{ "uri": "urn:map:ext:mail:1", "version": "1.0" }]);
+        }
+        let mut granted = Self(match all {
+            Value::Object(all) => all,
+            _ => Map::new(),
+        });
+        if let Some(Value::Object(asked)) = asked {
+            granted.narrow(asked);
+        }
+        granted
+    }
+
+    /// Whether a switch is on. What the office does not know is off.
+    pub(super) fn allow(&self, group: &str, switch: &str) -> bool {
+        self.0.get(group).and_then(|group| group.get(switch)) == Some(&Value::Bool(true))
+    }
+
+    /// Lays other switches over these, for those the office knows.
+    pub(super) fn lay_over(&mut self, given: &Map<String, Value>) {
+        for (group, switches) in given {
+            let (Some(Value::Object(known)), Value::Object(switches)) = (self.0.get_mut(group), switches)
+            else {
+                continue;
+            };
+            for (name, value) in switches {
+                if value.is_boolean() && known.contains_key(name) {
+                    known.insert(name.clone(), value.clone());
+                }
+            }
+        }
+    }
+
+    /// Turns off what is asked to be off, and nothing on.
+    fn narrow(&mut self, asked: &Map<String, Value>) {
+        for (group, switches) in asked {
+            // What the server can do with a stream is not the participant's to turn off.
+            if group == "streaming" {
+                continue;
+            }
+            let (Some(Value::Object(known)), Value::Object(switches)) = (self.0.get_mut(group), switches)
+            else {
+                continue;
+            };
+            for (name, value) in switches {
+                if *value == Value::Bool(false) && name != "enabled" && known.contains_key(name) {
+                    known.insert(name.clone(), Value::Bool(false));
+                }
+            }
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        Value::Object(self.0.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_participant_can_do_without_but_not_take() {
+        let asked = json!({ "messaging": { "canSend": false }, "lifecycle": { "canStop": true }, "x": { "y": true } });
+        let caps = Capabilities::grant(true, false, Some(&asked));
+        assert!(!caps.allow("messaging", "canSend"));
+        assert!(!caps.allow("lifecycle", "canStop"));
+        assert!(!caps.allow("x", "y"));
+        assert!(caps.allow("mail", "canCreate"));
+        assert!(!Capabilities::grant(false, true, None).allow("mail", "canCreate"));
+    }
+}

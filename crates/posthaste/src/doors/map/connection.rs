@@ -1,0 +1,248 @@
+//! One peer on one carrier: frames in, answers out, in the order in which calls came where that matters.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
+use posthaste_engine::Engine;
+use posthaste_wire::rpc::{self, Item, Message, RequestId};
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::errors::Failure;
+use super::hall::Hall;
+use super::session::Session;
+use super::{HELLO_TIMEOUT, MAX_BATCH, MAX_IN_FLIGHT, hello, methods};
+use crate::caller::Identity;
+use crate::shared::Shared;
+
+/// The way back to a peer. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    /// Frames to send; bounded, so that whoever has more for a peer that does not read waits.
+    pub(super) out: mpsc::Sender<String>,
+    /// Cancelled when the connection ends; everything that listens on its behalf ends with it.
+    pub(super) stop: CancellationToken,
+}
+
+/// The result of a call.
+#[derive(Debug)]
+pub(super) struct Answer(pub(super) Box<RawValue>);
+
+impl From<serde_json::Value> for Answer {
+    fn from(value: serde_json::Value) -> Self {
+        Self(super::to_wire::raw(value.to_string()))
+    }
+}
+
+/// Text that is known to be JSON.
+impl From<String> for Answer {
+    fn from(text: String) -> Self {
+        Self(super::to_wire::raw(text))
+    }
+}
+
+pub(super) type Outcome = Result<Answer, Failure>;
+
+/// What a call comes to: an answer, or the promise of one while the next call is already looked at.
+pub(super) enum Reply {
+    Now(Outcome),
+    Later(Pin<Box<dyn Future<Output = Outcome> + Send>>),
+}
+
+impl From<Outcome> for Reply {
+    fn from(outcome: Outcome) -> Self {
+        Self::Now(outcome)
+    }
+}
+
+impl Reply {
+    async fn outcome(self) -> Outcome {
+        match self {
+            Self::Now(outcome) => outcome,
+            Self::Later(outcome) => outcome.await,
+        }
+    }
+}
+
+/// A frame ready to be sent, and who may go on once it is.
+struct Frame {
+    text: Option<String>,
+    then: Vec<oneshot::Sender<()>>,
+}
+
+type Waiting = FuturesUnordered<Pin<Box<dyn Future<Output = Frame> + Send>>>;
+
+/// What a connection has and does. Everything a method needs is reached from here.
+pub(super) struct Connection {
+    pub(super) shared: Shared,
+    pub(super) engine: Engine,
+    pub(super) hall: Arc<Hall>,
+    pub(super) line: Line,
+    /// Who it is; nobody before it has said so.
+    pub(super) identity: Option<Identity>,
+    pub(super) session: Option<Arc<Session>>,
+    /// What it said in its greeting, while it still has to say who it is.
+    pub(super) greeting: Option<hello::Greeting>,
+    /// Whoever may begin once the answer to the call at hand has been sent: a subscription's first event must not
+    /// come before the peer has heard the subscription's name.
+    pub(super) go: Vec<oneshot::Sender<()>>,
+}
+
+impl Connection {
+    pub(super) fn new(shared: Shared, engine: Engine, identity: Option<Identity>, line: Line) -> Self {
+        let hall = shared.halls().of(engine.realm());
+        Self { shared, engine, hall, line, identity, session: None, greeting: None, go: Vec::new() }
+    }
+
+    /// A connection for one request, which nothing can be sent back on but the answer.
+    pub(super) fn passing(shared: Shared, engine: Engine, identity: Identity, session: Arc<Session>) -> Self {
+        let (out, _) = mpsc::channel(1);
+        let line = Line { out, stop: CancellationToken::new() };
+        Self { session: Some(session), ..Self::new(shared, engine, Some(identity), line) }
+    }
+
+    /// The line as a session gets it: it ends with the connection, or with the session before that.
+    pub(super) fn lend(&self) -> Line {
+        Line { out: self.line.out.clone(), stop: self.line.stop.child_token() }
+    }
+
+    /// Serves frames until they end, then lets the session go.
+    pub(super) async fn run(mut self, mut frames: impl Stream<Item = String> + Unpin) {
+        let mut waiting = Waiting::new();
+        let hello = tokio::time::sleep(HELLO_TIMEOUT);
+        tokio::pin!(hello);
+        let mut silent = true;
+        loop {
+            tokio::select! {
+                biased;
+                () = self.line.stop.cancelled() => break,
+                Some(frame) = waiting.next(), if !waiting.is_empty() => {
+                    if !self.send(frame).await { break }
+                }
+                text = frames.next(), if waiting.len() < MAX_IN_FLIGHT => {
+                    let Some(text) = text else { break };
+                    silent = false;
+                    if !self.take(&text, &mut waiting).await { break }
+                }
+                () = &mut hello, if silent => break,
+            }
+        }
+        self.line.stop.cancel();
+        if let Some(session) = self.session.take() {
+            hello::leave(&self.shared, &self.engine, &self.hall, session).await;
+        }
+    }
+
+    /// Answers what a frame holds. False when nobody is left to answer.
+    async fn take(&mut self, text: &str, waiting: &mut Waiting) -> bool {
+        for item in rpc::parse(text, MAX_BATCH) {
+            let frame = match item {
+                Item::Single(message) => self.single(message, waiting).await,
+                Item::Batch(messages) => Some(self.batch(messages).await),
+            };
+            if let Some(frame) = frame
+                && !self.send(frame).await
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn single(&mut self, message: Message, waiting: &mut Waiting) -> Option<Frame> {
+        match message {
+            Message::Request { id, method, params } => {
+                match Box::pin(methods::call(self, &method, params.as_deref())).await {
+                    Reply::Now(outcome) => {
+                        Some(Frame { text: Some(written(&id, outcome)), then: self.begun() })
+                    }
+                    Reply::Later(outcome) => {
+                        let then = self.begun();
+                        waiting.push(Box::pin(async move {
+                            Frame { text: Some(written(&id, outcome.await)), then }
+                        }));
+                        None
+                    }
+                }
+            }
+            Message::Notification { method, params } => {
+                match Box::pin(methods::call(self, &method, params.as_deref())).await {
+                    // Whoever sends a notification does not want to know how it went.
+                    Reply::Now(_) => Some(Frame { text: None, then: self.begun() }),
+                    Reply::Later(outcome) => {
+                        let then = self.begun();
+                        waiting.push(Box::pin(async move {
+                            drop(outcome.await);
+                            Frame { text: None, then }
+                        }));
+                        None
+                    }
+                }
+            }
+            Message::Invalid { id, error } => {
+                Some(Frame { text: Some(rpc::write_error(&id, &error)), then: Vec::new() })
+            }
+            // The office asks nothing this way, so nobody can be answering it.
+            Message::Response { .. } => None,
+        }
+    }
+
+    /// The answers to a batch, in the order of its calls.
+    async fn batch(&mut self, messages: Vec<Message>) -> Frame {
+        let mut answers = Vec::new();
+        for message in messages {
+            let (id, method, params) = match message {
+                Message::Request { id, method, params } => (Some(id), method, params),
+                Message::Notification { method, params } => (None, method, params),
+                Message::Invalid { id, error } => {
+                    answers.push(rpc::write_error(&id, &error));
+                    continue;
+                }
+                Message::Response { .. } => continue,
+            };
+            let outcome = Box::pin(methods::call(self, &method, params.as_deref())).await.outcome().await;
+            answers.extend(id.map(|id| written(&id, outcome)));
+        }
+        Frame { text: rpc::write_batch(&answers), then: self.begun() }
+    }
+
+    fn begun(&mut self) -> Vec<oneshot::Sender<()>> {
+        std::mem::take(&mut self.go)
+    }
+
+    async fn send(&self, frame: Frame) -> bool {
+        if let Some(text) = frame.text
+            && self.line.out.send(text).await.is_err()
+        {
+            return false;
+        }
+        for go in frame.then {
+            // Whoever waited may have given up.
+            let _ = go.send(());
+        }
+        true
+    }
+
+    /// One call of a peer that has no connection: the answer to what it asked, if it asked.
+    pub(super) async fn once(&mut self, item: Item) -> Option<String> {
+        let mut waiting = Waiting::new();
+        let frame = match item {
+            Item::Single(message) => match self.single(message, &mut waiting).await {
+                Some(frame) => frame,
+                None => waiting.next().await?,
+            },
+            Item::Batch(messages) => self.batch(messages).await,
+        };
+        frame.text
+    }
+}
+
+fn written(id: &RequestId, outcome: Outcome) -> String {
+    match outcome {
+        Ok(Answer(result)) => rpc::write_result(id, &result),
+        Err(failure) => rpc::write_error(id, &failure.object()),
+    }
+}

@@ -1,0 +1,148 @@
+//! Refusals and faults as MAP's errors. One match over everything the engine can refuse.
+
+use posthaste_engine::nouns::IdError;
+use posthaste_engine::{EngineError, Fault, Refusal};
+use posthaste_wire::map::{AddressError, FilterError, codes};
+use posthaste_wire::rpc::{ErrorObject, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+/// Why a call failed.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) code: i64,
+    pub(super) message: String,
+    /// The engine's word for it, for programs that know more than MAP's numbers.
+    word: Option<&'static str>,
+}
+
+impl Failure {
+    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), word: None }
+    }
+
+    pub(super) fn params(why: impl std::fmt::Display) -> Self {
+        Self::new(INVALID_PARAMS, why.to_string())
+    }
+
+    pub(super) fn no_method(name: &str) -> Self {
+        Self::new(METHOD_NOT_FOUND, format!("there is no method {name}"))
+    }
+
+    pub(super) fn denied(why: impl Into<String>) -> Self {
+        Self::new(codes::PERMISSION_DENIED, why)
+    }
+
+    pub(super) fn no_agent(id: &str) -> Self {
+        Self::new(codes::AGENT_NOT_FOUND, format!("there is no agent {id}"))
+    }
+
+    pub(super) fn no_subscription() -> Self {
+        Self::new(codes::ADDRESS_NOT_FOUND, "there is no such subscription")
+    }
+
+    /// As the error member of an answer.
+    pub(super) fn object(&self) -> ErrorObject {
+        let mut data = json!({
+            "category": codes::category(self.code),
+            "retryable": codes::is_retryable(self.code),
+        });
+        if let Some(name) = codes::name(self.code).or(self.word) {
+            data["details"] = json!({ "name": name });
+        }
+        let mut error = ErrorObject::new(self.code, self.message.clone());
+        error.data = to_raw_value(&data).ok();
+        error
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Refused(refusal) => refusal.into(),
+            EngineError::Failed(fault) => fault.into(),
+        }
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        let code = match &fault {
+            Fault::Closing => codes::RESOURCE_EXHAUSTED,
+            Fault::Poisoned { .. }
+            | Fault::Books { .. }
+            | Fault::NewerBooks { .. }
+            | Fault::Locked { .. }
+            | Fault::Internal { .. } => INTERNAL_ERROR,
+        };
+        Self::new(code, fault.to_string())
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let code = match &refusal {
+            Refusal::NoSuchAgent { .. } => codes::AGENT_NOT_FOUND,
+            Refusal::AgentExists { .. } => codes::AGENT_EXISTS,
+            Refusal::WrongState { .. } => codes::STATE_INVALID,
+            Refusal::NotAllowed { .. }
+            | Refusal::ConsentPending { .. }
+            | Refusal::ConsentBlocked { .. }
+            | Refusal::PrivacyMismatch => codes::PERMISSION_DENIED,
+            Refusal::NoRecipients | Refusal::NoSuchMessage | Refusal::NoSuchContact { .. } => {
+                codes::ADDRESS_NOT_FOUND
+            }
+            Refusal::NoSuchConversation { .. } => codes::CONVERSATION_NOT_FOUND,
+            Refusal::ConversationClosed { .. } => codes::CONVERSATION_CLOSED,
+            Refusal::NotAParticipant { .. } => codes::NOT_A_PARTICIPANT,
+            Refusal::ParticipantMayNot { .. } => codes::MAIL_PERMISSION_DENIED,
+            Refusal::AlreadyJoined { .. } => codes::PARTICIPANT_ALREADY_JOINED,
+            Refusal::NoSuchParticipant { .. } => codes::PARTICIPANT_NOT_FOUND,
+            Refusal::NoSuchTurn => codes::TURN_NOT_FOUND,
+            Refusal::NoSuchThread => codes::THREAD_NOT_FOUND,
+            Refusal::BadContentType { .. } => codes::INVALID_CONTENT_TYPE,
+            Refusal::ThreadTooDeep { .. } => codes::THREAD_NESTING_LIMIT,
+            Refusal::NoSuchScope { .. } => codes::SCOPE_NOT_FOUND,
+            Refusal::ScopeExists { .. } => codes::AGENT_EXISTS,
+            Refusal::ScopeNotEmpty { .. } => codes::STATE_INVALID,
+            Refusal::NoSuchTask { .. } => codes::TASK_NOT_FOUND,
+            Refusal::TaskExists { .. } | Refusal::TaskEnded { .. } => codes::TASK_CONFLICT,
+            Refusal::NoSuchPeer { .. } => codes::FEDERATION_SYSTEM_NOT_FOUND,
+            Refusal::TooMany { .. } | Refusal::TooLarge { .. } | Refusal::TooManyRequests { .. } => {
+                codes::QUOTA_EXCEEDED
+            }
+            Refusal::Busy => codes::RESOURCE_EXHAUSTED,
+            Refusal::CircularParent { .. }
+            | Refusal::KeyReused { .. }
+            | Refusal::ConversationExists { .. }
+            | Refusal::NoSuchReservation
+            | Refusal::ReservationExists { .. }
+            | Refusal::BadPath { .. }
+            | Refusal::NoSuchToken
+            | Refusal::BadId(_)
+            | Refusal::BadValue { .. }
+            | Refusal::AlreadyExpired { .. }
+            | Refusal::BadQuery { .. }
+            | Refusal::StaleCursor => INVALID_PARAMS,
+        };
+        Self { code, message: refusal.to_string(), word: Some(refusal.word()) }
+    }
+}
+
+impl From<IdError> for Failure {
+    fn from(error: IdError) -> Self {
+        Refusal::from(error).into()
+    }
+}
+
+impl From<AddressError> for Failure {
+    fn from(error: AddressError) -> Self {
+        Self::params(error)
+    }
+}
+
+impl From<FilterError> for Failure {
+    fn from(error: FilterError) -> Self {
+        Self::params(error)
+    }
+}

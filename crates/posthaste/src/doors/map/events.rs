@@ -1,0 +1,336 @@
+//! The engine's history as MAP's events, in either vocabulary. The form that most listeners get is made once and shared.
+
+use std::sync::Arc;
+
+use posthaste_engine::nouns::{AgentKind, Event, Fact, Json, Message, Scope};
+use posthaste_wire::map::{EventId, EventName};
+use serde_json::{Map, Value, json};
+
+use super::to_wire::{self, OWN, push_text};
+use crate::doors::slots;
+
+/// What an event is to MAP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// One of its own.
+    As(EventName),
+    /// Something MAP has no word for; only for those who name it.
+    Extension(String),
+    /// Nothing: bookkeeping of this door.
+    Hidden,
+}
+
+/// How one listener gets events.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    pub(super) draft: bool,
+    pub(super) history: u16,
+    /// Whether messages come with what they say.
+    pub(super) payloads: bool,
+}
+
+pub(super) fn seen(event: &Event) -> Seen {
+    let participant =
+        |sort: &AgentKind| matches!(sort, AgentKind::Client | AgentKind::Gateway | AgentKind::System);
+    Seen::As(match &event.fact {
+        // Participants have their own events; their entries in the address book are this door's affair.
+        Fact::AgentRegistered { sort, .. } | Fact::AgentUnregistered { sort, .. } if participant(sort) => {
+            return Seen::Hidden;
+        }
+        Fact::AgentRegistered { .. } => EventName::AgentRegistered,
+        Fact::AgentUnregistered { .. } => EventName::AgentUnregistered,
+        Fact::AgentState { .. } => EventName::AgentState,
+        Fact::AgentUpdated { changes, .. } => update_name(changes),
+        Fact::MessageSent => EventName::MessageSent,
+        Fact::MessageDelivered { .. } => EventName::MessageDelivered,
+        Fact::MessageAcked { .. } => EventName::MessageAcked,
+        Fact::MessageExpired { .. } => EventName::MessageExpired,
+        Fact::MessageFailed { .. } => EventName::MessageFailed,
+        Fact::ConversationCreated { .. } => EventName::MailCreated,
+        Fact::ConversationClosed { .. } => EventName::MailClosed,
+        Fact::ConversationReopened { .. } => EventName::MailReopened,
+        Fact::ParticipantJoined { .. } => EventName::MailJoined,
+        Fact::ParticipantLeft { .. } => EventName::MailLeft,
+        Fact::TurnAdded { .. } => EventName::MailTurn,
+        Fact::ThreadCreated { .. } => EventName::MailThread,
+        Fact::SummaryGenerated { .. } => EventName::MailSummary,
+        Fact::ScopeCreated { .. } => EventName::ScopeCreated,
+        Fact::ScopeDeleted { .. } => EventName::ScopeDeleted,
+        Fact::ScopeJoined { .. } => EventName::ScopeJoined,
+        Fact::ScopeLeft { .. } => EventName::ScopeLeft,
+        Fact::TaskCreated { .. } => EventName::TaskCreated,
+        Fact::TaskAssigned { .. } => EventName::TaskAssigned,
+        Fact::TaskStatusChanged { .. } => EventName::TaskStatus,
+        Fact::TaskCompleted { .. } => EventName::TaskCompleted,
+        Fact::Announced { word, .. } => match EventName::parse(word) {
+            Some(name) => name,
+            None => return Seen::Extension(format!("x-posthaste.{word}")),
+        },
+        Fact::MessageRead { .. }
+        | Fact::ReservationMade { .. }
+        | Fact::ReservationRenewed { .. }
+        | Fact::ReservationReleased { .. }
+        | Fact::ReservationExpired { .. }
+        | Fact::ReservationConflict { .. }
+        | Fact::ContactChanged { .. }
+        | Fact::TokenCreated { .. }
+        | Fact::TokenRevoked { .. }
+        | Fact::PeerChanged { .. }
+        | Fact::PeerRemoved { .. }
+        | Fact::RulesChanged => return Seen::Extension(format!("x-posthaste.{}", event.fact.kind())),
+    })
+}
+
+/// A change of an agent's entry goes by what changed.
+fn update_name(changes: &Json) -> EventName {
+    let text = changes.as_str();
+    if text.contains("\"bounds\"") && changes.value().get("bounds").is_some() {
+        return EventName::AgentPermissions;
+    }
+    let environment = || changes.value().pointer("/meta/map:environment").is_some();
+    if text.contains("map:environment") && environment() {
+        return EventName::AgentEnvironment;
+    }
+    EventName::AgentUpdated
+}
+
+/// The id of an event.
+pub(super) fn id(event: &Event, history: u16) -> EventId {
+    EventId { at: event.at, history, seq: event.seq }
+}
+
+/// The members of an envelope that are the same for every listener of one form, from `eventId` to `event`.
+/// `cause_at` is when the cause happened, where that cannot be told from the event itself.
+pub(super) fn members(event: &Event, form: Form, cause_at: Option<i64>) -> Arc<str> {
+    if !form.payloads {
+        return Arc::from(write(event, form, cause_at, true));
+    }
+    let slot = if form.draft { slots::MAP_DRAFT } else { slots::MAP_SDK };
+    event.render(slot, |event| write(event, form, cause_at, true))
+}
+
+/// The same for whoever asked a question: `client.request()` takes the first delivery with its correlation for the
+/// answer, so the delivery of the question itself must not carry it.
+pub(super) fn members_for_asker(event: &Event, form: Form, cause_at: Option<i64>) -> Arc<str> {
+    let question = matches!(event.fact, Fact::MessageDelivered { .. })
+        && event.message.as_deref().is_some_and(to_wire::is_question);
+    if question {
+        return Arc::from(write(event, form, cause_at, false));
+    }
+    members(event, form, cause_at)
+}
+
+fn write(event: &Event, form: Form, cause_at: Option<i64>, correlation: bool) -> String {
+    let own_id = id(event, form.history).ulid();
+    let cause = event.cause.and_then(|seq| {
+        let at = cause_at.or_else(|| event.message.as_ref().map(|message| message.at))?;
+        Some(EventId { at, history: form.history, seq }.ulid())
+    });
+    let kind = match seen(event) {
+        Seen::As(name) => if form.draft { name.draft() } else { name.sdk() }.to_owned(),
+        Seen::Extension(name) => name,
+        Seen::Hidden => "x-posthaste.hidden".to_owned(),
+    };
+    let mut out = String::with_capacity(512);
+    out.push_str(&format!(r#""eventId":"{own_id}","timestamp":{},"#, event.at));
+    if let Some(cause) = &cause {
+        out.push_str(&format!(r#""causedBy":["{cause}"],"#));
+    }
+    out.push_str(&format!(r#""event":{{"id":"{own_id}","type":"{kind}","timestamp":{},"source":"#, event.at));
+    push_text(&mut out, event.source().as_str());
+    if form.draft {
+        push_draft_members(&mut out, event);
+    }
+    out.push_str(r#","data":"#);
+    push_data(&mut out, event, form.payloads, correlation);
+    if let Some(cause) = &cause {
+        out.push_str(&format!(r#","causedBy":["{cause}"]"#));
+    }
+    out.push('}');
+    out
+}
+
+fn push_data(out: &mut String, event: &Event, payloads: bool, correlation: bool) {
+    match (&event.fact, &event.message, &event.turn) {
+        (Fact::TurnAdded { conversation }, _, Some(turn)) => {
+            out.push_str(r#"{"conversationId":"#);
+            push_text(out, conversation.as_str());
+            out.push_str(r#","turn":"#);
+            out.push_str(&to_wire::turn(turn));
+            out.push('}');
+        }
+        (fact, Some(message), _) => push_message_data(out, fact, message, payloads, correlation),
+        (fact, None, _) => out.push_str(&data(event, fact).to_string()),
+    }
+}
+
+fn push_message_data(out: &mut String, fact: &Fact, message: &Message, payloads: bool, correlation: bool) {
+    out.push_str(&format!(r#"{{"messageId":"{}","from":"#, message.id));
+    push_text(out, message.from.as_str());
+    let with = |out: &mut String, name: &str, text: &str| {
+        out.push_str(",\"");
+        out.push_str(name);
+        out.push_str("\":");
+        push_text(out, text);
+    };
+    match fact {
+        Fact::MessageDelivered { agent } | Fact::MessageAcked { agent, .. } => {
+            with(out, "deliveredTo", agent.as_str());
+            with(out, "agentId", agent.as_str());
+        }
+        Fact::MessageExpired { agent } => {
+            with(out, "to", agent.as_str());
+            with(out, "reason", "expired");
+        }
+        Fact::MessageFailed { agent, reason } => {
+            with(out, "to", agent.as_str());
+            with(out, "reason", reason);
+        }
+        _ => {}
+    }
+    out.push_str(&format!(r#","timestamp":{}"#, message.at));
+    with(out, "priority", to_wire::priority(message.priority));
+    if let Some(id) = message.correlation.as_ref().filter(|_| correlation) {
+        with(out, "correlationId", id);
+    }
+    if payloads {
+        to_wire::push_payload(out, message);
+        out.push_str(r#","message":"#);
+        out.push_str(&to_wire::message(message));
+    }
+    out.push('}');
+}
+
+/// What happened, in the SDK's members; where other servers wrote the thing itself, that comes along.
+fn data(event: &Event, fact: &Fact) -> Value {
+    match fact {
+        Fact::AgentRegistered { agent, name, role, owner, .. } => json!({
+            "agentId": agent, "name": name, "role": role, "ownerId": owner,
+            "agent": { "id": agent, "name": name, "role": role, "ownerId": owner },
+        }),
+        Fact::AgentUnregistered { agent, reason, .. } => json!({ "agentId": agent, "reason": reason }),
+        Fact::AgentState { agent, previous, current } => {
+            json!({ "agentId": agent, "previousState": previous, "newState": current })
+        }
+        Fact::AgentUpdated { agent, changes } => {
+            json!({ "agentId": agent, "changes": changes_to_wire(changes), "updatedBy": event.actor })
+        }
+        Fact::ConversationCreated { conversation } => {
+            let mut data = json!({
+                "conversationId": conversation.id,
+                "type": conversation.kind,
+                "createdBy": conversation.created_by,
+            });
+            if let Some(subject) = &conversation.subject {
+                data["subject"] = subject.as_str().into();
+            }
+            data
+        }
+        Fact::ConversationClosed { conversation, by, reason } => {
+            json!({ "conversationId": conversation, "closedBy": by, "reason": reason })
+        }
+        Fact::ConversationReopened { conversation, by } => {
+            json!({ "conversationId": conversation, "reopenedBy": by })
+        }
+        Fact::ParticipantJoined { participant } => {
+            let conversation = &participant.conversation;
+            json!({ "conversationId": conversation, "participant": to_wire::participant(participant) })
+        }
+        Fact::ParticipantLeft { conversation, agent, reason } => {
+            json!({ "conversationId": conversation, "participantId": agent, "reason": reason })
+        }
+        Fact::ThreadCreated { thread } => {
+            json!({ "conversationId": thread.conversation, "thread": to_wire::thread(thread) })
+        }
+        Fact::SummaryGenerated { conversation, text } => {
+            json!({ "conversationId": conversation, "summary": text })
+        }
+        Fact::ScopeCreated { scope } => scope_data(scope),
+        Fact::ScopeDeleted { scope, name } => json!({ "scopeId": scope, "name": name }),
+        Fact::ScopeJoined { scope, agent } | Fact::ScopeLeft { scope, agent } => {
+            json!({ "scopeId": scope, "agentId": agent })
+        }
+        Fact::TaskCreated { task } => json!({ "taskId": task.id, "task": to_wire::task(task) }),
+        Fact::TaskAssigned { task, agent } => json!({ "taskId": task, "agentId": agent }),
+        Fact::TaskStatusChanged { task, previous, current } => {
+            json!({ "taskId": task, "previous": previous.as_str(), "current": current.as_str() })
+        }
+        Fact::TaskCompleted { task, result } => {
+            json!({ "taskId": task, "result": result.as_ref().map(Json::value) })
+        }
+        Fact::Announced { data, .. } => data.value(),
+        other => serde_json::to_value(other).unwrap_or_default(),
+    }
+}
+
+fn scope_data(scope: &Scope) -> Value {
+    json!({ "scopeId": scope.id, "name": scope.name, "scope": to_wire::scope(scope) })
+}
+
+/// The fields of an agent's entry that changed, under MAP's names.
+fn changes_to_wire(changes: &Json) -> Value {
+    let Value::Object(given) = changes.value() else { return json!({}) };
+    let mut out = Map::new();
+    for (name, value) in given {
+        match name.as_str() {
+            "meta" => {
+                let Value::Object(meta) = value else { continue };
+                let mut metadata = Map::new();
+                for (name, value) in meta {
+                    match name.strip_prefix(OWN) {
+                        Some("principal") => {}
+                        Some(own) => drop(out.insert(own.to_owned(), value)),
+                        None => drop(metadata.insert(name, value)),
+                    }
+                }
+                if !metadata.is_empty() {
+                    out.insert("metadata".to_owned(), Value::Object(metadata));
+                }
+            }
+            "bounds" => {
+                let bounds = serde_json::from_value(value).unwrap_or_default();
+                out.insert("permissionOverrides".to_owned(), super::overrides::to_wire(&bounds));
+            }
+            "owner" => drop(out.insert("ownerId".to_owned(), value)),
+            _ => drop(out.insert(name, value)),
+        }
+    }
+    Value::Object(out)
+}
+
+/// What the draft has on the event itself.
+fn push_draft_members(out: &mut String, event: &Event) {
+    let members = match (&event.fact, &event.message) {
+        (Fact::MessageSent, Some(message)) => {
+            out.push_str(r#","envelope":"#);
+            out.push_str(&to_wire::message(message));
+            out.push_str(r#","receipts":[]"#);
+            return;
+        }
+        (Fact::MessageDelivered { agent } | Fact::MessageAcked { agent, .. }, Some(message)) => {
+            json!({ "messageId": message.id.to_string(), "agentId": agent })
+        }
+        (Fact::MessageFailed { agent, reason }, Some(message)) => json!({
+            "messageId": message.id.to_string(), "agentId": agent, "error": { "code": 2003, "message": reason },
+        }),
+        (Fact::MessageExpired { agent }, Some(message)) => json!({
+            "messageId": message.id.to_string(), "agentId": agent, "error": { "code": 2003, "message": "expired" },
+        }),
+        (Fact::AgentState { agent, previous, current }, _) => {
+            json!({ "agentId": agent, "previous": previous, "current": current })
+        }
+        // Mail's events are the same in both vocabularies, and `type` is taken.
+        (Fact::ConversationCreated { .. } | Fact::TurnAdded { .. }, _) => return,
+        (fact, None) => data(event, fact),
+        _ => return,
+    };
+    let Value::Object(members) = members else { return };
+    for (name, value) in members {
+        if !matches!(name.as_str(), "id" | "type" | "timestamp" | "source" | "data" | "causedBy") {
+            out.push(',');
+            push_text(out, &name);
+            out.push(':');
+            out.push_str(&value.to_string());
+        }
+    }
+}

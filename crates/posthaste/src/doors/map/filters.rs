@@ -1,0 +1,184 @@
+//! From MAP's filters to the engine's.
+
+use std::sync::{Arc, Weak};
+
+use posthaste_engine::nouns::{Agent, AgentId, ConversationId, Event, ScopeId};
+use posthaste_engine::{AgentTest, Filter, Test};
+use posthaste_wire::map::{EventName, MailFilter, Pattern, Spec, glob};
+use serde_json::Value;
+
+use super::events::{Seen, seen};
+use super::from_wire;
+use super::session::Session;
+use super::to_wire;
+
+fn test(check: impl Fn(&Event) -> bool + Send + Sync + 'static) -> Filter {
+    Filter::Test(Test(Arc::new(check)))
+}
+
+fn of_source(check: impl Fn(&Agent) -> bool + Send + Sync + 'static) -> Filter {
+    Filter::SourceAgent(AgentTest(Arc::new(check)))
+}
+
+/// Nothing at all: what a name stands for that cannot be a name.
+fn nothing() -> Filter {
+    Filter::Any(Vec::new())
+}
+
+/// The engine's filter for what a subscriber asks for: the fields of its filter, and the draft's streams beside them.
+pub(super) fn compile(spec: &Spec, streams: Vec<Pattern>, mail: bool) -> Filter {
+    let mut all = vec![visible(spec, mail)];
+    if !streams.is_empty() {
+        all.push(test(move |event| match seen(event) {
+            Seen::As(name) => streams.iter().any(|stream| stream.matches(name)),
+            Seen::Extension(name) => streams.iter().any(|stream| stream.matches_extension(&name)),
+            Seen::Hidden => false,
+        }));
+    }
+    all.push(fields(spec));
+    Filter::All(all)
+}
+
+/// What has a name in MAP, and what has none if it is asked for by the name it has here.
+fn visible(spec: &Spec, mail: bool) -> Filter {
+    fn names(spec: &Spec, found: &mut Vec<Pattern>) {
+        found.extend(spec.event_types.iter().cloned());
+        spec.or.iter().chain(&spec.and).for_each(|inner| names(inner, found));
+    }
+    let mut named = Vec::new();
+    names(spec, &mut named);
+    test(move |event| match seen(event) {
+        Seen::As(name) => mail || !name.is_mail(),
+        Seen::Extension(name) => named.iter().any(|pattern| pattern.matches_extension(&name)),
+        Seen::Hidden => false,
+    })
+}
+
+fn fields(spec: &Spec) -> Filter {
+    let mut parts = Vec::new();
+    if !spec.event_types.is_empty() {
+        let patterns = spec.event_types.clone();
+        parts.push(test(move |event| match seen(event) {
+            Seen::As(name) => patterns.iter().any(|pattern| pattern.matches(name)),
+            Seen::Extension(name) => patterns.iter().any(|pattern| pattern.matches_extension(&name)),
+            Seen::Hidden => false,
+        }));
+    }
+    if !spec.from_agents.is_empty() {
+        parts.push(Filter::Sources(ids(&spec.from_agents)));
+    }
+    if !spec.roles.is_empty() {
+        let roles = spec.roles.clone();
+        parts.push(of_source(move |agent| agent.role.as_ref().is_some_and(|role| roles.contains(role))));
+    }
+    if !spec.agents.is_empty() {
+        let globs = spec.agents.clone();
+        parts.push(test(move |event| {
+            let about = event.fact.about().into_iter().chain([event.source()]);
+            about.into_iter().any(|agent| globs.iter().any(|pattern| glob(pattern, agent.as_str())))
+        }));
+    }
+    if !spec.scopes.is_empty() {
+        parts.push(Filter::Scopes(spec.scopes.iter().filter_map(|id| ScopeId::new(id).ok()).collect()));
+    }
+    if !spec.priorities.is_empty() {
+        let tiers = spec.priorities.iter().filter_map(|word| from_wire::priority_word(word)).collect();
+        parts.push(Filter::Priorities(tiers));
+    }
+    if !spec.correlations.is_empty() {
+        parts.push(Filter::Correlations(spec.correlations.clone()));
+    }
+    if !spec.message_types.is_empty() {
+        let kinds = spec.message_types.clone();
+        parts.push(test(move |event| {
+            event.message.as_ref().is_some_and(|message| kinds.contains(&message.kind))
+        }));
+    }
+    parts.extend(surroundings(spec));
+    if let Some(top) = &spec.descendants {
+        parts.push(AgentId::new(top).map_or_else(|_| nothing(), Filter::Below));
+    }
+    if let Some(bottom) = &spec.ancestors {
+        parts.push(AgentId::new(bottom).map_or_else(|_| nothing(), Filter::Above));
+    }
+    if let Some(top) = &spec.subtree {
+        parts.push(AgentId::new(top).map_or_else(
+            |_| nothing(),
+            |top| Filter::Any(vec![Filter::Concerning(vec![top.clone()]), Filter::Below(top)]),
+        ));
+    }
+    if let Some(filter) = &spec.mail {
+        parts.push(mail(filter));
+    }
+    if !spec.or.is_empty() {
+        parts.push(Filter::Any(spec.or.iter().map(fields).collect()));
+    }
+    parts.extend(spec.and.iter().map(fields));
+    if spec.any && !parts.is_empty() { Filter::Any(parts) } else { Filter::All(parts) }
+}
+
+/// What the agent says of itself: its metadata and its environment.
+fn surroundings(spec: &Spec) -> Vec<Filter> {
+    let mut parts = Vec::new();
+    if !spec.metadata.is_empty() {
+        let wanted = spec.metadata.clone();
+        parts.push(of_source(move |agent| {
+            let metadata = to_wire::metadata(agent);
+            wanted.iter().all(|(name, value)| metadata.get(name) == Some(value))
+        }));
+    }
+    if !spec.environment.is_empty() {
+        let wanted = spec.environment.clone();
+        parts.push(of_source(move |agent| {
+            let Some(environment) = to_wire::own_member(agent, "environment") else { return false };
+            wanted.iter().all(|(path, value)| at_path(&environment, path) == Some(value))
+        }));
+    }
+    if !spec.environments.is_empty() {
+        let names = spec.environments.clone();
+        parts.push(of_source(move |agent| {
+            let Some(environment) = to_wire::own_member(agent, "environment") else { return false };
+            let called = ["id", "name", "type"].iter().filter_map(|name| environment.get(name)?.as_str());
+            called.chain(environment.as_str()).any(|name| names.iter().any(|wanted| glob(wanted, name)))
+        }));
+    }
+    parts
+}
+
+/// A member by a path like `os.type`; a member whose own name has dots comes first.
+fn at_path<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    value.get(path).or_else(|| path.split('.').try_fold(value, |value, name| value.get(name)))
+}
+
+fn mail(filter: &MailFilter) -> Filter {
+    let mut parts = vec![test(|event| matches!(seen(event), Seen::As(name) if name.is_mail()))];
+    if let Some(id) = &filter.conversation {
+        parts.push(ConversationId::new(id).map_or_else(|_| nothing(), Filter::Conversation));
+    }
+    if let Some(id) = &filter.thread {
+        parts.push(from_wire::thread(id).map_or_else(|_| nothing(), Filter::Thread));
+    }
+    if let Some(id) = &filter.participant {
+        parts.push(AgentId::new(id).map_or_else(|_| nothing(), Filter::Participant));
+    }
+    if let Some(word) = &filter.content_type {
+        parts.push(Filter::ContentType(word.clone()));
+    }
+    Filter::All(parts)
+}
+
+fn ids(names: &[String]) -> Vec<AgentId> {
+    names.iter().filter_map(|name| AgentId::new(name).ok()).collect()
+}
+
+/// Everything but what the session itself does.
+pub(super) fn not_own(session: &Arc<Session>) -> Filter {
+    // The session keeps the subscription, so the subscription must not keep the session.
+    let session: Weak<Session> = Arc::downgrade(session);
+    test(move |event| session.upgrade().is_none_or(|session| !session.owns(event.source())))
+}
+
+/// Whether a subscriber asks for one of the office's own signs of life, which nobody gets unasked.
+pub(super) fn asks_for(spec: &Spec, streams: &[Pattern], name: EventName) -> bool {
+    spec.names(name) || streams.iter().any(|stream| *stream != Pattern::new("*") && stream.matches(name))
+}

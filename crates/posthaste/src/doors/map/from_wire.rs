@@ -1,0 +1,186 @@
+//! Reading parameters: typed, both spellings, and with a clear word about what does not fit.
+
+use posthaste_engine::nouns::{
+    AgentId, ConversationId, HistoryAccess, Json, PermissionsPatch, Priority, ScopeId, ThreadId, TurnId,
+    TurnVisibility,
+};
+use posthaste_engine::verbs::conversations::Invitee;
+use posthaste_engine::{EngineError, Refusal};
+use posthaste_wire::Id;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::errors::Failure;
+
+/// The parameters of a call, which are an object; none is an empty one.
+pub(super) fn params<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, Failure> {
+    let text = given.map_or("{}", RawValue::get);
+    // serde would also take an array for the members in order.
+    if !text.starts_with('{') {
+        return Err(Failure::params("the parameters are an object"));
+    }
+    serde_json::from_str(text).map_err(Failure::params)
+}
+
+/// A page size: absent is the usual one, zero or less is a mistake.
+pub(super) fn limit(given: Option<&Value>, usual: usize, most: usize) -> Result<usize, Failure> {
+    match given {
+        None | Some(Value::Null) => Ok(usual),
+        Some(value) => match value.as_u64().and_then(|limit| usize::try_from(limit).ok()) {
+            Some(0) | None => Err(Failure::params("limit: a whole number of at least 1")),
+            Some(limit) => Ok(limit.min(most)),
+        },
+    }
+}
+
+pub(super) fn agent(text: &str) -> Result<AgentId, Failure> {
+    Ok(AgentId::new(text)?)
+}
+
+pub(super) fn scope(text: &str) -> Result<ScopeId, Failure> {
+    Ok(ScopeId::new(text)?)
+}
+
+/// A conversation's name. One that cannot be a name is the name of none.
+pub(super) fn conversation(text: &str) -> Result<ConversationId, Failure> {
+    ConversationId::new(text).map_err(|_| {
+        Failure::new(
+            posthaste_wire::map::codes::CONVERSATION_NOT_FOUND,
+            "there is no conversation of that name",
+        )
+    })
+}
+
+pub(super) fn turn(text: &str) -> Result<TurnId, Failure> {
+    let refused = || Failure::from(EngineError::from(Refusal::NoSuchTurn));
+    made_id(text, "turn-").map(TurnId).ok_or_else(refused)
+}
+
+pub(super) fn thread(text: &str) -> Result<ThreadId, Failure> {
+    let refused = || Failure::from(EngineError::from(Refusal::NoSuchThread));
+    made_id(text, "thread-").map(ThreadId).ok_or_else(refused)
+}
+
+fn made_id(text: &str, prefix: &str) -> Option<Uuid> {
+    let Id(bits) = Id::parse_prefixed(text, prefix).or_else(|_| text.parse()).ok()?;
+    Some(Uuid::from_u128(bits))
+}
+
+/// MAP's four words and the tiers' numbers. What is neither is in turn, like most mail.
+pub(super) fn priority(given: Option<&Value>) -> Priority {
+    match given {
+        Some(Value::String(word)) => priority_word(word).unwrap_or(Priority::NORMAL),
+        Some(value) => value
+            .as_u64()
+            .and_then(|tier| u8::try_from(tier).ok())
+            .and_then(|tier| Priority::try_from(tier).ok())
+            .unwrap_or(Priority::NORMAL),
+        None => Priority::NORMAL,
+    }
+}
+
+pub(super) fn priority_word(word: &str) -> Option<Priority> {
+    Some(match word {
+        "urgent" | "critical" => Priority::URGENT,
+        "high" => Priority::HIGH,
+        "normal" | "medium" => Priority::NORMAL,
+        "low" => Priority::LOW,
+        "bulk" => Priority::BULK,
+        _ => return None,
+    })
+}
+
+/// Who may read a turn.
+pub(super) fn visibility(given: Option<&Value>) -> Result<Option<TurnVisibility>, Failure> {
+    #[derive(Deserialize)]
+    struct Written {
+        #[serde(rename = "type")]
+        kind: String,
+        #[serde(default)]
+        ids: Option<Vec<String>>,
+        #[serde(default)]
+        roles: Option<Vec<String>>,
+    }
+    let written: Written = match given {
+        None | Some(Value::Null) => return Ok(None),
+        Some(value @ Value::Object(_)) => Written::deserialize(value).map_err(Failure::params)?,
+        Some(_) => return Err(Failure::params("visibility: an object with a type")),
+    };
+    Ok(Some(match written.kind.as_str() {
+        "all" => TurnVisibility::All,
+        "private" => TurnVisibility::Private,
+        "internal" => TurnVisibility::Internal,
+        "participants" => {
+            let ids = written.ids.ok_or_else(|| Failure::params("visibility: ids are missing"))?;
+            TurnVisibility::Agents(ids.iter().map(|id| agent(id)).collect::<Result<_, _>>()?)
+        }
+        "role" | "roles" => TurnVisibility::Roles(
+            written.roles.ok_or_else(|| Failure::params("visibility: roles are missing"))?,
+        ),
+        _ => return Err(Failure::params("visibility: all, participants, role or private")),
+    }))
+}
+
+/// Somebody who is to take part in a conversation.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct WrittenInvitee {
+    id: String,
+    #[serde(default)]
+    role: Option<String>,
+    #[serde(default)]
+    permissions: Option<WrittenPermissions>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WrittenPermissions {
+    can_send: Option<bool>,
+    can_observe: Option<bool>,
+    can_invite: Option<bool>,
+    can_remove: Option<bool>,
+    can_create_threads: Option<bool>,
+    history_access: Option<String>,
+    can_see_internal: Option<bool>,
+}
+
+impl WrittenInvitee {
+    pub(super) fn read(&self) -> Result<Invitee, Failure> {
+        let may = self.permissions.clone().unwrap_or_default();
+        let history = match &may.history_access {
+            None => None,
+            Some(word) => Some(
+                HistoryAccess::from_word(word)
+                    .ok_or_else(|| Failure::params("historyAccess: none, from-join or full"))?,
+            ),
+        };
+        Ok(Invitee {
+            agent: agent(&self.id)?,
+            role: self.role.as_deref().map(mail_role).transpose()?,
+            permissions: PermissionsPatch {
+                can_send: may.can_send,
+                can_observe: may.can_observe,
+                can_invite: may.can_invite,
+                can_remove: may.can_remove,
+                can_create_threads: may.can_create_threads,
+                history,
+                can_see_internal: may.can_see_internal,
+            },
+        })
+    }
+}
+
+/// The parts one can play in a conversation.
+pub(super) fn mail_role(word: &str) -> Result<String, Failure> {
+    match word {
+        "initiator" | "assistant" | "worker" | "observer" | "moderator" => Ok(word.to_owned()),
+        _ => Err(Failure::params("role: initiator, assistant, worker, observer or moderator")),
+    }
+}
+
+/// A JSON value as the engine keeps it.
+pub(super) fn json(value: &Value) -> Json {
+    Json::from_value(value)
+}

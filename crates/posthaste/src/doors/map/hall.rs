@@ -1,0 +1,88 @@
+//! Everyone who is connected to a realm by this door, or may still come back. Memory only.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use posthaste_engine::nouns::{AgentId, RealmName};
+use posthaste_engine::{Engine, EngineError};
+use posthaste_wire::map::history_tag;
+
+use super::session::Session;
+
+/// The halls of all realms.
+#[derive(Debug, Default)]
+pub(crate) struct Halls {
+    halls: Mutex<HashMap<RealmName, Arc<Hall>>>,
+}
+
+/// The sessions of one realm.
+#[derive(Debug, Default)]
+pub(super) struct Hall {
+    sessions: Mutex<Sessions>,
+    history: OnceLock<u16>,
+}
+
+#[derive(Debug, Default)]
+struct Sessions {
+    by_id: HashMap<String, Arc<Session>>,
+    /// Session ids by participant.
+    participants: HashMap<AgentId, String>,
+}
+
+impl Halls {
+    pub(super) fn of(&self, realm: &RealmName) -> Arc<Hall> {
+        let mut halls = self.halls.lock().unwrap_or_else(PoisonError::into_inner);
+        halls.entry(realm.clone()).or_default().clone()
+    }
+}
+
+impl Hall {
+    pub(super) fn add(&self, session: Arc<Session>) {
+        let mut sessions = self.lock();
+        sessions.participants.insert(session.participant.clone(), session.id.clone());
+        sessions.by_id.insert(session.id.clone(), session);
+    }
+
+    pub(super) fn remove(&self, session: &Session) {
+        let mut sessions = self.lock();
+        sessions.by_id.remove(&session.id);
+        if sessions.participants.get(&session.participant) == Some(&session.id) {
+            sessions.participants.remove(&session.participant);
+        }
+    }
+
+    pub(super) fn session(&self, id: &str) -> Option<Arc<Session>> {
+        self.lock().by_id.get(id).cloned()
+    }
+
+    /// The session that a participant is in.
+    pub(super) fn participant(&self, id: &AgentId) -> Option<Arc<Session>> {
+        let sessions = self.lock();
+        sessions.participants.get(id).and_then(|session| sessions.by_id.get(session)).cloned()
+    }
+
+    /// The session that lost its connection and may come back with this token.
+    pub(super) fn resumable(&self, token: &str) -> Option<Arc<Session>> {
+        let sessions = self.lock();
+        sessions.by_id.values().find(|session| !session.is_live() && session.token() == token).cloned()
+    }
+
+    pub(super) fn sessions(&self) -> Vec<Arc<Session>> {
+        let mut all: Vec<_> = self.lock().by_id.values().cloned().collect();
+        all.sort_by(|a, b| a.id.cmp(&b.id));
+        all
+    }
+
+    /// What tells the event ids of this history from those of another.
+    pub(super) async fn history(&self, engine: &Engine) -> Result<u16, EngineError> {
+        if let Some(tag) = self.history.get() {
+            return Ok(*tag);
+        }
+        let name = engine.read(|view| view.history()).await?;
+        Ok(*self.history.get_or_init(|| history_tag(&name)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

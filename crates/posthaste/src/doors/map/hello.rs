@@ -1,0 +1,546 @@
+//! Greeting, authenticating, and what happens when a connection goes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Json, TokenRole};
+use posthaste_engine::verbs::agents::{Existing, Register, SetState, Unregister};
+use posthaste_engine::verbs::office::Announce;
+use posthaste_engine::{Engine, EngineError, Refusal};
+use posthaste_wire::map::{Mode, codes, detect_mode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::capabilities::Capabilities;
+use super::connection::{Connection, Outcome};
+use super::errors::Failure;
+use super::from_wire::params;
+use super::hall::Hall;
+use super::session::{Dialect, Opening, Part, Policy, Session, fresh};
+use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, RESUME_WINDOW, VIA, agents, letters, streams, to_wire};
+use crate::caller::{AuthError, Identity};
+use crate::shared::Shared;
+
+/// The parameters of `map/connect`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Greeting {
+    protocol_version: Option<Value>,
+    participant_type: Option<String>,
+    participant_id: Option<String>,
+    name: Option<String>,
+    capabilities: Option<Value>,
+    resume_token: Option<String>,
+    reclaim_agents: Option<Vec<String>>,
+    disconnect_policy: Option<WrittenPolicy>,
+    auth: Option<Credentials>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WrittenPolicy {
+    agent_behavior: Option<String>,
+    grace_period_ms: Option<u64>,
+    notify_subscribers: Option<bool>,
+}
+
+/// How somebody says who it is. Documents say `credential`, the SDK's factories send `token`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Credentials {
+    method: Option<String>,
+    credential: Option<String>,
+    token: Option<String>,
+}
+
+impl Credentials {
+    fn secret(&self) -> Option<&str> {
+        self.credential.as_deref().or(self.token.as_deref())
+    }
+}
+
+/// Why somebody was not believed, in the word that auth results use.
+struct Disbelief {
+    code: &'static str,
+    message: String,
+}
+
+/// `map/connect`.
+pub(super) async fn connect(at: &mut Connection, given: Option<&RawValue>) -> Outcome {
+    let greeting: Greeting = params(given)?;
+    if let Some(word) = &greeting.participant_type
+        && Part::from_word(word).is_none()
+    {
+        return Err(Failure::params("participantType: client, agent, gateway or system"));
+    }
+    if let Some(version) = &greeting.protocol_version
+        && !(version.is_number() || version.is_string())
+    {
+        return Err(Failure::params("protocolVersion: a number"));
+    }
+    if let Some(session) = at.session.clone() {
+        return Ok(welcome(at, &session, None).await?.into());
+    }
+    if let Some(auth) = greeting.auth.clone()
+        && let Err(why) = believe(at, &auth).await
+    {
+        return Err(Failure::new(codes::AUTH_FAILED, why.message));
+    }
+    if at.identity.is_none() {
+        at.greeting = Some(greeting);
+        return Ok(json!({
+            "protocolVersion": 1,
+            "systemInfo": system_info(),
+            "authRequired": { "methods": ["bearer", "api-key"], "required": true, "realm": at.engine.realm() },
+        })
+        .into());
+    }
+    greet(at, greeting).await
+}
+
+/// Begins or resumes the session that a greeting asks for.
+async fn greet(at: &mut Connection, greeting: Greeting) -> Outcome {
+    if let Some(token) = &greeting.resume_token
+        && let Some(session) = at.hall.resumable(token)
+        && Some(&session.identity) == at.identity.as_ref()
+    {
+        return resume(at, session).await;
+    }
+    let session = begin(at, &greeting, Dialect::Sdk).await?;
+    let mut reclaimed = Vec::new();
+    for id in greeting.reclaim_agents.iter().flatten() {
+        let claim = Register { id: Some(AgentId::new(id)?), ..Register::default() };
+        // Whoever cannot be reclaimed is simply not among the reclaimed.
+        if let Ok(found) = agents::enter(at, &session, claim, true).await {
+            reclaimed.push(to_wire::agent(&found.agent));
+        }
+    }
+    let reclaimed = greeting.reclaim_agents.is_some().then_some(reclaimed);
+    let mut hello = welcome(at, &session, None).await?;
+    if let Some(reclaimed) = reclaimed {
+        hello["reclaimedAgents"] = Value::Array(reclaimed);
+    }
+    Ok(hello.into())
+}
+
+/// The session at hand; a peer that calls without a greeting is a client.
+pub(super) async fn session(at: &mut Connection) -> Result<Arc<Session>, Failure> {
+    if let Some(session) = &at.session {
+        return Ok(session.clone());
+    }
+    let greeting = at.greeting.take().unwrap_or_default();
+    begin(at, &greeting, Dialect::Sdk).await
+}
+
+/// Makes a new session.
+async fn begin(at: &mut Connection, greeting: &Greeting, dialect: Dialect) -> Result<Arc<Session>, Failure> {
+    let Some(identity) = at.identity.clone() else {
+        return Err(Failure::new(codes::AUTH_REQUIRED, "say who you are first"));
+    };
+    let part = greeting.participant_type.as_deref().and_then(Part::from_word).unwrap_or(Part::Client);
+    let written = greeting.disconnect_policy.clone().unwrap_or_default();
+    let policy = match written.agent_behavior.as_deref() {
+        Some("unregister") => Policy::Unregister,
+        Some("orphan") => Policy::Orphan,
+        Some("grace-period") | None => {
+            Policy::Grace(written.grace_period_ms.map_or(RESUME_WINDOW, Duration::from_millis))
+        }
+        Some(_) => return Err(Failure::params("agentBehavior: unregister, orphan or grace-period")),
+    };
+    let steers = identity.role == TokenRole::Admin;
+    let opening = Opening {
+        participant: choose_participant(at, greeting.participant_id.as_deref()).await?,
+        part,
+        name: greeting.name.clone(),
+        dialect,
+        policy,
+        notify: written.notify_subscribers != Some(false),
+        capabilities: Capabilities::grant(at.shared.keeps_mail(), steers, greeting.capabilities.as_ref()),
+        identity,
+    };
+    let session = Arc::new(Session::new(opening));
+    session.attach(at.lend());
+    at.hall.add(session.clone());
+    at.session = Some(session.clone());
+    if let Err(failure) = enter(at, &session).await {
+        at.session = None;
+        session.detach();
+        at.hall.remove(&session);
+        return Err(failure);
+    }
+    Ok(session)
+}
+
+/// A session for one request: it acts under the name on its token and ends with the answer.
+pub(super) fn passing(shared: &Shared, identity: &Identity) -> Arc<Session> {
+    let steers = identity.role == TokenRole::Admin;
+    Arc::new(Session::new(Opening {
+        participant: identity.name.clone(),
+        part: Part::Client,
+        name: None,
+        identity: identity.clone(),
+        dialect: Dialect::Sdk,
+        policy: Policy::Orphan,
+        notify: false,
+        capabilities: Capabilities::grant(shared.keeps_mail(), steers, None),
+    }))
+}
+
+/// The id that a participant asks for, if nobody else has it.
+async fn choose_participant(at: &Connection, asked: Option<&str>) -> Result<AgentId, Failure> {
+    let fresh = || AgentId::new(fresh("participant-")).map_err(Failure::from);
+    let Some(asked) = asked else { return fresh() };
+    let asked = AgentId::new(asked)?;
+    if let Some(other) = at.hall.participant(&asked) {
+        // One that is gone makes room for its successor, if that is the same principal.
+        if other.is_live() || Some(&other.identity) != at.identity.as_ref() {
+            return fresh();
+        }
+        return Ok(asked);
+    }
+    let taken = at.engine.read({
+        let asked = asked.clone();
+        move |view| Ok(view.agent(&Caller::office(), &asked).ok())
+    });
+    match taken.await? {
+        // What an earlier run of the office left behind.
+        Some(agent) if agent.kind == AgentKind::Client && agent.via == VIA => Ok(asked),
+        Some(_) => fresh(),
+        None => Ok(asked),
+    }
+}
+
+/// Enters a participant into the address book and tells everyone that it is here. Agents' connections have no entry
+/// of their own: their agents have.
+async fn enter(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failure> {
+    let told = json!({
+        "participantId": session.participant,
+        "participantType": session.part.as_str(),
+        "name": session.name,
+    });
+    let caller = session.caller_as(session.participant.clone());
+    let announce =
+        Announce { word: "participant.connected".to_owned(), data: Json::from_value(&told), to: None };
+    // Posted together, committed together.
+    let announced = at.engine.post(&caller, announce).await?;
+    if session.part != Part::Agent {
+        list(at, session).await?;
+    }
+    announced.answer().await?;
+    Ok(())
+}
+
+/// Gives a participant an entry of its own in the address book, so that it can send and be answered.
+pub(super) async fn list(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failure> {
+    if session.is_listed() {
+        return Ok(());
+    }
+    let register = Register {
+        id: Some(session.participant.clone()),
+        kind: Some(session.part.kind()),
+        name: session.name.clone(),
+        existing: Existing::TakeOver,
+        ..Register::default()
+    };
+    let caller = session.caller_as(session.participant.clone());
+    at.engine.submit(&caller, register).await?;
+    session.set_listed();
+    // Who has no connection reads its mail by other ways.
+    if let Some(line) = session.line() {
+        let (stop, go) = letters::open(&at.engine, session, &line, &session.participant).await?;
+        session.add_slot(stop);
+        at.go.push(go);
+    }
+    Ok(())
+}
+
+/// Gives a session its connection back, with everything it listened to.
+async fn resume(at: &mut Connection, session: Arc<Session>) -> Outcome {
+    let line = at.lend();
+    session.attach(line.clone());
+    at.session = Some(session.clone());
+    let mut present = Vec::new();
+    if session.is_listed()
+        && let Ok((stop, go)) = letters::open(&at.engine, &session, &line, &session.participant).await
+    {
+        session.add_slot(stop);
+        at.go.push(go);
+    }
+    for agent in session.agents() {
+        match letters::open(&at.engine, &session, &line, &agent).await {
+            Ok((stop, go)) => {
+                session.add_agent(agent.clone(), stop);
+                at.go.push(go);
+                present.push(agent);
+            }
+            Err(_) => session.remove_agent(&agent),
+        }
+    }
+    for subscription in session.subscriptions() {
+        streams::go_on(at, &session, &subscription).await?;
+    }
+    let told = json!({
+        "participantId": session.participant,
+        "participantType": session.part.as_str(),
+        "name": session.name,
+        "resumed": true,
+    });
+    let caller = session.caller_as(session.participant.clone());
+    let word = "participant.connected".to_owned();
+    at.engine.submit(&caller, Announce { word, data: Json::from_value(&told), to: None }).await?;
+    Ok(welcome(at, &session, Some(present)).await?.into())
+}
+
+/// The answer to a greeting.
+async fn welcome(
+    at: &Connection,
+    session: &Session,
+    resumed: Option<Vec<AgentId>>,
+) -> Result<Value, Failure> {
+    let mut hello = json!({
+        "protocolVersion": 1,
+        "sessionId": session.id,
+        "participantId": session.participant,
+        "capabilities": session.capabilities(),
+        "systemInfo": system_info(),
+        "principal": { "id": session.identity.name },
+        "resumeToken": session.token(),
+    });
+    if let Some(owned) = resumed {
+        let (engine, caller) = (&at.engine, session.caller());
+        let names = owned.clone();
+        let agents = engine.read(move |view| {
+            Ok(names.iter().filter_map(|id| view.agent(&caller, id).ok()).collect::<Vec<_>>())
+        });
+        let agents: Vec<Value> = agents.await?.iter().map(to_wire::agent).collect();
+        hello["reconnected"] = true.into();
+        hello["ownedAgents"] = json!(owned);
+        hello["reclaimedAgents"] = Value::Array(agents);
+    }
+    Ok(hello)
+}
+
+fn system_info() -> Value {
+    json!({ "name": "posthaste", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// `map/initialize`: the draft's greeting, which makes an agent as well.
+pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) -> Outcome {
+    let asked: Value = params(given)?;
+    let mode = detect_mode(&asked);
+    if let Some(session) = at.session.clone() {
+        let agent = session.actor();
+        return Ok(initialized(mode, &agent).into());
+    }
+    let auth = asked.get("auth").and_then(|auth| Credentials::deserialize(auth).ok());
+    if let Some(auth) = auth
+        && let Err(why) = believe(at, &auth).await
+    {
+        return Err(Failure::new(codes::AUTH_FAILED, why.message));
+    }
+    let name = asked.pointer("/clientInfo/name").and_then(Value::as_str).unwrap_or("agent").to_owned();
+    let greeting = Greeting {
+        participant_type: Some("agent".to_owned()),
+        name: Some(name.clone()),
+        ..Greeting::default()
+    };
+    let session = begin(at, &greeting, Dialect::Draft(mode)).await?;
+    let register = Register { name: Some(name), ..Register::default() };
+    let entered = agents::enter(at, &session, register, false).await?;
+    Ok(initialized(mode, &entered.agent.id).into())
+}
+
+fn initialized(mode: Mode, agent: &AgentId) -> Value {
+    let full = mode == Mode::Full;
+    let semantics: &[&str] =
+        if full { &["inject", "interrupt", "queue", "best-effort"] } else { &["best-effort"] };
+    json!({
+        "protocolVersion": "2025-01-01",
+        "mode": mode.as_str(),
+        "serverInfo": system_info(),
+        "capabilities": {
+            "streaming": true,
+            "scopes": true,
+            "tasks": true,
+            "roles": true,
+            "environments": true,
+            "federation": full,
+            "replay": true,
+            "deliverySemantics": semantics,
+            "maxSubscriptions": if full { MAX_SUBSCRIPTIONS } else { 1 },
+            "maxMessageSize": MAX_MESSAGE,
+        },
+        "agentId": agent,
+    })
+}
+
+/// `map/authenticate`: a failure is a result, not an error.
+pub(super) async fn authenticate(at: &mut Connection, given: Option<&RawValue>) -> Outcome {
+    let auth: Credentials = params(given)?;
+    if let Err(why) = believe(at, &auth).await {
+        return Ok(json!({ "success": false, "error": { "code": why.code, "message": why.message } }).into());
+    }
+    let greeting = at.greeting.take();
+    let session = match (at.session.clone(), greeting) {
+        (Some(session), _) => Some(session),
+        (None, Some(greeting)) => Some(begin(at, &greeting, Dialect::Sdk).await?),
+        (None, None) => None,
+    };
+    let principal = at.identity.as_ref().map(|identity| json!({ "id": identity.name }));
+    let mut answer = json!({ "success": true, "principal": principal });
+    if let Some(session) = session {
+        answer["sessionId"] = session.id.as_str().into();
+        answer["participantId"] = session.participant.as_str().into();
+        answer["capabilities"] = session.capabilities();
+        answer["resumeToken"] = session.token().into();
+    }
+    Ok(answer.into())
+}
+
+/// `map/auth/refresh`.
+pub(super) async fn refresh(at: &mut Connection, given: Option<&RawValue>) -> Outcome {
+    let auth: Credentials = params(given)?;
+    Ok(match believe(at, &auth).await {
+        Ok(()) => {
+            let principal = at.identity.as_ref().map(|identity| json!({ "id": identity.name }));
+            json!({ "success": true, "principal": principal })
+        }
+        Err(why) => json!({ "success": false, "error": { "code": why.code, "message": why.message } }),
+    }
+    .into())
+}
+
+/// Finds out who somebody is. A session that has begun keeps its identity.
+async fn believe(at: &mut Connection, auth: &Credentials) -> Result<(), Disbelief> {
+    let unsupported = |method: &str| Disbelief {
+        code: "method_not_supported",
+        message: format!("the method {method} is not offered: bearer or api-key"),
+    };
+    match auth.method.as_deref().unwrap_or("bearer") {
+        "none" if at.identity.is_some() => return Ok(()),
+        "none" => {
+            return Err(Disbelief { code: "auth_required", message: "a token is needed".to_owned() });
+        }
+        "bearer" | "api-key" | "token" => {}
+        other => return Err(unsupported(other)),
+    }
+    let Some(secret) = auth.secret() else {
+        return match at.identity {
+            Some(_) if !at.shared.needs_token() => Ok(()),
+            _ => Err(Disbelief { code: "invalid_credentials", message: "no token was given".to_owned() }),
+        };
+    };
+    match at.shared.identify(&at.engine, Some(secret)).await {
+        Ok(identity) => {
+            let changes = at.session.as_ref().is_some_and(|session| session.identity != identity);
+            if changes {
+                let message = "the session belongs to somebody else".to_owned();
+                return Err(Disbelief { code: "invalid_credentials", message });
+            }
+            at.identity = Some(identity);
+            Ok(())
+        }
+        Err(error @ (AuthError::Missing | AuthError::Invalid)) => {
+            Err(Disbelief { code: "invalid_credentials", message: error.to_string() })
+        }
+        Err(error) => Err(Disbelief { code: "internal", message: error.to_string() }),
+    }
+}
+
+/// Lets a session go when its connection does: others are told, and its agents fare as its policy says.
+pub(super) async fn leave(shared: &Shared, engine: &Engine, hall: &Arc<Hall>, session: Arc<Session>) {
+    let Some(epoch) = session.detach() else { return };
+    let cause = match announce_end(engine, &session).await {
+        Ok(cause) => cause,
+        Err(error) => {
+            tracing::debug!(session = session.id, %error, "the end of a session was not announced");
+            None
+        }
+    };
+    let window = match session.policy {
+        Policy::Unregister => {
+            retire_agents(engine, &session, "disconnected", cause).await;
+            RESUME_WINDOW
+        }
+        Policy::Orphan => {
+            orphan_agents(engine, &session).await;
+            RESUME_WINDOW
+        }
+        Policy::Grace(window) => window,
+    };
+    let (shared, engine, hall) = (shared.clone(), engine.clone(), hall.clone());
+    tokio::spawn(async move {
+        tokio::select! {
+            () = shared.stop().cancelled() => return,
+            () = tokio::time::sleep(window) => {}
+        }
+        if session.is_gone_since(epoch) {
+            end(&engine, &hall, &session, "grace period over", cause).await;
+        }
+    });
+}
+
+async fn announce_end(engine: &Engine, session: &Session) -> Result<Option<i64>, EngineError> {
+    if !session.notify {
+        return Ok(None);
+    }
+    let told = json!({
+        "participantId": session.participant,
+        "participantType": session.part.as_str(),
+        "name": session.name,
+    });
+    let word = "participant.disconnected".to_owned();
+    let caller = session.caller_as(session.participant.clone());
+    engine.submit(&caller, Announce { word, data: Json::from_value(&told), to: None }).await.map(Some)
+}
+
+/// Ends a session for good: nobody can resume it any more.
+pub(super) async fn end(engine: &Engine, hall: &Hall, session: &Session, reason: &str, cause: Option<i64>) {
+    session.detach();
+    hall.remove(session);
+    if session.policy != Policy::Orphan {
+        retire_agents(engine, session, reason, cause).await;
+    }
+    for subscription in session.subscriptions() {
+        session.remove_subscription(&subscription.id);
+    }
+    if session.is_listed() {
+        retire(engine, session, &session.participant, reason, cause).await;
+    }
+}
+
+async fn retire_agents(engine: &Engine, session: &Session, reason: &str, cause: Option<i64>) {
+    for agent in session.agents() {
+        // Somebody else may have reclaimed it meanwhile.
+        if !engine.is_attached(&agent) {
+            retire(engine, session, &agent, reason, cause).await;
+        }
+        session.remove_agent(&agent);
+    }
+}
+
+async fn retire(engine: &Engine, session: &Session, agent: &AgentId, reason: &str, cause: Option<i64>) {
+    let unregister = Unregister { agent: agent.clone(), reason: Some(reason.to_owned()), cause };
+    match engine.submit(&session.caller_as(agent.clone()), unregister).await {
+        Ok(_) | Err(EngineError::Refused(Refusal::NoSuchAgent { .. })) => {}
+        Err(error) => tracing::warn!(%agent, %error, "an agent without a connection was not taken out"),
+    }
+}
+
+async fn orphan_agents(engine: &Engine, session: &Session) {
+    for agent in session.agents() {
+        let caller = session.caller_as(agent.clone());
+        let state = SetState { agent: agent.clone(), state: "orphaned".to_owned() };
+        let told = json!({ "agentId": agent, "previousOwner": session.participant });
+        let announce =
+            Announce { word: "agent.orphaned".to_owned(), data: Json::from_value(&told), to: None };
+        let noted = match engine.submit(&caller, state).await {
+            Ok(_) => engine.submit(&caller, announce).await.map(drop),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = noted {
+            tracing::warn!(%agent, %error, "an orphaned agent was not noted");
+        }
+    }
+}

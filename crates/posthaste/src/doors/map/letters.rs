@@ -1,0 +1,98 @@
+//! Handing letters to connected agents: `map/message`, and the note in the books that they arrived.
+
+use std::sync::Arc;
+
+use posthaste_engine::nouns::{AgentId, MessageId};
+use posthaste_engine::verbs::deliveries::{Acknowledge, MarkDelivered};
+use posthaste_engine::{Engine, EngineError, Mailslot};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::Line;
+use super::session::Session;
+use super::to_wire;
+
+/// Letters noted as delivered with one command.
+const NOTED_AT_ONCE: usize = 64;
+
+/// Waits for an agent's mail on a connection. Nothing is handed over before `go`, so that the agent has heard its
+/// own name first.
+pub(super) async fn open(
+    engine: &Engine,
+    session: &Arc<Session>,
+    line: &Line,
+    agent: &AgentId,
+) -> Result<(CancellationToken, oneshot::Sender<()>), EngineError> {
+    let slot = engine.attach(&session.caller_as(agent.clone()), agent).await?;
+    let (go, gone) = oneshot::channel();
+    let stop = line.stop.child_token();
+    let task = hand_over(engine.clone(), session.clone(), line.clone(), slot);
+    let end = stop.clone();
+    tokio::spawn(async move {
+        if gone.await.is_ok() {
+            end.run_until_cancelled(task).await;
+        }
+    });
+    Ok((stop, go))
+}
+
+async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: Mailslot) {
+    let agent = slot.agent().clone();
+    let caller = session.caller_as(agent.clone());
+    let mut handed: Vec<MessageId> = Vec::new();
+    let mut to_acknowledge: Vec<MessageId> = Vec::new();
+    loop {
+        let letter = tokio::select! {
+            biased;
+            letter = slot.next() => letter,
+            () = std::future::ready(()), if !handed.is_empty() => {
+                note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge).await;
+                continue;
+            }
+        };
+        let letter = match letter {
+            Ok(letter) => letter,
+            Err(error) => {
+                tracing::debug!(%agent, %error, "no more mail for this agent");
+                return;
+            }
+        };
+        let mut text = String::from(r#"{"jsonrpc":"2.0","method":"map/message","params":{"message":"#);
+        text.push_str(&to_wire::message(&letter.message));
+        text.push_str(r#","recipient":"#);
+        to_wire::push_text(&mut text, agent.as_str());
+        text.push_str("}}");
+        if line.out.send(text).await.is_err() {
+            return;
+        }
+        handed.push(letter.message.id);
+        if letter.message.ack_required {
+            to_acknowledge.push(letter.message.id);
+        }
+        if handed.len() == NOTED_AT_ONCE {
+            note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge).await;
+        }
+    }
+}
+
+/// Notes what was handed over. MAP has no word by which an agent acknowledges, so for a letter that wants it the
+/// handing over counts.
+async fn note(
+    engine: &Engine,
+    caller: &posthaste_engine::nouns::Caller,
+    agent: &AgentId,
+    handed: &mut Vec<MessageId>,
+    to_acknowledge: &mut Vec<MessageId>,
+) {
+    let verb = MarkDelivered { agent: agent.clone(), messages: std::mem::take(handed) };
+    if let Err(error) = engine.post(caller, verb).await {
+        // The letters stay queued and come again; better twice than never.
+        tracing::warn!(%agent, %error, "what was delivered could not be noted");
+    }
+    for message in std::mem::take(to_acknowledge) {
+        let verb = Acknowledge { agent: agent.clone(), message, response: None };
+        if let Err(error) = engine.post(caller, verb).await {
+            tracing::warn!(%agent, %error, "an acknowledgement could not be noted");
+        }
+    }
+}

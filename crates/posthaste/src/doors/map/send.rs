@@ -1,0 +1,420 @@
+//! Sending: `map/send` and everything that comes down to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_engine::nouns::{self, AgentId, Audience, Body, Caller, DeliveryState, Fact, Json, MessageId};
+use posthaste_engine::stamp;
+use posthaste_engine::verbs::deliveries::MarkFailed;
+use posthaste_engine::verbs::mail::{Entry, Send, Sent, Within};
+use posthaste_engine::{Engine, Filter, Pending, Start, Step};
+use posthaste_wire::map::{Address, codes};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::addresses::{self, Aim};
+use super::connection::{Answer, Connection, Outcome, Reply};
+use super::errors::Failure;
+use super::from_wire::{self, params};
+use super::session::{Session, fresh};
+use super::{hello, to_wire};
+
+/// How long `map/request` waits for its answer unless told otherwise, and at most.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const LONGEST_REQUEST: Duration = Duration::from_secs(600);
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SendParams {
+    #[serde(default, deserialize_with = "present")]
+    to: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "present")]
+    payload: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "present")]
+    meta: Option<Box<RawValue>>,
+    // Beside meta in one of the servers' forms.
+    #[serde(default)]
+    priority: Option<Value>,
+    #[serde(default)]
+    ttl_ms: Option<Value>,
+    #[serde(default)]
+    message_type: Option<String>,
+    #[serde(default)]
+    timeout: Option<u64>,
+}
+
+/// Keeps a member that is null apart from one that is missing.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// What of a message's meta the office goes by. The rest is the recipients'.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Meta {
+    priority: Option<Value>,
+    delivery: Option<Value>,
+    ttl: Option<Value>,
+    ttl_ms: Option<Value>,
+    require_ack: Option<Value>,
+    correlation_id: Option<Value>,
+    mail: Option<Value>,
+}
+
+/// What of a payload other doors show beside it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Heading {
+    #[serde(rename = "type")]
+    kind: Option<Value>,
+    subject: Option<Value>,
+}
+
+/// A message about to be sent.
+#[derive(Debug)]
+struct Draft {
+    verb: Send,
+    /// What the sender called the way of delivering it.
+    semantic: String,
+    /// Whether recipients that are not connected are passed over.
+    best_effort: bool,
+}
+
+/// `map/send`.
+pub(super) async fn send(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+    best_effort: bool,
+) -> Result<Reply, Failure> {
+    let given: SendParams = params(given)?;
+    let to = given.to.as_deref().ok_or_else(|| Failure::params("to: whom the message is for"))?;
+    let to: Value = serde_json::from_str(to.get()).map_err(Failure::params)?;
+    let aim = addresses::resolve(at, session, Address::parse(&to)?).await?;
+    let broadcast = aim.here.iter().any(|one| matches!(one, nouns::Address::Kind(_) | nouns::Address::All));
+    if broadcast && !session.may("messaging", "canBroadcast") {
+        return Err(Failure::denied("not allowed: messaging.canBroadcast"));
+    }
+    post(at, session, &given, aim, best_effort).await
+}
+
+/// `map/broadcast`.
+pub(super) async fn broadcast(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+    best_effort: bool,
+) -> Result<Reply, Failure> {
+    let mut given: SendParams = params(given)?;
+    given.to = Some(to_wire::raw(r#"{"broadcast":true}"#.to_owned()));
+    let aim = addresses::resolve(at, session, vec![Address::Broadcast]).await?;
+    post(at, session, &given, aim, best_effort).await
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ScopeParams {
+    scope_id: String,
+}
+
+/// `map/send/scope`.
+pub(super) async fn send_to_scope(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+) -> Result<Reply, Failure> {
+    let scope: ScopeParams = params(given)?;
+    let mut given: SendParams = params(given)?;
+    given.to = Some(to_wire::raw(json!({ "scope": scope.scope_id }).to_string()));
+    let aim = addresses::resolve(at, session, vec![Address::Scope(scope.scope_id)]).await?;
+    post(at, session, &given, aim, false).await
+}
+
+/// Puts a message into the queue and promises the answer.
+async fn post(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: &SendParams,
+    aim: Aim,
+    best_effort: bool,
+) -> Result<Reply, Failure> {
+    let draft = draft(at, given, aim, best_effort)?;
+    speak(at, session).await?;
+    let pending = at.engine.post(&session.caller(), draft.verb).await?;
+    let (engine, session) = (at.engine.clone(), session.clone());
+    let (semantic, best_effort) = (draft.semantic, draft.best_effort);
+    Ok(Reply::Later(Box::pin(async move { sent(&engine, &session, pending, &semantic, best_effort).await })))
+}
+
+/// Makes sure that the session can send: a connection of an agent that has no agent yet speaks for itself.
+async fn speak(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failure> {
+    if session.agents().is_empty() {
+        hello::list(at, session).await?;
+    }
+    Ok(())
+}
+
+fn draft(at: &Connection, given: &SendParams, aim: Aim, best_effort: bool) -> Result<Draft, Failure> {
+    if let Some((system, _)) = aim.elsewhere.first() {
+        return Err(Failure::new(
+            codes::FEDERATION_SYSTEM_NOT_FOUND,
+            format!("there is no connection to the system {system}"),
+        ));
+    }
+    let meta: Meta = match &given.meta {
+        None => Meta::default(),
+        Some(meta) if meta.get() == "null" => Meta::default(),
+        Some(meta) if meta.get().starts_with('{') => {
+            serde_json::from_str(meta.get()).map_err(Failure::params)?
+        }
+        Some(_) => return Err(Failure::params("meta: an object")),
+    };
+    let heading: Heading = match &given.payload {
+        Some(payload) if payload.get().starts_with('{') => {
+            serde_json::from_str(payload.get()).unwrap_or_default()
+        }
+        _ => Heading::default(),
+    };
+    let word = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).map(str::to_owned);
+    let delivery = word(&meta.delivery);
+    let semantic = if best_effort {
+        "best-effort".to_owned()
+    } else {
+        delivery.clone().unwrap_or_else(|| "fire-and-forget".to_owned())
+    };
+    let ttl = [&meta.ttl_ms, &meta.ttl, &given.ttl_ms].into_iter().find_map(Option::as_ref);
+    let expires_at = match ttl {
+        None | Some(Value::Null) => None,
+        Some(ttl) => match ttl.as_f64() {
+            #[expect(clippy::cast_possible_truncation, reason = "a time to live in whole milliseconds")]
+            Some(ttl) if ttl > 0.0 => Some(stamp::now().saturating_add((ttl as i64).max(1))),
+            _ => return Err(Failure::params("ttlMs: a positive number of milliseconds")),
+        },
+    };
+    let meta_text = given.meta.as_deref().filter(|meta| meta.get() != "null");
+    let verb = Send {
+        kind: word(&heading.kind).or_else(|| given.message_type.clone()).unwrap_or_default(),
+        subject: word(&heading.subject),
+        body: match &given.payload {
+            Some(payload) => Body::Json(Json::from_raw(payload)),
+            None => Body::Text(String::new()),
+        },
+        priority: from_wire::priority(meta.priority.as_ref().or(given.priority.as_ref())),
+        ack_required: meta.require_ack == Some(Value::Bool(true))
+            || delivery.as_deref() == Some("acknowledged"),
+        expires_at,
+        correlation: word(&meta.correlation_id),
+        within: if at.shared.keeps_mail() { within(meta.mail.as_ref()) } else { None },
+        meta: to_wire::keep(given.to.as_deref(), meta_text, None),
+        audience: Audience::Observers,
+        to_nobody: true,
+        ..Send::text(aim.here, "")
+    };
+    Ok(Draft { verb, best_effort: semantic == "best-effort", semantic })
+}
+
+/// The conversation that a message asks to be recorded in. What cannot be read is not recorded: delivery never suffers.
+fn within(mail: Option<&Value>) -> Option<Within> {
+    let mail = mail?.as_object()?;
+    let text = |name: &str| mail.get(name).and_then(Value::as_str);
+    Some(Within {
+        conversation: nouns::ConversationId::new(text("conversationId")?).ok()?,
+        thread: text("threadId").map(from_wire::thread).transpose().ok()?,
+        reply_to: text("inReplyTo").map(from_wire::turn).transpose().ok()?,
+        visibility: from_wire::visibility(mail.get("visibility")).ok()?,
+        entry: Entry::IfAllowed,
+    })
+}
+
+/// The answer to a message: who has it, who will, who does not.
+async fn sent(
+    engine: &Engine,
+    session: &Session,
+    pending: Pending<Send>,
+    semantic: &str,
+    best_effort: bool,
+) -> Outcome {
+    let mut sent = pending.answer().await?;
+    if best_effort {
+        give_up(engine, &mut sent).await?;
+    }
+    Ok(receipts(session, &sent, semantic))
+}
+
+fn receipts(session: &Session, sent: &Sent, semantic: &str) -> Answer {
+    let delivered: Vec<&AgentId> = sent
+        .receipts
+        .iter()
+        .filter(|receipt| receipt.state == DeliveryState::Delivered)
+        .map(|receipt| &receipt.agent)
+        .collect();
+    let receipts: Vec<Value> =
+        sent.receipts.iter().map(|receipt| to_wire::receipt(receipt, sent, semantic)).collect();
+    let delivered = if session.is_draft() { json!(delivered.len()) } else { json!(delivered) };
+    json!({ "messageId": sent.message.id.to_string(), "delivered": delivered, "receipts": receipts }).into()
+}
+
+/// With the best effort, whoever is not connected does not get the message later either.
+async fn give_up(engine: &Engine, sent: &mut Sent) -> Result<(), Failure> {
+    for receipt in &mut sent.receipts {
+        if receipt.state == DeliveryState::Queued {
+            let reason = "not connected".to_owned();
+            let verb = MarkFailed { agent: receipt.agent.clone(), message: sent.message.id, reason };
+            let copy = engine.submit(&Caller::office(), verb).await?;
+            receipt.state = copy.state;
+        }
+    }
+    Ok(())
+}
+
+/// A message of the office's own making to one agent, in the session's name.
+pub(super) async fn plain(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    to: &AgentId,
+    payload: &Value,
+    meta: Option<&Value>,
+) -> Result<Sent, Failure> {
+    let given = SendParams {
+        to: Some(to_wire::raw(json!({ "agent": to }).to_string())),
+        payload: Some(to_wire::raw(payload.to_string())),
+        meta: meta.map(|meta| to_wire::raw(meta.to_string())),
+        priority: None,
+        ttl_ms: None,
+        message_type: None,
+        timeout: None,
+    };
+    let aim = Aim { here: vec![nouns::Address::Agent(to.clone())], elsewhere: Vec::new() };
+    let draft = draft(at, &given, aim, false)?;
+    speak(at, session).await?;
+    Ok(at.engine.submit(&session.caller(), draft.verb).await?)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InjectParams {
+    #[serde(default)]
+    agent_id: Option<String>,
+    #[serde(default)]
+    content: Option<Value>,
+    #[serde(default)]
+    delivery: Option<String>,
+    // The draft's form.
+    #[serde(default)]
+    to: Option<Value>,
+    #[serde(default)]
+    payload: Option<Value>,
+    #[serde(default)]
+    meta: Option<Value>,
+}
+
+/// `map/inject`: something put before an agent while it works.
+pub(super) async fn inject(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+) -> Result<Reply, Failure> {
+    let given: InjectParams = params(given)?;
+    let id = match (&given.agent_id, &given.to) {
+        (Some(id), _) => id.clone(),
+        (None, Some(to)) => match Address::parse(to)?.as_slice() {
+            [Address::Agent(id) | Address::Named(id)] => id.clone(),
+            _ => return Err(Failure::params("to: one agent")),
+        },
+        (None, None) => return Err(Failure::params("agentId: whom it is for")),
+    };
+    let id = from_wire::agent(&id)?;
+    if !session.may("lifecycle", "canSteer") && !session.owns(&id) {
+        return Err(Failure::denied("not allowed: lifecycle.canSteer"));
+    }
+    let in_payload =
+        given.payload.as_ref().and_then(|payload| payload.get("content")).or(given.payload.as_ref());
+    let content = given.content.as_ref().or(in_payload).cloned().unwrap_or_default();
+    let in_meta = given.meta.as_ref().and_then(|meta| meta.get("delivery")).and_then(Value::as_str);
+    let delivery = given.delivery.as_deref().or(in_meta);
+    if !matches!(delivery, None | Some("interrupt" | "queue" | "best-effort" | "inject")) {
+        return Err(Failure::params("delivery: interrupt, queue or best-effort"));
+    }
+    let mut meta = given.meta.clone().filter(Value::is_object).unwrap_or_else(|| json!({}));
+    meta["delivery"] = delivery.unwrap_or("inject").into();
+    meta["injected"] = true.into();
+    let sent = plain(at, session, &id, &content, Some(&meta)).await?;
+    let delivery = match delivery {
+        Some("interrupt") => "interrupt",
+        Some("queue") => "queue",
+        _ => "message",
+    };
+    Ok(Reply::Now(Ok(json!({
+        "injected": true,
+        "delivery": delivery,
+        "messageId": sent.message.id.to_string(),
+    })
+    .into())))
+}
+
+/// `map/request`: a message and the answer to it.
+pub(super) async fn request(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+) -> Result<Reply, Failure> {
+    let mut given: SendParams = params(given)?;
+    let to = given.to.as_deref().ok_or_else(|| Failure::params("to: whom the request is for"))?;
+    let to: Value = serde_json::from_str(to.get()).map_err(Failure::params)?;
+    let aim = addresses::resolve(at, session, Address::parse(&to)?).await?;
+    let mut meta: Value = match &given.meta {
+        Some(meta) => serde_json::from_str(meta.get()).map_err(Failure::params)?,
+        None => json!({}),
+    };
+    if !meta.is_object() {
+        return Err(Failure::params("meta: an object"));
+    }
+    let correlation = match meta.get("correlationId").and_then(Value::as_str) {
+        Some(given) => given.to_owned(),
+        None => fresh("request-"),
+    };
+    meta["correlationId"] = correlation.as_str().into();
+    meta["expectsResponse"] = true.into();
+    given.meta = Some(to_wire::raw(meta.to_string()));
+    speak(at, session).await?;
+    let draft = draft(at, &given, aim, false)?;
+    let caller = session.caller();
+    // Listening starts before the question leaves, so that no answer can be missed.
+    let filter = Filter::All(vec![
+        Filter::Kinds(vec!["message.sent".to_owned()]),
+        Filter::Correlations(vec![correlation]),
+        Filter::Not(Box::new(Filter::Sources(vec![caller.agent.clone()]))),
+    ]);
+    let mut feed = at.engine.follow(&caller, filter, Start::Now, 16).await?;
+    let pending = at.engine.post(&caller, draft.verb).await?;
+    let patience = given.timeout.map_or(REQUEST_TIMEOUT, Duration::from_millis).min(LONGEST_REQUEST);
+    Ok(Reply::Later(Box::pin(async move {
+        let sent = pending.answer().await?;
+        if sent.receipts.is_empty() {
+            return Err(Failure::new(codes::ADDRESS_NOT_FOUND, "the request reaches nobody"));
+        }
+        let answer = async {
+            loop {
+                if let Step::Event { event, .. } = feed.next().await?
+                    && event.fact == Fact::MessageSent
+                    && let Some(message) = event.message.clone()
+                {
+                    return Ok::<_, Failure>(message);
+                }
+            }
+        };
+        match tokio::time::timeout(patience, answer).await {
+            Ok(answer) => Ok(answered(sent.message.id, &*answer?)),
+            Err(_) => Err(Failure::new(codes::DELIVERY_FAILED, "nobody answered in time")),
+        }
+    })))
+}
+
+fn answered(question: MessageId, answer: &nouns::Message) -> Answer {
+    let mut text = format!(r#"{{"messageId":"{question}","response":"#);
+    text.push_str(&to_wire::message(answer));
+    to_wire::push_payload(&mut text, answer);
+    text.push('}');
+    text.into()
+}

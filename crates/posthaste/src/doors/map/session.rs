@@ -1,0 +1,325 @@
+//! A session: who is on the other side, what it may do, and what it listens to. It outlives its connection for as long
+//! as it can be resumed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Rights, TokenRole};
+use posthaste_engine::stamp;
+use posthaste_wire::Id;
+use posthaste_wire::map::Mode;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::VIA;
+use super::capabilities::Capabilities;
+use super::connection::Line;
+use super::subscription::Subscription;
+use crate::caller::Identity;
+
+/// Which vocabulary a session is answered in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// The SDK's.
+    Sdk,
+    /// The draft's.
+    Draft(Mode),
+}
+
+/// What a participant says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Client,
+    Agent,
+    Gateway,
+    System,
+}
+
+impl Part {
+    pub(super) fn from_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "client" => Self::Client,
+            "agent" => Self::Agent,
+            "gateway" => Self::Gateway,
+            "system" => Self::System,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Agent => "agent",
+            Self::Gateway => "gateway",
+            Self::System => "system",
+        }
+    }
+
+    /// What sort of entry the participant itself has in the address book.
+    pub(super) fn kind(self) -> AgentKind {
+        match self {
+            Self::Client | Self::Agent => AgentKind::Client,
+            Self::Gateway => AgentKind::Gateway,
+            Self::System => AgentKind::System,
+        }
+    }
+}
+
+/// What becomes of a session's agents when its connection goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Policy {
+    /// They go with it.
+    Unregister,
+    /// They stay, without anyone behind them.
+    Orphan,
+    /// They wait for a while.
+    Grace(Duration),
+}
+
+/// One participant.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) id: String,
+    pub(super) participant: AgentId,
+    pub(super) part: Part,
+    pub(super) name: Option<String>,
+    pub(super) identity: Identity,
+    pub(super) dialect: Dialect,
+    pub(super) policy: Policy,
+    /// Whether others are told that it is gone.
+    pub(super) notify: bool,
+    pub(super) created_at: i64,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    agents: Vec<AgentId>,
+    slots: HashMap<AgentId, CancellationToken>,
+    subscriptions: HashMap<String, Arc<Subscription>>,
+    capabilities: Capabilities,
+    token: String,
+    line: Option<Line>,
+    /// Counts connections, so that a timer of an earlier one can tell.
+    epoch: u64,
+    closed_at: Option<i64>,
+    listed: bool,
+}
+
+/// Everything that is fixed when a session begins.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) participant: AgentId,
+    pub(super) part: Part,
+    pub(super) name: Option<String>,
+    pub(super) identity: Identity,
+    pub(super) dialect: Dialect,
+    pub(super) policy: Policy,
+    pub(super) notify: bool,
+    pub(super) capabilities: Capabilities,
+}
+
+impl Session {
+    pub(super) fn new(opening: Opening) -> Self {
+        let Opening { participant, part, name, identity, dialect, policy, notify, capabilities } = opening;
+        Self {
+            id: fresh("session-"),
+            participant,
+            part,
+            name,
+            identity,
+            dialect,
+            policy,
+            notify,
+            created_at: stamp::now(),
+            inner: Mutex::new(Inner {
+                agents: Vec::new(),
+                slots: HashMap::new(),
+                subscriptions: HashMap::new(),
+                capabilities,
+                token: String::new(),
+                line: None,
+                epoch: 0,
+                closed_at: None,
+                listed: false,
+            }),
+        }
+    }
+
+    /// In whose name it speaks: its first agent, or itself.
+    pub(super) fn actor(&self) -> AgentId {
+        self.lock().agents.first().unwrap_or(&self.participant).clone()
+    }
+
+    /// The caller that the engine sees.
+    pub(super) fn caller(&self) -> Caller {
+        self.caller_as(self.actor())
+    }
+
+    /// The caller for one of its agents.
+    pub(super) fn caller_as(&self, agent: AgentId) -> Caller {
+        let admin = self.part == Part::System && self.is_operator();
+        let observe = self.may("observation", "canObserve");
+        Caller { agent, rights: Rights { member: true, observe, admin }, via: VIA.to_owned() }
+    }
+
+    /// The caller who changes an agent: the agent itself if it is one of ours.
+    pub(super) fn caller_for(&self, agent: &AgentId) -> Caller {
+        if self.owns(agent) { self.caller_as(agent.clone()) } else { self.caller() }
+    }
+
+    /// The office's hand, moved by this participant, for what the office lets it do to others.
+    pub(super) fn steering(&self) -> Caller {
+        Caller::admin(self.actor(), VIA)
+    }
+
+    pub(super) fn is_operator(&self) -> bool {
+        self.identity.role == TokenRole::Admin
+    }
+
+    pub(super) fn may(&self, group: &str, switch: &str) -> bool {
+        self.lock().capabilities.allow(group, switch)
+    }
+
+    pub(super) fn capabilities(&self) -> Value {
+        self.lock().capabilities.to_json()
+    }
+
+    pub(super) fn change_capabilities(&self, given: &serde_json::Map<String, Value>) -> Value {
+        let mut inner = self.lock();
+        inner.capabilities.lay_over(given);
+        inner.capabilities.to_json()
+    }
+
+    pub(super) fn is_draft(&self) -> bool {
+        matches!(self.dialect, Dialect::Draft(_))
+    }
+
+    pub(super) fn is_compat(&self) -> bool {
+        self.dialect == Dialect::Draft(Mode::AcpCompat)
+    }
+
+    pub(super) fn agents(&self) -> Vec<AgentId> {
+        self.lock().agents.clone()
+    }
+
+    pub(super) fn owns(&self, agent: &AgentId) -> bool {
+        *agent == self.participant || self.lock().agents.contains(agent)
+    }
+
+    /// Notes an agent of this session, and how to stop waiting for its mail.
+    pub(super) fn add_agent(&self, agent: AgentId, slot: CancellationToken) {
+        let mut inner = self.lock();
+        if !inner.agents.contains(&agent) {
+            inner.agents.push(agent.clone());
+        }
+        if let Some(before) = inner.slots.insert(agent, slot) {
+            before.cancel();
+        }
+    }
+
+    /// Notes that the participant's own mail is waited for.
+    pub(super) fn add_slot(&self, slot: CancellationToken) {
+        if let Some(before) = self.lock().slots.insert(self.participant.clone(), slot) {
+            before.cancel();
+        }
+    }
+
+    /// Whether the participant has an entry in the address book of its own.
+    pub(super) fn is_listed(&self) -> bool {
+        self.lock().listed
+    }
+
+    pub(super) fn set_listed(&self) {
+        self.lock().listed = true;
+    }
+
+    pub(super) fn remove_agent(&self, agent: &AgentId) {
+        let mut inner = self.lock();
+        inner.agents.retain(|other| other != agent);
+        if let Some(slot) = inner.slots.remove(agent) {
+            slot.cancel();
+        }
+    }
+
+    pub(super) fn subscriptions(&self) -> Vec<Arc<Subscription>> {
+        self.lock().subscriptions.values().cloned().collect()
+    }
+
+    pub(super) fn subscription(&self, id: &str) -> Option<Arc<Subscription>> {
+        self.lock().subscriptions.get(id).cloned()
+    }
+
+    /// Keeps a subscription unless there are as many as there may be.
+    pub(super) fn add_subscription(&self, subscription: Arc<Subscription>, most: usize) -> bool {
+        let mut inner = self.lock();
+        if inner.subscriptions.len() >= most {
+            return false;
+        }
+        inner.subscriptions.insert(subscription.id.clone(), subscription);
+        true
+    }
+
+    pub(super) fn remove_subscription(&self, id: &str) -> Option<Arc<Subscription>> {
+        self.lock().subscriptions.remove(id)
+    }
+
+    /// Gives the session a connection and a new token to come back with.
+    pub(super) fn attach(&self, line: Line) -> String {
+        let mut inner = self.lock();
+        inner.epoch += 1;
+        inner.line = Some(line);
+        inner.token = fresh("resume_") + &stamp::secret()[..32];
+        inner.token.clone()
+    }
+
+    /// Takes the connection away; says which one it was, unless it was gone already.
+    pub(super) fn detach(&self) -> Option<u64> {
+        let mut inner = self.lock();
+        let line = inner.line.take()?;
+        line.stop.cancel();
+        inner.slots.clear();
+        inner.closed_at = Some(stamp::now());
+        Some(inner.epoch)
+    }
+
+    /// Whether nothing has happened since that connection was lost.
+    pub(super) fn is_gone_since(&self, epoch: u64) -> bool {
+        let inner = self.lock();
+        inner.line.is_none() && inner.epoch == epoch
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.lock().line.is_some()
+    }
+
+    pub(super) fn line(&self) -> Option<Line> {
+        self.lock().line.clone()
+    }
+
+    pub(super) fn token(&self) -> String {
+        self.lock().token.clone()
+    }
+
+    pub(super) fn info(&self) -> Value {
+        let mut info = json!({ "id": self.id, "createdAt": self.created_at, "lastActiveAt": stamp::now() });
+        let inner = self.lock();
+        if inner.line.is_none()
+            && let Some(at) = inner.closed_at
+        {
+            info["lastActiveAt"] = at.into();
+            info["closedAt"] = at.into();
+        }
+        info
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A name that nobody has had.
+pub(super) fn fresh(prefix: &str) -> String {
+    Id(stamp::Stamp::new().id.as_u128()).prefixed(prefix).to_string()
+}

@@ -1,0 +1,165 @@
+//! Leaving, coming back, and what a participant is allowed to do.
+
+use std::sync::Arc;
+
+use posthaste_engine::nouns::{AgentId, Json};
+use posthaste_engine::verbs::agents::Unregister;
+use posthaste_engine::verbs::office::Announce;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::connection::{Answer, Connection, Outcome};
+use super::errors::Failure;
+use super::from_wire::params;
+use super::hello;
+use super::session::{Part, Session};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct One {
+    session_id: Option<String>,
+    reason: Option<String>,
+    cascade: bool,
+}
+
+/// `map/disconnect`: the session is let go before the answer leaves, so that it can be resumed at once.
+pub(super) async fn disconnect(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+) -> Outcome {
+    let _: One = params(given)?;
+    let token = session.token();
+    at.session = None;
+    hello::leave(&at.shared, &at.engine, &at.hall, session.clone()).await;
+    Ok(json!({
+        "session": session.info(),
+        "resumeToken": token,
+        "acknowledged": true,
+        "success": true,
+    })
+    .into())
+}
+
+/// `map/shutdown`: the session and its agents end, and with `cascade` everyone below them.
+pub(super) async fn shutdown(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+) -> Outcome {
+    let one: One = params(given)?;
+    let reason = one.reason.unwrap_or_else(|| "shutdown".to_owned());
+    if one.cascade {
+        for agent in session.agents() {
+            let (caller, id) = (session.caller_as(agent.clone()), agent.clone());
+            let below = at.engine.read(move |view| Ok(view.relatives(&caller, &id, 64)?.descendants)).await?;
+            // The deepest first, so that nobody is left without a parent.
+            for child in below.into_iter().rev() {
+                let verb = Unregister { agent: child.id, reason: Some(reason.clone()), cause: None };
+                // One that may not be touched, or is gone already, is passed over.
+                drop(at.engine.submit(&session.caller_as(agent.clone()), verb).await);
+            }
+        }
+    }
+    at.session = None;
+    end(at, session, &reason).await;
+    Ok(json!({ "acknowledged": true, "success": true, "session": session.info() }).into())
+}
+
+/// Ends a session for good.
+async fn end(at: &Connection, session: &Arc<Session>, reason: &str) {
+    for agent in session.agents() {
+        let verb = Unregister { agent: agent.clone(), reason: Some(reason.to_owned()), cause: None };
+        session.remove_agent(&agent);
+        drop(at.engine.submit(&session.caller_as(agent), verb).await);
+    }
+    hello::end(&at.engine, &at.hall, session, reason, None).await;
+}
+
+/// `map/session/list`: the sessions of this principal.
+pub(super) fn list(at: &Connection, session: &Session) -> Answer {
+    let sessions: Vec<Value> = at
+        .hall
+        .sessions()
+        .iter()
+        .filter(|other| other.identity == session.identity)
+        .map(|other| other.info())
+        .collect();
+    json!({ "sessions": sessions }).into()
+}
+
+/// `map/session/load`: whether the session is the one at hand. Another one is resumed with its token.
+pub(super) fn load(at: &Connection, session: &Session, given: Option<&RawValue>) -> Outcome {
+    let one: One = params(given)?;
+    let id = one.session_id.ok_or_else(|| Failure::params("sessionId: which session"))?;
+    let known = at.hall.session(&id).filter(|other| other.identity == session.identity);
+    if known.is_none() {
+        return Err(Failure::params("there is no such session"));
+    }
+    Ok(json!({ "sessionId": id, "restored": id == session.id }).into())
+}
+
+/// `map/session/close`.
+pub(super) async fn close(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
+    let one: One = params(given)?;
+    let closing = match &one.session_id {
+        None => session.clone(),
+        Some(id) if *id == session.id => session.clone(),
+        Some(id) => at
+            .hall
+            .session(id)
+            .filter(|other| other.identity == session.identity)
+            .ok_or_else(|| Failure::params("there is no such session"))?,
+    };
+    end(at, &closing, "session closed").await;
+    if closing.id == session.id {
+        at.session = None;
+    }
+    Ok(json!({ "session": closing.info(), "success": true }).into())
+}
+
+/// `map/session/info`.
+pub(super) fn info(session: &Session) -> Answer {
+    let mut info = session.info();
+    info["participantId"] = session.participant.as_str().into();
+    info["participantType"] = session.part.as_str().into();
+    info["agents"] = json!(session.agents());
+    json!({ "session": info }).into()
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PermissionParams {
+    client_id: String,
+    permissions: Map<String, Value>,
+}
+
+/// `map/permissions/update`: what another participant may do from now on.
+pub(super) async fn permissions(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+) -> Outcome {
+    let asked: PermissionParams = params(given)?;
+    if session.part != Part::System || !session.is_operator() {
+        return Err(Failure::denied("only system participants change what others may do"));
+    }
+    let id = AgentId::new(&asked.client_id)?;
+    let found = at
+        .hall
+        .participant(&id)
+        .or_else(|| at.hall.session(&asked.client_id))
+        .or_else(|| at.hall.sessions().into_iter().find(|other| other.owns(&id)));
+    let other = found.ok_or_else(|| Failure::params("clientId: there is no such participant"))?;
+    let effective = other.change_capabilities(&asked.permissions);
+    let told = json!({
+        "clientId": other.participant,
+        "changes": asked.permissions,
+        "effectivePermissions": effective,
+        "updatedBy": session.participant,
+    });
+    let word = "permissions.client.updated".to_owned();
+    at.engine.submit(&session.caller(), Announce { word, data: Json::from_value(&told), to: None }).await?;
+    Ok(json!({ "success": true, "effectivePermissions": effective }).into())
+}

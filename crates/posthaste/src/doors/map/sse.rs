@@ -1,0 +1,136 @@
+//! The history as server-sent events, for those who only listen: `GET /map/events`. `Last-Event-ID` goes on where a
+//! lost connection left off.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use posthaste_engine::{Engine, Feed, Start, Step};
+use posthaste_wire::map::{Pattern, Spec, codes, stream_pattern};
+use posthaste_wire::sse;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::Connection;
+use super::errors::Failure;
+use super::events::{self, Form};
+use super::subscription::{cause_time, envelope};
+use super::{DEFAULT_BUFFER, filters, hello, streams, ws};
+use crate::caller::Realm;
+use crate::http::errors::answer;
+use crate::shared::Shared;
+
+/// A comment this often keeps intermediaries from closing a quiet stream.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Streams events. The query may hold `filter` as JSON, `eventTypes` and `streams` as lists, `dialect=draft`, and
+/// `lastEventId` for clients that cannot set headers.
+pub(super) async fn events(
+    State(shared): State<Shared>,
+    Realm(engine): Realm,
+    Query(query): Query<HashMap<String, String>>,
+    headers: HeaderMap,
+) -> Response {
+    let identity = match ws::identify(&shared, &engine, &headers, &query).await {
+        Ok(Some(identity)) => identity,
+        Ok(None) => return answer(StatusCode::UNAUTHORIZED, "unauthorized", "a token is needed"),
+        Err(response) => return *response,
+    };
+    let session = hello::passing(&shared, &identity);
+    let connection = Connection::passing(shared.clone(), engine, identity, session);
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let last = last.or_else(|| query.get("lastEventId").map(String::as_str));
+    match open(&connection, &query, last).await {
+        Ok(flow) => {
+            let chunks = stream::unfold(flow, async |mut flow| {
+                let chunk = flow.next().await?;
+                Some((Ok::<_, Infallible>(chunk), flow))
+            });
+            let head = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+            (head, Body::from_stream(chunks)).into_response()
+        }
+        Err(failure) => {
+            let status = match failure.code {
+                codes::PERMISSION_DENIED => StatusCode::FORBIDDEN,
+                _ => StatusCode::BAD_REQUEST,
+            };
+            answer(status, "bad_request", &failure.message)
+        }
+    }
+}
+
+/// A stream under way.
+struct Flow {
+    engine: Engine,
+    feed: Feed,
+    form: Form,
+    id: String,
+    stop: CancellationToken,
+    greeted: bool,
+}
+
+async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&str>) -> Result<Flow, Failure> {
+    let session = at.session.as_ref().ok_or_else(|| Failure::denied("no session"))?;
+    let list = |name: &str| query.get(name).map(|list| list.split(',').filter(|word| !word.is_empty()));
+    let filter: Value = match query.get("filter") {
+        Some(text) => serde_json::from_str(text).map_err(Failure::params)?,
+        None => Value::Null,
+    };
+    let mut spec = Spec::parse(&filter)?;
+    spec.event_types.extend(list("eventTypes").into_iter().flatten().map(Pattern::new));
+    let streams = list("streams").into_iter().flatten().map(stream_pattern).collect();
+    let history = at.hall.history(&at.engine).await?;
+    let start = match last.filter(|id| !id.is_empty()) {
+        Some(id) => Start::After(streams::place(at, history, &Value::from(id)).await?),
+        None => Start::Now,
+    };
+    let filter = filters::compile(&spec, streams, at.shared.keeps_mail());
+    let feed = at.engine.follow(&session.caller(), filter, start, DEFAULT_BUFFER).await?;
+    let draft = query.get("dialect").is_some_and(|dialect| dialect == "draft");
+    Ok(Flow {
+        engine: at.engine.clone(),
+        feed,
+        form: Form { draft, history, payloads: true },
+        id: super::session::fresh("sub-"),
+        stop: at.shared.stop().clone(),
+        greeted: false,
+    })
+}
+
+impl Flow {
+    /// The next piece of the stream; nothing when it is over.
+    async fn next(&mut self) -> Option<String> {
+        let mut out = String::new();
+        if !std::mem::replace(&mut self.greeted, true) {
+            // Something at once, so that the client knows that it is connected.
+            sse::write_comment(&mut out, "events of this office");
+            return Some(out);
+        }
+        tokio::select! {
+            () = self.stop.cancelled() => None,
+            () = tokio::time::sleep(KEEP_ALIVE) => {
+                sse::write_comment(&mut out, "still here");
+                Some(out)
+            }
+            step = self.feed.next() => {
+                match step {
+                    Ok(Step::Event { number, event }) => {
+                        let cause_at = cause_time(&self.engine, &event).await.ok()?;
+                        let members = events::members(&event, self.form, cause_at);
+                        let id = events::id(&event, self.form.history).ulid();
+                        sse::write_event(&mut out, Some(&id), None, &envelope(&self.id, number, &members));
+                    }
+                    // Only who acknowledges or pauses is passed over, and here nobody can.
+                    Ok(Step::Overflow(_)) => sse::write_comment(&mut out, "passed over"),
+                    Err(_) => return None,
+                }
+                Some(out)
+            }
+        }
+    }
+}

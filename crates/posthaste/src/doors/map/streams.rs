@@ -1,0 +1,297 @@
+//! Subscribing to the history and replaying it.
+
+use std::sync::Arc;
+
+use posthaste_engine::nouns::{Caller, Event, Seq};
+use posthaste_engine::views::{View, Viewed};
+use posthaste_engine::{EngineError, Filter, Refusal, Start, stamp};
+use posthaste_wire::map::{EventId, EventName, Pattern, Spec, codes, stream_pattern};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::connection::{Connection, Outcome};
+use super::errors::Failure;
+use super::events::{self, Form};
+use super::from_wire::{self, params};
+use super::session::{Session, fresh};
+use super::subscription::{Subscription, Wish};
+use super::{DEFAULT_BUFFER, MAX_BUFFER, MAX_SUBSCRIPTIONS, filters};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SubscribeParams {
+    filter: Value,
+    streams: Option<Vec<String>>,
+    options: Options,
+    #[serde(alias = "startAfter", alias = "fromEventId", alias = "fromTimestamp", alias = "afterEventId")]
+    replay_from: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Options {
+    include_message_payloads: Option<bool>,
+    exclude_own_events: bool,
+    include_history: bool,
+    buffer_size: Option<Value>,
+    delivery_mode: Option<String>,
+    ordering: Option<String>,
+    limit: Option<Value>,
+    order: Option<String>,
+}
+
+impl Options {
+    /// One order serves all that can be asked for: the history is total, and so causal and per agent as well.
+    fn check(&self) -> Result<(), Failure> {
+        if !matches!(self.ordering.as_deref(), None | Some("none" | "per-agent" | "causal" | "total")) {
+            return Err(Failure::params("ordering: none, per-agent, causal or total"));
+        }
+        let modes = ["at-least-once", "at-most-once", "exactly-once", "best-effort"];
+        if self.delivery_mode.as_deref().is_some_and(|mode| !modes.contains(&mode)) {
+            return Err(Failure::params("deliveryMode: at-least-once or at-most-once"));
+        }
+        Ok(())
+    }
+}
+
+fn stream_patterns(streams: Option<&Vec<String>>) -> Vec<Pattern> {
+    streams.into_iter().flatten().map(|stream| stream_pattern(stream)).collect()
+}
+
+/// `map/subscribe`.
+pub(super) async fn subscribe(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+    by_extension: bool,
+) -> Outcome {
+    let asked: SubscribeParams = params(given)?;
+    asked.options.check()?;
+    let line =
+        session.line().ok_or_else(|| Failure::denied("subscribing needs a connection: GET /map/events"))?;
+    let spec = Spec::parse(&asked.filter)?;
+    let streams = stream_patterns(asked.streams.as_ref());
+    let history = at.hall.history(&at.engine).await?;
+    let start = match &asked.replay_from {
+        None | Some(Value::Null) if asked.options.include_history => Start::After(0),
+        None | Some(Value::Null) => Start::Now,
+        Some(from) => Start::After(place(at, history, from).await?),
+    };
+    let mut filter = filters::compile(&spec, streams.clone(), at.shared.keeps_mail());
+    if asked.options.exclude_own_events {
+        filter = Filter::All(vec![filters::not_own(session), filter]);
+    }
+    let buffer = from_wire::limit(asked.options.buffer_size.as_ref(), DEFAULT_BUFFER, MAX_BUFFER)?;
+    let subscription = Arc::new(Subscription::new(Wish {
+        id: fresh("sub-"),
+        filter,
+        buffer,
+        form: Form {
+            draft: session.is_draft(),
+            history,
+            payloads: asked.options.include_message_payloads != Some(false),
+        },
+        acp: session.is_compat(),
+        heartbeat: filters::asks_for(&spec, &streams, EventName::Heartbeat),
+        capacity: filters::asks_for(&spec, &streams, EventName::Capacity),
+    }));
+    let most =
+        if session.is_compat() || (by_extension && session.is_compat()) { 1 } else { MAX_SUBSCRIPTIONS };
+    if !session.add_subscription(subscription.clone(), most) {
+        return Err(Failure::new(
+            codes::QUOTA_EXCEEDED,
+            format!("a session has at most {most} subscriptions"),
+        ));
+    }
+    match subscription.start(&at.engine, session, line, start).await {
+        Ok(go) => at.go.push(go),
+        Err(error) => {
+            session.remove_subscription(&subscription.id);
+            return Err(error.into());
+        }
+    }
+    Ok(json!({ "subscriptionId": subscription.id }).into())
+}
+
+/// Starts a subscription again where a lost connection left it.
+pub(super) async fn go_on(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    subscription: &Arc<Subscription>,
+) -> Result<(), Failure> {
+    let Some(line) = session.line() else { return Ok(()) };
+    let go = subscription.start(&at.engine, session, line, subscription.place()).await?;
+    at.go.push(go);
+    Ok(())
+}
+
+/// The place in the history that an event id or a time stands for: what comes after it, or at that time and later.
+pub(super) async fn place(at: &Connection, history: u16, from: &Value) -> Result<Seq, Failure> {
+    match from {
+        Value::String(id) => cursor(at, history, id).await,
+        Value::Number(time) => {
+            let time = time.as_f64().ok_or_else(|| Failure::params("a time in milliseconds"))?;
+            #[expect(clippy::cast_possible_truncation, reason = "a time in whole milliseconds")]
+            let before = (time as i64).saturating_sub(1);
+            Ok(at.engine.read(move |view| view.last_seq_at(before)).await?)
+        }
+        _ => Err(Failure::params("replayFrom: an event id or a time")),
+    }
+}
+
+/// The place of an event, which must be one of this history.
+async fn cursor(at: &Connection, history: u16, id: &str) -> Result<Seq, Failure> {
+    let stale = || Failure::from(EngineError::from(Refusal::StaleCursor));
+    let id = EventId::parse(id).ok_or_else(stale)?;
+    if id.history != history {
+        return Err(stale());
+    }
+    let happened = at.engine.read(move |view| view.time_of(id.seq)).await?;
+    if happened == Some(id.at) { Ok(id.seq) } else { Err(stale()) }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct One {
+    subscription_id: String,
+    #[serde(default, alias = "sequence", alias = "sequenceNumber")]
+    up_to_sequence: Option<u64>,
+}
+
+fn find(session: &Session, given: Option<&RawValue>) -> Result<(Arc<Subscription>, Option<u64>), Failure> {
+    let one: One = params(given)?;
+    let subscription = session.subscription(&one.subscription_id).ok_or_else(Failure::no_subscription)?;
+    Ok((subscription, one.up_to_sequence))
+}
+
+/// `map/unsubscribe`.
+pub(super) fn unsubscribe(session: &Session, given: Option<&RawValue>) -> Outcome {
+    let (subscription, _) = find(session, given)?;
+    session.remove_subscription(&subscription.id);
+    subscription.close();
+    let closed = json!({ "id": subscription.id, "closedAt": stamp::now() });
+    Ok(json!({ "subscription": closed, "success": true }).into())
+}
+
+/// `map/subscribe.ack` and `map/ack`.
+pub(super) fn ack(session: &Session, given: Option<&RawValue>) -> Outcome {
+    let (subscription, up_to) = find(session, given)?;
+    if let Some(up_to) = up_to {
+        subscription.ack(up_to);
+    }
+    Ok(json!({ "success": true }).into())
+}
+
+/// `map/pause`: events wait until the subscription is resumed.
+pub(super) fn pause(session: &Session, given: Option<&RawValue>) -> Outcome {
+    find(session, given)?.0.pause(true);
+    Ok(json!({ "success": true }).into())
+}
+
+/// `map/resume`.
+pub(super) fn resume(session: &Session, given: Option<&RawValue>) -> Outcome {
+    find(session, given)?.0.pause(false);
+    Ok(json!({ "success": true }).into())
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ReplayParams {
+    after_event_id: Option<String>,
+    #[serde(alias = "from")]
+    from_timestamp: Option<Value>,
+    #[serde(alias = "to")]
+    to_timestamp: Option<Value>,
+    filter: Value,
+    streams: Option<Vec<String>>,
+    limit: Option<Value>,
+    options: Options,
+}
+
+/// `map/replay`.
+pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
+    let asked: ReplayParams = params(given)?;
+    if !matches!(asked.options.order.as_deref(), None | Some("chronological" | "asc")) {
+        return Err(Failure::params("order: chronological"));
+    }
+    let spec = Spec::parse(&asked.filter)?;
+    let filter = filters::compile(&spec, stream_patterns(asked.streams.as_ref()), at.shared.keeps_mail());
+    let history = at.hall.history(&at.engine).await?;
+    // An event id wins over a time.
+    let after = match (&asked.after_event_id, &asked.from_timestamp) {
+        (Some(id), _) => cursor(at, history, id).await?,
+        (None, Some(Value::Null) | None) => 0,
+        (None, Some(time)) => place(at, history, time).await?,
+    };
+    let end = match &asked.to_timestamp {
+        None | Some(Value::Null) => None,
+        Some(time) => {
+            let time = time.as_f64().ok_or_else(|| Failure::params("toTimestamp: a time in milliseconds"))?;
+            #[expect(clippy::cast_possible_truncation, reason = "a time in whole milliseconds")]
+            Some(time as i64)
+        }
+    };
+    let limit = from_wire::limit(asked.limit.as_ref().or(asked.options.limit.as_ref()), 100, 1000)?;
+    let form = Form {
+        draft: session.is_draft(),
+        history,
+        payloads: asked.options.include_message_payloads != Some(false),
+    };
+    let caller = session.caller();
+    let text = at
+        .engine
+        .read(move |view| written(view, &caller, Stretch { after, end, limit }, &filter, form))
+        .await?;
+    Ok(text.into())
+}
+
+/// A part of the history.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    after: Seq,
+    /// The last millisecond that belongs to it.
+    end: Option<i64>,
+    limit: usize,
+}
+
+fn written(
+    view: &View<'_>,
+    caller: &Caller,
+    stretch: Stretch,
+    filter: &Filter,
+    form: Form,
+) -> Viewed<String> {
+    let last = match stretch.end {
+        Some(time) => view.last_seq_at(time)?,
+        None => Seq::MAX,
+    };
+    let mut found: Vec<Arc<Event>> = Vec::new();
+    let mut after = stretch.after;
+    // One more than asked for tells whether there are more.
+    while found.len() <= stretch.limit && after < last {
+        let replay = view.events(caller, after, filter, stretch.limit + 1 - found.len())?;
+        after = replay.cursor;
+        found.extend(replay.events.into_iter().filter(|event| event.seq <= last));
+        if !replay.more {
+            break;
+        }
+    }
+    let more = found.len() > stretch.limit;
+    found.truncate(stretch.limit);
+    let mut text = String::from(r#"{"events":["#);
+    for (index, event) in found.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        let cause_at = match (event.cause, &event.message) {
+            (Some(cause), None) => view.time_of(cause)?,
+            _ => None,
+        };
+        text.push('{');
+        text.push_str(&events::members(event, form, cause_at));
+        text.push('}');
+    }
+    text.push_str(&format!(r#"],"hasMore":{more}}}"#));
+    Ok(text)
+}

@@ -1,0 +1,274 @@
+//! One subscription: a feed of the engine's, written down for its subscriber and numbered without gaps.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use posthaste_engine::nouns::{Caller, Event};
+use posthaste_engine::{Engine, EngineError, Feed, Filter, Overflow, Start, Step, stamp};
+use posthaste_wire::map::{EventId, EventName};
+use serde_json::{Value, json};
+use tokio::sync::{oneshot, watch};
+
+use super::connection::Line;
+use super::events::{self, Form};
+use super::session::Session;
+use super::to_wire;
+
+/// How often those who ask for it hear that the office is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// What a subscriber wants and how far it has come. Outlives the connection.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    pub(super) id: String,
+    filter: Filter,
+    buffer: usize,
+    form: Form,
+    /// Whether events also come the way ACP's clients know.
+    acp: bool,
+    heartbeat: bool,
+    capacity: bool,
+    /// The last event that was sent, and the number it had.
+    place: AtomicI64,
+    number: AtomicU64,
+    signal: watch::Sender<Signal>,
+}
+
+/// What the subscriber says about the flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Signal {
+    acked: Option<u64>,
+    paused: bool,
+    closed: bool,
+}
+
+/// Everything that is fixed when a subscription begins.
+#[derive(Debug)]
+pub(super) struct Wish {
+    pub(super) id: String,
+    pub(super) filter: Filter,
+    pub(super) buffer: usize,
+    pub(super) form: Form,
+    pub(super) acp: bool,
+    pub(super) heartbeat: bool,
+    pub(super) capacity: bool,
+}
+
+impl Subscription {
+    pub(super) fn new(wish: Wish) -> Self {
+        let Wish { id, filter, buffer, form, acp, heartbeat, capacity } = wish;
+        Self {
+            id,
+            filter,
+            buffer,
+            form,
+            acp,
+            heartbeat,
+            capacity,
+            place: AtomicI64::new(0),
+            number: AtomicU64::new(0),
+            signal: watch::Sender::new(Signal::default()),
+        }
+    }
+
+    pub(super) fn ack(&self, up_to: u64) {
+        self.signal.send_modify(|signal| signal.acked = Some(signal.acked.unwrap_or(0).max(up_to)));
+    }
+
+    pub(super) fn pause(&self, paused: bool) {
+        self.signal.send_modify(|signal| signal.paused = paused);
+    }
+
+    pub(super) fn close(&self) {
+        self.signal.send_modify(|signal| signal.closed = true);
+    }
+
+    /// Where to go on after a lost connection.
+    pub(super) fn place(&self) -> Start {
+        Start::After(self.place.load(Ordering::Acquire))
+    }
+
+    /// Starts sending, once `go` has been given.
+    pub(super) async fn start(
+        self: &Arc<Self>,
+        engine: &Engine,
+        session: &Arc<Session>,
+        line: Line,
+        from: Start,
+    ) -> Result<oneshot::Sender<()>, EngineError> {
+        let feed = engine.follow(&session.caller(), self.filter.clone(), from, self.buffer).await?;
+        self.place.store(feed.place(), Ordering::Release);
+        let (go, gone) = oneshot::channel();
+        let (subscription, engine, session) = (self.clone(), engine.clone(), session.clone());
+        tokio::spawn(async move {
+            if gone.await.is_err() {
+                return;
+            }
+            let stop = line.stop.clone();
+            let sending = subscription.send_all(engine, session, line, feed);
+            if let Some(Err(error)) = stop.run_until_cancelled(sending).await {
+                tracing::warn!(subscription = subscription.id, %error, "a subscription ended");
+            }
+        });
+        Ok(go)
+    }
+
+    async fn send_all(
+        &self,
+        engine: Engine,
+        session: Arc<Session>,
+        line: Line,
+        mut feed: Feed,
+    ) -> Result<(), EngineError> {
+        let mut signal = self.signal.subscribe();
+        if signal.borrow_and_update().paused {
+            feed.pause();
+        }
+        let mut beat = tokio::time::interval(HEARTBEAT);
+        // Events that this feed has handed out; the subscriber's numbers run on over several feeds and also count
+        // what is no event of the history.
+        let mut fed = 0;
+        loop {
+            tokio::select! {
+                biased;
+                changed = signal.changed() => {
+                    let now = *signal.borrow_and_update();
+                    if changed.is_err() || now.closed {
+                        return Ok(());
+                    }
+                    self.obey(&mut feed, now, fed);
+                }
+                _ = beat.tick(), if self.heartbeat || self.capacity => {
+                    for members in self.signs_of_life(&engine, &session.caller()).await? {
+                        if !self.send(&line, &session, &members).await { return Ok(()) }
+                    }
+                }
+                step = feed.next() => {
+                    let members = match step? {
+                        Step::Event { event, .. } => {
+                            fed += 1;
+                            self.place.store(event.seq, Ordering::Release);
+                            self.written(&engine, &session, &event).await?
+                        }
+                        Step::Overflow(lost) => Arc::from(self.overflow(&engine, lost).await?),
+                    };
+                    if !self.send(&line, &session, &members).await { return Ok(()) }
+                }
+            }
+        }
+    }
+
+    fn obey(&self, feed: &mut Feed, signal: Signal, fed: u64) {
+        if signal.paused {
+            feed.pause();
+        } else {
+            feed.resume();
+        }
+        if let Some(acked) = signal.acked {
+            let shift = self.number.load(Ordering::Acquire) - fed;
+            feed.ack(acked.saturating_sub(shift));
+        }
+    }
+
+    async fn written(
+        &self,
+        engine: &Engine,
+        session: &Session,
+        event: &Event,
+    ) -> Result<Arc<str>, EngineError> {
+        let cause_at = cause_time(engine, event).await?;
+        let asker = event.message.as_ref().is_some_and(|message| session.owns(&message.from));
+        Ok(if asker {
+            events::members_for_asker(event, self.form, cause_at)
+        } else {
+            events::members(event, self.form, cause_at)
+        })
+    }
+
+    /// Sends one numbered envelope. False when nobody is left to send it to.
+    async fn send(&self, line: &Line, session: &Session, members: &str) -> bool {
+        let number = self.number.fetch_add(1, Ordering::AcqRel) + 1;
+        let envelope = envelope(&self.id, number, members);
+        if self.acp {
+            let mut text =
+                String::from(r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"#);
+            to_wire::push_text(&mut text, &session.id);
+            text.push_str(r#","update":{"sessionUpdate":"_map/event","event":"#);
+            text.push_str(&envelope);
+            text.push_str("}}}");
+            if line.out.send(text).await.is_err() {
+                return false;
+            }
+        }
+        let mut text = String::with_capacity(envelope.len() + 64);
+        text.push_str(r#"{"jsonrpc":"2.0","method":"map/event","params":"#);
+        text.push_str(&envelope);
+        text.push('}');
+        line.out.send(text).await.is_ok()
+    }
+
+    /// What was passed over, and how to get it after all.
+    async fn overflow(&self, engine: &Engine, lost: Overflow) -> Result<String, EngineError> {
+        let (oldest, newest) =
+            engine.read(move |view| Ok((view.time_of(lost.oldest)?, view.time_of(lost.newest)?))).await?;
+        let id =
+            |seq, at: Option<i64>| EventId { at: at.unwrap_or(0), history: self.form.history, seq }.ulid();
+        Ok(own_event(
+            EventName::Overflow,
+            json!({
+                "eventsDropped": lost.dropped,
+                "oldestDropped": id(lost.oldest, oldest),
+                "newestDropped": id(lost.newest, newest),
+                "recommendation": "reduce_filter_scope",
+            }),
+        ))
+    }
+
+    async fn signs_of_life(&self, engine: &Engine, caller: &Caller) -> Result<Vec<String>, EngineError> {
+        let mut signs = Vec::new();
+        if self.heartbeat {
+            signs.push(own_event(EventName::Heartbeat, json!({ "serverTime": stamp::now() })));
+        }
+        if self.capacity {
+            let caller = caller.clone();
+            let (stats, rules) = engine.read(move |view| Ok((view.stats(&caller)?, view.rules()?))).await?;
+            let full = json!({ "agents": stats.agents, "maxAgents": rules.recipients });
+            signs.push(own_event(EventName::Capacity, full));
+        }
+        Ok(signs)
+    }
+}
+
+/// When an event's cause happened, where the event does not know.
+pub(super) async fn cause_time(engine: &Engine, event: &Event) -> Result<Option<i64>, EngineError> {
+    match (event.cause, &event.message) {
+        (Some(cause), None) => engine.read(move |view| view.time_of(cause)).await,
+        _ => Ok(None),
+    }
+}
+
+/// The parameters of `map/event`. Both vocabularies' names for the number are there.
+pub(super) fn envelope(subscription: &str, number: u64, members: &str) -> String {
+    let mut text = String::with_capacity(members.len() + 128);
+    text.push_str(r#"{"subscriptionId":"#);
+    to_wire::push_text(&mut text, subscription);
+    text.push_str(&format!(r#","sequenceNumber":{number},"sequence":{number},"#));
+    text.push_str(members);
+    text.push('}');
+    text
+}
+
+/// An event that is not of the history: about the subscription or the office, and of this moment.
+fn own_event(name: EventName, fields: Value) -> String {
+    let id = super::session::fresh("");
+    let now = stamp::now();
+    let mut event = json!({ "id": id, "type": name.sdk(), "timestamp": now, "source": "posthaste" });
+    if let Value::Object(fields) = &fields {
+        for (name, value) in fields {
+            event[name] = value.clone();
+        }
+    }
+    event["data"] = fields;
+    format!(r#""eventId":"{id}","timestamp":{now},"event":{event}"#)
+}

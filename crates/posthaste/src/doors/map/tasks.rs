@@ -1,0 +1,166 @@
+//! Tasks: made, assigned, moved on, listed.
+
+use std::sync::Arc;
+
+use posthaste_engine::nouns::{Audience, TaskId, TaskStatus};
+use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
+use posthaste_engine::views::TaskQuery;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::connection::{Connection, Outcome};
+use super::errors::Failure;
+use super::from_wire::{self, params};
+use super::session::{Session, fresh};
+use super::to_wire;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Written {
+    id: Option<String>,
+    title: Option<String>,
+    description: Option<String>,
+    status: Option<String>,
+    assignee: Option<String>,
+    result: Option<Value>,
+    meta: Option<Value>,
+}
+
+fn status(given: Option<&str>) -> Result<Option<TaskStatus>, Failure> {
+    given
+        .map(|word| {
+            TaskStatus::from_word(word)
+                .ok_or_else(|| Failure::params("status: open, in_progress, blocked, completed or failed"))
+        })
+        .transpose()
+}
+
+fn task_id(text: &str) -> Result<TaskId, Failure> {
+    Ok(TaskId::new(text)?)
+}
+
+/// `map/tasks/create`.
+pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
+    #[derive(Deserialize)]
+    struct Params {
+        task: Option<Written>,
+    }
+    let asked: Params = params(given)?;
+    let task = match asked.task {
+        Some(task) => task,
+        None => params(given)?,
+    };
+    let id = task.id.unwrap_or_else(|| fresh("task-"));
+    let verb = CreateTask {
+        id: Some(task_id(&id)?),
+        title: task.title,
+        description: task.description,
+        status: status(task.status.as_deref())?,
+        owner: None,
+        assignee: task.assignee.as_deref().map(from_wire::agent).transpose()?,
+        participants: Vec::new(),
+        audience: Audience::Observers,
+        meta: task.meta.as_ref().map(from_wire::json),
+    };
+    let task = at.engine.submit(&session.caller(), verb).await?;
+    Ok(json!({ "task": to_wire::task(&task) }).into())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ChangeParams {
+    task_id: String,
+    #[serde(default)]
+    agent_id: Option<String>,
+    #[serde(flatten)]
+    changes: Written,
+}
+
+/// `map/tasks/assign`.
+pub(super) async fn assign(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
+    let asked: ChangeParams = params(given)?;
+    let agent = asked.agent_id.ok_or_else(|| Failure::params("agentId: who is to do it"))?;
+    let verb =
+        UpdateTask { assignee: Some(from_wire::agent(&agent)?), ..UpdateTask::of(task_id(&asked.task_id)?) };
+    let task = at.engine.submit(&session.caller(), verb).await?;
+    Ok(json!({ "task": to_wire::task(&task) }).into())
+}
+
+/// `map/tasks/update`.
+pub(super) async fn update(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
+    let ChangeParams { task_id: id, changes, .. } = params(given)?;
+    let verb = UpdateTask {
+        title: changes.title,
+        description: changes.description,
+        status: status(changes.status.as_deref())?,
+        assignee: changes.assignee.as_deref().map(from_wire::agent).transpose()?,
+        result: changes.result.as_ref().map(from_wire::json),
+        meta: changes.meta.as_ref().map(from_wire::json),
+        ..UpdateTask::of(task_id(&id)?)
+    };
+    let task = at.engine.submit(&session.caller(), verb).await?;
+    Ok(json!({ "task": to_wire::task(&task) }).into())
+}
+
+/// `map/tasks/get`.
+pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
+    let ChangeParams { task_id: id, .. } = params(given)?;
+    let (caller, id) = (session.caller(), task_id(&id)?);
+    let task = at.engine.read(move |view| view.task(&caller, &id)).await?;
+    Ok(json!({ "task": to_wire::task(&task) }).into())
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ListParams {
+    filter: ListFilter,
+    limit: Option<Value>,
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ListFilter {
+    assignee: Option<String>,
+    status: Option<Value>,
+}
+
+/// `map/tasks/list`.
+pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
+    let asked: ListParams = params(given)?;
+    let words: Vec<&str> = match &asked.filter.status {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::String(word)) => vec![word],
+        Some(Value::Array(words)) => words
+            .iter()
+            .map(|word| word.as_str().ok_or_else(|| Failure::params("status: words")))
+            .collect::<Result<_, _>>()?,
+        Some(_) => return Err(Failure::params("status: a word or a list of words")),
+    };
+    let mut statuses = Vec::new();
+    for word in words {
+        statuses.extend(status(Some(word))?);
+    }
+    let after = match asked.cursor.as_deref() {
+        Some(cursor) => cursor.parse().map_err(|_| Failure::params("cursor: not one of ours"))?,
+        None => 0,
+    };
+    let query = TaskQuery {
+        statuses,
+        assignee: asked.filter.assignee.as_deref().map(from_wire::agent).transpose()?,
+        owner: None,
+        after,
+        limit: from_wire::limit(asked.limit.as_ref(), 100, 1000)?,
+    };
+    let caller = session.caller();
+    let page = at.engine.read(move |view| view.tasks(&caller, &query)).await?;
+    let mut answer = json!({
+        "tasks": page.items.iter().map(to_wire::task).collect::<Vec<_>>(),
+        "hasMore": page.next.is_some(),
+    });
+    if let Some(next) = page.next {
+        answer["nextCursor"] = next.to_string().into();
+    }
+    Ok(answer.into())
+}

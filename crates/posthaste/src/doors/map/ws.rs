@@ -1,0 +1,176 @@
+//! The WebSocket: one JSON value per text frame out; one or several, line by line, in.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use posthaste_engine::Engine;
+use tokio::sync::mpsc;
+
+use super::connection::{Connection, Line};
+use super::{MAX_MESSAGE, OUTGOING_FRAMES};
+use crate::caller::{AuthError, Identity, Realm, bearer};
+use crate::http::errors::answer;
+use crate::shared::Shared;
+
+/// How often a silent peer is asked whether it is there, and how long it may stay silent.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const SILENCE: Duration = Duration::from_secs(100);
+/// What is read and written at once. Most peers are idle, and there may be many.
+const READ_BUFFER: usize = 4 << 10;
+const WRITE_BUFFER: usize = 16 << 10;
+
+/// Why the office closes a connection.
+type Farewell = (u16, &'static str);
+
+/// Opens the door, whatever the path.
+pub(super) async fn open(
+    State(shared): State<Shared>,
+    Realm(engine): Realm,
+    Query(query): Query<HashMap<String, String>>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade,
+        Err(rejection) => {
+            let message = "MAP is spoken here over WebSocket; HTTP callers use POST /map/rpc";
+            return answer(rejection.status(), "upgrade_required", message);
+        }
+    };
+    let identity = match identify(&shared, &engine, &headers, &query).await {
+        Ok(identity) => identity,
+        Err(response) => return *response,
+    };
+    upgrade
+        .max_message_size(MAX_MESSAGE)
+        .max_frame_size(MAX_MESSAGE)
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER)
+        .max_write_buffer_size(4 * MAX_MESSAGE)
+        .on_upgrade(move |socket| serve(shared, engine, identity, socket))
+}
+
+/// Who calls, as far as the request itself tells; nobody if it shows no token where one is needed.
+pub(super) async fn identify(
+    shared: &Shared,
+    engine: &Engine,
+    headers: &HeaderMap,
+    query: &HashMap<String, String>,
+) -> Result<Option<Identity>, Box<Response>> {
+    let token = bearer(headers).or_else(|| query.get("token").map(String::as_str));
+    match shared.identify(engine, token).await {
+        Ok(identity) => Ok(Some(identity)),
+        Err(AuthError::Missing) => Ok(None),
+        Err(error @ AuthError::Invalid) => {
+            Err(Box::new(answer(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string())))
+        }
+        Err(AuthError::Failed(error)) => Err(Box::new(
+            answer(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &error.to_string()).into_response(),
+        )),
+    }
+}
+
+async fn serve(shared: Shared, engine: Engine, identity: Option<Identity>, socket: WebSocket) {
+    let (out, frames) = mpsc::channel(OUTGOING_FRAMES);
+    let (farewell, farewells) = mpsc::channel(1);
+    let (sink, stream) = socket.split();
+    let line = Line { out, stop: shared.stop().child_token() };
+    let writing = tokio::spawn(write(sink, frames, farewells, line.clone()));
+    let connection = Connection::new(shared, engine, identity, line);
+    connection.run(Box::pin(read(stream, farewell))).await;
+    // The writer ends when nobody is left who could send, or when it says goodbye.
+    drop(writing.await);
+}
+
+/// The frames of a peer, until it goes, breaks the rules or falls silent.
+fn read(
+    stream: SplitStream<WebSocket>,
+    farewell: mpsc::Sender<Farewell>,
+) -> impl futures_util::Stream<Item = String> {
+    stream::unfold((stream, farewell), async |(mut stream, farewell)| {
+        let why = loop {
+            match tokio::time::timeout(SILENCE, stream.next()).await {
+                Ok(Some(Ok(Message::Text(text)))) => return Some((text.to_string(), (stream, farewell))),
+                Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {}
+                Ok(Some(Ok(Message::Binary(_)))) => break (close_code::UNSUPPORTED, "text frames only"),
+                Ok(Some(Ok(Message::Close(_))) | None) => return None,
+                Ok(Some(Err(error))) => match too_large(&error) {
+                    true => break (close_code::SIZE, "a message has at most 1 MiB"),
+                    false => break (close_code::PROTOCOL, "not a WebSocket frame"),
+                },
+                Err(_) => break (close_code::AWAY, "no sign of life"),
+            }
+        };
+        // The writer may have ended before.
+        let _ = farewell.send(why).await;
+        None
+    })
+}
+
+fn too_large(error: &axum::Error) -> bool {
+    use tungstenite::error::{CapacityError, Error};
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<Error>());
+    matches!(cause, Some(Error::Capacity(CapacityError::MessageTooLong { .. })))
+}
+
+/// Sends what there is, several frames at a time where there are several.
+async fn write(
+    mut sink: SplitSink<WebSocket, Message>,
+    mut frames: mpsc::Receiver<String>,
+    mut farewells: mpsc::Receiver<Farewell>,
+    line: Line,
+) {
+    let mut ping = tokio::time::interval(PING_EVERY);
+    ping.reset();
+    let farewell = loop {
+        tokio::select! {
+            biased;
+            Some(farewell) = farewells.recv() => break Some(farewell),
+            () = line.stop.cancelled() => break None,
+            frame = frames.recv() => {
+                let Some(frame) = frame else { break None };
+                if send(&mut sink, frame, &mut frames).await.is_err() {
+                    // Whoever still has something to send must hear that nobody takes it.
+                    line.stop.cancel();
+                    return;
+                }
+            }
+            _ = ping.tick() => {
+                if sink.send(Message::Ping(Default::default())).await.is_err() {
+                    line.stop.cancel();
+                    return;
+                }
+            }
+        }
+    };
+    // What was ready goes out before the goodbye.
+    while let Ok(frame) = frames.try_recv() {
+        if sink.feed(Message::Text(frame.into())).await.is_err() {
+            return;
+        }
+    }
+    let (code, reason) = farewell.unwrap_or((close_code::AWAY, "the office is done"));
+    let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
+    // The peer may be gone already.
+    let _ = sink.send(close).await;
+    line.stop.cancel();
+}
+
+async fn send(
+    sink: &mut SplitSink<WebSocket, Message>,
+    frame: String,
+    frames: &mut mpsc::Receiver<String>,
+) -> Result<(), axum::Error> {
+    sink.feed(Message::Text(frame.into())).await?;
+    while let Ok(frame) = frames.try_recv() {
+        sink.feed(Message::Text(frame.into())).await?;
+    }
+    sink.flush().await
+}
