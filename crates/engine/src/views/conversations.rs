@@ -37,7 +37,7 @@ pub struct ConversationQuery {
 pub struct ConversationStats {
     /// Turns recorded.
     pub turns: i64,
-    /// Turns by what they contain.
+    /// Turns by what they contain, in the order in which each first came up.
     pub by_content_type: Vec<(String, i64)>,
     /// Those who take part now.
     pub participants: i64,
@@ -211,7 +211,9 @@ impl View<'_> {
     /// Refused if the caller may not know of the conversation.
     pub fn conversation_stats(&self, caller: &Caller, id: &ConversationId) -> Viewed<ConversationStats> {
         let (conversation, _) = self.reader(caller, id)?;
-        let sql = "SELECT content_type, turns FROM turn_types WHERE conversation = ?1 ORDER BY content_type";
+        // In the order in which they first came up, which the index on the turns finds at once.
+        let sql = "SELECT content_type, turns FROM turn_types t WHERE conversation = ?1 ORDER BY
+                   (SELECT min(seq) FROM turns WHERE conversation = ?1 AND content_type = t.content_type)";
         let by_content_type = all(self.books, sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(ConversationStats {
             turns: conversation.turn_count,

@@ -17,7 +17,7 @@ impl Capabilities {
                 "canSpawn": true, "canRegister": true, "canUnregister": true, "canSteer": steers, "canStop": steers,
             },
             "scopes": { "canCreateScopes": true, "canManageScopes": true },
-            "federation": { "canFederate": true },
+            "federation": { "canFederate": steers },
             "tasks": { "canCreate": true, "canAssign": true, "canUpdate": true, "canList": true },
             "streaming": { "supportsAck": true, "supportsFlowControl": true, "supportsPause": true },
         });

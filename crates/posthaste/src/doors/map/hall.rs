@@ -7,6 +7,7 @@ use posthaste_engine::nouns::{AgentId, RealmName};
 use posthaste_engine::{Engine, EngineError};
 use posthaste_wire::map::history_tag;
 
+use super::federation::Link;
 use super::session::Session;
 
 /// The halls of all realms.
@@ -20,6 +21,7 @@ pub(crate) struct Halls {
 pub(super) struct Hall {
     sessions: Mutex<Sessions>,
     history: OnceLock<u16>,
+    links: Mutex<HashMap<String, Link>>,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +73,19 @@ impl Hall {
         let mut all: Vec<_> = self.lock().by_id.values().cloned().collect();
         all.sort_by(|a, b| a.id.cmp(&b.id));
         all
+    }
+
+    /// The connection to another system.
+    pub(super) fn link(&self, system: &str) -> Option<Link> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner).get(system).cloned()
+    }
+
+    pub(super) fn add_link(&self, system: &str, link: Link) {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner).insert(system.to_owned(), link);
+    }
+
+    pub(super) fn remove_link(&self, system: &str) {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner).remove(system);
     }
 
     /// What tells the event ids of this history from those of another.

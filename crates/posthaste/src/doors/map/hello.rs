@@ -91,7 +91,7 @@ pub(super) async fn connect(at: &mut Connection, given: Option<&RawValue>) -> Ou
         at.greeting = Some(greeting);
         return Ok(json!({
             "protocolVersion": 1,
-            "systemInfo": system_info(),
+            "systemInfo": system_info(&at.engine),
             "authRequired": { "methods": ["bearer", "api-key"], "required": true, "realm": at.engine.realm() },
         })
         .into());
@@ -303,7 +303,7 @@ async fn welcome(
         "sessionId": session.id,
         "participantId": session.participant,
         "capabilities": session.capabilities(),
-        "systemInfo": system_info(),
+        "systemInfo": system_info(&at.engine),
         "principal": { "id": session.identity.name },
         "resumeToken": session.token(),
     });
@@ -321,8 +321,9 @@ async fn welcome(
     Ok(hello)
 }
 
-fn system_info() -> Value {
-    json!({ "name": "posthaste", "version": env!("CARGO_PKG_VERSION") })
+/// The realm is the system: under its name it is known to others.
+fn system_info(engine: &Engine) -> Value {
+    json!({ "name": "posthaste", "version": env!("CARGO_PKG_VERSION"), "systemId": engine.realm() })
 }
 
 /// `map/initialize`: the draft's greeting, which makes an agent as well.
@@ -331,7 +332,7 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
     let mode = detect_mode(&asked);
     if let Some(session) = at.session.clone() {
         let agent = session.actor();
-        return Ok(initialized(mode, &agent).into());
+        return Ok(initialized(&at.engine, mode, &agent).into());
     }
     let auth = asked.get("auth").and_then(|auth| Credentials::deserialize(auth).ok());
     if let Some(auth) = auth
@@ -348,17 +349,17 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
     let session = begin(at, &greeting, Dialect::Draft(mode)).await?;
     let register = Register { name: Some(name), ..Register::default() };
     let entered = agents::enter(at, &session, register, false).await?;
-    Ok(initialized(mode, &entered.agent.id).into())
+    Ok(initialized(&at.engine, mode, &entered.agent.id).into())
 }
 
-fn initialized(mode: Mode, agent: &AgentId) -> Value {
+fn initialized(engine: &Engine, mode: Mode, agent: &AgentId) -> Value {
     let full = mode == Mode::Full;
     let semantics: &[&str] =
         if full { &["inject", "interrupt", "queue", "best-effort"] } else { &["best-effort"] };
     json!({
         "protocolVersion": "2025-01-01",
         "mode": mode.as_str(),
-        "serverInfo": system_info(),
+        "serverInfo": system_info(engine),
         "capabilities": {
             "streaming": true,
             "scopes": true,

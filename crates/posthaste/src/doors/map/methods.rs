@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::connection::{Connection, Outcome, Reply};
 use super::errors::Failure;
 use super::session::Session;
-use super::{agents, hello, mail, scopes, send, sessions, streams, structure, tasks, turns};
+use super::{agents, federation, hello, mail, scopes, send, sessions, streams, structure, tasks, turns};
 use crate::doors::control;
 
 /// Everything that can be called.
@@ -50,6 +50,8 @@ pub(super) enum Method {
     ListTasks,
     GetTask,
     Permissions,
+    FederationConnect,
+    FederationRoute,
     Disconnect,
     Shutdown,
     SessionList,
@@ -121,6 +123,8 @@ fn find(name: &str) -> Option<Method> {
         "map/tasks/list" | "map/task.list" => Method::ListTasks,
         "map/tasks/get" | "map/task.get" => Method::GetTask,
         "map/permissions/update" => Method::Permissions,
+        "map/federation/connect" => Method::FederationConnect,
+        "map/federation/route" => Method::FederationRoute,
         "map/disconnect" => Method::Disconnect,
         "map/shutdown" => Method::Shutdown,
         "map/session/list" => Method::SessionList,
@@ -179,6 +183,7 @@ fn need(method: Method) -> Option<(&'static str, &'static str)> {
         Method::MailInvite => ("mail", "canInvite"),
         Method::MailTurns | Method::MailSummary | Method::MailReplay => ("mail", "canViewHistory"),
         Method::MailThread => ("mail", "canCreateThreads"),
+        Method::FederationConnect | Method::FederationRoute => ("federation", "canFederate"),
         // Stopping and steering one's own agents takes none; the methods ask for the rest themselves.
         _ => return None,
     })
@@ -201,6 +206,9 @@ fn check(session: &Session, method: Method, by_extension: bool) -> Result<(), Fa
         }
         Method::Graph | Method::Relatives(_) if session.is_compat() && !by_extension => {
             Err(Failure::denied("acp-compat mode has a flat list of agents only: _map/hierarchy.get"))
+        }
+        Method::FederationConnect | Method::FederationRoute if session.is_compat() => {
+            Err(Failure::new(codes::FEDERATION_UNAVAILABLE, "there is no federation in acp-compat mode"))
         }
         Method::Register | Method::Spawn if session.is_compat() => {
             Err(Failure::denied("a session of acp-compat mode has one agent"))
@@ -261,6 +269,8 @@ async fn answer(
         Method::Request => send::request(at, &session, params).await?,
         Method::Inject => send::inject(at, &session, params).await?,
         Method::MailTurn => turns::say(at, &session, params).await?,
+        Method::FederationConnect => federation::connect(at, &session, params)?,
+        Method::FederationRoute => federation::route(at, &session, params).await?,
         other => now(at, &session, other, params, by_extension).await.into(),
     })
 }
@@ -332,6 +342,8 @@ async fn now(
         | Method::Broadcast
         | Method::Request
         | Method::Inject
+        | Method::FederationConnect
+        | Method::FederationRoute
         | Method::MailTurn => Err(Failure::no_method("")),
     }
 }

@@ -7,18 +7,18 @@ use posthaste_engine::nouns::{self, AgentId, Audience, Body, Caller, DeliverySta
 use posthaste_engine::stamp;
 use posthaste_engine::verbs::deliveries::MarkFailed;
 use posthaste_engine::verbs::mail::{Entry, Send, Sent, Within};
-use posthaste_engine::{Engine, Filter, Pending, Start, Step};
+use posthaste_engine::{Engine, Filter, Start, Step};
 use posthaste_wire::map::{Address, codes};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::addresses::{self, Aim};
-use super::connection::{Answer, Connection, Outcome, Reply};
+use super::connection::{Answer, Connection, Reply};
 use super::errors::Failure;
 use super::from_wire::{self, params};
 use super::session::{Session, fresh};
-use super::{hello, to_wire};
+use super::{federation, hello, to_wire};
 
 /// How long `map/request` waits for its answer unless told otherwise, and at most.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -139,12 +139,24 @@ async fn post(
     aim: Aim,
     best_effort: bool,
 ) -> Result<Reply, Failure> {
-    let draft = draft(at, given, aim, best_effort)?;
+    let links = federation::links(at, &aim.elsewhere)?;
+    let draft = draft(at, given, aim.here, best_effort)?;
     speak(at, session).await?;
     let pending = at.engine.post(&session.caller(), draft.verb).await?;
     let (engine, session) = (at.engine.clone(), session.clone());
     let (semantic, best_effort) = (draft.semantic, draft.best_effort);
-    Ok(Reply::Later(Box::pin(async move { sent(&engine, &session, pending, &semantic, best_effort).await })))
+    Ok(Reply::Later(Box::pin(async move {
+        let mut sent = pending.answer().await?;
+        if best_effort {
+            give_up(&engine, &mut sent).await?;
+        }
+        let mut receipts = receipts(&sent, &semantic);
+        for (link, system, agent) in links {
+            receipts
+                .push(federation::forward(&engine, &link, &sent.message, &system, &agent, &semantic).await);
+        }
+        Ok(answer(&session, &sent, receipts))
+    })))
 }
 
 /// Makes sure that the session can send: a connection of an agent that has no agent yet speaks for itself.
@@ -155,13 +167,12 @@ async fn speak(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failur
     Ok(())
 }
 
-fn draft(at: &Connection, given: &SendParams, aim: Aim, best_effort: bool) -> Result<Draft, Failure> {
-    if let Some((system, _)) = aim.elsewhere.first() {
-        return Err(Failure::new(
-            codes::FEDERATION_SYSTEM_NOT_FOUND,
-            format!("there is no connection to the system {system}"),
-        ));
-    }
+fn draft(
+    at: &Connection,
+    given: &SendParams,
+    to: Vec<nouns::Address>,
+    best_effort: bool,
+) -> Result<Draft, Failure> {
     let meta: Meta = match &given.meta {
         None => Meta::default(),
         Some(meta) if meta.get() == "null" => Meta::default(),
@@ -209,7 +220,7 @@ fn draft(at: &Connection, given: &SendParams, aim: Aim, best_effort: bool) -> Re
         meta: to_wire::keep(given.to.as_deref(), meta_text, None),
         audience: Audience::Observers,
         to_nobody: true,
-        ..Send::text(aim.here, "")
+        ..Send::text(to, "")
     };
     Ok(Draft { verb, best_effort: semantic == "best-effort", semantic })
 }
@@ -227,30 +238,18 @@ fn within(mail: Option<&Value>) -> Option<Within> {
     })
 }
 
-/// The answer to a message: who has it, who will, who does not.
-async fn sent(
-    engine: &Engine,
-    session: &Session,
-    pending: Pending<Send>,
-    semantic: &str,
-    best_effort: bool,
-) -> Outcome {
-    let mut sent = pending.answer().await?;
-    if best_effort {
-        give_up(engine, &mut sent).await?;
-    }
-    Ok(receipts(session, &sent, semantic))
+/// How a message fared with each recipient.
+fn receipts(sent: &Sent, semantic: &str) -> Vec<Value> {
+    sent.receipts.iter().map(|receipt| to_wire::receipt(receipt, sent, semantic)).collect()
 }
 
-fn receipts(session: &Session, sent: &Sent, semantic: &str) -> Answer {
-    let delivered: Vec<&AgentId> = sent
-        .receipts
+/// The answer to a message: who has it, who will, who does not.
+fn answer(session: &Session, sent: &Sent, receipts: Vec<Value>) -> Answer {
+    let delivered: Vec<&Value> = receipts
         .iter()
-        .filter(|receipt| receipt.state == DeliveryState::Delivered)
-        .map(|receipt| &receipt.agent)
+        .filter(|receipt| receipt["status"] == DeliveryState::Delivered.as_str())
+        .map(|receipt| &receipt["agentId"])
         .collect();
-    let receipts: Vec<Value> =
-        sent.receipts.iter().map(|receipt| to_wire::receipt(receipt, sent, semantic)).collect();
     let delivered = if session.is_draft() { json!(delivered.len()) } else { json!(delivered) };
     json!({ "messageId": sent.message.id.to_string(), "delivered": delivered, "receipts": receipts }).into()
 }
@@ -285,8 +284,7 @@ pub(super) async fn plain(
         message_type: None,
         timeout: None,
     };
-    let aim = Aim { here: vec![nouns::Address::Agent(to.clone())], elsewhere: Vec::new() };
-    let draft = draft(at, &given, aim, false)?;
+    let draft = draft(at, &given, vec![nouns::Address::Agent(to.clone())], false)?;
     speak(at, session).await?;
     Ok(at.engine.submit(&session.caller(), draft.verb).await?)
 }
@@ -378,7 +376,10 @@ pub(super) async fn request(
     meta["expectsResponse"] = true.into();
     given.meta = Some(to_wire::raw(meta.to_string()));
     speak(at, session).await?;
-    let draft = draft(at, &given, aim, false)?;
+    if let Some((system, _)) = aim.elsewhere.first() {
+        return Err(federation::unknown(system));
+    }
+    let draft = draft(at, &given, aim.here, false)?;
     let caller = session.caller();
     // Listening starts before the question leaves, so that no answer can be missed.
     let filter = Filter::All(vec![

@@ -1,0 +1,383 @@
+//! Other systems: connecting to them, and routing messages there and on, with an eye on loops and distance.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use posthaste_engine::Engine;
+use posthaste_engine::nouns::{Audience, Body, Json, Message};
+use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::office::Announce;
+use posthaste_wire::map::{Address, codes};
+use posthaste_wire::rpc::{self, Item};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio_tungstenite::tungstenite::Message as Frame;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{Answer, Connection, Reply};
+use super::errors::Failure;
+use super::from_wire::{self, params};
+use super::hall::Hall;
+use super::session::Session;
+use super::{MAX_MESSAGE, addresses, hello, to_wire};
+
+/// How far a message may come.
+const MAX_HOPS: u64 = 10;
+/// How long another system may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+type Socket = tokio_tungstenite::WebSocketStream<tokio::net::TcpStream>;
+
+/// A connection to another system. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    calls: mpsc::Sender<Call>,
+}
+
+#[derive(Debug)]
+struct Call {
+    method: &'static str,
+    params: Value,
+    answer: oneshot::Sender<Result<Value, Failure>>,
+}
+
+impl Link {
+    async fn call(&self, method: &'static str, params: Value) -> Result<Value, Failure> {
+        let gone = || Failure::new(codes::FEDERATION_UNAVAILABLE, "the other system is gone");
+        let (answer, wait) = oneshot::channel();
+        self.calls.send(Call { method, params, answer }).await.map_err(|_| gone())?;
+        match tokio::time::timeout(PATIENCE, wait).await {
+            Ok(answer) => answer.map_err(|_| gone())?,
+            Err(_) => Err(Failure::new(codes::FEDERATION_UNAVAILABLE, "the other system does not answer")),
+        }
+    }
+}
+
+pub(super) fn unknown(system: &str) -> Failure {
+    let why = format!("there is no connection to the system {system}");
+    Failure::new(codes::FEDERATION_SYSTEM_NOT_FOUND, why)
+}
+
+/// The links that a message takes, or why it cannot.
+pub(super) fn links(
+    at: &Connection,
+    elsewhere: &[(String, String)],
+) -> Result<Vec<(Link, String, String)>, Failure> {
+    elsewhere
+        .iter()
+        .map(|(system, agent)| match at.hall.link(system) {
+            Some(link) => Ok((link, system.clone(), agent.clone())),
+            None => Err(unknown(system)),
+        })
+        .collect()
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ConnectParams {
+    system_id: String,
+    endpoint: String,
+    #[serde(default)]
+    auth: Option<Value>,
+}
+
+/// `map/federation/connect`. The answer may take a while, so other calls go on meanwhile.
+pub(super) fn connect(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+) -> Result<Reply, Failure> {
+    let asked: ConnectParams = params(given)?;
+    if asked.system_id == at.engine.realm().as_str() {
+        return Err(Failure::new(codes::FEDERATION_ROUTE_REJECTED, "that is this system"));
+    }
+    let (engine, hall, session) = (at.engine.clone(), at.hall.clone(), session.clone());
+    let stop = at.shared.stop().clone();
+    Ok(Reply::Later(Box::pin(async move {
+        let (mut socket, answer) = match tokio::time::timeout(PATIENCE, dial(&engine, &asked)).await {
+            Ok(dialled) => dialled?,
+            Err(_) => {
+                return Err(Failure::new(codes::FEDERATION_UNAVAILABLE, "the other system does not answer"));
+            }
+        };
+        if let Some(required) = answer.get("authRequired") {
+            // Closing is a courtesy.
+            let _ = socket.close(None).await;
+            return Ok(json!({ "connected": false, "authRequired": required }).into());
+        }
+        let info = answer.get("systemInfo").cloned().unwrap_or_default();
+        if let Some(name) = info.get("systemId").and_then(Value::as_str)
+            && name != asked.system_id
+        {
+            return Err(Failure::new(
+                codes::FEDERATION_SYSTEM_NOT_FOUND,
+                format!("the system at {} is {name}", asked.endpoint),
+            ));
+        }
+        let (calls, waiting) = mpsc::channel(64);
+        hall.add_link(&asked.system_id, Link { calls });
+        announce(&engine, &session, "federation.connected", &asked.system_id).await?;
+        tokio::spawn(carry(engine, hall, session, asked.system_id, socket, waiting, stop));
+        let name = answer.get("sessionId").cloned();
+        Ok(json!({ "connected": true, "systemInfo": info, "sessionId": name }).into())
+    })))
+}
+
+async fn announce(engine: &Engine, session: &Session, word: &str, system: &str) -> Result<(), Failure> {
+    let data = Json::from_value(&json!({ "systemId": system }));
+    engine.submit(&session.caller(), Announce { word: word.to_owned(), data, to: None }).await?;
+    Ok(())
+}
+
+/// Opens the connection and greets as a gateway.
+async fn dial(engine: &Engine, asked: &ConnectParams) -> Result<(Socket, Value), Failure> {
+    let unavailable = |why: String| Failure::new(codes::FEDERATION_UNAVAILABLE, why);
+    let rest = asked
+        .endpoint
+        .strip_prefix("ws://")
+        .ok_or_else(|| Failure::params("endpoint: a ws:// address (TLS is ended in front of the office)"))?;
+    let host = rest.split(['/', '?']).next().unwrap_or_default();
+    let host = if host.rsplit(']').next().unwrap_or(host).contains(':') {
+        host.to_owned()
+    } else {
+        format!("{host}:80")
+    };
+    let stream =
+        tokio::net::TcpStream::connect(&host).await.map_err(|error| unavailable(error.to_string()))?;
+    let config = tokio_tungstenite::tungstenite::protocol::WebSocketConfig::default()
+        .max_message_size(Some(MAX_MESSAGE));
+    let (mut socket, _) = tokio_tungstenite::client_async_with_config(&asked.endpoint, stream, Some(config))
+        .await
+        .map_err(|error| unavailable(error.to_string()))?;
+    let mut greeting = json!({
+        "protocolVersion": 1, "participantType": "gateway", "name": engine.realm(),
+    });
+    if let Some(auth) = &asked.auth {
+        greeting["auth"] = auth.clone();
+    }
+    let call = json!({ "jsonrpc": "2.0", "id": 0, "method": "map/connect", "params": greeting }).to_string();
+    socket.send(Frame::text(call)).await.map_err(|error| unavailable(error.to_string()))?;
+    while let Some(frame) = socket.next().await {
+        let Ok(Frame::Text(text)) = frame else { continue };
+        for item in rpc::parse(&text, 1) {
+            if let Item::Single(rpc::Message::Response { outcome, .. }) = item {
+                let answer =
+                    outcome.map_err(|error| Failure::new(codes::FEDERATION_AUTH_FAILED, error.message))?;
+                return Ok((socket, serde_json::from_str(answer.get()).unwrap_or_default()));
+            }
+        }
+    }
+    Err(unavailable("the other system hung up".to_owned()))
+}
+
+/// Carries calls to another system and answers back, until one of the two goes.
+async fn carry(
+    engine: Engine,
+    hall: Arc<Hall>,
+    session: Arc<Session>,
+    system: String,
+    mut socket: Socket,
+    mut calls: mpsc::Receiver<Call>,
+    stop: CancellationToken,
+) {
+    let mut waiting: std::collections::HashMap<i64, oneshot::Sender<Result<Value, Failure>>> =
+        Default::default();
+    let mut next = 1;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            call = calls.recv() => {
+                let Some(call) = call else { break };
+                let id = next;
+                next += 1;
+                waiting.retain(|_, answer| !answer.is_closed());
+                waiting.insert(id, call.answer);
+                let text = json!({ "jsonrpc": "2.0", "id": id, "method": call.method, "params": call.params });
+                if socket.send(Frame::text(text.to_string())).await.is_err() { break }
+            }
+            frame = socket.next() => match frame {
+                Some(Ok(Frame::Text(text))) => settle(&text, &mut waiting),
+                Some(Ok(Frame::Close(_)) | Err(_)) | None => break,
+                Some(Ok(_)) => {}
+            },
+        }
+    }
+    hall.remove_link(&system);
+    if let Err(failure) = announce(&engine, &session, "federation.disconnected", &system).await {
+        tracing::debug!(system, why = failure.message, "the end of a link was not announced");
+    }
+}
+
+fn settle(text: &str, waiting: &mut std::collections::HashMap<i64, oneshot::Sender<Result<Value, Failure>>>) {
+    for item in rpc::parse(text, 100) {
+        let Item::Single(rpc::Message::Response { id, outcome }) = item else { continue };
+        let Some(answer) = id.as_json().parse().ok().and_then(|id: i64| waiting.remove(&id)) else {
+            continue;
+        };
+        let outcome = match outcome {
+            Ok(result) => Ok(serde_json::from_str(result.get()).unwrap_or_default()),
+            Err(error) => Err(Failure::new(error.code, error.message)),
+        };
+        // Whoever asked may have given up.
+        let _ = answer.send(outcome);
+    }
+}
+
+/// Sends a message that was accepted here on to an agent of another system, and says how it fared.
+pub(super) async fn forward(
+    engine: &Engine,
+    link: &Link,
+    message: &Message,
+    system: &str,
+    agent: &str,
+    semantic: &str,
+) -> Value {
+    let us = engine.realm();
+    let mut payload: Value = serde_json::from_str(&to_wire::message(message)).unwrap_or_default();
+    payload["to"] = json!({ "agent": agent });
+    let envelope = json!({
+        "payload": payload,
+        "federation": {
+            "sourceSystem": us, "targetSystem": system, "hopCount": 1, "maxHops": MAX_HOPS, "path": [us],
+            "originTimestamp": message.at, "correlationId": message.correlation,
+        },
+    });
+    let routed = link.call("map/federation/route", json!({ "systemId": system, "envelope": envelope })).await;
+    let status = match &routed {
+        Ok(answer) if answer["delivered"].as_array().is_some_and(|list| !list.is_empty()) => "delivered",
+        Ok(_) => "queued",
+        Err(_) => "failed",
+    };
+    json!({
+        "agentId": format!("{system}:agent:{agent}"),
+        "status": status,
+        "semantic": semantic,
+        "timestamp": message.at,
+        "error": routed.err().map(|failure| failure.message),
+    })
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RouteParams {
+    system_id: String,
+    #[serde(default)]
+    envelope: Option<Envelope>,
+    #[serde(default)]
+    message: Option<Value>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Envelope {
+    #[serde(default)]
+    payload: Value,
+    #[serde(default)]
+    federation: Way,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Way {
+    source_system: Option<String>,
+    target_system: Option<String>,
+    hop_count: u64,
+    max_hops: Option<u64>,
+    path: Vec<String>,
+    origin_timestamp: Option<i64>,
+    correlation_id: Option<String>,
+}
+
+/// `map/federation/route`: a message that comes from or through another system, for us or for a third.
+pub(super) async fn route(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    given: Option<&RawValue>,
+) -> Result<Reply, Failure> {
+    let asked: RouteParams = params(given)?;
+    let us = at.engine.realm().to_string();
+    let (message, way) = match (asked.envelope, asked.message) {
+        (Some(envelope), _) => (envelope.payload, envelope.federation),
+        (None, Some(message)) => (message, Way::default()),
+        (None, None) => return Err(Failure::params("envelope or message: what is to be routed")),
+    };
+    if !message.is_object() {
+        return Err(Failure::params("the message is an object"));
+    }
+    if way.hop_count >= way.max_hops.unwrap_or(MAX_HOPS).min(MAX_HOPS) {
+        return Err(Failure::new(codes::FEDERATION_MAX_HOPS_EXCEEDED, "the message has come too far"));
+    }
+    if way.path.contains(&us) {
+        return Err(Failure::new(codes::FEDERATION_LOOP_DETECTED, "the message has been here before"));
+    }
+    let target = way.target_system.clone().unwrap_or(asked.system_id);
+    if target == us {
+        return deliver(at, session, &message, &way).await;
+    }
+    let link = at.hall.link(&target).ok_or_else(|| unknown(&target))?;
+    let mut path = way.path.clone();
+    path.push(us.clone());
+    let envelope = json!({
+        "payload": message,
+        "federation": {
+            "sourceSystem": way.source_system.unwrap_or_else(|| us.clone()),
+            "targetSystem": target,
+            "hopCount": way.hop_count + 1,
+            "maxHops": way.max_hops.unwrap_or(MAX_HOPS),
+            "path": path,
+            "originTimestamp": way.origin_timestamp,
+            "correlationId": way.correlation_id,
+        },
+    });
+    Ok(Reply::Later(Box::pin(async move {
+        let answer =
+            link.call("map/federation/route", json!({ "systemId": target, "envelope": envelope })).await?;
+        Ok(Answer::from(answer))
+    })))
+}
+
+/// Hands a message from elsewhere to its recipients here. It is shown under its sender's federated name.
+async fn deliver(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    message: &Value,
+    way: &Way,
+) -> Result<Reply, Failure> {
+    let aim = addresses::resolve(at, session, Address::parse(&message["to"])?).await?;
+    if !aim.elsewhere.is_empty() {
+        return Err(Failure::new(codes::FEDERATION_ROUTE_REJECTED, "the message is for yet another system"));
+    }
+    hello::list(at, session).await?;
+    let source =
+        way.source_system.clone().or_else(|| session.name.clone()).unwrap_or_else(|| "unknown".to_owned());
+    let from = message["from"].as_str().unwrap_or("unknown");
+    let from = format!("{source}:agent:{from}");
+    let raw = |value: &Value| (!value.is_null()).then(|| to_wire::raw(value.to_string()));
+    let (to, meta) = (raw(&message["to"]), raw(&message["meta"]));
+    let verb = Send {
+        body: match message.get("payload") {
+            Some(payload) => Body::Json(from_wire::json(payload)),
+            None => Body::Text(String::new()),
+        },
+        priority: from_wire::priority(message.pointer("/meta/priority")),
+        correlation: message.pointer("/meta/correlationId").and_then(Value::as_str).map(str::to_owned),
+        meta: to_wire::keep(to.as_deref(), meta.as_deref(), Some(&from)),
+        audience: Audience::Observers,
+        to_nobody: true,
+        ..Send::text(aim.here, "")
+    };
+    let caller = session.caller_as(session.participant.clone());
+    let sent = at.engine.submit(&caller, verb).await?;
+    let delivered: Vec<_> = sent
+        .receipts
+        .iter()
+        .filter(|receipt| receipt.state == posthaste_engine::nouns::DeliveryState::Delivered)
+        .map(|receipt| &receipt.agent)
+        .collect();
+    Ok(Reply::Now(Ok(json!({
+        "routed": true, "messageId": sent.message.id.to_string(), "delivered": delivered,
+    })
+    .into())))
+}
