@@ -125,7 +125,16 @@ impl Engine {
         if let Some(reason) = self.shared.poison.get() {
             return Err(Fault::Poisoned { reason: reason.clone() }.into());
         }
-        let answer = self.queue.put(Record::new(caller.clone(), command), bytes).await?;
+        // Until it arrives, faster letters of the same sender must not overtake it.
+        let is_letter = matches!(command, Command::Send(_));
+        if is_letter {
+            self.shared.hub.lane().set_out(&caller.agent);
+        }
+        let put = self.queue.put(Record::new(caller.clone(), command), bytes).await;
+        if is_letter && put.is_err() {
+            self.shared.hub.lane().arrived(&caller.agent);
+        }
+        let answer = put?;
         Ok(Pending { answer, verb: PhantomData })
     }
 
@@ -243,6 +252,10 @@ impl Engine {
     pub(crate) fn is_idle(&self) -> bool {
         // One handle is the office's own; followers and mailslots hold handles too.
         Arc::strong_count(&self.shared) == 1 && self.queue.depth() == 0
+    }
+
+    pub(crate) fn queue(&self) -> &source::Sender {
+        &self.queue
     }
 
     pub(crate) fn hub(&self) -> &Hub {

@@ -22,6 +22,7 @@ pub mod views;
 mod bounds;
 mod engine;
 mod error;
+mod fast;
 mod hub;
 mod lock;
 mod office;
@@ -31,6 +32,7 @@ mod writer;
 
 pub use engine::{Engine, EngineGuard, Pending};
 pub use error::{EngineError, Fault, Refusal};
+pub use fast::Dispatch;
 pub use hub::{AgentTest, Feed, Filter, Mailslot, Overflow, Start, Step, Test};
 pub use lock::{DirectoryLock, lock_path};
 pub use office::{Office, OfficeGuard, books_of, list_realms, realms_in};

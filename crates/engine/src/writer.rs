@@ -174,6 +174,9 @@ impl Writer {
             Err(fault) => batch.iter().map(|_| Err(fault.clone().into())).collect(),
         };
         for (work, answer) in batch.drain(..).zip(answers) {
+            if work.record.command.is_slow_letter() {
+                self.hub.lane().arrived(&work.record.caller.agent);
+            }
             self.meter.note_answer(work.record.command.word(), &answer);
             drop(work.room);
             if let Some(waiting) = work.answer {

@@ -3,11 +3,13 @@
 
 mod feed;
 mod filter;
+mod lane;
 mod ring;
 mod slots;
 
 pub use feed::{Feed, Overflow, Start, Step};
 pub use filter::{AgentTest, Filter, Test};
+pub(crate) use lane::Lane;
 pub use slots::Mailslot;
 
 use std::sync::Arc;
@@ -28,6 +30,7 @@ pub(crate) struct Hub {
     /// The last committed place. Followers sleep on it.
     head: watch::Sender<Seq>,
     slots: Slots,
+    lane: Lane,
 }
 
 impl Hub {
@@ -36,6 +39,7 @@ impl Hub {
             ring: Ring::new(limits.live_events),
             head: watch::Sender::new(0),
             slots: Slots::new(limits.slot_letters),
+            lane: Lane::default(),
         }
     }
 
@@ -48,6 +52,7 @@ impl Hub {
     /// Shows committed events to followers. Each reads at its own pace, so this costs the same however many there are.
     pub(crate) fn publish(&self, events: Vec<Arc<Event>>) {
         let Some(last) = events.last().map(|event| event.seq) else { return };
+        self.lane.note(&events);
         self.ring.push(events);
         self.head.send_replace(last);
     }
@@ -58,7 +63,8 @@ impl Hub {
         if sent.repeated || self.slots.is_empty() {
             return;
         }
-        for receipt in &mut sent.receipts {
+        // Whoever got it by the fast lane has it.
+        for receipt in sent.receipts.iter_mut().filter(|receipt| receipt.state == DeliveryState::Queued) {
             let handed = self.slots.offer(&receipt.agent, || Letter {
                 message: sent.message.clone(),
                 delivery: crate::nouns::Delivery {
@@ -76,6 +82,16 @@ impl Hub {
                 receipt.state = DeliveryState::Delivered;
             }
         }
+    }
+
+    /// What the fast lane remembers.
+    pub(crate) fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// Hands a letter to everyone it is for, if all of them can take it now; to nobody otherwise.
+    pub(crate) fn hand_round(&self, agents: &[AgentId], letter: impl Fn(&AgentId) -> Letter) -> bool {
+        self.slots.offer_all(agents, letter)
     }
 
     /// Whether somebody waits for an agent's mail.

@@ -62,6 +62,28 @@ impl Slots {
         handed
     }
 
+    /// Hands a letter to everyone waiting for these agents' mail, if each has room and is not behind. All or nobody:
+    /// only holders of the lock fill queues, so room that was seen stays.
+    pub(super) fn offer_all(&self, agents: &[AgentId], letter: impl Fn(&AgentId) -> Letter) -> bool {
+        let waiting = self.lock();
+        let ready = |slot: &Slot| slot.queue.capacity() > 0 && !slot.behind.load(Ordering::Acquire);
+        let can_take = |agent: &AgentId| {
+            let mut open =
+                waiting.get(agent).into_iter().flatten().filter(|slot| !slot.queue.is_closed()).peekable();
+            open.peek().is_some() && open.all(ready)
+        };
+        if !agents.iter().all(can_take) {
+            return false;
+        }
+        for agent in agents {
+            for slot in waiting.get(agent).into_iter().flatten() {
+                // One that closed just now loses what it would have lost a moment later.
+                let _ = slot.queue.try_send(letter(agent));
+            }
+        }
+        true
+    }
+
     fn open(&self, agent: &AgentId) -> (mpsc::Receiver<Letter>, Arc<AtomicBool>) {
         let (queue, letters) = mpsc::channel(self.capacity);
         let behind = Arc::new(AtomicBool::new(false));
@@ -132,6 +154,8 @@ impl Mailslot {
                 continue;
             }
             match self.letters.recv().await {
+                // What came by the fast lane is not in the books yet, so it cannot have been found there.
+                Some(letter) if letter.message.seq == crate::fast::UNPLACED => return Ok(letter),
                 // What was also found in the books has been handed out already.
                 Some(letter) if letter.message.seq > self.last => {
                     self.last = letter.message.seq;

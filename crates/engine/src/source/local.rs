@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::{Record, Source, Work};
 use crate::error::{EngineError, Fault, Refusal};
@@ -28,6 +28,20 @@ pub(crate) struct Sender {
     patience: Duration,
 }
 
+/// A place in the queue that nobody else can take.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    place: mpsc::Permit<'a, Work>,
+    room: OwnedSemaphorePermit,
+}
+
+impl Place<'_> {
+    /// Puts a command there whose answer nobody waits for.
+    pub(crate) fn put(self, record: Record) {
+        self.place.send(Work { record, answer: None, room: Some(self.room) });
+    }
+}
+
 /// A queue of the given limits.
 pub(crate) fn local(limits: &Limits) -> (Sender, Local) {
     let (sender, receiver) = mpsc::channel(limits.queue_commands);
@@ -37,14 +51,20 @@ pub(crate) fn local(limits: &Limits) -> (Sender, Local) {
 }
 
 impl Sender {
-    /// Puts a command into the queue and gives back where its answer will come. Waits a while for room, then says that
-    /// the office is busy.
+    /// Puts a command into the queue and gives back where its answer will come.
     pub(crate) async fn put(
         &self,
         record: Record,
         bytes: usize,
     ) -> Result<oneshot::Receiver<Result<Outcome, EngineError>>, EngineError> {
         let (answer, wait) = oneshot::channel();
+        let place = self.reserve(bytes).await?;
+        place.place.send(Work { record, answer: Some(answer), room: Some(place.room) });
+        Ok(wait)
+    }
+
+    /// Keeps a place in the queue for a command of that size. Waits a while for room, then says that the office is busy.
+    pub(crate) async fn reserve(&self, bytes: usize) -> Result<Place<'_>, EngineError> {
         let grains = u32::try_from(bytes / GRAIN + 1).unwrap_or(u32::MAX).min(self.room_in_all);
         let place = async {
             let room = self.room.clone().acquire_many_owned(grains).await.ok()?;
@@ -52,11 +72,10 @@ impl Sender {
             Some((room, place))
         };
         match tokio::time::timeout(self.patience, place).await {
-            Ok(Some((room, place))) => place.send(Work { record, answer: Some(answer), room: Some(room) }),
-            Ok(None) => return Err(Fault::Closing.into()),
-            Err(_) => return Err(Refusal::Busy.into()),
+            Ok(Some((room, place))) => Ok(Place { place, room }),
+            Ok(None) => Err(Fault::Closing.into()),
+            Err(_) => Err(Refusal::Busy.into()),
         }
-        Ok(wait)
     }
 
     /// How many commands are waiting.

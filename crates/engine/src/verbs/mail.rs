@@ -6,14 +6,16 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::recipients::{self, Recipient};
-use super::{Applied, Apply, Halt, turns};
+use super::{Applied, Apply, Halt, Pen, deliveries, turns};
 use crate::error::Refusal;
 use crate::nouns::{
-    Address, Agent, AgentId, Audience, Body, ConversationId, Copy, DeliveryState, Fact, Json, Message,
-    MessageId, Millis, Priority, TaskId, ThreadId, Turn, TurnId, TurnVisibility,
+    Address, Agent, AgentId, Audience, Body, Caller, ConversationId, Copy, DeliveryState, Fact, Json,
+    Message, MessageId, Millis, Priority, RealmName, Seq, TaskId, ThreadId, Turn, TurnId, TurnVisibility,
 };
 use crate::sight;
+use crate::stamp::Stamp;
 use crate::store::{all, exec, one, rows};
+use crate::views::View;
 
 /// Sends a letter from the caller to everyone the addresses reach.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,6 +70,9 @@ pub struct Send {
     /// Whether a group that is empty is fine. A letter to nobody is a mistake otherwise.
     #[serde(default)]
     pub to_nobody: bool,
+    /// Those who have it already: it was handed to them before it came here, and is for nobody else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handed: Vec<AgentId>,
 }
 
 /// A letter's place in a conversation.
@@ -124,6 +129,78 @@ impl Send {
             meta: None,
             audience: Audience::Parties,
             to_nobody: false,
+            handed: Vec::new(),
+        }
+    }
+
+    /// Whether the letter promises nothing beyond this moment, so that it may be handed over before it is written down.
+    pub(crate) fn may_overtake(&self) -> bool {
+        self.cc.is_empty()
+            && self.bcc.is_empty()
+            && !self.ack_required
+            && self.expires_at.is_none()
+            && self.within.is_none()
+            && self.in_reply_to.is_none()
+            && self.task.is_none()
+            && self.key.is_none()
+            && self.envelope.is_none()
+            && self.handed.is_empty()
+    }
+
+    /// Whom the letter reaches as the books stand; nothing if it would be refused or something would have to be written.
+    pub(crate) fn preview(
+        &self,
+        view: &View<'_>,
+        realm: &RealmName,
+        caller: &Caller,
+    ) -> Option<Vec<AgentId>> {
+        // The verb's own rule, on books that cannot be written: whatever it would write makes it stop.
+        let (stamp, mut rules) = (Stamp::new(), view.rules().ok()?);
+        let (mut last, mut events) = (Seq::MAX - 1, Vec::new());
+        let pen = Pen { rules: &mut rules, last: &mut last, events: &mut events };
+        let mut to = Apply::new(view.books, realm, caller, &stamp, view.now, pen);
+        to.require_member().ok()?;
+        let sender = sender(&to).ok()?;
+        let lists = [(&self.to[..], Copy::To), (&[][..], Copy::Cc), (&[][..], Copy::Bcc)];
+        let found = recipients::resolve(&mut to, &sender, lists).ok()?;
+        Some(found.into_iter().map(|recipient| recipient.agent).collect())
+    }
+
+    /// The letter as it will be written down, but for its place.
+    pub(crate) fn message(&self, caller: &Caller, stamp: &Stamp) -> Message {
+        self.letter(caller, crate::fast::first_id(stamp), crate::fast::UNPLACED, stamp.now, None)
+    }
+
+    fn letter(
+        &self,
+        caller: &Caller,
+        id: MessageId,
+        seq: Seq,
+        at: Millis,
+        conversation: Option<ConversationId>,
+    ) -> Message {
+        Message {
+            seq,
+            id,
+            from: caller.agent.clone(),
+            to: self.to.iter().chain(&self.cc).cloned().collect(),
+            kind: self.kind.clone(),
+            subject: self.subject.clone(),
+            body: self.body.clone(),
+            priority: self.priority,
+            ack_required: self.ack_required,
+            expires_at: self.expires_at,
+            correlation: self.correlation.clone(),
+            conversation,
+            thread: self.within.as_ref().and_then(|within| within.thread),
+            in_reply_to: self.in_reply_to,
+            task: self.task.clone(),
+            key: self.key.clone(),
+            envelope: self.envelope.clone(),
+            meta: self.meta.clone(),
+            audience: self.audience,
+            via: caller.via.clone(),
+            at,
         }
     }
 }
@@ -157,6 +234,9 @@ pub struct Receipt {
 impl Send {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Sent> {
         to.require_member()?;
+        if !self.handed.is_empty() {
+            return self.note_handed(to);
+        }
         let sender = sender(to)?;
         if let Some(earlier) = self.earlier(to)? {
             return Ok(earlier);
@@ -187,6 +267,19 @@ impl Send {
             Place::In(spot) => (Some(turns::record_letter(to, &sender, *spot, &message)?), None),
         };
         Ok(Sent { message, receipts, turn: turn.map(|turn: Turn| turn.id), unrecorded, repeated: false })
+    }
+
+    /// Writes down a letter that its recipients have had since before it came here, whatever has changed meanwhile.
+    fn note_handed(&self, to: &mut Apply<'_>) -> Applied<Sent> {
+        let recipients: Vec<Recipient> =
+            self.handed.iter().map(|agent| Recipient { agent: agent.clone(), copy: Copy::To }).collect();
+        let (message, mut receipts) = self.post(to, &recipients, &Place::None)?;
+        for receipt in &mut receipts {
+            receipt.state = DeliveryState::Delivered;
+            let fact = Fact::MessageDelivered { agent: receipt.agent.clone() };
+            deliveries::tell(to, fact, Message::clone(&message))?;
+        }
+        Ok(Sent { message, receipts, turn: None, unrecorded: None, repeated: false })
     }
 
     /// The answer to an earlier sending under the same key.
@@ -251,39 +344,22 @@ impl Send {
             Place::In(spot) => Some(spot.conversation.id.clone()),
             _ => None,
         };
-        let message = Message {
-            seq: to.next_seq(),
-            id: MessageId(to.fresh_id()),
-            from: to.caller.agent.clone(),
-            to: self.to.iter().chain(&self.cc).cloned().collect(),
-            kind: self.kind.clone(),
-            subject: self.subject.clone(),
-            body: self.body.clone(),
-            priority: self.priority,
-            ack_required: self.ack_required,
-            expires_at: self.expires_at,
-            correlation: self.correlation.clone(),
-            conversation,
-            thread: self.within.as_ref().and_then(|within| within.thread),
-            in_reply_to: self.in_reply_to,
-            task: self.task.clone(),
-            key: self.key.clone(),
-            envelope: self.envelope.clone(),
-            meta: self.meta.clone(),
-            audience: self.audience,
-            via: to.caller.via.clone(),
-            at: to.now,
-        };
+        let id = MessageId(to.fresh_id());
+        let message = self.letter(to.caller, id, to.next_seq(), to.now, conversation);
         insert(to, &message)?;
         if let Some(key) = &self.key {
             let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, ?3, ?4)";
             exec(to.books, sql, (&message.from, key, self.digest(), message.seq))?;
         }
         let mut receipts = Vec::with_capacity(recipients.len());
+        let delivered_at = (!self.handed.is_empty()).then_some(to.now);
         for Recipient { agent, copy } in recipients {
-            let sql = "INSERT INTO deliveries(agent, message, copy, state, kind, priority, expires_at)
-                       VALUES(?1, ?2, ?3, 0, ?4, ?5, ?6)";
-            let params = (agent, message.seq, copy, &message.kind, message.priority, message.expires_at);
+            let sql =
+                "INSERT INTO deliveries(agent, message, copy, state, kind, priority, expires_at, delivered_at)
+                       VALUES(?1, ?2, ?3, ?7, ?4, ?5, ?6, ?8)";
+            let state = delivered_at.map_or(DeliveryState::Queued, |_| DeliveryState::Delivered);
+            let (kind, priority, expires_at) = (&message.kind, message.priority, message.expires_at);
+            let params = (agent, message.seq, copy, kind, priority, expires_at, state, delivered_at);
             exec(to.books, sql, params)?;
             receipts.push(Receipt { agent: agent.clone(), copy: *copy, state: DeliveryState::Queued });
         }

@@ -118,3 +118,10 @@ verbs! {
     office::SetRules = "set_rules" => crate::limits::Rules;
     office::Sweep = "sweep" => office::Swept;
 }
+
+impl Command {
+    /// Whether it is a letter that nobody has yet.
+    pub(crate) fn is_slow_letter(&self) -> bool {
+        matches!(self, Self::Send(send) if send.handed.is_empty())
+    }
+}

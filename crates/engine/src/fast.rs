@@ -1,0 +1,107 @@
+//! The fast lane: a letter whose recipients are all connected is in their hands before it is in the books.
+//!
+//! It is for letters that promise nothing beyond this moment: no acknowledgement, no expiry, no conversation, no key.
+//! Who is reached is found out on a snapshot by the rule that the verb itself goes by; the command that is written
+//! behind names those who have the letter, so that applying it depends on nothing but itself and the books.
+
+use std::sync::Arc;
+
+use crate::engine::{Engine, Pending};
+use crate::error::EngineError;
+use crate::hub::Lane;
+use crate::nouns::{AgentId, Caller, Copy, Delivery, DeliveryState, Message, MessageId};
+use crate::source::Record;
+use crate::verbs::mail::{Receipt, Send, Sent};
+use crate::views::Letter;
+
+/// How a letter went.
+#[derive(Debug)]
+pub enum Dispatch {
+    /// Everyone it is for has it; the books follow.
+    Delivered(Box<Sent>),
+    /// It takes the slow road.
+    Posted(Pending<Send>),
+}
+
+impl Engine {
+    /// Sends a letter as fast as it may go: at once if it promises nothing beyond this moment and everyone it is for
+    /// is connected, else like any other.
+    ///
+    /// # Errors
+    /// As for [`Engine::post`].
+    pub async fn dispatch(&self, caller: &Caller, verb: Send) -> Result<Dispatch, EngineError> {
+        if verb.may_overtake()
+            && let Some(sent) = self.hand_round(caller, &verb).await?
+        {
+            return Ok(Dispatch::Delivered(Box::new(sent)));
+        }
+        self.post(caller, verb).await.map(Dispatch::Posted)
+    }
+
+    async fn hand_round(&self, caller: &Caller, verb: &Send) -> Result<Option<Sent>, EngineError> {
+        let lane = self.hub().lane();
+        if self.poisoned().is_some() || !lane.is_clear(&caller.agent) {
+            return Ok(None);
+        }
+        let Some(recipients) = self.reached_now(caller, verb).await? else { return Ok(None) };
+        if recipients.is_empty() || !recipients.iter().all(|agent| self.hub().is_attached(agent)) {
+            return Ok(None);
+        }
+        let verb = Send { handed: recipients.to_vec(), ..verb.clone() };
+        let bytes = verb.body.as_str().len() + verb.meta.as_ref().map_or(0, |meta| meta.as_str().len());
+        let record = Record::new(caller.clone(), crate::verbs::Verb::into_command(verb.clone()));
+        let message = Arc::new(verb.message(caller, &record.stamp));
+        // A place in the queue first: what cannot be written behind is not handed round either.
+        let place = self.queue().reserve(bytes).await?;
+        if !self.hub().hand_round(&recipients, |agent| letter(&message, agent)) {
+            return Ok(None);
+        }
+        place.put(record);
+        let receipts = recipients
+            .iter()
+            .map(|agent| Receipt { agent: agent.clone(), copy: Copy::To, state: DeliveryState::Delivered })
+            .collect();
+        Ok(Some(Sent { message, receipts, turn: None, unrecorded: None, repeated: false }))
+    }
+
+    /// Whom a letter reaches at this moment; nothing if that cannot be told without writing, or not at all. The slow
+    /// road then says why.
+    async fn reached_now(&self, caller: &Caller, verb: &Send) -> Result<Option<Arc<[AgentId]>>, EngineError> {
+        let lane = self.hub().lane();
+        let key = Lane::key(caller, &verb.to);
+        if let Some(known) = lane.recall(&key) {
+            return Ok(Some(known));
+        }
+        let epoch = lane.epoch();
+        let (asking, asked, realm) = (caller.clone(), verb.clone(), self.realm().clone());
+        let found = self.read(move |view| Ok(asked.preview(view, &realm, &asking))).await?;
+        let Some(found) = found else { return Ok(None) };
+        let found: Arc<[AgentId]> = found.into();
+        lane.remember(key, epoch, found.clone());
+        Ok(Some(found))
+    }
+}
+
+fn letter(message: &Arc<Message>, agent: &AgentId) -> Letter {
+    Letter {
+        message: message.clone(),
+        delivery: Delivery {
+            message: message.seq,
+            agent: agent.clone(),
+            copy: Copy::To,
+            state: DeliveryState::Delivered,
+            delivered_at: Some(message.at),
+            read_at: None,
+            acked_at: None,
+            note: None,
+        },
+    }
+}
+
+/// The place that a letter has which is not in the books yet.
+pub(crate) const UNPLACED: i64 = 0;
+
+/// The name that the verb gives its letter when it is applied: the first that its stamp gives out.
+pub(crate) fn first_id(stamp: &crate::stamp::Stamp) -> MessageId {
+    MessageId(crate::stamp::derived(stamp.id, 0))
+}
