@@ -51,7 +51,7 @@ impl Office {
         let realms = realms_in(directory);
         let broken =
             |error: std::io::Error| Fault::Books { reason: format!("{}: {error}", realms.display()) };
-        std::fs::create_dir_all(&realms).map_err(broken)?;
+        make_private(&realms).map_err(broken)?;
         let lock = DirectoryLock::take(directory)?;
         let shared = Arc::new(Shared { directory: directory.to_owned(), limits, open: Mutex::default() });
         Ok((Self { shared: shared.clone() }, OfficeGuard { shared, _lock: lock }))
@@ -155,6 +155,15 @@ impl OfficeGuard {
         });
         drop(joined.await);
     }
+}
+
+/// Makes a directory that only its owner can enter: the mail of others is none of anybody's business.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
 }
 
 /// Where a data directory keeps its realms.
