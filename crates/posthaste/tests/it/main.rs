@@ -8,4 +8,5 @@ mod harness;
 mod layers;
 mod listen;
 mod office;
+mod tidy;
 mod tls;
