@@ -2,6 +2,7 @@
 
 pub mod args;
 mod backup;
+mod bench;
 mod client;
 mod complete;
 mod config;
@@ -57,7 +58,7 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Backup(backup) => backup::back_up(&args.global, backup, output),
         Command::Restore(backup) => backup::restore(&args.global, backup, output),
         Command::Status(status) => status::run(&args.global, status, output),
-        Command::Bench(_) => Err(Failure::new(Exit::Failed, "bench is not wired up")),
+        Command::Bench(given) => bench::run(given, output),
     }
 }
 
