@@ -2,5 +2,8 @@
 
 #![allow(unreachable_pub, reason = "a test binary has no public face")]
 
+mod chance;
+mod commands;
+mod determinism;
 mod harness;
 mod mail;
