@@ -2,8 +2,14 @@
 
 #![allow(unreachable_pub, reason = "a test binary has no public face")]
 
+mod busy;
 mod chance;
+mod child;
 mod commands;
 mod determinism;
+mod group_commit;
 mod harness;
 mod mail;
+mod office;
+mod poison;
+mod watched;
