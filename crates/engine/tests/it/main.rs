@@ -12,4 +12,5 @@ mod harness;
 mod mail;
 mod office;
 mod poison;
+mod records;
 mod watched;
