@@ -105,6 +105,31 @@ async fn a_letter_larger_than_the_whole_queue_still_gets_through_alone() {
 }
 
 #[tokio::test]
+async fn a_reading_that_nobody_waits_for_still_takes_its_place_among_the_readers() {
+    let realm = Realm::with(Limits { readers: 1, ..Limits::default() });
+    let (started, has_started) = tokio::sync::oneshot::channel();
+    let (go_on, wait) = std::sync::mpsc::channel::<()>();
+    let engine = realm.engine.clone();
+    let given_up = tokio::spawn(async move {
+        let look = engine.read(move |_| {
+            started.send(()).expect("a test that waits");
+            wait.recv().expect("a test that lets it go on");
+            Ok(())
+        });
+        look.await
+    });
+    has_started.await.expect("a reading");
+    given_up.abort();
+    assert!(given_up.await.expect_err("given up").is_cancelled());
+    let engine = realm.engine.clone();
+    let mut second = tokio::spawn(async move { engine.read(|view| view.head()).await });
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut second).await;
+    assert!(early.is_err(), "two read at once where there is one connection: {early:?}");
+    go_on.send(()).expect("a reading");
+    assert_eq!(second.await.unwrap().expect("a head"), 0);
+}
+
+#[tokio::test]
 async fn a_lock_that_somebody_else_holds_is_waited_for() {
     let realm = Realm::with(Limits { queue_wait: Duration::from_secs(60), ..Limits::default() });
     let outside = open_writer(realm.engine.path()).expect("books");

@@ -59,7 +59,8 @@ fn assert_within(old: &Value, new: &Value, line: &str) {
 fn old_records_can_still_be_applied() {
     let directory = tempfile::TempDir::new().unwrap();
     let realm = RealmName::new("main").unwrap();
-    let answers = apply_batches(&directory.path().join("main.db"), realm, "golden", vec![golden()]).expect("books");
+    let answers =
+        apply_batches(&directory.path().join("main.db"), realm, "golden", vec![golden()]).expect("books");
     assert_eq!(answers.len(), golden().len());
     let failed: Vec<_> =
         answers.iter().filter(|answer| matches!(answer, Err(EngineError::Failed(_)))).collect();
