@@ -13,6 +13,7 @@ mod group_commit;
 mod harness;
 mod mail;
 mod mailslot;
+mod model;
 mod office;
 mod poison;
 mod records;
