@@ -199,7 +199,7 @@ impl Commands {
 
     fn word(&mut self) -> &'static str {
         if self.chance.once_in(3) {
-            return *self.chance.pick(OFTEN);
+            return OFTEN[self.chance.below(OFTEN.len())];
         }
         let word = *self.chance.pick(Command::WORDS);
         if SELDOM.contains(&word) && !self.chance.once_in(6) { "send" } else { word }
