@@ -255,9 +255,11 @@ fn run(ops: &[Op]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let (mut real, mut world) = (Real::new().await, World::default());
-        // Most are there from the start, so that something happens.
+        // Most are there from the start, and every other time they talk already, so that something happens.
         let arrivals = (0..AGENTS - 1).map(|who| Op::Register { who, policy: ContactPolicy::Open });
-        for op in arrivals.chain(ops.iter().cloned()) {
+        let others = vec![(1, HistoryAccess::Full), (2, HistoryAccess::FromJoin)];
+        let talk = (ops.len() % 2 == 0).then_some(Op::Create { by: 0, talk: 0, others });
+        for op in arrivals.chain(talk).chain(ops.iter().cloned()) {
             if is_in_question(&op, &world) {
                 continue;
             }
@@ -337,6 +339,13 @@ fn a_name_taken_again_does_not_open_its_former_holders_mail() {
     let send = |from, to| Op::Send { from, to: vec![Target::One(to)], cc: Vec::new(), bcc: Vec::new() };
     let policy = ContactPolicy::Open;
     run(&[send(0, 1), send(1, 0), Op::Unregister { who: 1 }, Op::Register { who: 1, policy }, send(0, 1)]);
+}
+
+#[test]
+fn a_private_turn_is_its_authors_and_one_who_comes_back_reads_on_from_there() {
+    let say = |to| Op::Say { by: 0, talk: 0, to };
+    let (leave, join) = (Op::Leave { by: 2, talk: 0 }, Op::Join { by: 2, talk: 0 });
+    run(&[say(Eyes::All), say(Eyes::Private), say(Eyes::These(vec![2])), leave, say(Eyes::All), join]);
 }
 
 #[test]
