@@ -10,13 +10,14 @@ use tokio::sync::Semaphore;
 use crate::error::{EngineError, Fault, Refusal};
 use crate::hub::{Feed, Filter, Hub, Mailslot, Start};
 use crate::limits::Limits;
+use crate::lock::DirectoryLock;
 use crate::meter::Meter;
 use crate::nouns::{AgentId, Caller, RealmName};
 use crate::presence::Presences;
 use crate::source::{self, Record};
 use crate::stamp;
 use crate::store::open_reader;
-use crate::verbs::{Command, Verb};
+use crate::verbs::{Command, Outcome, Verb};
 use crate::views::{View, Viewed};
 use crate::writer::{Poison, Writer};
 
@@ -38,7 +39,7 @@ struct Shared {
     presences: Presences,
     readers: Mutex<Vec<Connection>>,
     /// As many readers at once as there are connections.
-    turnstile: Semaphore,
+    turnstile: Arc<Semaphore>,
 }
 
 /// Owns the writer. When the engine's handles are gone, waiting for it makes sure that everything taken was answered.
@@ -63,18 +64,31 @@ impl Engine {
     /// # Errors
     /// When the file cannot be used.
     pub fn open(path: &Path, realm: RealmName, limits: Limits) -> Result<(Self, EngineGuard), Fault> {
+        Self::open_with(path, realm, limits, None, |writer| writer)
+    }
+
+    /// Opens books in a directory that is held; the writer keeps hold of it until it ends.
+    pub(crate) fn open_with(
+        path: &Path,
+        realm: RealmName,
+        limits: Limits,
+        held: Option<Arc<DirectoryLock>>,
+        prepare: impl FnOnce(Writer) -> Writer,
+    ) -> Result<(Self, EngineGuard), Fault> {
         let hub = Arc::new(Hub::new(&limits));
         let meter = Arc::new(Meter::new());
         let poison = Poison::default();
-        let writer = Writer::open(path, realm.clone(), &limits, hub.clone(), meter.clone(), poison.clone())?;
+        let writer =
+            Writer::open(path, realm.clone(), &limits, hub.clone(), meter.clone(), poison.clone(), held)?;
         let readers: Vec<_> =
             (0..limits.readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
         let (queue, local) = source::local(&limits);
-        let writer = writer.start(local).map_err(|error| Fault::Books { reason: error.to_string() })?;
+        let writer =
+            prepare(writer).start(local).map_err(|error| Fault::Books { reason: error.to_string() })?;
         let shared = Shared {
             realm,
             path: path.to_owned(),
-            turnstile: Semaphore::new(readers.len()),
+            turnstile: Arc::new(Semaphore::new(readers.len())),
             limits,
             hub,
             meter,
@@ -90,15 +104,19 @@ impl Engine {
     /// # Errors
     /// A refusal is the caller's to mend, a fault is ours.
     pub async fn submit<V: Verb>(&self, caller: &Caller, verb: V) -> Result<V::Outcome, EngineError> {
-        let command = verb.into_command();
-        let bytes = check_size(&command, &self.shared.limits)?;
+        let outcome = self.submit_record(Record::new(caller.clone(), verb.into_command())).await?;
+        V::from_outcome(outcome)
+            .ok_or_else(|| Fault::Internal { reason: "an answer to another verb".to_owned() }.into())
+    }
+
+    /// Puts a stamped command into the queue and waits until the answer is durable.
+    pub(crate) async fn submit_record(&self, record: Record) -> Result<Outcome, EngineError> {
+        let bytes = check_size(&record.command, &self.shared.limits)?;
         if let Some(reason) = self.shared.poison.get() {
             return Err(Fault::Poisoned { reason: reason.clone() }.into());
         }
-        let answer = self.queue.put(Record::new(caller.clone(), command), bytes).await?;
-        let outcome = answer.await.map_err(|_| Fault::Closing)??;
-        V::from_outcome(outcome)
-            .ok_or_else(|| Fault::Internal { reason: "an answer to another verb".to_owned() }.into())
+        let answer = self.queue.put(record, bytes).await?;
+        answer.await.map_err(|_| Fault::Closing)?
     }
 
     /// Reads the books as they are at one moment.
@@ -109,11 +127,15 @@ impl Engine {
         &self,
         look: impl FnOnce(&View<'_>) -> Viewed<T> + Send + 'static,
     ) -> Viewed<T> {
-        let turn = self.shared.turnstile.acquire().await.map_err(|_| Fault::Closing)?;
+        let turn = self.shared.turnstile.clone().acquire_owned().await.map_err(|_| Fault::Closing)?;
         let shared = self.shared.clone();
-        let looked = tokio::task::spawn_blocking(move || shared.look(look)).await;
-        drop(turn);
-        looked.map_err(|error| Fault::Internal { reason: error.to_string() })?
+        let looked = tokio::task::spawn_blocking(move || {
+            let looked = shared.look(look);
+            // The place is free when the reading ends, even if nobody waits for it any more.
+            drop(turn);
+            looked
+        });
+        looked.await.map_err(|error| Fault::Internal { reason: error.to_string() })?
     }
 
     /// Reads the books on this thread. For programs and tests that are not asynchronous.

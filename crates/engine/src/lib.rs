@@ -16,6 +16,9 @@ pub mod presence;
 pub mod stamp;
 pub mod store;
 pub mod summary;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 pub mod verbs;
 pub mod views;
 

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use self::ring::Ring;
 use self::slots::Slots;
 use crate::limits::Limits;
-use crate::nouns::{AgentId, DeliveryState, Event, Seq};
+use crate::nouns::{AgentId, DeliveryState, Event, Fact, Seq};
 use crate::verbs::Outcome;
 use crate::views::Letter;
 
@@ -50,6 +50,22 @@ impl Hub {
         let Some(last) = events.last().map(|event| event.seq) else { return };
         self.ring.push(events);
         self.head.send_replace(last);
+    }
+
+    /// Makes those who wait for mail ask again whether it is theirs, where agents came, changed or left. Comes before
+    /// the letters of the same batch are handed over.
+    pub(crate) fn question(&self, events: &[Arc<Event>]) {
+        if self.slots.is_empty() {
+            return;
+        }
+        for event in events {
+            if let Fact::AgentRegistered { agent, .. }
+            | Fact::AgentUpdated { agent, .. }
+            | Fact::AgentUnregistered { agent, .. } = &event.fact
+            {
+                self.slots.question(agent);
+            }
+        }
     }
 
     /// Hands a committed letter to recipients that are connected, and says so on its receipts.

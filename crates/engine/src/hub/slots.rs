@@ -25,8 +25,27 @@ pub(super) struct Slots {
 #[derive(Debug)]
 struct Slot {
     queue: mpsc::Sender<Letter>,
-    /// Set when the queue was full: the rest is in the books. Read by the mailslot.
-    behind: Arc<AtomicBool>,
+    flags: Arc<Flags>,
+}
+
+/// What the writer tells a mailslot besides letters. Either sends it to the books.
+#[derive(Debug)]
+struct Flags {
+    /// The queue was full: the rest is in the books.
+    behind: AtomicBool,
+    /// The agent's entry changed: whether the mail is still for the one who waits is in the books.
+    questioned: AtomicBool,
+}
+
+impl Flags {
+    fn are_down(&self) -> bool {
+        !self.behind.load(Ordering::Acquire) && !self.questioned.load(Ordering::Acquire)
+    }
+
+    fn take_down(&self) {
+        self.behind.store(false, Ordering::Release);
+        self.questioned.store(false, Ordering::Release);
+    }
 }
 
 impl Slots {
@@ -54,21 +73,29 @@ impl Slots {
         let mut handed = false;
         for slot in slots {
             match slot.queue.try_send(letter()) {
-                Ok(()) => handed |= !slot.behind.load(Ordering::Acquire),
-                Err(mpsc::error::TrySendError::Full(_)) => slot.behind.store(true, Ordering::Release),
+                Ok(()) => handed |= slot.flags.are_down(),
+                Err(mpsc::error::TrySendError::Full(_)) => slot.flags.behind.store(true, Ordering::Release),
                 Err(mpsc::error::TrySendError::Closed(_)) => {}
             }
         }
         handed
     }
 
-    fn open(&self, agent: &AgentId) -> (mpsc::Receiver<Letter>, Arc<AtomicBool>) {
-        let (queue, letters) = mpsc::channel(self.capacity);
-        let behind = Arc::new(AtomicBool::new(false));
+    /// Makes whoever waits for an agent's mail look into the books before it takes the next letter.
+    pub(super) fn question(&self, agent: &AgentId) {
+        for slot in self.lock().get(agent).into_iter().flatten() {
+            slot.flags.questioned.store(true, Ordering::Release);
+        }
+    }
+
+    fn open(&self, agent: &AgentId) -> (mpsc::Receiver<Letter>, Arc<Flags>) {
+        let (queue, letters) = mpsc::channel(self.capacity.max(1));
+        // Until its owner has looked into the books, nothing that is put into the queue is in its hands.
+        let flags = Arc::new(Flags { behind: AtomicBool::new(true), questioned: AtomicBool::new(false) });
         let mut waiting = self.lock();
-        waiting.entry(agent.clone()).or_default().push(Slot { queue, behind: behind.clone() });
+        waiting.entry(agent.clone()).or_default().push(Slot { queue, flags: flags.clone() });
         self.count.store(waiting.len(), Ordering::Release);
-        (letters, behind)
+        (letters, flags)
     }
 
     fn close(&self, agent: &AgentId) {
@@ -95,7 +122,9 @@ pub struct Mailslot {
     caller: Caller,
     agent: AgentId,
     letters: mpsc::Receiver<Letter>,
-    behind: Arc<AtomicBool>,
+    flags: Arc<Flags>,
+    /// Whether the books have to be looked at, or looked at again: there is more, or the last look was broken off.
+    catching_up: bool,
     /// Read from the books and not yet handed out.
     ready: VecDeque<Letter>,
     /// The last letter that was handed out.
@@ -104,10 +133,10 @@ pub struct Mailslot {
 
 impl Mailslot {
     pub(crate) fn open(engine: Engine, caller: Caller, agent: AgentId, after: Seq) -> Self {
-        let (letters, behind) = engine.hub().slots.open(&agent);
+        let (letters, flags) = engine.hub().slots.open(&agent);
         // What was kept before the slot was opened is in the books.
-        behind.store(true, Ordering::Release);
-        Self { engine, caller, agent, letters, behind, ready: VecDeque::new(), last: after }
+        let catching_up = true;
+        Self { engine, caller, agent, letters, flags, catching_up, ready: VecDeque::new(), last: after }
     }
 
     /// Whose mail this is.
@@ -126,12 +155,13 @@ impl Mailslot {
                 self.last = letter.message.seq;
                 return Ok(letter);
             }
-            // The flag is taken down before reading: what overflows meanwhile raises it again.
-            if self.behind.load(Ordering::Acquire) {
+            if self.catching_up || !self.flags.are_down() {
                 self.catch_up().await?;
                 continue;
             }
             match self.letters.recv().await {
+                // It is in the books too, and there we learn whether it is still for us.
+                Some(_) if self.flags.questioned.load(Ordering::Acquire) => {}
                 // What was also found in the books has been handed out already.
                 Some(letter) if letter.message.seq > self.last => {
                     self.last = letter.message.seq;
@@ -144,22 +174,15 @@ impl Mailslot {
     }
 
     async fn catch_up(&mut self) -> Result<(), EngineError> {
-        self.behind.store(false, Ordering::Release);
+        self.catching_up = true;
+        // The flags are taken down before reading: what happens meanwhile raises them again.
+        self.flags.take_down();
         let (caller, agent, last) = (self.caller.clone(), self.agent.clone(), self.last);
-        let found = self.engine.read(move |view| view.waiting(&caller, &agent, last, PAGE)).await;
-        match found {
-            Ok(found) => {
-                if found.len() == PAGE {
-                    self.behind.store(true, Ordering::Release);
-                }
-                self.ready.extend(found);
-                Ok(())
-            }
-            Err(error) => {
-                self.behind.store(true, Ordering::Release);
-                Err(error)
-            }
-        }
+        let page = PAGE.min(self.engine.limits().page);
+        let found = self.engine.read(move |view| view.waiting(&caller, &agent, last, page)).await?;
+        self.catching_up = found.len() >= page;
+        self.ready.extend(found);
+        Ok(())
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Sender {
 
 /// A queue of the given limits.
 pub(crate) fn local(limits: &Limits) -> (Sender, Local) {
-    let (sender, receiver) = mpsc::channel(limits.queue_commands);
+    let (sender, receiver) = mpsc::channel(limits.queue_commands.max(1));
     let room_in_all = u32::try_from(limits.queue_bytes / GRAIN).unwrap_or(u32::MAX).max(1);
     let room = Arc::new(Semaphore::new(room_in_all as usize));
     (Sender { queue: sender, room, room_in_all, patience: limits.queue_wait }, Local { queue: receiver })

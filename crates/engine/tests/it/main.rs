@@ -2,5 +2,19 @@
 
 #![allow(unreachable_pub, reason = "a test binary has no public face")]
 
+mod busy;
+mod chance;
+mod child;
+mod commands;
+mod determinism;
+mod feed;
+mod filters;
+mod group_commit;
 mod harness;
 mod mail;
+mod mailslot;
+mod model;
+mod office;
+mod poison;
+mod records;
+mod watched;
