@@ -2,5 +2,7 @@
 
 #![allow(unreachable_pub, reason = "a test binary has no public face")]
 
+mod contacts;
 mod harness;
-mod mail;
+mod reservations;
+mod sweep;
