@@ -3,6 +3,11 @@
 #![allow(unreachable_pub, reason = "a test binary has no public face")]
 
 mod contacts;
+mod conversations;
 mod harness;
+mod interception;
 mod reservations;
+mod search;
 mod sweep;
+mod tasks;
+mod turns;
