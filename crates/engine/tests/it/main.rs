@@ -2,12 +2,16 @@
 
 #![allow(unreachable_pub, reason = "a test binary has no public face")]
 
+mod addresses;
+mod agents;
 mod contacts;
 mod conversations;
 mod harness;
 mod interception;
 mod reservations;
+mod scopes;
 mod search;
 mod sweep;
 mod tasks;
+mod tokens_peers_rules;
 mod turns;
