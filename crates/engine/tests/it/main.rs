@@ -10,6 +10,7 @@ mod harness;
 mod inbox;
 mod interception;
 mod mail;
+mod outsiders;
 mod reservations;
 mod scopes;
 mod search;
