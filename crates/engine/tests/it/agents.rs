@@ -300,3 +300,23 @@ async fn the_address_book_pages_by_name_and_filters() {
     assert!(listed(&realm, &member("a02"), &everyone).contains(&"a01".to_owned()));
     assert_eq!(realm.hidden(|view| view.agent(&member("a02"), &id("a01"))), no_such("a01"));
 }
+
+#[tokio::test]
+async fn relatives_are_found_up_and_down_to_a_depth() {
+    let realm = Realm::new();
+    let below = |parent: &str| Register { parent: Some(id(parent)), ..Register::default() };
+    let top = realm.agent("top").await;
+    for (name, parent) in [("left", "top"), ("right", "top"), ("leaf", "left"), ("tip", "leaf")] {
+        realm.register(name, below(parent)).await;
+    }
+    let around = |name: &str, depth| realm.see(|view| view.relatives(&top, &id(name), depth));
+    let ids = |agents: &[Agent]| agents.iter().map(|agent| agent.id.to_string()).collect::<Vec<_>>();
+    let left = around("left", 9);
+    assert_eq!(left.parent.map(|parent| parent.id), Some(id("top")));
+    assert_eq!(ids(&left.siblings), ["right"]);
+    assert_eq!(ids(&left.children), ["leaf"]);
+    assert_eq!(ids(&left.descendants), ["leaf", "tip"]);
+    assert_eq!(ids(&around("tip", 2).ancestors), ["leaf", "left"]);
+    assert_eq!(ids(&around("top", 1).descendants), ["left", "right"]);
+    assert_eq!(ids(&around("top", 3).descendants), ["left", "right", "leaf", "tip"]);
+}

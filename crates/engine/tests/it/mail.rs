@@ -297,3 +297,22 @@ async fn a_connected_recipient_gets_letters_as_they_come_after_those_that_waited
     assert_eq!(slot.next().await.expect("a letter").message.body.as_str(), "after");
     assert!(realm.engine.attach(&alice, &id("bob")).await.is_err(), "it is not alice's box");
 }
+
+#[tokio::test]
+async fn who_waited_for_the_mail_of_an_agent_that_left_does_not_get_its_successors() {
+    let realm = Realm::new();
+    let [alice, owner] = realm.agents(["alice", "owner"]).await;
+    let helper = Register { id: Some(id("helper")), ..Register::default() };
+    realm.ask(&owner, helper.clone()).await;
+    let mut slot = realm.engine.attach(&owner, &id("helper")).await.expect("a slot");
+    realm.ask(&owner, Unregister { agent: id("helper"), reason: None }).await;
+    realm.ask(&member("helper"), helper).await;
+    let sent = realm.send(&alice, "helper", "for the new one").await;
+    assert_eq!(sent.receipts[0].state, DeliveryState::Queued, "nobody has it in hand");
+    let refused = slot.next().await.expect_err("not the owner's any more");
+    let gone = Refusal::NoSuchAgent { agent: "helper".into(), near: Vec::new() };
+    assert_eq!(refused.refusal(), Some(&gone));
+    drop(slot);
+    let mut slot = realm.engine.attach(&member("helper"), &id("helper")).await.expect("a slot");
+    assert_eq!(slot.next().await.expect("a letter").message.body.as_str(), "for the new one");
+}

@@ -493,3 +493,26 @@ async fn no_mailslot_and_no_presence_is_open_to_outsiders() {
         assert_eq!(seen, None, "{who}: presence");
     }
 }
+
+#[tokio::test]
+async fn what_was_shown_live_is_what_the_books_show() {
+    let realm = Realm::new();
+    realm.agent("out").await;
+    let watchers = [member("insider"), member("out"), observer("out"), admin()];
+    let mut live = Vec::new();
+    for caller in &watchers {
+        live.push(watched(&realm, caller, Start::Now).await);
+    }
+    let start = realm.see(|view| view.head());
+    fill(&realm).await;
+    let mut shown_live = Vec::new();
+    for (caller, feed) in watchers.iter().zip(live) {
+        shown_live.push(shown_by(&realm, caller, feed).await);
+    }
+    for (caller, shown_live) in watchers.iter().zip(shown_live) {
+        let replay = realm.see(|view| view.events(caller, start, &Filter::everything(), 999));
+        let kept = |event: &&Arc<Event>| !shown(event).contains("\"end\"");
+        let replayed: Vec<String> = replay.events.iter().filter(kept).map(|event| shown(event)).collect();
+        assert_eq!(shown_live, replayed, "{caller:?}");
+    }
+}
