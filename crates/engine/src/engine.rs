@@ -12,7 +12,7 @@ use crate::hub::{Feed, Filter, Hub, Mailslot, Start};
 use crate::limits::Limits;
 use crate::lock::DirectoryLock;
 use crate::meter::Meter;
-use crate::nouns::{AgentId, Caller, RealmName};
+use crate::nouns::{Address, AgentId, Caller, RealmName};
 use crate::presence::Presences;
 use crate::source::{self, Record};
 use crate::stamp;
@@ -283,11 +283,19 @@ fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> 
     if addresses > limits.addresses {
         return Err(Refusal::TooMany { what: "addresses", limit: limits.addresses as u64 }.into());
     }
+    let roles = |address: &Address| match address {
+        Address::Role { role, .. } => role.len(),
+        Address::Remote { agent, .. } => agent.len(),
+        _ => 0,
+    };
+    let visible_to = send.within.as_ref().and_then(|within| within.visibility.as_ref());
     let small = send.kind.len()
+        + send.to.iter().chain(&send.cc).chain(&send.bcc).map(roles).sum::<usize>()
+        + visible_to.map_or(0, |to| serde_json::to_vec(to).map_or(0, |bytes| bytes.len()))
         + send.subject.as_ref().map_or(0, String::len)
         + send.correlation.as_ref().map_or(0, String::len)
         + send.key.as_ref().map_or(0, String::len);
-    too_large("kind, subject, correlation and key", small, limits.text_bytes)?;
+    too_large("kind, subject, correlation, key and addresses", small, limits.text_bytes)?;
     let bytes = small
         + send.body.as_str().len()
         + send.envelope.as_ref().map_or(0, String::len)

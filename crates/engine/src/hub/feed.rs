@@ -226,7 +226,9 @@ impl Feed {
                 let mut fitting = Vec::new();
                 for (event, seen) in to_ask {
                     let fits = !by_books || filter.matches(&event, Some(view));
-                    if fits && (seen == Some(true) || sight::sees_event(view.books, &caller, &event)?) {
+                    if fits
+                        && (seen == Some(true) || sight::sees_event(view.books, &caller, &event, view.now)?)
+                    {
                         fitting.push(event);
                     }
                 }

@@ -68,8 +68,12 @@ impl Hub {
         }
     }
 
-    /// Hands a committed letter to recipients that are connected, and says so on its receipts.
+    /// Hands a committed letter to recipients that are connected, and says so on its receipts. Whoever waits for the
+    /// mail of an agent that left waits no longer: the name may go to somebody else.
     pub(crate) fn hand_over(&self, outcome: &mut Outcome) {
+        if let Outcome::Unregister(agent) = outcome {
+            self.slots.shut(&agent.id);
+        }
         let Outcome::Send(sent) = outcome else { return };
         if sent.repeated || self.slots.is_empty() {
             return;

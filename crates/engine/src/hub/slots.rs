@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use crate::engine::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Refusal};
 use crate::nouns::{AgentId, Caller, Seq};
 use crate::views::Letter;
 
@@ -98,6 +98,13 @@ impl Slots {
         (letters, flags)
     }
 
+    /// Lets go of everyone who waits for an agent's mail.
+    pub(super) fn shut(&self, agent: &AgentId) {
+        let mut waiting = self.lock();
+        waiting.remove(agent);
+        self.count.store(waiting.len(), Ordering::Release);
+    }
+
     fn close(&self, agent: &AgentId) {
         let mut waiting = self.lock();
         if let Some(slots) = waiting.get_mut(agent) {
@@ -168,7 +175,11 @@ impl Mailslot {
                     return Ok(letter);
                 }
                 Some(_) => {}
-                None => return Err(crate::error::Fault::Closing.into()),
+                // This slot holds a handle to the office, so only the agent's leaving can have shut it.
+                None => {
+                    let agent = self.agent.to_string();
+                    return Err(Refusal::NoSuchAgent { agent, near: Vec::new() }.into());
+                }
             }
         }
     }

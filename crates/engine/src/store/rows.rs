@@ -349,6 +349,11 @@ pub(crate) fn reservation(row: &Row<'_>) -> rusqlite::Result<Reservation> {
     })
 }
 
+/// The reservation of that number.
+pub(crate) fn reservation_at(books: &Connection, seq: Seq) -> rusqlite::Result<Option<Reservation>> {
+    one(books, &format!("SELECT {RESERVATION} FROM reservations r WHERE r.seq = ?1"), [seq], reservation)
+}
+
 pub(crate) const CONTACT: &str = "sender, recipient, state, reason, expires_at, created_at, updated_at";
 
 pub(crate) fn contact(row: &Row<'_>) -> rusqlite::Result<Contact> {

@@ -83,7 +83,8 @@ CREATE INDEX conversations_by_status ON conversations(status, seq);
 CREATE INDEX conversations_by_parent ON conversations(parent, seq) WHERE parent IS NOT NULL;
 CREATE TABLE participants(
     conversation TEXT NOT NULL, agent TEXT NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL, permissions TEXT NOT NULL,
-    joined_at INTEGER NOT NULL, left_at INTEGER, joined INTEGER NOT NULL, conversation_seq INTEGER NOT NULL,
+    joined_at INTEGER NOT NULL, left_at INTEGER, put_out INTEGER NOT NULL DEFAULT 0, joined INTEGER NOT NULL,
+    conversation_seq INTEGER NOT NULL,
     PRIMARY KEY(conversation, agent)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX participants_by_agent ON participants(agent, conversation_seq);

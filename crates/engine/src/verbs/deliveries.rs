@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply};
+use super::{Applied, Apply, Halt};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Audience, Delivery, DeliveryState, Fact, Message, MessageId, Sight};
+use crate::sight;
 use crate::store::{exec, rows};
 
 /// Notes that letters have been handed to their recipient. Those that were not waiting any more are left alone.
@@ -23,7 +24,11 @@ impl MarkDelivered {
         may_act(to, &self.agent)?;
         let mut marked = 0;
         for id in &self.messages {
-            let Ok((message, delivery)) = find(to, &self.agent, *id) else { continue };
+            let (message, delivery) = match find(to, &self.agent, *id) {
+                Ok(found) => found,
+                Err(Halt::Refused(_)) => continue,
+                Err(halt) => return Err(halt),
+            };
             if delivery.state != DeliveryState::Queued {
                 continue;
             }
@@ -170,11 +175,16 @@ fn write(to: &Apply<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
 /// Tells sender and recipient how the letter fares; other recipients are not told.
 pub(super) fn tell(to: &mut Apply<'_>, fact: Fact, message: Message) -> rusqlite::Result<()> {
     let mut parties = vec![message.from.clone()];
-    parties.extend(fact.about().cloned());
+    let mut blind = false;
+    if let Some(agent) = fact.about() {
+        blind = sight::is_blind(to.books, agent, message.seq)?;
+        parties.push(agent.clone());
+    }
     let agents = Sight::list(parties);
     let sight = match message.audience {
-        Audience::Parties => Sight::Agents(agents),
-        Audience::Observers => Sight::Observed { agents, except: Sight::list(Vec::new()) },
+        // A letter that is open to onlookers does not show them its blind copies.
+        Audience::Observers if !blind => Sight::Observed { agents, except: Sight::list(Vec::new()) },
+        _ => Sight::Agents(agents),
     };
     let cause = Some(message.seq);
     to.tell_of(fact, Arc::new(message), cause, sight).map(drop)

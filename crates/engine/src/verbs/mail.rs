@@ -247,9 +247,9 @@ impl Send {
         recipients: &[Recipient],
         place: &Place,
     ) -> Applied<(Arc<Message>, Vec<Receipt>)> {
-        let conversation = match place {
-            Place::In(spot) => Some(spot.conversation.id.clone()),
-            _ => None,
+        let (conversation, thread) = match place {
+            Place::In(spot) => (Some(spot.conversation.id.clone()), spot.thread),
+            _ => (None, None),
         };
         let message = Message {
             seq: to.next_seq(),
@@ -264,7 +264,7 @@ impl Send {
             expires_at: self.expires_at,
             correlation: self.correlation.clone(),
             conversation,
-            thread: self.within.as_ref().and_then(|within| within.thread),
+            thread,
             in_reply_to: self.in_reply_to,
             task: self.task.clone(),
             key: self.key.clone(),

@@ -12,6 +12,7 @@ pub mod peers;
 mod recipients;
 pub mod reservations;
 pub mod scopes;
+mod succession;
 pub mod tasks;
 pub mod tokens;
 pub mod turns;

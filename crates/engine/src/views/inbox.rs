@@ -37,7 +37,7 @@ pub struct InboxQuery {
     pub conversation: Option<ConversationId>,
     /// Only those accepted after this time.
     pub since: Option<Millis>,
-    /// Only those after this place in the history.
+    /// Only those after this place in the history; in the order of priority, only those listed after this letter.
     pub after: Option<Seq>,
     /// Only those before this place in the history.
     pub before: Option<Seq>,
@@ -79,11 +79,22 @@ impl View<'_> {
             Some(time) => self.last_seq_at(time)?,
             None => 0,
         };
-        let low = me.born.max(since).max(query.after.unwrap_or(0));
+        let low = me.born.max(since);
+        let after = query.after.unwrap_or(0);
         let high = query.before.unwrap_or(Seq::MAX);
+        // In the order of priority a page ends at a letter of some tier; more pressing ones were listed before it.
+        let reached = match query.order {
+            InboxOrder::Priority if after > 0 => self.tier_of(agent, after)?,
+            _ => None,
+        };
         let mut copies = Vec::new();
         for lane in lanes(query) {
-            copies.extend(self.lane(agent, &lane, query, (low, high), limit)?);
+            let low = match reached {
+                Some(reached) if lane.tier.is_some_and(|tier| tier < reached) => continue,
+                Some(reached) if lane.tier.is_some_and(|tier| tier > reached) => low,
+                _ => low.max(after),
+            };
+            copies.extend(self.lane(agent, &lane.condition, query, (low, high), limit)?);
         }
         match query.order {
             InboxOrder::Newest => copies.sort_by_key(|copy| Reverse(copy.0.message)),
@@ -98,6 +109,12 @@ impl View<'_> {
             .map(|(delivery, _)| letter(self.books, delivery))
             .collect::<Viewed<_>>()?;
         Ok(Page { items, next: page.next })
+    }
+
+    /// How pressing an agent's letter is.
+    fn tier_of(&self, agent: &AgentId, message: Seq) -> Viewed<Option<Priority>> {
+        let sql = "SELECT priority FROM deliveries WHERE agent = ?1 AND message = ?2";
+        Ok(one(self.books, sql, (agent, message), |row| row.get(0))?)
     }
 
     fn lane(
@@ -121,17 +138,16 @@ impl View<'_> {
         );
         let params = (agent, low, high, self.now, one_more(limit), &query.conversation);
         let read = |row: &rusqlite::Row<'_>| Ok((rows::delivery(row, 0)?, row.get(8)?));
-        // Kinds come from outside, so they are compared here instead of being put into the statement.
-        let wanted = |copy: &(Delivery, Priority)| query.at_least.is_none_or(|least| copy.1 <= least);
         if query.kinds.is_empty() {
-            return Ok(all(self.books, &sql, params, read)?.into_iter().filter(wanted).collect());
+            return Ok(all(self.books, &sql, params, read)?);
         }
         let mut found = Vec::new();
         for kind in &query.kinds {
-            let sql =
-                sql.replace("AND d.message > ?2", "AND d.kind = ?7 AND d.kind <> '' AND d.message > ?2");
+            // The index of kinds leaves plain mail out.
+            let of_kind = if kind.is_empty() { "d.kind = ?7" } else { "d.kind = ?7 AND d.kind <> ''" };
+            let sql = sql.replace("AND d.message > ?2", &format!("AND {of_kind} AND d.message > ?2"));
             let params = (agent, low, high, self.now, one_more(limit), &query.conversation, kind);
-            found.extend(all(self.books, &sql, params, read)?.into_iter().filter(wanted));
+            found.extend(all(self.books, &sql, params, read)?);
         }
         Ok(found)
     }
@@ -183,25 +199,42 @@ impl View<'_> {
     }
 }
 
+/// A part of an agent's mail that is read in the order of the history.
+struct Lane {
+    condition: String,
+    /// The one tier it holds, if it is one.
+    tier: Option<Priority>,
+}
+
 /// The ranges of the index that together hold what is asked for; each is read in order, so none is read to its end.
-fn lanes(query: &InboxQuery) -> Vec<String> {
+fn lanes(query: &InboxQuery) -> Vec<Lane> {
     let tiers = Priority::TIERS.iter().filter(|tier| query.at_least.is_none_or(|least| **tier <= least));
-    if query.kinds.is_empty() && (query.unread || query.order == InboxOrder::Priority) {
+    if query.order == InboxOrder::Priority || (query.kinds.is_empty() && query.unread) {
         let states = [DeliveryState::Queued, DeliveryState::Delivered];
         return tiers
             .flat_map(|tier| {
-                states.map(|state| {
-                    format!("d.state = {} AND d.state < 2 AND d.priority = {}", state as u8, tier.tier())
+                states.map(|state| Lane {
+                    condition: format!(
+                        "d.state = {} AND d.state < 2 AND d.priority = {}",
+                        state as u8,
+                        tier.tier()
+                    ),
+                    tier: Some(*tier),
                 })
             })
             .collect();
     }
     if query.kinds.is_empty() && query.at_least.is_some_and(|least| least <= Priority::HIGH) {
         return tiers
-            .map(|tier| format!("d.priority = {} AND d.priority < 3 AND d.state < 4", tier.tier()))
+            .map(|tier| Lane {
+                condition: format!("d.priority = {} AND d.priority < 3 AND d.state < 4", tier.tier()),
+                tier: Some(*tier),
+            })
             .collect();
     }
-    vec![if query.unread { "d.state < 2" } else { "d.state < 4" }.to_owned()]
+    let states = if query.unread { "d.state < 2" } else { "d.state < 4" };
+    let least = query.at_least.unwrap_or(Priority::BULK).tier();
+    vec![Lane { condition: format!("{states} AND d.priority <= {least}"), tier: None }]
 }
 
 fn letter(books: &Connection, delivery: Delivery) -> Viewed<Letter> {

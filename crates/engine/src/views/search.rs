@@ -2,7 +2,7 @@
 
 use super::{View, Viewed, require_member};
 use crate::error::Refusal;
-use crate::nouns::{AgentId, Caller, ConversationId, Message, Seq, Turn};
+use crate::nouns::{AgentId, Caller, ConversationId, Message, Seq, Turn, TurnSource};
 use crate::sight;
 use crate::store::rows;
 
@@ -105,19 +105,28 @@ impl View<'_> {
                 && query.from.as_ref().is_none_or(|wanted| author == wanted)
         };
         if let Some(message) = rows::message_at(self.books, seq)? {
-            let visible = fits(message.conversation.as_ref(), &message.from)
-                && sight::sees_message(self.books, caller, &message)?;
-            return Ok(visible.then(|| Hit {
-                seq,
-                message: Some(message),
-                turn: None,
-                snippet: String::new(),
-            }));
+            if !fits(message.conversation.as_ref(), &message.from) {
+                return Ok(None);
+            }
+            if sight::sees_message(self.books, caller, &message)? {
+                return Ok(Some(Hit { seq, message: Some(message), turn: None, snippet: String::new() }));
+            }
+            // A letter that was recorded is a turn as well, written down right after it.
+            let turn = rows::turn_at(self.books, seq + 1)?;
+            let turn = turn.filter(|turn| turn.source == TurnSource::Intercepted(message.id));
+            return match turn {
+                Some(turn) => self.visible_turn(caller, seq, turn),
+                None => Ok(None),
+            };
         }
         let Some(turn) = rows::turn_at(self.books, seq)? else { return Ok(None) };
         if !fits(Some(&turn.conversation), &turn.author) {
             return Ok(None);
         }
+        self.visible_turn(caller, seq, turn)
+    }
+
+    fn visible_turn(&self, caller: &Caller, seq: Seq, turn: Turn) -> Viewed<Option<Hit>> {
         let Some(conversation) = rows::conversation_by_id(self.books, &turn.conversation)? else {
             return Ok(None);
         };

@@ -121,7 +121,7 @@ impl View<'_> {
             low = low.max(self.last_seq_at(time)?);
         }
         if let Some(time) = query.before_time {
-            high = high.min(self.last_seq_at(time - 1)?.saturating_add(1));
+            high = high.min(self.last_seq_at(time.saturating_sub(1))?.saturating_add(1));
         }
         if let Some(thread) = query.thread {
             let found = rows::thread_by_id(self.books, thread)?;
