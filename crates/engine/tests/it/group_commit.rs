@@ -1,5 +1,7 @@
 //! One sync serves many commands; what cannot be carried out does not stand in the way of the rest.
 
+use std::sync::atomic::Ordering;
+
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Address, Caller};
 use posthaste_engine::stamp::Stamp;
@@ -197,45 +199,23 @@ async fn a_late_refusal_leaves_no_trace() {
 
 #[tokio::test]
 async fn a_batch_full_of_late_refusals_is_tried_twice_and_not_once_for_each() {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    let applied = Arc::new(AtomicUsize::new(0));
-    let (counted, gate) = (applied.clone(), Arc::new(std::sync::Barrier::new(2)));
-    let wait = gate.clone();
-    let watch = Box::new(move |record: &Record| {
-        match record.caller.agent == id("gate") {
-            true => drop(wait.wait()),
-            false => drop(counted.fetch_add(1, Ordering::Relaxed)),
-        };
-    });
-    let directory = tempfile::TempDir::new().unwrap();
-    let path = directory.path().join("main.db");
-    let realm = crate::watched::realm_name();
-    let (engine, _guard) =
-        posthaste_engine::testing::open_watched(&path, realm, Limits::default(), watch).expect("books");
-    engine.submit(&member("ann"), named("ann")).await.expect("a free name");
-    let held = engine.clone();
-    let held = tokio::spawn(async move { held.submit(&member("gate"), named("gate")).await });
-    let late = |n: usize| Register {
-        name: Some(format!("Anna {n}")),
-        state: Some(String::new()),
-        existing: Existing::TakeOver,
-        ..named("ann")
-    };
-    let queued: Vec<_> = (0..200)
-        .map(|n| {
-            let engine = engine.clone();
-            tokio::spawn(async move { engine.submit(&member("ann"), late(n)).await })
-        })
-        .collect();
-    while engine.queue_depth() < 200 {
-        tokio::task::yield_now().await;
+    let mut realm = Watched::new(Limits::default());
+    let ann = member("ann");
+    realm.engine.submit(&ann, named("ann")).await.expect("a free name");
+    let held = realm.hold().await;
+    let mut late = Vec::new();
+    for n in 0..200 {
+        let name = Some(format!("Anna {n}"));
+        let verb =
+            Register { name, state: Some(String::new()), existing: Existing::TakeOver, ..named("ann") };
+        late.push(realm.queue(&ann, verb).await);
     }
-    tokio::task::spawn_blocking(move || gate.wait()).await.unwrap();
-    held.await.unwrap().expect("a free name");
-    for refused in queued {
+    let before = realm.applied.load(Ordering::Relaxed);
+    realm.go_on();
+    held.await.unwrap().expect("an announcement");
+    for refused in late {
         refused.await.unwrap().expect_err("a bad state");
     }
-    let applied = applied.load(Ordering::Relaxed);
-    assert!(applied <= 1 + 2 * 200, "{applied} applications of 201 commands");
+    let applied = realm.applied.load(Ordering::Relaxed) - before;
+    assert!(applied <= 2 * 200, "200 commands were applied {applied} times");
 }

@@ -1,7 +1,8 @@
 //! A realm whose writer can be stopped in the middle of a batch, or made to panic.
 
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Caller, Json, RealmName, Seq};
@@ -9,7 +10,7 @@ use posthaste_engine::store::open_writer;
 use posthaste_engine::testing::{Watch, open_watched};
 use posthaste_engine::verbs::Command;
 use posthaste_engine::verbs::office::Announce;
-use posthaste_engine::{Engine, EngineError, EngineGuard};
+use posthaste_engine::{Engine, EngineError, EngineGuard, Record};
 use tempfile::TempDir;
 use tokio::sync::mpsc as signals;
 use tokio::task::JoinHandle;
@@ -24,6 +25,8 @@ pub struct Watched {
     directory: TempDir,
     stopped: signals::UnboundedReceiver<()>,
     go_on: mpsc::Sender<()>,
+    /// How often the writer has set about applying a command.
+    pub applied: Arc<AtomicUsize>,
 }
 
 impl Watched {
@@ -38,7 +41,9 @@ impl Watched {
         open_writer(&path).expect("books").execute_batch(schema).expect("a schema");
         let (tell, stopped) = signals::unbounded_channel();
         let (go_on, wait) = mpsc::channel();
-        let watch: Watch = Box::new(move |record| match &record.command {
+        let applied = Arc::new(AtomicUsize::new(0));
+        let count = applied.clone();
+        let look = move |record: &Record| match &record.command {
             Command::Announce(said) if said.word == HOLD => {
                 tell.send(()).expect("a test that waits");
                 // A test that ends lets the writer go.
@@ -46,9 +51,13 @@ impl Watched {
             }
             Command::Announce(said) if said.word == PANIC => panic!("as the test asked"),
             _ => {}
+        };
+        let watch: Watch = Box::new(move |record| {
+            count.fetch_add(1, Ordering::Relaxed);
+            look(record);
         });
         let (engine, guard) = open_watched(&path, realm_name(), limits, watch).expect("books");
-        Self { engine, guard, directory, stopped, go_on }
+        Self { engine, guard, directory, stopped, go_on, applied }
     }
 
     /// Queues a command at which the writer stops.
