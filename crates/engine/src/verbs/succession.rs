@@ -26,8 +26,8 @@ pub(super) fn make_way(to: &mut Apply<'_>, name: &AgentId) -> Applied<()> {
             }
         }
     }
-    // One that left by itself could come back; its successor could not have.
-    exec(to.books, "UPDATE participants SET put_out = 1 WHERE agent = ?1", [name])?;
+    // One that left could come back; its successor is as new to the conversation as anybody. The history keeps who was.
+    exec(to.books, "DELETE FROM participants WHERE agent = ?1", [name])?;
     let sql = format!(
         "SELECT {} FROM reservations r WHERE r.owner = ?1 AND r.status = 'active' ORDER BY r.seq",
         rows::RESERVATION

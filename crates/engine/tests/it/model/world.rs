@@ -94,6 +94,14 @@ impl World {
                     return Err("AgentExists");
                 }
                 let first_letter = if self.agents[*who].known { self.letters.len() } else { 0 };
+                if self.agents[*who].known {
+                    // The next holder of a name has nothing of the former one's but the blocks against it.
+                    let stays = |pair: &(usize, usize), state: &ContactState| {
+                        pair.1 != *who && (pair.0 != *who || *state == ContactState::Blocked)
+                    };
+                    self.contacts.retain(|pair, state| stays(pair, state));
+                    self.talks.iter_mut().for_each(|talk| drop(talk.parts.remove(who)));
+                }
                 self.agents[*who] = Agent { active: true, known: true, policy: Some(*policy), first_letter };
             }
             Op::Unregister { who } => {
@@ -255,12 +263,12 @@ impl World {
 
     fn accept(&mut self, who: usize, from: usize) -> Due {
         self.require(who)?;
+        if self.contacts.get(&(from, who)).is_none_or(|asked| *asked == ContactState::Blocked) {
+            return Err("NoSuchContact");
+        }
         self.require(from)?;
         if self.contacts.get(&(who, from)) == Some(&ContactState::Blocked) {
             return Err("ConsentBlocked");
-        }
-        if !self.contacts.contains_key(&(from, who)) {
-            return Err("NoSuchContact");
         }
         self.contacts.insert((from, who), ContactState::Accepted);
         self.contacts.insert((who, from), ContactState::Accepted);
@@ -286,6 +294,11 @@ impl World {
         let shown =
             |copy: &&(usize, Copy, DeliveryState)| letter.from == who || copy.0 == who || copy.1 != Copy::Bcc;
         let mut copies: Vec<_> = letter.copies.iter().filter(shown).cloned().collect();
+        // How others fared is between them and the sender.
+        copies
+            .iter_mut()
+            .filter(|copy| letter.from != who && copy.0 != who)
+            .for_each(|copy| copy.2 = DeliveryState::Queued);
         copies.sort_by_key(|copy| copy.0);
         Some(copies)
     }
