@@ -157,7 +157,7 @@ pub fn search(options: &Options, shelf: &Shelf, report: &mut Report) {
         ("common word, best first", COMMON, SearchOrder::Best),
         ("rare word, newest first", "needle", SearchOrder::Newest),
         ("rare word, best first", "needle", SearchOrder::Best),
-        ("two words, newest first", "dan lo", SearchOrder::Newest),
+        ("two words, newest first", "dan kalo", SearchOrder::Newest),
     ];
     let callers = [("party", Caller::member(agent(READER), "bench")), ("admin", Caller::office())];
     let mut rows = Vec::new();
