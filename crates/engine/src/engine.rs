@@ -173,7 +173,7 @@ impl Engine {
     /// Refused for anybody but the agent, its owner, or those who run the office.
     pub async fn attach(&self, caller: &Caller, agent: &AgentId) -> Result<Mailslot, EngineError> {
         let (asking, name) = (caller.clone(), agent.clone());
-        self.read(move |view| view.mail_counts(&asking, &name)).await?;
+        self.read(move |view| view.mailbox(&asking, &name).map(drop)).await?;
         Ok(Mailslot::open(self.clone(), caller.clone(), agent.clone(), 0))
     }
 

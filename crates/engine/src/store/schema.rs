@@ -97,6 +97,7 @@ CREATE TABLE turns(
 CREATE INDEX turns_by_conversation ON turns(conversation, seq);
 CREATE INDEX turns_by_content_type ON turns(conversation, content_type, seq);
 CREATE INDEX turns_by_author ON turns(conversation, author, seq);
+CREATE INDEX turns_by_author_and_type ON turns(conversation, author, content_type, seq);
 CREATE INDEX turns_by_thread ON turns(thread, seq) WHERE thread IS NOT NULL;
 CREATE TABLE turn_types(
     conversation TEXT NOT NULL, content_type TEXT NOT NULL, turns INTEGER NOT NULL,

@@ -94,7 +94,7 @@ impl View<'_> {
                 Some(reached) if lane.tier.is_some_and(|tier| tier > reached) => low,
                 _ => low.max(after),
             };
-            copies.extend(self.lane(agent, &lane.condition, query, (low, high), limit)?);
+            copies.extend(self.lane(agent, &lane, query, (low, high), limit)?);
         }
         match query.order {
             InboxOrder::Newest => copies.sort_by_key(|copy| Reverse(copy.0.message)),
@@ -120,7 +120,7 @@ impl View<'_> {
     fn lane(
         &self,
         agent: &AgentId,
-        lane: &str,
+        lane: &Lane,
         query: &InboxQuery,
         (low, high): (Seq, Seq),
         limit: usize,
@@ -130,23 +130,28 @@ impl View<'_> {
             Some(_) => "AND (SELECT conversation FROM messages WHERE seq = d.message) = ?6",
             None => "AND ?6 IS NULL",
         };
-        let sql = format!(
-            "SELECT {}, d.priority FROM deliveries d WHERE d.agent = ?1 AND d.message > ?2 AND d.message < ?3
-             AND (d.expires_at IS NULL OR d.expires_at > ?4 OR d.state IN (2, 3)) AND {lane} {within}
-             ORDER BY d.message {direction} LIMIT ?5",
-            rows::DELIVERY
-        );
-        let params = (agent, low, high, self.now, one_more(limit), &query.conversation);
-        let read = |row: &rusqlite::Row<'_>| Ok((rows::delivery(row, 0)?, row.get(8)?));
-        if query.kinds.is_empty() {
-            return Ok(all(self.books, &sql, params, read)?);
-        }
+        let kinds: Vec<Option<&str>> = match query.kinds.as_slice() {
+            [] => vec![None],
+            kinds => kinds.iter().map(|kind| Some(kind.as_str())).collect(),
+        };
         let mut found = Vec::new();
-        for kind in &query.kinds {
+        for kind in kinds {
             // The index of kinds leaves plain mail out.
-            let of_kind = if kind.is_empty() { "d.kind = ?7" } else { "d.kind = ?7 AND d.kind <> ''" };
-            let sql = sql.replace("AND d.message > ?2", &format!("AND {of_kind} AND d.message > ?2"));
+            let (index, of_kind) = match (kind, lane.index) {
+                (None, index) => (index, "AND ?7 IS NULL"),
+                (Some(""), index) => (index, "AND d.kind = ?7"),
+                (Some(_), "") => ("INDEXED BY deliveries_by_kind", "AND d.kind = ?7 AND d.kind <> ''"),
+                (Some(_), index) => (index, "AND d.kind = ?7"),
+            };
+            let sql = format!(
+                "SELECT {}, d.priority FROM deliveries d {index}
+                 WHERE d.agent = ?1 AND d.message > ?2 AND d.message < ?3
+                 AND (d.expires_at IS NULL OR d.expires_at > ?4 OR d.state IN (2, 3)) AND {} {of_kind} {within}
+                 ORDER BY d.message {direction} LIMIT ?5",
+                rows::DELIVERY, lane.condition
+            );
             let params = (agent, low, high, self.now, one_more(limit), &query.conversation, kind);
+            let read = |row: &rusqlite::Row<'_>| Ok((rows::delivery(row, 0)?, row.get(8)?));
             found.extend(all(self.books, &sql, params, read)?);
         }
         Ok(found)
@@ -158,8 +163,9 @@ impl View<'_> {
     /// Refused for anybody but the agent, its owner, or those who run the office.
     pub fn mail_counts(&self, caller: &Caller, agent: &AgentId) -> Viewed<MailCounts> {
         let me = self.mailbox(caller, agent)?;
-        let sql = "SELECT count(*), coalesce(sum(priority < 3), 0), coalesce(sum(state = 0), 0) FROM deliveries
-                   WHERE agent = ?1 AND state < 2 AND message > ?2 AND (expires_at IS NULL OR expires_at > ?3)";
+        let sql = "SELECT count(*), coalesce(sum(priority < 3), 0), coalesce(sum(state = 0), 0)
+                   FROM deliveries INDEXED BY deliveries_waiting WHERE agent = ?1 AND state < 2 AND message > ?2
+                   AND (expires_at IS NULL OR expires_at > ?3)";
         let counts = one(self.books, sql, (agent, me.born, self.now), |row| {
             Ok(MailCounts { unread: row.get(0)?, urgent: row.get(1)?, queued: row.get(2)? })
         })?;
@@ -176,8 +182,8 @@ impl View<'_> {
         let mut copies: Vec<Delivery> = Vec::new();
         for tier in Priority::TIERS {
             let sql = format!(
-                "SELECT {} FROM deliveries d WHERE d.agent = ?1 AND d.state = 0 AND d.state < 2 AND d.priority = ?2
-                 AND d.message > ?3 AND (d.expires_at IS NULL OR d.expires_at > ?4) ORDER BY d.message LIMIT ?5",
+                "SELECT {} FROM deliveries d INDEXED BY deliveries_waiting
+                 WHERE d.agent = ?1 AND d.state = 0 AND d.state < 2 AND d.priority = ?2 AND d.message > ?3 AND (d.expires_at IS NULL OR d.expires_at > ?4) ORDER BY d.message LIMIT ?5",
                 rows::DELIVERY
             );
             let params = (agent, tier, after.max(me.born), self.now, one_more(limit));
@@ -189,7 +195,7 @@ impl View<'_> {
     }
 
     /// The agent, if the caller may open its mail.
-    pub(super) fn mailbox(&self, caller: &Caller, agent: &AgentId) -> Viewed<Agent> {
+    pub(crate) fn mailbox(&self, caller: &Caller, agent: &AgentId) -> Viewed<Agent> {
         let found = rows::active_agent(self.books, agent)?;
         let found = found.filter(|found| {
             let owner = found.owner.as_ref().is_some_and(|owner| caller.is(owner));
@@ -199,42 +205,38 @@ impl View<'_> {
     }
 }
 
-/// A part of an agent's mail that is read in the order of the history.
+/// A part of an agent's mail that is read in the order of the history. The index is named: without statistics SQLite
+/// would rather walk the whole mailbox.
 struct Lane {
+    index: &'static str,
     condition: String,
     /// The one tier it holds, if it is one.
     tier: Option<Priority>,
 }
 
-/// The ranges of the index that together hold what is asked for; each is read in order, so none is read to its end.
+/// The ranges that together hold what is asked for; each is read in order, so none is read to its end.
 fn lanes(query: &InboxQuery) -> Vec<Lane> {
     let tiers = Priority::TIERS.iter().filter(|tier| query.at_least.is_none_or(|least| **tier <= least));
-    if query.order == InboxOrder::Priority || (query.kinds.is_empty() && query.unread) {
+    // What is unread is little beside what there is, so this comes before the kinds.
+    if query.unread || query.order == InboxOrder::Priority {
         let states = [DeliveryState::Queued, DeliveryState::Delivered];
-        return tiers
-            .flat_map(|tier| {
-                states.map(|state| Lane {
-                    condition: format!(
-                        "d.state = {} AND d.state < 2 AND d.priority = {}",
-                        state as u8,
-                        tier.tier()
-                    ),
-                    tier: Some(*tier),
-                })
-            })
-            .collect();
+        let lane = |tier: &Priority, state: DeliveryState| Lane {
+            index: "INDEXED BY deliveries_waiting",
+            condition: format!("d.state = {} AND d.state < 2 AND d.priority = {}", state as u8, tier.tier()),
+            tier: Some(*tier),
+        };
+        return tiers.flat_map(|tier| states.map(|state| lane(tier, state))).collect();
     }
     if query.kinds.is_empty() && query.at_least.is_some_and(|least| least <= Priority::HIGH) {
-        return tiers
-            .map(|tier| Lane {
-                condition: format!("d.priority = {} AND d.priority < 3 AND d.state < 4", tier.tier()),
-                tier: Some(*tier),
-            })
-            .collect();
+        let lane = |tier: &Priority| Lane {
+            index: "INDEXED BY deliveries_urgent",
+            condition: format!("d.priority = {} AND d.priority < 3 AND d.state < 4", tier.tier()),
+            tier: Some(*tier),
+        };
+        return tiers.map(lane).collect();
     }
-    let states = if query.unread { "d.state < 2" } else { "d.state < 4" };
     let least = query.at_least.unwrap_or(Priority::BULK).tier();
-    vec![Lane { condition: format!("{states} AND d.priority <= {least}"), tier: None }]
+    vec![Lane { index: "", condition: format!("d.state < 4 AND d.priority <= {least}"), tier: None }]
 }
 
 fn letter(books: &Connection, delivery: Delivery) -> Viewed<Letter> {

@@ -145,10 +145,11 @@ impl View<'_> {
             [] => vec![None],
             some => some.iter().map(|word| Some(word.as_str())).collect(),
         };
-        // Which index is named decides the cost: the thread's if there is one, else the author's, else the type's.
+        // Which index is named decides the cost: the thread's if there is one, else the author's and the type's.
         let index = match (query.thread, &query.author, query.content_types.is_empty()) {
             (Some(_), _, _) => "turns_by_thread",
-            (None, Some(_), _) => "turns_by_author",
+            (None, Some(_), true) => "turns_by_author",
+            (None, Some(_), false) => "turns_by_author_and_type",
             (None, None, false) => "turns_by_content_type",
             (None, None, true) => "turns_by_conversation",
         };

@@ -98,8 +98,8 @@ async fn a_full_disk_poisons_and_loses_nothing_that_was_acknowledged() {
     }
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     let test = "poison::a_full_disk_poisons_and_loses_nothing_that_was_acknowledged";
-    // Files may grow to some hundred KiB; beyond that a write fails instead of killing the process.
-    let mut second = child::second_part(test, directory.path(), "ulimit -f 1200; trap '' XFSZ");
+    // Files may grow to a MiB or two; beyond that a write fails instead of killing the process.
+    let mut second = child::second_part(test, directory.path(), "ulimit -f 3000; trap '' XFSZ");
     let played = second.output().expect("a second process");
     let said = String::from_utf8_lossy(&played.stdout);
     assert!(
