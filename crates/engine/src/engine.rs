@@ -231,6 +231,11 @@ impl Engine {
         self.shared.poison.get().map(String::as_str)
     }
 
+    /// Lets the writer end once everything asked so far is answered. Handles that are left can still read.
+    pub async fn close(&self) {
+        self.queue.close().await;
+    }
+
     /// Whether anyone besides the office itself holds this realm.
     pub(crate) fn is_idle(&self) -> bool {
         // One handle is the office's own; followers and mailslots hold handles too.

@@ -166,9 +166,12 @@ impl OpenRealm {
 
 impl OfficeGuard {
     /// Lets go of every realm and waits until all that was taken is answered and on disk; then the directory is free.
-    /// Handles of realms must be gone. Nothing can be opened afterwards.
+    /// Handles that are left elsewhere can still read, but not write. Nothing can be opened afterwards.
     pub async fn close(self) {
         let mut open = self.shared.open.clone().lock_owned().await;
+        for realm in open.realms.values() {
+            realm.engine.close().await;
+        }
         let joined = tokio::task::spawn_blocking(move || {
             open.realms.drain().for_each(|(_, realm)| realm.close());
             open.lock = None;

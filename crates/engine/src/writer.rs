@@ -97,7 +97,12 @@ impl Writer {
     /// Starts the thread. It ends when the source does, after everything taken has been answered.
     pub(crate) fn start(mut self, mut source: impl Source) -> std::io::Result<JoinHandle<()>> {
         let name = format!("writer {}", self.realm);
-        std::thread::Builder::new().name(name).spawn(move || self.run(&mut source))
+        std::thread::Builder::new().name(name).spawn(move || {
+            // Verbs are caught one batch at a time; whatever else fails must not look like health.
+            if catch_unwind(AssertUnwindSafe(|| self.run(&mut source))).is_err() {
+                drop(self.give_up("the writer panicked".to_owned()));
+            }
+        })
     }
 
     /// Works until the source ends, on this thread.

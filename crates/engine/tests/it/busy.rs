@@ -5,20 +5,15 @@ use std::time::Duration;
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::Address;
 use posthaste_engine::store::open_writer;
-use posthaste_engine::verbs::agents::Register;
 use posthaste_engine::verbs::mail::Send;
 use posthaste_engine::{EngineError, Refusal};
 use tokio::time::Instant;
 
-use crate::harness::{Realm, id, member};
+use crate::harness::{Realm, id, member, named};
 use crate::watched::Watched;
 
 fn small_queue(queue_wait: Duration) -> Limits {
     Limits { queue_commands: 2, queue_wait, ..Limits::default() }
-}
-
-fn named(name: &str) -> Register {
-    Register { id: Some(id(name)), ..Register::default() }
 }
 
 fn is_busy<T: std::fmt::Debug>(answer: &Result<T, EngineError>) -> bool {

@@ -12,7 +12,7 @@ use posthaste_engine::verbs::mail::{Send, Sent};
 use posthaste_engine::{EngineError, Fault, Filter, RECORD_VERSION, Record, Refusal};
 use tokio::task::JoinHandle;
 
-use crate::harness::{id, member};
+use crate::harness::{id, member, named};
 use crate::watched::Watched;
 
 type Answer<V> = JoinHandle<Result<<V as Verb>::Outcome, EngineError>>;
@@ -43,10 +43,6 @@ impl Watched {
         assert_eq!(places, (1..=places.len() as i64).collect::<Vec<_>>(), "no gap");
         replay.events.iter().map(|event| event.fact.kind()).collect()
     }
-}
-
-fn named(name: &str) -> Register {
-    Register { id: Some(id(name)), ..Register::default() }
 }
 
 fn letter(subject: &str) -> Send {

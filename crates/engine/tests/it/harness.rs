@@ -282,3 +282,8 @@ pub fn say_to(name: &str, text: &str, visibility: TurnVisibility) -> Say {
 pub fn names<'a>(ids: impl IntoIterator<Item = &'a AgentId>) -> Vec<&'a str> {
     ids.into_iter().map(AgentId::as_str).collect()
 }
+
+/// An agent by its name alone.
+pub fn named(name: &str) -> Register {
+    Register { id: Some(id(name)), ..Register::default() }
+}

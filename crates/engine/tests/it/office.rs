@@ -14,14 +14,10 @@ use posthaste_engine::{Engine, EngineError, Fault, Office, OfficeGuard, Refusal,
 use tempfile::TempDir;
 
 use crate::child;
-use crate::harness::{id, member};
+use crate::harness::{id, member, named};
 
 fn realm(name: &str) -> RealmName {
     RealmName::new(name).expect("a realm name")
-}
-
-fn named(name: &str) -> Register {
-    Register { id: Some(id(name)), ..Register::default() }
 }
 
 fn restless() -> Limits {
@@ -283,4 +279,17 @@ async fn old_books_keep_opening() {
     assert_eq!(engine.read(|view| view.head()).await.expect("a head"), 2, "where it left off");
     drop(engine);
     guard.join();
+}
+
+#[tokio::test]
+async fn an_office_closes_although_somebody_still_holds_a_realm() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let (office, guard) = Office::open(directory.path(), Limits::default()).expect("an office");
+    let engine = office.realm(&RealmName::main()).await.expect("a realm");
+    engine.submit(&member("ann"), named("ann")).await.expect("a free name");
+    guard.close().await;
+    assert!(engine.read(|view| view.head()).await.expect("a head") > 0, "reads go on");
+    let late = engine.submit(&member("bob"), named("bob")).await;
+    assert!(matches!(late, Err(EngineError::Failed(Fault::Closing))), "{late:?}");
+    Office::open(directory.path(), Limits::default()).expect("the directory is free");
 }

@@ -5,18 +5,13 @@ use std::path::Path;
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Address, Caller, Seq};
 use posthaste_engine::store::{check_integrity, open_reader};
-use posthaste_engine::verbs::agents::Register;
 use posthaste_engine::verbs::mail::Send;
 use posthaste_engine::views::InboxQuery;
 use posthaste_engine::{Engine, EngineError, Fault};
 
 use crate::child;
-use crate::harness::{id, member};
+use crate::harness::{id, member, named};
 use crate::watched::{Watched, realm_name};
-
-fn named(name: &str) -> Register {
-    Register { id: Some(id(name)), ..Register::default() }
-}
 
 fn is_poisoned<T: std::fmt::Debug>(answer: &Result<T, EngineError>) -> bool {
     matches!(answer, Err(EngineError::Failed(Fault::Poisoned { .. })))

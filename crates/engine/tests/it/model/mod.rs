@@ -258,7 +258,7 @@ fn run(ops: &[Op]) {
         // Most are there from the start, and every other time they talk already, so that something happens.
         let arrivals = (0..AGENTS - 1).map(|who| Op::Register { who, policy: ContactPolicy::Open });
         let others = vec![(1, HistoryAccess::Full), (2, HistoryAccess::FromJoin)];
-        let talk = (ops.len() % 2 == 0).then_some(Op::Create { by: 0, talk: 0, others });
+        let talk = ops.len().is_multiple_of(2).then_some(Op::Create { by: 0, talk: 0, others });
         for op in arrivals.chain(talk).chain(ops.iter().cloned()) {
             if is_in_question(&op, &world) {
                 continue;

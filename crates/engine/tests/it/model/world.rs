@@ -100,7 +100,9 @@ impl World {
                         pair.1 != *who && (pair.0 != *who || *state == ContactState::Blocked)
                     };
                     self.contacts.retain(|pair, state| stays(pair, state));
-                    self.talks.iter_mut().for_each(|talk| drop(talk.parts.remove(who)));
+                    for talk in &mut self.talks {
+                        talk.parts.remove(who);
+                    }
                 }
                 self.agents[*who] = Agent { active: true, known: true, policy: Some(*policy), first_letter };
             }
