@@ -163,12 +163,13 @@ impl Writer {
     }
 
     fn answer(&self, batch: &mut Vec<Work>, settled: Result<Settled, Fault>) {
+        let mut news = None;
         let answers: Vec<Answer> = match settled {
             Ok(Settled { mut answers, events }) => {
                 for outcome in answers.iter_mut().flatten() {
                     self.hub.hand_over(outcome);
                 }
-                self.hub.publish(events);
+                news = self.hub.keep(events);
                 answers
             }
             Err(fault) => batch.iter().map(|_| Err(fault.clone().into())).collect(),
@@ -180,6 +181,10 @@ impl Writer {
                 // A caller that went away does not need its answer; what it asked for is done.
                 drop(waiting.send(answer));
             }
+        }
+        // Last, because callers need not wait until thousands of followers are awake.
+        if let Some(last) = news {
+            self.hub.call(last);
         }
     }
 

@@ -45,10 +45,15 @@ impl Hub {
         self.head.send_replace(last);
     }
 
-    /// Shows committed events to followers. Each reads at its own pace, so this costs the same however many there are.
-    pub(crate) fn publish(&self, events: Vec<Arc<Event>>) {
-        let Some(last) = events.last().map(|event| event.seq) else { return };
+    /// Keeps committed events for followers, who learn of them from [`Hub::call`]. Gives the place to call out.
+    pub(crate) fn keep(&self, events: Vec<Arc<Event>>) -> Option<Seq> {
+        let last = events.last().map(|event| event.seq);
         self.ring.push(events);
+        last
+    }
+
+    /// Wakes everyone who follows the history. Each reads at its own pace, but waking many takes its time.
+    pub(crate) fn call(&self, last: Seq) {
         self.head.send_replace(last);
     }
 
