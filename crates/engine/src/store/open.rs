@@ -65,8 +65,9 @@ pub fn check_integrity(books: &Connection) -> Result<Vec<String>, Fault> {
 fn tune(books: &Connection, cache_kib: i64) -> Result<(), Fault> {
     books.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
     books.pragma_update(None, "cache_size", -cache_kib)?;
-    // Pages are read through the map, so readers share the system's cache instead of copying it.
-    books.pragma_update(None, "mmap_size", 1_i64 << 30)?;
+    // No memory map: an error while reading a mapped file would kill the process instead of coming back as an error, and
+    // pages cost the same without (docs/BENCH.md).
+    books.pragma_update(None, "mmap_size", 0)?;
     books.pragma_update(None, "temp_store", "memory")?;
     // Rows refer to history that outlives what it refers to; the verbs keep them right.
     books.pragma_update(None, "foreign_keys", false)?;
