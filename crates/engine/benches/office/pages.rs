@@ -159,7 +159,12 @@ pub fn search(options: &Options, shelf: &Shelf, report: &mut Report) {
         ("rare word, best first", "needle", SearchOrder::Best),
         ("two words, newest first", "dan kalo", SearchOrder::Newest),
     ];
-    let callers = [("party", Caller::member(agent(READER), "bench")), ("admin", Caller::office())];
+    // The rest have one letter in two hundred: for them a search passes over much that is not theirs.
+    let callers = [
+        ("sees half", Caller::member(agent(READER), "bench")),
+        ("sees one in 200", Caller::member(agent(50), "bench")),
+        ("sees all", Caller::office()),
+    ];
     let mut rows = Vec::new();
     for (who, caller) in &callers {
         for (name, text, order) in cases {
