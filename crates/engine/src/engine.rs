@@ -13,6 +13,7 @@ use crate::limits::Limits;
 use crate::lock::DirectoryLock;
 use crate::meter::Meter;
 use crate::nouns::{Address, AgentId, Caller, RealmName};
+use crate::office::WeakOffice;
 use crate::presence::Presences;
 use crate::source::{self, Record};
 use crate::stamp;
@@ -37,6 +38,8 @@ struct Shared {
     meter: Arc<Meter>,
     poison: Poison,
     presences: Presences,
+    /// The office the realm is part of, if it is; knows the neighbours.
+    office: Option<WeakOffice>,
     readers: Mutex<Vec<Connection>>,
     /// As many readers at once as there are connections.
     turnstile: Arc<Semaphore>,
@@ -72,9 +75,10 @@ impl Engine {
         path: &Path,
         realm: RealmName,
         limits: Limits,
-        held: Option<Arc<DirectoryLock>>,
+        held: Option<(Arc<DirectoryLock>, WeakOffice)>,
         prepare: impl FnOnce(Writer) -> Writer,
     ) -> Result<(Self, EngineGuard), Fault> {
+        let (held, office) = held.unzip();
         let hub = Arc::new(Hub::new(&limits));
         let meter = Arc::new(Meter::new());
         let poison = Poison::default();
@@ -94,6 +98,7 @@ impl Engine {
             meter,
             poison,
             presences: Presences::default(),
+            office,
             readers: Mutex::new(readers),
         };
         Ok((Self { shared: Arc::new(shared), queue }, EngineGuard { writer: Some(writer) }))
@@ -104,9 +109,26 @@ impl Engine {
     /// # Errors
     /// A refusal is the caller's to mend, a fault is ours.
     pub async fn submit<V: Verb>(&self, caller: &Caller, verb: V) -> Result<V::Outcome, EngineError> {
-        let outcome = self.submit_record(Record::new(caller.clone(), verb.into_command())).await?;
+        let command = verb.into_command();
+        self.meet_neighbours(&command).await?;
+        let outcome = self.submit_record(Record::new(caller.clone(), command)).await?;
         V::from_outcome(outcome)
             .ok_or_else(|| Fault::Internal { reason: "an answer to another verb".to_owned() }.into())
+    }
+
+    /// A letter to another realm of the same office makes the two neighbours.
+    async fn meet_neighbours(&self, command: &Command) -> Result<(), EngineError> {
+        let Command::Send(send) = command else { return Ok(()) };
+        for address in send.to.iter().chain(&send.cc).chain(&send.bcc) {
+            if let Address::Remote { realm, .. } = address
+                && *realm != self.shared.realm
+                && let Some(office) = self.shared.office.as_ref().and_then(WeakOffice::upgrade)
+            {
+                // Introducing submits a verb of its own, so the future must not contain itself.
+                Box::pin(office.introduce(self, realm)).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Puts a stamped command into the queue and waits until the answer is durable.

@@ -27,6 +27,7 @@ mod error;
 mod hub;
 mod lock;
 mod office;
+mod relay;
 mod sight;
 mod source;
 mod writer;

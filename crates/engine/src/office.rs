@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -43,6 +43,16 @@ struct OpenRealm {
     used: Instant,
 }
 
+/// A handle that does not keep the office open, for its own realms.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakOffice(Weak<Shared>);
+
+impl WeakOffice {
+    pub(crate) fn upgrade(&self) -> Option<Office> {
+        self.0.upgrade().map(|shared| Office { shared })
+    }
+}
+
 /// Closes the office in good order: closing waits for every realm's writer, then the directory is free.
 #[derive(Debug)]
 pub struct OfficeGuard {
@@ -80,11 +90,12 @@ impl Office {
         if open.realms.len() >= limits.open_realms {
             return Err(Refusal::TooMany { what: "open realms", limit: limits.open_realms as u64 }.into());
         }
+        let held = (lock, WeakOffice(Arc::downgrade(&self.shared)));
         let (path, name) = (self.path_of(name), name.clone());
         // Goes on when the caller goes away: a realm half opened must not meet a second opening.
         let opened = tokio::task::spawn_blocking(move || -> Result<Engine, Fault> {
             let (engine, guard) =
-                Engine::open_with(&path, name.clone(), limits, Some(lock), |writer| writer)?;
+                Engine::open_with(&path, name.clone(), limits, Some(held), |writer| writer)?;
             info!(realm = %name, "realm opened");
             open.realms.insert(name, OpenRealm { engine: engine.clone(), guard, used: Instant::now() });
             Ok(engine)

@@ -71,6 +71,9 @@ pub(crate) const MESSAGE: &str = "m.seq, m.id, m.sender, m.recipients, m.kind, m
      m.priority, m.ack_required, m.expires_at, m.correlation, m.conversation, m.thread, m.in_reply_to, m.task, m.key, \
      m.envelope, m.meta, m.audience, m.via, m.at";
 
+/// How many columns those are.
+pub(crate) const MESSAGE_COLUMNS: usize = 22;
+
 pub(crate) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     let body = if row.get(7)? { Body::Json(row.get::<_, Json>(6)?) } else { Body::Text(row.get(6)?) };
     Ok(Message {

@@ -73,6 +73,10 @@ CREATE INDEX deliveries_by_kind ON deliveries(agent, kind, message) WHERE kind <
 CREATE INDEX deliveries_by_message ON deliveries(message, agent);
 CREATE INDEX deliveries_due ON deliveries(expires_at, agent, message) WHERE expires_at IS NOT NULL AND state < 2;
 
+CREATE TABLE outbound(
+    peer TEXT NOT NULL, message INTEGER NOT NULL, agent TEXT NOT NULL, PRIMARY KEY(peer, message, agent)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE conversations(
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, status TEXT NOT NULL, subject TEXT, parent TEXT, parent_turn BLOB,
     created_by TEXT NOT NULL, audience TEXT NOT NULL, meta TEXT,

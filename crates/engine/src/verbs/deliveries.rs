@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Applied, Apply, Halt};
 use crate::error::Refusal;
-use crate::nouns::{AgentId, Audience, Delivery, DeliveryState, Fact, Message, MessageId, Sight};
+use crate::nouns::{AgentId, Audience, Delivery, DeliveryState, Fact, Message, MessageId, RealmName, Sight};
 use crate::sight;
 use crate::store::{exec, rows};
 
@@ -131,6 +131,45 @@ impl MarkFailed {
             tell(to, fact, message)?;
         }
         Ok(delivery)
+    }
+}
+
+/// Notes what became of a letter that was to be carried to a neighbour.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Dispatched {
+    /// The neighbour.
+    pub peer: RealmName,
+    /// The recipient there, as it is addressed here.
+    pub agent: AgentId,
+    /// The letter.
+    pub message: MessageId,
+    /// Why it was not taken, if it was not.
+    #[serde(default)]
+    pub failure: Option<String>,
+}
+
+impl Dispatched {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<()> {
+        to.require_admin()?;
+        let (message, mut delivery) = find(to, &self.agent, self.message)?;
+        let sql = "DELETE FROM outbound WHERE peer = ?1 AND message = ?2 AND agent = ?3";
+        if exec(to.books, sql, (&self.peer, message.seq, &self.agent))? == 0
+            || delivery.state != DeliveryState::Queued
+        {
+            return Ok(());
+        }
+        let agent = self.agent.clone();
+        let fact = match &self.failure {
+            None => Fact::MessageDelivered { agent },
+            Some(reason) => Fact::MessageFailed { agent, reason: reason.clone() },
+        };
+        (delivery.state, delivery.delivered_at) = match &self.failure {
+            None => (DeliveryState::Delivered, Some(to.now)),
+            Some(_) => (DeliveryState::Failed, None),
+        };
+        delivery.note = self.failure.clone();
+        write(to, &delivery)?;
+        Ok(tell(to, fact, message)?)
     }
 }
 

@@ -9,8 +9,9 @@ use super::recipients::{self, Recipient};
 use super::{Applied, Apply, Halt, turns};
 use crate::error::Refusal;
 use crate::nouns::{
-    Address, Agent, AgentId, Audience, Body, ConversationId, Copy, DeliveryState, Fact, Json, Message,
-    MessageId, Millis, Priority, TaskId, ThreadId, Turn, TurnId, TurnVisibility,
+    Address, Agent, AgentId, AgentKind, Audience, Body, ContactPolicy, ConversationId, Copy, DeliveryState,
+    Fact, Json, Message, MessageId, Millis, Priority, Privacy, TaskId, ThreadId, Turn, TurnId,
+    TurnVisibility, Visibility,
 };
 use crate::sight;
 use crate::store::{all, exec, one, rows};
@@ -281,11 +282,15 @@ impl Send {
             exec(to.books, sql, (&message.from, key, self.digest(), message.seq))?;
         }
         let mut receipts = Vec::with_capacity(recipients.len());
-        for Recipient { agent, copy } in recipients {
+        for Recipient { agent, copy, peer } in recipients {
             let sql = "INSERT INTO deliveries(agent, message, copy, state, kind, priority, expires_at)
                        VALUES(?1, ?2, ?3, 0, ?4, ?5, ?6)";
             let params = (agent, message.seq, copy, &message.kind, message.priority, message.expires_at);
             exec(to.books, sql, params)?;
+            if let Some(peer) = peer {
+                let sql = "INSERT INTO outbound(peer, message, agent) VALUES(?1, ?2, ?3)";
+                exec(to.books, sql, (peer, message.seq, agent))?;
+            }
             receipts.push(Receipt { agent: agent.clone(), copy: *copy, state: DeliveryState::Queued });
         }
         let message = Arc::new(message);
@@ -303,8 +308,10 @@ enum Place {
 }
 
 fn sender(to: &Apply<'_>) -> Applied<Agent> {
-    if to.caller.agent == AgentId::office() && to.caller.rights.admin {
-        return Ok(office_agent());
+    let id = &to.caller.agent;
+    // The office, and agents of neighbours whose letters it carries in, have no entry in the address book.
+    if to.caller.rights.admin && (*id == AgentId::office() || is_foreign(to, id)?) {
+        return Ok(stand_in(id));
     }
     let sender = to.acting_agent()?;
     if sender.is_suspended() {
@@ -313,24 +320,30 @@ fn sender(to: &Apply<'_>) -> Applied<Agent> {
     Ok(sender)
 }
 
-/// The office as a sender; it has no entry in the address book.
-fn office_agent() -> Agent {
+/// Whether a name is that of a neighbour's agent.
+fn is_foreign(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
+    let Some((_, realm)) = id.as_str().rsplit_once('@') else { return Ok(false) };
+    Ok(one(to.books, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some())
+}
+
+/// A sender without an entry in the address book.
+fn stand_in(id: &AgentId) -> Agent {
     Agent {
-        id: AgentId::office(),
-        kind: crate::nouns::AgentKind::System,
+        id: id.clone(),
+        kind: AgentKind::System,
         name: None,
         description: None,
         role: None,
         parent: None,
         owner: None,
         state: Agent::IDLE.to_owned(),
-        visibility: crate::nouns::Visibility::Public,
-        contact_policy: crate::nouns::ContactPolicy::Closed,
-        privacy: crate::nouns::Privacy::Public,
+        visibility: Visibility::Public,
+        contact_policy: ContactPolicy::Closed,
+        privacy: Privacy::Public,
         keys: None,
         capabilities: None,
         meta: None,
-        via: "office".to_owned(),
+        via: String::new(),
         scopes: Vec::new(),
         created_at: 0,
         updated_at: 0,

@@ -88,6 +88,7 @@ verbs! {
     deliveries::MarkRead = "mark_read" => Delivery;
     deliveries::Acknowledge = "acknowledge" => Delivery;
     deliveries::MarkFailed = "mark_failed" => Delivery;
+    deliveries::Dispatched = "dispatched" => ();
     conversations::Create = "create_conversation" => conversations::Created;
     conversations::Close = "close_conversation" => Conversation;
     conversations::Reopen = "reopen_conversation" => Conversation;

@@ -7,8 +7,8 @@ use rusqlite::Connection;
 use super::{Applied, Apply, Halt, contacts};
 use crate::error::Refusal;
 use crate::nouns::{
-    Address, Agent, AgentId, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy, ScopeId, SendPolicy,
-    Sight,
+    Address, Agent, AgentId, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy, RealmName, ScopeId,
+    SendPolicy, Sight,
 };
 use crate::sight;
 use crate::store::{all, one, rows};
@@ -18,6 +18,8 @@ use crate::store::{all, one, rows};
 pub(super) struct Recipient {
     pub(super) agent: AgentId,
     pub(super) copy: Copy,
+    /// The neighbour that the letter has to be carried to.
+    pub(super) peer: Option<RealmName>,
 }
 
 /// Whether a recipient takes a sender's letters.
@@ -63,9 +65,13 @@ pub(super) fn resolve(
     let mut found = Vec::new();
     for (addresses, copy) in lists {
         for address in addresses {
+            let peer = match address {
+                Address::Remote { realm, .. } if realm != to.realm => Some(realm),
+                _ => None,
+            };
             for agent in reach(to, sender, address)? {
                 if seen.insert(agent.clone()) {
-                    found.push(Recipient { agent, copy });
+                    found.push(Recipient { agent, copy, peer: peer.cloned() });
                 }
             }
         }

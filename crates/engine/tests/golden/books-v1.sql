@@ -46,6 +46,10 @@ CREATE INDEX deliveries_by_kind ON deliveries(agent, kind, message) WHERE kind <
 CREATE INDEX deliveries_by_message ON deliveries(message, agent);
 CREATE INDEX deliveries_due ON deliveries(expires_at, agent, message) WHERE expires_at IS NOT NULL AND state < 2;
 
+CREATE TABLE outbound(
+    peer TEXT NOT NULL, message INTEGER NOT NULL, agent TEXT NOT NULL, PRIMARY KEY(peer, message, agent)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE conversations(
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, status TEXT NOT NULL, subject TEXT, parent TEXT, parent_turn BLOB,
     created_by TEXT NOT NULL, audience TEXT NOT NULL, meta TEXT,
@@ -56,7 +60,8 @@ CREATE INDEX conversations_by_status ON conversations(status, seq);
 CREATE INDEX conversations_by_parent ON conversations(parent, seq) WHERE parent IS NOT NULL;
 CREATE TABLE participants(
     conversation TEXT NOT NULL, agent TEXT NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL, permissions TEXT NOT NULL,
-    joined_at INTEGER NOT NULL, left_at INTEGER, joined INTEGER NOT NULL, conversation_seq INTEGER NOT NULL,
+    joined_at INTEGER NOT NULL, left_at INTEGER, put_out INTEGER NOT NULL DEFAULT 0, joined INTEGER NOT NULL,
+    conversation_seq INTEGER NOT NULL,
     PRIMARY KEY(conversation, agent)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX participants_by_agent ON participants(agent, conversation_seq);
@@ -69,6 +74,7 @@ CREATE TABLE turns(
 CREATE INDEX turns_by_conversation ON turns(conversation, seq);
 CREATE INDEX turns_by_content_type ON turns(conversation, content_type, seq);
 CREATE INDEX turns_by_author ON turns(conversation, author, seq);
+CREATE INDEX turns_by_author_and_type ON turns(conversation, author, content_type, seq);
 CREATE INDEX turns_by_thread ON turns(thread, seq) WHERE thread IS NOT NULL;
 CREATE TABLE turn_types(
     conversation TEXT NOT NULL, content_type TEXT NOT NULL, turns INTEGER NOT NULL,

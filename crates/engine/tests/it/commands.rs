@@ -13,7 +13,7 @@ use posthaste_engine::stamp::Stamp;
 use posthaste_engine::verbs::agents::{Existing, Register, SetState, Unregister, Update};
 use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
 use posthaste_engine::verbs::conversations::{Close, Create, Invite, Invitee, Join, Leave, Remove, Reopen};
-use posthaste_engine::verbs::deliveries::{Acknowledge, MarkDelivered, MarkFailed, MarkRead};
+use posthaste_engine::verbs::deliveries::{Acknowledge, Dispatched, MarkDelivered, MarkFailed, MarkRead};
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
@@ -292,6 +292,13 @@ impl Commands {
                 MarkFailed { agent: self.agent(), message: self.message(), reason: self.words() }
                     .into_command()
             }
+            "dispatched" => Dispatched {
+                peer: RealmName::new("north").expect("a realm name"),
+                agent: self.agent(),
+                message: self.message(),
+                failure: self.chance.once_in(3).then(|| self.words()),
+            }
+            .into_command(),
             "create_conversation" => Create {
                 id: (!self.chance.once_in(6)).then(|| self.conversation()),
                 kind: "talk".to_owned(),
@@ -483,10 +490,13 @@ impl Iterator for Commands {
         // Mostly those who may, so that much is carried out.
         let fitting = match &command {
             Command::MarkFailed(_)
+            | Command::Dispatched(_)
             | Command::CreateToken(_)
             | Command::RevokeToken(_)
             | Command::PutPeer(_) => None,
-            Command::RemovePeer(_) | Command::SetRules(_) | Command::Sweep(_) => None,
+            Command::RemovePeer(_) | Command::SetRules(_) | Command::Sweep(_) | Command::DeleteScope(_) => {
+                None
+            }
             Command::MarkDelivered(verb) => Some(verb.agent.clone()),
             Command::MarkRead(verb) => Some(verb.agent.clone()),
             Command::Acknowledge(verb) => Some(verb.agent.clone()),

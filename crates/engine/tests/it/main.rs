@@ -24,6 +24,7 @@ mod office;
 mod outsiders;
 mod poison;
 mod records;
+mod relay;
 mod reservations;
 mod scopes;
 mod search;

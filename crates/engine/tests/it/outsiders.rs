@@ -203,6 +203,9 @@ async fn fill(realm: &Realm) -> Overheard {
         seen_at: None,
     };
     realm.ask(&boss, peer).await;
+    let abroad =
+        vec![posthaste_engine::nouns::Address::Remote { agent: "zebra".into(), realm: named("north") }];
+    realm.ask(&insider, Send::text(abroad, "zebra")).await;
     let told = Announce { word: "zebra".into(), data: json("\"zebra\""), to: Some(vec![id("insider")]) };
     realm.ask(&insider, told).await;
     realm.passed(brief).await;
@@ -342,6 +345,7 @@ fn rows() -> Vec<Row> {
     row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));
     row!(peers, |view, caller, _heard| view.peers(caller));
     row!(peer, |view, caller, _heard| view.peer(caller, &named("north")));
+    row!(outbound, |view, caller, _heard| view.outbound(caller, 99));
     row!(stats, |view, caller, _heard| view.stats(caller));
     // Numbers and limits that say nothing about anybody.
     row!(rules, |view, _caller, _heard| view.rules());
