@@ -18,6 +18,8 @@ mod token;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
@@ -60,6 +62,24 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Status(status) => status::run(&args.global, status, output),
         Command::Bench(given) => bench::run(given, output),
     }
+}
+
+/// Runs long work such that Ctrl-C ends it in good order: the work is told, cleans up and gives its last word.
+fn interruptible<T: Send + 'static>(
+    work: impl FnOnce(&AtomicBool) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = stop.clone();
+    runtime()?.block_on(async move {
+        let mut working = tokio::task::spawn_blocking(move || work(&told));
+        tokio::select! {
+            done = &mut working => done?,
+            _ = tokio::signal::ctrl_c() => {
+                stop.store(true, Ordering::Relaxed);
+                working.await?
+            }
+        }
+    })
 }
 
 /// The runtime that every command with an office in it runs on.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use self::line::Line;
 use self::server::Server;
 use super::args::BenchArgs;
-use super::exit::Failure;
+use super::exit::{Exit, Failure};
 use super::human::{show_bytes, show_span};
 use super::output::{Output, Style, Table};
 use super::runtime;
@@ -39,7 +39,12 @@ struct Round {
 
 pub(super) fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
     let directory = tempfile::tempdir()?;
-    let rounds = runtime()?.block_on(measure(args, directory.path(), output))?;
+    let rounds = runtime()?.block_on(async {
+        tokio::select! {
+            rounds = measure(args, directory.path(), output) => rounds,
+            _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+        }
+    })?;
     show(&rounds, output)
 }
 
