@@ -12,8 +12,10 @@ use crate::bounds;
 use crate::error::{EngineError, Fault, Refusal};
 use crate::hub::{Feed, Filter, Hub, Mailslot, Start};
 use crate::limits::Limits;
+use crate::lock::DirectoryLock;
 use crate::meter::Meter;
-use crate::nouns::{AgentId, Caller, RealmName};
+use crate::nouns::{Address, AgentId, Caller, RealmName};
+use crate::office::WeakOffice;
 use crate::presence::Presences;
 use crate::source::{self, Record};
 use crate::stamp;
@@ -38,15 +40,20 @@ struct Shared {
     meter: Arc<Meter>,
     poison: Poison,
     presences: Presences,
+    /// The office the realm is part of, if it is; knows the neighbours.
+    office: Option<WeakOffice>,
     readers: Mutex<Vec<Connection>>,
     /// As many readers at once as there are connections.
-    turnstile: Semaphore,
+    turnstile: Arc<Semaphore>,
 }
+
+/// Where the answer to a command comes.
+type AnswerSlip = oneshot::Receiver<Result<Outcome, EngineError>>;
 
 /// A change that has been asked for and not yet been answered. It is carried out whether or not anyone waits.
 #[derive(Debug)]
 pub struct Pending<V> {
-    answer: oneshot::Receiver<Result<Outcome, EngineError>>,
+    answer: AnswerSlip,
     verb: PhantomData<fn() -> V>,
 }
 
@@ -84,23 +91,38 @@ impl Engine {
     /// # Errors
     /// When the file cannot be used.
     pub fn open(path: &Path, realm: RealmName, limits: Limits) -> Result<(Self, EngineGuard), Fault> {
+        Self::open_with(path, realm, limits, None, |writer| writer)
+    }
+
+    /// Opens books in a directory that is held; the writer keeps hold of it until it ends.
+    pub(crate) fn open_with(
+        path: &Path,
+        realm: RealmName,
+        limits: Limits,
+        held: Option<(Arc<DirectoryLock>, WeakOffice)>,
+        prepare: impl FnOnce(Writer) -> Writer,
+    ) -> Result<(Self, EngineGuard), Fault> {
+        let (held, office) = held.unzip();
         let hub = Arc::new(Hub::new(&limits));
         let meter = Arc::new(Meter::new());
         let poison = Poison::default();
-        let writer = Writer::open(path, realm.clone(), &limits, hub.clone(), meter.clone(), poison.clone())?;
+        let writer =
+            Writer::open(path, realm.clone(), &limits, hub.clone(), meter.clone(), poison.clone(), held)?;
         let readers: Vec<_> =
             (0..limits.readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
         let (queue, local) = source::local(&limits);
-        let writer = writer.start(local).map_err(|error| Fault::Books { reason: error.to_string() })?;
+        let writer =
+            prepare(writer).start(local).map_err(|error| Fault::Books { reason: error.to_string() })?;
         let shared = Shared {
             realm,
             path: path.to_owned(),
-            turnstile: Semaphore::new(readers.len()),
+            turnstile: Arc::new(Semaphore::new(readers.len())),
             limits,
             hub,
             meter,
             poison,
             presences: Presences::default(),
+            office,
             readers: Mutex::new(readers),
         };
         Ok((Self { shared: Arc::new(shared), queue }, EngineGuard { writer: Some(writer) }))
@@ -121,21 +143,48 @@ impl Engine {
     /// Refused if it is too large or the office is busy; a fault if the realm takes no writes.
     pub async fn post<V: Verb>(&self, caller: &Caller, verb: V) -> Result<Pending<V>, EngineError> {
         let command = verb.into_command();
-        let bytes = check_size(&command, &self.shared.limits)?;
+        self.meet_neighbours(&command).await?;
+        let answer = self.put(Record::new(caller.clone(), command)).await?;
+        Ok(Pending { answer, verb: PhantomData })
+    }
+
+    /// A letter to another realm of the same office makes the two neighbours.
+    async fn meet_neighbours(&self, command: &Command) -> Result<(), EngineError> {
+        let Command::Send(send) = command else { return Ok(()) };
+        for address in send.to.iter().chain(&send.cc).chain(&send.bcc) {
+            if let Address::Remote { realm, .. } = address
+                && *realm != self.shared.realm
+                && let Some(office) = self.shared.office.as_ref().and_then(WeakOffice::upgrade)
+            {
+                // Introducing submits a verb of its own, so the future must not contain itself.
+                Box::pin(office.introduce(self, realm)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a stamped command into the queue and waits until the answer is durable.
+    #[cfg(feature = "testing")]
+    pub(crate) async fn submit_record(&self, record: Record) -> Result<Outcome, EngineError> {
+        self.put(record).await?.await.map_err(|_| Fault::Closing)?
+    }
+
+    async fn put(&self, record: Record) -> Result<AnswerSlip, EngineError> {
+        let bytes = check_size(&record.command, &self.shared.limits)?;
         if let Some(reason) = self.shared.poison.get() {
             return Err(Fault::Poisoned { reason: reason.clone() }.into());
         }
+        if !record.command.is_slow_letter() {
+            return self.queue.put(record, bytes).await;
+        }
         // Until it arrives, faster letters of the same sender must not overtake it.
-        let is_letter = matches!(command, Command::Send(_));
-        if is_letter {
-            self.shared.hub.lane().set_out(&caller.agent);
+        let (lane, sender) = (self.shared.hub.lane(), record.caller.agent.clone());
+        lane.set_out(&sender);
+        let put = self.queue.put(record, bytes).await;
+        if put.is_err() {
+            lane.arrived(&sender);
         }
-        let put = self.queue.put(Record::new(caller.clone(), command), bytes).await;
-        if is_letter && put.is_err() {
-            self.shared.hub.lane().arrived(&caller.agent);
-        }
-        let answer = put?;
-        Ok(Pending { answer, verb: PhantomData })
+        put
     }
 
     /// Reads the books as they are at one moment.
@@ -146,11 +195,15 @@ impl Engine {
         &self,
         look: impl FnOnce(&View<'_>) -> Viewed<T> + Send + 'static,
     ) -> Viewed<T> {
-        let turn = self.shared.turnstile.acquire().await.map_err(|_| Fault::Closing)?;
+        let turn = self.shared.turnstile.clone().acquire_owned().await.map_err(|_| Fault::Closing)?;
         let shared = self.shared.clone();
-        let looked = tokio::task::spawn_blocking(move || shared.look(look)).await;
-        drop(turn);
-        looked.map_err(|error| Fault::Internal { reason: error.to_string() })?
+        let looked = tokio::task::spawn_blocking(move || {
+            let looked = shared.look(look);
+            // The place is free when the reading ends, even if nobody waits for it any more.
+            drop(turn);
+            looked
+        });
+        looked.await.map_err(|error| Fault::Internal { reason: error.to_string() })?
     }
 
     /// Reads the books on this thread. For programs and tests that are not asynchronous.
@@ -190,7 +243,7 @@ impl Engine {
     /// Refused for anybody but the agent, its owner, or those who run the office.
     pub async fn attach(&self, caller: &Caller, agent: &AgentId) -> Result<Mailslot, EngineError> {
         let (asking, name) = (caller.clone(), agent.clone());
-        self.read(move |view| view.mail_counts(&asking, &name)).await?;
+        self.read(move |view| view.mailbox(&asking, &name).map(drop)).await?;
         Ok(Mailslot::open(self.clone(), caller.clone(), agent.clone(), 0))
     }
 
@@ -246,6 +299,11 @@ impl Engine {
     #[must_use]
     pub fn poisoned(&self) -> Option<&str> {
         self.shared.poison.get().map(String::as_str)
+    }
+
+    /// Lets the writer end once everything asked so far is answered. Handles that are left can still read.
+    pub async fn close(&self) {
+        self.queue.close().await;
     }
 
     /// Whether anyone besides the office itself holds this realm.
@@ -304,11 +362,19 @@ fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> 
     if addresses > limits.addresses {
         return Err(Refusal::TooMany { what: "addresses", limit: limits.addresses as u64 }.into());
     }
+    let roles = |address: &Address| match address {
+        Address::Role { role, .. } => role.len(),
+        Address::Remote { agent, .. } => agent.len(),
+        _ => 0,
+    };
+    let visible_to = send.within.as_ref().and_then(|within| within.visibility.as_ref());
     let small = send.kind.len()
+        + send.to.iter().chain(&send.cc).chain(&send.bcc).map(roles).sum::<usize>()
+        + visible_to.map_or(0, |to| serde_json::to_vec(to).map_or(0, |bytes| bytes.len()))
         + send.subject.as_ref().map_or(0, String::len)
         + send.correlation.as_ref().map_or(0, String::len)
         + send.key.as_ref().map_or(0, String::len);
-    too_large("kind, subject, correlation and key", small, limits.text_bytes)?;
+    too_large("kind, subject, correlation, key and addresses", small, limits.text_bytes)?;
     let bytes = small
         + send.body.as_str().len()
         + send.envelope.as_ref().map_or(0, String::len)

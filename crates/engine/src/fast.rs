@@ -50,7 +50,7 @@ impl Engine {
         let verb = Send { handed: recipients.to_vec(), ..verb.clone() };
         let bytes = verb.body.as_str().len() + verb.meta.as_ref().map_or(0, |meta| meta.as_str().len());
         let record = Record::new(caller.clone(), crate::verbs::Verb::into_command(verb.clone()));
-        let message = Arc::new(verb.message(caller, &record.stamp));
+        let message = Arc::new(verb.letter(caller, first_id(&record.stamp), record.stamp.now));
         // A place in the queue first: what cannot be written behind is not handed round either.
         let place = self.queue().reserve(bytes).await?;
         if !self.hub().hand_round(&recipients, |agent| letter(&message, agent)) {
@@ -102,6 +102,6 @@ fn letter(message: &Arc<Message>, agent: &AgentId) -> Letter {
 pub(crate) const UNPLACED: i64 = 0;
 
 /// The name that the verb gives its letter when it is applied: the first that its stamp gives out.
-pub(crate) fn first_id(stamp: &crate::stamp::Stamp) -> MessageId {
+fn first_id(stamp: &crate::stamp::Stamp) -> MessageId {
     MessageId(crate::stamp::derived(stamp.id, 0))
 }

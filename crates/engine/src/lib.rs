@@ -16,6 +16,9 @@ pub mod presence;
 pub mod stamp;
 pub mod store;
 pub mod summary;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 pub mod verbs;
 pub mod views;
 
@@ -26,6 +29,7 @@ mod fast;
 mod hub;
 mod lock;
 mod office;
+mod relay;
 mod sight;
 mod source;
 mod writer;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::{debug, info};
 
 use crate::engine::{Engine, EngineGuard};
@@ -25,7 +25,15 @@ pub struct Office {
 struct Shared {
     directory: PathBuf,
     limits: Limits,
-    open: Mutex<HashMap<RealmName, OpenRealm>>,
+    open: Arc<Mutex<Open>>,
+}
+
+/// What is open, and the right to open more.
+#[derive(Debug)]
+struct Open {
+    /// Given up when the office closes. Every writer has a share in it, so the directory is free when the last has ended.
+    lock: Option<Arc<DirectoryLock>>,
+    realms: HashMap<RealmName, OpenRealm>,
 }
 
 #[derive(Debug)]
@@ -35,11 +43,20 @@ struct OpenRealm {
     used: Instant,
 }
 
-/// Holds the directory. Closing it waits for every realm's writer.
+/// A handle that does not keep the office open, for its own realms.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakOffice(Weak<Shared>);
+
+impl WeakOffice {
+    pub(crate) fn upgrade(&self) -> Option<Office> {
+        self.0.upgrade().map(|shared| Office { shared })
+    }
+}
+
+/// Closes the office in good order: closing waits for every realm's writer, then the directory is free.
 #[derive(Debug)]
 pub struct OfficeGuard {
     shared: Arc<Shared>,
-    _lock: DirectoryLock,
 }
 
 impl Office {
@@ -51,35 +68,39 @@ impl Office {
         let realms = realms_in(directory);
         let broken =
             |error: std::io::Error| Fault::Books { reason: format!("{}: {error}", realms.display()) };
-        std::fs::create_dir_all(&realms).map_err(broken)?;
-        let lock = DirectoryLock::take(directory)?;
-        let shared = Arc::new(Shared { directory: directory.to_owned(), limits, open: Mutex::default() });
-        Ok((Self { shared: shared.clone() }, OfficeGuard { shared, _lock: lock }))
+        make_private(&realms).map_err(broken)?;
+        let lock = Some(Arc::new(DirectoryLock::take(directory)?));
+        let open = Arc::new(Mutex::new(Open { lock, realms: HashMap::new() }));
+        let shared = Arc::new(Shared { directory: directory.to_owned(), limits, open });
+        Ok((Self { shared: shared.clone() }, OfficeGuard { shared }))
     }
 
     /// A realm, opened or made if need be.
     ///
     /// # Errors
-    /// When its books cannot be used, or too many realms are open.
+    /// When its books cannot be used, too many realms are open, or the office is closing.
     pub async fn realm(&self, name: &RealmName) -> Result<Engine, EngineError> {
-        let mut open = self.shared.open.lock().await;
-        if let Some(realm) = open.get_mut(name) {
+        let mut open = self.shared.open.clone().lock_owned().await;
+        let Some(lock) = open.lock.clone() else { return Err(Fault::Closing.into()) };
+        if let Some(realm) = open.realms.get_mut(name) {
             realm.used = Instant::now();
             return Ok(realm.engine.clone());
         }
-        if open.len() >= self.shared.limits.open_realms {
-            return Err(Refusal::TooMany {
-                what: "open realms",
-                limit: self.shared.limits.open_realms as u64,
-            }
-            .into());
+        let limits = self.shared.limits.clone();
+        if open.realms.len() >= limits.open_realms {
+            return Err(Refusal::TooMany { what: "open realms", limit: limits.open_realms as u64 }.into());
         }
-        let (path, limits, realm) = (self.path_of(name), self.shared.limits.clone(), name.clone());
-        let opened = tokio::task::spawn_blocking(move || Engine::open(&path, realm, limits)).await;
-        let (engine, guard) = opened.map_err(|error| Fault::Internal { reason: error.to_string() })??;
-        info!(realm = %name, "realm opened");
-        open.insert(name.clone(), OpenRealm { engine: engine.clone(), guard, used: Instant::now() });
-        Ok(engine)
+        let held = (lock, WeakOffice(Arc::downgrade(&self.shared)));
+        let (path, name) = (self.path_of(name), name.clone());
+        // Goes on when the caller goes away: a realm half opened must not meet a second opening.
+        let opened = tokio::task::spawn_blocking(move || -> Result<Engine, Fault> {
+            let (engine, guard) =
+                Engine::open_with(&path, name.clone(), limits, Some(held), |writer| writer)?;
+            info!(realm = %name, "realm opened");
+            open.realms.insert(name, OpenRealm { engine: engine.clone(), guard, used: Instant::now() });
+            Ok(engine)
+        });
+        Ok(opened.await.map_err(|error| Fault::Internal { reason: error.to_string() })??)
     }
 
     /// Whether a realm of that name has books.
@@ -97,7 +118,7 @@ impl Office {
     /// The realms that are open now.
     pub async fn open_realms(&self) -> Vec<Engine> {
         let open = self.shared.open.lock().await;
-        let mut engines: Vec<Engine> = open.values().map(|realm| realm.engine.clone()).collect();
+        let mut engines: Vec<Engine> = open.realms.values().map(|realm| realm.engine.clone()).collect();
         engines.sort_by(|a, b| a.realm().cmp(b.realm()));
         engines
     }
@@ -120,41 +141,63 @@ impl Office {
     pub async fn tidy(&self) {
         for engine in self.open_realms().await {
             engine.presences().sweep();
+            // A sweep that found nothing has nothing more to find, whatever the rules say of its size.
             while let Ok(swept) = engine.submit(&Caller::office(), Sweep {}).await
                 && swept.more
+                && swept.deliveries + swept.reservations > 0
             {}
         }
-        let mut open = self.shared.open.lock().await;
-        let idle: Vec<RealmName> = open
-            .iter()
-            .filter(|(_, realm)| {
-                realm.engine.is_idle() && realm.used.elapsed() > self.shared.limits.realm_idle
-            })
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in idle {
-            if let Some(OpenRealm { engine, guard, .. }) = open.remove(&name) {
-                drop(engine);
-                // Waiting here keeps a second opening from meeting the first one's writer.
-                drop(tokio::task::spawn_blocking(move || guard.join()).await);
-                debug!(realm = %name, "realm closed: nobody uses it");
-            }
+        let open = self.shared.open.clone().lock_owned().await;
+        let patience = self.shared.limits.realm_idle;
+        drop(tokio::task::spawn_blocking(move || close_idle(open, patience)).await);
+    }
+}
+
+/// Closes the realms that nobody uses. Holding on to `open` until their writers have ended keeps a second opening from
+/// meeting them.
+fn close_idle(mut open: OwnedMutexGuard<Open>, patience: Duration) {
+    let idle = |realm: &OpenRealm| realm.engine.is_idle() && realm.used.elapsed() > patience;
+    let names: Vec<RealmName> =
+        open.realms.iter().filter(|(_, realm)| idle(realm)).map(|(name, _)| name.clone()).collect();
+    for name in names {
+        if let Some(realm) = open.realms.remove(&name) {
+            realm.close();
+            debug!(realm = %name, "realm closed: nobody uses it");
         }
     }
 }
 
+impl OpenRealm {
+    /// Lets go of the realm and waits for its writer.
+    fn close(self) {
+        drop(self.engine);
+        self.guard.join();
+    }
+}
+
 impl OfficeGuard {
-    /// Lets go of every realm and waits until all that was taken is answered and on disk. Handles elsewhere must be gone.
+    /// Lets go of every realm and waits until all that was taken is answered and on disk; then the directory is free.
+    /// Handles that are left elsewhere can still read, but not write. Nothing can be opened afterwards.
     pub async fn close(self) {
-        let realms: Vec<OpenRealm> = self.shared.open.lock().await.drain().map(|(_, realm)| realm).collect();
+        let mut open = self.shared.open.clone().lock_owned().await;
+        for realm in open.realms.values() {
+            realm.engine.close().await;
+        }
         let joined = tokio::task::spawn_blocking(move || {
-            for OpenRealm { engine, guard, .. } in realms {
-                drop(engine);
-                guard.join();
-            }
+            open.realms.drain().for_each(|(_, realm)| realm.close());
+            open.lock = None;
         });
         drop(joined.await);
     }
+}
+
+/// Makes a directory that only its owner can enter: the mail of others is none of anybody's business.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
 }
 
 /// Where a data directory keeps its realms.

@@ -73,7 +73,7 @@ fn may_see(view: &View<'_>, caller: &Caller, agent: &Agent) -> Viewed<bool> {
     }
     Ok(match agent.privacy {
         Privacy::Public => true,
-        Privacy::Contacts => sight::are_contacts(view.books, &caller.agent, &agent.id)?,
+        Privacy::Contacts => sight::are_contacts(view.books, &caller.agent, &agent.id, view.now)?,
         Privacy::Invisible => false,
     })
 }

@@ -4,8 +4,9 @@ use rusqlite::Connection;
 
 use crate::bounds;
 use crate::nouns::{
-    Agent, AgentId, Audience, Caller, Conversation, ConversationId, Event, Fact, HistoryAccess, Message,
-    Participant, Reservation, Scope, ScopeVisibility, Seq, Sight, Turn, TurnVisibility, Visibility,
+    Agent, AgentId, Audience, Caller, ContactState, Conversation, ConversationId, Copy, Event, Fact,
+    HistoryAccess, Message, Millis, Participant, Reservation, Scope, ScopeId, ScopeVisibility, Seq, Sight,
+    Turn, TurnVisibility, Visibility,
 };
 use crate::store::{all, one, rows};
 
@@ -276,6 +277,7 @@ pub(crate) fn sees_reservation(
     books: &Connection,
     caller: &Caller,
     held: &Reservation,
+    now: Millis,
 ) -> rusqlite::Result<bool> {
     if caller.rights.admin || (caller.rights.member && caller.is(&held.owner)) {
         return Ok(true);
@@ -283,40 +285,53 @@ pub(crate) fn sees_reservation(
     if !caller.rights.member {
         return Ok(false);
     }
-    Ok(held.audience == Audience::Observers || are_contacts(books, &caller.agent, &held.owner)?)
+    Ok(held.audience == Audience::Observers || are_contacts(books, &caller.agent, &held.owner, now)?)
 }
 
-/// Whether both have accepted each other.
+/// Whether both have accepted each other, and neither acceptance has lapsed.
 pub(crate) fn are_contacts(
     books: &Connection,
     one_agent: &AgentId,
     other: &AgentId,
+    now: Millis,
 ) -> rusqlite::Result<bool> {
-    let sql = "SELECT count(*) FROM contacts WHERE state = 'accepted'
+    let sql =
+        "SELECT count(*) FROM contacts WHERE state = 'accepted' AND (expires_at IS NULL OR expires_at > ?3)
                AND ((sender = ?1 AND recipient = ?2) OR (sender = ?2 AND recipient = ?1))";
-    Ok(one(books, sql, (one_agent, other), |row| row.get::<_, i64>(0))? == Some(2))
+    Ok(one(books, sql, (one_agent, other, now), |row| row.get::<_, i64>(0))? == Some(2))
 }
 
-/// Everyone with whom an agent has accepted contact, both ways.
-pub(crate) fn contacts_of(books: &Connection, agent: &AgentId) -> rusqlite::Result<Vec<AgentId>> {
+/// Everyone with whom an agent has accepted contact, both ways, that has not lapsed.
+pub(crate) fn contacts_of(
+    books: &Connection,
+    agent: &AgentId,
+    now: Millis,
+) -> rusqlite::Result<Vec<AgentId>> {
     let sql = "SELECT a.recipient FROM contacts a JOIN contacts b ON b.sender = a.recipient AND b.recipient = a.sender
-               WHERE a.sender = ?1 AND a.state = 'accepted' AND b.state = 'accepted' ORDER BY a.recipient";
-    all(books, sql, [agent], |row| row.get(0))
+               WHERE a.sender = ?1 AND a.state = 'accepted' AND b.state = 'accepted'
+               AND (a.expires_at IS NULL OR a.expires_at > ?2) AND (b.expires_at IS NULL OR b.expires_at > ?2)
+               ORDER BY a.recipient";
+    all(books, sql, (agent, now), |row| row.get(0))
 }
 
 /// Who may see events about a reservation.
-pub(crate) fn of_reservation(books: &Connection, held: &Reservation) -> rusqlite::Result<Sight> {
+pub(crate) fn of_reservation(books: &Connection, held: &Reservation, now: Millis) -> rusqlite::Result<Sight> {
     if held.audience == Audience::Observers {
         return Ok(Sight::Everyone);
     }
-    let mut known = contacts_of(books, &held.owner)?;
+    let mut known = contacts_of(books, &held.owner, now)?;
     known.push(held.owner.clone());
     Ok(Sight::Agents(Sight::list(known)))
 }
 
 /// Whether the caller may see an event now that it is history. What changed since (someone joined, an agent became
 /// hidden) counts as it stands today.
-pub(crate) fn sees_event(books: &Connection, caller: &Caller, event: &Event) -> rusqlite::Result<bool> {
+pub(crate) fn sees_event(
+    books: &Connection,
+    caller: &Caller,
+    event: &Event,
+    now: Millis,
+) -> rusqlite::Result<bool> {
     if caller.rights.admin {
         return Ok(true);
     }
@@ -336,7 +351,9 @@ pub(crate) fn sees_event(books: &Connection, caller: &Caller, event: &Event) -> 
             // How one recipient fared is between that recipient and the sender.
             Some(message) => {
                 let party = caller.is(&message.from) || caller.is(agent);
-                let open = caller.rights.observe && message.audience == Audience::Observers;
+                let open = caller.rights.observe
+                    && message.audience == Audience::Observers
+                    && !is_blind(books, agent, message.seq)?;
                 Ok(open || (party && sees_message(books, caller, message)?))
             }
             None => Ok(false),
@@ -354,20 +371,30 @@ pub(crate) fn sees_event(books: &Connection, caller: &Caller, event: &Event) -> 
             None => Ok(false),
         },
         Fact::ScopeCreated { scope } => sees_scope(books, caller, scope),
-        Fact::ScopeDeleted { scope, .. }
-        | Fact::ScopeJoined { scope, .. }
-        | Fact::ScopeLeft { scope, .. } => {
-            match rows::scope_by_id(books, scope)? {
-                Some(scope) => sees_scope(books, caller, &scope),
-                // A scope that is gone: its creation event still tells who could see it.
-                None => sees_deleted_scope(books, caller, scope.as_str(), event.seq),
-            }
+        Fact::ScopeDeleted { scope, .. } => sees_past_scope(books, caller, scope, event.seq),
+        Fact::ScopeJoined { scope, agent } | Fact::ScopeLeft { scope, agent } => {
+            // A scope that everybody sees does not show the members that are hidden.
+            Ok(sees_past_scope(books, caller, scope, event.seq)?
+                && match rows::any_agent(books, agent)? {
+                    Some(agent) => sees_agent(books, caller, &agent)?,
+                    None => false,
+                })
         }
         Fact::ReservationMade { reservation }
         | Fact::ReservationRenewed { reservation }
         | Fact::ReservationReleased { reservation }
-        | Fact::ReservationExpired { reservation } => sees_reservation(books, caller, reservation),
-        Fact::ReservationConflict { asked_by, held_by, .. } => Ok(caller.is(asked_by) || caller.is(held_by)),
+        | Fact::ReservationExpired { reservation } => sees_reservation(books, caller, reservation, now),
+        Fact::ReservationConflict { asked, asked_by, held_by, .. } => {
+            // The holder is told only of reservations that it may see.
+            Ok(caller.is(asked_by)
+                || (caller.is(held_by)
+                    && match rows::reservation_at(books, *asked)? {
+                        Some(asked) => sees_reservation(books, caller, &asked, now)?,
+                        None => false,
+                    }))
+        }
+        // Whom one blocks is one's own affair.
+        Fact::ContactChanged { to, state: Some(ContactState::Blocked), .. } => Ok(caller.is(to)),
         Fact::ContactChanged { from, to, .. } => Ok(caller.is(from) || caller.is(to)),
         Fact::Announced { to, .. } => Ok(to.as_ref().is_none_or(|to| to.contains(&caller.agent))),
         Fact::TokenCreated { .. }
@@ -394,12 +421,21 @@ pub(crate) fn sees_event(books: &Connection, caller: &Caller, event: &Event) -> 
     }
 }
 
-fn sees_deleted_scope(
+/// Whether a recipient got its copy without the others knowing.
+pub(crate) fn is_blind(books: &Connection, agent: &AgentId, message: Seq) -> rusqlite::Result<bool> {
+    Ok(rows::delivery_of(books, agent, message)?.is_some_and(|copy| copy.copy == Copy::Bcc))
+}
+
+/// Whether the caller may know of a scope that may be gone: its creation event still tells who could see it.
+fn sees_past_scope(
     books: &Connection,
     caller: &Caller,
-    scope: &str,
+    scope: &ScopeId,
     before: Seq,
 ) -> rusqlite::Result<bool> {
+    if let Some(scope) = rows::scope_by_id(books, scope)? {
+        return sees_scope(books, caller, &scope);
+    }
     let sql =
         "SELECT fact FROM events WHERE kind = 'scope.created' AND seq < ?1 AND fact ->> '$.scope.id' = ?2
                ORDER BY seq DESC LIMIT 1";

@@ -9,12 +9,13 @@ use std::time::Instant;
 use rusqlite::{Connection, ErrorCode};
 use tracing::{debug, error, warn};
 
-use crate::error::{EngineError, Fault};
+use crate::error::{EngineError, Fault, Refusal};
 use crate::hub::Hub;
 use crate::limits::{Limits, Rules};
+use crate::lock::DirectoryLock;
 use crate::meter::Meter;
 use crate::nouns::{Event, Millis, RealmName, Seq};
-use crate::source::{Source, Work};
+use crate::source::{Record, Source, Work};
 use crate::store::{exec, one, open_writer};
 use crate::verbs::{Apply, Halt, Outcome, Pen};
 use crate::views;
@@ -32,12 +33,17 @@ pub(crate) struct Writer {
     rules: Rules,
     /// The last place in the history that is committed.
     last: Seq,
-    /// The time of the last event; time never runs backwards along the history.
+    /// The time of the last event; time never runs backwards along the history. Like everything that decides outcomes
+    /// it can be read from the books, so that a restart changes nothing.
     clock: Millis,
     hub: Arc<Hub>,
     meter: Arc<Meter>,
     poison: Poison,
     batch_limit: usize,
+    /// The directory stays taken for as long as somebody may write into it.
+    _held: Option<Arc<DirectoryLock>>,
+    #[cfg(feature = "testing")]
+    watch: Option<crate::testing::Watch>,
 }
 
 impl Writer {
@@ -49,8 +55,11 @@ impl Writer {
         hub: Arc<Hub>,
         meter: Arc<Meter>,
         poison: Poison,
+        held: Option<Arc<DirectoryLock>>,
     ) -> Result<Self, Fault> {
         let books = open_writer(path)?;
+        // Somebody else's lock on the file is waited for as long as a place in the queue is.
+        books.busy_timeout(limits.queue_wait)?;
         let named: Option<String> =
             one(&books, "SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0))?;
         if named.is_none() {
@@ -62,16 +71,42 @@ impl Writer {
             one(&books, "SELECT at FROM events WHERE seq = ?1", [last], |row| row.get(0))?.unwrap_or(0);
         let rules = views::rules(&books)?;
         hub.start_at(last);
-        Ok(Self { realm, books, rules, last, clock, hub, meter, poison, batch_limit: limits.batch_commands })
+        Ok(Self {
+            realm,
+            books,
+            rules,
+            last,
+            clock,
+            hub,
+            meter,
+            poison,
+            batch_limit: limits.batch_commands.max(1),
+            _held: held,
+            #[cfg(feature = "testing")]
+            watch: None,
+        })
+    }
+
+    /// Lets a test look at each command before it is applied.
+    #[cfg(feature = "testing")]
+    pub(crate) fn watched(mut self, watch: crate::testing::Watch) -> Self {
+        self.watch = Some(watch);
+        self
     }
 
     /// Starts the thread. It ends when the source does, after everything taken has been answered.
     pub(crate) fn start(mut self, mut source: impl Source) -> std::io::Result<JoinHandle<()>> {
         let name = format!("writer {}", self.realm);
-        std::thread::Builder::new().name(name).spawn(move || self.run(&mut source))
+        std::thread::Builder::new().name(name).spawn(move || {
+            // Verbs are caught one batch at a time; whatever else fails must not look like health.
+            if catch_unwind(AssertUnwindSafe(|| self.run(&mut source))).is_err() {
+                drop(self.give_up("the writer panicked".to_owned()));
+            }
+        })
     }
 
-    fn run(&mut self, source: &mut impl Source) {
+    /// Works until the source ends, on this thread.
+    pub(crate) fn run(&mut self, source: &mut impl Source) {
         let mut batch = Vec::new();
         while source.take(&mut batch, self.batch_limit) {
             let started = Instant::now();
@@ -92,83 +127,127 @@ impl Writer {
     /// Applies a batch and commits it. Answers leave only after this returns, yes and no alike: a refusal may rest on a
     /// row of the same batch.
     fn settle(&mut self, batch: &[Work]) -> Result<Settled, Fault> {
-        let mut left_out: Vec<Option<EngineError>> = batch.iter().map(|_| None).collect();
-        loop {
-            match self.attempt(batch, &left_out) {
-                Ok(settled) => return Ok(settled),
-                Err(Setback::LeaveOut(index, why)) => left_out[index] = Some(why),
-                Err(Setback::Storage(reason)) => return Err(self.give_up(reason)),
+        // Verbs check before they write, so a command that has to be taken back is rare: only a batch that has one pays
+        // for being able to.
+        let tried = match self.attempt(batch, Pace::Trusting) {
+            Err(Setback::TakeBack) => self.attempt(batch, Pace::Careful),
+            tried => tried,
+        };
+        match tried {
+            Ok(settled) => Ok(settled),
+            Err(Setback::Busy) => {
+                warn!(realm = %self.realm, "somebody else holds the file; a batch was turned away");
+                Ok(Settled::turned_away(batch.len()))
             }
+            Err(Setback::TakeBack) => Err(self.give_up("a command could not be taken back".to_owned())),
+            Err(Setback::Storage(reason)) => Err(self.give_up(reason)),
         }
     }
 
-    /// One try at a batch without the commands already left out. A setback takes everything back.
-    fn attempt(&mut self, batch: &[Work], left_out: &[Option<EngineError>]) -> Result<Settled, Setback> {
+    /// One try at a batch. A setback takes everything back.
+    fn attempt(&mut self, batch: &[Work], pace: Pace) -> Result<Settled, Setback> {
         let before = (self.last, self.clock, self.rules.clone());
-        let tried = self.apply_all(batch, left_out);
-        let tried = match tried {
-            Ok(settled) => match self.books.execute_batch("COMMIT") {
-                Ok(()) => Ok(settled),
-                Err(error) => Err(Setback::Storage(error.to_string())),
-            },
-            Err(setback) => Err(setback),
-        };
+        let tried = self.apply_all(batch, pace).and_then(|settled| {
+            self.run_sql("COMMIT")?;
+            Ok(settled)
+        });
         if tried.is_err() {
             (self.last, self.clock, self.rules) = before;
-            if !self.books.is_autocommit()
-                && let Err(error) = self.books.execute_batch("ROLLBACK")
-            {
-                return Err(Setback::Storage(error.to_string()));
+            if !self.books.is_autocommit() {
+                self.run_sql("ROLLBACK")?;
             }
         }
         tried
     }
 
-    fn apply_all(&mut self, batch: &[Work], left_out: &[Option<EngineError>]) -> Result<Settled, Setback> {
-        self.books.execute_batch("BEGIN IMMEDIATE").map_err(|error| Setback::Storage(error.to_string()))?;
+    fn apply_all(&mut self, batch: &[Work], pace: Pace) -> Result<Settled, Setback> {
+        self.books.execute_batch("BEGIN IMMEDIATE").map_err(|error| match error.sqlite_error_code() {
+            // Nothing was tried yet, so nothing failed: the callers may come again.
+            Some(ErrorCode::DatabaseBusy) => Setback::Busy,
+            _ => Setback::Storage(error.to_string()),
+        })?;
         let mut settled = Settled { answers: Vec::with_capacity(batch.len()), events: Vec::new() };
-        for (index, work) in batch.iter().enumerate() {
-            if let Some(why) = &left_out[index] {
-                settled.answers.push(Err(why.clone()));
-                continue;
-            }
-            let record = &work.record;
-            self.clock = self.clock.max(record.stamp.now);
-            let changes = self.books.total_changes();
-            let pen = Pen { rules: &mut self.rules, last: &mut self.last, events: &mut settled.events };
-            let mut apply =
-                Apply::new(&self.books, &self.realm, &record.caller, &record.stamp, self.clock, pen);
-            match record.command.apply(&mut apply) {
-                Ok(outcome) => settled.answers.push(Ok(outcome)),
-                Err(Halt::Noted(refusal)) => settled.answers.push(Err(refusal.into())),
-                Err(Halt::Refused(refusal)) if self.books.total_changes() == changes => {
-                    settled.answers.push(Err(refusal.into()));
-                }
-                // Verbs check before they write, so this is rare; whoever refuses late must leave no trace either.
-                Err(Halt::Refused(refusal)) => return Err(Setback::LeaveOut(index, refusal.into())),
-                Err(Halt::Failed(error)) if is_storage(&error) => {
-                    return Err(Setback::Storage(error.to_string()));
-                }
-                Err(Halt::Failed(error)) => {
-                    let verb = record.command.word();
-                    error!(realm = %self.realm, verb, %error, "a command failed and was left out");
-                    return Err(Setback::LeaveOut(
-                        index,
-                        Fault::Internal { reason: error.to_string() }.into(),
-                    ));
-                }
-            }
+        for work in batch {
+            let answer = match pace {
+                Pace::Trusting => match self.apply_one(&work.record, &mut settled.events)? {
+                    Applied::Stands(answer) => answer,
+                    Applied::InVain(_) => return Err(Setback::TakeBack),
+                },
+                Pace::Careful => self.apply_or_take_back(&work.record, &mut settled.events)?,
+            };
+            settled.answers.push(answer);
         }
         Ok(settled)
     }
 
+    /// Applies one command such that the rest of its batch can go on without it.
+    fn apply_or_take_back(
+        &mut self,
+        record: &Record,
+        events: &mut Vec<Arc<Event>>,
+    ) -> Result<Answer, Setback> {
+        let before = (self.last, self.clock, self.rules.clone());
+        let told = events.len();
+        self.run_sql("SAVEPOINT command")?;
+        let answer = match self.apply_one(record, events)? {
+            Applied::Stands(answer) => answer,
+            Applied::InVain(why) => {
+                self.run_sql("ROLLBACK TO command")?;
+                (self.last, self.clock, self.rules) = before;
+                events.truncate(told);
+                Err(why)
+            }
+        };
+        self.run_sql("RELEASE command")?;
+        Ok(answer)
+    }
+
+    fn apply_one(&mut self, record: &Record, events: &mut Vec<Arc<Event>>) -> Result<Applied, Setback> {
+        #[cfg(feature = "testing")]
+        if let Some(watch) = &mut self.watch {
+            watch(record);
+        }
+        let now = self.clock.max(record.stamp.now);
+        let last = self.last;
+        let changes = self.books.total_changes();
+        let pen = Pen { rules: &mut self.rules, last: &mut self.last, events };
+        let mut apply = Apply::new(&self.books, &self.realm, &record.caller, &record.stamp, now, pen);
+        let applied = record.command.apply(&mut apply);
+        if self.last > last {
+            self.clock = now;
+        }
+        Ok(match applied {
+            Ok(outcome) => Applied::Stands(Ok(outcome)),
+            Err(Halt::Noted(refusal)) => Applied::Stands(Err(refusal.into())),
+            Err(Halt::Refused(refusal)) if self.books.total_changes() == changes => {
+                Applied::Stands(Err(refusal.into()))
+            }
+            // Whoever refuses late must leave no trace either.
+            Err(Halt::Refused(refusal)) => Applied::InVain(refusal.into()),
+            Err(Halt::Failed(error)) if is_storage(&error) => {
+                return Err(Setback::Storage(error.to_string()));
+            }
+            Err(Halt::Failed(error)) => {
+                let verb = record.command.word();
+                error!(realm = %self.realm, verb, %error, "a command failed and is left out");
+                Applied::InVain(Fault::Internal { reason: error.to_string() }.into())
+            }
+        })
+    }
+
+    fn run_sql(&self, sql: &str) -> Result<(), Setback> {
+        self.books.execute_batch(sql).map_err(|error| Setback::Storage(error.to_string()))
+    }
+
     fn answer(&self, batch: &mut Vec<Work>, settled: Result<Settled, Fault>) {
+        let mut news = None;
         let answers: Vec<Answer> = match settled {
             Ok(Settled { mut answers, events }) => {
+                self.hub.question(&events);
                 for outcome in answers.iter_mut().flatten() {
                     self.hub.hand_over(outcome);
                 }
-                self.hub.publish(events);
+                news = self.hub.keep(events);
                 answers
             }
             Err(fault) => batch.iter().map(|_| Err(fault.clone().into())).collect(),
@@ -183,6 +262,10 @@ impl Writer {
                 // A caller that went away does not need its answer; what it asked for is done.
                 drop(waiting.send(answer));
             }
+        }
+        // Last, because callers need not wait until thousands of followers are awake.
+        if let Some(last) = news {
+            self.hub.call(last);
         }
     }
 
@@ -211,10 +294,36 @@ struct Settled {
     events: Vec<Arc<Event>>,
 }
 
+impl Settled {
+    /// A batch of which nothing was done.
+    fn turned_away(commands: usize) -> Self {
+        Self { answers: (0..commands).map(|_| Err(Refusal::Busy.into())).collect(), events: Vec::new() }
+    }
+}
+
+/// Whether each command of a batch can be taken back by itself.
+#[derive(Clone, Copy)]
+enum Pace {
+    /// Only all together.
+    Trusting,
+    /// Each.
+    Careful,
+}
+
+/// What one command came to.
+enum Applied {
+    /// What it did stands, if it did anything.
+    Stands(Answer),
+    /// What it did must be taken back.
+    InVain(EngineError),
+}
+
 /// Why an attempt at a batch was taken back.
 enum Setback {
-    /// One command cannot be applied; the others can.
-    LeaveOut(usize, EngineError),
+    /// One command has to be taken back; the others need not.
+    TakeBack,
+    /// Another process holds the file at the moment.
+    Busy,
     /// The file cannot be written.
     Storage(String),
 }
@@ -222,6 +331,10 @@ enum Setback {
 /// Whether an error says that the file itself failed, as opposed to one statement.
 fn is_storage(error: &rusqlite::Error) -> bool {
     let rusqlite::Error::SqliteFailure(failure, _) = error else { return false };
+    // The plain SQLITE_ERROR, which has no name of its own, is about what a statement said.
+    if failure.extended_code & 0xff == rusqlite::ffi::SQLITE_ERROR {
+        return false;
+    }
     !matches!(
         failure.code,
         ErrorCode::ConstraintViolation

@@ -26,6 +26,8 @@ use crate::signals::stop_on_signal;
 
 /// How often expiry becomes events and idle realms are closed.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
+/// How often mail between realms is carried.
+const CARRY_EVERY: Duration = Duration::from_millis(200);
 /// A request carries at most one message, its envelope and some frame around it.
 const BODY_ALLOWANCE: usize = 64 << 10;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -128,11 +130,13 @@ fn announce(url: &str, config: &Config, address: SocketAddr) -> Result<(), Failu
 }
 
 async fn keep_tidy(shared: Shared) {
-    let mut tick = tokio::time::interval(TIDY_EVERY);
+    let mut tidy = tokio::time::interval(TIDY_EVERY);
+    let mut carry = tokio::time::interval(CARRY_EVERY);
     loop {
         tokio::select! {
             () = shared.stop().cancelled() => return,
-            _ = tick.tick() => shared.office().tidy().await,
+            _ = tidy.tick() => shared.office().tidy().await,
+            _ = carry.tick() => shared.office().carry().await,
         }
     }
 }

@@ -59,7 +59,7 @@ pub fn parse_moment(text: &str) -> Result<i64, TimeError> {
     }
 }
 
-/// Reads a duration such as `30d`, `12h`, `45m`, `10s` or `500ms` as milliseconds.
+/// Reads a duration such as `2w`, `30d`, `12h`, `45m`, `10s` or `500ms` as milliseconds.
 pub fn parse_duration(text: &str) -> Result<i64, TimeError> {
     let refused = || TimeError::NotADuration(text.to_owned());
     let too_long = || TimeError::TooLong(text.to_owned());
@@ -72,6 +72,7 @@ pub fn parse_duration(text: &str) -> Result<i64, TimeError> {
         "m" => 60 * 1000,
         "h" => 60 * 60 * 1000,
         "d" => 24 * 60 * 60 * 1000,
+        "w" => 7 * 24 * 60 * 60 * 1000,
         _ => return Err(refused()),
     };
     if count.is_empty() {
@@ -147,7 +148,7 @@ mod tests {
         ] {
             assert_eq!(parse_duration(text), Ok(millis), "{text}");
         }
-        for text in ["", "d", "10", "10 s", "-1s", "+1s", "1.5h", "1h30m", "1w", "1S", "１s"] {
+        for text in ["", "d", "10", "10 s", "-1s", "+1s", "1.5h", "1h30m", "1y", "1S", "１s"] {
             assert_eq!(parse_duration(text), Err(TimeError::NotADuration(text.to_owned())), "{text}");
         }
         for text in ["99999999999999999999ms", "106751991168d"] {

@@ -19,7 +19,11 @@ pub(super) fn parse(text: &str) -> Result<Matcher, PatternError> {
     if text.chars().any(char::is_control) {
         return Err(PatternError::ControlCharacter);
     }
-    if let Some((_, name)) = split_scheme(text) {
+    if let Some((scheme, name)) = split_scheme(text) {
+        // A file by its address is a path, and not one inside the project.
+        if scheme.eq_ignore_ascii_case("file") {
+            return Err(PatternError::NotRelative);
+        }
         return if name.is_empty() { Err(PatternError::Empty) } else { Ok(Matcher::Name(text.to_owned())) };
     }
     if is_absolute(text) {
@@ -56,13 +60,13 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
     valid.then_some((scheme, rest))
 }
 
-/// `/x`, `\\server`, `C:\x`, `C:/x` or `C:`.
+/// `/x`, `\\server`, `C:\x`, `C:/x`, `C:`, or `~`, which stands for a home directory.
 fn is_absolute(text: &str) -> bool {
     let drive = match text.as_bytes() {
         [letter, b':', rest @ ..] => letter.is_ascii_alphabetic() && matches!(rest, [] | [b'/' | b'\\', ..]),
         _ => false,
     };
-    drive || text.starts_with('/') || text.starts_with(r"\\")
+    drive || text.starts_with(['/', '~']) || text.starts_with(r"\\")
 }
 
 /// One item of a pattern once braces and escapes are gone.

@@ -72,6 +72,9 @@ pub struct Feed {
     paused: bool,
     /// Whether it was held up since it last looked.
     was_held: bool,
+    /// What has been passed over and not yet reported. Kept here, so that nothing goes unreported when looking ahead is
+    /// broken off.
+    lost: Option<Overflow>,
 }
 
 impl Feed {
@@ -98,6 +101,7 @@ impl Feed {
             buffer: buffer as u64,
             paused: false,
             was_held: false,
+            lost: None,
         }
     }
 
@@ -111,8 +115,9 @@ impl Feed {
                 self.was_held = true;
                 std::future::pending::<()>().await;
             }
-            if std::mem::take(&mut self.was_held) {
+            if self.was_held {
                 self.pass_over().await?;
+                self.was_held = false;
             }
             if let Some(step) = self.ready.pop_front() {
                 return Ok(self.hand_out(step));
@@ -172,19 +177,19 @@ impl Feed {
     /// After a hold: as much as the buffer holds is kept, the rest is passed over and reported.
     async fn pass_over(&mut self) -> Result<(), EngineError> {
         let end = *self.head.borrow_and_update();
-        let mut lost: Option<Overflow> = None;
         while self.place < end {
             for event in self.look_ahead().await? {
                 if (self.ready.len() as u64) < self.buffer {
                     self.ready.push_back(Step::Event { number: 0, event });
                     continue;
                 }
-                let lost = lost.get_or_insert(Overflow { dropped: 0, oldest: event.seq, newest: event.seq });
+                let first = Overflow { dropped: 0, oldest: event.seq, newest: event.seq };
+                let lost = self.lost.get_or_insert(first);
                 lost.dropped += 1;
                 lost.newest = event.seq;
             }
         }
-        self.ready.extend(lost.map(Step::Overflow));
+        self.ready.extend(self.lost.take().map(Step::Overflow));
         Ok(())
     }
 
@@ -231,7 +236,9 @@ impl Feed {
                 let mut fitting = Vec::new();
                 for (event, seen) in to_ask {
                     let fits = !by_books || filter.matches(&event, Some(view));
-                    if fits && (seen == Some(true) || sight::sees_event(view.books, &caller, &event)?) {
+                    if fits
+                        && (seen == Some(true) || sight::sees_event(view.books, &caller, &event, view.now)?)
+                    {
                         fitting.push(event);
                     }
                 }

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use self::ring::Ring;
 use self::slots::Slots;
 use crate::limits::Limits;
-use crate::nouns::{AgentId, DeliveryState, Event, Seq};
+use crate::nouns::{AgentId, DeliveryState, Event, Fact, Seq};
 use crate::verbs::Outcome;
 use crate::views::Letter;
 
@@ -46,19 +46,48 @@ impl Hub {
     /// Tells followers where the history stood when the office opened.
     pub(crate) fn start_at(&self, last: Seq) {
         self.ring.start_at(last);
+        self.slots.settle(last);
         self.head.send_replace(last);
     }
 
-    /// Shows committed events to followers. Each reads at its own pace, so this costs the same however many there are.
-    pub(crate) fn publish(&self, events: Vec<Arc<Event>>) {
-        let Some(last) = events.last().map(|event| event.seq) else { return };
+    /// Keeps committed events for followers, who learn of them from [`Hub::call`]. Gives the place to call out.
+    pub(crate) fn keep(&self, events: Vec<Arc<Event>>) -> Option<Seq> {
+        let last = events.last().map(|event| event.seq);
         self.lane.note(&events);
         self.ring.push(events);
+        last
+    }
+
+    /// Wakes everyone who follows the history. Each reads at its own pace, but waking many takes its time.
+    pub(crate) fn call(&self, last: Seq) {
         self.head.send_replace(last);
     }
 
-    /// Hands a committed letter to recipients that are connected, and says so on its receipts.
+    /// Makes those who wait for mail ask again whether it is theirs, where agents came, changed or left. Comes before
+    /// the letters of the same batch are handed over.
+    pub(crate) fn question(&self, events: &[Arc<Event>]) {
+        if let Some(last) = events.last() {
+            self.slots.settle(last.seq);
+        }
+        if self.slots.is_empty() {
+            return;
+        }
+        for event in events {
+            if let Fact::AgentRegistered { agent, .. }
+            | Fact::AgentUpdated { agent, .. }
+            | Fact::AgentUnregistered { agent, .. } = &event.fact
+            {
+                self.slots.question(agent);
+            }
+        }
+    }
+
+    /// Hands a committed letter to recipients that are connected, and says so on its receipts. Whoever waits for the
+    /// mail of an agent that left waits no longer: the name may go to somebody else.
     pub(crate) fn hand_over(&self, outcome: &mut Outcome) {
+        if let Outcome::Unregister(agent) = outcome {
+            self.slots.shut(&agent.id);
+        }
         let Outcome::Send(sent) = outcome else { return };
         if sent.repeated || self.slots.is_empty() {
             return;

@@ -1,13 +1,14 @@
 //! Where connected agents wait for their mail: a small queue in memory for each, backed by the books.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
 use crate::engine::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Refusal};
+use crate::fast::UNPLACED;
 use crate::nouns::{AgentId, Caller, Seq};
 use crate::views::Letter;
 
@@ -19,19 +20,36 @@ pub(super) struct Slots {
     waiting: Mutex<HashMap<AgentId, Vec<Slot>>>,
     /// How many agents wait; lets the writer skip the lock when nobody does.
     count: AtomicUsize,
+    /// The place up to which letters are in the books and have been offered, or are about to be. Written under the lock.
+    settled: AtomicI64,
     capacity: usize,
 }
 
 #[derive(Debug)]
 struct Slot {
     queue: mpsc::Sender<Letter>,
-    /// Set when the queue was full: the rest is in the books. Read by the mailslot.
-    behind: Arc<AtomicBool>,
+    flags: Arc<Flags>,
+}
+
+/// What the writer tells a mailslot besides letters. Either sends it to the books.
+#[derive(Debug)]
+struct Flags {
+    /// The queue was full: the rest is in the books.
+    behind: AtomicBool,
+    /// The agent's entry changed: whether the mail is still for the one who waits is in the books.
+    questioned: AtomicBool,
+}
+
+impl Flags {
+    fn are_down(&self) -> bool {
+        !self.behind.load(Ordering::Acquire) && !self.questioned.load(Ordering::Acquire)
+    }
 }
 
 impl Slots {
     pub(super) fn new(capacity: usize) -> Self {
-        Self { waiting: Mutex::default(), count: AtomicUsize::new(0), capacity }
+        let settled = AtomicI64::new(0);
+        Self { waiting: Mutex::default(), count: AtomicUsize::new(0), settled, capacity }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -53,9 +71,14 @@ impl Slots {
         let Some(slots) = waiting.get(agent) else { return false };
         let mut handed = false;
         for slot in slots {
+            // Its owner will look into the books. Nothing is put behind the gap, so that what is in the queue can be handed
+            // out before what only the books have.
+            if slot.flags.behind.load(Ordering::Acquire) {
+                continue;
+            }
             match slot.queue.try_send(letter()) {
-                Ok(()) => handed |= !slot.behind.load(Ordering::Acquire),
-                Err(mpsc::error::TrySendError::Full(_)) => slot.behind.store(true, Ordering::Release),
+                Ok(()) => handed |= slot.flags.are_down(),
+                Err(mpsc::error::TrySendError::Full(_)) => slot.flags.behind.store(true, Ordering::Release),
                 Err(mpsc::error::TrySendError::Closed(_)) => {}
             }
         }
@@ -66,11 +89,11 @@ impl Slots {
     /// only holders of the lock fill queues, so room that was seen stays.
     pub(super) fn offer_all(&self, agents: &[AgentId], letter: impl Fn(&AgentId) -> Letter) -> bool {
         let waiting = self.lock();
-        let ready = |slot: &Slot| slot.queue.capacity() > 0 && !slot.behind.load(Ordering::Acquire);
         let can_take = |agent: &AgentId| {
-            let mut open =
-                waiting.get(agent).into_iter().flatten().filter(|slot| !slot.queue.is_closed()).peekable();
-            open.peek().is_some() && open.all(ready)
+            let slots = waiting.get(agent).map_or(&[][..], Vec::as_slice);
+            let open =
+                |slot: &Slot| !slot.queue.is_closed() && slot.queue.capacity() > 0 && slot.flags.are_down();
+            !slots.is_empty() && slots.iter().all(open)
         };
         if !agents.iter().all(can_take) {
             return false;
@@ -84,13 +107,43 @@ impl Slots {
         true
     }
 
-    fn open(&self, agent: &AgentId) -> (mpsc::Receiver<Letter>, Arc<AtomicBool>) {
-        let (queue, letters) = mpsc::channel(self.capacity);
-        let behind = Arc::new(AtomicBool::new(false));
+    /// Notes how far the books have come, before the letters up to there are offered.
+    pub(super) fn settle(&self, last: Seq) {
+        let _held = self.lock();
+        self.settled.store(last, Ordering::Release);
+    }
+
+    /// Takes a slot's flags down and says up to where its owner has to look into the books: everything beyond comes
+    /// through the queue.
+    fn take_down(&self, flags: &Flags) -> Seq {
+        let _held = self.lock();
+        flags.behind.store(false, Ordering::Release);
+        flags.questioned.store(false, Ordering::Release);
+        self.settled.load(Ordering::Acquire)
+    }
+
+    /// Makes whoever waits for an agent's mail look into the books before it takes the next letter.
+    pub(super) fn question(&self, agent: &AgentId) {
+        for slot in self.lock().get(agent).into_iter().flatten() {
+            slot.flags.questioned.store(true, Ordering::Release);
+        }
+    }
+
+    fn open(&self, agent: &AgentId) -> (mpsc::Receiver<Letter>, Arc<Flags>) {
+        let (queue, letters) = mpsc::channel(self.capacity.max(1));
+        // Until its owner has looked into the books, nothing that is put into the queue is in its hands.
+        let flags = Arc::new(Flags { behind: AtomicBool::new(true), questioned: AtomicBool::new(false) });
         let mut waiting = self.lock();
-        waiting.entry(agent.clone()).or_default().push(Slot { queue, behind: behind.clone() });
+        waiting.entry(agent.clone()).or_default().push(Slot { queue, flags: flags.clone() });
         self.count.store(waiting.len(), Ordering::Release);
-        (letters, behind)
+        (letters, flags)
+    }
+
+    /// Lets go of everyone who waits for an agent's mail.
+    pub(super) fn shut(&self, agent: &AgentId) {
+        let mut waiting = self.lock();
+        waiting.remove(agent);
+        self.count.store(waiting.len(), Ordering::Release);
     }
 
     fn close(&self, agent: &AgentId) {
@@ -117,7 +170,9 @@ pub struct Mailslot {
     caller: Caller,
     agent: AgentId,
     letters: mpsc::Receiver<Letter>,
-    behind: Arc<AtomicBool>,
+    flags: Arc<Flags>,
+    /// Up to where the books have to be looked at; nothing when everything there was seen.
+    catching_up: Option<Seq>,
     /// Read from the books and not yet handed out.
     ready: VecDeque<Letter>,
     /// The last letter that was handed out.
@@ -126,10 +181,9 @@ pub struct Mailslot {
 
 impl Mailslot {
     pub(crate) fn open(engine: Engine, caller: Caller, agent: AgentId, after: Seq) -> Self {
-        let (letters, behind) = engine.hub().slots.open(&agent);
-        // What was kept before the slot was opened is in the books.
-        behind.store(true, Ordering::Release);
-        Self { engine, caller, agent, letters, behind, ready: VecDeque::new(), last: after }
+        let (letters, flags) = engine.hub().slots.open(&agent);
+        // What was kept before the slot was opened is in the books; the flags are up from the start.
+        Self { engine, caller, agent, letters, flags, catching_up: None, ready: VecDeque::new(), last: after }
     }
 
     /// Whose mail this is.
@@ -145,45 +199,53 @@ impl Mailslot {
     pub async fn next(&mut self) -> Result<Letter, EngineError> {
         loop {
             if let Some(letter) = self.ready.pop_front() {
-                self.last = letter.message.seq;
+                self.last = self.last.max(letter.message.seq);
                 return Ok(letter);
             }
-            // The flag is taken down before reading: what overflows meanwhile raises it again.
-            if self.behind.load(Ordering::Acquire) {
-                self.catch_up().await?;
+            if let Some(up_to) = self.catching_up {
+                self.catch_up(up_to).await?;
+                continue;
+            }
+            if !self.flags.are_down() {
+                // What is in the queue was put there before the flag went up, so it comes first.
+                match self.letters.try_recv() {
+                    Ok(letter) => self.ready.extend(self.wanted(letter)),
+                    Err(_) => self.catching_up = Some(self.engine.hub().slots.take_down(&self.flags)),
+                }
                 continue;
             }
             match self.letters.recv().await {
-                // What came by the fast lane is not in the books yet, so it cannot have been found there.
-                Some(letter) if letter.message.seq == crate::fast::UNPLACED => return Ok(letter),
-                // What was also found in the books has been handed out already.
-                Some(letter) if letter.message.seq > self.last => {
-                    self.last = letter.message.seq;
-                    return Ok(letter);
+                Some(letter) => self.ready.extend(self.wanted(letter)),
+                // This slot holds a handle to the office, so only the agent's leaving can have shut it.
+                None => {
+                    let agent = self.agent.to_string();
+                    return Err(Refusal::NoSuchAgent { agent, near: Vec::new() }.into());
                 }
-                Some(_) => {}
-                None => return Err(crate::error::Fault::Closing.into()),
             }
         }
     }
 
-    async fn catch_up(&mut self) -> Result<(), EngineError> {
-        self.behind.store(false, Ordering::Release);
-        let (caller, agent, last) = (self.caller.clone(), self.agent.clone(), self.last);
-        let found = self.engine.read(move |view| view.waiting(&caller, &agent, last, PAGE)).await;
-        match found {
-            Ok(found) => {
-                if found.len() == PAGE {
-                    self.behind.store(true, Ordering::Release);
-                }
-                self.ready.extend(found);
-                Ok(())
-            }
-            Err(error) => {
-                self.behind.store(true, Ordering::Release);
-                Err(error)
-            }
+    /// A letter out of the queue, unless it has been handed out or the books have to be asked about it.
+    fn wanted(&self, letter: Letter) -> Option<Letter> {
+        // What came by the fast lane is not in the books yet, so it cannot have been found there.
+        if letter.message.seq == UNPLACED {
+            return Some(letter);
         }
+        let questioned = self.flags.questioned.load(Ordering::Acquire);
+        (!questioned && letter.message.seq > self.last).then_some(letter)
+    }
+
+    async fn catch_up(&mut self, up_to: Seq) -> Result<(), EngineError> {
+        let (caller, agent, last) = (self.caller.clone(), self.agent.clone(), self.last);
+        let page = PAGE.min(self.engine.limits().page);
+        let found = self.engine.read(move |view| view.waiting(&caller, &agent, last, page)).await?;
+        let full = found.len() >= page;
+        let before = self.ready.len();
+        self.ready.extend(found.into_iter().take_while(|letter| letter.message.seq <= up_to));
+        if !full || self.ready.len() < before + page {
+            self.catching_up = None;
+        }
+        Ok(())
     }
 }
 

@@ -17,6 +17,7 @@ pub enum Fact {
     #[serde(rename = "agent.registered")]
     AgentRegistered {
         agent: AgentId,
+        #[serde(default = "agent")]
         sort: AgentKind,
         name: Option<String>,
         role: Option<String>,
@@ -30,7 +31,12 @@ pub enum Fact {
     AgentState { agent: AgentId, previous: String, current: String },
     /// An agent left.
     #[serde(rename = "agent.unregistered")]
-    AgentUnregistered { agent: AgentId, sort: AgentKind, reason: Option<String> },
+    AgentUnregistered {
+        agent: AgentId,
+        #[serde(default = "agent")]
+        sort: AgentKind,
+        reason: Option<String>,
+    },
     /// A letter was accepted; the letter itself is the event's message.
     #[serde(rename = "message.sent")]
     MessageSent,
@@ -140,6 +146,11 @@ pub enum Fact {
     /// The realm's rules changed.
     #[serde(rename = "rules.changed")]
     RulesChanged,
+}
+
+/// What older books do not say.
+fn agent() -> AgentKind {
+    AgentKind::Agent
 }
 
 impl Fact {

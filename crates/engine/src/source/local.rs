@@ -16,13 +16,22 @@ const GRAIN: usize = 256;
 /// The writer's end.
 #[derive(Debug)]
 pub(crate) struct Local {
-    queue: mpsc::Receiver<Work>,
+    queue: mpsc::Receiver<Item>,
+    closed: bool,
+}
+
+/// What stands in the queue.
+#[derive(Debug)]
+enum Item {
+    Work(Box<Work>),
+    /// Nothing that comes after this is taken.
+    Close,
 }
 
 /// The callers' end. Cheap to clone; when the last is gone the writer ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
-    queue: mpsc::Sender<Work>,
+    queue: mpsc::Sender<Item>,
     room: Arc<Semaphore>,
     room_in_all: u32,
     patience: Duration,
@@ -31,23 +40,26 @@ pub(crate) struct Sender {
 /// A place in the queue that nobody else can take.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
-    place: mpsc::Permit<'a, Work>,
+    place: mpsc::Permit<'a, Item>,
     room: OwnedSemaphorePermit,
 }
 
 impl Place<'_> {
     /// Puts a command there whose answer nobody waits for.
     pub(crate) fn put(self, record: Record) {
-        self.place.send(Work { record, answer: None, room: Some(self.room) });
+        self.place.send(Item::Work(Box::new(Work { record, answer: None, room: Some(self.room) })));
     }
 }
 
 /// A queue of the given limits.
 pub(crate) fn local(limits: &Limits) -> (Sender, Local) {
-    let (sender, receiver) = mpsc::channel(limits.queue_commands);
+    let (sender, receiver) = mpsc::channel(limits.queue_commands.max(1));
     let room_in_all = u32::try_from(limits.queue_bytes / GRAIN).unwrap_or(u32::MAX).max(1);
     let room = Arc::new(Semaphore::new(room_in_all as usize));
-    (Sender { queue: sender, room, room_in_all, patience: limits.queue_wait }, Local { queue: receiver })
+    (
+        Sender { queue: sender, room, room_in_all, patience: limits.queue_wait },
+        Local { queue: receiver, closed: false },
+    )
 }
 
 impl Sender {
@@ -58,8 +70,8 @@ impl Sender {
         bytes: usize,
     ) -> Result<oneshot::Receiver<Result<Outcome, EngineError>>, EngineError> {
         let (answer, wait) = oneshot::channel();
-        let place = self.reserve(bytes).await?;
-        place.place.send(Work { record, answer: Some(answer), room: Some(place.room) });
+        let Place { place, room } = self.reserve(bytes).await?;
+        place.send(Item::Work(Box::new(Work { record, answer: Some(answer), room: Some(room) })));
         Ok(wait)
     }
 
@@ -78,6 +90,12 @@ impl Sender {
         }
     }
 
+    /// Lets the writer end once it has answered everything that stands in the queue now, whoever still holds a handle.
+    pub(crate) async fn close(&self) {
+        // If the queue is gone, so is the writer.
+        drop(self.queue.send(Item::Close).await);
+    }
+
     /// How many commands are waiting.
     pub(crate) fn depth(&self) -> usize {
         self.queue.max_capacity() - self.queue.capacity()
@@ -86,14 +104,22 @@ impl Sender {
 
 impl Source for Local {
     fn take(&mut self, batch: &mut Vec<Work>, limit: usize) -> bool {
-        let Some(first) = self.queue.blocking_recv() else { return false };
-        batch.push(first);
-        while batch.len() < limit {
-            match self.queue.try_recv() {
-                Ok(work) => batch.push(work),
-                Err(_) => break,
-            }
+        if self.closed {
+            return false;
         }
-        true
+        let mut next = self.queue.blocking_recv();
+        while let Some(Item::Work(work)) = next {
+            batch.push(*work);
+            if batch.len() >= limit {
+                return true;
+            }
+            next = match self.queue.try_recv() {
+                Ok(item) => Some(item),
+                Err(_) => return true,
+            };
+        }
+        // Closed, or nobody is left who could ask for anything.
+        self.closed = true;
+        !batch.is_empty()
     }
 }

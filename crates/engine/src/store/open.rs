@@ -26,7 +26,7 @@ pub fn open_writer(path: &Path) -> Result<Connection, Fault> {
     books.pragma_update(None, "synchronous", "full")?;
     books.pragma_update(None, "wal_autocheckpoint", 4_000)?;
     books.pragma_update(None, "journal_size_limit", 64 << 20)?;
-    tune(&books, 32 << 10)?;
+    tune(&books, 8 << 10)?;
     let found: i64 = books.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found != schema::VERSION {
         let upgrade = books.transaction()?;
@@ -65,8 +65,9 @@ pub fn check_integrity(books: &Connection) -> Result<Vec<String>, Fault> {
 fn tune(books: &Connection, cache_kib: i64) -> Result<(), Fault> {
     books.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
     books.pragma_update(None, "cache_size", -cache_kib)?;
-    // Pages are read through the map, so readers share the system's cache instead of copying it.
-    books.pragma_update(None, "mmap_size", 1_i64 << 30)?;
+    // No memory map: an error while reading a mapped file would kill the process instead of coming back as an error, and
+    // pages cost the same without (docs/BENCH.md).
+    books.pragma_update(None, "mmap_size", 0)?;
     books.pragma_update(None, "temp_store", "memory")?;
     // Rows refer to history that outlives what it refers to; the verbs keep them right.
     books.pragma_update(None, "foreign_keys", false)?;

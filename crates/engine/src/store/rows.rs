@@ -1,5 +1,7 @@
 //! Reading nouns out of rows. Each noun has its list of columns and one function that reads them in that order.
 
+use std::sync::LazyLock;
+
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row};
 
@@ -16,6 +18,9 @@ fn own<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite
     serde_json::from_str(text)
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
 }
+
+/// A query made of a list of columns, put together once: these are asked many times for every letter.
+type Query = LazyLock<String>;
 
 pub(crate) const AGENT: &str = "id, kind, name, description, role, parent, owner, state, visibility, contact_policy, \
      privacy, keys, capabilities, meta, via, created_at, updated_at, retired_at, born, bounds";
@@ -52,7 +57,8 @@ pub(crate) fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
 
 /// The agent of that name, present or past, without its scopes.
 pub(crate) fn any_agent(books: &Connection, id: &AgentId) -> rusqlite::Result<Option<Agent>> {
-    one(books, &format!("SELECT {AGENT} FROM agents WHERE id = ?1"), [id], agent)
+    static BY_ID: Query = LazyLock::new(|| format!("SELECT {AGENT} FROM agents WHERE id = ?1"));
+    one(books, &BY_ID, [id], agent)
 }
 
 /// The agent of that name that is in force, without its scopes.
@@ -68,6 +74,9 @@ pub(crate) fn scopes_of(books: &Connection, id: &AgentId) -> rusqlite::Result<Ve
 pub(crate) const MESSAGE: &str = "m.seq, m.id, m.sender, m.recipients, m.kind, m.subject, m.body, m.is_json, \
      m.priority, m.ack_required, m.expires_at, m.correlation, m.conversation, m.thread, m.in_reply_to, m.task, m.key, \
      m.envelope, m.meta, m.audience, m.via, m.at";
+
+/// How many columns those are.
+pub(crate) const MESSAGE_COLUMNS: usize = 22;
 
 pub(crate) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     let body = if row.get(7)? { Body::Json(row.get::<_, Json>(6)?) } else { Body::Text(row.get(6)?) };
@@ -98,12 +107,14 @@ pub(crate) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
 
 /// The message at a place in the history.
 pub(crate) fn message_at(books: &Connection, seq: Seq) -> rusqlite::Result<Option<Message>> {
-    one(books, &format!("SELECT {MESSAGE} FROM messages m WHERE m.seq = ?1"), [seq], message)
+    static AT: Query = LazyLock::new(|| format!("SELECT {MESSAGE} FROM messages m WHERE m.seq = ?1"));
+    one(books, &AT, [seq], message)
 }
 
 /// The message of that name.
 pub(crate) fn message_by_id(books: &Connection, id: MessageId) -> rusqlite::Result<Option<Message>> {
-    one(books, &format!("SELECT {MESSAGE} FROM messages m WHERE m.id = ?1"), [id], message)
+    static BY_ID: Query = LazyLock::new(|| format!("SELECT {MESSAGE} FROM messages m WHERE m.id = ?1"));
+    one(books, &BY_ID, [id], message)
 }
 
 pub(crate) const DELIVERY: &str =
@@ -129,8 +140,10 @@ pub(crate) fn delivery_of(
     agent: &AgentId,
     message: Seq,
 ) -> rusqlite::Result<Option<Delivery>> {
-    let sql = format!("SELECT {DELIVERY} FROM deliveries d WHERE d.agent = ?1 AND d.message = ?2");
-    one(books, &sql, (agent, message), |row| delivery(row, 0))
+    static OF: Query = LazyLock::new(|| {
+        format!("SELECT {DELIVERY} FROM deliveries d WHERE d.agent = ?1 AND d.message = ?2")
+    });
+    one(books, &OF, (agent, message), |row| delivery(row, 0))
 }
 
 pub(crate) const CONVERSATION: &str = "c.id, c.kind, c.status, c.subject, c.parent, c.parent_turn, c.created_by, \
@@ -162,7 +175,9 @@ pub(crate) fn conversation_by_id(
     books: &Connection,
     id: &ConversationId,
 ) -> rusqlite::Result<Option<Conversation>> {
-    one(books, &format!("SELECT {CONVERSATION} FROM conversations c WHERE c.id = ?1"), [id], conversation)
+    static BY_ID: Query =
+        LazyLock::new(|| format!("SELECT {CONVERSATION} FROM conversations c WHERE c.id = ?1"));
+    one(books, &BY_ID, [id], conversation)
 }
 
 pub(crate) const PARTICIPANT: &str =
@@ -187,8 +202,10 @@ pub(crate) fn participant_of(
     conversation: &ConversationId,
     agent: &AgentId,
 ) -> rusqlite::Result<Option<Participant>> {
-    let sql = format!("SELECT {PARTICIPANT} FROM participants WHERE conversation = ?1 AND agent = ?2");
-    one(books, &sql, (conversation, agent), participant)
+    static OF: Query = LazyLock::new(|| {
+        format!("SELECT {PARTICIPANT} FROM participants WHERE conversation = ?1 AND agent = ?2")
+    });
+    one(books, &OF, (conversation, agent), participant)
 }
 
 pub(crate) const TURN: &str = "t.seq, t.id, t.conversation, t.thread, t.author, t.content_type, t.content, \
@@ -235,7 +252,8 @@ pub(crate) fn turn_by_id(books: &Connection, id: TurnId) -> rusqlite::Result<Opt
 
 /// The turn at a place in the history.
 pub(crate) fn turn_at(books: &Connection, seq: Seq) -> rusqlite::Result<Option<Turn>> {
-    one(books, &format!("SELECT {TURN} FROM {TURN_TABLES} WHERE t.seq = ?1"), [seq], turn)
+    static AT: Query = LazyLock::new(|| format!("SELECT {TURN} FROM {TURN_TABLES} WHERE t.seq = ?1"));
+    one(books, &AT, [seq], turn)
 }
 
 pub(crate) const THREAD: &str = "id, conversation, parent, root, subject, depth, turn_count, participant_count, \
@@ -353,6 +371,11 @@ pub(crate) fn reservation(row: &Row<'_>) -> rusqlite::Result<Reservation> {
     })
 }
 
+/// The reservation of that number.
+pub(crate) fn reservation_at(books: &Connection, seq: Seq) -> rusqlite::Result<Option<Reservation>> {
+    one(books, &format!("SELECT {RESERVATION} FROM reservations r WHERE r.seq = ?1"), [seq], reservation)
+}
+
 pub(crate) const CONTACT: &str = "sender, recipient, state, reason, expires_at, created_at, updated_at";
 
 pub(crate) fn contact(row: &Row<'_>) -> rusqlite::Result<Contact> {
@@ -373,8 +396,9 @@ pub(crate) fn contact_of(
     from: &AgentId,
     to: &AgentId,
 ) -> rusqlite::Result<Option<Contact>> {
-    let sql = format!("SELECT {CONTACT} FROM contacts WHERE sender = ?1 AND recipient = ?2");
-    one(books, &sql, (from, to), contact)
+    static OF: Query =
+        LazyLock::new(|| format!("SELECT {CONTACT} FROM contacts WHERE sender = ?1 AND recipient = ?2"));
+    one(books, &OF, (from, to), contact)
 }
 
 pub(crate) const TOKEN: &str = "id, role, name, created_at, expires_at, revoked_at";

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 1;
+pub const VERSION: i64 = 2;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -15,9 +15,15 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     if found < 1 {
         books.execute_batch(V1)?;
     }
+    if found < 2 {
+        books.execute_batch(V2)?;
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
+
+/// What an agent is kept to.
+const V2: &str = "ALTER TABLE agents ADD COLUMN bounds TEXT;";
 
 // Reasons that the columns do not tell by themselves:
 // - `seq` is the place in the history. A message, a turn, a conversation, … carries the seq of the event that made it,
@@ -32,7 +38,7 @@ CREATE TABLE agents(
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, name TEXT, description TEXT, role TEXT, parent TEXT, owner TEXT,
     state TEXT NOT NULL, visibility TEXT NOT NULL, contact_policy TEXT NOT NULL, privacy TEXT NOT NULL,
     keys TEXT, capabilities TEXT, meta TEXT, via TEXT NOT NULL,
-    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, retired_at INTEGER, born INTEGER NOT NULL, bounds TEXT
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, retired_at INTEGER, born INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX agents_by_role ON agents(role, id) WHERE role IS NOT NULL;
 CREATE INDEX agents_by_parent ON agents(parent, id) WHERE parent IS NOT NULL;
@@ -73,6 +79,10 @@ CREATE INDEX deliveries_by_kind ON deliveries(agent, kind, message) WHERE kind <
 CREATE INDEX deliveries_by_message ON deliveries(message, agent);
 CREATE INDEX deliveries_due ON deliveries(expires_at, agent, message) WHERE expires_at IS NOT NULL AND state < 2;
 
+CREATE TABLE outbound(
+    peer TEXT NOT NULL, message INTEGER NOT NULL, agent TEXT NOT NULL, PRIMARY KEY(peer, message, agent)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE conversations(
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, status TEXT NOT NULL, subject TEXT, parent TEXT, parent_turn BLOB,
     created_by TEXT NOT NULL, audience TEXT NOT NULL, meta TEXT,
@@ -83,7 +93,8 @@ CREATE INDEX conversations_by_status ON conversations(status, seq);
 CREATE INDEX conversations_by_parent ON conversations(parent, seq) WHERE parent IS NOT NULL;
 CREATE TABLE participants(
     conversation TEXT NOT NULL, agent TEXT NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL, permissions TEXT NOT NULL,
-    joined_at INTEGER NOT NULL, left_at INTEGER, joined INTEGER NOT NULL, conversation_seq INTEGER NOT NULL,
+    joined_at INTEGER NOT NULL, left_at INTEGER, put_out INTEGER NOT NULL DEFAULT 0, joined INTEGER NOT NULL,
+    conversation_seq INTEGER NOT NULL,
     PRIMARY KEY(conversation, agent)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX participants_by_agent ON participants(agent, conversation_seq);
@@ -96,6 +107,7 @@ CREATE TABLE turns(
 CREATE INDEX turns_by_conversation ON turns(conversation, seq);
 CREATE INDEX turns_by_content_type ON turns(conversation, content_type, seq);
 CREATE INDEX turns_by_author ON turns(conversation, author, seq);
+CREATE INDEX turns_by_author_and_type ON turns(conversation, author, content_type, seq);
 CREATE INDEX turns_by_thread ON turns(thread, seq) WHERE thread IS NOT NULL;
 CREATE TABLE turn_types(
     conversation TEXT NOT NULL, content_type TEXT NOT NULL, turns INTEGER NOT NULL,

@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Applied, Apply, Halt, scopes};
+use super::{Applied, Apply, Halt, scopes, succession};
 use crate::bounds;
 use crate::error::Refusal;
 use crate::names::slug;
 use crate::nouns::{
-    Agent, AgentId, AgentKind, Bounds, ContactPolicy, Fact, Json, Privacy, ScopeId, Seq, Visibility,
+    Agent, AgentId, AgentKind, Bounds, ContactPolicy, Fact, Json, Privacy, ScopeId, Seq, Sight, Visibility,
 };
 use crate::sight;
-use crate::store::{exec, rows};
+use crate::store::{exec, one, rows};
 
 /// Enters an agent into the address book. The id is the given one, or one made from the name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ impl Register {
 
     fn choose_id(&self, to: &mut Apply<'_>) -> Applied<AgentId> {
         if let Some(id) = &self.id {
-            if *id == AgentId::office() {
+            if *id == AgentId::office() || (names_a_neighbour(to, id)? && !to.caller.rights.admin) {
                 return Err(Refusal::AgentExists { agent: id.clone() }.into());
             }
             return Ok(id.clone());
@@ -132,9 +132,8 @@ impl Register {
             }
             other => other,
         })?;
-        if let Some(state) = &self.state
-            && *state != agent.state
-        {
+        if let Some(state) = &self.state {
+            check_pause(to, &agent, state)?;
             agent = change_state(to, agent, state)?;
         }
         scopes::enter_all(to, &agent, &self.scopes)?;
@@ -145,9 +144,15 @@ impl Register {
     fn enter(&self, to: &mut Apply<'_>, id: AgentId, before: Option<Agent>) -> Applied<Registered> {
         let owner = self.owner.clone().or_else(|| (!to.caller.is(&id)).then(|| to.caller.agent.clone()));
         // A former holder's mail stays with its owner; anyone else who takes the name starts with an empty box.
+        let back = |before: &Agent| {
+            before.owner == owner && owner.as_ref().is_some_and(|owner| to.caller.may_act_for(owner))
+        };
         let born = match &before {
-            Some(before) if before.owner == owner && owner.is_some() => before.born,
-            Some(_) => to.next_seq(),
+            Some(before) if back(before) => before.born,
+            Some(before) => {
+                succession::make_way(to, &before.id)?;
+                to.next_seq()
+            }
             None => 0,
         };
         let agent = Agent {
@@ -174,13 +179,17 @@ impl Register {
             born,
         };
         write(to, &agent)?;
-        let sight = sight::of_agent(to.books, &agent)?;
+        let sight = match agent.visibility {
+            // The scopes it shares come with the next lines, so the books are asked later.
+            Visibility::Scope => Sight::Ask,
+            _ => sight::of_agent(to.books, &agent)?,
+        };
         let fact = Fact::AgentRegistered {
             agent: agent.id.clone(),
             sort: agent.kind,
             name: agent.name.clone(),
             role: agent.role.clone(),
-            owner: agent.owner.clone(),
+            owner: shown(to, agent.owner.as_ref())?,
         };
         to.tell(fact, sight)?;
         scopes::enter_all(to, &agent, &self.scopes)?;
@@ -273,7 +282,18 @@ impl Update {
                 }
             )+};
         }
-        lay_over!(name, description, role, parent, owner);
+        lay_over!(name, description, role);
+        // Everyone who sees this agent is told; an agent above it or its owner may be hidden from them.
+        for (field, value, present) in
+            [("parent", &self.parent, &mut agent.parent), ("owner", &self.owner, &mut agent.owner)]
+        {
+            if let Some(value) = value
+                && present.as_ref() != Some(value)
+            {
+                note(field, serde_json::json!(shown(to, Some(value))?));
+                *present = Some(value.clone());
+            }
+        }
         macro_rules! set {
             ($($field:ident),+) => {$(
                 if let Some(value) = self.$field && agent.$field != value {
@@ -348,11 +368,7 @@ impl SetState {
 
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
         let agent = changeable(to, &self.agent)?;
-        // Only whoever may suspend an agent may end the pause: the agent itself may not.
-        let own_account = to.caller.is(&agent.id) && !to.caller.rights.admin;
-        if agent.is_suspended() && own_account && self.state != Agent::SUSPENDED {
-            return Err(Refusal::WrongState { agent: agent.id, state: agent.state }.into());
-        }
+        check_pause(to, &agent, &self.state)?;
         let mut agent = change_state(to, agent, &self.state)?;
         agent.scopes = rows::scopes_of(to.books, &agent.id)?;
         Ok(agent)
@@ -394,6 +410,29 @@ impl Unregister {
     }
 }
 
+/// Refuses an agent that would end its own pause: only whoever may suspend it may.
+fn check_pause(to: &Apply<'_>, agent: &Agent, state: &str) -> Applied<()> {
+    let own_account = to.caller.is(&agent.id) && !to.caller.rights.admin;
+    if agent.is_suspended() && own_account && state != Agent::SUSPENDED {
+        return Err(Refusal::WrongState { agent: agent.id.clone(), state: agent.state.clone() }.into());
+    }
+    Ok(())
+}
+
+/// Whether a name is how an agent of a neighbour is addressed, whose mail is kept under that name.
+fn names_a_neighbour(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
+    let Some((name, realm)) = id.as_str().rsplit_once('@') else { return Ok(false) };
+    let known = one(to.books, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some();
+    Ok(!name.is_empty() && (known || realm == to.realm.as_str()))
+}
+
+/// An agent as everybody may be told of it: hidden ones are not named.
+fn shown(to: &Apply<'_>, id: Option<&AgentId>) -> rusqlite::Result<Option<AgentId>> {
+    let Some(id) = id else { return Ok(None) };
+    let hidden = rows::any_agent(to.books, id)?.is_some_and(|agent| agent.visibility != Visibility::Public);
+    Ok((!hidden).then(|| id.clone()))
+}
+
 fn change_state(to: &mut Apply<'_>, mut agent: Agent, state: &str) -> Applied<Agent> {
     if state.is_empty() || state.len() > 64 {
         return Err(Refusal::BadValue { field: "state", why: "a state is 1 to 64 bytes" }.into());
@@ -413,10 +452,7 @@ fn change_state(to: &mut Apply<'_>, mut agent: Agent, state: &str) -> Applied<Ag
 
 /// The agent, if the caller may change it: itself, its owner, an agent above it, or whoever runs the office.
 pub(super) fn changeable(to: &Apply<'_>, id: &AgentId) -> Applied<Agent> {
-    let agent = to.agent_or_refuse(id)?;
-    if !sight::sees_agent(to.books, to.caller, &agent)? {
-        return Err(Refusal::NoSuchAgent { agent: id.to_string(), near: Vec::new() }.into());
-    }
+    let agent = to.known_agent(id)?;
     let owner = agent.owner.as_ref().is_some_and(|owner| to.caller.is(owner));
     if to.caller.may_act_for(id) || owner || bounds::is_below(to.books, &agent.id, &to.caller.agent)? {
         return Ok(agent);
@@ -425,7 +461,7 @@ pub(super) fn changeable(to: &Apply<'_>, id: &AgentId) -> Applied<Agent> {
 }
 
 fn check_parent(to: &Apply<'_>, id: &AgentId, parent: &AgentId) -> Applied<()> {
-    let above = to.agent_or_refuse(parent)?;
+    let above = to.known_agent(parent)?;
     if id == parent || bounds::is_below(to.books, &above.id, id)? {
         return Err(Refusal::CircularParent { agent: id.clone() }.into());
     }

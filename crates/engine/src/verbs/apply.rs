@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::error::Refusal;
 use crate::limits::Rules;
 use crate::nouns::{Agent, AgentId, Caller, Event, Fact, Message, Millis, RealmName, Seq, Sight, Turn};
+use crate::sight;
 use crate::stamp::{Stamp, derived};
 use crate::store::{exec, rows};
 
@@ -169,6 +170,15 @@ impl<'a> Apply<'a> {
     pub(crate) fn agent_or_refuse(&self, id: &AgentId) -> Applied<Agent> {
         rows::active_agent(self.books, id)?
             .ok_or_else(|| Refusal::NoSuchAgent { agent: id.to_string(), near: Vec::new() }.into())
+    }
+
+    /// An agent that must be in force and that the caller may know of. A hidden one does not exist for the caller.
+    pub(crate) fn known_agent(&self, id: &AgentId) -> Applied<Agent> {
+        let agent = self.agent_or_refuse(id)?;
+        if sight::sees_agent(self.books, self.caller, &agent)? {
+            return Ok(agent);
+        }
+        Err(Refusal::NoSuchAgent { agent: id.to_string(), near: Vec::new() }.into())
     }
 
     /// Refuses callers that do not belong to the realm.

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::{Applied, Apply};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Contact, ContactPolicy, ContactState, Fact, Millis, Sight};
-use crate::sight;
 use crate::store::{exec, one, rows};
 
 /// Asks somebody to take the caller's letters.
@@ -25,10 +24,7 @@ impl Ask {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Contact> {
         to.require_member()?;
         let from = to.acting_agent()?;
-        let other = to.agent_or_refuse(&self.to)?;
-        if !sight::sees_agent(to.books, to.caller, &other)? {
-            return Err(Refusal::NoSuchAgent { agent: self.to.to_string(), near: Vec::new() }.into());
-        }
+        let other = to.known_agent(&self.to)?;
         let present = rows::contact_of(to.books, &from.id, &other.id)?;
         match present {
             Some(contact) if contact.state == ContactState::Blocked => {
@@ -48,7 +44,7 @@ impl Ask {
     }
 }
 
-/// Answers somebody who asked, or decides without being asked.
+/// Answers somebody who asked. Blocking needs no asking.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Whom.
@@ -68,14 +64,17 @@ impl Answer {
         let other = self.from.clone();
         match self.state {
             ContactState::Accepted => {
+                // Accepting goes both ways, so the other side must have asked, and its request must still stand.
+                let asked = rows::contact_of(to.books, &other, &me.id)?.is_some_and(|asked| {
+                    asked.state != ContactState::Blocked && asked.expires_at.is_none_or(|end| to.now < end)
+                });
+                if !asked {
+                    return Err(Refusal::NoSuchContact { from: other, to: me.id }.into());
+                }
                 to.agent_or_refuse(&other)?;
-                let asked = rows::contact_of(to.books, &other, &me.id)?;
                 let blocked_me = rows::contact_of(to.books, &me.id, &other)?;
                 if blocked_me.is_some_and(|contact| contact.state == ContactState::Blocked) {
                     return Err(Refusal::ConsentBlocked { agent: other }.into());
-                }
-                if asked.is_none() {
-                    return Err(Refusal::NoSuchContact { from: other, to: me.id }.into());
                 }
                 put(to, &other, &me.id, ContactState::Accepted, None, self.expires_at)?;
                 put(to, &me.id, &other, ContactState::Accepted, None, self.expires_at)?;
@@ -127,8 +126,9 @@ impl EndContact {
 
 /// Refuses requests to somebody who has too many to answer.
 pub(super) fn check_room(to: &Apply<'_>, agent: &AgentId) -> Applied<()> {
-    let sql = "SELECT count(*) FROM contacts WHERE recipient = ?1 AND state = 'pending'";
-    let waiting = one(to.books, sql, [agent], |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    let sql = "SELECT count(*) FROM contacts WHERE recipient = ?1 AND state = 'pending'
+               AND (expires_at IS NULL OR expires_at > ?2)";
+    let waiting = one(to.books, sql, (agent, to.now), |row| row.get::<_, u32>(0))?.unwrap_or(0);
     if waiting >= to.rules.pending_contacts {
         return Err(Refusal::TooManyRequests { agent: agent.clone() }.into());
     }

@@ -7,10 +7,10 @@ use super::{Applied, Apply};
 use crate::error::Refusal;
 use crate::nouns::{
     AgentId, AgentKind, Audience, Conversation, ConversationId, ConversationStatus, Fact, Json, Participant,
-    Permissions, PermissionsPatch, Turn, TurnId,
+    Permissions, PermissionsPatch, Sight, Turn, TurnId,
 };
 use crate::sight;
-use crate::store::{exec, rows};
+use crate::store::{exec, one, rows};
 
 /// Opens a conversation, with its participants and its first turn, or not at all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,7 +88,9 @@ impl Create {
             return Err(too_many_participants(to));
         }
         if let Some(first) = &self.first {
-            first.check()?;
+            first.check(|agent| {
+                to.caller.is(agent) || self.participants.iter().any(|invitee| invitee.agent == *agent)
+            })?;
         }
         let id = match &self.id {
             Some(id) => id.clone(),
@@ -226,6 +228,10 @@ impl Join {
             Some(_) => existing(to, &self.conversation)?,
             None => readable(to, &self.conversation)?,
         };
+        if was_put_out(to, &self.conversation, &to.caller.agent)? && !to.caller.rights.admin {
+            readable(to, &self.conversation)?;
+            return Err(Refusal::NotAllowed { need: "to be invited again" }.into());
+        }
         check_open(&conversation)?;
         if before.as_ref().is_some_and(|part| part.left_at.is_none()) {
             return Err(Refusal::AlreadyJoined { agent: to.caller.agent.clone() }.into());
@@ -258,7 +264,7 @@ impl Leave {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Participant> {
         let conversation = readable(to, &self.conversation)?;
         let part = own_part(to, &conversation)?;
-        depart(to, &conversation, part, self.reason.clone())
+        depart(to, &conversation, part, self.reason.clone(), false)
     }
 }
 
@@ -307,7 +313,8 @@ impl Remove {
         let part = part
             .filter(|part| part.left_at.is_none())
             .ok_or_else(|| Refusal::NoSuchParticipant { agent: self.agent.clone() })?;
-        depart(to, &conversation, part, self.reason.clone())
+        let put_out = !to.caller.is(&self.agent);
+        depart(to, &conversation, part, self.reason.clone(), put_out)
     }
 }
 
@@ -357,9 +364,10 @@ pub(super) fn open(
     ];
     exec(to.books, sql, params)?;
     // The opener sees its own opening although it becomes a participant only with the next line.
-    let sight = match sight::of_conversation(to.books, &conversation)? {
-        sight @ crate::nouns::Sight::Observed { .. } => sight,
-        _ => crate::nouns::Sight::Agents(crate::nouns::Sight::list(vec![to.caller.agent.clone()])),
+    let agents = Sight::list(vec![to.caller.agent.clone()]);
+    let sight = match audience {
+        Audience::Parties => Sight::Agents(agents),
+        Audience::Observers => Sight::Observed { agents, except: Sight::list(Vec::new()) },
     };
     to.tell(Fact::ConversationCreated { conversation: Box::new(conversation.clone()) }, sight)?;
     Ok(conversation)
@@ -376,7 +384,11 @@ pub(super) fn enter(
     if conversation.participant_count >= i64::from(to.rules.participants) {
         return Err(too_many_participants(to));
     }
-    let kind = rows::any_agent(to.books, agent)?.map_or(AgentKind::Agent, |agent| agent.kind);
+    // An agent that is hidden from whoever brings it in looks like one that is not in the address book.
+    let kind = match rows::any_agent(to.books, agent)? {
+        Some(agent) if sight::sees_agent(to.books, to.caller, &agent)? => agent.kind,
+        _ => AgentKind::Agent,
+    };
     let participant = Participant {
         conversation: conversation.id.clone(),
         agent: agent.clone(),
@@ -391,7 +403,7 @@ pub(super) fn enter(
         "INSERT INTO participants(conversation, agent, kind, role, permissions, joined_at, left_at, joined,
                    conversation_seq) VALUES(?1,?2,?3,?4,?5,?6,NULL,?7,?8)
                ON CONFLICT(conversation, agent) DO UPDATE SET kind=?3, role=?4, permissions=?5, joined_at=?6,
-                   left_at=NULL, joined=?7";
+                   left_at=NULL, joined=?7, put_out=0";
     let may = serde_json::to_string(&participant.permissions).unwrap_or_default();
     let params = (
         &participant.conversation,
@@ -411,17 +423,18 @@ pub(super) fn enter(
     Ok(participant)
 }
 
-fn depart(
+pub(super) fn depart(
     to: &mut Apply<'_>,
     conversation: &Conversation,
     mut part: Participant,
     reason: Option<String>,
+    put_out: bool,
 ) -> Applied<Participant> {
     // The one who leaves still sees that it left.
     let sight = sight::of_conversation(to.books, conversation)?;
     part.left_at = Some(to.now);
-    let sql = "UPDATE participants SET left_at = ?3 WHERE conversation = ?1 AND agent = ?2";
-    exec(to.books, sql, (&part.conversation, &part.agent, to.now))?;
+    let sql = "UPDATE participants SET left_at = ?3, put_out = ?4 WHERE conversation = ?1 AND agent = ?2";
+    exec(to.books, sql, (&part.conversation, &part.agent, to.now, put_out))?;
     let mut conversation = conversation.clone();
     conversation.participant_count -= 1;
     touch(to, &mut conversation)?;
@@ -498,11 +511,18 @@ pub(super) fn takes_part(to: &Apply<'_>, id: &ConversationId, agent: &AgentId) -
     Ok(rows::participant_of(to.books, id, agent)?.is_some_and(|part| part.left_at.is_none()))
 }
 
+/// Whether an agent was put out by somebody else; it comes back only by invitation.
+pub(super) fn was_put_out(to: &Apply<'_>, id: &ConversationId, agent: &AgentId) -> rusqlite::Result<bool> {
+    let sql =
+        "SELECT put_out FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NOT NULL";
+    Ok(one(to.books, sql, (id, agent), |row| row.get(0))?.unwrap_or(false))
+}
+
 fn too_many_participants(to: &Apply<'_>) -> super::Halt {
     Refusal::TooMany { what: "participants", limit: to.rules.participants.into() }.into()
 }
 
-fn check_word(field: &'static str, word: &str) -> Applied<()> {
+pub(super) fn check_word(field: &'static str, word: &str) -> Applied<()> {
     if word.is_empty() || word.len() > 64 || word.chars().any(char::is_control) {
         return Err(Refusal::BadValue { field, why: "one word of 1 to 64 bytes" }.into());
     }

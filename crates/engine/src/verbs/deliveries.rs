@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply};
+use super::{Applied, Apply, Halt};
 use crate::error::Refusal;
-use crate::nouns::{AgentId, Audience, Delivery, DeliveryState, Fact, Message, MessageId, Sight};
+use crate::nouns::{AgentId, Audience, Delivery, DeliveryState, Fact, Message, MessageId, RealmName, Sight};
+use crate::sight;
 use crate::store::{exec, rows};
 
 /// Notes that letters have been handed to their recipient. Those that were not waiting any more are left alone.
@@ -23,7 +24,11 @@ impl MarkDelivered {
         may_act(to, &self.agent)?;
         let mut marked = 0;
         for id in &self.messages {
-            let Ok((message, delivery)) = find(to, &self.agent, *id) else { continue };
+            let (message, delivery) = match find(to, &self.agent, *id) {
+                Ok(found) => found,
+                Err(Halt::Refused(_)) => continue,
+                Err(halt) => return Err(halt),
+            };
             if delivery.state != DeliveryState::Queued {
                 continue;
             }
@@ -129,6 +134,45 @@ impl MarkFailed {
     }
 }
 
+/// Notes what became of a letter that was to be carried to a neighbour.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Dispatched {
+    /// The neighbour.
+    pub peer: RealmName,
+    /// The recipient there, as it is addressed here.
+    pub agent: AgentId,
+    /// The letter.
+    pub message: MessageId,
+    /// Why it was not taken, if it was not.
+    #[serde(default)]
+    pub failure: Option<String>,
+}
+
+impl Dispatched {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<()> {
+        to.require_admin()?;
+        let (message, mut delivery) = find(to, &self.agent, self.message)?;
+        let sql = "DELETE FROM outbound WHERE peer = ?1 AND message = ?2 AND agent = ?3";
+        if exec(to.books, sql, (&self.peer, message.seq, &self.agent))? == 0
+            || delivery.state != DeliveryState::Queued
+        {
+            return Ok(());
+        }
+        let agent = self.agent.clone();
+        let fact = match &self.failure {
+            None => Fact::MessageDelivered { agent },
+            Some(reason) => Fact::MessageFailed { agent, reason: reason.clone() },
+        };
+        (delivery.state, delivery.delivered_at) = match &self.failure {
+            None => (DeliveryState::Delivered, Some(to.now)),
+            Some(_) => (DeliveryState::Failed, None),
+        };
+        delivery.note = self.failure.clone();
+        write(to, &delivery)?;
+        Ok(tell(to, fact, message)?)
+    }
+}
+
 fn may_act(to: &Apply<'_>, agent: &AgentId) -> Applied<()> {
     if to.caller.may_act_for(agent) {
         return Ok(());
@@ -170,11 +214,16 @@ fn write(to: &Apply<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
 /// Tells sender and recipient how the letter fares; other recipients are not told.
 pub(super) fn tell(to: &mut Apply<'_>, fact: Fact, message: Message) -> rusqlite::Result<()> {
     let mut parties = vec![message.from.clone()];
-    parties.extend(fact.about().cloned());
+    let mut blind = false;
+    if let Some(agent) = fact.about() {
+        blind = sight::is_blind(to.books, agent, message.seq)?;
+        parties.push(agent.clone());
+    }
     let agents = Sight::list(parties);
     let sight = match message.audience {
-        Audience::Parties => Sight::Agents(agents),
-        Audience::Observers => Sight::Observed { agents, except: Sight::list(Vec::new()) },
+        // A letter that is open to onlookers does not show them its blind copies.
+        Audience::Observers if !blind => Sight::Observed { agents, except: Sight::list(Vec::new()) },
+        _ => Sight::Agents(agents),
     };
     let cause = Some(message.seq);
     to.tell_of(fact, Arc::new(message), cause, sight).map(drop)

@@ -9,8 +9,9 @@ use super::recipients::{self, Recipient};
 use super::{Applied, Apply, Halt, Pen, deliveries, turns};
 use crate::error::Refusal;
 use crate::nouns::{
-    Address, Agent, AgentId, Audience, Body, Caller, ConversationId, Copy, DeliveryState, Fact, Json,
-    Message, MessageId, Millis, Priority, RealmName, Seq, TaskId, ThreadId, Turn, TurnId, TurnVisibility,
+    Address, Agent, AgentId, AgentKind, Audience, Body, Caller, ContactPolicy, ConversationId, Copy,
+    DeliveryState, Fact, Json, Message, MessageId, Millis, Priority, Privacy, RealmName, Seq, TaskId,
+    ThreadId, Turn, TurnId, TurnVisibility, Visibility,
 };
 use crate::sight;
 use crate::stamp::Stamp;
@@ -132,77 +133,6 @@ impl Send {
             handed: Vec::new(),
         }
     }
-
-    /// Whether the letter promises nothing beyond this moment, so that it may be handed over before it is written down.
-    pub(crate) fn may_overtake(&self) -> bool {
-        self.cc.is_empty()
-            && self.bcc.is_empty()
-            && !self.ack_required
-            && self.expires_at.is_none()
-            && self.within.is_none()
-            && self.in_reply_to.is_none()
-            && self.task.is_none()
-            && self.key.is_none()
-            && self.envelope.is_none()
-            && self.handed.is_empty()
-    }
-
-    /// Whom the letter reaches as the books stand; nothing if it would be refused or something would have to be written.
-    pub(crate) fn preview(
-        &self,
-        view: &View<'_>,
-        realm: &RealmName,
-        caller: &Caller,
-    ) -> Option<Vec<AgentId>> {
-        // The verb's own rule, on books that cannot be written: whatever it would write makes it stop.
-        let (stamp, mut rules) = (Stamp::new(), view.rules().ok()?);
-        let (mut last, mut events) = (Seq::MAX - 1, Vec::new());
-        let pen = Pen { rules: &mut rules, last: &mut last, events: &mut events };
-        let mut to = Apply::new(view.books, realm, caller, &stamp, view.now, pen);
-        to.require_member().ok()?;
-        let sender = sender(&to).ok()?;
-        let lists = [(&self.to[..], Copy::To), (&[][..], Copy::Cc), (&[][..], Copy::Bcc)];
-        let found = recipients::resolve(&mut to, &sender, lists).ok()?;
-        Some(found.into_iter().map(|recipient| recipient.agent).collect())
-    }
-
-    /// The letter as it will be written down, but for its place.
-    pub(crate) fn message(&self, caller: &Caller, stamp: &Stamp) -> Message {
-        self.letter(caller, crate::fast::first_id(stamp), crate::fast::UNPLACED, stamp.now, None)
-    }
-
-    fn letter(
-        &self,
-        caller: &Caller,
-        id: MessageId,
-        seq: Seq,
-        at: Millis,
-        conversation: Option<ConversationId>,
-    ) -> Message {
-        Message {
-            seq,
-            id,
-            from: caller.agent.clone(),
-            to: self.to.iter().chain(&self.cc).cloned().collect(),
-            kind: self.kind.clone(),
-            subject: self.subject.clone(),
-            body: self.body.clone(),
-            priority: self.priority,
-            ack_required: self.ack_required,
-            expires_at: self.expires_at,
-            correlation: self.correlation.clone(),
-            conversation,
-            thread: self.within.as_ref().and_then(|within| within.thread),
-            in_reply_to: self.in_reply_to,
-            task: self.task.clone(),
-            key: self.key.clone(),
-            envelope: self.envelope.clone(),
-            meta: self.meta.clone(),
-            audience: self.audience,
-            via: caller.via.clone(),
-            at,
-        }
-    }
 }
 
 /// What sending gave.
@@ -271,11 +201,13 @@ impl Send {
 
     /// Writes down a letter that its recipients have had since before it came here, whatever has changed meanwhile.
     fn note_handed(&self, to: &mut Apply<'_>) -> Applied<Sent> {
-        let recipients: Vec<Recipient> =
-            self.handed.iter().map(|agent| Recipient { agent: agent.clone(), copy: Copy::To }).collect();
-        let (message, mut receipts) = self.post(to, &recipients, &Place::None)?;
-        for receipt in &mut receipts {
-            receipt.state = DeliveryState::Delivered;
+        let recipients: Vec<Recipient> = self
+            .handed
+            .iter()
+            .map(|agent| Recipient { agent: agent.clone(), copy: Copy::To, peer: None })
+            .collect();
+        let (message, receipts) = self.post(to, &recipients, &Place::None)?;
+        for receipt in &receipts {
             let fact = Fact::MessageDelivered { agent: receipt.agent.clone() };
             deliveries::tell(to, fact, Message::clone(&message))?;
         }
@@ -299,7 +231,8 @@ impl Send {
         })?;
         let turn = one(
             to.books,
-            "SELECT id FROM turns WHERE conversation = ?1 AND message = ?2",
+            // A letter's turn comes right after the letter, so this does not walk the conversation.
+            "SELECT id FROM turns WHERE conversation = ?1 AND seq > ?2 AND message = ?2 ORDER BY seq LIMIT 1",
             (&message.conversation, seq),
             |row| row.get(0),
         )?;
@@ -340,33 +273,103 @@ impl Send {
         recipients: &[Recipient],
         place: &Place,
     ) -> Applied<(Arc<Message>, Vec<Receipt>)> {
-        let conversation = match place {
-            Place::In(spot) => Some(spot.conversation.id.clone()),
-            _ => None,
+        let (conversation, thread) = match place {
+            Place::In(spot) => (Some(spot.conversation.id.clone()), spot.thread),
+            _ => (None, None),
         };
-        let id = MessageId(to.fresh_id());
-        let message = self.letter(to.caller, id, to.next_seq(), to.now, conversation);
+        let message = self.letter(to.caller, MessageId(to.fresh_id()), to.now);
+        let message = Message { seq: to.next_seq(), conversation, thread, ..message };
         insert(to, &message)?;
         if let Some(key) = &self.key {
             let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, ?3, ?4)";
             exec(to.books, sql, (&message.from, key, self.digest(), message.seq))?;
         }
         let mut receipts = Vec::with_capacity(recipients.len());
-        let delivered_at = (!self.handed.is_empty()).then_some(to.now);
-        for Recipient { agent, copy } in recipients {
+        let (state, delivered_at) = match self.handed.is_empty() {
+            true => (DeliveryState::Queued, None),
+            false => (DeliveryState::Delivered, Some(to.now)),
+        };
+        for Recipient { agent, copy, peer } in recipients {
             let sql =
-                "INSERT INTO deliveries(agent, message, copy, state, kind, priority, expires_at, delivered_at)
-                       VALUES(?1, ?2, ?3, ?7, ?4, ?5, ?6, ?8)";
-            let state = delivered_at.map_or(DeliveryState::Queued, |_| DeliveryState::Delivered);
+                "INSERT INTO deliveries(agent, message, copy, kind, priority, expires_at, state, delivered_at)
+                       VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
             let (kind, priority, expires_at) = (&message.kind, message.priority, message.expires_at);
             let params = (agent, message.seq, copy, kind, priority, expires_at, state, delivered_at);
             exec(to.books, sql, params)?;
-            receipts.push(Receipt { agent: agent.clone(), copy: *copy, state: DeliveryState::Queued });
+            if let Some(peer) = peer {
+                let sql = "INSERT INTO outbound(peer, message, agent) VALUES(?1, ?2, ?3)";
+                exec(to.books, sql, (peer, message.seq, agent))?;
+            }
+            receipts.push(Receipt { agent: agent.clone(), copy: *copy, state });
         }
         let message = Arc::new(message);
         let sight = sight::of_message(&message, recipients.iter().map(|r| r.agent.clone()).collect());
         to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
         Ok((message, receipts))
+    }
+}
+
+/// What the fast lane asks of the verb before it is applied.
+impl Send {
+    /// Whether the letter promises nothing beyond this moment, so that it may be handed over before it is written down.
+    pub(crate) fn may_overtake(&self) -> bool {
+        self.cc.is_empty()
+            && self.bcc.is_empty()
+            && !self.ack_required
+            && self.expires_at.is_none()
+            && self.within.is_none()
+            && self.in_reply_to.is_none()
+            && self.task.is_none()
+            && self.key.is_none()
+            && self.envelope.is_none()
+            && self.handed.is_empty()
+    }
+
+    /// Whom the letter reaches as the books stand, all of them here; nothing if it would be refused or something would
+    /// have to be written.
+    pub(crate) fn preview(
+        &self,
+        view: &View<'_>,
+        realm: &RealmName,
+        caller: &Caller,
+    ) -> Option<Vec<AgentId>> {
+        // The verb's own rule, on books that cannot be written: whatever it would write makes it stop.
+        let (stamp, mut rules) = (Stamp::new(), view.rules().ok()?);
+        let (mut last, mut events) = (Seq::MAX - 1, Vec::new());
+        let pen = Pen { rules: &mut rules, last: &mut last, events: &mut events };
+        let mut to = Apply::new(view.books, realm, caller, &stamp, view.now, pen);
+        to.require_member().ok()?;
+        let sender = sender(&to).ok()?;
+        let lists = [(&self.to[..], Copy::To), (&[][..], Copy::Cc), (&[][..], Copy::Bcc)];
+        let found = recipients::resolve(&mut to, &sender, lists).ok()?;
+        found.into_iter().map(|one| one.peer.is_none().then_some(one.agent)).collect()
+    }
+
+    /// The letter as it will be written down, but for its place in the history and in a conversation.
+    pub(crate) fn letter(&self, caller: &Caller, id: MessageId, at: Millis) -> Message {
+        Message {
+            seq: crate::fast::UNPLACED,
+            id,
+            from: caller.agent.clone(),
+            to: self.to.iter().chain(&self.cc).cloned().collect(),
+            kind: self.kind.clone(),
+            subject: self.subject.clone(),
+            body: self.body.clone(),
+            priority: self.priority,
+            ack_required: self.ack_required,
+            expires_at: self.expires_at,
+            correlation: self.correlation.clone(),
+            conversation: None,
+            thread: None,
+            in_reply_to: self.in_reply_to,
+            task: self.task.clone(),
+            key: self.key.clone(),
+            envelope: self.envelope.clone(),
+            meta: self.meta.clone(),
+            audience: self.audience,
+            via: caller.via.clone(),
+            at,
+        }
     }
 }
 
@@ -378,8 +381,10 @@ enum Place {
 }
 
 fn sender(to: &Apply<'_>) -> Applied<Agent> {
-    if to.caller.agent == AgentId::office() && to.caller.rights.admin {
-        return Ok(office_agent());
+    let id = &to.caller.agent;
+    // The office, and agents of neighbours whose letters it carries in, have no entry in the address book.
+    if to.caller.rights.admin && (*id == AgentId::office() || is_foreign(to, id)?) {
+        return Ok(stand_in(id));
     }
     let sender = to.acting_agent()?;
     if sender.is_suspended() {
@@ -388,25 +393,31 @@ fn sender(to: &Apply<'_>) -> Applied<Agent> {
     Ok(sender)
 }
 
-/// The office as a sender; it has no entry in the address book.
-fn office_agent() -> Agent {
+/// Whether a name is that of a neighbour's agent.
+fn is_foreign(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
+    let Some((_, realm)) = id.as_str().rsplit_once('@') else { return Ok(false) };
+    Ok(one(to.books, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some())
+}
+
+/// A sender without an entry in the address book.
+fn stand_in(id: &AgentId) -> Agent {
     Agent {
-        id: AgentId::office(),
-        kind: crate::nouns::AgentKind::System,
+        id: id.clone(),
+        kind: AgentKind::System,
         name: None,
         description: None,
         role: None,
         parent: None,
         owner: None,
         state: Agent::IDLE.to_owned(),
-        visibility: crate::nouns::Visibility::Public,
-        contact_policy: crate::nouns::ContactPolicy::Closed,
-        privacy: crate::nouns::Privacy::Public,
+        visibility: Visibility::Public,
+        contact_policy: ContactPolicy::Closed,
+        privacy: Privacy::Public,
         keys: None,
         capabilities: None,
         bounds: None,
         meta: None,
-        via: "office".to_owned(),
+        via: String::new(),
         scopes: Vec::new(),
         created_at: 0,
         updated_at: 0,

@@ -12,6 +12,7 @@ pub mod peers;
 mod recipients;
 pub mod reservations;
 pub mod scopes;
+mod succession;
 pub mod tasks;
 pub mod tokens;
 pub mod turns;
@@ -87,6 +88,7 @@ verbs! {
     deliveries::MarkRead = "mark_read" => Delivery;
     deliveries::Acknowledge = "acknowledge" => Delivery;
     deliveries::MarkFailed = "mark_failed" => Delivery;
+    deliveries::Dispatched = "dispatched" => ();
     conversations::Create = "create_conversation" => conversations::Created;
     conversations::Close = "close_conversation" => Conversation;
     conversations::Reopen = "reopen_conversation" => Conversation;

@@ -97,7 +97,7 @@ impl Sweep {
         for mut reservation in lapsed.iter().cloned() {
             reservation.status = ReservationStatus::Expired;
             reservations::end(to, &reservation)?;
-            let sight = sight::of_reservation(to.books, &reservation)?;
+            let sight = sight::of_reservation(to.books, &reservation, to.now)?;
             to.tell(Fact::ReservationExpired { reservation: Box::new(reservation) }, sight)?;
         }
         let more = due.len() == limit as usize || lapsed.len() == limit as usize;

@@ -8,7 +8,7 @@ use super::{Applied, Apply, Halt, contacts};
 use crate::bounds;
 use crate::error::Refusal;
 use crate::nouns::{
-    Address, Agent, AgentId, AgentKind, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy, ScopeId,
+    Address, Agent, AgentId, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy, RealmName, ScopeId,
     SendPolicy, Sight,
 };
 use crate::sight;
@@ -19,6 +19,8 @@ use crate::store::{all, one, rows};
 pub(super) struct Recipient {
     pub(super) agent: AgentId,
     pub(super) copy: Copy,
+    /// The neighbour that the letter has to be carried to.
+    pub(super) peer: Option<RealmName>,
 }
 
 /// Whether a recipient takes a sender's letters.
@@ -39,7 +41,8 @@ pub(crate) fn contact_allows(
     to: &Agent,
     now: Millis,
 ) -> rusqlite::Result<Consent> {
-    if from.id == to.id || from.kind == AgentKind::System {
+    // The office needs no consent. An agent that calls itself a part of the system does.
+    if from.id == to.id || from.id == AgentId::office() {
         return Ok(Consent::Given);
     }
     if !bounds::let_pass(books, from, to)? {
@@ -66,9 +69,13 @@ pub(super) fn resolve(
     let mut found = Vec::new();
     for (addresses, copy) in lists {
         for address in addresses {
+            let peer = match address {
+                Address::Remote { realm, .. } if realm != to.realm => Some(realm),
+                _ => None,
+            };
             for agent in reach(to, sender, address)? {
                 if seen.insert(agent.clone()) {
-                    found.push(Recipient { agent, copy });
+                    found.push(Recipient { agent, copy, peer: peer.cloned() });
                 }
             }
         }
@@ -114,7 +121,7 @@ fn reach(to: &mut Apply<'_>, sender: &Agent, address: &Address) -> Applied<Vec<A
         Address::All => select(to, "id <> ?1", [&sender.id])?,
         Address::Contacts => {
             require_tier(sender, &[Privacy::Public, Privacy::Contacts])?;
-            let ids = sight::contacts_of(to.books, &sender.id)?;
+            let ids = sight::contacts_of(to.books, &sender.id, to.now)?;
             ids.iter()
                 .filter_map(|id| rows::active_agent(to.books, id).transpose())
                 .collect::<Result<_, _>>()?
@@ -134,12 +141,15 @@ fn reach(to: &mut Apply<'_>, sender: &Agent, address: &Address) -> Applied<Vec<A
     Ok(willing)
 }
 
-/// Everyone in the realm who has not blocked the sender: what is said in public needs no consent.
+/// Everyone in the realm where neither side has blocked the other: what is said in public needs no consent.
 fn public(to: &Apply<'_>, sender: &Agent) -> Applied<Vec<AgentId>> {
     let mut reached = Vec::new();
     for agent in select(to, "id <> ?1", [&sender.id])? {
-        let contact = rows::contact_of(to.books, &sender.id, &agent.id)?;
-        let blocked = contact.is_some_and(|contact| contact.state == ContactState::Blocked);
+        let mut blocked = false;
+        for (from, to_whom) in [(&sender.id, &agent.id), (&agent.id, &sender.id)] {
+            let contact = rows::contact_of(to.books, from, to_whom)?;
+            blocked |= contact.is_some_and(|contact| contact.state == ContactState::Blocked);
+        }
         if !blocked && sight::sees_agent(to.books, to.caller, &agent)? {
             reached.push(agent.id);
         }
@@ -162,7 +172,8 @@ fn direct(to: &mut Apply<'_>, sender: &Agent, id: &AgentId) -> Applied<AgentId> 
         Consent::Denied => Err(Refusal::ConsentBlocked { agent: agent.id }.into()),
         Consent::Needed => {
             // The refusal leaves a request behind, so that the recipient can let the next letter in.
-            if rows::contact_of(to.books, &sender.id, &agent.id)?.is_none() {
+            let asked = rows::contact_of(to.books, &sender.id, &agent.id)?;
+            if asked.is_none_or(|asked| asked.expires_at.is_some_and(|end| end <= to.now)) {
                 contacts::check_room(to, &agent.id)?;
                 contacts::put(to, &sender.id, &agent.id, ContactState::Pending, None, None)?;
                 let sight = Sight::Agents(Sight::list(vec![sender.id.clone(), agent.id.clone()]));
@@ -242,6 +253,9 @@ fn scope_members(to: &Apply<'_>, sender: &Agent, id: &ScopeId) -> Applied<Vec<Ag
 }
 
 fn below(to: &Apply<'_>, id: &AgentId, depth: u32) -> rusqlite::Result<Vec<Agent>> {
+    if depth == 0 {
+        return Ok(Vec::new());
+    }
     let sql = format!(
         "WITH RECURSIVE down(below, n) AS (
              SELECT id, 1 FROM agents WHERE parent = ?1

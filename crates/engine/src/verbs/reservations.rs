@@ -56,14 +56,7 @@ impl Reserve {
             }
             return Err(Refusal::ReservationExists { key: key.clone() }.into());
         }
-        let sql = "SELECT count(*) FROM reservations WHERE scope = ?1 AND owner = ?2 AND status = 'active'
-                   AND expires_at > ?3";
-        let held =
-            one(to.books, sql, (&self.scope, &owner, to.now), |row| row.get::<_, u32>(0))?.unwrap_or(0);
-        if held >= to.rules.reservations_per_scope {
-            let limit = to.rules.reservations_per_scope.into();
-            return Err(Refusal::TooMany { what: "reservations in this scope", limit }.into());
-        }
+        check_room(to, &self.scope, &owner)?;
         let seq = to.next_seq();
         let reservation = Reservation {
             seq,
@@ -85,7 +78,7 @@ impl Reserve {
             let sql = "INSERT INTO reserved_heads(scope, head, reservation) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
             exec(to.books, sql, (&reservation.scope, pattern.head().unwrap_or(""), seq))?;
         }
-        let sight = sight::of_reservation(to.books, &reservation)?;
+        let sight = sight::of_reservation(to.books, &reservation, to.now)?;
         to.tell(Fact::ReservationMade { reservation: Box::new(reservation.clone()) }, sight)?;
         let conflicts = conflicts_with(to.books, to.caller, &reservation, to.now)?;
         for conflict in &conflicts {
@@ -149,6 +142,10 @@ impl Renew {
         if self.expires_at <= to.now {
             return Err(Refusal::AlreadyExpired { at: self.expires_at }.into());
         }
+        let in_force = reservation.status == ReservationStatus::Active && reservation.expires_at > to.now;
+        if !in_force {
+            check_room(to, &reservation.scope, &reservation.owner)?;
+        }
         reservation.status = ReservationStatus::Active;
         reservation.expires_at = self.expires_at;
         let sql = "UPDATE reservations SET status = 'active', expires_at = ?2 WHERE seq = ?1";
@@ -159,7 +156,7 @@ impl Renew {
             let sql = "INSERT INTO reserved_heads(scope, head, reservation) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
             exec(to.books, sql, (&reservation.scope, head.unwrap_or_default(), reservation.seq))?;
         }
-        let sight = sight::of_reservation(to.books, &reservation)?;
+        let sight = sight::of_reservation(to.books, &reservation, to.now)?;
         to.tell(Fact::ReservationRenewed { reservation: Box::new(reservation.clone()) }, sight)?;
         let conflicts = conflicts_with(to.books, to.caller, &reservation, to.now)?;
         Ok(Reserved { reservation, conflicts })
@@ -194,7 +191,11 @@ impl Release {
             all(to.books, &sql, [&owner], rows::reservation)?
         } else {
             let find = |which| of_owner(to, &owner, which);
-            self.which.iter().map(find).collect::<Applied<Vec<_>>>()?
+            let mut held = self.which.iter().map(find).collect::<Applied<Vec<_>>>()?;
+            // Named by number and by key, it is still one.
+            held.sort_by_key(|held| held.seq);
+            held.dedup_by_key(|held| held.seq);
+            held
         };
         let mut released = Vec::new();
         for mut reservation in held {
@@ -202,7 +203,7 @@ impl Release {
                 reservation.status = ReservationStatus::Released;
                 reservation.released_at = Some(to.now);
                 end(to, &reservation)?;
-                let sight = sight::of_reservation(to.books, &reservation)?;
+                let sight = sight::of_reservation(to.books, &reservation, to.now)?;
                 to.tell(Fact::ReservationReleased { reservation: Box::new(reservation.clone()) }, sight)?;
             }
             released.push(reservation);
@@ -223,6 +224,18 @@ pub(super) fn end(to: &Apply<'_>, reservation: &Reservation) -> rusqlite::Result
     Ok(())
 }
 
+/// Refuses more leases in force than one agent may have in a scope.
+fn check_room(to: &Apply<'_>, scope: &str, owner: &AgentId) -> Applied<()> {
+    let sql = "SELECT count(*) FROM reservations WHERE scope = ?1 AND owner = ?2 AND status = 'active'
+               AND expires_at > ?3";
+    let held = one(to.books, sql, (scope, owner, to.now), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    if held >= to.rules.reservations_per_scope {
+        let limit = to.rules.reservations_per_scope.into();
+        return Err(Refusal::TooMany { what: "reservations in this scope", limit }.into());
+    }
+    Ok(())
+}
+
 fn own(to: &Apply<'_>, which: &Which) -> Applied<Reservation> {
     to.require_member()?;
     of_owner(to, &to.caller.agent, which)
@@ -232,10 +245,7 @@ fn own(to: &Apply<'_>, which: &Which) -> Applied<Reservation> {
 fn of_owner(to: &Apply<'_>, owner: &AgentId, which: &Which) -> Applied<Reservation> {
     let found = match which {
         Which::Key(key) => by_key(to, owner, key)?,
-        Which::Number(seq) => {
-            let sql = format!("SELECT {} FROM reservations r WHERE r.seq = ?1", rows::RESERVATION);
-            one(to.books, &sql, [seq], rows::reservation)?.filter(|held| held.owner == *owner)
-        }
+        Which::Number(seq) => rows::reservation_at(to.books, *seq)?.filter(|held| held.owner == *owner),
     };
     found.ok_or_else(|| Refusal::NoSuchReservation.into())
 }
@@ -257,7 +267,7 @@ fn tell_conflict(to: &mut Apply<'_>, asked: &Reservation, held: &Conflict) -> ru
     // The holder is told only of reservations it may see; the one who asked may see the holder's, or it would not be here.
     let mut told = vec![asked.owner.clone()];
     let holder = crate::nouns::Caller::member(held.holder.clone(), "");
-    if sight::sees_reservation(to.books, &holder, asked)? {
+    if sight::sees_reservation(to.books, &holder, asked, to.now)? {
         told.push(held.holder.clone());
     }
     to.tell(fact, Sight::Agents(Sight::list(told))).map(drop)

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Applied, Apply};
 use crate::error::Refusal;
-use crate::nouns::{Agent, AgentId, Fact, JoinPolicy, Json, Scope, ScopeId, ScopeVisibility, SendPolicy};
+use crate::nouns::{
+    Agent, AgentId, Fact, JoinPolicy, Json, Scope, ScopeId, ScopeVisibility, SendPolicy, Sight, Visibility,
+};
 use crate::sight;
 use crate::store::{all, exec, one, rows};
 
@@ -105,7 +107,8 @@ pub struct JoinScope {
 impl JoinScope {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
         to.require_member()?;
-        let agent = to.agent_or_refuse(&self.agent)?;
+        // Sharing a scope can make an agent visible, so only those who see it already may bring it in.
+        let agent = to.known_agent(&self.agent)?;
         let scope = match rows::scope_by_id(to.books, &self.scope)? {
             Some(scope) => scope,
             None => return Err(Refusal::NoSuchScope { scope: self.scope.clone() }.into()),
@@ -127,7 +130,7 @@ fn may_enter(to: &Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<bool> {
     let own = to.caller.is(&agent.id) || agent.owner.as_ref().is_some_and(|owner| to.caller.is(owner));
     let inside = to.caller.is(&scope.created_by) || rows::is_member(to.books, &scope.id, &to.caller.agent)?;
     Ok(match scope.join_policy {
-        JoinPolicy::Open => own || inside,
+        JoinPolicy::Open => inside || (own && sight::sees_scope(to.books, to.caller, scope)?),
         JoinPolicy::Invite => inside,
         JoinPolicy::Role => {
             (own || inside) && agent.role.as_ref().is_some_and(|role| scope.roles.contains(role))
@@ -148,7 +151,7 @@ pub struct LeaveScope {
 impl LeaveScope {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
         let scope = visible(to, &self.scope)?;
-        let agent = to.agent_or_refuse(&self.agent)?;
+        let agent = to.known_agent(&self.agent)?;
         let own =
             to.caller.may_act_for(&agent.id) || agent.owner.as_ref().is_some_and(|owner| to.caller.is(owner));
         if !own && !to.caller.is(&scope.created_by) {
@@ -245,16 +248,27 @@ pub(super) fn enter_by_role(to: &mut Apply<'_>, agent: &Agent) -> Applied<()> {
 fn enter(to: &mut Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<()> {
     let sql = "INSERT INTO scope_members(scope, agent, joined_at) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
     if exec(to.books, sql, (&scope.id, &agent.id, to.now))? > 0 {
-        let sight = sight::of_scope(to.books, scope)?;
+        let sight = member_sight(to, scope, agent)?;
         to.tell(Fact::ScopeJoined { scope: scope.id.clone(), agent: agent.id.clone() }, sight)?;
     }
     Ok(())
 }
 
+/// Who may see that an agent joined or left: those who may see both the scope and the agent.
+fn member_sight(to: &Apply<'_>, scope: &Scope, agent: &Agent) -> rusqlite::Result<Sight> {
+    match agent.visibility {
+        Visibility::Public => sight::of_scope(to.books, scope),
+        _ => Ok(Sight::Ask),
+    }
+}
+
 /// Ends a membership, and the scope with it if that was the last one and the scope says so.
 pub(super) fn leave(to: &mut Apply<'_>, id: &ScopeId, agent: &AgentId) -> Applied<()> {
     let Some(scope) = rows::scope_by_id(to.books, id)? else { return Ok(()) };
-    let sight = sight::of_scope(to.books, &scope)?;
+    let sight = match rows::any_agent(to.books, agent)? {
+        Some(agent) => member_sight(to, &scope, &agent)?,
+        None => sight::of_scope(to.books, &scope)?,
+    };
     if exec(to.books, "DELETE FROM scope_members WHERE scope = ?1 AND agent = ?2", (id, agent))? == 0 {
         return Ok(());
     }

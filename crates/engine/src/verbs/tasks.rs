@@ -6,7 +6,8 @@ use super::conversations::{self, Invitee};
 use super::{Applied, Apply};
 use crate::error::Refusal;
 use crate::nouns::{
-    AgentId, Audience, Conversation, ConversationStatus, Fact, Json, Permissions, Task, TaskId, TaskStatus,
+    AgentId, Audience, Conversation, ConversationStatus, Fact, Json, Permissions, PermissionsPatch, Task,
+    TaskId, TaskStatus,
 };
 use crate::sight;
 use crate::store::{exec, rows};
@@ -55,46 +56,61 @@ impl CreateTask {
             }
         }
         if let Some(assignee) = &self.assignee {
-            to.agent_or_refuse(assignee)?;
+            to.known_agent(assignee)?;
+        }
+        for invitee in &self.participants {
+            conversations::check_word("role", invitee.role.as_deref().unwrap_or("worker"))?;
         }
         let id = match &self.id {
             Some(id) => id.clone(),
             None => TaskId::new(to.fresh_id().to_string()).map_err(Refusal::from)?,
         };
-        let mut conversation = match rows::conversation_by_id(to.books, &id)? {
-            Some(conversation) => conversation,
+        // Whoever makes a task of a conversation that goes on already does not lead it by that.
+        let (mut conversation, role) = match rows::conversation_by_id(to.books, &id)? {
+            Some(conversation) => (conversation, "worker"),
             None => {
-                conversations::open(to, id.clone(), "agent-task", self.title.clone(), self.audience, |_| {})?
+                let title = self.title.clone();
+                let opened = conversations::open(to, id.clone(), "agent-task", title, self.audience, |_| {})?;
+                (opened, "initiator")
             }
         };
         let caller = to.caller.agent.clone();
-        join(to, &mut conversation, &caller, "initiator")?;
+        join(to, &mut conversation, &caller, role, &PermissionsPatch::default())?;
         if let Some(assignee) = &self.assignee {
-            join(to, &mut conversation, assignee, "worker")?;
+            join(to, &mut conversation, assignee, "worker", &PermissionsPatch::default())?;
         }
         for invitee in &self.participants {
-            join(to, &mut conversation, &invitee.agent, invitee.role.as_deref().unwrap_or("worker"))?;
+            let role = invitee.role.as_deref().unwrap_or("worker");
+            join(to, &mut conversation, &invitee.agent, role, &invitee.permissions)?;
         }
         let owner = self.owner.clone().unwrap_or_else(|| caller.to_string());
-        let task = Task {
+        let status = self.status.unwrap_or(TaskStatus::Open);
+        let mut task = Task {
             id,
             title: self.title.clone(),
             description: self.description.clone(),
-            status: self.status.unwrap_or(TaskStatus::Open),
-            contributors: vec![owner.clone()],
+            status,
+            contributors: Vec::new(),
             owner,
             assignee: self.assignee.clone(),
             result: None,
             meta: self.meta.clone(),
             created_at: to.now,
             updated_at: to.now,
-            ended_at: None,
+            ended_at: status.is_final().then_some(to.now),
             seq: to.next_seq(),
         };
         write(to, &task)?;
         contribute(to, &task.id, &task.owner)?;
+        if let Some(assignee) = &task.assignee {
+            contribute(to, &task.id, assignee.as_str())?;
+        }
+        task.contributors = rows::contributors_of(to.books, &task.id)?;
         let sight = sight::of_conversation(to.books, &conversation)?;
         to.tell(Fact::TaskCreated { task: Box::new(task.clone()) }, sight)?;
+        if status.is_final() {
+            end(to, &task, conversation)?;
+        }
         Ok(task)
     }
 }
@@ -134,7 +150,7 @@ impl UpdateTask {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Task> {
         let (mut task, mut conversation) = workable(to, &self.task)?;
         if let Some(assignee) = &self.assignee {
-            to.agent_or_refuse(assignee)?;
+            to.known_agent(assignee)?;
         }
         let previous = task.status;
         let reassigned = self.assignee.as_ref().filter(|new| task.assignee.as_ref() != Some(new)).cloned();
@@ -158,7 +174,7 @@ impl UpdateTask {
         };
         write(to, &task)?;
         if let Some(agent) = reassigned {
-            join(to, &mut conversation, &agent, "worker")?;
+            join(to, &mut conversation, &agent, "worker", &PermissionsPatch::default())?;
             contribute(to, &task.id, agent.as_str())?;
             let sight = sight::of_conversation(to.books, &conversation)?;
             to.tell(Fact::TaskAssigned { task: task.id.clone(), agent }, sight)?;
@@ -183,16 +199,23 @@ fn moved_on(
     if task.status == TaskStatus::Completed {
         to.tell(Fact::TaskCompleted { task: task.id.clone(), result: task.result.clone() }, sight)?;
     }
-    if task.status.is_final() && !conversation.status.is_closed() {
-        let end = match task.status {
-            TaskStatus::Failed => ConversationStatus::Failed,
-            _ => ConversationStatus::Completed,
-        };
-        conversations::close(to, conversation, end, None)?;
-    } else if !task.status.is_final() {
-        conversations::reopen(to, conversation)?;
+    if task.status.is_final() {
+        end(to, task, conversation)
+    } else {
+        conversations::reopen(to, conversation).map(drop)
     }
-    Ok(())
+}
+
+/// Ends the conversation of a task that has ended.
+fn end(to: &mut Apply<'_>, task: &Task, conversation: Conversation) -> Applied<()> {
+    if conversation.status.is_closed() {
+        return Ok(());
+    }
+    let status = match task.status {
+        TaskStatus::Failed => ConversationStatus::Failed,
+        _ => ConversationStatus::Completed,
+    };
+    conversations::close(to, conversation, status, None).map(drop)
 }
 
 /// Notes that somebody has had a part in a task.
@@ -221,9 +244,16 @@ fn workable(to: &Apply<'_>, id: &TaskId) -> Applied<(Task, Conversation)> {
     Ok((task, conversation))
 }
 
-fn join(to: &mut Apply<'_>, conversation: &mut Conversation, agent: &AgentId, role: &str) -> Applied<()> {
+fn join(
+    to: &mut Apply<'_>,
+    conversation: &mut Conversation,
+    agent: &AgentId,
+    role: &str,
+    given: &PermissionsPatch,
+) -> Applied<()> {
     if !conversations::takes_part(to, &conversation.id, agent)? {
-        conversations::enter(to, conversation, agent, role, Permissions::for_role(role))?;
+        let permissions = Permissions::for_role(role).patched(given);
+        conversations::enter(to, conversation, agent, role, permissions)?;
     }
     Ok(())
 }

@@ -51,8 +51,14 @@ pub struct FirstTurn {
 }
 
 impl FirstTurn {
-    pub(super) fn check(&self) -> Applied<()> {
-        check_content_type(&self.content_type)
+    /// Refuses what could not be recorded among those who will take part.
+    pub(super) fn check(&self, takes_part: impl Fn(&AgentId) -> bool) -> Applied<()> {
+        check_content_type(&self.content_type)?;
+        let Some(TurnVisibility::Agents(agents)) = &self.visibility else { return Ok(()) };
+        match agents.iter().find(|agent| !takes_part(agent)) {
+            Some(agent) => Err(Refusal::NoSuchParticipant { agent: agent.clone() }.into()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -61,6 +67,7 @@ impl Say {
         let mut conversation = readable(to, &self.conversation)?;
         check_open(&conversation)?;
         require(to, &conversation, |may| may.can_send, "canSend")?;
+        check_not_suspended(to)?;
         check_content_type(&self.content_type)?;
         check_visibility(to, &conversation, self.visibility.as_ref())?;
         if let Some(thread) = self.thread {
@@ -114,7 +121,7 @@ pub(super) fn record_first(
 #[derive(Debug)]
 pub(super) struct Spot {
     pub(super) conversation: Conversation,
-    thread: Option<ThreadId>,
+    pub(super) thread: Option<ThreadId>,
     reply_to: Option<TurnId>,
     visibility: TurnVisibility,
 }
@@ -129,6 +136,63 @@ pub(super) fn find_spot(to: &Apply<'_>, sender: &Agent, within: &Within) -> Appl
         return Err(Refusal::ParticipantMayNot { conversation: conversation.id, need }.into());
     }
     debug_assert_eq!(part.agent, sender.id, "a letter is recorded for its sender");
+    spot(to, conversation, within)
+}
+
+/// The spot for a letter whose sender and recipients are all to take part, in a conversation that is opened, or opened
+/// again, if need be. Nobody enters someone else's conversation by knowing its name.
+pub(super) fn gather<'r>(
+    to: &mut Apply<'_>,
+    sender: &'r Agent,
+    recipients: impl Iterator<Item = &'r AgentId>,
+    within: &Within,
+    kind: &str,
+    subject: Option<&str>,
+) -> Applied<Spot> {
+    let mut conversation = match rows::conversation_by_id(to.books, &within.conversation)? {
+        Some(conversation) => {
+            let part = rows::participant_of(to.books, &conversation.id, &sender.id)?;
+            let open = conversation.audience == Audience::Observers && to.caller.rights.observe;
+            let put_out = conversations::was_put_out(to, &conversation.id, &sender.id)?;
+            let may_send = part.as_ref().is_none_or(|part| part.permissions.can_send);
+            if !to.caller.rights.admin {
+                if put_out || (part.is_none() && !open) {
+                    return Err(Refusal::NotAParticipant { conversation: conversation.id }.into());
+                }
+                if !may_send {
+                    let need = "canSend";
+                    return Err(Refusal::ParticipantMayNot { conversation: conversation.id, need }.into());
+                }
+            }
+            conversations::reopen(to, conversation)?
+        }
+        None => {
+            let subject = subject.map(str::to_owned);
+            conversations::open(to, within.conversation.clone(), kind, subject, Audience::Parties, |_| {})?
+        }
+    };
+    let opener = conversation.created_by == sender.id;
+    for agent in std::iter::once(&sender.id).chain(recipients) {
+        let before = rows::participant_of(to.books, &conversation.id, agent)?;
+        match before {
+            Some(part) if part.left_at.is_none() => {}
+            // Who was put out gets the letter, but a letter alone does not bring it back in.
+            Some(_) if conversations::was_put_out(to, &conversation.id, agent)? => {}
+            // Coming back does not widen what one was allowed before.
+            Some(part) => {
+                conversations::enter(to, &mut conversation, agent, &part.role, part.permissions)?;
+            }
+            None => {
+                let role = if *agent == sender.id && opener { "initiator" } else { "assistant" };
+                conversations::enter(to, &mut conversation, agent, role, Permissions::for_role(role))?;
+            }
+        }
+    }
+    spot(to, conversation, within)
+}
+
+/// The spot in a conversation that a letter names, which must be there.
+fn spot(to: &Apply<'_>, conversation: Conversation, within: &Within) -> Applied<Spot> {
     check_visibility(to, &conversation, within.visibility.as_ref())?;
     if let Some(thread) = within.thread {
         thread_in(to, &conversation, thread)?;
@@ -144,40 +208,14 @@ pub(super) fn find_spot(to: &Apply<'_>, sender: &Agent, within: &Within) -> Appl
     })
 }
 
-/// The spot for a letter whose sender and recipients are all to take part, in a conversation that is opened, or opened
-/// again, if need be. Nobody enters someone else's conversation by knowing its name.
-pub(super) fn gather<'r>(
-    to: &mut Apply<'_>,
-    sender: &'r Agent,
-    recipients: impl Iterator<Item = &'r AgentId>,
-    within: &Within,
-    kind: &str,
-    subject: Option<&str>,
-) -> Applied<Spot> {
-    let mut conversation = match rows::conversation_by_id(to.books, &within.conversation)? {
-        Some(conversation) => {
-            if !conversations::takes_part(to, &conversation.id, &sender.id)? && !to.caller.rights.admin {
-                let left = rows::participant_of(to.books, &conversation.id, &sender.id)?.is_some();
-                let open = conversation.audience == Audience::Observers && to.caller.rights.observe;
-                if !left && !open {
-                    return Err(Refusal::NotAParticipant { conversation: conversation.id }.into());
-                }
-            }
-            conversations::reopen(to, conversation)?
+/// Refuses agents that were told to pause. Who is not in the address book cannot have been.
+fn check_not_suspended(to: &Apply<'_>) -> Applied<()> {
+    match rows::active_agent(to.books, &to.caller.agent)? {
+        Some(agent) if agent.is_suspended() => {
+            Err(Refusal::WrongState { agent: agent.id, state: agent.state }.into())
         }
-        None => {
-            let subject = subject.map(str::to_owned);
-            conversations::open(to, within.conversation.clone(), kind, subject, Audience::Parties, |_| {})?
-        }
-    };
-    let opener = conversation.created_by == sender.id;
-    for agent in std::iter::once(&sender.id).chain(recipients) {
-        if !conversations::takes_part(to, &conversation.id, agent)? {
-            let role = if *agent == sender.id && opener { "initiator" } else { "assistant" };
-            conversations::enter(to, &mut conversation, agent, role, Permissions::for_role(role))?;
-        }
+        _ => Ok(()),
     }
-    Ok(Spot { conversation, thread: None, reply_to: None, visibility: TurnVisibility::All })
 }
 
 /// Records a letter as a turn. The turn keeps no copy of the text.
@@ -360,7 +398,8 @@ pub(super) fn turn_in(to: &Apply<'_>, conversation: &Conversation, id: TurnId) -
     let turn = rows::turn_by_id(to.books, id)?.filter(|turn| turn.conversation == conversation.id);
     let reader = sight::reads_conversation(to.books, to.caller, conversation)?;
     match (turn, reader) {
-        (Some(turn), Some(reader)) if reader.reads(&turn) => Ok(turn),
+        // What was followed as it was said can be answered, even by those who may not look it up.
+        (Some(turn), Some(reader)) if reader.reads(&turn) || reader.follows(&turn) => Ok(turn),
         _ => Err(Refusal::NoSuchTurn.into()),
     }
 }

@@ -26,10 +26,14 @@ impl View<'_> {
     /// # Errors
     /// Refused for anybody but the agent, its owner, or those who run the office.
     pub fn contact_requests(&self, caller: &Caller, agent: &AgentId) -> Viewed<Vec<Contact>> {
-        let found = self.contacts(caller, agent)?;
-        let asked = |contact: &Contact| contact.to == *agent && contact.state == ContactState::Pending;
-        let in_force = |contact: &Contact| contact.expires_at.is_none_or(|end| self.now < end);
-        Ok(found.into_iter().filter(|contact| asked(contact) && in_force(contact)).collect())
+        self.mailbox(caller, agent)?;
+        let sql = format!(
+            "SELECT {} FROM contacts WHERE recipient = ?1 AND state = 'pending'
+             AND (expires_at IS NULL OR expires_at > ?2) ORDER BY sender LIMIT ?3",
+            rows::CONTACT
+        );
+        let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
+        Ok(all(self.books, &sql, (agent, self.now, limit), rows::contact)?)
     }
 
     /// How one agent stands with another, for either of them. The one who was blocked learns nothing.

@@ -133,6 +133,7 @@ impl View<'_> {
         found.sort_by_key(
             |conversation| if query.newest_first { -conversation.seq } else { conversation.seq },
         );
+        found.dedup_by_key(|conversation| conversation.seq);
         found.truncate(limit + 1);
         Ok(found)
     }
@@ -199,9 +200,9 @@ impl View<'_> {
     /// # Errors
     /// Refused if there is none that the caller may know of.
     pub fn thread(&self, caller: &Caller, id: &ConversationId, thread: ThreadId) -> Viewed<Thread> {
-        self.reader(caller, id)?;
+        let (_, reader) = self.reader(caller, id)?;
         rows::thread_by_id(self.books, thread)?
-            .filter(|thread| thread.conversation == *id)
+            .filter(|thread| thread.conversation == *id && thread.seq > reader.from())
             .ok_or_else(|| Refusal::NoSuchThread.into())
     }
 

@@ -66,6 +66,17 @@ impl View<'_> {
     /// Refused for strangers.
     pub fn agents(&self, caller: &Caller, query: &AgentQuery) -> Viewed<Page<Agent, AgentId>> {
         require_member(caller)?;
+        // Who is in a scope, below an agent or owned by one is known only to those who know of these.
+        let hidden = match &query.scope {
+            Some(scope) => self.scope(caller, scope).is_err(),
+            None => false,
+        };
+        if hidden
+            || self.is_hidden(caller, query.parent.as_ref())?
+            || self.is_hidden(caller, query.owner.as_ref())?
+        {
+            return Ok(Page { items: Vec::new(), next: None });
+        }
         let limit = self.page(query.limit);
         let mut found: Vec<Agent> = Vec::new();
         let mut after = query.after.clone();
@@ -165,7 +176,23 @@ impl View<'_> {
         Ok(self.agents(caller, &query)?.items)
     }
 
+    /// Whether an agent is in the address book and the caller may not know of it.
+    fn is_hidden(&self, caller: &Caller, id: Option<&AgentId>) -> Viewed<bool> {
+        let Some(id) = id else { return Ok(false) };
+        Ok(match rows::any_agent(self.books, id)? {
+            Some(agent) => !sight::sees_agent(self.books, caller, &agent)?,
+            None => false,
+        })
+    }
+
     fn with_scopes(&self, caller: &Caller, mut agent: Agent) -> Viewed<Agent> {
+        // Nor do those above it and its owner, where they are hidden.
+        if self.is_hidden(caller, agent.parent.as_ref())? {
+            agent.parent = None;
+        }
+        if self.is_hidden(caller, agent.owner.as_ref())? {
+            agent.owner = None;
+        }
         for id in rows::scopes_of(self.books, &agent.id)? {
             // A scope the caller cannot see does not show through its members.
             if let Some(scope) = rows::scope_by_id(self.books, &id)?

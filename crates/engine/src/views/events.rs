@@ -45,7 +45,9 @@ impl View<'_> {
                 }
                 looked_at += 1;
                 replay.cursor = event.seq;
-                if filter.matches(&event, Some(self)) && sight::sees_event(self.books, caller, &event)? {
+                if filter.matches(&event, Some(self))
+                    && sight::sees_event(self.books, caller, &event, self.now)?
+                {
                     replay.events.push(event);
                 }
             }

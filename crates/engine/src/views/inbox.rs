@@ -37,7 +37,7 @@ pub struct InboxQuery {
     pub conversation: Option<ConversationId>,
     /// Only those accepted after this time.
     pub since: Option<Millis>,
-    /// Only those after this place in the history.
+    /// Only those after this place in the history; in the order of priority, only those listed after this letter.
     pub after: Option<Seq>,
     /// Only those before this place in the history.
     pub before: Option<Seq>,
@@ -79,10 +79,21 @@ impl View<'_> {
             Some(time) => self.last_seq_at(time)?,
             None => 0,
         };
-        let low = me.born.max(since).max(query.after.unwrap_or(0));
+        let low = me.born.max(since);
+        let after = query.after.unwrap_or(0);
         let high = query.before.unwrap_or(Seq::MAX);
+        // In the order of priority a page ends at a letter of some tier; more pressing ones were listed before it.
+        let reached = match query.order {
+            InboxOrder::Priority if after > 0 => self.tier_of(agent, after)?,
+            _ => None,
+        };
         let mut copies = Vec::new();
         for lane in lanes(query) {
+            let low = match reached {
+                Some(reached) if lane.tier.is_some_and(|tier| tier < reached) => continue,
+                Some(reached) if lane.tier.is_some_and(|tier| tier > reached) => low,
+                _ => low.max(after),
+            };
             copies.extend(self.lane(agent, &lane, query, (low, high), limit)?);
         }
         match query.order {
@@ -100,10 +111,16 @@ impl View<'_> {
         Ok(Page { items, next: page.next })
     }
 
+    /// How pressing an agent's letter is.
+    fn tier_of(&self, agent: &AgentId, message: Seq) -> Viewed<Option<Priority>> {
+        let sql = "SELECT priority FROM deliveries WHERE agent = ?1 AND message = ?2";
+        Ok(one(self.books, sql, (agent, message), |row| row.get(0))?)
+    }
+
     fn lane(
         &self,
         agent: &AgentId,
-        lane: &str,
+        lane: &Lane,
         query: &InboxQuery,
         (low, high): (Seq, Seq),
         limit: usize,
@@ -113,25 +130,29 @@ impl View<'_> {
             Some(_) => "AND (SELECT conversation FROM messages WHERE seq = d.message) = ?6",
             None => "AND ?6 IS NULL",
         };
-        let sql = format!(
-            "SELECT {}, d.priority FROM deliveries d WHERE d.agent = ?1 AND d.message > ?2 AND d.message < ?3
-             AND (d.expires_at IS NULL OR d.expires_at > ?4 OR d.state IN (2, 3)) AND {lane} {within}
-             ORDER BY d.message {direction} LIMIT ?5",
-            rows::DELIVERY
-        );
-        let params = (agent, low, high, self.now, one_more(limit), &query.conversation);
-        let read = |row: &rusqlite::Row<'_>| Ok((rows::delivery(row, 0)?, row.get(8)?));
-        // Kinds come from outside, so they are compared here instead of being put into the statement.
-        let wanted = |copy: &(Delivery, Priority)| query.at_least.is_none_or(|least| copy.1 <= least);
-        if query.kinds.is_empty() {
-            return Ok(all(self.books, &sql, params, read)?.into_iter().filter(wanted).collect());
-        }
+        let kinds: Vec<Option<&str>> = match query.kinds.as_slice() {
+            [] => vec![None],
+            kinds => kinds.iter().map(|kind| Some(kind.as_str())).collect(),
+        };
         let mut found = Vec::new();
-        for kind in &query.kinds {
-            let sql =
-                sql.replace("AND d.message > ?2", "AND d.kind = ?7 AND d.kind <> '' AND d.message > ?2");
+        for kind in kinds {
+            // The index of kinds leaves plain mail out.
+            let (index, of_kind) = match (kind, lane.index) {
+                (None, index) => (index, "AND ?7 IS NULL"),
+                (Some(""), index) => (index, "AND d.kind = ?7"),
+                (Some(_), "") => ("INDEXED BY deliveries_by_kind", "AND d.kind = ?7 AND d.kind <> ''"),
+                (Some(_), index) => (index, "AND d.kind = ?7"),
+            };
+            let sql = format!(
+                "SELECT {}, d.priority FROM deliveries d {index}
+                 WHERE d.agent = ?1 AND d.message > ?2 AND d.message < ?3
+                 AND (d.expires_at IS NULL OR d.expires_at > ?4 OR d.state IN (2, 3)) AND {} {of_kind} {within}
+                 ORDER BY d.message {direction} LIMIT ?5",
+                rows::DELIVERY, lane.condition
+            );
             let params = (agent, low, high, self.now, one_more(limit), &query.conversation, kind);
-            found.extend(all(self.books, &sql, params, read)?.into_iter().filter(wanted));
+            let read = |row: &rusqlite::Row<'_>| Ok((rows::delivery(row, 0)?, row.get(8)?));
+            found.extend(all(self.books, &sql, params, read)?);
         }
         Ok(found)
     }
@@ -142,8 +163,9 @@ impl View<'_> {
     /// Refused for anybody but the agent, its owner, or those who run the office.
     pub fn mail_counts(&self, caller: &Caller, agent: &AgentId) -> Viewed<MailCounts> {
         let me = self.mailbox(caller, agent)?;
-        let sql = "SELECT count(*), coalesce(sum(priority < 3), 0), coalesce(sum(state = 0), 0) FROM deliveries
-                   WHERE agent = ?1 AND state < 2 AND message > ?2 AND (expires_at IS NULL OR expires_at > ?3)";
+        let sql = "SELECT count(*), coalesce(sum(priority < 3), 0), coalesce(sum(state = 0), 0)
+                   FROM deliveries INDEXED BY deliveries_waiting WHERE agent = ?1 AND state < 2 AND message > ?2
+                   AND (expires_at IS NULL OR expires_at > ?3)";
         let counts = one(self.books, sql, (agent, me.born, self.now), |row| {
             Ok(MailCounts { unread: row.get(0)?, urgent: row.get(1)?, queued: row.get(2)? })
         })?;
@@ -160,8 +182,8 @@ impl View<'_> {
         let mut copies: Vec<Delivery> = Vec::new();
         for tier in Priority::TIERS {
             let sql = format!(
-                "SELECT {} FROM deliveries d WHERE d.agent = ?1 AND d.state = 0 AND d.state < 2 AND d.priority = ?2
-                 AND d.message > ?3 AND (d.expires_at IS NULL OR d.expires_at > ?4) ORDER BY d.message LIMIT ?5",
+                "SELECT {} FROM deliveries d INDEXED BY deliveries_waiting
+                 WHERE d.agent = ?1 AND d.state = 0 AND d.state < 2 AND d.priority = ?2 AND d.message > ?3 AND (d.expires_at IS NULL OR d.expires_at > ?4) ORDER BY d.message LIMIT ?5",
                 rows::DELIVERY
             );
             let params = (agent, tier, after.max(me.born), self.now, one_more(limit));
@@ -173,7 +195,7 @@ impl View<'_> {
     }
 
     /// The agent, if the caller may open its mail.
-    pub(super) fn mailbox(&self, caller: &Caller, agent: &AgentId) -> Viewed<Agent> {
+    pub(crate) fn mailbox(&self, caller: &Caller, agent: &AgentId) -> Viewed<Agent> {
         let found = rows::active_agent(self.books, agent)?;
         let found = found.filter(|found| {
             let owner = found.owner.as_ref().is_some_and(|owner| caller.is(owner));
@@ -183,25 +205,38 @@ impl View<'_> {
     }
 }
 
-/// The ranges of the index that together hold what is asked for; each is read in order, so none is read to its end.
-fn lanes(query: &InboxQuery) -> Vec<String> {
+/// A part of an agent's mail that is read in the order of the history. The index is named: without statistics SQLite
+/// would rather walk the whole mailbox.
+struct Lane {
+    index: &'static str,
+    condition: String,
+    /// The one tier it holds, if it is one.
+    tier: Option<Priority>,
+}
+
+/// The ranges that together hold what is asked for; each is read in order, so none is read to its end.
+fn lanes(query: &InboxQuery) -> Vec<Lane> {
     let tiers = Priority::TIERS.iter().filter(|tier| query.at_least.is_none_or(|least| **tier <= least));
-    if query.kinds.is_empty() && (query.unread || query.order == InboxOrder::Priority) {
+    // What is unread is little beside what there is, so this comes before the kinds.
+    if query.unread || query.order == InboxOrder::Priority {
         let states = [DeliveryState::Queued, DeliveryState::Delivered];
-        return tiers
-            .flat_map(|tier| {
-                states.map(|state| {
-                    format!("d.state = {} AND d.state < 2 AND d.priority = {}", state as u8, tier.tier())
-                })
-            })
-            .collect();
+        let lane = |tier: &Priority, state: DeliveryState| Lane {
+            index: "INDEXED BY deliveries_waiting",
+            condition: format!("d.state = {} AND d.state < 2 AND d.priority = {}", state as u8, tier.tier()),
+            tier: Some(*tier),
+        };
+        return tiers.flat_map(|tier| states.map(|state| lane(tier, state))).collect();
     }
     if query.kinds.is_empty() && query.at_least.is_some_and(|least| least <= Priority::HIGH) {
-        return tiers
-            .map(|tier| format!("d.priority = {} AND d.priority < 3 AND d.state < 4", tier.tier()))
-            .collect();
+        let lane = |tier: &Priority| Lane {
+            index: "INDEXED BY deliveries_urgent",
+            condition: format!("d.priority = {} AND d.priority < 3 AND d.state < 4", tier.tier()),
+            tier: Some(*tier),
+        };
+        return tiers.map(lane).collect();
     }
-    vec![if query.unread { "d.state < 2" } else { "d.state < 4" }.to_owned()]
+    let least = query.at_least.unwrap_or(Priority::BULK).tier();
+    vec![Lane { index: "", condition: format!("d.state < 4 AND d.priority <= {least}"), tier: None }]
 }
 
 fn letter(books: &Connection, delivery: Delivery) -> Viewed<Letter> {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::{Page, View, Viewed, one_more};
 use crate::error::Refusal;
-use crate::nouns::{AgentId, Caller, ConversationId, Copy, Delivery, Message, MessageId, Seq};
+use crate::nouns::{
+    AgentId, Audience, Caller, ConversationId, Copy, Delivery, DeliveryState, Message, MessageId, Seq,
+};
 use crate::sight;
 use crate::store::{all, one, rows};
 
@@ -13,7 +15,8 @@ use crate::store::{all, one, rows};
 pub struct Tracked {
     /// The letter.
     pub message: Arc<Message>,
-    /// Copies. The sender sees all; a recipient sees its own and those that were not blind.
+    /// Copies. The sender sees all. A recipient sees its own, and to whom else a copy went that was not blind, but not
+    /// how those fared: that is between each of them and the sender, unless the letter is open to observers.
     pub deliveries: Vec<Delivery>,
 }
 
@@ -129,6 +132,19 @@ impl View<'_> {
         let mut deliveries = all(self.books, &sql, params, |row| rows::delivery(row, 0))?;
         if !caller.may_act_for(&message.from) {
             deliveries.retain(|copy| copy.copy != Copy::Bcc || caller.is(&copy.agent));
+            let open = caller.rights.observe && message.audience == Audience::Observers;
+            for copy in deliveries.iter_mut().filter(|copy| !open && !caller.is(&copy.agent)) {
+                *copy = Delivery {
+                    message: copy.message,
+                    agent: copy.agent.clone(),
+                    copy: copy.copy,
+                    state: DeliveryState::Queued,
+                    delivered_at: None,
+                    read_at: None,
+                    acked_at: None,
+                    note: None,
+                };
+            }
         }
         Ok(Tracked { message: Arc::new(message), deliveries })
     }

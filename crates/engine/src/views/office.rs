@@ -43,23 +43,24 @@ impl View<'_> {
         Ok(token.filter(|token| token.is_valid(self.now)))
     }
 
-    /// Every neighbour.
+    /// Every neighbour. Where their tokens are kept is for those who run the office.
     ///
     /// # Errors
     /// Refused for strangers.
     pub fn peers(&self, caller: &Caller) -> Viewed<Vec<Peer>> {
         require_member(caller)?;
-        Ok(all(self.books, &format!("SELECT {} FROM peers ORDER BY name", rows::PEER), [], rows::peer)?)
+        let sql = format!("SELECT {} FROM peers ORDER BY name", rows::PEER);
+        Ok(all(self.books, &sql, [], rows::peer)?.into_iter().map(|peer| shown(caller, peer)).collect())
     }
 
-    /// One neighbour.
+    /// One neighbour. Where its token is kept is for those who run the office.
     ///
     /// # Errors
     /// Refused for strangers.
     pub fn peer(&self, caller: &Caller, name: &RealmName) -> Viewed<Option<Peer>> {
         require_member(caller)?;
         let sql = format!("SELECT {} FROM peers WHERE name = ?1", rows::PEER);
-        Ok(one(self.books, &sql, [name], rows::peer)?)
+        Ok(one(self.books, &sql, [name], rows::peer)?.map(|peer| shown(caller, peer)))
     }
 
     /// The realm's rules.
@@ -90,6 +91,11 @@ impl View<'_> {
             bytes: count("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")?,
         })
     }
+}
+
+fn shown(caller: &Caller, peer: Peer) -> Peer {
+    let token_ref = peer.token_ref.filter(|_| caller.rights.admin);
+    Peer { token_ref, ..peer }
 }
 
 /// The rules as the books have them.

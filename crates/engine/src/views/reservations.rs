@@ -49,7 +49,7 @@ impl View<'_> {
                 if held.status == ReservationStatus::Active && held.expires_at <= self.now {
                     held.status = ReservationStatus::Expired;
                 }
-                if sight::sees_reservation(self.books, caller, &held)? {
+                if sight::sees_reservation(self.books, caller, &held, self.now)? {
                     found.push(held);
                 }
             }
@@ -106,7 +106,7 @@ pub(crate) fn conflicts_with(
     for path in &asked.paths {
         let Ok(pattern) = PathPattern::parse(path) else { continue };
         for held in candidates(books, asked, &pattern, now)? {
-            if !(asked.exclusive || held.exclusive) || !sight::sees_reservation(books, caller, &held)? {
+            if !(asked.exclusive || held.exclusive) || !sight::sees_reservation(books, caller, &held, now)? {
                 continue;
             }
             for held_path in &held.paths {

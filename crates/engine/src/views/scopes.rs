@@ -73,18 +73,17 @@ impl View<'_> {
         after: Option<&AgentId>,
         limit: usize,
     ) -> Viewed<Page<AgentId, AgentId>> {
-        self.scope(caller, id)?;
+        let scope = self.scope(caller, id)?;
         let limit = self.page(limit);
-        let sql = "WITH RECURSIVE down(id, n) AS (
-                       SELECT ?1, 0
-                       UNION SELECT s.id, down.n + 1 FROM scopes s JOIN down ON s.parent = down.id
-                       WHERE ?4 AND down.n < 64)
-                   SELECT DISTINCT agent FROM scope_members WHERE scope IN (SELECT id FROM down) AND agent > ?2
-                   ORDER BY agent LIMIT ?3";
+        let scopes = if with_descendants { self.seen_below(caller, scope)? } else { vec![scope.id] };
+        // Plain data: writing it as JSON cannot fail.
+        let scopes = serde_json::to_string(&scopes).unwrap_or_default();
+        let sql = "SELECT DISTINCT agent FROM scope_members WHERE scope IN (SELECT value FROM json_each(?1))
+                   AND agent > ?2 ORDER BY agent LIMIT ?3";
         let mut found: Vec<AgentId> = Vec::new();
         let mut after = after.map_or(String::new(), ToString::to_string);
         loop {
-            let params = (id, &after, one_more(limit), with_descendants);
+            let params = (&scopes, &after, one_more(limit));
             let batch: Vec<AgentId> = all(self.books, sql, params, |row| row.get(0))?;
             let exhausted = batch.len() <= limit;
             if let Some(last) = batch.last() {
@@ -103,5 +102,21 @@ impl View<'_> {
             }
         }
         Ok(Page::of(found, limit, Clone::clone))
+    }
+
+    /// A scope and those below it that the caller may see; what lies below a hidden one stays hidden.
+    fn seen_below(&self, caller: &Caller, top: Scope) -> Viewed<Vec<ScopeId>> {
+        let sql = format!("SELECT {} FROM scopes WHERE parent = ?1 ORDER BY id", rows::SCOPE);
+        let mut seen = vec![top.id];
+        let mut next = 0;
+        while let Some(parent) = seen.get(next).cloned() {
+            next += 1;
+            for scope in all(self.books, &sql, [&parent], rows::scope)? {
+                if !seen.contains(&scope.id) && sight::sees_scope(self.books, caller, &scope)? {
+                    seen.push(scope.id);
+                }
+            }
+        }
+        Ok(seen)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{View, Viewed, require_member};
 use crate::error::Refusal;
-use crate::nouns::{AgentId, Caller, ConversationId, Message, Seq, Turn};
+use crate::nouns::{AgentId, Caller, ConversationId, Message, Seq, Turn, TurnSource};
 use crate::sight;
 use crate::store::rows;
 
@@ -71,28 +71,34 @@ impl View<'_> {
         } else {
             limit
         };
+        // The rank comes with the match: asked for each by itself, it would count the word in all letters every time.
+        let sql = if query.order == SearchOrder::Best {
+            "SELECT rowid, bm25(found, 4.0, 1.0) FROM found WHERE found MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC"
+        } else {
+            "SELECT rowid, 0.0 FROM found WHERE found MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC"
+        };
+        let mut ranked: Vec<(f64, Hit)> = Vec::new();
         let mut found = Found::default();
         let mut seen = 0;
         {
-            let sql = "SELECT rowid FROM found WHERE found MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC";
             let mut statement = self.books.prepare_cached(sql)?;
             let mut matches = statement.query((&text, before)).map_err(bad_query)?;
             while let Some(row) = matches.next().map_err(bad_query)? {
                 seen += 1;
-                if seen > self.limits.search_rows || found.hits.len() == wanted {
+                if seen > self.limits.search_rows || ranked.len() == wanted {
                     found.partial = true;
                     break;
                 }
                 if let Some(hit) = self.visible_hit(caller, query, row.get(0)?)? {
-                    found.hits.push(hit);
+                    ranked.push((row.get(1)?, hit));
                 }
             }
         }
-        if query.order == SearchOrder::Best {
-            self.rank(&text, &mut found.hits)?;
-            found.partial |= found.hits.len() > limit;
-            found.hits.truncate(limit);
-        }
+        // Smaller is better; of equals the later one comes first.
+        ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.seq.cmp(&a.1.seq)));
+        found.partial |= ranked.len() > limit;
+        ranked.truncate(limit);
+        found.hits = ranked.into_iter().map(|(_, hit)| hit).collect();
         for hit in &mut found.hits {
             hit.snippet = self.snippet(&text, hit.seq)?;
         }
@@ -105,41 +111,34 @@ impl View<'_> {
                 && query.from.as_ref().is_none_or(|wanted| author == wanted)
         };
         if let Some(message) = rows::message_at(self.books, seq)? {
-            let visible = fits(message.conversation.as_ref(), &message.from)
-                && sight::sees_message(self.books, caller, &message)?;
-            return Ok(visible.then(|| Hit {
-                seq,
-                message: Some(message),
-                turn: None,
-                snippet: String::new(),
-            }));
+            if !fits(message.conversation.as_ref(), &message.from) {
+                return Ok(None);
+            }
+            if sight::sees_message(self.books, caller, &message)? {
+                return Ok(Some(Hit { seq, message: Some(message), turn: None, snippet: String::new() }));
+            }
+            // A letter that was recorded is a turn as well, written down right after it.
+            let turn = rows::turn_at(self.books, seq + 1)?;
+            let turn = turn.filter(|turn| turn.source == TurnSource::Intercepted(message.id));
+            return match turn {
+                Some(turn) => self.visible_turn(caller, seq, turn),
+                None => Ok(None),
+            };
         }
         let Some(turn) = rows::turn_at(self.books, seq)? else { return Ok(None) };
         if !fits(Some(&turn.conversation), &turn.author) {
             return Ok(None);
         }
+        self.visible_turn(caller, seq, turn)
+    }
+
+    fn visible_turn(&self, caller: &Caller, seq: Seq, turn: Turn) -> Viewed<Option<Hit>> {
         let Some(conversation) = rows::conversation_by_id(self.books, &turn.conversation)? else {
             return Ok(None);
         };
         let reader = sight::reads_conversation(self.books, caller, &conversation)?;
         let visible = reader.is_some_and(|reader| reader.reads(&turn));
         Ok(visible.then(|| Hit { seq, message: None, turn: Some(turn), snippet: String::new() }))
-    }
-
-    fn rank(&self, text: &str, hits: &mut [Hit]) -> Viewed<()> {
-        let mut statement = self
-            .books
-            .prepare_cached("SELECT bm25(found, 4.0, 1.0) FROM found WHERE found MATCH ?1 AND rowid = ?2")?;
-        let mut ranked: Vec<(f64, Seq)> = Vec::with_capacity(hits.len());
-        for hit in hits.iter() {
-            ranked.push((statement.query_row((text, hit.seq), |row| row.get(0))?, hit.seq));
-        }
-        // Smaller is better; of equals the later one comes first.
-        ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-        let place: std::collections::HashMap<Seq, usize> =
-            ranked.iter().enumerate().map(|(place, (_, seq))| (*seq, place)).collect();
-        hits.sort_by_key(|hit| place.get(&hit.seq).copied());
-        Ok(())
     }
 
     fn snippet(&self, text: &str, seq: Seq) -> Viewed<String> {

@@ -41,13 +41,14 @@ impl View<'_> {
     /// Refused if the caller may not read the conversation or its history.
     pub fn summary(&self, caller: &Caller, id: &ConversationId, part: &Part, anew: bool) -> Viewed<Gist> {
         let reader = self.history_reader(caller, id)?;
-        let for_all = !self.has_restricted_turns(id)? && reader.from() == 0;
-        // Readers who see different turns have different summaries; those who see everything share one.
+        let for_all = !self.has_restricted_turns(id)? && !self.has_late_readers(id)?;
+        // Readers who see different turns have different summaries; those who see everything share one. Who comes back
+        // may be allowed less than before, so a part counts from where it joined.
         let whose = match &reader {
-            _ if for_all => String::new(),
-            Reader::Overseer => "*".to_owned(),
-            Reader::Participant(part) => part.agent.to_string(),
-            Reader::Outsider(agent) => agent.to_string(),
+            _ if for_all => ("all", None, 0),
+            Reader::Overseer => ("office", None, 0),
+            Reader::Participant(part) => ("part", Some(&part.agent), part.joined),
+            Reader::Outsider(agent) => ("outside", Some(agent), 0),
         };
         // Plain data without maps or floats: writing it as JSON cannot fail.
         let name = serde_json::to_string(&(part, whose)).unwrap_or_default();
@@ -133,6 +134,13 @@ impl View<'_> {
 
     fn has_restricted_turns(&self, id: &ConversationId) -> Viewed<bool> {
         let sql = "SELECT 1 FROM turns WHERE conversation = ?1 AND visibility IS NOT NULL LIMIT 1";
+        Ok(one(self.books, sql, [id], |_| Ok(()))?.is_some())
+    }
+
+    /// Whether somebody takes part who may not read everything that was said.
+    fn has_late_readers(&self, id: &ConversationId) -> Viewed<bool> {
+        let sql = "SELECT 1 FROM participants WHERE conversation = ?1 AND left_at IS NULL
+                   AND permissions ->> '$.history' <> 'full' LIMIT 1";
         Ok(one(self.books, sql, [id], |_| Ok(()))?.is_some())
     }
 

@@ -84,6 +84,7 @@ impl View<'_> {
             found.extend(all(self.books, &sql, (status, after, count), rows::task)?);
         }
         found.sort_by_key(|task| task.seq);
+        found.dedup_by_key(|task| task.seq);
         found.truncate(limit + 1);
         Ok(found)
     }

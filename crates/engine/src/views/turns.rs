@@ -121,7 +121,7 @@ impl View<'_> {
             low = low.max(self.last_seq_at(time)?);
         }
         if let Some(time) = query.before_time {
-            high = high.min(self.last_seq_at(time - 1)?.saturating_add(1));
+            high = high.min(self.last_seq_at(time.saturating_sub(1))?.saturating_add(1));
         }
         if let Some(thread) = query.thread {
             let found = rows::thread_by_id(self.books, thread)?;
@@ -145,10 +145,11 @@ impl View<'_> {
             [] => vec![None],
             some => some.iter().map(|word| Some(word.as_str())).collect(),
         };
-        // Which index is named decides the cost: the thread's if there is one, else the author's, else the type's.
+        // Which index is named decides the cost: the thread's if there is one, else the author's and the type's.
         let index = match (query.thread, &query.author, query.content_types.is_empty()) {
             (Some(_), _, _) => "turns_by_thread",
-            (None, Some(_), _) => "turns_by_author",
+            (None, Some(_), true) => "turns_by_author",
+            (None, Some(_), false) => "turns_by_author_and_type",
             (None, None, false) => "turns_by_content_type",
             (None, None, true) => "turns_by_conversation",
         };

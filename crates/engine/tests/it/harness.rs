@@ -1,10 +1,22 @@
 //! A realm in a temporary directory, and short ways of saying who does what.
 
-use posthaste_engine::limits::Limits;
-use posthaste_engine::nouns::{Address, AgentId, Caller, RealmName};
+use std::fmt::Debug;
+
+use posthaste_engine::limits::{Limits, Rules};
+use posthaste_engine::nouns::{
+    Address, AgentId, Audience, Caller, ContactState, ConversationId, Event, Json, Millis, RealmName,
+    ScopeId, Turn, TurnVisibility,
+};
+use posthaste_engine::verbs::Verb;
 use posthaste_engine::verbs::agents::Register;
+use posthaste_engine::verbs::contacts::{Answer, Ask};
+use posthaste_engine::verbs::conversations::{Create, Created, Invitee};
 use posthaste_engine::verbs::mail::{Send, Sent};
-use posthaste_engine::{Engine, EngineGuard};
+use posthaste_engine::verbs::office::SetRules;
+use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
+use posthaste_engine::verbs::turns::Say;
+use posthaste_engine::views::{InboxQuery, Letter, View, Viewed};
+use posthaste_engine::{Engine, EngineGuard, Filter, Refusal, Step, stamp};
 use tempfile::TempDir;
 
 /// An open realm that goes away with the test.
@@ -41,9 +53,42 @@ impl Realm {
         Self { engine, guard: Some(guard), directory }
     }
 
+    /// Asks for a change that must be granted.
+    pub async fn ask<V: Verb>(&self, caller: &Caller, verb: V) -> V::Outcome {
+        self.engine.submit(caller, verb).await.expect("granted")
+    }
+
+    /// Asks for a change that must be refused, and says why it was.
+    pub async fn refused<V: Verb>(&self, caller: &Caller, verb: V) -> Refusal
+    where
+        V::Outcome: Debug,
+    {
+        let error = self.engine.submit(caller, verb).await.expect_err("refused");
+        error.refusal().expect("a refusal and not a fault").clone()
+    }
+
+    /// Reads what the caller may read.
+    pub fn see<T>(&self, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> T {
+        self.engine.read_blocking(look).expect("shown")
+    }
+
+    /// Looks at what must not be shown, and says why it was not.
+    pub fn hidden<T: Debug>(&self, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Refusal {
+        let error = self.engine.read_blocking(look).expect_err("hidden");
+        error.refusal().expect("a refusal and not a fault").clone()
+    }
+
     /// Registers an agent under its own name.
     pub async fn agent(&self, name: &str) -> Caller {
         self.register(name, Register::default()).await
+    }
+
+    /// Registers several agents under their own names.
+    pub async fn agents<const N: usize>(&self, names: [&str; N]) -> [Caller; N] {
+        for name in names {
+            self.agent(name).await;
+        }
+        names.map(member)
     }
 
     /// Registers an agent with particulars.
@@ -56,14 +101,189 @@ impl Realm {
 
     /// Sends a line of prose to one agent.
     pub async fn send(&self, from: &Caller, to: &str, text: &str) -> Sent {
-        self.engine.submit(from, Send::text(vec![Address::Agent(id(to))], text)).await.expect("a letter")
+        self.ask(from, letter(to, text)).await
     }
+
+    /// Makes a scope with members, all added by its maker.
+    pub async fn scope(&self, maker: &Caller, name: &str, given: CreateScope, members: &[&str]) -> ScopeId {
+        let scope = self.ask(maker, CreateScope { id: Some(scope(name)), ..given }).await.id;
+        for member in members {
+            self.ask(maker, JoinScope { scope: scope.clone(), agent: id(member) }).await;
+        }
+        scope
+    }
+
+    /// Opens a conversation that only those who take part may read.
+    pub async fn talk(&self, opener: &Caller, name: &str, others: &[&str]) -> Created {
+        self.ask(opener, conversation(name, others)).await
+    }
+
+    /// Says a line for everyone who may read the conversation.
+    pub async fn say(&self, who: &Caller, name: &str, text: &str) -> Turn {
+        self.ask(who, say(name, text)).await
+    }
+
+    /// Makes two agents each other's contacts.
+    pub async fn befriend(&self, one: &Caller, other: &Caller) {
+        self.ask(one, Ask { to: other.agent.clone(), reason: None, expires_at: None }).await;
+        self.ask(other, answer(&one.agent, ContactState::Accepted)).await;
+    }
+
+    /// Changes the realm's rules.
+    pub async fn rules(&self, rules: Rules) {
+        self.ask(&admin(), SetRules { rules }).await;
+    }
+
+    /// An agent's mail, the earliest first, as the agent sees it.
+    pub fn inbox(&self, of: &str) -> Vec<Letter> {
+        let query = InboxQuery {
+            order: posthaste_engine::views::InboxOrder::Oldest,
+            limit: 1_000,
+            ..InboxQuery::default()
+        };
+        self.see(|view| view.inbox(&member(of), &id(of), &query)).items
+    }
+
+    /// What an agent's letters say, the earliest first.
+    pub fn mail(&self, of: &str) -> Vec<String> {
+        self.inbox(of).iter().map(|letter| letter.message.body.as_str().to_owned()).collect()
+    }
+
+    /// The words of the events that a caller finds in the books.
+    pub fn replayed(&self, caller: &Caller) -> Vec<&'static str> {
+        let replay = self.see(|view| view.events(caller, 0, &Filter::everything(), 1_000));
+        replay.events.iter().map(|event| event.fact.kind()).collect()
+    }
+
+    /// Everything that is in a feed up to now.
+    pub async fn drain(
+        &self,
+        feed: &mut posthaste_engine::Feed,
+        caller: &Caller,
+    ) -> Vec<std::sync::Arc<Event>> {
+        use posthaste_engine::nouns::Fact;
+        let to = Some(vec![caller.agent.clone()]);
+        let end = posthaste_engine::verbs::office::Announce { word: "end".into(), data: json("{}"), to };
+        self.ask(&admin(), end).await;
+        let mut events = Vec::new();
+        loop {
+            match feed.next().await.expect("a step") {
+                Step::Event { event, .. } if matches!(&event.fact, Fact::Announced { word, .. } if word == "end") =>
+                {
+                    return events;
+                }
+                Step::Event { event, .. } => events.push(event),
+                Step::Overflow(lost) => panic!("nobody held this feed up: {lost:?}"),
+            }
+        }
+    }
+
+    /// Waits until the clock has passed a time that is near.
+    pub async fn passed(&self, time: Millis) {
+        while stamp::now() <= time {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// A time that comes soon, but not before a verb has been carried out.
+pub fn soon() -> Millis {
+    stamp::now() + 400
+}
+
+/// A time that does not come while a test runs.
+pub fn later() -> Millis {
+    stamp::now() + 3_600_000
 }
 
 pub fn id(name: &str) -> AgentId {
     AgentId::new(name).expect("an agent id")
 }
 
+pub fn talk(name: &str) -> ConversationId {
+    ConversationId::new(name).expect("a conversation id")
+}
+
+pub fn scope(name: &str) -> ScopeId {
+    ScopeId::new(name).expect("a scope id")
+}
+
+pub fn realm(name: &str) -> RealmName {
+    RealmName::new(name).expect("a realm name")
+}
+
+pub fn json(text: &str) -> Json {
+    Json::new(text).expect("JSON")
+}
+
 pub fn member(name: &str) -> Caller {
     Caller::member(id(name), "test")
+}
+
+pub fn observer(name: &str) -> Caller {
+    Caller::observer(id(name), "test")
+}
+
+pub fn admin() -> Caller {
+    Caller::admin(id("boss"), "test")
+}
+
+pub fn to(name: &str) -> Address {
+    Address::Agent(id(name))
+}
+
+/// A line of prose to one agent.
+pub fn letter(name: &str, text: &str) -> Send {
+    Send::text(vec![to(name)], text)
+}
+
+pub fn answer(from: &AgentId, state: ContactState) -> Answer {
+    Answer { from: from.clone(), state, expires_at: None }
+}
+
+/// A conversation of the caller with others that nobody else may read.
+pub fn conversation(name: &str, others: &[&str]) -> Create {
+    Create {
+        id: Some(talk(name)),
+        kind: "multi-agent".into(),
+        subject: None,
+        parent: None,
+        parent_turn: None,
+        participants: others.iter().map(|other| invitee(other)).collect(),
+        first: None,
+        audience: Audience::Parties,
+        meta: None,
+    }
+}
+
+pub fn invitee(name: &str) -> Invitee {
+    Invitee { agent: id(name), role: None, permissions: Default::default() }
+}
+
+/// A turn of prose for everyone.
+pub fn say(name: &str, text: &str) -> Say {
+    Say {
+        conversation: talk(name),
+        thread: None,
+        content_type: "text".into(),
+        content: Json::from_value(&serde_json::json!({ "text": text })),
+        in_reply_to: None,
+        visibility: None,
+        meta: None,
+    }
+}
+
+/// A turn of prose for some.
+pub fn say_to(name: &str, text: &str, visibility: TurnVisibility) -> Say {
+    Say { visibility: Some(visibility), ..say(name, text) }
+}
+
+/// Names of agents, for comparing.
+pub fn names<'a>(ids: impl IntoIterator<Item = &'a AgentId>) -> Vec<&'a str> {
+    ids.into_iter().map(AgentId::as_str).collect()
+}
+
+/// An agent by its name alone.
+pub fn named(name: &str) -> Register {
+    Register { id: Some(id(name)), ..Register::default() }
 }

@@ -2,5 +2,34 @@
 
 #![allow(unreachable_pub, reason = "a test binary has no public face")]
 
+mod addresses;
+mod agents;
+mod busy;
+mod chance;
+mod child;
+mod commands;
+mod contacts;
+mod conversations;
+mod determinism;
+mod feed;
+mod filters;
+mod group_commit;
 mod harness;
+mod inbox;
+mod interception;
 mod mail;
+mod mailslot;
+mod model;
+mod office;
+mod outsiders;
+mod poison;
+mod records;
+mod relay;
+mod reservations;
+mod scopes;
+mod search;
+mod sweep;
+mod tasks;
+mod tokens_peers_rules;
+mod turns;
+mod watched;

@@ -201,7 +201,7 @@ pub struct StatusArgs {
 #[derive(Clone, Debug, ClapArgs)]
 pub struct BenchArgs {
     /// Requests kept in flight, one round for each number
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,8,64,256")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,8,64,512")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub in_flight: Vec<u32>,
     /// How long each round lasts

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -14,6 +15,7 @@ use serde_json::json;
 use super::args::{BackupArgs, GlobalArgs};
 use super::exit::{Exit, Failure};
 use super::human::show_bytes;
+use super::interruptible;
 use super::output::Output;
 use crate::config::Config;
 use crate::serve::{held, make_private_directory};
@@ -35,12 +37,12 @@ pub(super) fn back_up(global: &GlobalArgs, args: &BackupArgs, output: &Output) -
     let books = open_reader(&source)?;
     // A held read transaction pins the moment; without it a busy writer would make the copy start over and over.
     books.execute_batch("BEGIN; SELECT count(*) FROM meta;").context("cannot read the books")?;
-    let fresh = beside(&args.file, "partial");
-    let copied = copy(&books, &fresh, "backing up", output).and_then(|()| settle(&fresh, &args.file));
-    if copied.is_err() {
-        drop(fs::remove_file(&fresh));
-    }
-    copied?;
+    let (file, shown) = (args.file.clone(), output.clone());
+    interruptible(move |stop| {
+        let fresh = beside(&file, "partial");
+        let copied = copy(&books, &fresh, "backing up", &shown, stop).and_then(|()| settle(&fresh, &file));
+        tidy_up(copied, &fresh)
+    })?;
     let bytes = fs::metadata(&args.file)?.len();
     if output.is_json() {
         return output.json(&json!({ "file": args.file, "realm": config.realm.value, "bytes": bytes }));
@@ -69,30 +71,28 @@ pub(super) fn restore(global: &GlobalArgs, args: &BackupArgs, output: &Output) -
     fs::create_dir_all(posthaste_engine::realms_in(data))?;
     let lock = DirectoryLock::take(data).map_err(held)?;
     refuse_to_replace(&target, args.force)?;
-    let fresh = beside(&target, "restored");
-    let copied =
-        copy(&kept, &fresh, "restoring", output).and_then(|()| rename_history(&fresh)).and_then(|()| {
-            // What the old books had in their log must not be read into the new ones.
-            for tail in ["-wal", "-shm"] {
-                match fs::remove_file(with_tail(&target, tail)) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-                    _ => {}
-                }
-            }
-            settle(&fresh, &target)
-        });
-    if copied.is_err() {
-        drop(fs::remove_file(&fresh));
-    }
-    drop(lock);
-    copied?;
+    let shown = output.clone();
+    interruptible(move |stop| {
+        let fresh = beside(&target, "restored");
+        let copied = copy(&kept, &fresh, "restoring", &shown, stop)
+            .and_then(|()| rename_history(&fresh))
+            .and_then(|()| replace(&fresh, &target));
+        drop(lock);
+        tidy_up(copied, &fresh)
+    })?;
     if output.is_json() {
         return output.json(&json!({ "file": args.file, "realm": config.realm.value }));
     }
     Ok(output.line(&format!("realm {} is restored from {}", config.realm.value, args.file.display()))?)
 }
 
-fn copy(from: &Connection, to: &Path, what: &'static str, output: &Output) -> Result<(), Failure> {
+fn copy(
+    from: &Connection,
+    to: &Path,
+    what: &'static str,
+    output: &Output,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
     drop(fs::remove_file(to));
     let mut target = Connection::open(to).with_context(|| format!("cannot write {}", to.display()))?;
     make_private(to)?;
@@ -100,6 +100,9 @@ fn copy(from: &Connection, to: &Path, what: &'static str, output: &Output) -> Re
         let backup = Backup::new(from, &mut target)?;
         let mut bar = None;
         loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Failure::new(Exit::Interrupted, "interrupted; nothing was changed"));
+            }
             let step = backup.step(PAGES)?;
             let progress = backup.progress();
             let (pages, left) = (u64::try_from(progress.pagecount), u64::try_from(progress.remaining));
@@ -131,6 +134,27 @@ fn rename_history(path: &Path) -> Result<(), Failure> {
     books.pragma_update(None, "journal_mode", "delete")?;
     books.close().map_err(|(_, error)| error)?;
     Ok(())
+}
+
+/// Puts new books in the place of old ones. What the old ones had in their log must not be read into the new ones.
+fn replace(fresh: &Path, target: &Path) -> Result<(), Failure> {
+    for tail in ["-wal", "-shm"] {
+        match fs::remove_file(with_tail(target, tail)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    settle(fresh, target)
+}
+
+/// Leaves nothing half-made behind.
+fn tidy_up(copied: Result<(), Failure>, fresh: &Path) -> Result<(), Failure> {
+    if copied.is_err() {
+        for tail in ["", "-wal", "-shm", "-journal"] {
+            drop(fs::remove_file(with_tail(fresh, tail)));
+        }
+    }
+    copied
 }
 
 /// Moves a finished file into its place so that it survives a power cut from then on.

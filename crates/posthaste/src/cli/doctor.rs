@@ -69,7 +69,11 @@ fn look_at_directory(data: &Path) -> Vec<Finding> {
         findings.push(note("data directory", format!("{} is not there yet", data.display())));
         return findings;
     }
-    findings.push(permissions("data directory", data, 0o077, "others can enter it"));
+    findings.push(permissions("data directory", data, 0o022, "others can change it"));
+    let realms = posthaste_engine::realms_in(data);
+    if realms.exists() {
+        findings.push(permissions("realms", &realms, 0o077, "others can read the mail"));
+    }
     let key = AdminKey::path(data);
     match key.exists() {
         true => findings.push(permissions("admin.token", &key, 0o077, "others can read it")),

@@ -21,6 +21,8 @@ pub enum Exit {
     Held = 5,
     /// A health check found a problem.
     Unhealthy = 6,
+    /// Ctrl-C, as shells count it.
+    Interrupted = 130,
 }
 
 /// Why a command did not succeed. `?` turns any error into one with the exit code [`Exit::Failed`].

@@ -18,7 +18,8 @@ Exit codes:
   3  the office cannot be reached
   4  refused: the token is missing, wrong or not allowed to do this
   5  another process holds the data directory
-  6  a health check found a problem";
+  6  a health check found a problem
+  130  ended by Ctrl-C, in good order";
 
 pub(super) const SERVE: &str = "\
 Opens the office: one process that answers for the mail in the data directory until SIGTERM or \

@@ -38,20 +38,11 @@ pub fn show_span(span: Duration) -> String {
 
 /// Reads `90s`, `15m`, `12h`, `30d` or `2w`.
 pub fn parse_span(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        "w" => 7 * 86_400,
-        _ => return Err("expected a number and one of s, m, h, d, w, like 30d".to_owned()),
-    };
-    let count: u64 = digits.parse().map_err(|_| format!("`{digits}` is not a whole number"))?;
-    let seconds = count.checked_mul(unit).filter(|seconds| (1..=MAX_SPAN).contains(seconds));
-    seconds
-        .map(Duration::from_secs)
-        .ok_or_else(|| "must be between one second and a hundred years".to_owned())
+    let millis = posthaste_wire::time::parse_duration(text).map_err(|error| error.to_string())?;
+    let millis = u64::try_from(millis).ok().filter(|millis| (1..=MAX_SPAN * 1_000).contains(millis));
+    millis
+        .map(Duration::from_millis)
+        .ok_or_else(|| "must be longer than nothing and at most a hundred years".to_owned())
 }
 
 /// Far beyond any sensible use, and still safe to add to any date.

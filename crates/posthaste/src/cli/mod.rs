@@ -2,6 +2,7 @@
 
 pub mod args;
 mod backup;
+mod bench;
 mod client;
 mod complete;
 mod config;
@@ -17,6 +18,8 @@ mod token;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
@@ -57,8 +60,26 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Backup(backup) => backup::back_up(&args.global, backup, output),
         Command::Restore(backup) => backup::restore(&args.global, backup, output),
         Command::Status(status) => status::run(&args.global, status, output),
-        Command::Bench(_) => Err(Failure::new(Exit::Failed, "bench is not wired up")),
+        Command::Bench(given) => bench::run(given, output),
     }
+}
+
+/// Runs long work such that Ctrl-C ends it in good order: the work is told, cleans up and gives its last word.
+fn interruptible<T: Send + 'static>(
+    work: impl FnOnce(&AtomicBool) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = stop.clone();
+    runtime()?.block_on(async move {
+        let mut working = tokio::task::spawn_blocking(move || work(&told));
+        tokio::select! {
+            done = &mut working => done?,
+            _ = tokio::signal::ctrl_c() => {
+                stop.store(true, Ordering::Relaxed);
+                working.await?
+            }
+        }
+    })
 }
 
 /// The runtime that every command with an office in it runs on.

@@ -1,8 +1,12 @@
 //! The program from outside: its command line, its configuration and its listener.
 
 mod cli;
+mod commands;
 mod config;
+mod crash;
 mod harness;
 mod layers;
 mod listen;
+mod office;
+mod tidy;
 mod tls;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{AgentId, MessageId};
+use posthaste_engine::nouns::{AgentId, DeliveryState, MessageId};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkDelivered};
 use posthaste_engine::{Engine, EngineError, Mailslot};
 use tokio::sync::oneshot;
@@ -64,6 +64,10 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
         text.push_str("}}");
         if line.out.send(text).await.is_err() {
             return;
+        }
+        // What came by the fast lane is noted by the letter itself.
+        if letter.delivery.state == DeliveryState::Delivered {
+            continue;
         }
         handed.push(letter.message.id);
         if letter.message.ack_required {

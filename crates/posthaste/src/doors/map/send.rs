@@ -7,7 +7,7 @@ use posthaste_engine::nouns::{self, AgentId, Audience, Body, Caller, DeliverySta
 use posthaste_engine::stamp;
 use posthaste_engine::verbs::deliveries::MarkFailed;
 use posthaste_engine::verbs::mail::{Entry, Send, Sent, Within};
-use posthaste_engine::{Engine, Filter, Start, Step};
+use posthaste_engine::{Dispatch, Engine, Filter, Start, Step};
 use posthaste_wire::map::{Address, codes};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -79,6 +79,8 @@ struct Draft {
     semantic: String,
     /// Whether recipients that are not connected are passed over.
     best_effort: bool,
+    /// Whether nothing is promised beyond this moment.
+    ephemeral: bool,
 }
 
 /// `map/send`.
@@ -142,7 +144,17 @@ async fn post(
     let links = federation::links(at, &aim.elsewhere)?;
     let draft = draft(at, given, aim.here, best_effort)?;
     speak(at, session).await?;
-    let pending = at.engine.post(&session.caller(), draft.verb).await?;
+    let caller = session.caller();
+    let pending = match draft.ephemeral && links.is_empty() {
+        false => at.engine.post(&caller, draft.verb).await?,
+        true => match at.engine.dispatch(&caller, draft.verb).await? {
+            Dispatch::Posted(pending) => pending,
+            Dispatch::Delivered(sent) => {
+                let receipts = receipts(&sent, &draft.semantic);
+                return Ok(Reply::Now(Ok(answer(session, &sent, receipts))));
+            }
+        },
+    };
     let (engine, session) = (at.engine.clone(), session.clone());
     let (semantic, best_effort) = (draft.semantic, draft.best_effort);
     Ok(Reply::Later(Box::pin(async move {
@@ -222,7 +234,9 @@ fn draft(
         to_nobody: true,
         ..Send::text(to, "")
     };
-    Ok(Draft { verb, best_effort: semantic == "best-effort", semantic })
+    // `queue` and `guaranteed` ask for the books; so do acknowledged letters, which the verb knows by itself.
+    let ephemeral = matches!(semantic.as_str(), "fire-and-forget" | "best-effort" | "inject" | "interrupt");
+    Ok(Draft { verb, best_effort: semantic == "best-effort", ephemeral, semantic })
 }
 
 /// The conversation that a message asks to be recorded in. What cannot be read is not recorded: delivery never suffers.

@@ -1,0 +1,89 @@
+//! For tests: the writer fed by hand, and a look over its shoulder. Only built with the feature `testing`, which no
+//! program turns on.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::engine::{Engine, EngineGuard};
+use crate::error::{EngineError, Fault};
+use crate::hub::Hub;
+use crate::limits::Limits;
+use crate::meter::Meter;
+use crate::nouns::RealmName;
+use crate::source::{Record, Source, Work};
+use crate::store::{exec, open_writer};
+use crate::verbs::Outcome;
+use crate::writer::{Poison, Writer};
+
+/// Called on the writer's thread for each command, inside the transaction, before the command is applied. May block,
+/// which holds the writer up, or panic, as if the verb had.
+pub type Watch = Box<dyn FnMut(&Record) + Send>;
+
+/// What became of a command.
+pub type Answer = Result<Outcome, EngineError>;
+
+/// Opens books like [`Engine::open`], watched.
+///
+/// # Errors
+/// When the file cannot be used.
+pub fn open_watched(
+    path: &Path,
+    realm: RealmName,
+    limits: Limits,
+    watch: Watch,
+) -> Result<(Engine, EngineGuard), Fault> {
+    Engine::open_with(path, realm, limits, None, |writer| writer.watched(watch))
+}
+
+/// Submits a command with a stamp of the test's choosing.
+///
+/// # Errors
+/// As [`Engine::submit`].
+pub async fn submit_record(engine: &Engine, record: Record) -> Answer {
+    engine.submit_record(record).await
+}
+
+/// Applies stamped commands to the books at a path, one transaction for each batch, as a restarted office would; gives
+/// back what was answered to each. New books get the given name for their history, which is otherwise random.
+///
+/// # Errors
+/// When the file cannot be used.
+pub fn apply_batches(
+    path: &Path,
+    realm: RealmName,
+    history: &str,
+    batches: Vec<Vec<Record>>,
+) -> Result<Vec<Answer>, Fault> {
+    let books = open_writer(path)?;
+    exec(&books, "INSERT INTO meta(key, value) VALUES('history', ?1) ON CONFLICT DO NOTHING", [history])?;
+    drop(books);
+    let limits = Limits::default();
+    let hub = Arc::new(Hub::new(&limits));
+    let meter = Arc::new(Meter::new());
+    let mut writer = Writer::open(path, realm, &limits, hub, meter, Poison::default(), None)?;
+    let mut answers = Vec::new();
+    let mut work = |record| {
+        let (answer, wait) = oneshot::channel();
+        answers.push(wait);
+        Work { record, answer: Some(answer), room: None }
+    };
+    let batches: Vec<Vec<Work>> =
+        batches.into_iter().map(|batch| batch.into_iter().map(&mut work).collect()).collect();
+    writer.run(&mut ByHand { batches: batches.into_iter() });
+    let fetch = |mut wait: oneshot::Receiver<Answer>| wait.try_recv().unwrap_or(Err(Fault::Closing.into()));
+    Ok(answers.into_iter().map(fetch).collect())
+}
+
+/// Batches exactly as the test made them.
+struct ByHand {
+    batches: std::vec::IntoIter<Vec<Work>>,
+}
+
+impl Source for ByHand {
+    fn take(&mut self, batch: &mut Vec<Work>, _limit: usize) -> bool {
+        batch.extend(self.batches.next().into_iter().flatten());
+        !batch.is_empty()
+    }
+}

@@ -1,0 +1,322 @@
+//! The address book: coming, changing, leaving, and who may do that to whom.
+
+use posthaste_engine::nouns::{Agent, Caller, ContactState, Visibility};
+use posthaste_engine::verbs::agents::{Existing, Register, SetState, Unregister, Update};
+use posthaste_engine::verbs::contacts::Ask;
+use posthaste_engine::verbs::reservations::Reserve;
+use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
+use posthaste_engine::views::AgentQuery;
+use posthaste_engine::{Filter, Refusal, Start};
+
+use crate::harness::{Realm, admin, answer, id, json, later, letter, member, names, scope};
+
+fn named(name: &str) -> Register {
+    Register { name: Some(name.into()), ..Register::default() }
+}
+
+fn leave(name: &str) -> Unregister {
+    Unregister { agent: id(name), reason: None, cause: None }
+}
+
+fn no_such(name: &str) -> Refusal {
+    Refusal::NoSuchAgent { agent: name.into(), near: Vec::new() }
+}
+
+fn listed(realm: &Realm, caller: &Caller, query: &AgentQuery) -> Vec<String> {
+    let page = realm.see(|view| view.agents(caller, &AgentQuery { limit: 100, ..query.clone() }));
+    page.items.iter().map(|agent| agent.id.to_string()).collect()
+}
+
+#[tokio::test]
+async fn an_id_is_made_from_the_name_and_never_taken_twice() {
+    let realm = Realm::new();
+    let host = member("host");
+    let first = realm.ask(&host, named("Build Bot")).await.agent;
+    assert_eq!(first.id, id("build-bot"));
+    assert_eq!(first.owner, Some(id("host")), "whoever registers another owns it");
+    let second = realm.ask(&host, named("Build Bot")).await.agent;
+    assert!(second.id.as_str().starts_with("build-bot-") && second.id != first.id);
+    let unnamed = realm.ask(&host, Register::default()).await.agent;
+    assert_eq!(unnamed.id, id("agent"));
+    let office = realm.ask(&host, named("Posthaste")).await.agent;
+    assert_ne!(office.id, id("posthaste"), "the office's own name is not given away");
+    let taken = Register { id: Some(id("posthaste")), ..Register::default() };
+    assert_eq!(realm.refused(&host, taken).await, Refusal::AgentExists { agent: id("posthaste") });
+}
+
+#[tokio::test]
+async fn a_name_in_use_is_taken_over_only_by_those_who_may_change_it() {
+    let realm = Realm::new();
+    let anna = realm.register("anna", named("Anna")).await;
+    let again = Register { id: Some(id("anna")), ..Register::default() };
+    let exists = Refusal::AgentExists { agent: id("anna") };
+    assert_eq!(realm.refused(&anna, again.clone()).await, exists);
+    let over = Register {
+        existing: Existing::TakeOver,
+        role: Some("judge".into()),
+        meta: Some(json(r#"{"a":1}"#)),
+        scopes: vec![scope("court")],
+        ..again
+    };
+    assert_eq!(realm.refused(&member("mallory"), over.clone()).await, exists);
+    let taken = realm.ask(&anna, over).await;
+    assert!(taken.resumed);
+    assert_eq!(taken.agent.name.as_deref(), Some("Anna"), "what was not said stays");
+    assert_eq!(taken.agent.role.as_deref(), Some("judge"));
+    assert_eq!(taken.agent.scopes, [scope("court")]);
+}
+
+#[tokio::test]
+async fn updates_change_what_is_given_and_say_so() {
+    let realm = Realm::new();
+    let anna =
+        realm.register("anna", Register { meta: Some(json(r#"{"a":1,"b":1}"#)), ..named("Anna") }).await;
+    let merge = Update { meta: Some(json(r#"{"b":2}"#)), merge_meta: true, ..Update::of(id("anna")) };
+    let merged: Agent = realm.ask(&anna, merge.clone()).await;
+    assert_eq!(merged.meta.map(|meta| meta.value()), Some(serde_json::json!({"a": 1, "b": 2})));
+    let before = realm.see(|view| view.head());
+    realm.ask(&anna, merge).await;
+    assert_eq!(realm.see(|view| view.head()), before, "what changes nothing is no event");
+    let replace = Update { meta: Some(json(r#"{"c":3}"#)), ..Update::of(id("anna")) };
+    assert_eq!(realm.ask(&anna, replace).await.meta, Some(json(r#"{"c":3}"#)));
+}
+
+#[tokio::test]
+async fn an_agent_is_changed_by_itself_its_owner_those_above_and_the_office() {
+    let realm = Realm::new();
+    let [top, anna, bert] = realm.agents(["top", "anna", "bert"]).await;
+    realm.ask(&anna, Register { id: Some(id("mid")), parent: Some(id("top")), ..Register::default() }).await;
+    realm.ask(&anna, Register { id: Some(id("low")), parent: Some(id("mid")), ..Register::default() }).await;
+    let touch = |name: &str| Update { description: Some(name.into()), ..Update::of(id("low")) };
+    for caller in [&member("low"), &anna, &member("mid"), &top, &admin()] {
+        realm.ask(caller, touch(caller.agent.as_str())).await;
+    }
+    let need = "to be this agent, its owner or above it";
+    assert_eq!(realm.refused(&bert, touch("x")).await, Refusal::NotAllowed { need });
+    assert_eq!(realm.refused(&bert, leave("low")).await, Refusal::NotAllowed { need });
+    assert_eq!(realm.refused(&bert, SetState::suspend(id("low"))).await, Refusal::NotAllowed { need });
+    let stranger = Caller::stranger(id("low"), "test");
+    assert_eq!(realm.refused(&stranger, touch("x")).await, no_such("low"));
+}
+
+#[tokio::test]
+async fn nobody_stands_below_itself() {
+    let realm = Realm::new();
+    let below = |parent: &str| Register { parent: Some(id(parent)), ..Register::default() };
+    let top = realm.agent("top").await;
+    realm.register("mid", below("top")).await;
+    realm.register("low", below("mid")).await;
+    for parent in ["top", "mid", "low"] {
+        let update = Update { parent: Some(id(parent)), ..Update::of(id("top")) };
+        assert_eq!(realm.refused(&top, update).await, Refusal::CircularParent { agent: id("top") });
+    }
+    let orphan = Register { id: Some(id("x")), ..below("nobody") };
+    assert_eq!(realm.refused(&member("x"), orphan).await, no_such("nobody"));
+}
+
+#[tokio::test]
+async fn visibility_decides_who_finds_an_agent() {
+    let realm = Realm::new();
+    let [boss, owner, mate, other] = realm.agents(["parent", "owner", "mate", "other"]).await;
+    for visibility in Visibility::ALL {
+        let given = Register {
+            id: Some(id(visibility.as_str())),
+            visibility: Some(*visibility),
+            parent: Some(id("parent")),
+            scopes: vec![scope("team")],
+            ..Register::default()
+        };
+        realm.ask(&owner, given).await;
+    }
+    realm.ask(&mate, JoinScope { scope: scope("team"), agent: id("mate") }).await;
+    let cases: [(&Caller, &[&str]); 5] = [
+        (&other, &["public"]),
+        (&mate, &["public", "scope"]),
+        (&boss, &["parent-only", "public"]),
+        (&owner, &["parent-only", "public", "scope", "system"]),
+        (&admin(), &["parent-only", "public", "scope", "system"]),
+    ];
+    for (caller, expected) in cases {
+        let below = AgentQuery { parent: Some(id("parent")), ..AgentQuery::default() };
+        assert_eq!(listed(&realm, caller, &below), expected, "{:?}", caller.agent);
+        for visibility in Visibility::ALL {
+            let name = visibility.as_str();
+            if expected.contains(&name) {
+                realm.see(|view| view.agent(caller, &id(name)));
+            } else {
+                assert_eq!(realm.hidden(|view| view.agent(caller, &id(name))), no_such(name));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hidden_agent_is_not_named_by_those_around_it() {
+    let realm = Realm::new();
+    let shy =
+        realm.register("shy", Register { visibility: Some(Visibility::System), ..Register::default() }).await;
+    let other = realm.agent("other").await;
+    let mut live = realm.engine.follow(&other, Filter::everything(), Start::Now, 64).await.expect("a feed");
+    realm.ask(&shy, Register { id: Some(id("child")), parent: Some(id("shy")), ..Register::default() }).await;
+    realm.scope(&other, "square", CreateScope::default(), &[]).await;
+    realm.ask(&shy, JoinScope { scope: scope("square"), agent: id("shy") }).await;
+    let child = realm.see(|view| view.agent(&other, &id("child")));
+    assert_eq!((child.parent, child.owner), (None, None));
+    let below = AgentQuery { parent: Some(id("shy")), ..AgentQuery::default() };
+    assert!(listed(&realm, &other, &below).is_empty());
+    let around = realm.see(|view| view.relatives(&other, &id("child"), 5));
+    assert!(around.parent.is_none() && around.ancestors.is_empty());
+    for event in realm.drain(&mut live, &other).await {
+        assert!(!format!("{:?}", event.fact).contains("shy"), "{:?}", event.fact);
+    }
+    let replay = realm.see(|view| view.events(&other, 0, &Filter::everything(), 100));
+    for event in replay.events {
+        assert!(!format!("{:?}", event.fact).contains("shy"), "{:?}", event.fact);
+    }
+    let orphan = Register { id: Some(id("x")), parent: Some(id("shy")), ..Register::default() };
+    assert_eq!(realm.refused(&other, orphan).await, no_such("shy"));
+}
+
+#[tokio::test]
+async fn those_who_share_a_scope_hear_of_an_agent_as_it_comes() {
+    let realm = Realm::new();
+    let mate = realm.register("mate", Register { scopes: vec![scope("team")], ..Register::default() }).await;
+    let mut live = realm.engine.follow(&mate, Filter::everything(), Start::Now, 64).await.expect("a feed");
+    let given =
+        Register { visibility: Some(Visibility::Scope), scopes: vec![scope("team")], ..Register::default() };
+    realm.register("newcomer", given).await;
+    let words: Vec<_> = realm.drain(&mut live, &mate).await.iter().map(|event| event.fact.kind()).collect();
+    assert_eq!(words, ["agent.registered", "scope.joined"]);
+}
+
+#[tokio::test]
+async fn a_pause_is_ended_by_whoever_may_suspend_and_not_by_the_agent() {
+    let realm = Realm::new();
+    let [owner, _] = realm.agents(["owner", "bert"]).await;
+    realm.ask(&owner, Register { id: Some(id("anna")), ..Register::default() }).await;
+    let anna = member("anna");
+    assert!(realm.ask(&owner, SetState::suspend(id("anna"))).await.is_suspended());
+    let paused = Refusal::WrongState { agent: id("anna"), state: "suspended".into() };
+    assert_eq!(realm.refused(&anna, SetState::resume(id("anna"))).await, paused);
+    let over = Register {
+        id: Some(id("anna")),
+        existing: Existing::TakeOver,
+        state: Some("active".into()),
+        ..Register::default()
+    };
+    assert_eq!(realm.refused(&anna, over).await, paused, "nor by coming in again");
+    assert_eq!(realm.ask(&owner, SetState::resume(id("anna"))).await.state, "idle");
+    realm.ask(&anna, letter("bert", "back")).await;
+    let bad = SetState { agent: id("anna"), state: String::new() };
+    assert!(matches!(realm.refused(&anna, bad).await, Refusal::BadValue { field: "state", .. }));
+}
+
+#[tokio::test]
+async fn an_owner_who_comes_back_finds_its_mail_and_nobody_else_does() {
+    let realm = Realm::new();
+    let [owner, anna] = realm.agents(["owner", "anna"]).await;
+    let helper = Register { id: Some(id("helper")), ..Register::default() };
+    realm.ask(&owner, helper.clone()).await;
+    realm.send(&anna, "helper", "kept").await;
+    realm.ask(&owner, leave("helper")).await;
+    realm.ask(&owner, helper.clone()).await;
+    assert_eq!(realm.mail("helper"), ["kept"]);
+    realm.ask(&owner, leave("helper")).await;
+    let claim = Register { owner: Some(id("owner")), ..helper };
+    realm.ask(&member("helper"), claim).await;
+    assert!(realm.mail("helper").is_empty(), "naming the owner is not being it");
+}
+
+#[tokio::test]
+async fn a_successor_holds_nothing_of_what_the_former_holder_held() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    realm.talk(&bert, "private", &["anna"]).await;
+    realm.ask(&anna, Register { id: Some(id("helper")), ..Register::default() }).await;
+    let hidden = posthaste_engine::nouns::ScopeVisibility::Members;
+    realm.scope(&anna, "den", CreateScope { visibility: Some(hidden), ..CreateScope::default() }, &[]).await;
+    let reserve = Reserve {
+        key: Some("k".into()),
+        scope: "repo".into(),
+        paths: vec!["src".into()],
+        exclusive: true,
+        reason: None,
+        issued_at: None,
+        expires_at: later(),
+        audience: posthaste_engine::nouns::Audience::Parties,
+        meta: None,
+    };
+    realm.ask(&anna, reserve).await;
+    realm.ask(&bert, Ask { to: id("anna"), reason: None, expires_at: None }).await;
+    realm.ask(&anna, answer(&id("bert"), ContactState::Accepted)).await;
+    realm.ask(&anna, leave("anna")).await;
+    realm.agent("anna").await;
+    assert!(matches!(
+        realm.hidden(|view| view.conversation(&anna, &crate::harness::talk("private"))),
+        Refusal::NoSuchConversation { .. }
+    ));
+    let rejoin = posthaste_engine::verbs::conversations::Join {
+        conversation: crate::harness::talk("private"),
+        role: None,
+    };
+    assert!(matches!(realm.refused(&anna, rejoin).await, Refusal::NoSuchConversation { .. }));
+    let query = posthaste_engine::views::InboxQuery { limit: 1, ..Default::default() };
+    assert_eq!(realm.hidden(|view| view.inbox(&anna, &id("helper"), &query)), no_such("helper"));
+    assert!(matches!(realm.hidden(|view| view.scope(&anna, &scope("den"))), Refusal::NoSuchScope { .. }));
+    assert!(realm.see(|view| view.contacts(&anna, &id("anna"))).is_empty());
+    let held = posthaste_engine::views::ReservationQuery { limit: 9, ..Default::default() };
+    assert!(realm.see(|view| view.reservations(&anna, &held)).items.is_empty());
+}
+
+#[tokio::test]
+async fn the_address_book_pages_by_name_and_filters() {
+    let realm = Realm::new();
+    let host = realm
+        .register("host", Register { visibility: Some(Visibility::System), ..Register::default() })
+        .await;
+    for n in 0..20 {
+        let given = Register {
+            id: Some(id(&format!("a{n:02}"))),
+            role: Some(["x", "y"][n % 2].into()),
+            visibility: (n % 5 == 0).then_some(Visibility::System),
+            owner: Some(id(&format!("a{n:02}"))),
+            ..Register::default()
+        };
+        realm.ask(&host, given).await;
+    }
+    realm.ask(&member("a01"), leave("a01")).await;
+    let mut query = AgentQuery { roles: vec!["y".into()], limit: 2, ..AgentQuery::default() };
+    let mut found = Vec::new();
+    loop {
+        let page = realm.see(|view| view.agents(&member("a02"), &query));
+        found.extend(page.items.iter().map(|agent| agent.id.clone()));
+        query.after = page.next;
+        if query.after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(names(&found), ["a03", "a07", "a09", "a11", "a13", "a17", "a19"]);
+    let everyone = AgentQuery { retired: true, ..AgentQuery::default() };
+    assert!(listed(&realm, &member("a02"), &everyone).contains(&"a01".to_owned()));
+    assert_eq!(realm.hidden(|view| view.agent(&member("a02"), &id("a01"))), no_such("a01"));
+}
+
+#[tokio::test]
+async fn relatives_are_found_up_and_down_to_a_depth() {
+    let realm = Realm::new();
+    let below = |parent: &str| Register { parent: Some(id(parent)), ..Register::default() };
+    let top = realm.agent("top").await;
+    for (name, parent) in [("left", "top"), ("right", "top"), ("leaf", "left"), ("tip", "leaf")] {
+        realm.register(name, below(parent)).await;
+    }
+    let around = |name: &str, depth| realm.see(|view| view.relatives(&top, &id(name), depth));
+    let ids = |agents: &[Agent]| agents.iter().map(|agent| agent.id.to_string()).collect::<Vec<_>>();
+    let left = around("left", 9);
+    assert_eq!(left.parent.map(|parent| parent.id), Some(id("top")));
+    assert_eq!(ids(&left.siblings), ["right"]);
+    assert_eq!(ids(&left.children), ["leaf"]);
+    assert_eq!(ids(&left.descendants), ["leaf", "tip"]);
+    assert_eq!(ids(&around("tip", 2).ancestors), ["leaf", "left"]);
+    assert_eq!(ids(&around("top", 1).descendants), ["left", "right"]);
+    assert_eq!(ids(&around("top", 3).descendants), ["left", "right", "leaf", "tip"]);
+}

@@ -1,0 +1,150 @@
+//! Back-pressure: a full queue makes callers wait, then says so; somebody else's lock is not our failure.
+
+use std::time::Duration;
+
+use posthaste_engine::limits::Limits;
+use posthaste_engine::nouns::Address;
+use posthaste_engine::store::open_writer;
+use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::{EngineError, Refusal};
+use tokio::time::Instant;
+
+use crate::harness::{Realm, id, member, named};
+use crate::watched::Watched;
+
+fn small_queue(queue_wait: Duration) -> Limits {
+    Limits { queue_commands: 2, queue_wait, ..Limits::default() }
+}
+
+fn is_busy<T: std::fmt::Debug>(answer: &Result<T, EngineError>) -> bool {
+    matches!(answer, Err(EngineError::Refused(Refusal::Busy)))
+}
+
+#[tokio::test]
+async fn a_full_queue_makes_callers_wait_and_then_tells_them_that_the_office_is_busy() {
+    let patience = Duration::from_millis(100);
+    let mut realm = Watched::new(small_queue(patience));
+    let held = realm.hold().await;
+    let queue = |name: &'static str| {
+        let engine = realm.engine.clone();
+        tokio::spawn(async move { engine.submit(&member(name), named(name)).await })
+    };
+    let waiting = [queue("ann"), queue("bob")];
+    realm.queued(2).await;
+    let started = Instant::now();
+    let turned_away = realm.engine.submit(&member("eve"), named("eve")).await;
+    assert!(is_busy(&turned_away), "{turned_away:?}");
+    assert!(started.elapsed() >= patience, "it waited for a place first");
+    realm.go_on();
+    held.await.unwrap().expect("an announcement");
+    for answer in waiting {
+        answer.await.unwrap().expect("those who had a place are served");
+    }
+    realm
+        .engine
+        .submit(&member("eve"), named("eve"))
+        .await
+        .expect("the name is free: nothing was done for Busy");
+}
+
+#[tokio::test]
+async fn a_place_that_becomes_free_in_time_is_taken() {
+    let mut realm = Watched::new(small_queue(Duration::from_secs(60)));
+    let held = realm.hold().await;
+    let names = ["a", "b", "c", "d", "e"];
+    let waiting = names.map(|name| {
+        let engine = realm.engine.clone();
+        tokio::spawn(async move { engine.submit(&member(name), named(name)).await })
+    });
+    realm.queued(2).await;
+    realm.go_on();
+    held.await.unwrap().expect("an announcement");
+    for answer in waiting {
+        answer.await.unwrap().expect("a place after a while");
+    }
+}
+
+#[tokio::test]
+async fn large_letters_are_bounded_by_bytes_long_before_the_queue_is_full() {
+    let limits =
+        Limits { queue_bytes: 300 << 10, queue_wait: Duration::from_millis(50), ..Limits::default() };
+    let mut realm = Watched::new(limits);
+    realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
+    let large = || Send::text(vec![Address::Agent(id("ann"))], "x".repeat(100 << 10));
+    let held = realm.hold().await;
+    let waiting = [(); 2].map(|()| {
+        let engine = realm.engine.clone();
+        tokio::spawn(async move { engine.submit(&member("ann"), large()).await })
+    });
+    realm.queued(2).await;
+    let third = realm.engine.submit(&member("ann"), large()).await;
+    assert!(is_busy(&third), "three of 100 KiB and a few bytes do not fit into 300: {third:?}");
+    let engine = realm.engine.clone();
+    let small = tokio::spawn(async move { engine.submit(&member("bob"), named("bob")).await });
+    realm.queued(3).await;
+    realm.go_on();
+    held.await.unwrap().expect("an announcement");
+    small.await.unwrap().expect("what is small still fits");
+    for answer in waiting {
+        answer.await.unwrap().expect("a letter");
+    }
+    realm.engine.submit(&member("ann"), large()).await.expect("the room was given back");
+}
+
+#[tokio::test]
+async fn a_letter_larger_than_the_whole_queue_still_gets_through_alone() {
+    let limits = Limits { queue_bytes: 1 << 10, ..Limits::default() };
+    let realm = Realm::with(limits);
+    let ann = realm.agent("ann").await;
+    realm.send(&ann, "ann", &"x".repeat(10 << 10)).await;
+}
+
+#[tokio::test]
+async fn a_reading_that_nobody_waits_for_still_takes_its_place_among_the_readers() {
+    let realm = Realm::with(Limits { readers: 1, ..Limits::default() });
+    let (started, has_started) = tokio::sync::oneshot::channel();
+    let (go_on, wait) = std::sync::mpsc::channel::<()>();
+    let engine = realm.engine.clone();
+    let given_up = tokio::spawn(async move {
+        let look = engine.read(move |_| {
+            started.send(()).expect("a test that waits");
+            wait.recv().expect("a test that lets it go on");
+            Ok(())
+        });
+        look.await
+    });
+    has_started.await.expect("a reading");
+    given_up.abort();
+    assert!(given_up.await.expect_err("given up").is_cancelled());
+    let engine = realm.engine.clone();
+    let mut second = tokio::spawn(async move { engine.read(|view| view.head()).await });
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut second).await;
+    assert!(early.is_err(), "two read at once where there is one connection: {early:?}");
+    go_on.send(()).expect("a reading");
+    assert_eq!(second.await.unwrap().expect("a head"), 0);
+}
+
+#[tokio::test]
+async fn a_lock_that_somebody_else_holds_is_waited_for() {
+    let realm = Realm::with(Limits { queue_wait: Duration::from_secs(60), ..Limits::default() });
+    let outside = open_writer(realm.engine.path()).expect("books");
+    outside.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+    let engine = realm.engine.clone();
+    let mut waiting = tokio::spawn(async move { engine.submit(&member("ann"), named("ann")).await });
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut waiting).await;
+    assert!(early.is_err(), "nothing can be answered before the lock is free: {early:?}");
+    outside.execute_batch("ROLLBACK").expect("a lock");
+    waiting.await.unwrap().expect("a free name");
+}
+
+#[tokio::test]
+async fn a_lock_held_for_too_long_is_busy_and_not_a_failed_write() {
+    let realm = Realm::with(Limits { queue_wait: Duration::from_millis(50), ..Limits::default() });
+    let outside = open_writer(realm.engine.path()).expect("books");
+    outside.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+    let turned_away = realm.engine.submit(&member("ann"), named("ann")).await;
+    assert!(is_busy(&turned_away), "{turned_away:?}");
+    assert_eq!(realm.engine.poisoned(), None, "nothing was written, so nothing failed");
+    outside.execute_batch("ROLLBACK").expect("a lock");
+    realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
+}

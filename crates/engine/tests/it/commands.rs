@@ -1,0 +1,533 @@
+//! Random commands over a small world, valid and invalid, stamped, the same for the same seed.
+
+use std::collections::BTreeMap;
+
+use posthaste_engine::limits::Rules;
+use posthaste_engine::nouns::{
+    Address, AgentId, AgentKind, Audience, Body, Caller, ContactPolicy, ContactState, ConversationId,
+    ConversationStatus, HistoryAccess, JoinPolicy, Json, MessageId, Millis, PeerKind, PermissionsPatch,
+    Priority, Privacy, RealmName, ScopeId, ScopeVisibility, SendPolicy, Summary, TaskStatus, ThreadId,
+    TokenRole, TurnId, TurnVisibility, Visibility,
+};
+use posthaste_engine::stamp::Stamp;
+use posthaste_engine::verbs::agents::{Existing, Register, SetState, Unregister, Update};
+use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
+use posthaste_engine::verbs::conversations::{Close, Create, Invite, Invitee, Join, Leave, Remove, Reopen};
+use posthaste_engine::verbs::deliveries::{Acknowledge, Dispatched, MarkDelivered, MarkFailed, MarkRead};
+use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
+use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
+use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
+use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
+use posthaste_engine::verbs::tasks::{AddContributor, CreateTask, UpdateTask};
+use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
+use posthaste_engine::verbs::turns::{FirstTurn, KeepSummary, OpenThread, Say};
+use posthaste_engine::verbs::{Command, Verb};
+use posthaste_engine::{RECORD_VERSION, Record};
+use uuid::Uuid;
+
+use crate::chance::Chance;
+use crate::harness::id;
+
+/// When the first command is stamped.
+const DAWN: Millis = 1_700_000_000_000;
+/// Verbs that fill the world come more often than those that empty it.
+const OFTEN: &[&str] =
+    &["send", "say", "register", "mark_read", "create_conversation", "join_scope", "reserve"];
+const SELDOM: &[&str] = &["unregister", "delete_scope", "close_conversation", "set_rules", "set_state"];
+
+/// Makes one record after another.
+pub struct Commands {
+    chance: Chance,
+    made: u64,
+    now: Millis,
+    messages: Vec<MessageId>,
+    turns: Vec<(ConversationId, TurnId)>,
+    threads: Vec<(ConversationId, ThreadId)>,
+    openers: BTreeMap<ConversationId, AgentId>,
+    tokens: Vec<String>,
+}
+
+impl Commands {
+    pub fn new(seed: u64) -> Self {
+        let (messages, turns, threads, tokens, openers) = Default::default();
+        Self { chance: Chance::new(seed), made: 0, now: DAWN, messages, turns, threads, tokens, openers }
+    }
+
+    fn stamp(&mut self) -> Stamp {
+        self.made += 1;
+        self.now += self.chance.below(400) as Millis;
+        // Clocks differ and jump, also into the future.
+        let slip = match self.chance.below(40) {
+            0 => 6_000,
+            1..4 => -5_000,
+            _ => 0,
+        };
+        let high = (u64::try_from(DAWN).unwrap() << 16) | 0x7000;
+        let low = (1 << 63) + (self.made << 16);
+        Stamp { id: Uuid::from_u64_pair(high, low), now: self.now + slip }
+    }
+
+    fn caller(&mut self) -> Caller {
+        match self.chance.below(20) {
+            0 => Caller::office(),
+            1 => Caller::admin(id("root"), "test"),
+            2 => Caller::stranger(self.agent(), "test"),
+            3..6 => Caller::observer(self.agent(), "test"),
+            _ => Caller::member(self.agent(), "test"),
+        }
+    }
+
+    fn agent(&mut self) -> AgentId {
+        id(&format!("a{}", self.chance.below(7)))
+    }
+
+    fn scope(&mut self) -> ScopeId {
+        ScopeId::new(format!("s{}", self.chance.below(4))).unwrap()
+    }
+
+    fn conversation(&mut self) -> ConversationId {
+        // Names move on with time, so that there is always something new to open.
+        let oldest = self.made / 300;
+        ConversationId::new(format!("c{}", oldest + self.chance.below(6) as u64)).unwrap()
+    }
+
+    fn role(&mut self) -> String {
+        (*self.chance.pick(&["scout", "clerk", "moderator", ""])).to_owned()
+    }
+
+    fn words(&mut self) -> String {
+        let word =
+            |chance: &mut Chance| *chance.pick(&["ship", "mast", "Öl", "wind?", "decided", "\"q\"", "日"]);
+        (0..=self.chance.below(6)).map(|_| word(&mut self.chance)).collect::<Vec<_>>().join(" ")
+    }
+
+    fn json(&mut self) -> Json {
+        let text = match self.chance.below(4) {
+            0 => format!("{{\"n\": {}, \"nested\":{{\"z\":1,\"a\":[1.50,2e3]}}}}", self.chance.below(9)),
+            1 => format!("{{\"text\":\"words {}\"}}", self.chance.below(9)),
+            2 => "[ true,null ]".to_owned(),
+            _ => "\"plain\"".to_owned(),
+        };
+        Json::new(text).unwrap()
+    }
+
+    fn later(&mut self) -> Millis {
+        self.now + self.chance.below(90_000) as Millis - 5_000
+    }
+
+    fn message(&mut self) -> MessageId {
+        let place = self.messages.len().saturating_sub(1 + self.chance.below(4));
+        self.messages.get(place).copied().unwrap_or(MessageId(Uuid::nil()))
+    }
+
+    fn turn(&mut self) -> TurnId {
+        let place = self.turns.len().saturating_sub(1 + self.chance.below(12));
+        self.turns.get(place).map_or(TurnId(Uuid::nil()), |turn| turn.1)
+    }
+
+    fn thread(&mut self) -> ThreadId {
+        let place = self.threads.len().saturating_sub(1 + self.chance.below(10));
+        self.threads.get(place).map_or(ThreadId(Uuid::nil()), |thread| thread.1)
+    }
+
+    fn audience(&mut self) -> Audience {
+        *self.chance.pick(Audience::ALL)
+    }
+
+    fn address(&mut self) -> Address {
+        match self.chance.below(24) {
+            0 | 1 => Address::Scope(self.scope()),
+            2 => Address::Role { role: self.role(), within: self.chance.once_in(2).then(|| self.scope()) },
+            3 => Address::Parent,
+            4 => Address::Children { depth: self.chance.maybe(|c| c.below(3) as u32) },
+            5 => Address::Siblings,
+            6 => Address::Ancestors { depth: self.chance.maybe(|c| c.below(3) as u32) },
+            7 => Address::Descendants { depth: self.chance.maybe(|c| c.below(3) as u32) },
+            8 => Address::Kind(*self.chance.pick(AgentKind::ALL)),
+            9 => Address::All,
+            10 => Address::Contacts,
+            11 => Address::Public,
+            12 => Address::Remote { agent: "far".to_owned(), realm: self.realm() },
+            _ => Address::Agent(self.agent()),
+        }
+    }
+
+    fn realm(&mut self) -> RealmName {
+        RealmName::new(self.chance.pick(&["main", "east", "west"])).unwrap()
+    }
+
+    fn addresses(&mut self, most: usize) -> Vec<Address> {
+        (0..self.chance.below(most + 1)).map(|_| self.address()).collect()
+    }
+
+    fn visibility(&mut self) -> Option<TurnVisibility> {
+        Some(match self.chance.below(8) {
+            0 => TurnVisibility::Agents(vec![self.agent(), self.agent()]),
+            1 => TurnVisibility::Roles(vec![self.role()]),
+            2 => TurnVisibility::Internal,
+            3 => TurnVisibility::Private,
+            4 => TurnVisibility::All,
+            _ => return None,
+        })
+    }
+
+    fn content_type(&mut self) -> String {
+        (*self.chance.pick(&["text", "text", "data", "x-log", "nonsense"])).to_owned()
+    }
+
+    fn invitee(&mut self) -> Invitee {
+        let permissions = PermissionsPatch {
+            can_send: self.chance.maybe(|c| c.once_in(2)),
+            can_observe: self.chance.maybe(|c| !c.once_in(4)),
+            history: self.chance.maybe(|c| *c.pick(HistoryAccess::ALL)),
+            ..PermissionsPatch::default()
+        };
+        Invitee { agent: self.agent(), role: self.chance.once_in(2).then(|| self.role()), permissions }
+    }
+
+    fn which(&mut self) -> Which {
+        match self.chance.below(3) {
+            0 => Which::Number(self.made as i64 + self.chance.below(50) as i64),
+            _ => Which::Key(self.key()),
+        }
+    }
+
+    fn key(&mut self) -> String {
+        format!("key-{}", self.made / 100 + self.chance.below(6) as u64)
+    }
+
+    fn word(&mut self) -> &'static str {
+        if self.chance.once_in(3) {
+            return OFTEN[self.chance.below(OFTEN.len())];
+        }
+        let word = *self.chance.pick(Command::WORDS);
+        if SELDOM.contains(&word) && !self.chance.once_in(6) { "send" } else { word }
+    }
+
+    fn register(&mut self) -> Register {
+        Register {
+            id: (!self.chance.once_in(4)).then(|| self.agent()),
+            kind: self.chance.maybe(|c| *c.pick(AgentKind::ALL)),
+            name: self.chance.once_in(2).then(|| format!("Name {}", self.chance.below(5))),
+            role: self.chance.once_in(2).then(|| self.role()),
+            parent: self.chance.once_in(3).then(|| self.agent()),
+            state: self.chance.maybe(|c| (*c.pick(&["busy", "idle", ""])).to_owned()),
+            visibility: self.chance.once_in(12).then(|| *self.chance.pick(Visibility::ALL)),
+            contact_policy: self.chance.once_in(8).then(|| *self.chance.pick(ContactPolicy::ALL)),
+            privacy: self.chance.once_in(8).then(|| *self.chance.pick(Privacy::ALL)),
+            meta: self.chance.once_in(3).then(|| self.json()),
+            scopes: (0..self.chance.below(3)).map(|_| self.scope()).collect(),
+            existing: if self.chance.once_in(2) { Existing::TakeOver } else { Existing::Refuse },
+            ..Register::default()
+        }
+    }
+
+    fn send(&mut self) -> Send {
+        let mut send = Send::text(self.addresses(2), self.words());
+        send.cc = self.addresses(1);
+        send.bcc = self.addresses(1);
+        if self.chance.once_in(3) {
+            send.body = Body::Json(self.json());
+        }
+        send.kind = (*self.chance.pick(&["", "request", "note"])).to_owned();
+        send.subject = self.chance.once_in(2).then(|| self.words());
+        send.priority = *self.chance.pick(&Priority::TIERS);
+        send.ack_required = self.chance.once_in(4);
+        send.expires_at = self.chance.once_in(6).then(|| self.later());
+        send.in_reply_to = self.chance.once_in(20).then(|| self.message());
+        send.key = self.chance.once_in(6).then(|| self.key());
+        send.meta = self.chance.once_in(5).then(|| self.json());
+        send.audience = self.audience();
+        send.to_nobody = self.chance.once_in(2);
+        if self.chance.once_in(3) {
+            let entry = match self.chance.below(2) {
+                0 => Entry::IfAllowed,
+                _ => Entry::Gather { kind: "talk".to_owned() },
+            };
+            send.within = Some(Within {
+                conversation: self.conversation(),
+                thread: self.chance.once_in(6).then(|| self.thread()),
+                reply_to: self.chance.once_in(6).then(|| self.turn()),
+                visibility: self.visibility(),
+                entry,
+            });
+        }
+        send
+    }
+
+    fn command(&mut self, word: &'static str) -> Command {
+        match word {
+            "register" => self.register().into_command(),
+            "update" => Update {
+                name: self.chance.once_in(2).then(|| self.words()),
+                role: self.chance.once_in(3).then(|| self.role()),
+                parent: self.chance.once_in(4).then(|| self.agent()),
+                owner: self.chance.once_in(6).then(|| self.agent()),
+                visibility: self.chance.once_in(12).then(|| *self.chance.pick(Visibility::ALL)),
+                meta: self.chance.once_in(2).then(|| self.json()),
+                merge_meta: self.chance.once_in(2),
+                ..Update::of(self.agent())
+            }
+            .into_command(),
+            "set_state" => {
+                let state = (*self.chance.pick(&["suspended", "idle", "idle", "busy", ""])).to_owned();
+                SetState { agent: self.agent(), state }.into_command()
+            }
+            "unregister" => Unregister { agent: self.agent(), reason: None, cause: None }.into_command(),
+            "send" => self.send().into_command(),
+            "mark_delivered" => {
+                MarkDelivered { agent: self.agent(), messages: vec![self.message(), self.message()] }
+                    .into_command()
+            }
+            "mark_read" => {
+                let unread = self.chance.once_in(4);
+                MarkRead { agent: self.agent(), message: self.message(), unread }.into_command()
+            }
+            "acknowledge" => {
+                let response = self.chance.once_in(2).then(|| self.words());
+                Acknowledge { agent: self.agent(), message: self.message(), response }.into_command()
+            }
+            "mark_failed" => {
+                MarkFailed { agent: self.agent(), message: self.message(), reason: self.words() }
+                    .into_command()
+            }
+            "dispatched" => Dispatched {
+                peer: RealmName::new("north").expect("a realm name"),
+                agent: self.agent(),
+                message: self.message(),
+                failure: self.chance.once_in(3).then(|| self.words()),
+            }
+            .into_command(),
+            "create_conversation" => Create {
+                id: (!self.chance.once_in(6)).then(|| self.conversation()),
+                kind: "talk".to_owned(),
+                subject: self.chance.once_in(2).then(|| self.words()),
+                parent: self.chance.once_in(5).then(|| self.conversation()),
+                parent_turn: self.chance.once_in(8).then(|| self.turn()),
+                participants: (0..self.chance.below(10)).map(|_| self.invitee()).collect(),
+                first: self.chance.once_in(2).then(|| FirstTurn {
+                    content_type: self.content_type(),
+                    content: self.json(),
+                    visibility: self.visibility(),
+                }),
+                audience: self.audience(),
+                meta: self.chance.once_in(4).then(|| self.json()),
+            }
+            .into_command(),
+            "close_conversation" => {
+                let status = self.chance.maybe(|c| *c.pick(ConversationStatus::ALL));
+                Close { conversation: self.conversation(), status, reason: None }.into_command()
+            }
+            "reopen_conversation" => Reopen { conversation: self.conversation() }.into_command(),
+            "join_conversation" => {
+                let role = self.chance.once_in(2).then(|| self.role());
+                Join { conversation: self.conversation(), role }.into_command()
+            }
+            "leave_conversation" => Leave { conversation: self.conversation(), reason: None }.into_command(),
+            "invite" => Invite { conversation: self.conversation(), invitee: self.invitee() }.into_command(),
+            "remove_participant" => {
+                Remove { conversation: self.conversation(), agent: self.agent(), reason: None }.into_command()
+            }
+            "say" => {
+                let thread = self.chance.once_in(5).then(|| self.thread());
+                let home =
+                    self.threads.iter().find(|known| Some(known.1) == thread).map(|known| known.0.clone());
+                Say {
+                    conversation: home.unwrap_or_else(|| self.conversation()),
+                    thread,
+                    content_type: self.content_type(),
+                    content: self.json(),
+                    in_reply_to: self.chance.once_in(5).then(|| self.turn()),
+                    visibility: self.visibility(),
+                    meta: self.chance.once_in(5).then(|| self.json()),
+                }
+                .into_command()
+            }
+            "open_thread" => {
+                let parent = self.chance.once_in(3).then(|| self.thread());
+                let (root, subject) = (self.turn(), self.chance.once_in(2).then(|| self.words()));
+                let home = self.turns.iter().find(|turn| turn.1 == root).map(|turn| turn.0.clone());
+                let conversation = home.unwrap_or_else(|| self.conversation());
+                OpenThread { conversation, root, parent, subject }.into_command()
+            }
+            "keep_summary" => KeepSummary {
+                conversation: self.conversation(),
+                part: "all".to_owned(),
+                summary: Summary { text: self.words(), lines: 1, ..Summary::default() },
+                up_to: self.chance.below(500) as i64,
+                announce: self.chance.once_in(2),
+            }
+            .into_command(),
+            _ => self.other_command(word),
+        }
+    }
+
+    fn other_command(&mut self, word: &'static str) -> Command {
+        match word {
+            "create_scope" => CreateScope {
+                id: (!self.chance.once_in(6)).then(|| self.scope()),
+                parent: self.chance.once_in(3).then(|| self.scope()),
+                join_policy: self.chance.maybe(|c| *c.pick(JoinPolicy::ALL)),
+                roles: vec![self.role()],
+                visibility: self.chance.maybe(|c| *c.pick(ScopeVisibility::ALL)),
+                send_policy: self.chance.maybe(|c| *c.pick(SendPolicy::ALL)),
+                auto_delete: self.chance.once_in(6),
+                ..CreateScope::default()
+            }
+            .into_command(),
+            "join_scope" => JoinScope { scope: self.scope(), agent: self.agent() }.into_command(),
+            "leave_scope" => LeaveScope { scope: self.scope(), agent: self.agent() }.into_command(),
+            "delete_scope" => {
+                DeleteScope { scope: self.scope(), with_descendants: self.chance.once_in(2) }.into_command()
+            }
+            "create_task" => CreateTask {
+                id: (!self.chance.once_in(6)).then(|| self.conversation()),
+                title: self.chance.once_in(2).then(|| self.words()),
+                description: None,
+                status: self.chance.maybe(|c| *c.pick(TaskStatus::ALL)),
+                owner: self.chance.once_in(4).then(|| self.words()),
+                assignee: self.chance.once_in(2).then(|| self.agent()),
+                participants: (0..self.chance.below(3)).map(|_| self.invitee()).collect(),
+                audience: self.audience(),
+                meta: None,
+            }
+            .into_command(),
+            "update_task" => UpdateTask {
+                status: self.chance.maybe(|c| *c.pick(TaskStatus::ALL)),
+                assignee: self.chance.once_in(3).then(|| self.agent()),
+                result: self.chance.once_in(4).then(|| self.json()),
+                ..UpdateTask::of(self.conversation())
+            }
+            .into_command(),
+            "add_contributor" => {
+                AddContributor { task: self.conversation(), contributor: self.words() }.into_command()
+            }
+            "reserve" => {
+                let path = |chance: &mut Chance| {
+                    (*chance.pick(&["src/**", "src/a.rs", "docs/*.md", "*", "../up", "src/[ab].rs"]))
+                        .to_owned()
+                };
+                Reserve {
+                    key: self.chance.once_in(2).then(|| self.key()),
+                    scope: (*self.chance.pick(&["repo", "site"])).to_owned(),
+                    paths: (0..=self.chance.below(2)).map(|_| path(&mut self.chance)).collect(),
+                    exclusive: self.chance.once_in(2),
+                    reason: None,
+                    issued_at: None,
+                    expires_at: self.later(),
+                    audience: self.audience(),
+                    meta: None,
+                }
+                .into_command()
+            }
+            "renew" => Renew { which: self.which(), expires_at: self.later() }.into_command(),
+            "release" => {
+                let which = (0..self.chance.below(2)).map(|_| self.which()).collect();
+                Release { which, owner: self.chance.once_in(4).then(|| self.agent()) }.into_command()
+            }
+            "ask_contact" => {
+                let expires_at = self.chance.once_in(4).then(|| self.later());
+                Ask { to: self.agent(), reason: self.chance.once_in(2).then(|| self.words()), expires_at }
+                    .into_command()
+            }
+            "answer_contact" => Answer {
+                from: self.agent(),
+                state: *self.chance.pick(ContactState::ALL),
+                expires_at: self.chance.once_in(4).then(|| self.later()),
+            }
+            .into_command(),
+            "end_contact" => EndContact { with: self.agent() }.into_command(),
+            "create_token" => CreateToken {
+                hash: vec![self.chance.below(256) as u8; if self.chance.once_in(5) { 4 } else { 32 }],
+                role: *self.chance.pick(TokenRole::ALL),
+                name: "root".to_owned(),
+                expires_at: self.chance.once_in(3).then(|| self.later()),
+            }
+            .into_command(),
+            "revoke_token" => {
+                let place = self.chance.below(self.tokens.len() + 1);
+                RevokeToken { id: self.tokens.get(place).cloned().unwrap_or_default() }.into_command()
+            }
+            "put_peer" => PutPeer {
+                name: self.realm(),
+                kind: *self.chance.pick(PeerKind::ALL),
+                url: None,
+                token_ref: None,
+                reachable: self.chance.once_in(2),
+                volatile: false,
+                meta: self.chance.once_in(3).then(|| self.json()),
+                seen_at: self.chance.once_in(2).then(|| self.later()),
+            }
+            .into_command(),
+            "remove_peer" => RemovePeer { name: self.realm() }.into_command(),
+            "announce" => {
+                let to = self.chance.once_in(2).then(|| vec![self.agent()]);
+                Announce { word: "door.opened".to_owned(), data: self.json(), to }.into_command()
+            }
+            "set_rules" => SetRules {
+                rules: Rules {
+                    thread_depth: 1 + self.chance.below(4) as u32,
+                    participants: 7 + self.chance.below(6) as u32,
+                    pending_contacts: self.chance.below(4) as u32,
+                    sweep_rows: self.chance.below(20) as u32,
+                    ..Rules::default()
+                },
+            }
+            .into_command(),
+            "sweep" => Sweep {}.into_command(),
+            other => panic!("these tests do not know the verb {other} yet"),
+        }
+    }
+}
+
+impl Iterator for Commands {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        let (stamp, word) = (self.stamp(), self.word());
+        let command = self.command(word);
+        // Mostly those who may, so that much is carried out.
+        let fitting = match &command {
+            Command::MarkFailed(_)
+            | Command::Dispatched(_)
+            | Command::CreateToken(_)
+            | Command::RevokeToken(_)
+            | Command::PutPeer(_) => None,
+            Command::RemovePeer(_) | Command::SetRules(_) | Command::Sweep(_) | Command::DeleteScope(_) => {
+                None
+            }
+            Command::MarkDelivered(verb) => Some(verb.agent.clone()),
+            Command::MarkRead(verb) => Some(verb.agent.clone()),
+            Command::Acknowledge(verb) => Some(verb.agent.clone()),
+            Command::JoinScope(verb) => Some(verb.agent.clone()),
+            Command::LeaveScope(verb) => Some(verb.agent.clone()),
+            Command::Register(verb) => verb.id.clone(),
+            Command::Update(verb) => Some(verb.agent.clone()),
+            Command::Say(verb) => self.openers.get(&verb.conversation).cloned(),
+            Command::OpenThread(verb) => self.openers.get(&verb.conversation).cloned(),
+            Command::Invite(verb) => self.openers.get(&verb.conversation).cloned(),
+            Command::Remove(verb) => self.openers.get(&verb.conversation).cloned(),
+            _ => Some(self.agent()),
+        };
+        let caller = match fitting {
+            _ if self.chance.once_in(3) => self.caller(),
+            Some(agent) => Caller::member(agent, "test"),
+            None => Caller::office(),
+        };
+        // The first id that a command gives out is its own, so what it makes is known before it is applied.
+        match &command {
+            Command::Send(_) => self.messages.push(MessageId(stamp.id)),
+            Command::Say(verb) => self.turns.push((verb.conversation.clone(), TurnId(stamp.id))),
+            Command::OpenThread(verb) => self.threads.push((verb.conversation.clone(), ThreadId(stamp.id))),
+            Command::CreateToken(_) => self.tokens.push(stamp.id.to_string()),
+            Command::Create(verb) => {
+                if let Some(id) = &verb.id {
+                    self.openers.entry(id.clone()).or_insert_with(|| caller.agent.clone());
+                }
+            }
+            _ => {}
+        }
+        Some(Record { v: RECORD_VERSION, stamp, caller, command })
+    }
+}

@@ -1,0 +1,236 @@
+//! Consent: whose first letter is taken, who decides, and what a refusal leaves behind.
+
+use posthaste_engine::limits::Rules;
+use posthaste_engine::nouns::{
+    Address, AgentKind, Caller, Contact, ContactPolicy, ContactState, Privacy, Visibility,
+};
+use posthaste_engine::verbs::agents::Register;
+use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
+use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::{Filter, Refusal, Start};
+
+use crate::harness::{Realm, answer, id, later, letter, member};
+
+async fn with_policy(realm: &Realm, name: &str, policy: ContactPolicy) -> Caller {
+    realm.register(name, Register { contact_policy: Some(policy), ..Register::default() }).await
+}
+
+fn request(name: &str) -> Ask {
+    Ask { to: id(name), reason: None, expires_at: None }
+}
+
+fn end(name: &str) -> EndContact {
+    EndContact { with: id(name) }
+}
+
+fn stands(realm: &Realm, caller: &Caller, from: &str, to: &str) -> Option<ContactState> {
+    realm.see(|view| view.contact(caller, &id(from), &id(to))).map(|contact: Contact| contact.state)
+}
+
+#[tokio::test]
+async fn a_refused_first_letter_leaves_a_request_and_nothing_else() {
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    let bert = with_policy(&realm, "bert", ContactPolicy::Contacts).await;
+    for _ in 0..2 {
+        let refused = realm.refused(&anna, letter("bert", "hello")).await;
+        assert_eq!(refused, Refusal::ConsentPending { agent: id("bert") });
+    }
+    let realm = realm.reopened();
+    let requests = realm.see(|view| view.contact_requests(&bert, &id("bert")));
+    assert_eq!(requests.len(), 1, "recorded although refused, and once");
+    assert_eq!((requests[0].from.as_str(), requests[0].state), ("anna", ContactState::Pending));
+    assert!(realm.mail("bert").is_empty());
+    let told: Vec<_> = realm.replayed(&bert).into_iter().filter(|word| *word == "contact.changed").collect();
+    assert_eq!(told.len(), 1);
+    realm.ask(&bert, answer(&id("anna"), ContactState::Accepted)).await;
+    realm.send(&anna, "bert", "now").await;
+    realm.send(&bert, "anna", "both ways").await;
+    assert_eq!(realm.mail("bert"), ["now"]);
+}
+
+#[tokio::test]
+async fn policies_decide_about_first_letters() {
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    with_policy(&realm, "open", ContactPolicy::Open).await;
+    let closed = with_policy(&realm, "closed", ContactPolicy::Closed).await;
+    realm.send(&anna, "open", "hello").await;
+    let blocked = Refusal::ConsentBlocked { agent: id("closed") };
+    assert_eq!(realm.refused(&anna, letter("closed", "hello")).await, blocked);
+    assert_eq!(realm.refused(&anna, request("closed")).await, blocked);
+    assert_eq!(stands(&realm, &closed, "anna", "closed"), None, "no request either");
+    realm.send(&closed, "anna", "its own letters go out").await;
+}
+
+#[tokio::test]
+async fn groups_pass_over_those_who_would_have_to_be_asked() {
+    let realm = Realm::new();
+    let [anna, _] = realm.agents(["anna", "bert"]).await;
+    let carl = with_policy(&realm, "carl", ContactPolicy::Contacts).await;
+    let sent = realm.ask(&anna, Send::text(vec![Address::All], "hello")).await;
+    assert_eq!(sent.receipts.len(), 1);
+    assert_eq!(stands(&realm, &carl, "anna", "carl"), None, "and leave no request");
+}
+
+#[tokio::test]
+async fn calling_oneself_a_part_of_the_system_replaces_no_consent() {
+    let realm = Realm::new();
+    let system = Register { kind: Some(AgentKind::System), ..Register::default() };
+    let fake = realm.register("fake", system).await;
+    with_policy(&realm, "bert", ContactPolicy::Contacts).await;
+    let refused = realm.refused(&fake, letter("bert", "trust me")).await;
+    assert_eq!(refused, Refusal::ConsentPending { agent: id("bert") });
+    realm.ask(&Caller::office(), letter("bert", "from the office")).await;
+}
+
+#[tokio::test]
+async fn only_what_was_asked_can_be_accepted() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    with_policy(&realm, "carl", ContactPolicy::Contacts).await;
+    let none = |from: &str| Refusal::NoSuchContact { from: id(from), to: id("anna") };
+    let accept = |name: &str| answer(&id(name), ContactState::Accepted);
+    assert_eq!(realm.refused(&anna, accept("carl")).await, none("carl"));
+    assert_eq!(realm.refused(&anna, accept("nobody")).await, none("nobody"));
+    // Blocking needs no asking, so it must not open a way round it.
+    realm.ask(&anna, answer(&id("carl"), ContactState::Blocked)).await;
+    assert_eq!(realm.refused(&anna, accept("carl")).await, none("carl"));
+    let refused = realm.refused(&anna, letter("carl", "forged consent")).await;
+    assert_eq!(refused, Refusal::ConsentPending { agent: id("carl") });
+    // Nor does a request that has lapsed.
+    realm.ask(&bert, Ask { expires_at: Some(1), ..request("anna") }).await;
+    assert_eq!(realm.refused(&anna, accept("bert")).await, none("bert"));
+    let pending = answer(&id("bert"), ContactState::Pending);
+    assert!(matches!(realm.refused(&anna, pending).await, Refusal::BadValue { field: "state", .. }));
+}
+
+#[tokio::test]
+async fn a_hidden_agent_cannot_be_told_from_nobody() {
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    let hide = Register { visibility: Some(Visibility::System), ..Register::default() };
+    realm.register("shy", hide).await;
+    for name in ["shy", "nobody"] {
+        let none = Refusal::NoSuchAgent { agent: name.into(), near: Vec::new() };
+        assert_eq!(realm.refused(&anna, request(name)).await, none);
+        let none = Refusal::NoSuchContact { from: id(name), to: id("anna") };
+        assert_eq!(realm.refused(&anna, answer(&id(name), ContactState::Accepted)).await, none);
+        assert_eq!(realm.refused(&anna, end(name)).await, none);
+    }
+}
+
+#[tokio::test]
+async fn a_block_stops_letters_and_requests_until_it_is_lifted() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    realm.befriend(&anna, &bert).await;
+    realm.ask(&bert, answer(&id("anna"), ContactState::Blocked)).await;
+    let blocked = Refusal::ConsentBlocked { agent: id("bert") };
+    assert_eq!(realm.refused(&anna, letter("bert", "hello")).await, blocked);
+    assert_eq!(realm.refused(&anna, request("bert")).await, blocked);
+    assert_eq!(stands(&realm, &bert, "bert", "anna"), None, "acceptance goes in both directions");
+    let none = Refusal::NoSuchContact { from: id("bert"), to: id("anna") };
+    assert_eq!(realm.refused(&anna, end("bert")).await, none, "a block is not the blocked one's to lift");
+    realm.ask(&bert, end("anna")).await;
+    realm.send(&anna, "bert", "hello again").await;
+    assert_eq!(stands(&realm, &bert, "anna", "bert"), None, "lifted, not accepted");
+}
+
+#[tokio::test]
+async fn nobody_learns_who_has_blocked_it() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    let mut live = realm.engine.follow(&anna, Filter::everything(), Start::Now, 64).await.expect("a feed");
+    realm.ask(&bert, answer(&id("anna"), ContactState::Blocked)).await;
+    assert_eq!(stands(&realm, &anna, "anna", "bert"), None);
+    assert!(realm.see(|view| view.contacts(&anna, &id("anna"))).is_empty());
+    assert!(realm.drain(&mut live, &anna).await.is_empty(), "not live");
+    assert!(!realm.replayed(&anna).contains(&"contact.changed"), "and not from the books");
+    assert!(realm.replayed(&bert).contains(&"contact.changed"));
+    assert_eq!(stands(&realm, &bert, "anna", "bert"), Some(ContactState::Blocked));
+}
+
+#[tokio::test]
+async fn a_lapsed_acceptance_is_asked_for_again() {
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    let bert = with_policy(&realm, "bert", ContactPolicy::Contacts).await;
+    realm.ask(&anna, request("bert")).await;
+    let accept = |end| Answer { from: id("anna"), state: ContactState::Accepted, expires_at: end };
+    realm.ask(&bert, accept(Some(later()))).await;
+    realm.send(&anna, "bert", "in time").await;
+    realm.ask(&bert, accept(Some(1))).await;
+    let refused = realm.refused(&anna, letter("bert", "too late")).await;
+    assert_eq!(refused, Refusal::ConsentPending { agent: id("bert") });
+    let requests = realm.see(|view| view.contact_requests(&bert, &id("bert")));
+    assert_eq!(requests.len(), 1, "the refusal says that a request is waiting, so one must be");
+}
+
+#[tokio::test]
+async fn a_request_can_be_turned_down_or_taken_back_and_made_anew() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    realm.ask(&anna, request("bert")).await;
+    realm.ask(&bert, end("anna")).await;
+    assert!(realm.see(|view| view.contact_requests(&bert, &id("bert"))).is_empty());
+    realm.ask(&anna, Ask { reason: Some("please".into()), ..request("bert") }).await;
+    let again = realm.ask(&anna, request("bert")).await;
+    assert_eq!(again.reason.as_deref(), Some("please"), "asking twice changes nothing");
+    realm.ask(&anna, end("bert")).await;
+    assert!(realm.see(|view| view.contact_requests(&bert, &id("bert"))).is_empty());
+}
+
+#[tokio::test]
+async fn unanswered_requests_are_limited_and_lapsed_ones_do_not_count() {
+    let realm = Realm::new();
+    let [anna, bert, carl, _] = realm.agents(["anna", "bert", "carl", "dora"]).await;
+    realm.rules(Rules { pending_contacts: 1, ..Rules::default() }).await;
+    realm.ask(&anna, Ask { expires_at: Some(1), ..request("dora") }).await;
+    realm.ask(&bert, request("dora")).await;
+    let refused = realm.refused(&carl, request("dora")).await;
+    assert_eq!(refused, Refusal::TooManyRequests { agent: id("dora") });
+    let requests = realm.see(|view| view.contact_requests(&member("dora"), &id("dora")));
+    assert_eq!(requests.len(), 1);
+}
+
+#[tokio::test]
+async fn a_successor_to_a_name_inherits_no_consent() {
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    let bert = with_policy(&realm, "bert", ContactPolicy::Contacts).await;
+    realm.befriend(&anna, &bert).await;
+    let leave = posthaste_engine::verbs::agents::Unregister { agent: id("anna"), reason: None, cause: None };
+    realm.ask(&anna, leave).await;
+    realm.agent("anna").await;
+    let refused = realm.refused(&anna, letter("bert", "remember me?")).await;
+    assert_eq!(refused, Refusal::ConsentPending { agent: id("bert") });
+}
+
+#[tokio::test]
+async fn presence_is_shown_as_the_privacy_tier_says() {
+    let realm = Realm::new();
+    let friend = realm.agent("friend").await;
+    let other = realm.agent("other").await;
+    for privacy in [Privacy::Public, Privacy::Contacts, Privacy::Invisible] {
+        let name = privacy.as_str();
+        let given = Register { privacy: Some(privacy), ..Register::default() };
+        let me = realm.register(name, given).await;
+        realm.befriend(&friend, &me).await;
+        realm.engine.presences().beat(id(name), "busy", None, 60_000);
+        let seen = |who: &Caller| {
+            realm.see(|view| {
+                let agent = view.agent(&me, &id(name))?;
+                realm.engine.presences().of(view, who, &agent)
+            })
+        };
+        assert!(seen(&me).is_some());
+        assert_eq!(seen(&friend).is_some(), privacy != Privacy::Invisible, "{name}");
+        assert_eq!(seen(&other).is_some(), privacy == Privacy::Public, "{name}");
+        let lapse = Answer { from: id("friend"), state: ContactState::Accepted, expires_at: Some(1) };
+        realm.ask(&me, lapse).await;
+        assert_eq!(seen(&friend).is_some(), privacy == Privacy::Public, "{name}, once it has lapsed");
+        realm.engine.presences().leave(&id(name));
+        assert!(seen(&me).is_none());
+    }
+}

@@ -1,0 +1,162 @@
+//! The same commands in the same order give the same books, however they were gathered, carried or interrupted.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use posthaste_engine::nouns::RealmName;
+use posthaste_engine::store::{check_integrity, digest, open_reader, open_writer};
+use posthaste_engine::testing::{Answer, apply_batches};
+use posthaste_engine::verbs::Command;
+use posthaste_engine::{Fault, Record};
+use tempfile::TempDir;
+
+use crate::chance::Chance;
+use crate::commands::Commands;
+
+const COMMANDS: usize = 10_000;
+const SEED: u64 = 7_678;
+const HISTORY: &str = "the same history";
+
+fn records() -> Vec<Record> {
+    Commands::new(SEED).take(COMMANDS).collect()
+}
+
+/// Cuts the records into batches of random sizes up to `most`.
+fn batches(records: &[Record], most: usize) -> Vec<Vec<Record>> {
+    let mut chance = Chance::new(most as u64);
+    let (mut rest, mut cut) = (records, Vec::new());
+    while !rest.is_empty() {
+        let (batch, after) = rest.split_at((1 + chance.below(most)).min(rest.len()));
+        cut.push(batch.to_vec());
+        rest = after;
+    }
+    cut
+}
+
+struct Books {
+    path: PathBuf,
+    answers: Vec<Answer>,
+    _directory: TempDir,
+}
+
+impl Books {
+    fn new() -> Self {
+        let directory = TempDir::new().expect("a temporary directory");
+        Self { path: directory.path().join("main.db"), answers: Vec::new(), _directory: directory }
+    }
+
+    fn of(batches: Vec<Vec<Record>>) -> Self {
+        let mut books = Self::new();
+        books.apply(batches);
+        books
+    }
+
+    fn apply(&mut self, batches: Vec<Vec<Record>>) {
+        let realm = RealmName::new("main").expect("a realm name");
+        self.answers.extend(apply_batches(&self.path, realm, HISTORY, batches).expect("books"));
+    }
+
+    fn digest(&self, with_index: bool) -> String {
+        digest(&open_reader(&self.path).expect("books"), with_index).expect("a digest")
+    }
+
+    fn said(&self) -> Vec<String> {
+        self.answers.iter().map(|answer| format!("{answer:?}")).collect()
+    }
+}
+
+/// The history, a line for each event.
+fn history(path: &Path) -> Vec<String> {
+    let books = open_reader(path).expect("books");
+    let sql =
+        "SELECT seq || '|' || at || '|' || actor || '|' || coalesce(cause, '') || '|' || fact FROM events
+               ORDER BY seq";
+    let mut lines = books.prepare(sql).expect("a query");
+    lines.query_map([], |row| row.get(0)).expect("events").collect::<Result<_, _>>().expect("text")
+}
+
+fn assert_same(a: &Books, b: &Books, with_index: bool) {
+    // Line by line first: the first difference says more than two digests.
+    let (ours, theirs) = (history(&a.path), history(&b.path));
+    let differing = ours.iter().zip(&theirs).find(|(a, b)| a != b);
+    assert_eq!((differing, ours.len()), (None, theirs.len()), "the same history");
+    assert!(ours.len() > COMMANDS / 4, "only {} events: the commands did too little", ours.len());
+    let (ours, theirs) = (a.said(), b.said());
+    assert_eq!(ours.iter().zip(&theirs).find(|(a, b)| a != b), None, "the same answers");
+    assert_eq!(a.digest(with_index), b.digest(with_index), "the same rows in every table");
+}
+
+#[test]
+fn the_same_batches_give_byte_identical_books_and_every_verb_takes_part() {
+    let records = records();
+    let first = Books::of(batches(&records, 64));
+    let second = Books::of(batches(&records, 64));
+    assert_same(&first, &second, true);
+
+    let failed = |answer: &&Answer| matches!(answer, Err(posthaste_engine::EngineError::Failed(_)));
+    let failure = first.answers.iter().find(failed);
+    assert!(failure.is_none(), "no command may fail inside the office: {failure:?}");
+    let with = records.iter().zip(&first.answers);
+    let done: BTreeSet<&str> =
+        with.clone().filter(|(_, a)| a.is_ok()).map(|(r, _)| r.command.word()).collect();
+    let every: BTreeSet<&str> = Command::WORDS.iter().copied().collect();
+    assert_eq!(every.difference(&done).collect::<Vec<_>>(), Vec::<&&str>::new(), "verbs never carried out");
+    let refused = with.filter(|(_, answer)| answer.is_err()).count();
+    assert!(refused > COMMANDS / 10, "only {refused} refusals: invalid commands belong to the promise too");
+
+    let books = open_writer(&first.path).expect("books");
+    assert_eq!(check_integrity(&books).expect("a check"), Vec::<String>::new());
+    books.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
+}
+
+#[test]
+fn other_batches_give_the_same_books() {
+    let records = records();
+    let small = Books::of(batches(&records, 16));
+    let large = Books::of(batches(&records, 1_024));
+    assert_same(&small, &large, false);
+}
+
+#[test]
+fn commands_carried_as_bytes_give_the_same_books() {
+    let records = records();
+    let carried: Vec<Record> = records
+        .iter()
+        .map(|record| Record::from_bytes(&record.to_bytes().expect("bytes")).expect("a record"))
+        .collect();
+    let differing = records.iter().zip(&carried).find(|(before, after)| before != after);
+    assert_eq!(differing, None, "bytes carry the whole command");
+    assert_same(&Books::of(batches(&records, 64)), &Books::of(batches(&carried, 64)), true);
+}
+
+#[test]
+fn restarts_in_between_give_the_same_books() {
+    let records = records();
+    let in_one_go = Books::of(batches(&records, 64));
+    let mut restarted = Books::new();
+    for part in batches(&records, 64).chunks(5) {
+        restarted.apply(part.to_vec());
+    }
+    assert_same(&in_one_go, &restarted, true);
+}
+
+#[test]
+fn other_commands_give_other_books() {
+    // Otherwise the digests above would prove nothing.
+    let records: Vec<Record> = Commands::new(SEED).take(500).collect();
+    let others: Vec<Record> = Commands::new(SEED + 1).take(500).collect();
+    let (ours, theirs) = (Books::of(batches(&records, 64)), Books::of(batches(&others, 64)));
+    assert_ne!(ours.digest(false), theirs.digest(false));
+    let mut changed = records.clone();
+    changed.iter_mut().for_each(|record| record.stamp.now += 1);
+    assert_ne!(Books::of(batches(&changed, 64)).digest(false), ours.digest(false), "one millisecond is seen");
+}
+
+#[test]
+fn applying_needs_books_of_this_make() {
+    let books = Books::of(batches(&records()[..10], 4));
+    open_writer(&books.path).expect("books").pragma_update(None, "user_version", 99).expect("a pragma");
+    let realm = RealmName::new("main").expect("a realm name");
+    let refused = apply_batches(&books.path, realm, HISTORY, Vec::new());
+    assert!(matches!(refused, Err(Fault::NewerBooks { found: 99, .. })), "{refused:?}");
+}

@@ -1,0 +1,378 @@
+//! History and live tail in one stream: nothing missing, nothing twice, in order, and only what one may see.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use posthaste_engine::limits::Limits;
+use posthaste_engine::nouns::{Audience, Caller, ConversationId, Event, Json, Seq, TurnVisibility};
+use posthaste_engine::verbs::conversations::{Create, Invitee};
+use posthaste_engine::verbs::office::Announce;
+use posthaste_engine::verbs::turns::Say;
+use posthaste_engine::{Engine, Feed, Filter, Overflow, Refusal, Start, Step};
+
+use crate::chance::Chance;
+use crate::harness::{Realm, id};
+
+pub async fn follow(engine: &Engine, caller: &Caller, filter: Filter, start: Start) -> Feed {
+    engine.follow(caller, filter, start, 1_000).await.expect("a feed")
+}
+
+/// The next event and its number; an overflow is a failure.
+pub async fn event(feed: &mut Feed) -> (u64, Arc<Event>) {
+    match feed.next().await.expect("a step") {
+        Step::Event { number, event } => (number, event),
+        Step::Overflow(lost) => panic!("{lost:?}"),
+    }
+}
+
+async fn overflow(feed: &mut Feed) -> Overflow {
+    match feed.next().await.expect("a step") {
+        Step::Overflow(lost) => lost,
+        Step::Event { event, .. } => panic!("{event:?}"),
+    }
+}
+
+/// The places of the next so many events.
+pub async fn places(feed: &mut Feed, count: usize) -> Vec<Seq> {
+    let mut found = Vec::new();
+    for _ in 0..count {
+        found.push(event(feed).await.1.seq);
+    }
+    found
+}
+
+async fn announce(engine: &Engine) -> Seq {
+    let said = Announce { word: "tick".to_owned(), data: Json::new("1").unwrap(), to: None };
+    engine.submit(&Caller::office(), said).await.expect("an announcement")
+}
+
+async fn announce_all(engine: &Engine, count: usize) {
+    for _ in 0..count {
+        announce(engine).await;
+    }
+}
+
+/// Asks for the next step once and gives up.
+async fn glance(feed: &mut Feed) {
+    tokio::select! {
+        biased;
+        step = feed.next() => panic!("held, but got {step:?}"),
+        () = std::future::ready(()) => {}
+    }
+}
+
+/// Everything after a place, up to `end`, asserting that it comes once and in order.
+async fn collect(mut feed: Feed, after: Seq, end: Seq) {
+    for (number, expected) in (1..).zip(after + 1..=end) {
+        let (got, event) = event(&mut feed).await;
+        assert_eq!((got, event.seq), (number, expected));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn followers_miss_nothing_and_see_nothing_twice_while_four_write() {
+    // With little kept in memory followers fall back on the books again and again.
+    for live_events in [4, 4_096] {
+        let realm = Realm::with(Limits { live_events, batch_commands: 3, ..Limits::default() });
+        let engine = &realm.engine;
+        announce_all(engine, 20).await;
+        const END: Seq = 20 + 4 * 60;
+        let mut followers = Vec::new();
+        for after in [0, 7, 20] {
+            let feed = follow(engine, &Caller::office(), Filter::everything(), Start::After(after)).await;
+            followers.push(tokio::spawn(collect(feed, after, END)));
+        }
+        let writers: Vec<_> = (0..4)
+            .map(|_| {
+                let engine = engine.clone();
+                tokio::spawn(async move { announce_all(&engine, 60).await })
+            })
+            .collect();
+        // Some come in the middle of it.
+        for _ in 0..5 {
+            let feed = follow(engine, &Caller::office(), Filter::everything(), Start::Now).await;
+            let after = feed.place();
+            followers.push(tokio::spawn(collect(feed, after, END)));
+        }
+        for task in writers.into_iter().chain(followers) {
+            task.await.expect("a whole history");
+        }
+        assert_eq!(engine.listeners(), (0, 0), "those who are gone are not counted");
+    }
+}
+
+#[tokio::test]
+async fn a_follower_too_slow_for_memory_still_gets_everything() {
+    let realm = Realm::with(Limits { live_events: 8, ..Limits::default() });
+    let feed = follow(&realm.engine, &Caller::office(), Filter::everything(), Start::Now).await;
+    announce_all(&realm.engine, 300).await;
+    collect(feed, 0, 300).await;
+    let lagged = realm.engine.meter().lagged.load(Ordering::Relaxed);
+    assert!(lagged >= 292, "only {lagged} were read from the books");
+}
+
+#[tokio::test]
+async fn a_follower_that_keeps_up_never_reads_the_books() {
+    let realm = Realm::new();
+    let mut feed = follow(&realm.engine, &Caller::office(), Filter::everything(), Start::Now).await;
+    for _ in 0..50 {
+        let seq = announce(&realm.engine).await;
+        assert_eq!(event(&mut feed).await.1.seq, seq);
+    }
+    assert_eq!(realm.engine.meter().lagged.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn asking_can_be_given_up_at_any_moment_without_loss() {
+    let realm = Realm::with(Limits { live_events: 8, ..Limits::default() });
+    // Much more than is looked at in one go.
+    announce_all(&realm.engine, 500).await;
+    let mut feed = follow(&realm.engine, &Caller::office(), Filter::everything(), Start::After(0)).await;
+    let (mut chance, mut next) = (Chance::new(3), 1);
+    while next <= 500 {
+        let patience = Duration::from_micros(chance.below(1_500) as u64);
+        if let Ok(step) = tokio::time::timeout(patience, feed.next()).await {
+            let Step::Event { number, event } = step.expect("a step") else { panic!("an overflow") };
+            assert_eq!((number as Seq, event.seq), (next, next));
+            next += 1;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_history_is_refused() {
+    let realm = Realm::new();
+    announce_all(&realm.engine, 3).await;
+    for place in [4, Seq::MAX, -1, Seq::MIN] {
+        let refused =
+            realm.engine.follow(&Caller::office(), Filter::everything(), Start::After(place), 8).await;
+        assert_eq!(refused.expect_err("a stale cursor").refusal(), Some(&Refusal::StaleCursor), "{place}");
+        let all = Filter::everything();
+        let refused = realm.engine.read(move |view| view.events(&Caller::office(), place, &all, 8)).await;
+        assert_eq!(refused.expect_err("a stale cursor").refusal(), Some(&Refusal::StaleCursor), "{place}");
+    }
+    let mut at_the_end =
+        follow(&realm.engine, &Caller::office(), Filter::everything(), Start::After(3)).await;
+    announce(&realm.engine).await;
+    assert_eq!(places(&mut at_the_end, 1).await, [4]);
+}
+
+#[tokio::test]
+async fn a_paused_feed_keeps_what_its_buffer_holds_and_reports_exactly_what_it_passed_over() {
+    for live_events in [4, 4_096] {
+        let realm = Realm::with(Limits { live_events, ..Limits::default() });
+        let engine = &realm.engine;
+        let mut feed =
+            engine.follow(&Caller::office(), Filter::everything(), Start::Now, 3).await.expect("a feed");
+        announce_all(engine, 2).await;
+        assert_eq!(places(&mut feed, 2).await, [1, 2]);
+        feed.pause();
+        assert!(feed.is_held());
+        announce_all(engine, 300).await;
+        glance(&mut feed).await;
+        feed.resume();
+        assert!(!feed.is_held());
+        assert_eq!(places(&mut feed, 3).await, [3, 4, 5]);
+        assert_eq!(overflow(&mut feed).await, Overflow { dropped: 297, oldest: 6, newest: 302 });
+        announce(engine).await;
+        let (number, event) = event(&mut feed).await;
+        assert_eq!((number, event.seq), (6, 303), "numbers rise by one over what was passed over");
+    }
+}
+
+#[tokio::test]
+async fn only_what_the_follower_wanted_counts_as_passed_over() {
+    let realm = Realm::new();
+    let wanted = Filter::Kinds(vec!["agent.*".to_owned()]);
+    let mut feed = realm.engine.follow(&Caller::office(), wanted, Start::Now, 1).await.expect("a feed");
+    feed.pause();
+    for name in ["a", "b", "c"] {
+        realm.agent(name).await;
+        announce_all(&realm.engine, 3).await;
+    }
+    feed.resume();
+    assert_eq!(places(&mut feed, 1).await, [1]);
+    assert_eq!(overflow(&mut feed).await, Overflow { dropped: 2, oldest: 5, newest: 9 });
+}
+
+#[tokio::test]
+async fn a_pause_within_the_buffer_loses_nothing() {
+    let realm = Realm::new();
+    let mut feed =
+        realm.engine.follow(&Caller::office(), Filter::everything(), Start::Now, 3).await.expect("a feed");
+    feed.pause();
+    announce_all(&realm.engine, 3).await;
+    feed.resume();
+    assert_eq!(places(&mut feed, 3).await, [1, 2, 3]);
+    feed.pause();
+    feed.resume();
+    announce(&realm.engine).await;
+    assert_eq!(places(&mut feed, 1).await, [4]);
+}
+
+#[tokio::test]
+async fn acknowledging_turns_flow_control_on_and_a_full_window_holds_the_feed() {
+    let realm = Realm::new();
+    let engine = &realm.engine;
+    let mut feed =
+        engine.follow(&Caller::office(), Filter::everything(), Start::Now, 2).await.expect("a feed");
+    announce_all(engine, 5).await;
+    assert_eq!(places(&mut feed, 4).await, [1, 2, 3, 4], "without acknowledging there is no window");
+    feed.ack(1_000);
+    assert_eq!(places(&mut feed, 1).await, [5], "one cannot acknowledge what has not come");
+    announce(engine).await;
+    assert_eq!(places(&mut feed, 1).await, [6]);
+    assert!(feed.is_held(), "two are out, and the window is two");
+    glance(&mut feed).await;
+    announce_all(engine, 10).await;
+    feed.ack(3);
+    assert!(feed.is_held(), "an old acknowledgement takes nothing back");
+    feed.ack(5);
+    assert_eq!(places(&mut feed, 1).await, [7]);
+    assert!(feed.is_held());
+    feed.ack(7);
+    assert_eq!(places(&mut feed, 1).await, [8], "two were kept");
+    assert_eq!(overflow(&mut feed).await, Overflow { dropped: 8, oldest: 9, newest: 16 });
+    announce(engine).await;
+    assert_eq!(places(&mut feed, 1).await, [17]);
+}
+
+#[tokio::test]
+async fn an_overflow_is_reported_even_if_asking_is_given_up_while_it_is_counted() {
+    let realm = Realm::with(Limits { live_events: 8, ..Limits::default() });
+    announce_all(&realm.engine, 600).await;
+    let (mut chance, mut given_up) = (Chance::new(5), 0);
+    for _ in 0..10 {
+        let mut feed = realm
+            .engine
+            .follow(&Caller::office(), Filter::everything(), Start::After(0), 2)
+            .await
+            .expect("a feed");
+        feed.pause();
+        feed.resume();
+        let mut steps = Vec::new();
+        while steps.len() < 3 {
+            let patience = Duration::from_micros(chance.below(3_000) as u64);
+            match tokio::time::timeout(patience, feed.next()).await {
+                Ok(step) => steps.push(step.expect("a step")),
+                Err(_) => given_up += 1,
+            }
+        }
+        let [Step::Event { event: first, .. }, Step::Event { event: second, .. }, Step::Overflow(lost)] =
+            &steps[..]
+        else {
+            panic!("{steps:?}")
+        };
+        assert_eq!((first.seq, second.seq), (1, 2));
+        assert_eq!(*lost, Overflow { dropped: 598, oldest: 3, newest: 600 });
+    }
+    assert!(given_up > 0, "the test never gave up");
+}
+
+#[tokio::test]
+async fn an_event_is_written_out_once_however_many_listen() {
+    let realm = Realm::new();
+    let mut feeds = Vec::new();
+    for n in 0..100 {
+        let caller = Caller::member(id(&format!("listener-{n}")), "test");
+        feeds.push(follow(&realm.engine, &caller, Filter::everything(), Start::Now).await);
+    }
+    announce(&realm.engine).await;
+    let made = AtomicUsize::new(0);
+    let mut texts = Vec::new();
+    for feed in &mut feeds {
+        let (_, event) = event(feed).await;
+        texts.push(event.render(0, |event| {
+            made.fetch_add(1, Ordering::Relaxed);
+            format!("event {}", event.seq)
+        }));
+    }
+    assert_eq!(made.load(Ordering::Relaxed), 1);
+    assert!(texts.iter().all(|text| Arc::ptr_eq(text, &texts[0])), "one text, shared");
+    let (_, event) = {
+        announce(&realm.engine).await;
+        event(&mut feeds[0]).await
+    };
+    assert_eq!((&*event.render(0, |_| "a".into()), &*event.render(1, |_| "b".into())), ("a", "b"));
+}
+
+#[tokio::test]
+async fn a_turn_for_few_is_seen_by_nobody_else_neither_live_nor_later() {
+    let realm = Realm::new();
+    let mut callers = Vec::new();
+    for name in ["ann", "bob", "cat", "eve"] {
+        callers.push(realm.agent(name).await);
+    }
+    let observer = Caller::observer(id("eve"), "test");
+    let [ann, bob, cat, eve] = &callers[..] else { unreachable!() };
+    let talk = ConversationId::new("talk").unwrap();
+    let part = |name: &str| Invitee { agent: id(name), role: None, permissions: Default::default() };
+    let create = Create {
+        id: Some(talk.clone()),
+        kind: "talk".to_owned(),
+        subject: None,
+        parent: None,
+        parent_turn: None,
+        participants: vec![part("bob"), part("cat")],
+        first: None,
+        audience: Audience::Observers,
+        meta: None,
+    };
+    realm.engine.submit(ann, create).await.expect("a conversation");
+    let start = realm.engine.read(|view| view.head()).await.expect("a head");
+    let listening = [ann, bob, cat, eve, &observer];
+    let turns = || Filter::Kinds(vec!["turn.added".to_owned()]);
+    let mut live = Vec::new();
+    for caller in listening {
+        live.push(follow(&realm.engine, caller, turns(), Start::Now).await);
+    }
+    let mut said = Vec::new();
+    let visible = [
+        TurnVisibility::Private,
+        TurnVisibility::Agents(vec![id("bob")]),
+        TurnVisibility::Roles(vec!["initiator".to_owned()]),
+        TurnVisibility::Internal,
+        TurnVisibility::All,
+    ];
+    for visibility in visible {
+        let say = Say {
+            conversation: talk.clone(),
+            thread: None,
+            content_type: "text".to_owned(),
+            content: Json::new("\"words\"").unwrap(),
+            in_reply_to: None,
+            visibility: Some(visibility),
+            meta: None,
+        };
+        said.push(realm.engine.submit(ann, say).await.expect("a turn").seq);
+    }
+    let own: Vec<Seq> = said.clone();
+    let expected: [Vec<Seq>; 5] = [own, vec![said[1], said[4]], vec![said[4]], Vec::new(), vec![said[4]]];
+    for ((caller, mut live), expected) in listening.into_iter().zip(live).zip(expected) {
+        let mut later = follow(&realm.engine, caller, turns(), Start::After(start)).await;
+        let (asking, filter) = (caller.clone(), turns());
+        let replay =
+            realm.engine.read(move |view| view.events(&asking, start, &filter, 100)).await.expect("a replay");
+        let replayed: Vec<Seq> = replay.events.iter().map(|event| event.seq).collect();
+        assert_eq!(replayed, expected, "replayed to {:?}", caller.agent);
+        assert_eq!(places(&mut live, expected.len()).await, expected, "live to {:?}", caller.agent);
+        assert_eq!(places(&mut later, expected.len()).await, expected, "later to {:?}", caller.agent);
+        for feed in [&mut live, &mut later] {
+            let more = tokio::time::timeout(Duration::from_millis(20), feed.next()).await;
+            assert!(more.is_err(), "{:?} got {more:?}", caller.agent);
+        }
+    }
+}
+
+#[tokio::test]
+async fn strangers_hear_nothing() {
+    let realm = Realm::new();
+    announce(&realm.engine).await;
+    let stranger = Caller::stranger(id("eve"), "test");
+    let mut feed = follow(&realm.engine, &stranger, Filter::everything(), Start::After(0)).await;
+    announce(&realm.engine).await;
+    let heard = tokio::time::timeout(Duration::from_millis(20), feed.next()).await;
+    assert!(heard.is_err(), "{heard:?}");
+    assert_eq!(feed.place(), 2, "it has been all through the history");
+}

@@ -1,0 +1,166 @@
+//! Every filter chooses the same events live, caught up from the books, and replayed.
+
+use std::sync::Arc;
+
+use posthaste_engine::nouns::{
+    Address, Audience, Caller, ConversationId, Fact, Json, Priority, ScopeId, Seq, ThreadId,
+};
+use posthaste_engine::verbs::agents::Register;
+use posthaste_engine::verbs::conversations::{Close, Create, Invitee, Leave};
+use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
+use posthaste_engine::verbs::turns::{FirstTurn, OpenThread, Say};
+use posthaste_engine::{Filter, Start, Step, Test};
+
+use crate::harness::{Realm, id, member};
+
+/// A small history with something for every filter; gives back the thread in it.
+async fn live_through(realm: &Realm) -> ThreadId {
+    let scope = ScopeId::new("crew").unwrap();
+    let talk = ConversationId::new("talk").unwrap();
+    let engine = &realm.engine;
+    let with = |role: &str, parent: Option<&str>| Register {
+        role: Some(role.to_owned()),
+        parent: parent.map(id),
+        ..Register::default()
+    };
+    let top = realm.register("top", with("lead", None)).await; // 1
+    let mid = realm.register("mid", with("scout", Some("top"))).await; // 2
+    let low = realm.register("low", with("clerk", Some("mid"))).await; // 3
+    let made = CreateScope { id: Some(scope.clone()), ..CreateScope::default() };
+    engine.submit(&top, made).await.expect("a scope"); // 4
+    engine.submit(&mid, JoinScope { scope: scope.clone(), agent: id("mid") }).await.expect("a member"); // 5
+    let urgent = Send { priority: Priority::URGENT, ..Send::text(vec![Address::Agent(id("low"))], "now") };
+    engine.submit(&top, urgent).await.expect("a letter"); // 6
+    let asked =
+        Send { correlation: Some("q1".to_owned()), ..Send::text(vec![Address::Scope(scope)], "all hands") };
+    engine.submit(&low, asked).await.expect("a letter"); // 7
+    let words = || Json::new("\"words\"").unwrap();
+    let create = Create {
+        id: Some(talk.clone()),
+        kind: "talk".to_owned(),
+        subject: None,
+        parent: None,
+        parent_turn: None,
+        participants: vec![Invitee { agent: id("mid"), role: None, permissions: Default::default() }],
+        first: Some(FirstTurn { content_type: "data".to_owned(), content: words(), visibility: None }),
+        audience: Audience::Parties,
+        meta: None,
+    };
+    let created = engine.submit(&top, create).await.expect("a conversation"); // 8, 9, 10, 11
+    let root = created.first.expect("a turn").id;
+    let thread = OpenThread { conversation: talk.clone(), root, parent: None, subject: None };
+    let thread = engine.submit(&mid, thread).await.expect("a thread").id; // 12
+    let say = Say {
+        conversation: talk.clone(),
+        thread: Some(thread),
+        content_type: "text".to_owned(),
+        content: words(),
+        in_reply_to: None,
+        visibility: None,
+        meta: None,
+    };
+    engine.submit(&mid, say).await.expect("a turn"); // 13
+    engine.submit(&mid, Leave { conversation: talk.clone(), reason: None }).await.expect("a way out"); // 14
+    engine.submit(&top, Close { conversation: talk, status: None, reason: None }).await.expect("an end"); // 15
+    thread
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn test(fits: impl Fn(&Fact) -> bool + std::marker::Send + Sync + 'static) -> Filter {
+    Filter::Test(Test(Arc::new(move |event| fits(&event.fact))))
+}
+
+/// Each filter, and the places of what it chooses. The thread's name is known only afterwards.
+fn cases(thread: ThreadId) -> Vec<(Filter, Vec<Seq>)> {
+    let crew = ScopeId::new("crew").unwrap();
+    let talk = || Filter::Conversation(ConversationId::new("talk").unwrap());
+    let turns = || Filter::Kinds(words(&["turn.added"]));
+    vec![
+        (Filter::everything(), (1..=15).collect()),
+        (Filter::Any(Vec::new()), Vec::new()),
+        (Filter::Not(Box::new(talk())), (1..=7).collect()),
+        (Filter::All(vec![talk(), turns()]), vec![11, 13]),
+        (Filter::Any(vec![turns(), Filter::Kinds(words(&["scope.*"]))]), vec![4, 5, 11, 13]),
+        (Filter::Kinds(words(&["agent.*"])), vec![1, 2, 3]),
+        (Filter::Kinds(words(&["*"])), (1..=15).collect()),
+        (Filter::Kinds(words(&["agent"])), Vec::new()),
+        (Filter::Actors(vec![id("low")]), vec![3, 7]),
+        (Filter::Concerning(vec![id("mid")]), vec![2, 5, 10, 12, 13, 14]),
+        (Filter::Roles(words(&["clerk", "nobody"])), vec![3, 7]),
+        (Filter::Scopes(vec![crew.clone()]), vec![2, 4, 5, 7, 12, 13, 14]),
+        (Filter::Not(Box::new(Filter::Scopes(vec![crew]))), vec![1, 3, 6, 8, 9, 10, 11, 15]),
+        (Filter::Priorities(vec![Priority::URGENT]), vec![6]),
+        (Filter::Correlations(words(&["q1"])), vec![7]),
+        (talk(), (8..=15).collect()),
+        (Filter::Thread(thread), vec![12, 13]),
+        (Filter::Participant(id("mid")), vec![10, 12, 13, 14]),
+        (Filter::Participant(id("top")), vec![8, 9, 11, 15]),
+        (Filter::ContentType("data".to_owned()), vec![11]),
+        (Filter::Below(id("mid")), vec![3, 7]),
+        (Filter::Below(id("top")), vec![2, 3, 5, 7, 10, 12, 13, 14]),
+        (Filter::Above(id("mid")), vec![1, 4, 6, 8, 9, 10, 11, 15]),
+        (Filter::All(vec![Filter::Below(id("top")), Filter::Kinds(words(&["message.*"]))]), vec![7]),
+        (test(|fact| matches!(fact, Fact::ThreadCreated { .. })), vec![12]),
+    ]
+}
+
+#[tokio::test]
+async fn every_filter_chooses_the_same_live_caught_up_and_replayed() {
+    // What a filter that asks the books sees is the present, so the live followers look when all has happened.
+    let realm = Realm::new();
+    let office = Caller::office();
+    let thread = live_through(&realm).await;
+    let names = cases(thread).len();
+    for (n, (filter, expected)) in cases(thread).into_iter().enumerate() {
+        let name = format!("case {n} of {names}: {filter:?}");
+        // After a restart nothing is in memory; before it everything is.
+        let asked = filter.clone();
+        let replay =
+            realm.engine.read(move |view| view.events(&Caller::office(), 0, &asked, 100)).await.unwrap();
+        assert_eq!(replay.events.iter().map(|e| e.seq).collect::<Vec<_>>(), expected, "replayed, {name}");
+        assert_eq!((replay.cursor, replay.more), (15, false), "{name}");
+        let feed = realm.engine.follow(&office, filter, Start::After(0), 100).await.unwrap();
+        assert_eq!(drain(feed).await, expected, "live, {name}");
+    }
+    let lagged = realm.engine.meter().lagged.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(lagged, 0, "those came from memory");
+    let realm = realm.reopened();
+    for (n, (filter, expected)) in cases(thread).into_iter().enumerate() {
+        let name = format!("case {n} of {names}: {filter:?}");
+        let feed = realm.engine.follow(&office, filter, Start::After(0), 100).await.unwrap();
+        assert_eq!(drain(feed).await, expected, "caught up, {name}");
+    }
+    let lagged = realm.engine.meter().lagged.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(lagged > 0, "these came from the books");
+}
+
+/// Everything that a feed has up to the last place of the history.
+async fn drain(mut feed: posthaste_engine::Feed) -> Vec<Seq> {
+    let mut found = Vec::new();
+    loop {
+        // Given up now and then, to see whether it has been all through the history and waits for more.
+        match tokio::time::timeout(std::time::Duration::from_millis(5), feed.next()).await {
+            Ok(Ok(Step::Event { event, .. })) => found.push(event.seq),
+            Ok(other) => panic!("{other:?}"),
+            Err(_) if feed.place() >= 15 => return found,
+            Err(_) => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_filter_does_not_show_what_the_follower_may_not_see() {
+    let realm = Realm::new();
+    let thread = live_through(&realm).await;
+    for (filter, expected) in cases(thread) {
+        let name = format!("{filter:?}");
+        let feed = realm.engine.follow(&member("low"), filter, Start::After(0), 100).await.unwrap();
+        // No part in the conversation.
+        let may: Vec<Seq> = expected.into_iter().filter(|seq| *seq <= 7).collect();
+        assert_eq!(drain(feed).await, may, "{name}");
+    }
+}

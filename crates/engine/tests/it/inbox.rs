@@ -1,0 +1,193 @@
+//! An inbox: its order, its filters, and pages without gaps or repetitions.
+
+use posthaste_engine::nouns::{ConversationId, Millis, Priority, Seq};
+use posthaste_engine::verbs::deliveries::MarkRead;
+use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::views::{InboxOrder, InboxQuery};
+
+use crate::harness::{Realm, id, letter, member, talk};
+
+/// All of bob's letters that fit, read page by page; also says how many pages it took.
+fn paged(realm: &Realm, query: &InboxQuery) -> (Vec<String>, usize) {
+    let mut query = query.clone();
+    let (mut found, mut pages) = (Vec::new(), 0);
+    loop {
+        let page = realm.see(|view| view.inbox(&member("bob"), &id("bob"), &query));
+        assert!(page.items.len() <= query.limit, "a page holds no more than was asked for");
+        found.extend(page.items.iter().map(|letter| letter.message.body.as_str().to_owned()));
+        pages += 1;
+        let Some(next) = page.next else { return (found, pages) };
+        match query.order {
+            InboxOrder::Newest => query.before = Some(next),
+            InboxOrder::Oldest | InboxOrder::Priority => query.after = Some(next),
+        }
+    }
+}
+
+/// 60 letters: every third is a report, priorities go round, every fourth has been read.
+async fn full_box() -> Realm {
+    let realm = Realm::new();
+    let [alice, bob] = realm.agents(["alice", "bob"]).await;
+    for n in 0..60 {
+        let given = Send {
+            priority: Priority::TIERS[n % 5],
+            kind: if n % 3 == 0 { "report".into() } else { String::new() },
+            ..letter("bob", &format!("{n:02}"))
+        };
+        let sent = realm.ask(&alice, given).await.message.id;
+        if n % 4 == 0 {
+            realm.ask(&bob, MarkRead { agent: id("bob"), message: sent, unread: false }).await;
+        }
+    }
+    realm
+}
+
+fn numbers(fit: impl Fn(usize) -> bool) -> Vec<String> {
+    (0..60).filter(|n| fit(*n)).map(|n| format!("{n:02}")).collect()
+}
+
+#[tokio::test]
+async fn every_filter_and_order_pages_without_gap_or_repetition() {
+    let realm = full_box().await;
+    let plain = InboxQuery::default();
+    type Fits = fn(usize) -> bool;
+    let cases: Vec<(&str, InboxQuery, Fits)> = vec![
+        ("all", plain.clone(), |_| true),
+        ("unread", InboxQuery { unread: true, ..plain.clone() }, |n| n % 4 != 0),
+        ("reports", InboxQuery { kinds: vec!["report".into()], ..plain.clone() }, |n| n % 3 == 0),
+        ("plain mail", InboxQuery { kinds: vec![String::new()], ..plain.clone() }, |n| n % 3 != 0),
+        (
+            "either kind, named twice",
+            InboxQuery { kinds: vec!["report".into(), String::new(), "report".into()], ..plain.clone() },
+            |_| true,
+        ),
+        ("high", InboxQuery { at_least: Some(Priority::HIGH), ..plain.clone() }, |n| n % 5 < 2),
+        ("not bulk", InboxQuery { at_least: Some(Priority::LOW), ..plain.clone() }, |n| n % 5 < 4),
+        (
+            "unread and high",
+            InboxQuery { unread: true, at_least: Some(Priority::HIGH), ..plain.clone() },
+            |n| n % 4 != 0 && n % 5 < 2,
+        ),
+        (
+            "unread reports that are urgent",
+            InboxQuery {
+                unread: true,
+                kinds: vec!["report".into()],
+                at_least: Some(Priority::URGENT),
+                ..plain.clone()
+            },
+            |n| n % 4 != 0 && n % 3 == 0 && n % 5 == 0,
+        ),
+    ];
+    for (what, query, fits) in cases {
+        let expected = numbers(fits);
+        for limit in [1, 7, 60] {
+            let oldest = InboxQuery { order: InboxOrder::Oldest, limit, ..query.clone() };
+            let (found, pages) = paged(&realm, &oldest);
+            assert_eq!(found, expected, "{what}, oldest first, {limit} on a page");
+            assert_eq!(pages, expected.len().div_ceil(limit).max(1), "{what}: no page is short");
+            let newest = InboxQuery { order: InboxOrder::Newest, limit, ..query.clone() };
+            let backwards: Vec<String> = expected.iter().rev().cloned().collect();
+            assert_eq!(paged(&realm, &newest).0, backwards, "{what}, newest first, {limit} on a page");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_most_pressing_unread_letters_come_first_on_every_page() {
+    let realm = full_box().await;
+    let by_tier = |fit: fn(usize) -> bool| -> Vec<String> {
+        (0..5).flat_map(|tier| numbers(|n| n % 5 == tier && n % 4 != 0 && fit(n))).collect()
+    };
+    for limit in [1, 7, 60] {
+        let query = InboxQuery { order: InboxOrder::Priority, limit, ..InboxQuery::default() };
+        assert_eq!(paged(&realm, &query).0, by_tier(|_| true), "{limit} on a page");
+        let reports = InboxQuery { kinds: vec!["report".into()], ..query.clone() };
+        assert_eq!(paged(&realm, &reports).0, by_tier(|n| n % 3 == 0), "reports, {limit} on a page");
+        let pressing = InboxQuery { at_least: Some(Priority::HIGH), ..query };
+        assert_eq!(paged(&realm, &pressing).0, by_tier(|n| n % 5 < 2), "pressing, {limit} on a page");
+    }
+}
+
+#[tokio::test]
+async fn reading_a_letter_between_two_pages_loses_none() {
+    let realm = full_box().await;
+    let bob = member("bob");
+    let mut query = InboxQuery { order: InboxOrder::Priority, limit: 5, ..InboxQuery::default() };
+    let mut found = 0;
+    loop {
+        let page = realm.see(|view| view.inbox(&bob, &id("bob"), &query));
+        for letter in &page.items {
+            realm.ask(&bob, MarkRead { agent: id("bob"), message: letter.message.id, unread: false }).await;
+        }
+        found += page.items.len();
+        let Some(next) = page.next else { break };
+        query.after = Some(next);
+    }
+    assert_eq!(found, 45);
+}
+
+#[tokio::test]
+async fn since_means_accepted_after_that_time() {
+    let realm = Realm::new();
+    let [alice, _] = realm.agents(["alice", "bob"]).await;
+    let first = realm.send(&alice, "bob", "first").await.message;
+    realm.passed(first.at).await;
+    realm.send(&alice, "bob", "second").await;
+    let since = |time: Millis| {
+        let query = InboxQuery { since: Some(time), limit: 10, ..InboxQuery::default() };
+        paged(&realm, &query).0
+    };
+    assert_eq!(since(first.at), ["second"]);
+    assert_eq!(since(first.at - 1).len(), 2);
+    assert!(since(Millis::MAX).is_empty());
+    assert_eq!(since(Millis::MIN).len(), 2);
+}
+
+#[tokio::test]
+async fn the_letters_of_a_conversation_can_be_listed_alone() {
+    let realm = Realm::new();
+    let [alice, bob] = realm.agents(["alice", "bob"]).await;
+    let within = |name: &str| {
+        Some(Within {
+            conversation: talk(name),
+            thread: None,
+            reply_to: None,
+            visibility: None,
+            entry: Entry::Gather { kind: "thread".into() },
+        })
+    };
+    for n in 0..9 {
+        let name = ["one", "two"][n % 2];
+        realm.ask(&alice, Send { within: within(name), ..letter("bob", &format!("{name} {n}")) }).await;
+    }
+    let of = |conversation: ConversationId| {
+        let query = InboxQuery {
+            conversation: Some(conversation),
+            order: InboxOrder::Oldest,
+            limit: 2,
+            ..InboxQuery::default()
+        };
+        paged(&realm, &query).0
+    };
+    assert_eq!(of(talk("two")), ["two 1", "two 3", "two 5", "two 7"]);
+    assert_eq!(of(talk("one")).len(), 5);
+    assert!(of(talk("three")).is_empty());
+    let page = realm.see(|view| view.correspondence(&bob, &talk("two"), 0, 3));
+    assert_eq!((page.items.len(), page.next.is_some()), (3, true));
+    let rest = realm.see(|view| view.correspondence(&bob, &talk("two"), page.next.unwrap_or(Seq::MAX), 3));
+    assert_eq!((rest.items.len(), rest.next), (1, None));
+}
+
+#[tokio::test]
+async fn counts_agree_with_lists() {
+    let realm = full_box().await;
+    let bob = member("bob");
+    let counts = realm.see(|view| view.mail_counts(&bob, &id("bob")));
+    assert_eq!((counts.unread, counts.urgent, counts.queued), (45, 18, 45));
+    let waiting = realm.see(|view| view.waiting(&bob, &id("bob"), 0, 100));
+    let bodies: Vec<&str> = waiting.iter().map(|letter| letter.message.body.as_str()).collect();
+    assert_eq!(bodies, numbers(|n| n % 4 != 0), "in the order they were sent");
+    let after = waiting[9].message.seq;
+    assert_eq!(realm.see(|view| view.waiting(&bob, &id("bob"), after, 5))[0], waiting[10]);
+}

@@ -1,0 +1,524 @@
+//! No one sees mail that is not theirs: a realm full of private things, and every way of reading it tried by people
+//! who have no part in any of them.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use posthaste_engine::nouns::{
+    Audience, Caller, Event, MessageId, PeerKind, PermissionsPatch, Privacy, ScopeVisibility, Seq, ThreadId,
+    TokenRole, TurnId, TurnVisibility, Visibility,
+};
+use posthaste_engine::verbs::agents::{Register, SetState, Unregister};
+use posthaste_engine::verbs::contacts::Ask;
+use posthaste_engine::verbs::conversations::{Create, Invitee};
+use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
+use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::office::{Announce, Sweep};
+use posthaste_engine::verbs::peers::PutPeer;
+use posthaste_engine::verbs::reservations::Reserve;
+use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
+use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
+use posthaste_engine::verbs::tokens::CreateToken;
+use posthaste_engine::verbs::turns::{KeepSummary, OpenThread, Say};
+use posthaste_engine::views::{
+    AgentQuery, ConversationQuery, InboxOrder, InboxQuery, Part, ReservationQuery, ScopeQuery, SearchQuery,
+    TaskQuery, TurnQuery, View, Viewed,
+};
+use posthaste_engine::{EngineError, Feed, Filter, Start, Test};
+
+use crate::harness::{
+    Realm, admin, conversation, id, invitee, json, later, letter, member, observer, realm as named, say,
+    say_to, scope, soon, talk, to,
+};
+
+/// Everything private in the realm carries this word, so whatever shows it has shown something.
+const SECRET: &str = "zebra";
+
+/// What an outsider could have overheard: names to ask by.
+struct Overheard {
+    letter: MessageId,
+    at: Seq,
+    turn: TurnId,
+    thread: ThreadId,
+}
+
+/// Fills a realm with private things of every kind. Only `insider` and `zebra-…` take part in them.
+async fn fill(realm: &Realm) -> Overheard {
+    let shown = Register { privacy: Some(Privacy::Contacts), ..Register::default() };
+    let insider = realm.register("insider", shown).await;
+    let boss = admin();
+    realm.agent("boss").await;
+    realm.scope(&insider, "square", CreateScope::default(), &[]).await;
+    let hidden = |visibility| Register {
+        visibility: Some(visibility),
+        name: Some("zebra".into()),
+        description: Some("zebra".into()),
+        meta: Some(json(r#"{"zebra":1}"#)),
+        parent: Some(id("insider")),
+        ..Register::default()
+    };
+    let friend = realm.register("zebra-friend", hidden(Visibility::ParentOnly)).await;
+    let shy = realm.register("zebra-system", hidden(Visibility::System)).await;
+    let given = Register { scopes: vec![scope("square")], ..hidden(Visibility::Scope) };
+    realm.register("zebra-scope", given).await;
+    realm.ask(&shy, JoinScope { scope: scope("square"), agent: id("zebra-system") }).await;
+    realm.ask(&shy, SetState { agent: id("zebra-system"), state: "zebra".into() }).await;
+    // Whoever acts in public shows itself, so this public agent of a hidden owner is entered by the office.
+    let owned = Register {
+        id: Some(id("child")),
+        owner: Some(id("zebra-friend")),
+        parent: Some(id("zebra-friend")),
+        ..Register::default()
+    };
+    realm.ask(&boss, owned).await;
+    let request = Ask { to: id("insider"), reason: Some("zebra".into()), expires_at: None };
+    realm.ask(&member("zebra-scope"), request).await;
+    realm.befriend(&insider, &friend).await;
+    realm.engine.presences().beat(id("insider"), "zebra", Some("zebra".into()), 600_000);
+
+    let sent = realm
+        .ask(
+            &insider,
+            Send {
+                subject: Some("zebra".into()),
+                bcc: vec![to("boss")],
+                key: Some("zebra-key".into()),
+                correlation: Some("zebra".into()),
+                ..letter("zebra-friend", "zebra letter")
+            },
+        )
+        .await;
+    let message = sent.message.id;
+    realm.ask(&friend, MarkRead { agent: id("zebra-friend"), message, unread: false }).await;
+    let response = Some("zebra".into());
+    realm.ask(&friend, Acknowledge { agent: id("zebra-friend"), message, response }).await;
+    let brief = soon();
+    realm.ask(&insider, Send { expires_at: Some(brief), ..letter("boss", "zebra brief") }).await;
+
+    let participants = vec![
+        Invitee { role: Some("zebra".into()), ..invitee("zebra-friend") },
+        Invitee {
+            permissions: PermissionsPatch { can_see_internal: Some(true), ..PermissionsPatch::default() },
+            ..invitee("boss")
+        },
+    ];
+    realm
+        .ask(
+            &insider,
+            Create { participants, subject: Some("zebra".into()), ..conversation("zebra-talk", &[]) },
+        )
+        .await;
+    let turn = realm.say(&insider, "zebra-talk", "zebra said").await.id;
+    for visibility in [
+        TurnVisibility::Agents(vec![id("boss")]),
+        TurnVisibility::Roles(vec!["zebra".into()]),
+        TurnVisibility::Internal,
+        TurnVisibility::Private,
+    ] {
+        realm.ask(&insider, say_to("zebra-talk", "zebra said", visibility)).await;
+    }
+    let open = OpenThread {
+        conversation: talk("zebra-talk"),
+        root: turn,
+        parent: None,
+        subject: Some("zebra".into()),
+    };
+    let thread = realm.ask(&insider, open).await.id;
+    realm.ask(&insider, Say { thread: Some(thread), ..say("zebra-talk", "zebra in the thread") }).await;
+    let place = Within {
+        conversation: talk("zebra-talk"),
+        thread: None,
+        reply_to: None,
+        visibility: None,
+        entry: Entry::Gather { kind: "thread".into() },
+    };
+    realm.ask(&insider, Send { within: Some(place), ..letter("zebra-friend", "zebra recorded") }).await;
+    let gist = realm.see(|view| view.summary(&insider, &talk("zebra-talk"), &Part::default(), false));
+    let keep = KeepSummary {
+        conversation: talk("zebra-talk"),
+        part: gist.part,
+        summary: gist.summary,
+        up_to: gist.up_to,
+        announce: true,
+    };
+    realm.ask(&insider, keep).await;
+    // Open to onlookers, but with things said that are not for them.
+    let open = Create { audience: Audience::Observers, ..conversation("open-talk", &["boss"]) };
+    realm.ask(&insider, open).await;
+    for visibility in [
+        TurnVisibility::Agents(vec![id("boss")]),
+        TurnVisibility::Roles(vec!["assistant".into()]),
+        TurnVisibility::Internal,
+        TurnVisibility::Private,
+    ] {
+        realm.ask(&insider, say_to("open-talk", "zebra aside", visibility)).await;
+    }
+    let members = CreateScope {
+        name: Some("zebra".into()),
+        visibility: Some(ScopeVisibility::Members),
+        ..CreateScope::default()
+    };
+    realm.scope(&insider, "zebra-club", members, &["insider"]).await;
+    let task = CreateTask {
+        id: Some(talk("zebra-task")),
+        title: Some("zebra".into()),
+        description: Some("zebra".into()),
+        status: None,
+        owner: None,
+        assignee: Some(id("boss")),
+        participants: Vec::new(),
+        audience: Audience::Parties,
+        meta: None,
+    };
+    realm.ask(&insider, task).await;
+    realm
+        .ask(&insider, UpdateTask { result: Some(json("\"zebra\"")), ..UpdateTask::of(talk("zebra-task")) })
+        .await;
+    let lease = Reserve {
+        key: Some("zebra".into()),
+        scope: "repo".into(),
+        paths: vec!["zebra.rs".into()],
+        exclusive: true,
+        reason: Some("zebra".into()),
+        issued_at: None,
+        expires_at: later(),
+        audience: Audience::Parties,
+        meta: None,
+    };
+    realm.ask(&insider, lease.clone()).await;
+    realm.ask(&friend, lease).await;
+    let token =
+        CreateToken { hash: vec![7; 32], role: TokenRole::User, name: "zebra".into(), expires_at: None };
+    realm.ask(&boss, token).await;
+    let peer = PutPeer {
+        name: named("north"),
+        kind: PeerKind::Office,
+        url: None,
+        token_ref: Some("zebra".into()),
+        reachable: true,
+        volatile: false,
+        meta: None,
+        seen_at: None,
+    };
+    realm.ask(&boss, peer).await;
+    let abroad =
+        vec![posthaste_engine::nouns::Address::Remote { agent: "zebra".into(), realm: named("north") }];
+    realm.ask(&insider, Send::text(abroad, "zebra")).await;
+    let told = Announce { word: "zebra".into(), data: json("\"zebra\""), to: Some(vec![id("insider")]) };
+    realm.ask(&insider, told).await;
+    realm.passed(brief).await;
+    realm.ask(&boss, Sweep {}).await;
+    realm
+        .ask(&shy, Unregister { agent: id("zebra-system"), reason: Some("zebra".into()), cause: None })
+        .await;
+    Overheard { letter: message, at: sent.message.seq, turn, thread }
+}
+
+/// Who has no part in anything: somebody unknown who claims a name, a member, and one who may observe.
+fn outsiders() -> [(&'static str, Caller); 3] {
+    [
+        ("a stranger", Caller::stranger(id("insider"), "test")),
+        ("a member", Caller::member(id("out"), "test")),
+        ("an observer", observer("out")),
+    ]
+}
+
+/// One way of reading: its name in the views, and a call that would show something private to those it belongs to.
+type Row = (&'static str, Box<dyn Fn(&View<'_>, &Caller, &Overheard) -> Viewed<String>>);
+
+/// Every public function of the views, some several times.
+fn rows() -> Vec<Row> {
+    fn told<T: Debug>(found: Viewed<T>) -> Viewed<String> {
+        found.map(|found| format!("{found:?}"))
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    macro_rules! row {
+        ($name:ident, |$view:ident, $caller:ident, $heard:ident| $call:expr) => {
+            rows.push((stringify!($name), Box::new(move |$view, $caller, $heard| told($call))));
+        };
+    }
+    let inbox = || InboxQuery { limit: 99, ..InboxQuery::default() };
+    row!(inbox, |view, caller, _heard| view.inbox(caller, &id("insider"), &inbox()));
+    row!(inbox, |view, caller, _heard| view.inbox(caller, &id("zebra-friend"), &inbox()));
+    row!(inbox, |view, caller, _heard| view.inbox(
+        caller,
+        &id("boss"),
+        &InboxQuery { order: InboxOrder::Priority, ..inbox() }
+    ));
+    row!(mail_counts, |view, caller, _heard| view.mail_counts(caller, &id("zebra-friend")));
+    row!(waiting, |view, caller, _heard| view.waiting(caller, &id("zebra-friend"), 0, 99));
+    row!(message, |view, caller, heard| view.message(caller, heard.letter));
+    row!(message_at, |view, caller, heard| view.message_at(caller, heard.at));
+    row!(message_by_key, |view, caller, _heard| view.message_by_key(caller, &id("insider"), "zebra-key"));
+    row!(sent, |view, caller, _heard| view.sent(caller, &id("insider"), None, 99));
+    row!(correspondence, |view, caller, _heard| view.correspondence(caller, &talk("zebra-talk"), 0, 99));
+    for agent in ["zebra-friend", "zebra-scope", "zebra-system", "child", "insider"] {
+        rows.push(("agent", Box::new(move |view, caller, _| told(view.agent(caller, &id(agent))))));
+        rows.push((
+            "relatives",
+            Box::new(move |view, caller, _| told(view.relatives(caller, &id(agent), 9))),
+        ));
+    }
+    let agents = || AgentQuery { retired: true, limit: 99, ..AgentQuery::default() };
+    row!(agents, |view, caller, _heard| view.agents(caller, &agents()));
+    row!(agents, |view, caller, _heard| view
+        .agents(caller, &AgentQuery { scope: Some(scope("zebra-club")), ..agents() }));
+    row!(agents, |view, caller, _heard| view
+        .agents(caller, &AgentQuery { parent: Some(id("zebra-friend")), ..agents() }));
+    row!(agents, |view, caller, _heard| view
+        .agents(caller, &AgentQuery { owner: Some(id("zebra-friend")), ..agents() }));
+    row!(scope, |view, caller, _heard| view.scope(caller, &scope("zebra-club")));
+    row!(scopes, |view, caller, _heard| view
+        .scopes(caller, &ScopeQuery { limit: 99, ..ScopeQuery::default() }));
+    row!(members, |view, caller, _heard| view.members(caller, &scope("zebra-club"), true, None, 99));
+    row!(members, |view, caller, _heard| view.members(caller, &scope("square"), true, None, 99));
+    let conversations = || ConversationQuery { limit: 99, ..ConversationQuery::default() };
+    row!(conversations, |view, caller, _heard| view.conversations(caller, &conversations()));
+    row!(conversations, |view, caller, _heard| view.conversations(
+        caller,
+        &ConversationQuery { participant: Some(id("zebra-friend")), newest_first: true, ..conversations() }
+    ));
+    for name in ["zebra-talk", "zebra-task", "open-talk"] {
+        let turns = || TurnQuery { limit: 99, ..TurnQuery::default() };
+        rows.push((
+            "conversation",
+            Box::new(move |view, caller, _| told(view.conversation(caller, &talk(name)))),
+        ));
+        rows.push((
+            "participants",
+            Box::new(move |view, caller, _| told(view.participants(caller, &talk(name), true, None, 99))),
+        ));
+        rows.push(("own_part", Box::new(move |view, caller, _| told(view.own_part(caller, &talk(name))))));
+        rows.push((
+            "threads",
+            Box::new(move |view, caller, _| told(view.threads(caller, &talk(name), None, 0, 9))),
+        ));
+        rows.push((
+            "thread",
+            Box::new(move |view, caller, h| told(view.thread(caller, &talk(name), h.thread))),
+        ));
+        rows.push((
+            "turns",
+            Box::new(move |view, caller, _| told(view.turns(caller, &talk(name), &turns()))),
+        ));
+        rows.push((
+            "count_turns",
+            Box::new(move |view, caller, _| told(view.count_turns(caller, &talk(name), &turns()))),
+        ));
+        rows.push(("turn", Box::new(move |view, caller, h| told(view.turn(caller, &talk(name), h.turn)))));
+        rows.push((
+            "conversation_stats",
+            Box::new(move |view, caller, _| told(view.conversation_stats(caller, &talk(name)))),
+        ));
+        rows.push((
+            "summary",
+            Box::new(move |view, caller, _| {
+                told(view.summary(caller, &talk(name), &Part::default(), false).map(|gist| gist.summary))
+            }),
+        ));
+        rows.push(("task", Box::new(move |view, caller, _| told(view.task(caller, &talk(name))))));
+    }
+    row!(tasks, |view, caller, _heard| view.tasks(caller, &TaskQuery { limit: 99, ..TaskQuery::default() }));
+    row!(tasks, |view, caller, _heard| view
+        .tasks(caller, &TaskQuery { assignee: Some(id("boss")), limit: 99, ..TaskQuery::default() }));
+    row!(reservations, |view, caller, _heard| view
+        .reservations(caller, &ReservationQuery { ended: true, limit: 99, ..ReservationQuery::default() }));
+    row!(would_conflict, |view, caller, _heard| view.would_conflict(caller, "repo", &["**".into()], true));
+    row!(contacts, |view, caller, _heard| view.contacts(caller, &id("insider")));
+    row!(contact_requests, |view, caller, _heard| view.contact_requests(caller, &id("insider")));
+    row!(contact, |view, caller, _heard| view.contact(caller, &id("insider"), &id("zebra-friend")));
+    row!(search, |view, caller, _heard| view
+        .search(caller, &SearchQuery { text: SECRET.into(), limit: 99, ..SearchQuery::default() }));
+    row!(search, |view, caller, _heard| view.search(
+        caller,
+        &SearchQuery {
+            text: "z*".into(),
+            conversation: Some(talk("zebra-talk")),
+            limit: 99,
+            ..SearchQuery::default()
+        }
+    ));
+    row!(events, |view, caller, _heard| view
+        .events(caller, 0, &Filter::everything(), 999)
+        .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
+    row!(tokens, |view, caller, _heard| view.tokens(caller));
+    row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));
+    row!(peers, |view, caller, _heard| view.peers(caller));
+    row!(peer, |view, caller, _heard| view.peer(caller, &named("north")));
+    row!(outbound, |view, caller, _heard| view.outbound(caller, 99));
+    row!(stats, |view, caller, _heard| view.stats(caller));
+    // Numbers and limits that say nothing about anybody.
+    row!(rules, |view, _caller, _heard| view.rules());
+    row!(head, |view, _caller, _heard| view.head());
+    row!(history, |view, _caller, _heard| view.history());
+    row!(time_of, |view, _caller, heard| view.time_of(heard.at));
+    row!(last_seq_at, |view, _caller, _heard| view.last_seq_at(later()));
+    rows
+}
+
+/// What an event says, without the engine's own note of who may see it.
+fn shown(event: &Event) -> String {
+    format!("{:?} {:?} {:?} {:?}", event.actor, event.fact, event.message, event.turn)
+}
+
+fn says_secret(text: &str) -> bool {
+    text.to_lowercase().contains(SECRET)
+}
+
+#[tokio::test]
+async fn no_view_shows_an_outsider_anything_private() {
+    let realm = Realm::new();
+    realm.agent("out").await;
+    let heard = fill(&realm).await;
+    for (who, caller) in outsiders() {
+        for (name, look) in rows() {
+            match realm.engine.read_blocking(|view| look(view, &caller, &heard)) {
+                Ok(text) => assert!(!says_secret(&text), "{who} through {name}: {text}"),
+                // A refusal may only say what it would say if the thing did not exist.
+                Err(EngineError::Refused(why)) => {
+                    let why = format!("{why:?}");
+                    assert!(
+                        why.starts_with("NoSuch") || why.starts_with("NotAllowed"),
+                        "{who}, {name}: {why}"
+                    );
+                }
+                Err(fault) => panic!("{who} through {name}: {fault}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_same_views_show_those_whom_it_concerns() {
+    let realm = Realm::new();
+    realm.agent("out").await;
+    let heard = fill(&realm).await;
+    // Whatever no row shows even to those who run the office would prove nothing about outsiders.
+    let silent = ["mail_counts", "token_by_hash", "stats", "rules", "head", "history"];
+    let silent: BTreeSet<&str> =
+        silent.into_iter().chain(["time_of", "last_seq_at", "count_turns", "conversation_stats"]).collect();
+    let mut telling = BTreeSet::new();
+    for (name, look) in rows() {
+        let found = realm.engine.read_blocking(|view| look(view, &admin(), &heard));
+        if found.is_ok_and(|text| says_secret(&text)) {
+            telling.insert(name);
+        }
+    }
+    let names: BTreeSet<&str> =
+        rows().iter().map(|row| row.0).filter(|name| !silent.contains(name)).collect();
+    assert_eq!(telling, names);
+}
+
+#[test]
+fn every_view_has_its_row() {
+    let mut found = BTreeSet::new();
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/views");
+    for file in std::fs::read_dir(directory).expect("the views") {
+        let text = std::fs::read_to_string(file.expect("a file").path()).expect("source text");
+        for line in text.lines() {
+            let Some(rest) = line.trim_start().strip_prefix("pub fn ") else { continue };
+            let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            found.insert(name);
+        }
+    }
+    assert!(found.remove("is_last"), "a page's own function, which reads nothing");
+    let covered: BTreeSet<String> = rows().iter().map(|row| row.0.to_owned()).collect();
+    assert_eq!(found, covered, "a view without a row here could show anybody anything");
+}
+
+/// A feed, and how far it has looked.
+async fn watched(realm: &Realm, caller: &Caller, start: Start) -> (Feed, Arc<AtomicI64>) {
+    let looked = Arc::new(AtomicI64::new(0));
+    let seen = looked.clone();
+    let test = Test(Arc::new(move |event: &Event| {
+        seen.fetch_max(event.seq, Ordering::Relaxed);
+        true
+    }));
+    let feed = realm.engine.follow(caller, Filter::Test(test), start, 64).await.expect("a feed");
+    (feed, looked)
+}
+
+/// Follows up to the end of the history and hands back all that was shown.
+async fn shown_by(realm: &Realm, caller: &Caller, (mut feed, looked): (Feed, Arc<AtomicI64>)) -> Vec<String> {
+    if caller.rights.member {
+        return realm.drain(&mut feed, caller).await.iter().map(|event| shown(event)).collect();
+    }
+    // A stranger is shown nothing, not even the end, so it is watched until it has looked at two further events.
+    let task = tokio::spawn(async move { feed.next().await });
+    for _ in 0..2 {
+        let mark = Announce { word: "mark".into(), data: json("{}"), to: Some(Vec::new()) };
+        let end = realm.ask(&admin(), mark).await;
+        while looked.load(Ordering::Relaxed) < end && !task.is_finished() {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert!(!task.is_finished(), "a stranger was shown something");
+    task.abort();
+    Vec::new()
+}
+
+#[tokio::test]
+async fn no_feed_shows_an_outsider_anything_private() {
+    let realm = Realm::new();
+    realm.agent("out").await;
+    let mut live = Vec::new();
+    for (who, caller) in outsiders() {
+        live.push((who, caller.clone(), watched(&realm, &caller, Start::Now).await));
+    }
+    fill(&realm).await;
+    for (who, caller, feed) in live {
+        for event in shown_by(&realm, &caller, feed).await {
+            assert!(!says_secret(&event), "{who}, live: {event}");
+        }
+    }
+    let realm = realm.reopened();
+    for (who, caller) in outsiders() {
+        let feed = watched(&realm, &caller, Start::After(0)).await;
+        for event in shown_by(&realm, &caller, feed).await {
+            assert!(!says_secret(&event), "{who}, from the books: {event}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_mailslot_and_no_presence_is_open_to_outsiders() {
+    let realm = Realm::new();
+    realm.agent("out").await;
+    fill(&realm).await;
+    for (who, caller) in outsiders() {
+        for box_of in ["insider", "zebra-friend", "boss", "child"] {
+            assert!(realm.engine.attach(&caller, &id(box_of)).await.is_err(), "{who}: {box_of}'s slot");
+            assert!(!realm.engine.is_attached(&id(box_of)));
+        }
+        let seen = realm.see(|view| {
+            let agent = view.agent(&admin(), &id("insider"))?;
+            realm.engine.presences().of(view, &caller, &agent)
+        });
+        assert_eq!(seen, None, "{who}: presence");
+    }
+}
+
+#[tokio::test]
+async fn what_was_shown_live_is_what_the_books_show() {
+    let realm = Realm::new();
+    realm.agent("out").await;
+    let watchers = [member("insider"), member("out"), observer("out"), admin()];
+    let mut live = Vec::new();
+    for caller in &watchers {
+        live.push(watched(&realm, caller, Start::Now).await);
+    }
+    let start = realm.see(|view| view.head());
+    fill(&realm).await;
+    let mut shown_live = Vec::new();
+    for (caller, feed) in watchers.iter().zip(live) {
+        shown_live.push(shown_by(&realm, caller, feed).await);
+    }
+    for (caller, shown_live) in watchers.iter().zip(shown_live) {
+        let replay = realm.see(|view| view.events(caller, start, &Filter::everything(), 999));
+        let kept = |event: &&Arc<Event>| !shown(event).contains("\"end\"");
+        let replayed: Vec<String> = replay.events.iter().filter(kept).map(|event| shown(event)).collect();
+        assert_eq!(shown_live, replayed, "{caller:?}");
+    }
+}

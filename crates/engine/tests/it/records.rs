@@ -1,0 +1,109 @@
+//! Commands written down today can be read for ever.
+
+use std::collections::BTreeSet;
+
+use posthaste_engine::nouns::RealmName;
+use posthaste_engine::testing::apply_batches;
+use posthaste_engine::verbs::Command;
+use posthaste_engine::{EngineError, RECORD_VERSION, Record, RecordError};
+use serde_json::Value;
+
+/// One record of every verb, as version 1 wrote it. Lines are added for new verbs and never changed.
+const GOLDEN: &str = include_str!("../golden/records-v1.jsonl");
+
+fn golden() -> Vec<Record> {
+    GOLDEN.lines().map(|line| Record::from_bytes(line.as_bytes()).expect(line)).collect()
+}
+
+#[test]
+fn there_is_a_record_of_every_verb() {
+    let written: BTreeSet<&str> = golden().iter().map(|record| record.command.word()).collect();
+    let every: BTreeSet<&str> = Command::WORDS.iter().copied().collect();
+    assert_eq!(every.difference(&written).collect::<Vec<_>>(), Vec::<&&str>::new(), "add a line for each");
+    assert_eq!(written, every);
+}
+
+#[test]
+fn old_records_are_read_and_written_again_with_nothing_lost_or_changed() {
+    for line in GOLDEN.lines() {
+        let record = Record::from_bytes(line.as_bytes()).expect(line);
+        let written = record.to_bytes().expect("bytes");
+        let again = Record::from_bytes(&written).expect(line);
+        assert_eq!(again, record);
+        assert_eq!(again.to_bytes().expect("bytes"), written, "written the same way each time");
+        assert_within(&value(line.as_bytes()), &value(&written), line);
+    }
+}
+
+fn value(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).expect("JSON")
+}
+
+/// Everything of the old value is in the new one. A verb may have got new fields since.
+fn assert_within(old: &Value, new: &Value, line: &str) {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            for (key, old) in old {
+                assert_within(old, new.get(key).unwrap_or_else(|| panic!("{key} is gone: {line}")), line);
+            }
+        }
+        (Value::Array(old), Value::Array(new)) => {
+            assert_eq!(old.len(), new.len(), "{line}");
+            old.iter().zip(new).for_each(|(old, new)| assert_within(old, new, line));
+        }
+        (old, new) => assert_eq!(old, new, "{line}"),
+    }
+}
+
+#[test]
+fn old_records_can_still_be_applied() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let realm = RealmName::new("main").unwrap();
+    let answers =
+        apply_batches(&directory.path().join("main.db"), realm, "golden", vec![golden()]).expect("books");
+    assert_eq!(answers.len(), golden().len());
+    let failed: Vec<_> =
+        answers.iter().filter(|answer| matches!(answer, Err(EngineError::Failed(_)))).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+#[test]
+fn what_a_record_may_leave_out_is_filled_in() {
+    let head = r#""v":1,"stamp":{"id":"0190a000-0000-7000-8000-000000000000","now":1},
+        "caller":{"agent":"ann","rights":{"member":true,"observe":false,"admin":false},"via":"test"}"#;
+    let cases = [
+        r#""verb":"register","with":{}"#,
+        r#""verb":"update","with":{"agent":"ann"}"#,
+        r#""verb":"unregister","with":{"agent":"ann"}"#,
+        r#""verb":"send","with":{"to":["all"],"body":{"text":"x"},"priority":3,"audience":"parties"}"#,
+        r#""verb":"create_conversation","with":{"kind":"talk","audience":"parties"}"#,
+        r#""verb":"say","with":{"conversation":"c","content_type":"text","content":"\"x\""}"#,
+        r#""verb":"create_scope","with":{}"#,
+        r#""verb":"create_task","with":{"audience":"observers"}"#,
+        r#""verb":"sweep","with":{}"#,
+    ];
+    for case in cases {
+        let text = format!("{{{head},{case}}}");
+        let record = Record::from_bytes(text.as_bytes()).expect(&text);
+        assert!(case.contains(&format!("\"{}\"", record.command.word())));
+    }
+}
+
+#[test]
+fn a_record_of_a_newer_program_is_refused_before_it_is_looked_at() {
+    let newer = RECORD_VERSION + 1;
+    // Whatever else it holds may have another form by then.
+    let text = format!(r#"{{"v":{newer},"stamp":"another form","verb":"another verb"}}"#);
+    let refused = Record::from_bytes(text.as_bytes());
+    assert!(matches!(refused, Err(RecordError::Newer(v)) if v == newer), "{refused:?}");
+}
+
+#[test]
+fn what_is_not_a_record_is_refused() {
+    let first = GOLDEN.lines().next().expect("a line");
+    let unknown = first.replace("\"verb\":\"", "\"verb\":\"un");
+    for text in ["", "{}", "null", r#"{"v":1}"#, &first[..first.len() - 1], unknown.as_str()] {
+        let refused = Record::from_bytes(text.as_bytes());
+        assert!(matches!(refused, Err(RecordError::Malformed(_))), "{text}: {refused:?}");
+    }
+}

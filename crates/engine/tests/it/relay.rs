@@ -1,0 +1,111 @@
+//! Mail between realms of one office.
+
+use posthaste_engine::limits::Limits;
+use posthaste_engine::nouns::{Address, Caller, ContactPolicy, DeliveryState, RealmName};
+use posthaste_engine::verbs::agents::Register;
+use posthaste_engine::verbs::mail::{Send, Sent};
+use posthaste_engine::views::{InboxQuery, Letter};
+use posthaste_engine::{Engine, Office, OfficeGuard, Refusal};
+use tempfile::TempDir;
+
+use crate::harness::{id, member, named};
+
+struct Town {
+    office: Office,
+    shop: Engine,
+    mill: Engine,
+    guard: OfficeGuard,
+    _directory: TempDir,
+}
+
+fn realm(name: &str) -> RealmName {
+    RealmName::new(name).expect("a realm name")
+}
+
+impl Town {
+    async fn new() -> Self {
+        let directory = TempDir::new().expect("a temporary directory");
+        let (office, guard) = Office::open(directory.path(), Limits::default()).expect("an office");
+        let shop = office.realm(&realm("shop")).await.expect("a realm");
+        let mill = office.realm(&realm("mill")).await.expect("a realm");
+        shop.submit(&member("ann"), named("ann")).await.expect("a free name");
+        mill.submit(&member("bob"), named("bob")).await.expect("a free name");
+        Self { office, shop, mill, guard, _directory: directory }
+    }
+}
+
+fn remote(agent: &str, at: &str) -> Vec<Address> {
+    vec![Address::Remote { agent: agent.into(), realm: realm(at) }]
+}
+
+fn inbox(engine: &Engine, agent: &str) -> Vec<Letter> {
+    let query = InboxQuery { limit: 10, ..InboxQuery::default() };
+    engine.read_blocking(|view| view.inbox(&member(agent), &id(agent), &query)).expect("an inbox").items
+}
+
+fn state(engine: &Engine, sent: &Sent) -> (DeliveryState, Option<String>) {
+    let tracked =
+        engine.read_blocking(|view| view.message(&member("ann"), sent.message.id)).expect("a letter");
+    (tracked.deliveries[0].state, tracked.deliveries[0].note.clone())
+}
+
+#[tokio::test]
+async fn a_letter_goes_to_another_realm_once_and_can_be_answered() {
+    let town = Town::new().await;
+    let letter = Send { subject: Some("flour".into()), ..Send::text(remote("bob", "mill"), "two sacks") };
+    let sent = town.shop.submit(&member("ann"), letter).await.expect("a letter");
+    assert_eq!(state(&town.shop, &sent).0, DeliveryState::Queued);
+    town.office.carry().await;
+    town.office.carry().await;
+    assert_eq!(state(&town.shop, &sent).0, DeliveryState::Delivered);
+    let come = inbox(&town.mill, "bob");
+    assert_eq!(come.len(), 1);
+    assert_eq!((come[0].message.from.as_str(), come[0].message.body.as_str()), ("ann@shop", "two sacks"));
+    assert!(town.shop.read_blocking(|view| view.outbound(&Caller::office(), 9)).expect("a list").is_empty());
+
+    town.mill
+        .submit(&member("bob"), Send::text(remote("ann", "shop"), "on Monday"))
+        .await
+        .expect("an answer");
+    town.office.carry().await;
+    assert_eq!(inbox(&town.shop, "ann")[0].message.from.as_str(), "bob@mill");
+    town.guard.close().await;
+}
+
+#[tokio::test]
+async fn what_the_other_realm_refuses_comes_back_as_a_failure() {
+    let town = Town::new().await;
+    let closed = Register {
+        id: Some(id("hermit")),
+        contact_policy: Some(ContactPolicy::Closed),
+        ..Register::default()
+    };
+    town.mill.submit(&member("hermit"), closed).await.expect("a free name");
+    for nobody in ["nobody", "hermit"] {
+        let letter = Send::text(remote(nobody, "mill"), "hello");
+        let sent = town.shop.submit(&member("ann"), letter).await.expect("a letter");
+        town.office.carry().await;
+        let (state, why) = state(&town.shop, &sent);
+        assert_eq!(state, DeliveryState::Failed);
+        assert!(why.expect("a reason").contains(nobody));
+    }
+    town.guard.close().await;
+}
+
+#[tokio::test]
+async fn one_who_does_not_run_the_office_cannot_speak_for_a_neighbour() {
+    let town = Town::new().await;
+    town.shop
+        .submit(&member("ann"), Send::text(remote("bob", "mill"), "we are neighbours now"))
+        .await
+        .expect("a letter");
+    town.office.carry().await;
+    let forged =
+        town.mill.submit(&member("ann@shop"), Send::text(vec![Address::Agent(id("bob"))], "forged")).await;
+    let refused = forged.expect_err("nobody of that name here");
+    assert!(matches!(refused.refusal(), Some(Refusal::NoSuchAgent { .. })), "{refused:?}");
+    let unknown = town.shop.submit(&member("ann"), Send::text(remote("x", "elsewhere"), "?")).await;
+    let refused = unknown.expect_err("no such neighbour");
+    assert!(matches!(refused.refusal(), Some(Refusal::NoSuchPeer { .. })), "{refused:?}");
+    town.guard.close().await;
+}

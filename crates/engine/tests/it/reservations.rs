@@ -1,0 +1,228 @@
+//! Reservations: overlaps are reported and never in the way; a lease is its holder's to prolong and give back.
+
+use posthaste_engine::limits::Rules;
+use posthaste_engine::nouns::{Audience, Caller, Reservation, ReservationStatus};
+use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
+use posthaste_engine::views::ReservationQuery;
+use posthaste_engine::{Filter, Refusal, Start};
+
+use crate::harness::{Realm, admin, id, later, soon};
+
+fn reserve(path: &str) -> Reserve {
+    Reserve {
+        key: None,
+        scope: "repo".into(),
+        paths: vec![path.into()],
+        exclusive: true,
+        reason: None,
+        issued_at: None,
+        expires_at: later(),
+        audience: Audience::Observers,
+        meta: None,
+    }
+}
+
+fn keyed(key: &str, path: &str) -> Reserve {
+    Reserve { key: Some(key.into()), ..reserve(path) }
+}
+
+fn release(key: &str) -> Release {
+    Release { which: vec![Which::Key(key.into())], owner: None }
+}
+
+fn renew(key: &str) -> Renew {
+    Renew { which: Which::Key(key.into()), expires_at: later() }
+}
+
+fn listed(realm: &Realm, caller: &Caller, ended: bool) -> Vec<Reservation> {
+    let query = ReservationQuery { ended, limit: 99, ..ReservationQuery::default() };
+    realm.see(|view| view.reservations(caller, &query)).items
+}
+
+#[tokio::test]
+async fn overlaps_are_found_both_ways_round() {
+    let table = [
+        ("src/**", "src/app.py", true),
+        ("src", "src/app.py", true),
+        ("src/*.py", "src/a*", true),
+        ("./src/a.py", "src/a.py", true),
+        ("src/a.py", "src/b.py", false),
+        ("src", "srcs/a", false),
+        ("SRC/App.py", "src/app.py", false),
+        ("**/test.rs", "deep/down/test.rs", true),
+        ("{docs,src}/x", "src/x", true),
+        ("tool://x", "tool://x", true),
+        ("tool://x", "tool://y", false),
+        ("**", "anything", true),
+    ];
+    for (one, other, expected) in table {
+        for (held, asked) in [(one, other), (other, one)] {
+            let realm = Realm::new();
+            let [anna, bert] = realm.agents(["anna", "bert"]).await;
+            realm.ask(&anna, reserve(held)).await;
+            let would = realm.see(|view| view.would_conflict(&bert, "repo", &[asked.into()], true));
+            assert_eq!(!would.is_empty(), expected, "{held} held, {asked} asked");
+            let got = realm.ask(&bert, reserve(asked)).await;
+            assert_eq!(got.conflicts, would, "what is foretold is what is reported");
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_where_someone_wants_to_be_alone_is_there_a_conflict() {
+    let realm = Realm::new();
+    let [anna, bert, carl] = realm.agents(["anna", "bert", "carl"]).await;
+    let shared = || Reserve { exclusive: false, ..reserve("a") };
+    realm.ask(&anna, shared()).await;
+    assert!(realm.ask(&bert, shared()).await.conflicts.is_empty());
+    let got = realm.ask(&carl, reserve("a")).await;
+    assert_eq!(got.conflicts.len(), 2);
+    assert_eq!(got.reservation.status, ReservationStatus::Active, "advisory: granted all the same");
+    assert_eq!(realm.ask(&bert, shared()).await.conflicts.len(), 1);
+    assert_eq!(realm.ask(&carl, reserve("a/b")).await.conflicts.len(), 3, "one's own are no conflict");
+    let elsewhere = Reserve { scope: "other".into(), ..reserve("a") };
+    assert!(realm.ask(&anna, elsewhere).await.conflicts.is_empty());
+}
+
+#[tokio::test]
+async fn bad_reservations_are_refused() {
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    for path in ["/etc", "../up", "a/../../b", "", "C:\\x", "~/x", "file:///x"] {
+        let refused = realm.refused(&anna, reserve(path)).await;
+        assert!(matches!(refused, Refusal::BadPath { .. }), "{path}: {refused:?}");
+    }
+    let none = Reserve { paths: Vec::new(), ..reserve("a") };
+    assert!(matches!(realm.refused(&anna, none).await, Refusal::BadValue { field: "paths", .. }));
+    let nowhere = Reserve { scope: String::new(), ..reserve("a") };
+    assert!(matches!(realm.refused(&anna, nowhere).await, Refusal::BadValue { field: "scope", .. }));
+    let past = Reserve { expires_at: 1, ..reserve("a") };
+    assert_eq!(realm.refused(&anna, past).await, Refusal::AlreadyExpired { at: 1 });
+    realm.rules(Rules { paths_per_reservation: 1, ..Rules::default() }).await;
+    let many = Reserve { paths: vec!["a".into(), "b".into()], ..reserve("a") };
+    assert_eq!(realm.refused(&anna, many).await, Refusal::TooMany { what: "paths", limit: 1 });
+}
+
+#[tokio::test]
+async fn the_same_under_the_same_key_is_taken_once() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    let first = realm.ask(&anna, keyed("k", "a")).await.reservation;
+    assert_eq!(realm.ask(&anna, keyed("k", "a")).await.reservation, first);
+    let exists = Refusal::ReservationExists { key: "k".into() };
+    assert_eq!(realm.refused(&anna, keyed("k", "b")).await, exists);
+    assert_ne!(
+        realm.ask(&bert, keyed("k", "b")).await.reservation.seq,
+        first.seq,
+        "a key is its holder's own"
+    );
+    realm.ask(&anna, release("k")).await;
+    assert_eq!(realm.refused(&anna, keyed("k", "b")).await, exists, "also when it was given back");
+}
+
+#[tokio::test]
+async fn only_the_holder_or_the_office_gives_a_lease_back() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    let held = realm.ask(&anna, keyed("k", "a")).await.reservation;
+    let by_number = Release { which: vec![Which::Number(held.seq)], owner: None };
+    assert_eq!(realm.refused(&bert, by_number.clone()).await, Refusal::NoSuchReservation);
+    assert_eq!(realm.refused(&bert, release("k")).await, Refusal::NoSuchReservation);
+    assert_eq!(realm.refused(&bert, renew("k")).await, Refusal::NoSuchReservation);
+    let of_anna = Release { owner: Some(id("anna")), ..by_number };
+    assert_eq!(
+        realm.refused(&bert, of_anna.clone()).await,
+        Refusal::NotAllowed { need: "to run the office" }
+    );
+    let freed = realm.ask(&admin(), of_anna).await;
+    assert_eq!(freed[0].status, ReservationStatus::Released);
+    assert_eq!(
+        realm.refused(&anna, renew("k")).await,
+        Refusal::NoSuchReservation,
+        "given back is given back"
+    );
+    assert!(realm.ask(&bert, reserve("a")).await.conflicts.is_empty());
+}
+
+#[tokio::test]
+async fn a_lease_named_twice_is_given_back_once_and_no_names_mean_all() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    let held = realm.ask(&anna, keyed("k", "a")).await.reservation;
+    let twice = Release { which: vec![Which::Key("k".into()), Which::Number(held.seq)], owner: None };
+    assert_eq!(realm.ask(&anna, twice).await.len(), 1);
+    let told = realm.replayed(&bert).into_iter().filter(|word| *word == "reservation.released").count();
+    assert_eq!(told, 1);
+    realm.ask(&anna, reserve("b")).await;
+    realm.ask(&anna, reserve("c")).await;
+    realm.ask(&bert, reserve("d")).await;
+    let all = Release { which: Vec::new(), owner: None };
+    assert_eq!(realm.ask(&anna, all.clone()).await.len(), 2);
+    assert!(realm.ask(&anna, all).await.is_empty());
+    assert_eq!(listed(&realm, &anna, false).len(), 1);
+}
+
+#[tokio::test]
+async fn a_lapsed_lease_is_never_shown_as_active_and_can_be_renewed() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    let end = soon();
+    realm.ask(&anna, Reserve { expires_at: end, ..keyed("k", "a") }).await;
+    realm.passed(end).await;
+    assert!(listed(&realm, &bert, false).is_empty());
+    assert_eq!(listed(&realm, &bert, true)[0].status, ReservationStatus::Expired);
+    assert!(realm.ask(&bert, reserve("a")).await.conflicts.is_empty());
+    let past = Renew { expires_at: 1, ..renew("k") };
+    assert_eq!(realm.refused(&anna, past).await, Refusal::AlreadyExpired { at: 1 });
+    let renewed = realm.ask(&anna, renew("k")).await;
+    assert_eq!((renewed.reservation.status, renewed.conflicts.len()), (ReservationStatus::Active, 1));
+    assert_eq!(realm.see(|view| view.would_conflict(&bert, "repo", &["a".into()], true)).len(), 1);
+}
+
+#[tokio::test]
+async fn nobody_hoards_leases_not_even_by_renewing_lapsed_ones() {
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    realm.rules(Rules { reservations_per_scope: 1, ..Rules::default() }).await;
+    let end = soon();
+    realm.ask(&anna, Reserve { expires_at: end, ..keyed("old", "a") }).await;
+    let too_many = Refusal::TooMany { what: "reservations in this scope", limit: 1 };
+    assert_eq!(realm.refused(&anna, reserve("b")).await, too_many);
+    realm.ask(&anna, Reserve { scope: "other".into(), ..reserve("b") }).await;
+    realm.passed(end).await;
+    realm.ask(&anna, keyed("new", "b")).await;
+    assert_eq!(realm.refused(&anna, renew("old")).await, too_many);
+    realm.ask(&anna, renew("new")).await;
+}
+
+#[tokio::test]
+async fn what_is_for_contacts_is_seen_and_reported_to_contacts_alone() {
+    let realm = Realm::new();
+    let [anna, bert, carl] = realm.agents(["anna", "bert", "carl"]).await;
+    realm.befriend(&anna, &bert).await;
+    let mut live = realm.engine.follow(&carl, Filter::everything(), Start::Now, 64).await.expect("a feed");
+    realm.ask(&anna, Reserve { audience: Audience::Parties, ..reserve("a") }).await;
+    assert_eq!(listed(&realm, &bert, false).len(), 1);
+    assert!(listed(&realm, &carl, false).is_empty());
+    assert_eq!(realm.see(|view| view.would_conflict(&bert, "repo", &["a".into()], true)).len(), 1);
+    assert!(realm.see(|view| view.would_conflict(&carl, "repo", &["a".into()], true)).is_empty());
+    assert!(realm.ask(&carl, reserve("a")).await.conflicts.is_empty());
+    let words: Vec<_> = realm.drain(&mut live, &carl).await.iter().map(|event| event.fact.kind()).collect();
+    assert_eq!(words, ["reservation.made"], "its own");
+    assert!(realm.replayed(&bert).contains(&"reservation.made"));
+}
+
+#[tokio::test]
+async fn a_holder_hears_only_of_conflicts_with_what_it_may_see() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    realm.ask(&anna, reserve("a")).await;
+    let mut live = realm.engine.follow(&anna, Filter::everything(), Start::Now, 64).await.expect("a feed");
+    let hidden = realm.ask(&bert, Reserve { audience: Audience::Parties, ..reserve("a/b") }).await;
+    assert_eq!(hidden.conflicts.len(), 1);
+    assert!(realm.drain(&mut live, &anna).await.is_empty(), "not live");
+    assert!(!realm.replayed(&anna).contains(&"reservation.conflict"), "and not from the books");
+    assert!(realm.replayed(&bert).contains(&"reservation.conflict"));
+    realm.ask(&bert, reserve("a/c")).await;
+    assert!(realm.replayed(&anna).contains(&"reservation.conflict"));
+}

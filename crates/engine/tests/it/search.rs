@@ -1,0 +1,172 @@
+//! Search: words, phrases and operators over what the caller may see, and refusals for what cannot be read.
+
+use posthaste_engine::limits::Limits;
+use posthaste_engine::nouns::AgentId;
+use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::views::{Found, SearchOrder, SearchQuery};
+use posthaste_engine::{EngineError, Refusal};
+
+use crate::harness::{Realm, id, letter, member, talk};
+
+fn query(text: &str) -> SearchQuery {
+    SearchQuery { text: text.into(), order: SearchOrder::Newest, limit: 100, ..SearchQuery::default() }
+}
+
+fn find(realm: &Realm, who: &str, query: &SearchQuery) -> Found {
+    realm.see(|view| view.search(&member(who), query))
+}
+
+fn bodies(found: &Found) -> Vec<&str> {
+    found.hits.iter().filter_map(|hit| hit.message.as_ref()).map(|message| message.body.as_str()).collect()
+}
+
+async fn library() -> Realm {
+    let realm = Realm::new();
+    let [anna, bert, carl] = realm.agents(["anna", "bert", "carl"]).await;
+    for text in
+        ["the quick brown fox", "a slow red fox", "release-candidate 1.2 is out", "Zoë schrieb dem Büro"]
+    {
+        realm.send(&anna, "bert", text).await;
+    }
+    realm.send(&bert, "anna", "no foxes here").await;
+    realm.send(&carl, "carl", "fox in carl's own notes").await;
+    realm
+}
+
+#[tokio::test]
+async fn words_phrases_prefixes_and_operators_are_understood() {
+    let realm = library().await;
+    let table: [(&str, &[&str]); 10] = [
+        ("fox", &["a slow red fox", "the quick brown fox"]),
+        ("FOX quick", &["the quick brown fox"]),
+        ("\"brown fox\"", &["the quick brown fox"]),
+        ("fox NOT quick", &["a slow red fox"]),
+        ("quick OR slow", &["a slow red fox", "the quick brown fox"]),
+        ("(quick OR slow) AND brown", &["the quick brown fox"]),
+        ("fox*", &["no foxes here", "a slow red fox", "the quick brown fox"]),
+        ("release-candidate", &["release-candidate 1.2 is out"]),
+        ("1.2", &["release-candidate 1.2 is out"]),
+        ("buro", &["Zoë schrieb dem Büro"]),
+    ];
+    for (text, expected) in table {
+        assert_eq!(bodies(&find(&realm, "bert", &query(text))), expected, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_finds_what_is_not_theirs() {
+    let realm = library().await;
+    assert_eq!(bodies(&find(&realm, "carl", &query("fox"))), ["fox in carl's own notes"]);
+    realm.agent("dora").await;
+    assert_eq!(find(&realm, "dora", &query("fox")), Found::default());
+}
+
+#[tokio::test]
+async fn a_snippet_marks_the_match() {
+    let realm = library().await;
+    assert_eq!(find(&realm, "bert", &query("brown")).hits[0].snippet, "the quick [brown] fox");
+}
+
+#[tokio::test]
+async fn a_query_that_cannot_be_read_is_refused_and_breaks_nothing() {
+    let realm = library().await;
+    let refused = ["", "   ", "\"", "AND", "NOT", "fox AND", "(fox", "\"a\" OR", "nope:(fox)", "NEAR("];
+    for text in refused {
+        let why = realm.hidden(|view| view.search(&member("bert"), &query(text)));
+        assert!(matches!(why, Refusal::BadQuery { .. }), "{text:?}: {why:?}");
+    }
+    let long = "x".repeat(1_025);
+    assert!(matches!(
+        realm.hidden(|view| view.search(&member("bert"), &query(&long))),
+        Refusal::BadQuery { .. }
+    ));
+    let odd = [
+        "*",
+        "**",
+        "-",
+        "--x",
+        "a:b",
+        "subject:fox",
+        "{a}",
+        "a^b",
+        "'; DROP TABLE found; --",
+        "fox'",
+        "a+b",
+        "\0",
+        "x\0y",
+        "\"\"",
+        "()",
+        "(\"\")",
+        "😀",
+        "col1 : x",
+        "(^ \"a\")",
+        "* *",
+        "fox**",
+        "NEAR(fox, 2)",
+        "((((((((((((((((((((fox))))))))))))))))))))",
+    ];
+    for text in odd {
+        match realm.engine.read_blocking(|view| view.search(&member("bert"), &query(text))) {
+            Ok(_) | Err(EngineError::Refused(Refusal::BadQuery { .. })) => {}
+            Err(error) => panic!("{text:?}: {error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn conversation_and_sender_narrow_a_search() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    let place = Within {
+        conversation: talk("c"),
+        thread: None,
+        reply_to: None,
+        visibility: None,
+        entry: Entry::Gather { kind: "thread".into() },
+    };
+    realm.ask(&anna, Send { within: Some(place), ..letter("bert", "word inside") }).await;
+    realm.say(&bert, "c", "word said").await;
+    realm.send(&bert, "anna", "word outside").await;
+    let inside = SearchQuery { conversation: Some(talk("c")), ..query("word") };
+    let found = find(&realm, "anna", &inside);
+    assert_eq!((found.hits.len(), found.hits[0].turn.is_some()), (2, true));
+    let from = |who: AgentId| SearchQuery { from: Some(who), ..query("word") };
+    assert_eq!(bodies(&find(&realm, "anna", &from(id("bert")))), ["word outside"]);
+    assert_eq!(bodies(&find(&realm, "anna", &from(id("anna")))), ["word inside"]);
+}
+
+#[tokio::test]
+async fn subjects_weigh_more_and_the_newest_comes_first_when_asked() {
+    let realm = Realm::new();
+    let [anna, _] = realm.agents(["anna", "bert"]).await;
+    realm.ask(&anna, Send { subject: Some("budget".into()), ..letter("bert", "first") }).await;
+    realm.send(&anna, "bert", "second, which is about the budget too, at some length").await;
+    let best = SearchQuery { order: SearchOrder::Best, ..query("budget") };
+    assert_eq!(bodies(&find(&realm, "bert", &best))[0], "first");
+    assert!(bodies(&find(&realm, "bert", &query("budget")))[0].starts_with("second"));
+}
+
+#[tokio::test]
+async fn a_search_pages_backwards_and_says_when_it_stopped_early() {
+    let realm = Realm::with(Limits { search_rows: 10, ..Limits::default() });
+    let [anna, _] = realm.agents(["anna", "bert"]).await;
+    for n in 0..9 {
+        realm.send(&anna, "bert", &format!("word {n}")).await;
+    }
+    let mut page = SearchQuery { limit: 4, ..query("word") };
+    let mut seen = Vec::new();
+    loop {
+        let found = find(&realm, "bert", &page);
+        seen.extend(found.hits.iter().map(|hit| hit.seq));
+        page.before = found.hits.last().map(|hit| hit.seq);
+        if !found.partial {
+            break;
+        }
+    }
+    assert_eq!(seen.len(), 9);
+    assert!(seen.is_sorted_by(|a, b| a > b));
+    for n in 9..20 {
+        realm.send(&anna, "bert", &format!("word {n}")).await;
+    }
+    assert!(find(&realm, "bert", &query("word")).partial, "more matches than one search looks at");
+}

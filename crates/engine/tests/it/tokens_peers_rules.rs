@@ -1,0 +1,117 @@
+//! The office's own business: tokens, neighbours, rules and announcements.
+
+use posthaste_engine::Refusal;
+use posthaste_engine::limits::Rules;
+use posthaste_engine::nouns::{PeerKind, TokenRole};
+use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
+use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
+use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
+
+use crate::harness::{Realm, admin, id, json, later, realm, soon};
+
+const ADMINS: Refusal = Refusal::NotAllowed { need: "to run the office" };
+
+fn token(fill: u8) -> CreateToken {
+    CreateToken { hash: vec![fill; 32], role: TokenRole::Agent, name: "anna".into(), expires_at: None }
+}
+
+fn peer(name: &str) -> PutPeer {
+    PutPeer {
+        name: realm(name),
+        kind: PeerKind::Office,
+        url: Some("https://north".into()),
+        token_ref: Some("NORTH_TOKEN".into()),
+        reachable: true,
+        volatile: false,
+        meta: None,
+        seen_at: Some(5),
+    }
+}
+
+#[tokio::test]
+async fn a_token_opens_the_door_until_it_is_revoked_or_lapses() {
+    let realm = Realm::new();
+    let made = realm.ask(&admin(), token(1)).await;
+    let found = |fill: u8| realm.see(|view| view.token_by_hash(&[fill; 32]));
+    assert_eq!(found(1), Some(made.clone()));
+    assert_eq!(found(2), None);
+    let revoked = realm.ask(&admin(), RevokeToken { id: made.id.clone() }).await;
+    assert_eq!(found(1), None);
+    assert_eq!(realm.ask(&admin(), RevokeToken { id: made.id }).await, revoked, "once is enough");
+    let end = soon();
+    realm.ask(&admin(), CreateToken { expires_at: Some(end), ..token(3) }).await;
+    assert!(found(3).is_some());
+    realm.passed(end).await;
+    assert_eq!(found(3), None);
+    assert_eq!(realm.see(|view| view.tokens(&admin())).len(), 2);
+    realm.ask(&admin(), CreateToken { expires_at: Some(later()), ..token(4) }).await;
+}
+
+#[tokio::test]
+async fn bad_tokens_are_refused() {
+    let realm = Realm::new();
+    realm.ask(&admin(), token(1)).await;
+    for bad in [CreateToken { hash: vec![1; 31], ..token(1) }, token(1)] {
+        assert!(matches!(realm.refused(&admin(), bad).await, Refusal::BadValue { field: "hash", .. }));
+    }
+    let nameless = CreateToken { name: String::new(), ..token(2) };
+    assert!(matches!(realm.refused(&admin(), nameless).await, Refusal::BadId(_)));
+    let past = CreateToken { expires_at: Some(1), ..token(2) };
+    assert_eq!(realm.refused(&admin(), past).await, Refusal::AlreadyExpired { at: 1 });
+    assert_eq!(realm.refused(&admin(), RevokeToken { id: "none".into() }).await, Refusal::NoSuchToken);
+}
+
+#[tokio::test]
+async fn the_office_is_run_by_those_who_run_it() {
+    let realm_ = Realm::new();
+    let anna = realm_.agent("anna").await;
+    assert_eq!(realm_.refused(&anna, token(1)).await, ADMINS);
+    assert_eq!(realm_.refused(&anna, RevokeToken { id: "x".into() }).await, ADMINS);
+    assert_eq!(realm_.refused(&anna, peer("north")).await, ADMINS);
+    assert_eq!(realm_.refused(&anna, RemovePeer { name: realm("north") }).await, ADMINS);
+    assert_eq!(realm_.refused(&anna, SetRules { rules: Rules::default() }).await, ADMINS);
+    assert_eq!(realm_.refused(&anna, Sweep {}).await, ADMINS);
+    assert_eq!(realm_.hidden(|view| view.tokens(&anna)), ADMINS);
+}
+
+#[tokio::test]
+async fn neighbours_are_kept_changed_and_forgotten() {
+    let realm_ = Realm::new();
+    let anna = realm_.agent("anna").await;
+    let made = realm_.ask(&admin(), peer("north")).await;
+    assert_eq!(made.token_ref.as_deref(), Some("NORTH_TOKEN"));
+    let changed = PutPeer { reachable: false, seen_at: None, ..peer("north") };
+    let changed = realm_.ask(&admin(), changed).await;
+    assert_eq!((changed.reachable, changed.seen_at, changed.created_at), (false, Some(5), made.created_at));
+    let seen = realm_.see(|view| view.peer(&anna, &realm("north"))).expect("a neighbour");
+    assert_eq!((seen.token_ref, seen.url), (None, made.url), "where the token is kept is not for members");
+    assert!(realm_.see(|view| view.peers(&anna)).iter().all(|peer| peer.token_ref.is_none()));
+    assert_eq!(realm_.see(|view| view.peers(&admin())), [changed]);
+    let own = realm_.refused(&admin(), peer("main")).await;
+    assert!(matches!(own, Refusal::BadValue { field: "name", .. }));
+    realm_.ask(&admin(), RemovePeer { name: realm("north") }).await;
+    let gone = Refusal::NoSuchPeer { peer: "north".into() };
+    assert_eq!(realm_.refused(&admin(), RemovePeer { name: realm("north") }).await, gone);
+}
+
+#[tokio::test]
+async fn rules_are_kept_in_the_books_and_in_force_at_once() {
+    let realm = Realm::new();
+    let rules = Rules { thread_depth: 3, ..Rules::default() };
+    realm.rules(rules.clone()).await;
+    let realm = realm.reopened();
+    assert_eq!(realm.see(|view| view.rules()), rules);
+}
+
+#[tokio::test]
+async fn an_announcement_reaches_whom_it_is_for() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    let tell = |to| Announce { word: "connected".into(), data: json("{}"), to };
+    realm.ask(&anna, tell(None)).await;
+    realm.ask(&anna, tell(Some(vec![id("anna")]))).await;
+    let heard = |who| realm.replayed(who).into_iter().filter(|word| *word == "announced").count();
+    assert_eq!((heard(&anna), heard(&bert)), (2, 1));
+    let mute = Announce { word: String::new(), ..tell(None) };
+    assert!(matches!(realm.refused(&anna, mute).await, Refusal::BadValue { field: "word", .. }));
+}

@@ -1,0 +1,336 @@
+//! What is said, and who may read it: visibility, history, threads, pages, summaries.
+
+use posthaste_engine::limits::Rules;
+use posthaste_engine::nouns::{
+    Audience, Caller, HistoryAccess, Millis, PermissionsPatch, ThreadId, Turn, TurnVisibility,
+};
+use posthaste_engine::verbs::conversations::{Create, Invite, Invitee, Join, Leave};
+use posthaste_engine::verbs::turns::{KeepSummary, OpenThread, Say};
+use posthaste_engine::views::{Part, SearchQuery, TurnQuery};
+use posthaste_engine::{Filter, Refusal, Start};
+
+use crate::harness::{Realm, conversation, id, invitee, member, observer, say, say_to, talk};
+
+fn text(turn: &Turn) -> String {
+    turn.content.value()["text"].as_str().unwrap_or_default().to_owned()
+}
+
+fn all() -> TurnQuery {
+    TurnQuery { limit: 100, ..TurnQuery::default() }
+}
+
+fn read(realm: &Realm, caller: &Caller) -> Vec<String> {
+    realm.see(|view| view.turns(caller, &talk("c"), &all())).items.iter().map(text).collect()
+}
+
+fn history(access: HistoryAccess) -> PermissionsPatch {
+    PermissionsPatch { history: Some(access), ..PermissionsPatch::default() }
+}
+
+/// A conversation open to onlookers in which anna (initiator) says one thing of each visibility.
+async fn told(realm: &Realm) -> Caller {
+    let [anna, ..] = realm.agents(["anna", "bert", "carl", "dora", "eye"]).await;
+    let inner = PermissionsPatch { can_see_internal: Some(true), ..PermissionsPatch::default() };
+    let participants = vec![
+        invitee("bert"),
+        Invitee { role: Some("worker".into()), ..invitee("carl") },
+        Invitee { permissions: inner, ..invitee("dora") },
+    ];
+    realm.ask(&anna, Create { participants, audience: Audience::Observers, ..conversation("c", &[]) }).await;
+    for (line, visibility) in [
+        ("everyone", TurnVisibility::All),
+        ("bertonly", TurnVisibility::Agents(vec![id("bert")])),
+        ("workers", TurnVisibility::Roles(vec!["worker".into()])),
+        ("internal", TurnVisibility::Internal),
+        ("private", TurnVisibility::Private),
+    ] {
+        realm.ask(&anna, say_to("c", line, visibility)).await;
+    }
+    anna
+}
+
+#[tokio::test]
+async fn a_turn_is_read_by_whom_it_is_for_on_every_path() {
+    let realm = Realm::new();
+    let mut feeds = Vec::new();
+    let anna_feed =
+        realm.engine.follow(&member("anna"), Filter::everything(), Start::Now, 64).await.expect("a feed");
+    feeds.push((member("anna"), anna_feed));
+    for name in ["bert", "carl", "dora"] {
+        let caller = member(name);
+        feeds.push((
+            caller.clone(),
+            realm.engine.follow(&caller, Filter::everything(), Start::Now, 64).await.expect("a feed"),
+        ));
+    }
+    let eye = observer("eye");
+    feeds.push((
+        eye.clone(),
+        realm.engine.follow(&eye, Filter::everything(), Start::Now, 64).await.expect("a feed"),
+    ));
+    told(&realm).await;
+    for (caller, mut feed) in feeds {
+        let expected: &[&str] = match caller.agent.as_str() {
+            "anna" => &["everyone", "bertonly", "workers", "internal", "private"],
+            "bert" => &["everyone", "bertonly"],
+            "carl" => &["everyone", "workers"],
+            "dora" => &["everyone", "internal"],
+            _ => &["everyone"],
+        };
+        let who = caller.agent.as_str();
+        assert_eq!(read(&realm, &caller), expected, "{who}: turns");
+        assert_eq!(
+            realm.see(|view| view.count_turns(&caller, &talk("c"), &all())),
+            expected.len() as i64,
+            "{who}: count"
+        );
+        let live = realm.drain(&mut feed, &caller).await;
+        let live: Vec<String> = live.iter().filter_map(|event| event.turn.as_deref()).map(text).collect();
+        assert_eq!(live, expected, "{who}: live");
+        let replay = realm.see(|view| view.events(&caller, 0, &Filter::Kinds(vec!["turn.added".into()]), 99));
+        let replayed: Vec<String> =
+            replay.events.iter().filter_map(|event| event.turn.as_deref()).map(text).collect();
+        assert_eq!(replayed, expected, "{who}: replay");
+        let gist = realm.see(|view| view.summary(&caller, &talk("c"), &Part::default(), false));
+        assert_eq!(gist.summary.lines, expected.len(), "{who}: summary");
+        for line in ["everyone", "bertonly", "workers", "internal", "private"] {
+            let query = SearchQuery { text: line.into(), limit: 9, ..SearchQuery::default() };
+            let found = realm.see(|view| view.search(&caller, &query)).hits.len();
+            assert_eq!(found == 1, expected.contains(&line), "{who}: search for {line}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_large_company_sees_live_what_it_may_read() {
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    let many: Vec<String> = (0..80).map(|n| format!("p{n:02}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    realm.talk(&anna, "c", &many).await;
+    let (inside, outside) = (member("p79"), member("q"));
+    let mut feeds = Vec::new();
+    for caller in [&inside, &outside] {
+        feeds.push(realm.engine.follow(caller, Filter::everything(), Start::Now, 64).await.expect("a feed"));
+    }
+    realm.say(&anna, "c", "open").await;
+    realm.ask(&anna, say_to("c", "closed", TurnVisibility::Agents(vec![id("p01")]))).await;
+    let seen = realm.drain(&mut feeds[0], &inside).await;
+    assert_eq!(seen.iter().filter_map(|event| event.turn.as_deref()).map(text).collect::<Vec<_>>(), ["open"]);
+    assert!(realm.drain(&mut feeds[1], &outside).await.is_empty());
+}
+
+#[tokio::test]
+async fn history_access_decides_how_far_back_one_reads() {
+    let realm = Realm::new();
+    let [anna, ..] = realm.agents(["anna", "full", "late", "none"]).await;
+    realm.talk(&anna, "c", &[]).await;
+    let root = realm.say(&anna, "c", "before").await.id;
+    let early =
+        realm.ask(&anna, OpenThread { conversation: talk("c"), root, parent: None, subject: None }).await;
+    for (name, access) in
+        [("full", HistoryAccess::Full), ("late", HistoryAccess::FromJoin), ("none", HistoryAccess::None)]
+    {
+        let invitee = Invitee { permissions: history(access), ..invitee(name) };
+        realm.ask(&anna, Invite { conversation: talk("c"), invitee }).await;
+    }
+    let after = realm.say(&anna, "c", "after").await;
+    assert_eq!(read(&realm, &member("full")), ["before", "after"]);
+    let late = member("late");
+    assert_eq!(read(&realm, &late), ["after"]);
+    assert_eq!(realm.see(|view| view.count_turns(&late, &talk("c"), &all())), 1);
+    assert_eq!(realm.hidden(|view| view.turn(&late, &talk("c"), root)), Refusal::NoSuchTurn);
+    assert!(realm.see(|view| view.threads(&late, &talk("c"), None, 0, 9)).items.is_empty());
+    assert_eq!(realm.hidden(|view| view.thread(&late, &talk("c"), early.id)), Refusal::NoSuchThread);
+    let none = member("none");
+    let may_not = Refusal::ParticipantMayNot { conversation: talk("c"), need: "historyAccess" };
+    assert_eq!(realm.hidden(|view| view.turns(&none, &talk("c"), &all())), may_not);
+    assert_eq!(realm.hidden(|view| view.summary(&none, &talk("c"), &Part::default(), false)), may_not);
+    let query = SearchQuery { text: "after".into(), limit: 9, ..SearchQuery::default() };
+    assert!(realm.see(|view| view.search(&none, &query)).hits.is_empty());
+    // What is said while one is there can be followed, and answered.
+    let replay = realm.see(|view| view.events(&none, 0, &Filter::Kinds(vec!["turn.added".into()]), 9));
+    assert_eq!(replay.events.len(), 1);
+    realm.ask(&none, Say { in_reply_to: Some(after.id), ..say("c", "heard") }).await;
+    let blind = Say { in_reply_to: Some(root), ..say("c", "x") };
+    assert_eq!(realm.refused(&none, blind).await, Refusal::NoSuchTurn);
+}
+
+#[tokio::test]
+async fn who_left_reads_like_an_outsider() {
+    let realm = Realm::new();
+    told(&realm).await;
+    realm.ask(&member("bert"), Leave { conversation: talk("c"), reason: None }).await;
+    assert_eq!(read(&realm, &observer("bert")), ["everyone"]);
+    let refused = realm.hidden(|view| view.turns(&member("bert"), &talk("c"), &all()));
+    assert_eq!(refused, Refusal::NoSuchConversation { conversation: talk("c") });
+}
+
+#[tokio::test]
+async fn a_kept_summary_is_shown_only_to_those_who_read_the_same() {
+    let realm = Realm::new();
+    told(&realm).await;
+    let carl = observer("carl");
+    let gist = realm.see(|view| view.summary(&carl, &talk("c"), &Part::default(), false));
+    assert_eq!((gist.kept_at, gist.for_all, gist.summary.lines), (None, false, 2));
+    let keep = KeepSummary {
+        conversation: talk("c"),
+        part: gist.part,
+        summary: gist.summary,
+        up_to: gist.up_to,
+        announce: false,
+    };
+    realm.ask(&carl, keep).await;
+    let kept = realm.see(|view| view.summary(&carl, &talk("c"), &Part::default(), false));
+    assert!(kept.kept_at.is_some());
+    assert!(realm.see(|view| view.summary(&carl, &talk("c"), &Part::default(), true)).kept_at.is_none());
+    realm.ask(&carl, Leave { conversation: talk("c"), reason: None }).await;
+    let outside = realm.see(|view| view.summary(&carl, &talk("c"), &Part::default(), false));
+    assert_eq!((outside.kept_at, outside.summary.lines), (None, 1), "now it reads from outside");
+    realm.ask(&carl, Join { conversation: talk("c"), role: Some("assistant".into()) }).await;
+    let back = realm.see(|view| view.summary(&carl, &talk("c"), &Part::default(), false));
+    assert_eq!((back.kept_at, back.summary.lines), (None, 1), "and as an assistant reads less than a worker");
+}
+
+#[tokio::test]
+async fn a_summary_of_what_some_may_not_read_is_not_for_all() {
+    let realm = Realm::new();
+    let [anna, ..] = realm.agents(["anna", "late"]).await;
+    realm.talk(&anna, "c", &[]).await;
+    realm.say(&anna, "c", "We decided to ship.").await;
+    let gist = || realm.see(|view| view.summary(&anna, &talk("c"), &Part::default(), false));
+    assert!(gist().for_all);
+    let late = Invitee { permissions: history(HistoryAccess::FromJoin), ..invitee("late") };
+    realm.ask(&anna, Invite { conversation: talk("c"), invitee: late }).await;
+    assert!(!gist().for_all);
+}
+
+#[tokio::test]
+async fn turns_page_both_ways_through_every_filter() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    realm.talk(&anna, "c", &["bert"]).await;
+    let root = realm.say(&anna, "c", "00").await.id;
+    let thread =
+        realm.ask(&anna, OpenThread { conversation: talk("c"), root, parent: None, subject: None }).await.id;
+    for n in 1..40 {
+        let turn = Say {
+            content_type: ["text", "data", "x-note"][n % 3].into(),
+            thread: (n % 4 == 0).then_some(thread),
+            visibility: (n % 5 == 0).then_some(TurnVisibility::Private),
+            ..say("c", &format!("{n:02}"))
+        };
+        realm.ask(if n % 2 == 0 { &anna } else { &bert }, turn).await;
+    }
+    // Of every fifth turn, which is private, bert reads those it said itself.
+    let seen = |n: usize| n == 0 || !n.is_multiple_of(5) || !n.is_multiple_of(2);
+    type Fits = fn(usize) -> bool;
+    let cases: Vec<(TurnQuery, Fits)> = vec![
+        (all(), |_| true),
+        (TurnQuery { thread: Some(thread), ..all() }, |n| n % 4 == 0 && n > 0),
+        (TurnQuery { author: Some(id("anna")), ..all() }, |n| n % 2 == 0),
+        (TurnQuery { content_types: vec!["data".into()], ..all() }, |n| n % 3 == 1),
+        (TurnQuery { content_types: vec!["x-note".into(), "data".into(), "data".into()], ..all() }, |n| {
+            n % 3 != 0
+        }),
+        (TurnQuery { thread: Some(thread), author: Some(id("bert")), ..all() }, |_| false),
+    ];
+    for (query, fits) in cases {
+        let expected: Vec<String> =
+            (0..40).filter(|n| seen(*n) && fits(*n)).map(|n| format!("{n:02}")).collect();
+        let count = realm.see(|view| view.count_turns(&bert, &talk("c"), &query));
+        assert_eq!(count, expected.len() as i64, "{query:?}");
+        for newest_first in [false, true] {
+            let mut query = TurnQuery { newest_first, limit: 3, ..query.clone() };
+            let mut found = Vec::new();
+            loop {
+                let page = realm.see(|view| view.turns(&bert, &talk("c"), &query));
+                found.extend(page.items.iter().map(text));
+                let Some(next) = page.next else { break };
+                *(if newest_first { &mut query.before } else { &mut query.after }) = Some(next);
+            }
+            if newest_first {
+                found.reverse();
+            }
+            assert_eq!(found, expected, "{query:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn times_bound_turns_on_both_sides() {
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    realm.talk(&anna, "c", &[]).await;
+    let first = realm.say(&anna, "c", "first").await;
+    realm.passed(first.at).await;
+    realm.say(&anna, "c", "second").await;
+    let between = |after: Option<Millis>, before: Option<Millis>| -> Vec<String> {
+        let query = TurnQuery { after_time: after, before_time: before, ..all() };
+        realm.see(|view| view.turns(&anna, &talk("c"), &query)).items.iter().map(text).collect()
+    };
+    assert_eq!(between(Some(first.at), None), ["second"]);
+    assert_eq!(between(None, Some(first.at + 1)), ["first"]);
+    assert!(between(None, Some(first.at)).is_empty());
+    assert!(between(None, Some(Millis::MIN)).is_empty());
+    assert_eq!(between(Some(Millis::MIN), Some(Millis::MAX)).len(), 2);
+}
+
+#[tokio::test]
+async fn content_types_are_the_known_ones_or_extensions() {
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    realm.talk(&anna, "c", &[]).await;
+    for good in ["text", "data", "event", "reference", "x-a"] {
+        realm.ask(&anna, Say { content_type: good.into(), ..say("c", "x") }).await;
+    }
+    for bad in ["", "x-", "Text", "text/plain", "image"] {
+        let refused = realm.refused(&anna, Say { content_type: bad.into(), ..say("c", "x") }).await;
+        assert_eq!(refused, Refusal::BadContentType { content_type: bad.into() });
+    }
+}
+
+#[tokio::test]
+async fn a_turn_answers_and_addresses_only_what_is_there() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    realm.talk(&anna, "c", &["bert"]).await;
+    realm.talk(&anna, "d", &["bert"]).await;
+    let elsewhere = realm.say(&anna, "d", "x").await.id;
+    let secret = realm.ask(&anna, say_to("c", "x", TurnVisibility::Private)).await.id;
+    for turn in [elsewhere, secret] {
+        let reply = Say { in_reply_to: Some(turn), ..say("c", "re") };
+        assert_eq!(realm.refused(&bert, reply).await, Refusal::NoSuchTurn);
+    }
+    let lost = Say { thread: Some(ThreadId(Default::default())), ..say("c", "x") };
+    assert_eq!(realm.refused(&bert, lost).await, Refusal::NoSuchThread);
+    let to_carl = say_to("c", "x", TurnVisibility::Agents(vec![id("carl")]));
+    assert_eq!(realm.refused(&bert, to_carl).await, Refusal::NoSuchParticipant { agent: id("carl") });
+}
+
+#[tokio::test]
+async fn threads_nest_to_a_limit_and_count_what_is_said_in_them() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    realm.rules(Rules { thread_depth: 2, ..Rules::default() }).await;
+    realm.talk(&anna, "c", &["bert"]).await;
+    let root = realm.say(&anna, "c", "root").await.id;
+    let open = |parent| OpenThread { conversation: talk("c"), root, parent, subject: None };
+    let first = realm.ask(&anna, open(None)).await;
+    let second = realm.ask(&bert, open(Some(first.id))).await;
+    assert_eq!((first.depth, second.depth), (1, 2));
+    assert_eq!(realm.refused(&anna, open(Some(second.id))).await, Refusal::ThreadTooDeep { limit: 2 });
+    let lost = ThreadId(Default::default());
+    assert_eq!(realm.refused(&anna, open(Some(lost))).await, Refusal::NoSuchThread);
+    for who in [&anna, &bert, &anna] {
+        realm.ask(who, Say { thread: Some(first.id), ..say("c", "in") }).await;
+    }
+    let thread = realm.see(|view| view.thread(&anna, &talk("c"), first.id));
+    assert_eq!((thread.turn_count, thread.participant_count), (3, 2), "the root is not one of them");
+    let below = realm.see(|view| view.threads(&anna, &talk("c"), Some(first.id), 0, 9));
+    assert_eq!(below.items.iter().map(|t| t.id).collect::<Vec<_>>(), [second.id]);
+    let page = realm.see(|view| view.threads(&anna, &talk("c"), None, 0, 1));
+    assert_eq!(page.next, Some(first.seq));
+    let rest = realm.see(|view| view.threads(&anna, &talk("c"), None, first.seq, 1));
+    assert_eq!((rest.items.len(), rest.next), (1, None));
+}

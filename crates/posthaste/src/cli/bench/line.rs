@@ -1,0 +1,62 @@
+//! One connection to the office, kept open: just enough HTTP to measure the server and not the client.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+use crate::cli::exit::{Exit, Failure};
+use crate::doors::control;
+
+pub(super) struct Line {
+    stream: BufReader<TcpStream>,
+    head: String,
+    buffer: String,
+    body: Vec<u8>,
+}
+
+impl Line {
+    pub(super) async fn connect(address: &str, token: &str) -> Result<Self, Failure> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let path = control::PATH;
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\ncontent-length: "
+        );
+        Ok(Self { stream: BufReader::new(stream), head, buffer: String::new(), body: Vec::new() })
+    }
+
+    /// Calls a method and waits for its answer, which must not be an error.
+    pub(super) async fn call(&mut self, method: &str, params: &Value) -> Result<(), Failure> {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": format!("{}{method}", control::PREFIX), "params": params });
+        let body = body.to_string();
+        let request = format!("{}{}\r\n\r\n{body}", self.head, body.len());
+        self.stream.get_mut().write_all(request.as_bytes()).await?;
+        let answer = self.answer().await?;
+        if answer.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\"") {
+            return Ok(());
+        }
+        Err(Failure::new(Exit::Failed, format!("the office refused: {}", String::from_utf8_lossy(answer))))
+    }
+
+    async fn answer(&mut self) -> Result<&[u8], Failure> {
+        let mut length = 0;
+        loop {
+            self.buffer.clear();
+            if self.stream.read_line(&mut self.buffer).await? == 0 {
+                return Err(Failure::new(Exit::Unreachable, "the office closed the connection"));
+            }
+            let line = self.buffer.trim_end();
+            if line.is_empty() {
+                break;
+            }
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = value.trim().parse()?;
+            }
+        }
+        self.body.resize(length, 0);
+        self.stream.read_exact(&mut self.body).await?;
+        Ok(&self.body)
+    }
+}

@@ -1,0 +1,154 @@
+//! `posthaste bench`: what this machine can do, through the whole server and beside a bare SQLite loop.
+
+mod bare;
+mod line;
+mod server;
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use self::line::Line;
+use self::server::Server;
+use super::args::BenchArgs;
+use super::exit::{Exit, Failure};
+use super::human::{show_bytes, show_span};
+use super::output::{Output, Style, Table};
+use super::runtime;
+
+/// The body of every letter: about what an agent writes.
+const BODY: &str = "The migration is done and the tests pass on both branches. Two files are left for you: the parser \
+                    and its golden samples. Please look at the open question in the thread before you merge.";
+
+/// One round: so many requests in flight until the time is up.
+#[derive(Serialize)]
+struct Round {
+    in_flight: u32,
+    messages: u64,
+    per_second: f64,
+    p50_us: u64,
+    p99_us: u64,
+    /// Of the server, user and system time together; absent where the system does not tell.
+    server_cpu_us_per_message: Option<f64>,
+    server_bytes: Option<u64>,
+    /// A loop that writes the same rows in transactions of `in_flight` letters, without any server.
+    bare_per_second: f64,
+    ratio: f64,
+}
+
+pub(super) fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
+    let directory = tempfile::tempdir()?;
+    let rounds = runtime()?.block_on(async {
+        tokio::select! {
+            rounds = measure(args, directory.path(), output) => rounds,
+            _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+        }
+    })?;
+    show(&rounds, output)
+}
+
+async fn measure(
+    args: &BenchArgs,
+    directory: &std::path::Path,
+    output: &Output,
+) -> Result<Vec<Round>, Failure> {
+    let server = Server::start(&directory.join("office"))?;
+    let mut line = Line::connect(&server.address, &server.token).await?;
+    for agent in 0..args.agents {
+        line.call("register", &json!({ "id": name(agent) })).await?;
+    }
+    let bar = output.progress("measuring", args.in_flight.len() as u64);
+    let mut rounds = Vec::new();
+    for &in_flight in &args.in_flight {
+        let bare = bare::per_second(&directory.join(format!("bare-{in_flight}.db")), in_flight, BODY)?;
+        rounds.push(round(args, &server, in_flight, bare).await?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    server.stop()?;
+    Ok(rounds)
+}
+
+async fn round(args: &BenchArgs, server: &Server, in_flight: u32, bare: f64) -> Result<Round, Failure> {
+    let end = Instant::now() + Duration::from_secs(args.seconds);
+    let each = args.messages.map_or(u64::MAX, |all| all.div_ceil(in_flight.into()));
+    let mut lines = Vec::new();
+    for _ in 0..in_flight {
+        lines.push(Line::connect(&server.address, &server.token).await?);
+    }
+    let cpu = server.cpu();
+    let started = Instant::now();
+    let senders: Vec<_> = (0..in_flight)
+        .zip(lines)
+        .map(|(n, line)| tokio::spawn(send_until(line, n % args.agents, args.agents, end, each)))
+        .collect();
+    let mut times = Vec::new();
+    for sender in senders {
+        times.extend(sender.await??);
+    }
+    let wall = started.elapsed();
+    times.sort_unstable();
+    let messages = times.len() as u64;
+    let rank = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or_default();
+    let per_second = messages as f64 / wall.as_secs_f64();
+    let spent = cpu.zip(server.cpu()).map(|(before, after)| after.saturating_sub(before));
+    Ok(Round {
+        in_flight,
+        messages,
+        per_second,
+        p50_us: rank(0.5),
+        p99_us: rank(0.99),
+        server_cpu_us_per_message: spent.map(|spent| spent.as_secs_f64() * 1e6 / messages.max(1) as f64),
+        server_bytes: server.resident_bytes(),
+        bare_per_second: bare,
+        ratio: per_second / bare,
+    })
+}
+
+/// Sends one letter after the other; gives the microseconds that each took to be durable.
+async fn send_until(
+    mut line: Line,
+    me: u32,
+    agents: u32,
+    end: Instant,
+    most: u64,
+) -> Result<Vec<u64>, Failure> {
+    let mut times = Vec::new();
+    let letter: Value = json!({ "from": name(me), "to": [name((me + 1) % agents)], "subject": "Ready for review", "body": BODY });
+    while Instant::now() < end && (times.len() as u64) < most {
+        let asked = Instant::now();
+        line.call("send", &letter).await?;
+        times.push(u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX));
+    }
+    Ok(times)
+}
+
+fn show(rounds: &[Round], output: &Output) -> Result<(), Failure> {
+    if output.is_json() {
+        return output.json(&rounds);
+    }
+    let head =
+        ["IN FLIGHT", "MESSAGES/S", "P50", "P99", "SERVER CPU", "SERVER MEMORY", "BARE LOOP/S", "SHARE"];
+    let mut table = Table::new(head);
+    for round in rounds {
+        let micros = |n: u64| show_span(Duration::from_micros(n));
+        let cells = [
+            round.in_flight.to_string(),
+            format!("{:.0}", round.per_second),
+            micros(round.p50_us),
+            micros(round.p99_us),
+            round.server_cpu_us_per_message.map_or("-".to_owned(), |us| format!("{us:.1}us")),
+            round.server_bytes.map_or("-".to_owned(), show_bytes),
+            format!("{:.0}", round.bare_per_second),
+            format!("{:.0} %", round.ratio * 100.0),
+        ];
+        table.row(cells, Style::Plain);
+    }
+    output.table(&table)?;
+    Ok(output.line("\nEvery message was synced to disk before it was counted. The bare loop writes the same rows without a server.")?)
+}
+
+fn name(agent: u32) -> String {
+    format!("agent-{agent}")
+}

@@ -1,0 +1,161 @@
+//! The real program as an office: started, spoken to over HTTP, stopped or killed.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// A running office that is ended with the test.
+pub(crate) struct Office {
+    child: Child,
+    operator: Bearer,
+}
+
+/// Somebody who speaks to an office with a token.
+pub(crate) struct Bearer {
+    base: String,
+    token: String,
+    http: reqwest::Client,
+}
+
+/// What an office answered: the result, or the refusal's word.
+pub(crate) type Answer = Result<Value, Trouble>;
+
+/// Why there is no result.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Trouble {
+    /// The office said no, with this word.
+    Refused(String),
+    /// Nobody answered.
+    Silence,
+}
+
+impl Office {
+    /// Starts the program on a data directory and waits until it is ready.
+    pub(crate) fn open(data: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        command.env_clear();
+        Self::start(command, data)
+    }
+
+    /// Starts it so that no file can grow beyond a number of KiB.
+    pub(crate) fn open_with_file_limit(data: &Path, kib: u64) -> Self {
+        let mut command = Command::new("bash");
+        // The signal is ignored, so that the write fails as it does on a full disk.
+        command.args(["-c", &format!("trap '' XFSZ; ulimit -f {kib}; exec \"$0\" \"$@\"")]);
+        command.arg(env!("CARGO_BIN_EXE_posthaste"));
+        Self::start(command, data)
+    }
+
+    fn start(mut command: Command, data: &Path) -> Self {
+        // Each test is its own process, and rustls must not have to guess.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data"]).arg(data);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url =
+            line.strip_prefix("ready ").unwrap_or_else(|| panic!("not ready: {line:?}")).trim().to_owned();
+        let token = std::fs::read_to_string(data.join("admin.token")).unwrap().trim().to_owned();
+        Self { child, operator: Bearer { base: url, token, http: reqwest::Client::new() } }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it as a power cut would.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to close and gives its exit code.
+    pub(crate) fn close(mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap().code()
+    }
+
+    /// Calls one of the office's own methods as the one who runs it.
+    pub(crate) async fn call(&self, method: &str, params: Value) -> Answer {
+        self.operator.call(method, params).await
+    }
+
+    /// Somebody else with another token.
+    pub(crate) fn as_bearer(&self, token: &str) -> Bearer {
+        let Bearer { base, http, .. } = &self.operator;
+        Bearer { base: base.clone(), token: token.to_owned(), http: http.clone() }
+    }
+
+    /// What is answered to a body, whatever it is.
+    pub(crate) async fn post(&self, body: &str) -> Value {
+        let text = self.operator.post(body.to_owned()).await.expect("an answer");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The status and body of a plain question.
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
+        let request =
+            self.operator.http.get(format!("{}{path}", self.operator.base)).bearer_auth(&self.operator.token);
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        (status, serde_json::from_str(&response.text().await.unwrap()).unwrap())
+    }
+
+    pub(crate) async fn register(&self, agent: &str) {
+        self.call("register", json!({ "id": agent })).await.unwrap();
+    }
+
+    pub(crate) async fn send(&self, from: &str, to: &str, body: &str, key: &str) -> Answer {
+        self.call("send", json!({ "from": from, "to": [to], "body": body, "key": key })).await
+    }
+
+    /// Every letter an agent has after a place, oldest first.
+    pub(crate) async fn inbox(&self, agent: &str, mut after: i64) -> Vec<Value> {
+        let mut letters = Vec::new();
+        loop {
+            let params = json!({ "agent": agent, "after": after, "order": "oldest", "limit": 1000 });
+            let mut page = self.call("inbox", params).await.unwrap();
+            let Value::Array(items) = page["messages"].take() else { panic!("no messages in {page}") };
+            letters.extend(items);
+            match page["next"].as_i64() {
+                Some(next) => after = next,
+                None => return letters,
+            }
+        }
+    }
+}
+
+impl Bearer {
+    /// The same caller at another realm.
+    pub(crate) fn in_realm(mut self, realm: &str) -> Self {
+        self.base.push_str(&format!("/r/{realm}"));
+        self
+    }
+
+    pub(crate) async fn call(&self, method: &str, params: Value) -> Answer {
+        let body =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": format!("x-posthaste/{method}"), "params": params });
+        let text = self.post(body.to_string()).await.ok_or(Trouble::Silence)?;
+        let mut answer: Value = serde_json::from_str(&text).map_err(|_| Trouble::Silence)?;
+        match answer.get("error") {
+            Some(error) => Err(Trouble::Refused(error["data"]["refusal"].as_str().unwrap_or("?").to_owned())),
+            None => Ok(answer["result"].take()),
+        }
+    }
+
+    async fn post(&self, body: String) -> Option<String> {
+        let request = self.http.post(format!("{}/x-posthaste/rpc", self.base)).bearer_auth(&self.token);
+        request.body(body).send().await.ok()?.text().await.ok()
+    }
+}
+
+impl Drop for Office {
+    fn drop(&mut self) {
+        // Only for tests that failed: the others have ended it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

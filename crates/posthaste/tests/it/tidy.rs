@@ -1,0 +1,93 @@
+//! House rules that a compiler does not know.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn sources(directory: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push((path.clone(), fs::read_to_string(&path).unwrap()));
+        }
+    }
+    found
+}
+
+fn all_sources() -> Vec<(PathBuf, String)> {
+    sources(&root().join("crates"))
+}
+
+#[test]
+fn every_module_says_what_it_is_for() {
+    for (path, text) in all_sources() {
+        assert!(text.starts_with("//! "), "{} does not start with what lives there", path.display());
+    }
+}
+
+#[test]
+fn no_file_has_outgrown_its_subject() {
+    for (path, text) in all_sources() {
+        let lines = text.lines().count();
+        assert!(lines <= 900, "{} has {lines} lines", path.display());
+    }
+}
+
+#[test]
+fn the_engine_knows_no_protocol_by_name() {
+    let names = ["mcp", "airc", "swarm", "jsonrpc", "json-rpc", "websocket", "http", "axum"];
+    for (path, text) in sources(&root().join("crates/engine/src")) {
+        for (number, line) in text.lines().enumerate() {
+            let words = line.to_lowercase();
+            let mut words = words.split(|c: char| !c.is_alphanumeric() && c != '-');
+            let named = words.find(|word| names.contains(word));
+            assert_eq!(named, None, "{}:{}", path.display(), number + 1);
+        }
+    }
+}
+
+#[test]
+fn wire_and_engine_do_not_know_each_other() {
+    let manifest = |name: &str| fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml"))).unwrap();
+    assert!(!manifest("wire").contains("posthaste-engine"));
+    assert!(!manifest("wire").contains("tokio"), "wire does no IO");
+    assert!(!manifest("engine").contains("posthaste-wire"));
+}
+
+#[test]
+fn there_is_one_tls_stack() {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    for banned in ["aws-lc-rs", "aws-lc-sys", "openssl-sys", "native-tls", "rsa"] {
+        assert!(!lock.contains(&format!("name = \"{banned}\"\n")), "{banned} is in Cargo.lock");
+    }
+}
+
+#[test]
+fn the_code_map_names_every_room() {
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for krate in ["engine", "posthaste"] {
+        for entry in fs::read_dir(root().join(format!("crates/{krate}/src"))).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            if path.is_dir() {
+                assert!(map.contains(&format!("{name}/")), "{krate}/src/{name} is not on the map");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    let marks = [concat!("to", "do!("), concat!("unimpl", "emented!("), concat!("#[ign", "ore")];
+    for (path, text) in all_sources() {
+        for mark in marks {
+            assert!(!text.contains(mark), "{} contains {mark}", path.display());
+        }
+    }
+}
