@@ -17,7 +17,7 @@ use crate::meter::Meter;
 use crate::nouns::{Address, AgentId, Caller, RealmName};
 use crate::office::WeakOffice;
 use crate::presence::Presences;
-use crate::source::{self, Record};
+use crate::source::{self, Local, Record};
 use crate::stamp;
 use crate::store::open_reader;
 use crate::verbs::{Command, Outcome, Verb};
@@ -91,7 +91,7 @@ impl Engine {
     /// # Errors
     /// When the file cannot be used.
     pub fn open(path: &Path, realm: RealmName, limits: Limits) -> Result<(Self, EngineGuard), Fault> {
-        Self::open_with(path, realm, limits, None, |writer| writer)
+        Self::open_with(path, realm, limits, None, Writer::start)
     }
 
     /// Opens books in a directory that is held; the writer keeps hold of it until it ends.
@@ -100,7 +100,7 @@ impl Engine {
         realm: RealmName,
         limits: Limits,
         held: Option<(Arc<DirectoryLock>, WeakOffice)>,
-        prepare: impl FnOnce(Writer) -> Writer,
+        start: impl FnOnce(Writer, Local) -> std::io::Result<JoinHandle<()>>,
     ) -> Result<(Self, EngineGuard), Fault> {
         let (held, office) = held.unzip();
         let hub = Arc::new(Hub::new(&limits));
@@ -111,8 +111,7 @@ impl Engine {
         let readers: Vec<_> =
             (0..limits.readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
         let (queue, local) = source::local(&limits);
-        let writer =
-            prepare(writer).start(local).map_err(|error| Fault::Books { reason: error.to_string() })?;
+        let writer = start(writer, local).map_err(|error| Fault::Books { reason: error.to_string() })?;
         let shared = Shared {
             realm,
             path: path.to_owned(),

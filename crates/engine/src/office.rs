@@ -14,6 +14,7 @@ use crate::limits::Limits;
 use crate::lock::DirectoryLock;
 use crate::nouns::{Caller, RealmName};
 use crate::verbs::office::Sweep;
+use crate::writer::Writer;
 
 /// A data directory in use. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -94,8 +95,7 @@ impl Office {
         let (path, name) = (self.path_of(name), name.clone());
         // Goes on when the caller goes away: a realm half opened must not meet a second opening.
         let opened = tokio::task::spawn_blocking(move || -> Result<Engine, Fault> {
-            let (engine, guard) =
-                Engine::open_with(&path, name.clone(), limits, Some(held), |writer| writer)?;
+            let (engine, guard) = Engine::open_with(&path, name.clone(), limits, Some(held), Writer::start)?;
             info!(realm = %name, "realm opened");
             open.realms.insert(name, OpenRealm { engine: engine.clone(), guard, used: Instant::now() });
             Ok(engine)

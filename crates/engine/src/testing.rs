@@ -12,7 +12,7 @@ use crate::hub::Hub;
 use crate::limits::Limits;
 use crate::meter::Meter;
 use crate::nouns::RealmName;
-use crate::source::{Record, Source, Work};
+use crate::source::{Local, Record, Source, Work};
 use crate::store::{exec, open_writer};
 use crate::verbs::Outcome;
 use crate::writer::{Poison, Writer};
@@ -24,6 +24,15 @@ pub type Watch = Box<dyn FnMut(&Record) + Send>;
 /// What became of a command.
 pub type Answer = Result<Outcome, EngineError>;
 
+/// What a batch is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gathering {
+    /// What was waiting when it began, so that a test knows which batch a command is in.
+    AtTheStart,
+    /// What comes while it is applied as well, as in a real office.
+    OnTheWay,
+}
+
 /// Opens books like [`Engine::open`], watched.
 ///
 /// # Errors
@@ -32,9 +41,24 @@ pub fn open_watched(
     path: &Path,
     realm: RealmName,
     limits: Limits,
+    gathering: Gathering,
     watch: Watch,
 ) -> Result<(Engine, EngineGuard), Fault> {
-    Engine::open_with(path, realm, limits, None, |writer| writer.watched(watch))
+    Engine::open_with(path, realm, limits, None, |writer, source| match gathering {
+        Gathering::AtTheStart => writer.watched(watch).start(AtTheStart(source)),
+        Gathering::OnTheWay => writer.watched(watch).start(source),
+    })
+}
+
+/// A queue whose batches are closed once they are taken.
+struct AtTheStart(Local);
+
+impl Source for AtTheStart {
+    fn take(&mut self, batch: &mut Vec<Work>, limit: usize) -> bool {
+        self.0.take(batch, limit)
+    }
+
+    fn top_up(&mut self, _batch: &mut Vec<Work>, _limit: usize) {}
 }
 
 /// Submits a command with a stamp of the test's choosing.
@@ -86,4 +110,6 @@ impl Source for ByHand {
         batch.extend(self.batches.next().into_iter().flatten());
         !batch.is_empty()
     }
+
+    fn top_up(&mut self, _batch: &mut Vec<Work>, _limit: usize) {}
 }

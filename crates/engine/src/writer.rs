@@ -113,7 +113,7 @@ impl Writer {
             // A panic in a verb must not leave callers waiting for ever on a thread that is gone.
             let settled = match self.poison.get() {
                 Some(reason) => Err(Fault::Poisoned { reason: reason.clone() }),
-                None => catch_unwind(AssertUnwindSafe(|| self.settle(&batch)))
+                None => catch_unwind(AssertUnwindSafe(|| self.settle(&mut batch, source)))
                     .unwrap_or_else(|_| Err(self.give_up("the writer panicked".to_owned()))),
             };
             if settled.is_ok() {
@@ -126,11 +126,11 @@ impl Writer {
 
     /// Applies a batch and commits it. Answers leave only after this returns, yes and no alike: a refusal may rest on a
     /// row of the same batch.
-    fn settle(&mut self, batch: &[Work]) -> Result<Settled, Fault> {
+    fn settle(&mut self, batch: &mut Vec<Work>, source: &mut impl Source) -> Result<Settled, Fault> {
         // Verbs check before they write, so a command that has to be taken back is rare: only a batch that has one pays
         // for being able to.
-        let tried = match self.attempt(batch, Pace::Trusting) {
-            Err(Setback::TakeBack) => self.attempt(batch, Pace::Careful),
+        let tried = match self.attempt(batch, Pace::Trusting, source) {
+            Err(Setback::TakeBack) => self.attempt(batch, Pace::Careful, source),
             tried => tried,
         };
         match tried {
@@ -145,9 +145,14 @@ impl Writer {
     }
 
     /// One try at a batch. A setback takes everything back.
-    fn attempt(&mut self, batch: &[Work], pace: Pace) -> Result<Settled, Setback> {
+    fn attempt(
+        &mut self,
+        batch: &mut Vec<Work>,
+        pace: Pace,
+        source: &mut impl Source,
+    ) -> Result<Settled, Setback> {
         let before = (self.last, self.clock, self.rules.clone());
-        let tried = self.apply_all(batch, pace).and_then(|settled| {
+        let tried = self.apply_all(batch, pace, source).and_then(|settled| {
             self.run_sql("COMMIT")?;
             Ok(settled)
         });
@@ -160,22 +165,32 @@ impl Writer {
         tried
     }
 
-    fn apply_all(&mut self, batch: &[Work], pace: Pace) -> Result<Settled, Setback> {
+    fn apply_all(
+        &mut self,
+        batch: &mut Vec<Work>,
+        pace: Pace,
+        source: &mut impl Source,
+    ) -> Result<Settled, Setback> {
         self.books.execute_batch("BEGIN IMMEDIATE").map_err(|error| match error.sqlite_error_code() {
             // Nothing was tried yet, so nothing failed: the callers may come again.
             Some(ErrorCode::DatabaseBusy) => Setback::Busy,
             _ => Setback::Storage(error.to_string()),
         })?;
         let mut settled = Settled { answers: Vec::with_capacity(batch.len()), events: Vec::new() };
-        for work in batch {
-            let answer = match pace {
-                Pace::Trusting => match self.apply_one(&work.record, &mut settled.events)? {
-                    Applied::Stands(answer) => answer,
-                    Applied::InVain(_) => return Err(Setback::TakeBack),
-                },
-                Pace::Careful => self.apply_or_take_back(&work.record, &mut settled.events)?,
-            };
-            settled.answers.push(answer);
+        // What comes while others are applied goes with them: those whose answers left with the last sync are back by
+        // now, and one sync serves them all. Nobody is waited for.
+        while settled.answers.len() < batch.len() {
+            for work in &batch[settled.answers.len()..] {
+                let answer = match pace {
+                    Pace::Trusting => match self.apply_one(&work.record, &mut settled.events)? {
+                        Applied::Stands(answer) => answer,
+                        Applied::InVain(_) => return Err(Setback::TakeBack),
+                    },
+                    Pace::Careful => self.apply_or_take_back(&work.record, &mut settled.events)?,
+                };
+                settled.answers.push(answer);
+            }
+            source.top_up(batch, self.batch_limit);
         }
         Ok(settled)
     }

@@ -107,19 +107,25 @@ impl Source for Local {
         if self.closed {
             return false;
         }
-        let mut next = self.queue.blocking_recv();
-        while let Some(Item::Work(work)) = next {
-            batch.push(*work);
-            if batch.len() >= limit {
-                return true;
+        match self.queue.blocking_recv() {
+            Some(Item::Work(work)) => batch.push(*work),
+            // Closed, or nobody is left who could ask for anything.
+            Some(Item::Close) | None => {
+                self.closed = true;
+                return false;
             }
-            next = match self.queue.try_recv() {
-                Ok(item) => Some(item),
-                Err(_) => return true,
-            };
         }
-        // Closed, or nobody is left who could ask for anything.
-        self.closed = true;
-        !batch.is_empty()
+        self.top_up(batch, limit);
+        true
+    }
+
+    fn top_up(&mut self, batch: &mut Vec<Work>, limit: usize) {
+        while batch.len() < limit && !self.closed {
+            match self.queue.try_recv() {
+                Ok(Item::Work(work)) => batch.push(*work),
+                Ok(Item::Close) => self.closed = true,
+                Err(_) => return,
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@
 mod local;
 mod record;
 
-pub(crate) use local::{Sender, local};
+pub(crate) use local::{Local, Sender, local};
 pub use record::{RECORD_VERSION, Record, RecordError};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -27,4 +27,7 @@ pub(crate) struct Work {
 pub(crate) trait Source: Send + 'static {
     /// Waits for at least one command, then takes what is there up to a limit. False when no more will come.
     fn take(&mut self, batch: &mut Vec<Work>, limit: usize) -> bool;
+
+    /// Adds what has come since, up to the limit, without waiting.
+    fn top_up(&mut self, batch: &mut Vec<Work>, limit: usize);
 }

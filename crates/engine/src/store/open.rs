@@ -26,7 +26,7 @@ pub fn open_writer(path: &Path) -> Result<Connection, Fault> {
     books.pragma_update(None, "synchronous", "full")?;
     books.pragma_update(None, "wal_autocheckpoint", 4_000)?;
     books.pragma_update(None, "journal_size_limit", 64 << 20)?;
-    tune(&books, 8 << 10)?;
+    tune(&books, 16 << 10)?;
     let found: i64 = books.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found != schema::VERSION {
         let upgrade = books.transaction()?;

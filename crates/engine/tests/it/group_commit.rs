@@ -73,6 +73,24 @@ async fn commands_that_wait_together_share_one_transaction() {
 }
 
 #[tokio::test]
+async fn what_comes_while_a_batch_is_applied_goes_with_it() {
+    let mut realm = Watched::gathering(Limits { batch_commands: 50, ..Limits::default() });
+    let held = realm.hold().await;
+    let mut answers = Vec::new();
+    for n in 0..100 {
+        let name = format!("agent-{n}");
+        answers.push(realm.queue(&member(&name), named(&name)).await);
+    }
+    realm.go_on();
+    held.await.unwrap().expect("an announcement");
+    for answer in answers {
+        answer.await.unwrap().expect("a free name");
+    }
+    assert_eq!(realm.batches(), 3, "forty-nine with the one that was held, fifty, and the last");
+    assert_eq!(realm.history().await.len(), 101);
+}
+
+#[tokio::test]
 async fn a_batch_is_not_larger_than_its_limit() {
     let mut realm = Watched::new(Limits { batch_commands: 10, ..Limits::default() });
     let held = realm.hold().await;

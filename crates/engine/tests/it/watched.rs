@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Caller, Json, RealmName, Seq};
 use posthaste_engine::store::open_writer;
-use posthaste_engine::testing::{Watch, open_watched};
+use posthaste_engine::testing::{Gathering, Watch, open_watched};
 use posthaste_engine::verbs::Command;
 use posthaste_engine::verbs::office::Announce;
 use posthaste_engine::{Engine, EngineError, EngineGuard, Record};
@@ -34,8 +34,17 @@ impl Watched {
         Self::with(limits, "")
     }
 
+    /// Whose batches take in what comes while they are applied, as in a real office.
+    pub fn gathering(limits: Limits) -> Self {
+        Self::open(limits, "", Gathering::OnTheWay)
+    }
+
     /// With something added to the schema first, such as a trigger that fails.
     pub fn with(limits: Limits, schema: &str) -> Self {
+        Self::open(limits, schema, Gathering::AtTheStart)
+    }
+
+    fn open(limits: Limits, schema: &str, gathering: Gathering) -> Self {
         let directory = TempDir::new().expect("a temporary directory");
         let path = directory.path().join("main.db");
         open_writer(&path).expect("books").execute_batch(schema).expect("a schema");
@@ -56,7 +65,7 @@ impl Watched {
             count.fetch_add(1, Ordering::Relaxed);
             look(record);
         });
-        let (engine, guard) = open_watched(&path, realm_name(), limits, watch).expect("books");
+        let (engine, guard) = open_watched(&path, realm_name(), limits, gathering, watch).expect("books");
         Self { engine, guard, directory, stopped, go_on, applied }
     }
 
