@@ -46,6 +46,9 @@ pub enum Command {
     /// Open the office
     #[command(long_about = help::SERVE, after_long_help = help::SERVE_AFTER)]
     Serve(OfficeArgs),
+    /// Speak MAP on standard input and output
+    #[command(long_about = help::MAP, after_long_help = help::MAP_AFTER)]
+    Map(RealmArgs),
     /// Make, list and revoke access tokens
     #[command(long_about = help::TOKEN, after_long_help = help::TOKEN_AFTER, subcommand_required = true)]
     Token {

@@ -36,6 +36,16 @@ Examples:
   posthaste serve --data /srv/mail --listen 127.0.0.1:0
   posthaste serve --listen 0.0.0.0:443 --allow-remote --tls-cert cert.pem --tls-key key.pem";
 
+pub(super) const MAP: &str = "\
+Speaks MAP (the Multi-Agent Protocol) on standard input and output, one JSON value per line, for agents \
+that are started as subprocesses. If an office is running on the data directory, the lines go there; if \
+not, this process opens the mail itself for as long as its input lasts.";
+
+pub(super) const MAP_AFTER: &str = "\
+Example:
+  posthaste map --realm main
+  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"map/agents/list\"}' | posthaste map";
+
 pub(super) const TOKEN: &str = "\
 Makes, lists and revokes the tokens by which callers show who they are. Works with and without a \
 running office on the same data directory.";

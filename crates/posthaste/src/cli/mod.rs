@@ -11,6 +11,7 @@ mod doctor;
 pub mod exit;
 mod help;
 pub mod human;
+mod map;
 pub mod output;
 mod serve;
 mod status;
@@ -55,6 +56,7 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Completions { shell } => Ok(output.bytes(&complete::completions(*shell))?),
         Command::Man { command } => Ok(output.bytes(&complete::man(command)?)?),
         Command::Serve(office) => serve::run(&args.global, office, output),
+        Command::Map(realm) => map::run(&args.global, realm),
         Command::Token { command } => token::run(&args.global, command, output),
         Command::Doctor(realm) => doctor::run(&args.global, realm, output),
         Command::Backup(backup) => backup::back_up(&args.global, backup, output),

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::errors::Failure;
 use super::hall::Hall;
 use super::session::Session;
-use super::{HELLO_TIMEOUT, MAX_BATCH, MAX_IN_FLIGHT, hello, methods};
+use super::{HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, hello, methods};
 use crate::caller::Identity;
 use crate::shared::Shared;
 
@@ -130,6 +130,16 @@ impl Connection {
                 () = &mut hello, if silent => break,
             }
         }
+        // Whoever has said all it had to say may still be waiting for answers.
+        let answering = async {
+            while let Some(frame) = waiting.next().await {
+                if !self.send(frame).await {
+                    break;
+                }
+            }
+        };
+        // Not for those that wait for somebody else.
+        let _ = tokio::time::timeout(LAST_ANSWERS, answering).await;
         self.line.stop.cancel();
         if let Some(session) = self.session.take() {
             hello::leave(&self.shared, &self.engine, &self.hall, session).await;

@@ -26,6 +26,7 @@ mod send;
 mod session;
 mod sessions;
 mod sse;
+mod stdio;
 mod streams;
 mod structure;
 mod subscription;
@@ -35,6 +36,7 @@ mod turns;
 mod ws;
 
 pub(crate) use hall::Halls;
+pub(crate) use stdio::{lines, serve};
 
 use std::time::Duration;
 
@@ -63,6 +65,8 @@ const DEFAULT_BUFFER: usize = 1000;
 const MAX_BUFFER: usize = 10_000;
 /// How long a session can be resumed, and agents are kept without their connection.
 const RESUME_WINDOW: Duration = Duration::from_secs(300);
+/// How long answers in progress are waited for when a peer has nothing more to say.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
 /// How long a connection may stay without saying anything at all.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
 

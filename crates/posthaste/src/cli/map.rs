@@ -1,0 +1,99 @@
+//! `posthaste map`: MAP on standard input and output, at the running office or on the books themselves.
+
+use futures_util::{SinkExt, StreamExt};
+use posthaste_engine::limits::Limits;
+use posthaste_engine::nouns::RealmName;
+use posthaste_engine::{Fault, Office};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_util::sync::CancellationToken;
+
+use super::args::{GlobalArgs, RealmArgs};
+use super::exit::{Exit, Failure};
+use super::runtime;
+use crate::caller::Identity;
+use crate::config::Config;
+use crate::doors;
+use crate::keys::AdminKey;
+use crate::serve::{Whereabouts, held, make_private_directory};
+use crate::shared::{Shared, Switches};
+
+pub(super) fn run(global: &GlobalArgs, realm: &RealmArgs) -> Result<(), Failure> {
+    let config = Config::load(global, &realm.office(), &|name| std::env::var_os(name))?;
+    let runtime = runtime()?;
+    let done = runtime.block_on(serve(&config));
+    // Standard input is read on a thread that cannot be interrupted; there is nothing left for it to do.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve(config: &Config) -> Result<(), Failure> {
+    let data = &config.data.value;
+    make_private_directory(data)?;
+    let (office, guard) = match Office::open(data, Limits::default()) {
+        Ok(opened) => opened,
+        Err(fault @ Fault::Locked { .. }) => {
+            let Some(office) = Whereabouts::read(data) else { return Err(held(fault)) };
+            return attach(&office.url, &config.realm.value, AdminKey::read(data).ok()).await;
+        }
+        Err(fault) => return Err(held(fault)),
+    };
+    let admin = AdminKey::open(data)?;
+    let realm = config.realm.value.clone();
+    let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
+    let switches = Switches { auth: config.auth.value, mail: config.mail.value };
+    let stop = CancellationToken::new();
+    let shared = Shared::new(office, realm, admin, switches, stop.clone());
+    doors::serve_map(shared, engine, Identity::operator(), tokio::io::stdin(), tokio::io::stdout()).await;
+    stop.cancel();
+    guard.close().await;
+    Ok(())
+}
+
+/// Carries lines to the running office and frames back.
+async fn attach(url: &str, realm: &RealmName, token: Option<String>) -> Result<(), Failure> {
+    let unreachable = |why: String| {
+        Failure::new(Exit::Unreachable, format!("the office at {url} cannot be reached: {why}"))
+    };
+    let Some(host) = url.strip_prefix("http://") else {
+        return Err(unreachable("it speaks TLS only; connect to its WebSocket instead".to_owned()));
+    };
+    let mut request = format!("ws://{host}/r/{realm}/map")
+        .into_client_request()
+        .map_err(|error| unreachable(error.to_string()))?;
+    if let Some(token) = token {
+        let value =
+            format!("Bearer {token}").parse().map_err(|_| unreachable("its key is damaged".to_owned()))?;
+        request.headers_mut().insert("authorization", value);
+    }
+    let stream = TcpStream::connect(host).await.map_err(|error| unreachable(error.to_string()))?;
+    let (socket, _) = tokio_tungstenite::client_async(request, stream)
+        .await
+        .map_err(|error| unreachable(error.to_string()))?;
+    let (mut sink, mut frames) = socket.split();
+    let writing = async {
+        let mut out = tokio::io::stdout();
+        while let Some(Ok(frame)) = frames.next().await {
+            if let Message::Text(text) = frame {
+                out.write_all(text.as_bytes()).await?;
+                out.write_all(b"\n").await?;
+                out.flush().await?;
+            }
+        }
+        std::io::Result::Ok(())
+    };
+    let reading = async {
+        let mut lines = Box::pin(doors::map_lines(tokio::io::stdin()));
+        while let Some(line) = lines.next().await {
+            if sink.send(Message::text(line)).await.is_err() {
+                return;
+            }
+        }
+        // The office answers what it was asked and then says goodbye; whether it hears ours does not matter.
+        let _ = sink.send(Message::Close(None)).await;
+    };
+    let (_, written) = tokio::join!(reading, writing);
+    Ok(written?)
+}
