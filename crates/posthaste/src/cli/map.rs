@@ -1,11 +1,15 @@
 //! `posthaste map`: MAP on standard input and output, at the running office or on the books themselves.
 
+use std::time::Duration;
+
 use futures_util::{SinkExt, StreamExt};
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::RealmName;
 use posthaste_engine::{Fault, Office};
+use posthaste_wire::rpc;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +23,9 @@ use crate::doors;
 use crate::keys::AdminKey;
 use crate::serve::{Whereabouts, held, make_private_directory};
 use crate::shared::{Shared, Switches};
+
+/// How long answers are waited for once the input has ended.
+const LAST_ANSWERS: Duration = Duration::from_secs(60);
 
 pub(super) fn run(global: &GlobalArgs, realm: &RealmArgs) -> Result<(), Failure> {
     let config = Config::load(global, &realm.office(), &|name| std::env::var_os(name))?;
@@ -73,10 +80,14 @@ async fn attach(url: &str, realm: &RealmName, token: Option<String>) -> Result<(
         .await
         .map_err(|error| unreachable(error.to_string()))?;
     let (mut sink, mut frames) = socket.split();
+    // Calls that are still to be answered. A WebSocket that is closing carries no answers, so the end waits for them.
+    let open = watch::Sender::new(0_i64);
     let writing = async {
         let mut out = tokio::io::stdout();
         while let Some(Ok(frame)) = frames.next().await {
             if let Message::Text(text) = frame {
+                let answers = rpc::parse(&text, usize::MAX).iter().filter(|item| is_answer(item)).count();
+                open.send_modify(|open| *open -= i64::try_from(answers).unwrap_or(0));
                 out.write_all(text.as_bytes()).await?;
                 out.write_all(b"\n").await?;
                 out.flush().await?;
@@ -87,13 +98,33 @@ async fn attach(url: &str, realm: &RealmName, token: Option<String>) -> Result<(
     let reading = async {
         let mut lines = Box::pin(doors::map_lines(tokio::io::stdin()));
         while let Some(line) = lines.next().await {
+            let calls = rpc::parse(&line, usize::MAX).iter().filter(|item| wants_answer(item)).count();
+            open.send_modify(|open| *open += i64::try_from(calls).unwrap_or(0));
             if sink.send(Message::text(line)).await.is_err() {
                 return;
             }
         }
-        // The office answers what it was asked and then says goodbye; whether it hears ours does not matter.
+        let _ = tokio::time::timeout(LAST_ANSWERS, open.subscribe().wait_for(|open| *open <= 0)).await;
+        // Whether the office hears our goodbye does not matter.
         let _ = sink.send(Message::Close(None)).await;
     };
     let (_, written) = tokio::join!(reading, writing);
     Ok(written?)
+}
+
+fn wants_answer(item: &rpc::Item) -> bool {
+    let asks = |message: &rpc::Message| {
+        matches!(message, rpc::Message::Request { .. } | rpc::Message::Invalid { .. })
+    };
+    match item {
+        rpc::Item::Single(message) => asks(message),
+        rpc::Item::Batch(messages) => messages.iter().any(asks),
+    }
+}
+
+fn is_answer(item: &rpc::Item) -> bool {
+    match item {
+        rpc::Item::Single(message) => matches!(message, rpc::Message::Response { .. }),
+        rpc::Item::Batch(_) => true,
+    }
 }

@@ -1,0 +1,156 @@
+//! The MAP door from outside: what it answers to those who do not keep to the rules.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::map_client::{Client, Office, connect_raw};
+
+const SOON: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn a_huge_frame_closes_its_own_connection_with_1009() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut rude = Client::connect(&office, "client").await;
+    let mut other = Client::connect(&office, "client").await;
+    rude.text(&format!("\"{}\"", "x".repeat((1 << 20) + 1))).await;
+    assert_eq!(rude.close_code().await, Some(1009));
+    assert!(other.call("map/agents/list", json!({})).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_binary_frame_closes_its_own_connection() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut rude = Client::connect(&office, "client").await;
+    rude.binary(b"{}").await;
+    assert_eq!(rude.close_code().await, Some(1003));
+}
+
+#[tokio::test]
+async fn malformed_input_is_answered_and_the_connection_stays() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut client = Client::connect(&office, "client").await;
+    for (text, code) in [
+        ("{", -32700),
+        ("[]", -32600),
+        ("5", -32600),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"map/send"}"#, -32600),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"map/send"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"map/send","params":[1]}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"map/send","params":{"to":{"agent":5}}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"map/send","params":{"to":{"agent":"a"},"meta":5}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"map/subscribe","params":{"filter":[]}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"map/nothing"}"#, -32601),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"x-posthaste/nothing"}"#, -32601),
+    ] {
+        client.text(text).await;
+        let answer = client.next(|frame| frame.get("error").is_some()).await;
+        assert_eq!(answer["error"]["code"], code, "{text}: {answer}");
+    }
+    assert!(client.call("map/agents/list", json!({})).await.is_ok());
+}
+
+#[tokio::test]
+async fn thousands_of_calls_without_reading_harm_nobody() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut rude = Client::connect(&office, "client").await;
+    for id in 0..3000 {
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": "map/agents/list" }).to_string();
+        // Once the office has stopped reading, sending waits; that is as it should be.
+        if timeout(Duration::from_millis(200), rude.text(&call)).await.is_err() {
+            break;
+        }
+    }
+    let mut other = Client::connect(&office, "client").await;
+    assert!(other.call("map/agents/list", json!({})).await.is_ok());
+}
+
+#[tokio::test]
+async fn one_subscription_too_many_is_refused() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut client = Client::connect(&office, "client").await;
+    for _ in 0..100 {
+        client.call("map/subscribe", json!({ "filter": { "eventTypes": ["task.*"] } })).await.unwrap();
+    }
+    let refused = client.call("map/subscribe", json!({})).await.unwrap_err();
+    assert_eq!(refused["code"], 4002);
+    let (mut one, answer) = connect_raw(&office, json!({ "mode": "acp-compat" })).await;
+    assert_eq!(answer["capabilities"]["maxSubscriptions"], 1);
+    one.call("_map/subscribe", json!({})).await.unwrap();
+    assert_eq!(one.call("_map/subscribe", json!({})).await.unwrap_err()["code"], 4002);
+    assert_eq!(one.call("map/scopes/create", json!({ "name": "s" })).await.unwrap_err()["code"], 1003);
+}
+
+#[tokio::test]
+async fn a_subscriber_that_never_reads_slows_nobody() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut deaf = Client::connect(&office, "client").await;
+    deaf.call("map/subscribe", json!({})).await.unwrap();
+    let mut from = Client::agent(&office, "from").await;
+    let mut to = Client::agent(&office, "to").await;
+    let payload = "x".repeat(32 << 10);
+    for n in 0..200 {
+        let sent = json!({ "to": { "agent": "to" }, "payload": { "n": n, "text": payload } });
+        timeout(SOON, from.call("map/send", sent)).await.expect("an answer in time").unwrap();
+    }
+    for n in 0..200 {
+        let got = timeout(SOON, to.message()).await.expect("a message in time");
+        assert_eq!(got["payload"]["n"], n, "in order");
+    }
+}
+
+#[tokio::test]
+async fn fast_and_slow_messages_keep_their_order() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut from = Client::agent(&office, "from").await;
+    let mut to = Client::agent(&office, "to").await;
+    for n in 0..300 {
+        // Every third one asks for an acknowledgement and so for the books; the others may go by the fast lane.
+        let meta = if n % 3 == 0 { json!({ "requireAck": true }) } else { json!({}) };
+        let send = json!({ "to": { "agent": "to" }, "payload": n, "meta": meta });
+        from.text(&json!({ "jsonrpc": "2.0", "id": n, "method": "map/send", "params": send }).to_string())
+            .await;
+    }
+    for n in 0..300 {
+        assert_eq!(timeout(SOON, to.message()).await.expect("a message")["payload"], n);
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_claims_only_what_happened() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut from = Client::agent(&office, "from").await;
+    let to = Client::agent(&office, "to").await;
+    let send = |meta: Value| json!({ "to": { "agent": "to" }, "payload": 1, "meta": meta });
+    let fast = from.call("map/send", send(json!({}))).await.unwrap();
+    assert_eq!((&fast["delivered"], &fast["receipts"][0]["status"]), (&json!(["to"]), &json!("delivered")));
+    drop(to);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let kept = from.call("map/send", send(json!({}))).await.unwrap();
+    assert_eq!((&kept["delivered"], &kept["receipts"][0]["status"]), (&json!([]), &json!("queued")));
+    let lost = from.call("map/send", send(json!({ "delivery": "best-effort" }))).await.unwrap();
+    assert_eq!((&lost["delivered"], &lost["receipts"][0]["status"]), (&json!([]), &json!("failed")));
+    let mut back = Client::agent(&office, "to").await;
+    assert_eq!(back.message().await["id"], kept["messageId"], "what was queued, and only that");
+}
+
+#[tokio::test]
+async fn a_cursor_outlives_a_restart_but_not_another_history() {
+    let mut office = Office::open(&["--no-auth"]).await;
+    let mut client = Client::connect(&office, "client").await;
+    Client::agent(&office, "early").await;
+    let replay =
+        client.call("map/replay", json!({ "filter": { "eventTypes": ["agent.registered"] } })).await.unwrap();
+    let cursor = replay["events"][0]["eventId"].clone();
+    office.restart().await;
+    let mut client = Client::connect(&office, "client").await;
+    Client::agent(&office, "late").await;
+    let asked = json!({ "afterEventId": cursor, "filter": { "eventTypes": ["agent.registered"] } });
+    let after = client.call("map/replay", asked.clone()).await.unwrap();
+    assert_eq!(after["events"][0]["event"]["data"]["agentId"], "late");
+    let other = Office::open(&["--no-auth"]).await;
+    let mut client = Client::connect(&other, "client").await;
+    assert_eq!(client.call("map/replay", asked).await.unwrap_err()["code"], -32602);
+}

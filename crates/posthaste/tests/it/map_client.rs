@@ -1,0 +1,152 @@
+//! An office in a process of its own, and a plain MAP client to talk to it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// A running office. It goes away with the test.
+pub(crate) struct Office {
+    directory: tempfile::TempDir,
+    flags: Vec<String>,
+    process: Child,
+    address: String,
+}
+
+impl Office {
+    pub(crate) async fn open(flags: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let (process, address) = start(&directory, &flags);
+        Self { directory, flags, process, address }
+    }
+
+    /// Ends the office without warning and opens it again.
+    pub(crate) async fn restart(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        (self.process, self.address) = start(&self.directory, &self.flags);
+    }
+}
+
+impl Drop for Office {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+fn start(directory: &tempfile::TempDir, flags: &[String]) -> (Child, String) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_posthaste"))
+        .env_clear()
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(directory.path())
+        .args(flags)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("ready http://").expect("the office is ready").to_owned();
+    (process, address)
+}
+
+/// One connection.
+pub(crate) struct Client {
+    socket: WebSocketStream<TcpStream>,
+    kept: Vec<Value>,
+    next_id: i64,
+}
+
+impl Client {
+    async fn open(office: &Office) -> Self {
+        let stream = TcpStream::connect(&office.address).await.unwrap();
+        let url = format!("ws://{}/map", office.address);
+        let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
+        Self { socket, kept: Vec::new(), next_id: 10_000 }
+    }
+
+    pub(crate) async fn connect(office: &Office, part: &str) -> Self {
+        let mut client = Self::open(office).await;
+        client.call("map/connect", json!({ "protocolVersion": 1, "participantType": part })).await.unwrap();
+        client
+    }
+
+    /// An agent of that name.
+    pub(crate) async fn agent(office: &Office, name: &str) -> Self {
+        let mut client = Self::connect(office, "agent").await;
+        client.call("map/agents/register", json!({ "agentId": name, "name": name })).await.unwrap();
+        client
+    }
+
+    pub(crate) async fn text(&mut self, text: &str) {
+        self.socket.send(Message::text(text)).await.unwrap();
+    }
+
+    pub(crate) async fn binary(&mut self, bytes: &[u8]) {
+        self.socket.send(Message::binary(bytes.to_vec())).await.unwrap();
+    }
+
+    pub(crate) async fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.text(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string())
+            .await;
+        let mut answer = self.next(move |frame| frame["id"] == id && frame.get("method").is_none()).await;
+        match answer.get("error") {
+            Some(error) => Err(error.clone()),
+            None => Ok(answer["result"].take()),
+        }
+    }
+
+    /// The next frame that is wanted; the others are kept for later.
+    pub(crate) async fn next(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        if let Some(index) = self.kept.iter().position(&wanted) {
+            return self.kept.remove(index);
+        }
+        loop {
+            let frame = timeout(SOON, self.socket.next()).await.expect("a frame in time");
+            let frame = frame.expect("an open connection").expect("a frame");
+            if let Message::Text(text) = frame {
+                let frame: Value = serde_json::from_str(&text).expect("one JSON value");
+                if wanted(&frame) {
+                    return frame;
+                }
+                self.kept.push(frame);
+            }
+        }
+    }
+
+    /// The next message for an agent of this connection.
+    pub(crate) async fn message(&mut self) -> Value {
+        self.next(|frame| frame["method"] == "map/message").await["params"]["message"].take()
+    }
+
+    /// The code that the office closes with.
+    pub(crate) async fn close_code(&mut self) -> Option<u16> {
+        loop {
+            match timeout(SOON, self.socket.next()).await.expect("an end in time")? {
+                Ok(Message::Close(frame)) => return frame.map(|frame| frame.code.into()),
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// A connection in the draft's vocabulary, and what it was greeted with.
+pub(crate) async fn connect_raw(office: &Office, greeting: Value) -> (Client, Value) {
+    let mut client = Client::open(office).await;
+    let answer = client.call("map/initialize", greeting).await.unwrap();
+    (client, answer)
+}
