@@ -9,13 +9,16 @@ use crate::nouns::{Address, AgentId, Caller, Event};
 /// Resolved addresses kept; beyond these all are forgotten and looked up again.
 const REMEMBERED: usize = 4_096;
 
+/// Whom addresses reached, and in which epoch.
+type Reached = (u64, Arc<[AgentId]>);
+
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     /// Letters of each sender that are waiting for the writer. While there are any, a faster one would overtake them.
     waiting: Mutex<HashMap<AgentId, usize>>,
     /// Rises with every change to who is reached by what.
     epoch: AtomicU64,
-    reached: Mutex<HashMap<String, (u64, Arc<[AgentId]>)>>,
+    reached: Mutex<HashMap<String, Reached>>,
 }
 
 impl Lane {

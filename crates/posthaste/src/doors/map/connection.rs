@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::errors::Failure;
 use super::hall::Hall;
 use super::session::Session;
-use super::{HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, hello, methods};
+use super::{HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, farewell, hello, methods};
 use crate::caller::Identity;
 use crate::shared::Shared;
 
@@ -142,7 +142,7 @@ impl Connection {
         let _ = tokio::time::timeout(LAST_ANSWERS, answering).await;
         self.line.stop.cancel();
         if let Some(session) = self.session.take() {
-            hello::leave(&self.shared, &self.engine, &self.hall, session).await;
+            farewell::leave(&self.shared, &self.engine, &self.hall, session).await;
         }
     }
 

@@ -11,6 +11,7 @@ mod capabilities;
 mod connection;
 mod errors;
 mod events;
+mod farewell;
 mod federation;
 mod filters;
 mod from_wire;

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::connection::{Answer, Connection, Outcome};
 use super::errors::Failure;
+use super::farewell;
 use super::from_wire::params;
-use super::hello;
 use super::session::{Part, Session};
 
 #[derive(Debug, Default, Deserialize)]
@@ -32,7 +32,7 @@ pub(super) async fn disconnect(
     let _: One = params(given)?;
     let token = session.token();
     at.session = None;
-    hello::leave(&at.shared, &at.engine, &at.hall, session.clone()).await;
+    farewell::leave(&at.shared, &at.engine, &at.hall, session.clone()).await;
     Ok(json!({
         "session": session.info(),
         "resumeToken": token,
@@ -74,7 +74,7 @@ async fn end(at: &Connection, session: &Arc<Session>, reason: &str) {
         session.remove_agent(&agent);
         drop(at.engine.submit(&session.caller_as(agent), verb).await);
     }
-    hello::end(&at.engine, &at.hall, session, reason, None).await;
+    farewell::end(&at.engine, &at.hall, session, reason, None).await;
 }
 
 /// `map/session/list`: the sessions of this principal.

@@ -1,0 +1,111 @@
+//! What happens when a connection goes: its session waits to be resumed, its agents fare as their policy says.
+
+use std::sync::Arc;
+
+use posthaste_engine::nouns::{AgentId, Json};
+use posthaste_engine::verbs::agents::{SetState, Unregister};
+use posthaste_engine::verbs::office::Announce;
+use posthaste_engine::{Engine, EngineError, Refusal};
+use serde_json::json;
+
+use super::RESUME_WINDOW;
+use super::hall::Hall;
+use super::session::{Policy, Session};
+use crate::shared::Shared;
+
+/// Lets a session go when its connection does: others are told, and its agents fare as its policy says.
+pub(super) async fn leave(shared: &Shared, engine: &Engine, hall: &Arc<Hall>, session: Arc<Session>) {
+    let Some(epoch) = session.detach() else { return };
+    let cause = match announce_end(engine, &session).await {
+        Ok(cause) => cause,
+        Err(error) => {
+            tracing::debug!(session = session.id, %error, "the end of a session was not announced");
+            None
+        }
+    };
+    let window = match session.policy {
+        Policy::Unregister => {
+            retire_agents(engine, &session, "disconnected", cause).await;
+            RESUME_WINDOW
+        }
+        Policy::Orphan => {
+            orphan_agents(engine, &session).await;
+            RESUME_WINDOW
+        }
+        Policy::Grace(window) => window,
+    };
+    let (shared, engine, hall) = (shared.clone(), engine.clone(), hall.clone());
+    tokio::spawn(async move {
+        tokio::select! {
+            () = shared.stop().cancelled() => return,
+            () = tokio::time::sleep(window) => {}
+        }
+        if session.is_gone_since(epoch) {
+            end(&engine, &hall, &session, "grace period over", cause).await;
+        }
+    });
+}
+
+async fn announce_end(engine: &Engine, session: &Session) -> Result<Option<i64>, EngineError> {
+    if !session.notify {
+        return Ok(None);
+    }
+    let told = json!({
+        "participantId": session.participant,
+        "participantType": session.part.as_str(),
+        "name": session.name,
+    });
+    let word = "participant.disconnected".to_owned();
+    let caller = session.caller_as(session.participant.clone());
+    engine.submit(&caller, Announce { word, data: Json::from_value(&told), to: None }).await.map(Some)
+}
+
+/// Ends a session for good: nobody can resume it any more.
+pub(super) async fn end(engine: &Engine, hall: &Hall, session: &Session, reason: &str, cause: Option<i64>) {
+    session.detach();
+    hall.remove(session);
+    if session.policy != Policy::Orphan {
+        retire_agents(engine, session, reason, cause).await;
+    }
+    for subscription in session.subscriptions() {
+        session.remove_subscription(&subscription.id);
+    }
+    if session.is_listed() {
+        retire(engine, session, &session.participant, reason, cause).await;
+    }
+}
+
+async fn retire_agents(engine: &Engine, session: &Session, reason: &str, cause: Option<i64>) {
+    for agent in session.agents() {
+        // Somebody else may have reclaimed it meanwhile.
+        if !engine.is_attached(&agent) {
+            retire(engine, session, &agent, reason, cause).await;
+        }
+        session.remove_agent(&agent);
+    }
+}
+
+async fn retire(engine: &Engine, session: &Session, agent: &AgentId, reason: &str, cause: Option<i64>) {
+    let unregister = Unregister { agent: agent.clone(), reason: Some(reason.to_owned()), cause };
+    match engine.submit(&session.caller_as(agent.clone()), unregister).await {
+        Ok(_) | Err(EngineError::Refused(Refusal::NoSuchAgent { .. })) => {}
+        Err(error) => tracing::warn!(%agent, %error, "an agent without a connection was not taken out"),
+    }
+}
+
+async fn orphan_agents(engine: &Engine, session: &Session) {
+    for agent in session.agents() {
+        let caller = session.caller_as(agent.clone());
+        let state = SetState { agent: agent.clone(), state: "orphaned".to_owned() };
+        let told = json!({ "agentId": agent, "previousOwner": session.participant });
+        let announce =
+            Announce { word: "agent.orphaned".to_owned(), data: Json::from_value(&told), to: None };
+        let noted = match engine.submit(&caller, state).await {
+            Ok(_) => engine.submit(&caller, announce).await.map(drop),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = noted {
+            tracing::warn!(%agent, %error, "an orphaned agent was not noted");
+        }
+    }
+}
