@@ -212,7 +212,8 @@ fn write(to: &Apply<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
 }
 
 /// Tells sender and recipient how the letter fares; other recipients are not told.
-pub(super) fn tell(to: &mut Apply<'_>, fact: Fact, message: Message) -> rusqlite::Result<()> {
+pub(super) fn tell(to: &mut Apply<'_>, fact: Fact, message: impl Into<Arc<Message>>) -> rusqlite::Result<()> {
+    let message = message.into();
     let mut parties = vec![message.from.clone()];
     let mut blind = false;
     if let Some(agent) = fact.about() {
@@ -226,5 +227,5 @@ pub(super) fn tell(to: &mut Apply<'_>, fact: Fact, message: Message) -> rusqlite
         _ => Sight::Agents(agents),
     };
     let cause = Some(message.seq);
-    to.tell_of(fact, Arc::new(message), cause, sight).map(drop)
+    to.tell_of(fact, message, cause, sight).map(drop)
 }

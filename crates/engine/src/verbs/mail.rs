@@ -209,7 +209,7 @@ impl Send {
         let (message, receipts) = self.post(to, &recipients, &Place::None)?;
         for receipt in &receipts {
             let fact = Fact::MessageDelivered { agent: receipt.agent.clone() };
-            deliveries::tell(to, fact, Message::clone(&message))?;
+            deliveries::tell(to, fact, message.clone())?;
         }
         Ok(Sent { message, receipts, turn: None, unrecorded: None, repeated: false })
     }
