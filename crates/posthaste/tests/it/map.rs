@@ -154,3 +154,63 @@ async fn a_cursor_outlives_a_restart_but_not_another_history() {
     let mut client = Client::connect(&other, "client").await;
     assert_eq!(client.call("map/replay", asked).await.unwrap_err()["code"], -32602);
 }
+
+#[tokio::test]
+async fn two_offices_exchange_messages_and_refuse_loops() {
+    let alpha = Office::open(&["--no-auth", "--realm", "alpha"]).await;
+    let beta = Office::open(&["--no-auth", "--realm", "beta"]).await;
+    let mut ann = Client::agent(&alpha, "ann").await;
+    let mut bob = Client::agent(&beta, "bob").await;
+    let unknown =
+        ann.call("map/send", json!({ "to": { "system": "beta", "agent": "bob" }, "payload": 1 })).await;
+    assert_eq!(unknown.unwrap_err()["code"], 5001);
+    let link = json!({ "systemId": "beta", "endpoint": beta.url() });
+    assert_eq!(ann.call("map/federation/connect", link).await.unwrap()["connected"], true);
+    let link = json!({ "systemId": "alpha", "endpoint": alpha.url() });
+    assert_eq!(bob.call("map/federation/connect", link).await.unwrap()["connected"], true);
+    let sent = json!({ "to": { "system": "beta", "agent": "bob" }, "payload": "hello", "meta": { "x": 1 } });
+    let sent = ann.call("map/send", sent).await.unwrap();
+    assert_eq!(sent["delivered"], json!(["beta:agent:bob"]));
+    let got = bob.message().await;
+    assert_eq!(
+        (&got["from"], &got["payload"], &got["meta"]["x"]),
+        (&json!("alpha:agent:ann"), &json!("hello"), &json!(1))
+    );
+    bob.call("map/send", json!({ "to": { "agent": got["from"] }, "payload": "back" })).await.unwrap();
+    assert_eq!(ann.message().await["payload"], "back");
+    let message = json!({ "id": "m", "from": "x", "to": { "agent": "bob" }, "timestamp": 1, "payload": 1 });
+    for (way, code) in [
+        (json!({ "targetSystem": "beta", "hopCount": 10 }), 5011),
+        (json!({ "targetSystem": "beta", "hopCount": 1, "path": ["alpha"] }), 5010),
+        (json!({ "targetSystem": "gamma" }), 5001),
+    ] {
+        let route = json!({ "systemId": "beta", "envelope": { "payload": message, "federation": way } });
+        assert_eq!(ann.call("map/federation/route", route).await.unwrap_err()["code"], code, "{way}");
+    }
+    let nobody = json!({ "systemId": "delta", "endpoint": "ws://127.0.0.1:1/map" });
+    assert_eq!(ann.call("map/federation/connect", nobody).await.unwrap_err()["code"], 5000);
+}
+
+#[tokio::test]
+async fn what_an_agent_is_kept_to_holds_in_lists_sends_and_streams() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut kept = Client::agent(&office, "kept").await;
+    let mut other = Client::agent(&office, "other").await;
+    let bounds = json!({ "canSee": { "agents": "direct" }, "acceptsFrom": { "agents": "none" } });
+    kept.call("map/agents/update", json!({ "agentId": "kept", "permissionOverrides": bounds }))
+        .await
+        .unwrap();
+    let seen = kept.call("map/agents/list", json!({})).await.unwrap();
+    assert_eq!(seen["agents"].as_array().unwrap().len(), 1, "itself: {seen}");
+    let refused =
+        other.call("map/send", json!({ "to": { "agent": "kept" }, "payload": 1 })).await.unwrap_err();
+    assert_eq!(refused["code"], 1003);
+    let unseen =
+        kept.call("map/send", json!({ "to": { "agent": "other" }, "payload": 1 })).await.unwrap_err();
+    assert_eq!(unseen["code"], 2001);
+    kept.call("map/subscribe", json!({ "filter": { "eventTypes": ["agent.*"] } })).await.unwrap();
+    let _late = Client::agent(&office, "late").await;
+    kept.call("map/agents/update", json!({ "agentId": "kept", "state": "busy" })).await.unwrap();
+    let event = kept.next(|frame| frame["method"] == "map/event").await;
+    assert_eq!(event["params"]["event"]["data"]["agentId"], "kept", "nothing of the other: {event}");
+}

@@ -29,6 +29,11 @@ impl Office {
         Self { directory, flags, process, address }
     }
 
+    /// Where MAP is spoken.
+    pub(crate) fn url(&self) -> String {
+        format!("ws://{}/map", self.address)
+    }
+
     /// Ends the office without warning and opens it again.
     pub(crate) async fn restart(&mut self) {
         self.process.kill().unwrap();
