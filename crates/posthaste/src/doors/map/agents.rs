@@ -156,6 +156,12 @@ pub(super) async fn enter(
     }
     let registered = at.engine.submit(&caller, register).await?;
     let id = registered.agent.id.clone();
+    if registered.resumed {
+        // Whoever had it before must not take it away when its own time is over.
+        for other in at.hall.sessions().iter().filter(|other| other.id != session.id) {
+            other.remove_agent(&id);
+        }
+    }
     // What the participant itself was sent before it had an agent stays with the participant.
     let (stop, go) = letters::open(&at.engine, session, &line, &id).await?;
     session.add_agent(id, stop);

@@ -94,6 +94,9 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(shared: Shared, engine: Engine, identity: Option<Identity>, line: Line) -> Self {
         let hall = shared.halls().of(engine.realm());
+        if hall.is_new() {
+            tokio::spawn(farewell::sweep(engine.clone(), hall.clone()));
+        }
         Self { shared, engine, hall, line, identity, session: None, greeting: None, go: Vec::new() }
     }
 

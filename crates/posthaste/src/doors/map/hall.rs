@@ -1,6 +1,7 @@
 //! Everyone who is connected to a realm by this door, or may still come back. Memory only.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use posthaste_engine::nouns::{AgentId, RealmName};
@@ -22,6 +23,7 @@ pub(super) struct Hall {
     sessions: Mutex<Sessions>,
     history: OnceLock<u16>,
     links: Mutex<HashMap<String, Link>>,
+    swept: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +41,11 @@ impl Halls {
 }
 
 impl Hall {
+    /// Whether this is the first time anybody enters since the office opened.
+    pub(super) fn is_new(&self) -> bool {
+        !self.swept.swap(true, Ordering::AcqRel)
+    }
+
     pub(super) fn add(&self, session: Arc<Session>) {
         let mut sessions = self.lock();
         sessions.participants.insert(session.participant.clone(), session.id.clone());

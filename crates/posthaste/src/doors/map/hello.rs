@@ -16,7 +16,7 @@ use super::capabilities::Capabilities;
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
 use super::from_wire::params;
-use super::session::{Dialect, Opening, Part, Policy, Session, fresh};
+use super::session::{Dialect, Opening, PARTICIPANT, Part, Policy, Session, fresh};
 use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, RESUME_WINDOW, VIA, agents, letters, streams, to_wire};
 use crate::caller::{AuthError, Identity};
 use crate::shared::Shared;
@@ -188,7 +188,7 @@ pub(super) fn passing(shared: &Shared, identity: &Identity) -> Arc<Session> {
 
 /// The id that a participant asks for, if nobody else has it.
 async fn choose_participant(at: &Connection, asked: Option<&str>) -> Result<AgentId, Failure> {
-    let fresh = || AgentId::new(fresh("participant-")).map_err(Failure::from);
+    let fresh = || AgentId::new(fresh(PARTICIPANT)).map_err(Failure::from);
     let Some(asked) = asked else { return fresh() };
     let asked = AgentId::new(asked)?;
     if let Some(other) = at.hall.participant(&asked) {

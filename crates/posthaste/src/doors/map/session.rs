@@ -18,6 +18,9 @@ use super::connection::Line;
 use super::subscription::Subscription;
 use crate::caller::Identity;
 
+/// What stands before the names that are made up for participants.
+pub(super) const PARTICIPANT: &str = "participant-";
+
 /// Which vocabulary a session is answered in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
