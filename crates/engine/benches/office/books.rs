@@ -185,12 +185,14 @@ pub fn seed(path: &Path, letters: usize) -> Duration {
                   \"can_create_threads\":true,\"history\":\"full\",\"can_see_internal\":false}";
     books
         .execute(
-            "INSERT INTO conversations VALUES(?1,'multi-agent','active',NULL,NULL,NULL,?2,'parties',NULL,?3,?4,0,0,0,NULL,0)",
+            "INSERT INTO conversations(id, kind, status, created_by, audience, participant_count, turn_count, thread_count,
+                 created_at, updated_at, seq) VALUES(?1, 'multi-agent', 'active', ?2, 'parties', ?3, ?4, 0, 0, 0, 0)",
             (&talk, agent(0), AGENTS.to_string(), letters.to_string()),
         )
         .expect("a conversation");
     for n in 0..AGENTS {
-        let part = "INSERT INTO participants VALUES(?1, ?2, 'agent', 'assistant', ?3, 0, NULL, 0, 0)";
+        let part = "INSERT INTO participants(conversation, agent, kind, role, permissions, joined_at, joined, conversation_seq)
+                    VALUES(?1, ?2, 'agent', 'assistant', ?3, 0, 0, 0)";
         books.execute(part, (&talk, agent(n), rights)).expect("a participant");
     }
     let mut dice = Dice::new();
