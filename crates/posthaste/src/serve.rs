@@ -121,8 +121,10 @@ fn announce(url: &str, config: &Config, address: SocketAddr) -> Result<(), Failu
          \n  health      curl {url}/health\
          \n  status      curl{token} {url}/status\
          \n  metrics     curl {url}/metrics\
+         \n  MAP SDK     ws{socket}/map   (also POST {url}/map/rpc, or `posthaste map` on stdin and stdout)\
          \n  a token     posthaste token create --role agent --name ann\
          \n  stop        Ctrl-C\n",
+        socket = url.strip_prefix("http").unwrap_or(url),
         realm = config.realm.value,
         port = address.port(),
     );
