@@ -11,5 +11,6 @@ mod map;
 mod map_client;
 mod map_levels;
 mod office;
+mod readme;
 mod tidy;
 mod tls;

@@ -61,6 +61,10 @@ impl Office {
         Self { child, operator: Bearer { base: url, token, http: reqwest::Client::new() } }
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.operator.base
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -1,0 +1,41 @@
+//! What the README tells a newcomer to type does what it says.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::harness::TestDir;
+use crate::office::Office;
+
+/// The shell lines that make a first call, as they stand in the README.
+fn first_calls() -> String {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let blocks = readme.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
+    blocks.filter(|block| block.contains("call register")).collect()
+}
+
+#[tokio::test]
+async fn the_first_calls_of_the_readme_work_as_written() {
+    let dir = TestDir::new();
+    let office = Office::open(dir.path());
+    let script = first_calls();
+    assert!(script.contains("http://127.0.0.1:7678"), "{script}");
+    let program = Path::new(env!("CARGO_BIN_EXE_posthaste")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let ran = Command::new("bash")
+        .args(["-euc", &script.replace("http://127.0.0.1:7678", office.url())])
+        .env("PATH", path)
+        .env("POSTHASTE_DATA", dir.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(ran.stdout).unwrap();
+    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    let answers: Vec<serde_json::Value> =
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [registered, sent, inbox, found] = answers.as_slice() else { panic!("four answers: {said}") };
+    assert_eq!(registered["result"]["id"], "ann");
+    assert_eq!(sent["result"]["receipts"][0]["agent"], "ann");
+    assert_eq!(inbox["result"]["messages"][0]["body"], "The branch is up.");
+    assert_eq!(found["result"]["hits"][0]["from"], "ann");
+    assert_eq!(office.close(), Some(0));
+}
