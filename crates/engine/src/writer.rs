@@ -16,7 +16,7 @@ use crate::lock::DirectoryLock;
 use crate::meter::Meter;
 use crate::nouns::{Event, Millis, RealmName, Seq};
 use crate::source::{Record, Source, Work};
-use crate::store::{exec, one, open_writer};
+use crate::store::{Tail, exec, one, open_writer};
 use crate::verbs::{Apply, Halt, Outcome, Pen};
 use crate::views;
 
@@ -36,6 +36,8 @@ pub(crate) struct Writer {
     /// The time of the last event; time never runs backwards along the history. Like everything that decides outcomes
     /// it can be read from the books, so that a restart changes nothing.
     clock: Millis,
+    /// What the full-text index has still to follow.
+    tail: Tail,
     hub: Arc<Hub>,
     meter: Arc<Meter>,
     poison: Poison,
@@ -70,6 +72,7 @@ impl Writer {
         let clock =
             one(&books, "SELECT at FROM events WHERE seq = ?1", [last], |row| row.get(0))?.unwrap_or(0);
         let rules = views::rules(&books)?;
+        let tail = Tail::of(&books)?;
         hub.start_at(last);
         Ok(Self {
             realm,
@@ -77,6 +80,7 @@ impl Writer {
             rules,
             last,
             clock,
+            tail,
             hub,
             meter,
             poison,
@@ -151,13 +155,13 @@ impl Writer {
         pace: Pace,
         source: &mut impl Source,
     ) -> Result<Settled, Setback> {
-        let before = (self.last, self.clock, self.rules.clone());
+        let before = (self.last, self.clock, self.tail, self.rules.clone());
         let tried = self.apply_all(batch, pace, source).and_then(|settled| {
             self.run_sql("COMMIT")?;
             Ok(settled)
         });
         if tried.is_err() {
-            (self.last, self.clock, self.rules) = before;
+            (self.last, self.clock, self.tail, self.rules) = before;
             if !self.books.is_autocommit() {
                 self.run_sql("ROLLBACK")?;
             }
@@ -189,6 +193,12 @@ impl Writer {
                     Pace::Careful => self.apply_or_take_back(&work.record, &mut settled.events)?,
                 };
                 settled.answers.push(answer);
+                // After the command that makes it long enough, wherever batches begin and end: the same commands give
+                // the same books.
+                if self.tail.is_long() {
+                    let indexed = self.tail.index(&self.books, self.last);
+                    indexed.map_err(|error| Setback::Storage(error.to_string()))?;
+                }
             }
             source.top_up(batch, self.batch_limit);
         }
@@ -201,14 +211,14 @@ impl Writer {
         record: &Record,
         events: &mut Vec<Arc<Event>>,
     ) -> Result<Answer, Setback> {
-        let before = (self.last, self.clock, self.rules.clone());
+        let before = (self.last, self.clock, self.tail, self.rules.clone());
         let told = events.len();
         self.run_sql("SAVEPOINT command")?;
         let answer = match self.apply_one(record, events)? {
             Applied::Stands(answer) => answer,
             Applied::InVain(why) => {
                 self.run_sql("ROLLBACK TO command")?;
-                (self.last, self.clock, self.rules) = before;
+                (self.last, self.clock, self.tail, self.rules) = before;
                 events.truncate(told);
                 Err(why)
             }
@@ -225,7 +235,7 @@ impl Writer {
         let now = self.clock.max(record.stamp.now);
         let last = self.last;
         let changes = self.books.total_changes();
-        let pen = Pen { rules: &mut self.rules, last: &mut self.last, events };
+        let pen = Pen { rules: &mut self.rules, last: &mut self.last, events, tail: &mut self.tail };
         let mut apply = Apply::new(&self.books, &self.realm, &record.caller, &record.stamp, now, pen);
         let applied = record.command.apply(&mut apply);
         if self.last > last {

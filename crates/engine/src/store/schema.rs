@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -18,12 +18,25 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     if found < 2 {
         books.execute_batch(V2)?;
     }
+    if found < 3 {
+        books.execute_batch(V3)?;
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
 
 /// What an agent is kept to.
 const V2: &str = "ALTER TABLE agents ADD COLUMN bounds TEXT;";
+
+/// The full-text index follows the letters: how far it has come, and what it therefore holds.
+const V3: &str = "
+INSERT INTO meta(key, value) SELECT 'indexed', coalesce(max(seq), 0) FROM events;
+DROP VIEW letters;
+CREATE VIEW letters(seq, subject, body) AS
+    SELECT seq, subject, body FROM messages WHERE seq <= (SELECT value FROM meta WHERE key = 'indexed')
+    UNION ALL SELECT seq, NULL, content FROM turns
+        WHERE message IS NULL AND seq <= (SELECT value FROM meta WHERE key = 'indexed');
+";
 
 // Reasons that the columns do not tell by themselves:
 // - `seq` is the place in the history. A message, a turn, a conversation, … carries the seq of the event that made it,

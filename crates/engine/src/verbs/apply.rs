@@ -10,7 +10,7 @@ use crate::limits::Rules;
 use crate::nouns::{Agent, AgentId, Caller, Event, Fact, Message, Millis, RealmName, Seq, Sight, Turn};
 use crate::sight;
 use crate::stamp::{Stamp, derived};
-use crate::store::{exec, rows};
+use crate::store::{Tail, exec, rows};
 
 /// Why a verb stopped.
 #[derive(Debug)]
@@ -42,6 +42,7 @@ pub(crate) struct Pen<'a> {
     pub(crate) rules: &'a mut Rules,
     pub(crate) last: &'a mut Seq,
     pub(crate) events: &'a mut Vec<Arc<Event>>,
+    pub(crate) tail: &'a mut Tail,
 }
 
 /// One command being applied.
@@ -62,6 +63,8 @@ pub(crate) struct Apply<'a> {
     last: &'a mut Seq,
     /// What has happened in this batch. Held by the writer until the commit.
     events: &'a mut Vec<Arc<Event>>,
+    /// What is not in the full-text index yet. Held by the writer between commands.
+    tail: &'a mut Tail,
 }
 
 impl<'a> Apply<'a> {
@@ -73,8 +76,8 @@ impl<'a> Apply<'a> {
         now: Millis,
         state: Pen<'a>,
     ) -> Self {
-        let Pen { rules, last, events } = state;
-        Self { books, realm, caller, now, rules, stamp, ids: 0, last, events }
+        let Pen { rules, last, events, tail } = state;
+        Self { books, realm, caller, now, rules, stamp, ids: 0, last, events, tail }
     }
 
     /// A new id, derived from the command's.
@@ -87,6 +90,16 @@ impl<'a> Apply<'a> {
     /// The place that the next event will take; rows made by that event carry it.
     pub(crate) fn next_seq(&self) -> Seq {
         *self.last + 1
+    }
+
+    /// Notes a text that the full-text index has to follow.
+    pub(crate) fn note_text(&mut self, subject: Option<&str>, body: &str) {
+        self.tail.note(subject, body);
+    }
+
+    /// Brings the full-text index up to everything that has happened.
+    pub(crate) fn index_texts(&mut self) -> rusqlite::Result<()> {
+        self.tail.index(self.books, *self.last)
     }
 
     /// Writes a line of history that anyone in `sight` may see.

@@ -15,7 +15,7 @@ use crate::nouns::{
 };
 use crate::sight;
 use crate::stamp::Stamp;
-use crate::store::{all, exec, one, rows};
+use crate::store::{Tail, all, exec, one, rows};
 use crate::views::View;
 
 /// Sends a letter from the caller to everyone the addresses reach.
@@ -335,8 +335,8 @@ impl Send {
     ) -> Option<Vec<AgentId>> {
         // The verb's own rule, on books that cannot be written: whatever it would write makes it stop.
         let (stamp, mut rules) = (Stamp::new(), view.rules().ok()?);
-        let (mut last, mut events) = (Seq::MAX - 1, Vec::new());
-        let pen = Pen { rules: &mut rules, last: &mut last, events: &mut events };
+        let (mut last, mut events, mut tail) = (Seq::MAX - 1, Vec::new(), Tail::default());
+        let pen = Pen { rules: &mut rules, last: &mut last, events: &mut events, tail: &mut tail };
         let mut to = Apply::new(view.books, realm, caller, &stamp, view.now, pen);
         to.require_member().ok()?;
         let sender = sender(&to).ok()?;
@@ -426,7 +426,7 @@ fn stand_in(id: &AgentId) -> Agent {
     }
 }
 
-fn insert(to: &Apply<'_>, message: &Message) -> rusqlite::Result<()> {
+fn insert(to: &mut Apply<'_>, message: &Message) -> rusqlite::Result<()> {
     let sql = "INSERT INTO messages(seq, id, sender, recipients, kind, subject, body, is_json, priority, ack_required,
                    expires_at, correlation, conversation, thread, in_reply_to, task, key, envelope, meta, audience,
                    via, at)
@@ -458,6 +458,6 @@ fn insert(to: &Apply<'_>, message: &Message) -> rusqlite::Result<()> {
         message.at,
     ];
     exec(to.books, sql, params)?;
-    let sql = "INSERT INTO found(rowid, subject, body) VALUES(?1, ?2, ?3)";
-    exec(to.books, sql, (message.seq, &message.subject, message.body.as_str())).map(drop)
+    to.note_text(message.subject.as_deref(), message.body.as_str());
+    Ok(())
 }

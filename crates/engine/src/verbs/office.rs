@@ -100,6 +100,8 @@ impl Sweep {
             let sight = sight::of_reservation(to.books, &reservation, to.now)?;
             to.tell(Fact::ReservationExpired { reservation: Box::new(reservation) }, sight)?;
         }
+        // While the office is quiet the index catches up, so that searches need not lay out what is missing.
+        to.index_texts()?;
         let more = due.len() == limit as usize || lapsed.len() == limit as usize;
         Ok(Swept { deliveries: due.len(), reservations: lapsed.len(), more })
     }

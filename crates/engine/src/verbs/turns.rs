@@ -276,8 +276,7 @@ fn record(
     ];
     exec(to.books, sql, params)?;
     if let Some(content) = own_content {
-        let sql = "INSERT INTO found(rowid, subject, body) VALUES(?1, NULL, ?2)";
-        exec(to.books, sql, (turn.seq, content))?;
+        to.note_text(None, content.as_str());
     }
     let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, ?2, 1)
                ON CONFLICT DO UPDATE SET turns = turns + 1";
