@@ -1,5 +1,7 @@
 //! Who may see what: one rule for each noun, asked by verbs, views, search and the feed alike.
 
+use std::sync::LazyLock;
+
 use rusqlite::Connection;
 
 use crate::bounds;
@@ -11,7 +13,7 @@ use crate::nouns::{
 use crate::store::{all, one, rows};
 
 /// Beyond this many names a sight is not listed but asked for in the books.
-const LISTED: usize = 64;
+pub(crate) const LISTED: usize = 64;
 
 /// Whether the caller may know that an agent exists.
 pub(crate) fn sees_agent(books: &Connection, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
@@ -218,11 +220,13 @@ pub(crate) fn participants(
     conversation: &ConversationId,
     limit: usize,
 ) -> rusqlite::Result<Vec<Participant>> {
-    let sql = format!(
-        "SELECT {} FROM participants WHERE conversation = ?1 AND left_at IS NULL ORDER BY agent LIMIT ?2",
-        rows::PARTICIPANT
-    );
-    all(books, &sql, (conversation, i64::try_from(limit).unwrap_or(i64::MAX)), rows::participant)
+    static NOW: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {} FROM participants WHERE conversation = ?1 AND left_at IS NULL ORDER BY agent LIMIT ?2",
+            rows::PARTICIPANT
+        )
+    });
+    all(books, &NOW, (conversation, i64::try_from(limit).unwrap_or(i64::MAX)), rows::participant)
 }
 
 /// Who may see events about a conversation as a whole.
@@ -262,6 +266,12 @@ pub(crate) fn of_turn(
         Sight::Agents(agents) => Sight::Agents(Sight::list(agents.iter().cloned().chain([author]).collect())),
         other => other,
     })
+}
+
+/// Who may see a turn that everyone in the conversation may read, besides its author. Takes all participants.
+pub(crate) fn of_open_turn(conversation: &Conversation, parts: Vec<Participant>) -> Sight {
+    let (seeing, blind): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.permissions.can_observe);
+    sight(conversation.audience, seeing, blind)
 }
 
 fn sight(audience: Audience, seeing: Vec<Participant>, blind: Vec<Participant>) -> Sight {

@@ -13,10 +13,11 @@ use crate::error::{EngineError, Fault, Refusal};
 use crate::hub::Hub;
 use crate::limits::{Limits, Rules};
 use crate::lock::DirectoryLock;
+use crate::memory::Memory;
 use crate::meter::Meter;
 use crate::nouns::{Event, Millis, RealmName, Seq};
 use crate::source::{Record, Source, Work};
-use crate::store::{Tail, exec, one, open_writer};
+use crate::store::{Tail, exec, one, open_writer, write_history};
 use crate::verbs::{Apply, Halt, Outcome, Pen};
 use crate::views;
 
@@ -38,6 +39,7 @@ pub(crate) struct Writer {
     clock: Millis,
     /// What the full-text index has still to follow.
     tail: Tail,
+    memory: Memory,
     hub: Arc<Hub>,
     meter: Arc<Meter>,
     poison: Poison,
@@ -81,6 +83,7 @@ impl Writer {
             last,
             clock,
             tail,
+            memory: Memory::default(),
             hub,
             meter,
             poison,
@@ -161,6 +164,7 @@ impl Writer {
             Ok(settled)
         });
         if tried.is_err() {
+            self.memory.forget();
             (self.last, self.clock, self.tail, self.rules) = before;
             if !self.books.is_autocommit() {
                 self.run_sql("ROLLBACK")?;
@@ -185,6 +189,11 @@ impl Writer {
         // now, and one sync serves them all. Nobody is waited for.
         while settled.answers.len() < batch.len() {
             for work in &batch[settled.answers.len()..] {
+                match pace {
+                    Pace::Trusting => self.memory.make_ready(&self.books, &work.record)?,
+                    // What is taken back must not be remembered.
+                    Pace::Careful => {}
+                }
                 let answer = match pace {
                     Pace::Trusting => match self.apply_one(&work.record, &mut settled.events)? {
                         Applied::Stands(answer) => answer,
@@ -196,12 +205,13 @@ impl Writer {
                 // After the command that makes it long enough, wherever batches begin and end: the same commands give
                 // the same books.
                 if self.tail.is_long() {
-                    let indexed = self.tail.index(&self.books, self.last);
-                    indexed.map_err(|error| Setback::Storage(error.to_string()))?;
+                    self.tail.index(&self.books, self.last)?;
                 }
             }
             source.top_up(batch, self.batch_limit);
         }
+        self.memory.write_down(&self.books)?;
+        write_history(&self.books, &settled.events)?;
         Ok(settled)
     }
 
@@ -234,8 +244,14 @@ impl Writer {
         }
         let now = self.clock.max(record.stamp.now);
         let last = self.last;
-        let changes = self.books.total_changes();
-        let pen = Pen { rules: &mut self.rules, last: &mut self.last, events, tail: &mut self.tail };
+        let (changes, told) = (self.books.total_changes(), events.len());
+        let pen = Pen {
+            rules: &mut self.rules,
+            last: &mut self.last,
+            events: &mut *events,
+            tail: &mut self.tail,
+            memory: &mut self.memory,
+        };
         let mut apply = Apply::new(&self.books, &self.realm, &record.caller, &record.stamp, now, pen);
         let applied = record.command.apply(&mut apply);
         if self.last > last {
@@ -244,7 +260,7 @@ impl Writer {
         Ok(match applied {
             Ok(outcome) => Applied::Stands(Ok(outcome)),
             Err(Halt::Noted(refusal)) => Applied::Stands(Err(refusal.into())),
-            Err(Halt::Refused(refusal)) if self.books.total_changes() == changes => {
+            Err(Halt::Refused(refusal)) if self.books.total_changes() == changes && events.len() == told => {
                 Applied::Stands(Err(refusal.into()))
             }
             // Whoever refuses late must leave no trace either.
@@ -351,6 +367,13 @@ enum Setback {
     Busy,
     /// The file cannot be written.
     Storage(String),
+}
+
+/// For what the writer does on its own account, every error is the file's.
+impl From<rusqlite::Error> for Setback {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Storage(error.to_string())
+    }
 }
 
 /// Whether an error says that the file itself failed, as opposed to one statement.

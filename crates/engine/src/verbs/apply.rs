@@ -7,10 +7,11 @@ use uuid::Uuid;
 
 use crate::error::Refusal;
 use crate::limits::Rules;
+use crate::memory::Memory;
 use crate::nouns::{Agent, AgentId, Caller, Event, Fact, Message, Millis, RealmName, Seq, Sight, Turn};
 use crate::sight;
 use crate::stamp::{Stamp, derived};
-use crate::store::{Tail, exec, rows};
+use crate::store::{Tail, rows};
 
 /// Why a verb stopped.
 #[derive(Debug)]
@@ -43,6 +44,7 @@ pub(crate) struct Pen<'a> {
     pub(crate) last: &'a mut Seq,
     pub(crate) events: &'a mut Vec<Arc<Event>>,
     pub(crate) tail: &'a mut Tail,
+    pub(crate) memory: &'a mut Memory,
 }
 
 /// One command being applied.
@@ -65,6 +67,8 @@ pub(crate) struct Apply<'a> {
     events: &'a mut Vec<Arc<Event>>,
     /// What is not in the full-text index yet. Held by the writer between commands.
     tail: &'a mut Tail,
+    /// What is remembered of the books. Held by the writer between commands.
+    pub(crate) memory: &'a mut Memory,
 }
 
 impl<'a> Apply<'a> {
@@ -76,8 +80,8 @@ impl<'a> Apply<'a> {
         now: Millis,
         state: Pen<'a>,
     ) -> Self {
-        let Pen { rules, last, events, tail } = state;
-        Self { books, realm, caller, now, rules, stamp, ids: 0, last, events, tail }
+        let Pen { rules, last, events, tail, memory } = state;
+        Self { books, realm, caller, now, rules, stamp, ids: 0, last, events, tail, memory }
     }
 
     /// A new id, derived from the command's.
@@ -142,23 +146,8 @@ impl<'a> Apply<'a> {
         message: Option<Arc<Message>>,
         turn: Option<Arc<Turn>>,
     ) -> rusqlite::Result<Seq> {
+        // The writer puts the line into the books, many at a time, before the commit; no verb reads the history.
         let seq = self.next_seq();
-        // Facts are plain data without maps or floats: writing them as JSON cannot fail.
-        let text = serde_json::to_string(&fact).unwrap_or_default();
-        exec(
-            self.books,
-            "INSERT INTO events(seq, at, kind, actor, cause, message, conversation, fact) VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
-            (
-                seq,
-                self.now,
-                fact.kind(),
-                &self.caller.agent,
-                cause,
-                message.as_ref().map(|m| m.seq),
-                fact.conversation(),
-                text,
-            ),
-        )?;
         *self.last = seq;
         self.events.push(Arc::new(Event {
             seq,

@@ -214,12 +214,20 @@ fn write(to: &Apply<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
 /// Tells sender and recipient how the letter fares; other recipients are not told.
 pub(super) fn tell(to: &mut Apply<'_>, fact: Fact, message: impl Into<Arc<Message>>) -> rusqlite::Result<()> {
     let message = message.into();
-    let mut parties = vec![message.from.clone()];
-    let mut blind = false;
-    if let Some(agent) = fact.about() {
-        blind = sight::is_blind(to.books, agent, message.seq)?;
-        parties.push(agent.clone());
-    }
+    let blind = match fact.about() {
+        Some(agent) => sight::is_blind(to.books, agent, message.seq)?,
+        None => false,
+    };
+    tell_whom(to, fact, message, blind)
+}
+
+/// The same of a copy that is known to be an open one.
+pub(super) fn tell_openly(to: &mut Apply<'_>, fact: Fact, message: Arc<Message>) -> rusqlite::Result<()> {
+    tell_whom(to, fact, message, false)
+}
+
+fn tell_whom(to: &mut Apply<'_>, fact: Fact, message: Arc<Message>, blind: bool) -> rusqlite::Result<()> {
+    let parties = std::iter::once(message.from.clone()).chain(fact.about().cloned()).collect();
     let agents = Sight::list(parties);
     let sight = match message.audience {
         // A letter that is open to onlookers does not show them its blind copies.

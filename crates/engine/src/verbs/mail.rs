@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::recipients::{self, Recipient};
 use super::{Applied, Apply, Halt, Pen, deliveries, turns};
 use crate::error::Refusal;
+use crate::memory::Memory;
 use crate::nouns::{
     Address, Agent, AgentId, AgentKind, Audience, Body, Caller, ContactPolicy, ConversationId, Copy,
     DeliveryState, Fact, Json, Message, MessageId, Millis, Priority, Privacy, RealmName, Seq, TaskId,
@@ -209,7 +210,7 @@ impl Send {
         let (message, receipts) = self.post(to, &recipients, &Place::None)?;
         for receipt in &receipts {
             let fact = Fact::MessageDelivered { agent: receipt.agent.clone() };
-            deliveries::tell(to, fact, message.clone())?;
+            deliveries::tell_openly(to, fact, message.clone())?;
         }
         Ok(Sent { message, receipts, turn: None, unrecorded: None, repeated: false })
     }
@@ -336,7 +337,14 @@ impl Send {
         // The verb's own rule, on books that cannot be written: whatever it would write makes it stop.
         let (stamp, mut rules) = (Stamp::new(), view.rules().ok()?);
         let (mut last, mut events, mut tail) = (Seq::MAX - 1, Vec::new(), Tail::default());
-        let pen = Pen { rules: &mut rules, last: &mut last, events: &mut events, tail: &mut tail };
+        let mut memory = Memory::default();
+        let pen = Pen {
+            rules: &mut rules,
+            last: &mut last,
+            events: &mut events,
+            tail: &mut tail,
+            memory: &mut memory,
+        };
         let mut to = Apply::new(view.books, realm, caller, &stamp, view.now, pen);
         to.require_member().ok()?;
         let sender = sender(&to).ok()?;
