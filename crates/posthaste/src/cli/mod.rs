@@ -86,7 +86,14 @@ fn interruptible<T: Send + 'static>(
 
 /// The runtime that every command with an office in it runs on.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
+        // Each realm in use has a writer's thread, and reading has threads of its own: the doors get half the cores.
+        // More would mostly wake each other (docs/BENCH.md).
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        builder.worker_threads((cores / 2).max(1));
+    }
+    builder.enable_all().build()
 }
 
 // `--color` must hold for clap's own help and complaints too, which are printed before it is parsed.

@@ -1,13 +1,13 @@
 //! One peer on one carrier: frames in, answers out, in the order in which calls came where that matters.
 
 use std::future::Future;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use posthaste_engine::Engine;
 use posthaste_wire::rpc::{self, Item, Message, RequestId};
-use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -27,20 +27,19 @@ pub(super) struct Line {
     pub(super) stop: CancellationToken,
 }
 
-/// The result of a call.
+/// The result of a call: text that is known to be JSON.
 #[derive(Debug)]
-pub(super) struct Answer(pub(super) Box<RawValue>);
+pub(super) struct Answer(pub(super) String);
 
 impl From<serde_json::Value> for Answer {
     fn from(value: serde_json::Value) -> Self {
-        Self(super::to_wire::raw(value.to_string()))
+        Self(value.to_string())
     }
 }
 
-/// Text that is known to be JSON.
 impl From<String> for Answer {
     fn from(text: String) -> Self {
-        Self(super::to_wire::raw(text))
+        Self(text)
     }
 }
 
@@ -113,7 +112,7 @@ impl Connection {
     }
 
     /// Serves frames until they end, then lets the session go.
-    pub(super) async fn run(mut self, mut frames: impl Stream<Item = String> + Unpin) {
+    pub(super) async fn run(mut self, mut frames: impl Stream<Item: Deref<Target = str>> + Unpin) {
         let mut waiting = Waiting::new();
         let hello = tokio::time::sleep(HELLO_TIMEOUT);
         tokio::pin!(hello);
@@ -255,7 +254,7 @@ impl Connection {
 
 fn written(id: &RequestId, outcome: Outcome) -> String {
     match outcome {
-        Ok(Answer(result)) => rpc::write_result(id, &result),
+        Ok(Answer(result)) => rpc::write_result_text(id, &result),
         Err(failure) => rpc::write_error(id, &failure.object()),
     }
 }

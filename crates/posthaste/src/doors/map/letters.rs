@@ -1,8 +1,9 @@
 //! Handing letters to connected agents: `map/message`, and the note in the books that they arrived.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{AgentId, DeliveryState, MessageId};
+use posthaste_engine::nouns::{AgentId, DeliveryState, Message, MessageId};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkDelivered};
 use posthaste_engine::{Engine, EngineError, Mailslot};
 use tokio::sync::oneshot;
@@ -57,8 +58,10 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
                 return;
             }
         };
-        let mut text = String::from(r#"{"jsonrpc":"2.0","method":"map/message","params":{"message":"#);
-        text.push_str(&to_wire::message(&letter.message));
+        let message = written(&letter.message);
+        let mut text = String::with_capacity(message.len() + agent.as_str().len() + 96);
+        text.push_str(r#"{"jsonrpc":"2.0","method":"map/message","params":{"message":"#);
+        text.push_str(&message);
         text.push_str(r#","recipient":"#);
         to_wire::push_text(&mut text, agent.as_str());
         text.push_str("}}");
@@ -77,6 +80,22 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
             note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge).await;
         }
     }
+}
+
+thread_local! {
+    /// The letter that was written down last on this thread: one for many is written down once.
+    static LAST: RefCell<Option<(Arc<Message>, Arc<str>)>> = const { RefCell::new(None) };
+}
+
+fn written(message: &Arc<Message>) -> Arc<str> {
+    LAST.with_borrow_mut(|last| match last {
+        Some((known, text)) if Arc::ptr_eq(known, message) => text.clone(),
+        _ => {
+            let text: Arc<str> = to_wire::message(message).into();
+            *last = Some((message.clone(), text.clone()));
+            text
+        }
+    })
 }
 
 /// Notes what was handed over. MAP has no word by which an agent acknowledges, so for a letter that wants it the

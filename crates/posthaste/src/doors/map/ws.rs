@@ -1,10 +1,12 @@
 //! The WebSocket: one JSON value per text frame out; one or several, line by line, in.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -19,9 +21,9 @@ use crate::caller::{AuthError, Identity, Realm, bearer};
 use crate::http::errors::answer;
 use crate::shared::Shared;
 
-/// How often a silent peer is asked whether it is there, and how long it may stay silent.
+/// How often a peer is asked whether it is there, and how many times it may leave that unanswered.
 const PING_EVERY: Duration = Duration::from_secs(30);
-const SILENCE: Duration = Duration::from_secs(100);
+const SILENT_PINGS: u32 = 3;
 /// What is read and written at once. Most peers are idle, and there may be many.
 const READ_BUFFER: usize = 4 << 10;
 const WRITE_BUFFER: usize = 16 << 10;
@@ -82,30 +84,34 @@ async fn serve(shared: Shared, engine: Engine, identity: Option<Identity>, socke
     let (farewell, farewells) = mpsc::channel(1);
     let (sink, stream) = socket.split();
     let line = Line { out, stop: shared.stop().child_token() };
-    let writing = tokio::spawn(write(sink, frames, farewells, line.clone()));
+    let heard = Arc::new(AtomicBool::new(true));
+    let writing = tokio::spawn(write(sink, frames, farewells, heard.clone(), line.clone()));
     let connection = Connection::new(shared, engine, identity, line);
-    connection.run(Box::pin(read(stream, farewell))).await;
+    connection.run(Box::pin(read(stream, heard, farewell))).await;
     // The writer ends when nobody is left who could send, or when it says goodbye.
     drop(writing.await);
 }
 
-/// The frames of a peer, until it goes, breaks the rules or falls silent.
+/// The frames of a peer, until it goes or breaks the rules. Says that it was heard of; a timer for each frame would cost
+/// more than reading it.
 fn read(
     stream: SplitStream<WebSocket>,
+    heard: Arc<AtomicBool>,
     farewell: mpsc::Sender<Farewell>,
-) -> impl futures_util::Stream<Item = String> {
-    stream::unfold((stream, farewell), async |(mut stream, farewell)| {
+) -> impl futures_util::Stream<Item = Utf8Bytes> {
+    stream::unfold((stream, heard, farewell), async |(mut stream, heard, farewell)| {
         let why = loop {
-            match tokio::time::timeout(SILENCE, stream.next()).await {
-                Ok(Some(Ok(Message::Text(text)))) => return Some((text.to_string(), (stream, farewell))),
-                Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {}
-                Ok(Some(Ok(Message::Binary(_)))) => break (close_code::UNSUPPORTED, "text frames only"),
-                Ok(Some(Ok(Message::Close(_))) | None) => return None,
-                Ok(Some(Err(error))) => match too_large(&error) {
+            let next = stream.next().await;
+            heard.store(true, Ordering::Relaxed);
+            match next {
+                Some(Ok(Message::Text(text))) => return Some((text, (stream, heard, farewell))),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Binary(_))) => break (close_code::UNSUPPORTED, "text frames only"),
+                Some(Ok(Message::Close(_))) | None => return None,
+                Some(Err(error)) => match too_large(&error) {
                     true => break (close_code::SIZE, "a message has at most 1 MiB"),
                     false => break (close_code::PROTOCOL, "not a WebSocket frame"),
                 },
-                Err(_) => break (close_code::AWAY, "no sign of life"),
             }
         };
         // The writer may have ended before.
@@ -120,13 +126,15 @@ fn too_large(error: &axum::Error) -> bool {
     matches!(cause, Some(Error::Capacity(CapacityError::MessageTooLong { .. })))
 }
 
-/// Sends what there is, several frames at a time where there are several.
+/// Sends what there is, several frames at a time where there are several. Lets go of a peer that has fallen silent.
 async fn write(
     mut sink: SplitSink<WebSocket, Message>,
     mut frames: mpsc::Receiver<String>,
     mut farewells: mpsc::Receiver<Farewell>,
+    heard: Arc<AtomicBool>,
     line: Line,
 ) {
+    let mut unanswered = 0;
     let mut ping = tokio::time::interval(PING_EVERY);
     ping.reset();
     let farewell = loop {
@@ -143,6 +151,10 @@ async fn write(
                 }
             }
             _ = ping.tick() => {
+                unanswered = if heard.swap(false, Ordering::Relaxed) { 0 } else { unanswered + 1 };
+                if unanswered >= SILENT_PINGS {
+                    break Some((close_code::AWAY, "no sign of life"));
+                }
                 if sink.send(Message::Ping(Default::default())).await.is_err() {
                     line.stop.cancel();
                     return;
