@@ -216,6 +216,37 @@ pub struct BenchArgs {
     /// Agents that write to one another
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(2..))]
     pub agents: u32,
+    /// Measure a MAP server over WebSocket instead: the one at the address, or an office of its own
+    #[arg(long, value_name = "URL", num_args = 0..=1)]
+    pub map: Option<Option<String>>,
+    /// With --map: the process of the server at the address, whose processor time and memory are measured
+    #[arg(long, value_name = "PID", requires = "map")]
+    pub pid: Option<u32>,
+    /// With --map: what to measure
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "send,turn,fanout",
+        requires = "map"
+    )]
+    #[arg(value_parser = ["send", "turn", "fanout", "list", "idle"])]
+    pub only: Vec<String>,
+    /// With --map and fanout: how many follow
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "100,1000", requires = "map")]
+    pub followers: Vec<u32>,
+    /// With --map and list: how long the conversation is
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "10000,1000000",
+        requires = "map"
+    )]
+    pub turns: Vec<u64>,
+    /// With --map and idle: how many connections
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "map")]
+    pub idle: u32,
 }
 
 impl RealmArgs {

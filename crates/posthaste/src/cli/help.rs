@@ -130,7 +130,11 @@ writes the same rows with SQLite alone. Touches no real mail.";
 
 pub(super) const BENCH_AFTER: &str = "\
 Example:
-  posthaste bench --in-flight 1,64 --seconds 10 --agents 32";
+  posthaste bench --in-flight 1,64 --seconds 10 --agents 32
+
+A MAP server over WebSocket, this office's or any other:
+  posthaste bench --map --only send,turn,fanout
+  posthaste bench --map ws://127.0.0.1:8080 --pid 4711 --only send --in-flight 64";
 
 pub(super) const COMPLETIONS: &str = "\
 Prints a script that teaches a shell to complete posthaste's commands and flags.";

@@ -19,7 +19,7 @@ pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7678);
 
 /// Enough for a few thousand agents on one machine, and few enough to bound the memory they can take.
-const DEFAULT_MAX_CONNECTIONS: usize = 4096;
+const DEFAULT_MAX_CONNECTIONS: usize = 16_384;
 
 /// The name of a setting in the file, in the environment and on the command line.
 struct Key {

@@ -101,7 +101,7 @@ fn flag_over_environment_over_file_over_default() {
             json!(2),
             "max_connections = 3",
             json!(3),
-            json!(4096),
+            json!(16384),
         ),
         (
             "log",

@@ -2,6 +2,7 @@
 
 mod bare;
 mod line;
+mod map;
 mod server;
 
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::line::Line;
-use self::server::Server;
+use self::server::{Process, Server};
 use super::args::BenchArgs;
 use super::exit::{Exit, Failure};
 use super::human::{show_bytes, show_span};
@@ -39,6 +40,9 @@ struct Round {
 
 pub(super) fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
     let directory = tempfile::tempdir()?;
+    if args.map.is_some() {
+        return run_map(args, directory.path(), output);
+    }
     let rounds = runtime()?.block_on(async {
         tokio::select! {
             rounds = measure(args, directory.path(), output) => rounds,
@@ -48,12 +52,38 @@ pub(super) fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
     show(&rounds, output)
 }
 
+/// Measures a MAP server: the one at the given address, or an office of this program's own.
+fn run_map(args: &BenchArgs, directory: &std::path::Path, output: &Output) -> Result<(), Failure> {
+    let given = args.map.clone().flatten();
+    let (own, url, process) = match given {
+        Some(url) => (None, url, Process { id: args.pid }),
+        None => {
+            let server = Server::start(&directory.join("office"), &["--no-auth"])?;
+            let (url, process) = (format!("ws://{}/map", server.address), server.process());
+            (Some(server), url, process)
+        }
+    };
+    let figures = runtime()?.block_on(async {
+        tokio::select! {
+            figures = map::measure(args, &url, &process, output) => figures,
+            _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+        }
+    })?;
+    if let Some(server) = own {
+        server.stop()?;
+    }
+    if output.is_json() {
+        return output.json(&figures);
+    }
+    Ok(())
+}
+
 async fn measure(
     args: &BenchArgs,
     directory: &std::path::Path,
     output: &Output,
 ) -> Result<Vec<Round>, Failure> {
-    let server = Server::start(&directory.join("office"))?;
+    let server = Server::start(&directory.join("office"), &[])?;
     let mut line = Line::connect(&server.address, &server.token).await?;
     for agent in 0..args.agents {
         line.call("register", &json!({ "id": name(agent) })).await?;
