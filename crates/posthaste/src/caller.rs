@@ -4,7 +4,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use posthaste_engine::nouns::{AgentId, Caller, RealmName, TokenRole};
+use posthaste_engine::nouns::{AgentId, Caller, RealmName, Token, TokenRole};
 use posthaste_engine::{Engine, EngineError};
 
 use crate::http::errors::answer;
@@ -54,19 +54,34 @@ impl Identity {
 impl Shared {
     /// Finds out who bears a token. Without authentication everyone on this machine is its operator.
     pub async fn identify(&self, engine: &Engine, token: Option<&str>) -> Result<Identity, AuthError> {
+        self.recognise(engine, token).await.map(|(identity, _)| identity)
+    }
+
+    /// The same, with the token by which somebody was recognised, if it is one that can lapse or be revoked.
+    pub(crate) async fn recognise(
+        &self,
+        engine: &Engine,
+        token: Option<&str>,
+    ) -> Result<(Identity, Option<Token>), AuthError> {
         let Some(token) = token else {
-            return if self.needs_token() { Err(AuthError::Missing) } else { Ok(Identity::operator()) };
+            return if self.needs_token() {
+                Err(AuthError::Missing)
+            } else {
+                Ok((Identity::operator(), None))
+            };
         };
         if self.admin().fits(token) {
-            return Ok(Identity::operator());
+            return Ok((Identity::operator(), None));
         }
         let hash = keys::hash(token);
         let known = engine.read(move |view| view.token_by_hash(&hash)).await?;
-        let identity = known
-            .and_then(|token| AgentId::new(&token.name).ok().map(|name| Identity { role: token.role, name }));
-        match identity {
-            Some(identity) => Ok(identity),
-            None if !self.needs_token() => Ok(Identity::operator()),
+        let recognised = known.and_then(|token| {
+            let name = AgentId::new(&token.name).ok()?;
+            Some((Identity { role: token.role, name }, Some(token)))
+        });
+        match recognised {
+            Some(recognised) => Ok(recognised),
+            None if !self.needs_token() => Ok((Identity::operator(), None)),
             None => Err(AuthError::Invalid),
         }
     }

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::exit::{Exit, Failure};
 use crate::config::Config;
 use crate::doors;
+use crate::http::dial::Trust;
 use crate::http::layers::{LayerOptions, wrap};
 use crate::http::listen::{self, ListenOptions};
 use crate::http::tls::{Tls, reload_on_hangup};
@@ -79,6 +80,9 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
 
     let switches = Switches { auth: config.auth.value, mail: config.mail.value };
     let shared = Shared::new(office, config.realm.value.clone(), admin, switches, stop.clone());
+    if let Some(path) = &config.tls_ca.value {
+        shared.believe(Trust::load(Some(path))?);
+    }
     let max_body = shared.office().limits().message_bytes * 2 + BODY_ALLOWANCE;
     let layers = LayerOptions { guard: config.guard()?, max_body, body_timeout: BODY_TIMEOUT };
     let app = wrap(doors::router(shared.clone()), layers);

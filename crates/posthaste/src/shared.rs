@@ -1,6 +1,6 @@
 //! What every door shares: the office, who may come in, and when to stop.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use posthaste_engine::Office;
@@ -8,6 +8,7 @@ use posthaste_engine::nouns::RealmName;
 use tokio_util::sync::CancellationToken;
 
 use crate::doors::Halls;
+use crate::http::dial::Trust;
 use crate::keys::AdminKey;
 use crate::observe::health::Health;
 
@@ -36,6 +37,7 @@ struct Inner {
     health: Health,
     started: Instant,
     stop: CancellationToken,
+    trust: OnceLock<Trust>,
 }
 
 impl Shared {
@@ -48,7 +50,9 @@ impl Shared {
     ) -> Self {
         let health = Health::new();
         let (halls, started) = (Halls::default(), Instant::now());
-        Self { inner: Arc::new(Inner { office, realm, admin, switches, halls, health, started, stop }) }
+        let trust = OnceLock::new();
+        let inner = Inner { office, realm, admin, switches, halls, health, started, stop, trust };
+        Self { inner: Arc::new(inner) }
     }
 
     pub fn office(&self) -> &Office {
@@ -85,6 +89,21 @@ impl Shared {
 
     pub fn started(&self) -> Instant {
         self.inner.started
+    }
+
+    /// Says whom to believe when the office calls others over TLS; only the first word counts.
+    pub fn believe(&self, trust: Trust) {
+        // Said twice is as good as said once.
+        drop(self.inner.trust.set(trust));
+    }
+
+    /// Whom to believe when the office calls others over TLS: what the system trusts, unless something else was said.
+    pub(crate) fn trust(&self) -> anyhow::Result<Trust> {
+        if let Some(trust) = self.inner.trust.get() {
+            return Ok(trust.clone());
+        }
+        let trust = Trust::load(None)?;
+        Ok(self.inner.trust.get_or_init(|| trust).clone())
     }
 
     /// Cancelled when the office closes; whoever holds a connection open watches it.

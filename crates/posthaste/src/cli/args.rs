@@ -109,6 +109,9 @@ pub struct OfficeArgs {
     /// Private key of the certificate in PEM [env: POSTHASTE_TLS_KEY]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
+    /// Further authorities to trust, in PEM, when the office calls others over TLS [env: POSTHASTE_TLS_CA]
+    #[arg(long, value_name = "FILE")]
+    pub tls_ca: Option<PathBuf>,
     /// Let other machines in: over TLS, or with `=plaintext` in the clear [env: POSTHASTE_ALLOW_REMOTE]
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "tls")]

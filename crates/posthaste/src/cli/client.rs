@@ -98,7 +98,8 @@ impl Client {
     }
 }
 
-fn is_loopback(url: &str) -> bool {
+/// Whether an address is of this machine.
+pub(super) fn is_loopback(url: &str) -> bool {
     let host = url.split("://").nth(1).unwrap_or_default();
     ["127.", "localhost", "[::1]"].iter().any(|start| host.starts_with(start))
 }

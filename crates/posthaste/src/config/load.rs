@@ -35,6 +35,7 @@ const AUTH: Key = Key { name: "auth", var: "POSTHASTE_AUTH", flag: "--no-auth" }
 const MAIL: Key = Key { name: "mail", var: "POSTHASTE_MAIL", flag: "--no-mail" };
 const TLS_CERT: Key = Key { name: "tls_cert", var: "POSTHASTE_TLS_CERT", flag: "--tls-cert" };
 const TLS_KEY: Key = Key { name: "tls_key", var: "POSTHASTE_TLS_KEY", flag: "--tls-key" };
+const TLS_CA: Key = Key { name: "tls_ca", var: "POSTHASTE_TLS_CA", flag: "--tls-ca" };
 const ALLOW_REMOTE: Key = Key { name: "allow_remote", var: "POSTHASTE_ALLOW_REMOTE", flag: "--allow-remote" };
 const ALLOWED_HOSTS: Key =
     Key { name: "allowed_hosts", var: "POSTHASTE_ALLOWED_HOSTS", flag: "--allowed-host" };
@@ -46,7 +47,7 @@ const LOG: Key = Key { name: "log", var: "POSTHASTE_LOG", flag: "--log" };
 const LOG_LEVEL: Key = Key { name: "log_level", var: "POSTHASTE_LOG_LEVEL", flag: "--log-level" };
 
 /// The keys of the file. `data` is only for a file named with `--config`: see [`Config::load`].
-const FILE_KEYS: [&str; 13] = [
+const FILE_KEYS: [&str; 14] = [
     DATA.name,
     LISTEN.name,
     REALM.name,
@@ -54,6 +55,7 @@ const FILE_KEYS: [&str; 13] = [
     MAIL.name,
     TLS_CERT.name,
     TLS_KEY.name,
+    TLS_CA.name,
     ALLOW_REMOTE.name,
     ALLOWED_HOSTS.name,
     ALLOWED_ORIGINS.name,
@@ -76,6 +78,7 @@ impl Config {
             mail: from.flag(&MAIL, office.no_mail.then_some(false), true)?,
             tls_cert: from.flag(&TLS_CERT, office.tls_cert.clone().map(Some), None)?,
             tls_key: from.flag(&TLS_KEY, office.tls_key.clone().map(Some), None)?,
+            tls_ca: from.flag(&TLS_CA, office.tls_ca.clone().map(Some), None)?,
             allow_remote: from.flag(&ALLOW_REMOTE, office.allow_remote, AllowRemote::No)?,
             allowed_hosts: from.flag(&ALLOWED_HOSTS, list(&office.allowed_host), Vec::new())?,
             allowed_origins: from.flag(&ALLOWED_ORIGINS, list(&office.allowed_origin), Vec::new())?,

@@ -10,6 +10,8 @@ mod listen;
 mod map;
 mod map_client;
 mod map_levels;
+mod map_tls;
+mod map_tokens;
 mod office;
 mod readme;
 mod tidy;

@@ -3,18 +3,19 @@
 use std::future::Future;
 use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use posthaste_engine::Engine;
+use posthaste_engine::nouns::Token;
 use posthaste_wire::rpc::{self, Item, Message, RequestId};
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::errors::Failure;
 use super::hall::Hall;
 use super::session::Session;
-use super::{HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, farewell, hello, methods};
+use super::{HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, farewell, hello, methods, warden};
 use crate::caller::Identity;
 use crate::shared::Shared;
 
@@ -25,6 +26,24 @@ pub(super) struct Line {
     pub(super) out: mpsc::Sender<String>,
     /// Cancelled when the connection ends; everything that listens on its behalf ends with it.
     pub(super) stop: CancellationToken,
+    /// Why the office ended it, if there is more to say than goodbye.
+    pub(super) why: Arc<OnceLock<Farewell>>,
+}
+
+/// A code and a word for the end of a connection.
+pub(super) type Farewell = (u16, &'static str);
+
+impl Line {
+    pub(super) fn new(out: mpsc::Sender<String>, stop: CancellationToken) -> Self {
+        Self { out, stop, why: Arc::default() }
+    }
+
+    /// Ends the connection, with a reason.
+    pub(super) fn end(&self, code: u16, reason: &'static str) {
+        // The first reason is the reason.
+        let _ = self.why.set((code, reason));
+        self.stop.cancel();
+    }
 }
 
 /// The result of a call: text that is known to be JSON.
@@ -74,6 +93,9 @@ struct Frame {
 
 type Waiting = FuturesUnordered<Pin<Box<dyn Future<Output = Frame> + Send>>>;
 
+/// Who somebody is, and the token that says so, if it can lapse or be revoked.
+pub(super) type Known = (Identity, Option<Token>);
+
 /// What a connection has and does. Everything a method needs is reached from here.
 pub(super) struct Connection {
     pub(super) shared: Shared,
@@ -82,6 +104,10 @@ pub(super) struct Connection {
     pub(super) line: Line,
     /// Who it is; nobody before it has said so.
     pub(super) identity: Option<Identity>,
+    /// The token that says so, if it can lapse or be revoked.
+    pub(super) token: Option<Token>,
+    /// Ends the watch over the token when another takes its place.
+    pub(super) watch: Option<DropGuard>,
     pub(super) session: Option<Arc<Session>>,
     /// What it said in its greeting, while it still has to say who it is.
     pub(super) greeting: Option<hello::Greeting>,
@@ -91,24 +117,45 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(shared: Shared, engine: Engine, identity: Option<Identity>, line: Line) -> Self {
+    pub(super) fn new(shared: Shared, engine: Engine, known: Option<Known>, line: Line) -> Self {
         let hall = shared.halls().of(engine.realm());
         if hall.is_new() {
             tokio::spawn(farewell::sweep(engine.clone(), hall.clone()));
         }
-        Self { shared, engine, hall, line, identity, session: None, greeting: None, go: Vec::new() }
+        let (identity, token) = known.unzip();
+        Self {
+            shared,
+            engine,
+            hall,
+            line,
+            identity,
+            token: token.flatten(),
+            watch: None,
+            session: None,
+            greeting: None,
+            go: Vec::new(),
+        }
     }
 
     /// A connection for one request, which nothing can be sent back on but the answer.
     pub(super) fn passing(shared: Shared, engine: Engine, identity: Identity, session: Arc<Session>) -> Self {
         let (out, _) = mpsc::channel(1);
-        let line = Line { out, stop: CancellationToken::new() };
-        Self { session: Some(session), ..Self::new(shared, engine, Some(identity), line) }
+        let line = Line::new(out, CancellationToken::new());
+        Self { session: Some(session), ..Self::new(shared, engine, Some((identity, None)), line) }
     }
 
     /// The line as a session gets it: it ends with the connection, or with the session before that.
     pub(super) fn lend(&self) -> Line {
-        Line { out: self.line.out.clone(), stop: self.line.stop.child_token() }
+        Line { stop: self.line.stop.child_token(), ..self.line.clone() }
+    }
+
+    /// Watches over the token from now on, if there is one to watch.
+    pub(super) fn watch_token(&mut self) {
+        self.watch = None;
+        let Some(token) = self.token.clone() else { return };
+        let watch = self.line.stop.child_token();
+        self.watch = Some(watch.clone().drop_guard());
+        self.go.push(warden::watch(&self.engine, &self.hall, token, watch, self.line.clone()));
     }
 
     /// Serves frames until they end, then lets the session go.

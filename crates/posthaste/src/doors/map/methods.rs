@@ -327,7 +327,7 @@ async fn now(
         Method::Disconnect => sessions::disconnect(at, session, params).await,
         Method::Shutdown => sessions::shutdown(at, session, params).await,
         Method::SessionList => Ok(sessions::list(at, session)),
-        Method::SessionLoad => sessions::load(at, session, params),
+        Method::SessionLoad => sessions::load(at, session, params).await,
         Method::SessionClose => sessions::close(at, session, params).await,
         Method::SessionInfo => Ok(sessions::info(session)),
         Method::MailCreate => mail::create(at, session, params).await,

@@ -15,9 +15,9 @@ use futures_util::{SinkExt, StreamExt};
 use posthaste_engine::Engine;
 use tokio::sync::mpsc;
 
-use super::connection::{Connection, Line};
+use super::connection::{Connection, Farewell, Known, Line};
 use super::{MAX_MESSAGE, OUTGOING_FRAMES};
-use crate::caller::{AuthError, Identity, Realm, bearer};
+use crate::caller::{AuthError, Realm, bearer};
 use crate::http::errors::answer;
 use crate::shared::Shared;
 
@@ -27,9 +27,6 @@ const SILENT_PINGS: u32 = 3;
 /// What is read and written at once. Most peers are idle, and there may be many.
 const READ_BUFFER: usize = 4 << 10;
 const WRITE_BUFFER: usize = 16 << 10;
-
-/// Why the office closes a connection.
-type Farewell = (u16, &'static str);
 
 /// Opens the door, whatever the path.
 pub(super) async fn open(
@@ -46,8 +43,8 @@ pub(super) async fn open(
             return answer(rejection.status(), "upgrade_required", message);
         }
     };
-    let identity = match identify(&shared, &engine, &headers, &query).await {
-        Ok(identity) => identity,
+    let known = match identify(&shared, &engine, &headers, &query).await {
+        Ok(known) => known,
         Err(response) => return *response,
     };
     upgrade
@@ -56,7 +53,7 @@ pub(super) async fn open(
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
         .max_write_buffer_size(4 * MAX_MESSAGE)
-        .on_upgrade(move |socket| serve(shared, engine, identity, socket))
+        .on_upgrade(move |socket| serve(shared, engine, known, socket))
 }
 
 /// Who calls, as far as the request itself tells; nobody if it shows no token where one is needed.
@@ -65,10 +62,10 @@ pub(super) async fn identify(
     engine: &Engine,
     headers: &HeaderMap,
     query: &HashMap<String, String>,
-) -> Result<Option<Identity>, Box<Response>> {
+) -> Result<Option<Known>, Box<Response>> {
     let token = bearer(headers).or_else(|| query.get("token").map(String::as_str));
-    match shared.identify(engine, token).await {
-        Ok(identity) => Ok(Some(identity)),
+    match shared.recognise(engine, token).await {
+        Ok(known) => Ok(Some(known)),
         Err(AuthError::Missing) => Ok(None),
         Err(error @ AuthError::Invalid) => {
             Err(Box::new(answer(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string())))
@@ -79,14 +76,14 @@ pub(super) async fn identify(
     }
 }
 
-async fn serve(shared: Shared, engine: Engine, identity: Option<Identity>, socket: WebSocket) {
+async fn serve(shared: Shared, engine: Engine, known: Option<Known>, socket: WebSocket) {
     let (out, frames) = mpsc::channel(OUTGOING_FRAMES);
     let (farewell, farewells) = mpsc::channel(1);
     let (sink, stream) = socket.split();
-    let line = Line { out, stop: shared.stop().child_token() };
+    let line = Line::new(out, shared.stop().child_token());
     let heard = Arc::new(AtomicBool::new(true));
     let writing = tokio::spawn(write(sink, frames, farewells, heard.clone(), line.clone()));
-    let connection = Connection::new(shared, engine, identity, line);
+    let connection = Connection::new(shared, engine, known, line);
     connection.run(Box::pin(read(stream, heard, farewell))).await;
     // The writer ends when nobody is left who could send, or when it says goodbye.
     drop(writing.await);
@@ -168,6 +165,7 @@ async fn write(
             return;
         }
     }
+    let farewell = farewell.or_else(|| line.why.get().copied());
     let (code, reason) = farewell.unwrap_or((close_code::AWAY, "the office is done"));
     let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
     // The peer may be gone already.
