@@ -190,8 +190,9 @@ impl Connection {
         // Not for those that wait for somebody else.
         let _ = tokio::time::timeout(LAST_ANSWERS, answering).await;
         self.line.stop.cancel();
+        // Boxed, like all that is rare: a connection that only waits should be small.
         if let Some(session) = self.session.take() {
-            farewell::leave(&self.shared, &self.engine, &self.hall, session).await;
+            Box::pin(farewell::leave(&self.shared, &self.engine, &self.hall, session)).await;
         }
     }
 
@@ -200,7 +201,7 @@ impl Connection {
         for item in rpc::parse(text, MAX_BATCH) {
             let frame = match item {
                 Item::Single(message) => self.single(message, waiting).await,
-                Item::Batch(messages) => Some(self.batch(messages).await),
+                Item::Batch(messages) => Some(Box::pin(self.batch(messages)).await),
             };
             if let Some(frame) = frame
                 && !self.send(frame).await

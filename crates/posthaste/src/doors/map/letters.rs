@@ -27,11 +27,10 @@ pub(super) async fn open(
     let slot = engine.attach(&session.caller_as(agent.clone()), agent).await?;
     let (go, gone) = oneshot::channel();
     let stop = line.stop.child_token();
-    let task = hand_over(engine.clone(), session.clone(), line.clone(), slot);
-    let end = stop.clone();
+    let (engine, session, line, end) = (engine.clone(), session.clone(), line.clone(), stop.clone());
     tokio::spawn(async move {
         if gone.await.is_ok() {
-            end.run_until_cancelled(task).await;
+            end.run_until_cancelled(hand_over(engine, session, line, slot)).await;
         }
     });
     Ok((stop, go))
@@ -47,7 +46,8 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
             biased;
             letter = slot.next() => letter,
             () = std::future::ready(()), if !handed.is_empty() => {
-                note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge).await;
+                // Boxed: most agents wait most of the time, and what waits should be small.
+                Box::pin(note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge)).await;
                 continue;
             }
         };
@@ -77,7 +77,7 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
             to_acknowledge.push(letter.message.id);
         }
         if handed.len() == NOTED_AT_ONCE {
-            note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge).await;
+            Box::pin(note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge)).await;
         }
     }
 }
