@@ -11,6 +11,7 @@ mod outbound;
 mod reservations;
 mod scopes;
 mod search;
+mod snippet;
 mod summaries;
 mod tasks;
 mod turns;

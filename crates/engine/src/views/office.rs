@@ -43,6 +43,17 @@ impl View<'_> {
         Ok(token.filter(|token| token.is_valid(self.now)))
     }
 
+    /// Whether there was a token with that hash whose time has run out, as opposed to one that was revoked or never made.
+    /// Only who holds the token can ask.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn token_has_lapsed(&self, hash: &[u8]) -> Viewed<bool> {
+        let sql = format!("SELECT {} FROM tokens WHERE hash = ?1", rows::TOKEN);
+        let token = one(self.books, &sql, [hash], rows::token)?;
+        Ok(token.is_some_and(|token| token.revoked_at.is_none() && !token.is_valid(self.now)))
+    }
+
     /// Every neighbour. Where their tokens are kept is for those who run the office.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Full-text search over letters and turns, limited to what the caller may see.
 
-use super::{View, Viewed, require_member};
+use super::{View, Viewed, require_member, snippet};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Caller, ConversationId, Message, Seq, Turn, TurnSource};
 use crate::sight;
@@ -44,6 +44,14 @@ pub struct Hit {
     pub turn: Option<Turn>,
     /// The words around the match, which stands between `[` and `]`.
     pub snippet: String,
+}
+
+impl Hit {
+    /// What it says.
+    fn text(&self) -> Option<&str> {
+        let letter = self.message.as_ref().map(|message| message.body.as_str());
+        letter.or_else(|| self.turn.as_ref().map(|turn| turn.content.as_str()))
+    }
 }
 
 /// What was found.
@@ -98,11 +106,15 @@ impl View<'_> {
         ranked.truncate(limit);
         found.hits = ranked.into_iter().map(|(_, hit)| hit).collect();
         for hit in &mut found.hits {
-            let snippet = |shelf: &Shelf| {
+            if let Some(long) = hit.text().filter(|text| text.len() > snippet::LONG) {
+                hit.snippet = snippet::cut(long, &query.text);
+                continue;
+            }
+            let cut_out = |shelf: &Shelf| {
                 one(self.books, shelf.snippet, (&text, hit.seq), |row| row.get::<_, String>(0))
             };
             for shelf in shelves {
-                if let Some(text) = snippet(shelf)? {
+                if let Some(text) = cut_out(shelf)? {
                     hit.snippet = text;
                     break;
                 }

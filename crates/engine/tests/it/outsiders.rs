@@ -345,6 +345,7 @@ fn rows() -> Vec<Row> {
         .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
     row!(tokens, |view, caller, _heard| view.tokens(caller));
     row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));
+    row!(token_has_lapsed, |view, _caller, _heard| view.token_has_lapsed(&[8; 32]));
     row!(peers, |view, caller, _heard| view.peers(caller));
     row!(peer, |view, caller, _heard| view.peer(caller, &named("north")));
     row!(outbound, |view, caller, _heard| view.outbound(caller, 99));
@@ -396,7 +397,7 @@ async fn the_same_views_show_those_whom_it_concerns() {
     realm.agent("out").await;
     let heard = fill(&realm).await;
     // Whatever no row shows even to those who run the office would prove nothing about outsiders.
-    let silent = ["mail_counts", "token_by_hash", "stats", "rules", "head", "history"];
+    let silent = ["mail_counts", "token_by_hash", "token_has_lapsed", "stats", "rules", "head", "history"];
     let silent: BTreeSet<&str> =
         silent.into_iter().chain(["time_of", "last_seq_at", "count_turns", "conversation_stats"]).collect();
     let mut telling = BTreeSet::new();

@@ -220,6 +220,16 @@ async fn letters_are_found_before_while_and_after_the_index_takes_them_up() {
     books.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
 }
 
+/// A letter that says one word over and over must not hold a search up.
+#[tokio::test]
+async fn a_word_repeated_a_hundred_thousand_times_is_found_at_once() {
+    let realm = Realm::new();
+    let [anna, _] = realm.agents(["anna", "bert"]).await;
+    realm.send(&anna, "bert", &"lapwing ".repeat(100_000)).await;
+    let found = find(&realm, "bert", &query("lapwing"));
+    assert!(found.hits[0].snippet.starts_with("[lapwing] lapwing"), "{}", found.hits[0].snippet);
+}
+
 /// A few large letters must not leave a search with a large tail to lay out.
 #[tokio::test]
 async fn large_letters_are_indexed_sooner() {

@@ -91,6 +91,11 @@ impl Client {
         Self::dial(office, format!("ws://{}/map", office.address)).await
     }
 
+    /// A connection that shows no token and has said nothing yet.
+    pub(crate) async fn stranger(office: &Office) -> Self {
+        Self::open(office).await
+    }
+
     /// A connection that shows a token and has said nothing yet.
     pub(crate) async fn open_with(office: &Office, token: &str) -> Self {
         Self::dial(office, format!("ws://{}/map?token={token}", office.address)).await

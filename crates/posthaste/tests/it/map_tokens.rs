@@ -58,6 +58,19 @@ async fn a_token_that_lapses_is_announced_and_then_closes_its_socket() {
     assert_eq!(told["params"]["reason"], "expired");
     assert_eq!(ann.close_code().await, Some(1008));
     assert!(now() >= end, "not before its time");
+
+    let mut late = Client::stranger(&office).await;
+    let auth = json!({ "method": "bearer", "credential": secret });
+    let refused = late.call("map/connect", json!({ "protocolVersion": 1, "auth": auth })).await.unwrap_err();
+    assert_eq!((&refused["code"], &refused["data"]["retryable"]), (&json!(1002), &json!(true)), "{refused}");
+    let told = late.call("map/authenticate", auth).await.unwrap();
+    assert_eq!((&told["success"], &told["error"]["code"]), (&json!(false), &json!("expired")), "{told}");
+    for (auth, code) in
+        [(json!({ "method": "bearer", "token": "made up" }), 1001), (json!({ "method": "mtls" }), 1005)]
+    {
+        let refused = late.call("map/connect", json!({ "auth": auth })).await.unwrap_err();
+        assert_eq!(refused["code"], code, "{refused}");
+    }
 }
 
 #[tokio::test]

@@ -65,6 +65,18 @@ struct Disbelief {
     message: String,
 }
 
+impl Disbelief {
+    /// As an error, where the call has no result to say it in.
+    fn failure(self) -> Failure {
+        let code = match self.code {
+            "expired" => codes::TOKEN_EXPIRED,
+            "method_not_supported" => codes::METHOD_NOT_SUPPORTED,
+            _ => codes::AUTH_FAILED,
+        };
+        Failure::new(code, self.message)
+    }
+}
+
 /// `map/connect`.
 pub(super) async fn connect(at: &mut Connection, given: Option<&RawValue>) -> Outcome {
     let greeting: Greeting = params(given)?;
@@ -84,7 +96,7 @@ pub(super) async fn connect(at: &mut Connection, given: Option<&RawValue>) -> Ou
     if let Some(auth) = greeting.auth.clone()
         && let Err(why) = believe(at, &auth).await
     {
-        return Err(Failure::new(codes::AUTH_FAILED, why.message));
+        return Err(why.failure());
     }
     if at.identity.is_none() {
         at.greeting = Some(greeting);
@@ -354,7 +366,7 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
     if let Some(auth) = auth
         && let Err(why) = believe(at, &auth).await
     {
-        return Err(Failure::new(codes::AUTH_FAILED, why.message));
+        return Err(why.failure());
     }
     let name = asked.pointer("/clientInfo/name").and_then(Value::as_str).unwrap_or("agent").to_owned();
     let greeting = Greeting {
@@ -459,7 +471,12 @@ async fn believe(at: &mut Connection, auth: &Credentials) -> Result<(), Disbelie
             Ok(())
         }
         Err(error @ (AuthError::Missing | AuthError::Invalid)) => {
-            Err(Disbelief { code: "invalid_credentials", message: error.to_string() })
+            let hash = crate::keys::hash(secret);
+            let lapsed = at.engine.read(move |view| view.token_has_lapsed(&hash)).await;
+            match lapsed {
+                Ok(true) => Err(Disbelief { code: "expired", message: "the token has expired".to_owned() }),
+                _ => Err(Disbelief { code: "invalid_credentials", message: error.to_string() }),
+            }
         }
         Err(error) => Err(Disbelief { code: "internal", message: error.to_string() }),
     }
