@@ -31,7 +31,7 @@ pub(super) struct Line {
 }
 
 /// A code and a word for the end of a connection.
-pub(super) type Farewell = (u16, &'static str);
+type Farewell = (u16, &'static str);
 
 impl Line {
     pub(super) fn new(out: mpsc::Sender<String>, stop: CancellationToken) -> Self {

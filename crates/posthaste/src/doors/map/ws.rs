@@ -15,7 +15,7 @@ use futures_util::{SinkExt, StreamExt};
 use posthaste_engine::Engine;
 use tokio::sync::mpsc;
 
-use super::connection::{Connection, Farewell, Known, Line};
+use super::connection::{Connection, Known, Line};
 use super::{MAX_MESSAGE, OUTGOING_FRAMES};
 use crate::caller::{AuthError, Realm, bearer};
 use crate::http::errors::answer;
@@ -25,7 +25,7 @@ use crate::shared::Shared;
 const PING_EVERY: Duration = Duration::from_secs(30);
 const SILENT_PINGS: u32 = 3;
 /// What is read and written at once. Most peers are idle, and there may be many.
-const READ_BUFFER: usize = 4 << 10;
+const READ_BUFFER: usize = 2 << 10;
 const WRITE_BUFFER: usize = 16 << 10;
 
 /// Opens the door, whatever the path.
@@ -78,13 +78,12 @@ pub(super) async fn identify(
 
 async fn serve(shared: Shared, engine: Engine, known: Option<Known>, socket: WebSocket) {
     let (out, frames) = mpsc::channel(OUTGOING_FRAMES);
-    let (farewell, farewells) = mpsc::channel(1);
     let (sink, stream) = socket.split();
     let line = Line::new(out, shared.stop().child_token());
     let heard = Arc::new(AtomicBool::new(true));
-    let writing = tokio::spawn(write(sink, frames, farewells, heard.clone(), line.clone()));
-    let connection = Connection::new(shared, engine, known, line);
-    connection.run(Box::pin(read(stream, heard, farewell))).await;
+    let writing = tokio::spawn(write(sink, frames, heard.clone(), line.clone()));
+    let frames = Box::pin(read(stream, heard, line.clone()));
+    Connection::new(shared, engine, known, line).run(frames).await;
     // The writer ends when nobody is left who could send, or when it says goodbye.
     drop(writing.await);
 }
@@ -94,14 +93,14 @@ async fn serve(shared: Shared, engine: Engine, known: Option<Known>, socket: Web
 fn read(
     stream: SplitStream<WebSocket>,
     heard: Arc<AtomicBool>,
-    farewell: mpsc::Sender<Farewell>,
+    line: Line,
 ) -> impl futures_util::Stream<Item = Utf8Bytes> {
-    stream::unfold((stream, heard, farewell), async |(mut stream, heard, farewell)| {
-        let why = loop {
+    stream::unfold((stream, heard, line), async |(mut stream, heard, line)| {
+        let (code, reason) = loop {
             let next = stream.next().await;
             heard.store(true, Ordering::Relaxed);
             match next {
-                Some(Ok(Message::Text(text))) => return Some((text, (stream, heard, farewell))),
+                Some(Ok(Message::Text(text))) => return Some((text, (stream, heard, line))),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Binary(_))) => break (close_code::UNSUPPORTED, "text frames only"),
                 Some(Ok(Message::Close(_))) | None => return None,
@@ -111,8 +110,7 @@ fn read(
                 },
             }
         };
-        // The writer may have ended before.
-        let _ = farewell.send(why).await;
+        line.end(code, reason);
         None
     })
 }
@@ -127,7 +125,6 @@ fn too_large(error: &axum::Error) -> bool {
 async fn write(
     mut sink: SplitSink<WebSocket, Message>,
     mut frames: mpsc::Receiver<String>,
-    mut farewells: mpsc::Receiver<Farewell>,
     heard: Arc<AtomicBool>,
     line: Line,
 ) {
@@ -137,7 +134,6 @@ async fn write(
     let farewell = loop {
         tokio::select! {
             biased;
-            Some(farewell) = farewells.recv() => break Some(farewell),
             () = line.stop.cancelled() => break None,
             frame = frames.recv() => {
                 let Some(frame) = frame else { break None };
