@@ -149,7 +149,7 @@ impl Engine {
 
     /// A letter to another realm of the same office makes the two neighbours.
     async fn meet_neighbours(&self, command: &Command) -> Result<(), EngineError> {
-        let Command::Send(send) = command else { return Ok(()) };
+        let Some(send) = command.letter() else { return Ok(()) };
         for address in send.to.iter().chain(&send.cc).chain(&send.bcc) {
             if let Address::Remote { realm, .. } = address
                 && *realm != self.shared.realm
@@ -352,7 +352,7 @@ impl Shared {
 
 /// Refuses what is too large without troubling the writer; says how much room the command takes in the queue.
 fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> {
-    let Command::Send(send) = command else {
+    let Some(send) = command.letter() else {
         let bytes = serde_json::to_vec(command).map_or(0, |bytes| bytes.len());
         // Turns and the like carry content, too; everything a verb holds together is bounded like a message.
         return too_large("the command", bytes, limits.message_bytes);

@@ -285,6 +285,9 @@ pub(crate) fn sees_reservation(
     if !caller.rights.member {
         return Ok(false);
     }
+    if let Some(told) = &held.told {
+        return Ok(told.contains(&caller.agent));
+    }
     Ok(held.audience == Audience::Observers || are_contacts(books, &caller.agent, &held.owner, now)?)
 }
 
@@ -316,10 +319,11 @@ pub(crate) fn contacts_of(
 
 /// Who may see events about a reservation.
 pub(crate) fn of_reservation(books: &Connection, held: &Reservation, now: Millis) -> rusqlite::Result<Sight> {
-    if held.audience == Audience::Observers {
-        return Ok(Sight::Everyone);
-    }
-    let mut known = contacts_of(books, &held.owner, now)?;
+    let mut known = match (&held.told, held.audience) {
+        (Some(told), _) => told.clone(),
+        (None, Audience::Observers) => return Ok(Sight::Everyone),
+        (None, Audience::Parties) => contacts_of(books, &held.owner, now)?,
+    };
     known.push(held.owner.clone());
     Ok(Sight::Agents(Sight::list(known)))
 }

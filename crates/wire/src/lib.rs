@@ -4,6 +4,7 @@
 //! - [`signing`]: Ed25519 keys, signatures, and envelopes signed with them.
 //! - [`ids`]: one 128-bit id, spelled as UUID, as ULID, or with a prefix.
 //! - [`time`]: Unix milliseconds, RFC 3339, and durations.
+//! - [`airc`]: AIRC's handles, envelopes, payloads and proofs.
 //! - [`map`]: MAP's addresses, event names, filters, codes and event ids.
 //! - [`rpc`]: JSON-RPC 2.0 frames, messages and answers.
 //! - [`sse`]: server-sent events, written and read.
@@ -15,6 +16,7 @@
 
 #![warn(missing_docs)]
 
+pub mod airc;
 pub mod canonical;
 pub mod ids;
 pub mod map;

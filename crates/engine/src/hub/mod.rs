@@ -85,10 +85,13 @@ impl Hub {
     /// Hands a committed letter to recipients that are connected, and says so on its receipts. Whoever waits for the
     /// mail of an agent that left waits no longer: the name may go to somebody else.
     pub(crate) fn hand_over(&self, outcome: &mut Outcome) {
-        if let Outcome::Unregister(agent) = outcome {
-            self.slots.shut(&agent.id);
-        }
-        let Outcome::Send(sent) = outcome else { return };
+        let sent = match outcome {
+            Outcome::Unregister(agent) => return self.slots.shut(&agent.id),
+            Outcome::ChangeKeys(agent) if !agent.is_active() => return self.slots.shut(&agent.id),
+            Outcome::Send(sent) => sent.as_mut(),
+            Outcome::SendSealed(sealed) => &mut sealed.sent,
+            _ => return,
+        };
         if sent.repeated || self.slots.is_empty() {
             return;
         }

@@ -351,7 +351,7 @@ pub(crate) fn contributors_of(books: &Connection, id: &TaskId) -> rusqlite::Resu
 }
 
 pub(crate) const RESERVATION: &str = "r.seq, r.owner, r.key, r.scope, r.paths, r.exclusive, r.reason, r.status, \
-     r.audience, r.meta, r.issued_at, r.expires_at, r.released_at";
+     r.audience, r.meta, r.issued_at, r.expires_at, r.released_at, r.told";
 
 pub(crate) fn reservation(row: &Row<'_>) -> rusqlite::Result<Reservation> {
     Ok(Reservation {
@@ -364,6 +364,7 @@ pub(crate) fn reservation(row: &Row<'_>) -> rusqlite::Result<Reservation> {
         reason: row.get(6)?,
         status: row.get(7)?,
         audience: row.get(8)?,
+        told: row.get::<_, Option<String>>(13)?.and_then(|told| serde_json::from_str(&told).ok()),
         meta: row.get(9)?,
         issued_at: row.get(10)?,
         expires_at: row.get(11)?,

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -18,9 +18,23 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     if found < 2 {
         books.execute_batch(V2)?;
     }
+    if found < 3 {
+        books.execute_batch(V3)?;
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
+
+/// Names that come once, reservations that only some were told of, and reservations by their holders' names for them.
+const V3: &str = "
+CREATE TABLE marks(
+    label TEXT NOT NULL, sender TEXT NOT NULL, message INTEGER NOT NULL, digest BLOB, until INTEGER,
+    PRIMARY KEY(label, sender, message)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX marks_due ON marks(until, label, sender, message) WHERE until IS NOT NULL;
+ALTER TABLE reservations ADD COLUMN told TEXT;
+CREATE INDEX reservations_by_key ON reservations(key, seq);
+";
 
 /// What an agent is kept to.
 const V2: &str = "ALTER TABLE agents ADD COLUMN bounds TEXT;";

@@ -108,6 +108,34 @@ impl Acknowledge {
     }
 }
 
+/// Takes a letter out of the recipient's mail. The letter itself stays, and so does what became of it before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Discard {
+    /// The recipient.
+    pub agent: AgentId,
+    /// The letter.
+    pub message: MessageId,
+}
+
+impl Discard {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Delivery> {
+        may_act(to, &self.agent)?;
+        let (message, mut delivery) = find(to, &self.agent, self.message)?;
+        if delivery.state != DeliveryState::Failed {
+            delivery.state = DeliveryState::Failed;
+            delivery.note = Some(Self::NOTE.to_owned());
+            write(to, &delivery)?;
+            let fact = Fact::MessageFailed { agent: self.agent.clone(), reason: Self::NOTE.to_owned() };
+            // Nobody but the recipient needs to know what it throws away.
+            let sight = Sight::Agents(Sight::list(vec![self.agent.clone()]));
+            to.tell_of(fact, Arc::new(message), None, sight)?;
+        }
+        Ok(delivery)
+    }
+
+    const NOTE: &'static str = "discarded by the recipient";
+}
+
 /// Gives a delivery up, for a reason the sender is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MarkFailed {

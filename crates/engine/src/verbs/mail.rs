@@ -105,6 +105,12 @@ pub enum Entry {
         /// What the conversation is for, if it has to be opened.
         kind: String,
     },
+    /// Like [`Entry::Gather`], but only sender and recipients of this letter may read its turn, and the letter goes out
+    /// unrecorded where it may not be recorded.
+    Among {
+        /// What the conversation is for, if it has to be opened.
+        kind: String,
+    },
 }
 
 impl Send {
@@ -255,14 +261,14 @@ impl Send {
         let Some(within) = &self.within else { return Ok(Place::None) };
         let spot = match &within.entry {
             Entry::IfAllowed => turns::find_spot(to, sender, within),
-            Entry::Gather { kind } => {
+            Entry::Gather { kind } | Entry::Among { kind } => {
                 let others = recipients.iter().filter(|r| r.copy != Copy::Bcc).map(|r| &r.agent);
                 turns::gather(to, sender, others, within, kind, self.subject.as_deref())
             }
         };
         match (spot, &within.entry) {
             (Ok(spot), _) => Ok(Place::In(Box::new(spot))),
-            (Err(Halt::Refused(why)), Entry::IfAllowed) => Ok(Place::Refused(why)),
+            (Err(Halt::Refused(why)), Entry::IfAllowed | Entry::Among { .. }) => Ok(Place::Refused(why)),
             (Err(halt), _) => Err(halt),
         }
     }

@@ -6,12 +6,15 @@ mod apply;
 pub mod contacts;
 pub mod conversations;
 pub mod deliveries;
+pub mod keys;
 pub mod mail;
+pub mod marks;
 pub mod office;
 pub mod peers;
 mod recipients;
 pub mod reservations;
 pub mod scopes;
+pub mod sealed;
 mod succession;
 pub mod tasks;
 pub mod tokens;
@@ -83,10 +86,13 @@ verbs! {
     agents::Update = "update" => Agent;
     agents::SetState = "set_state" => Agent;
     agents::Unregister = "unregister" => Agent;
+    keys::ChangeKeys = "change_keys" => Agent;
     mail::Send = "send" => mail::Sent;
+    sealed::SendSealed = "send_sealed" => sealed::SealedSent;
     deliveries::MarkDelivered = "mark_delivered" => usize;
     deliveries::MarkRead = "mark_read" => Delivery;
     deliveries::Acknowledge = "acknowledge" => Delivery;
+    deliveries::Discard = "discard" => Delivery;
     deliveries::MarkFailed = "mark_failed" => Delivery;
     deliveries::Dispatched = "dispatched" => ();
     conversations::Create = "create_conversation" => conversations::Created;
@@ -124,6 +130,15 @@ verbs! {
 impl Command {
     /// Whether it is a letter that nobody has yet.
     pub(crate) fn is_slow_letter(&self) -> bool {
-        matches!(self, Self::Send(send) if send.handed.is_empty())
+        self.letter().is_some_and(|send| send.handed.is_empty())
+    }
+
+    /// The letter it sends.
+    pub(crate) fn letter(&self) -> Option<&mail::Send> {
+        match self {
+            Self::Send(send) => Some(send),
+            Self::SendSealed(sealed) => Some(&sealed.letter),
+            _ => None,
+        }
     }
 }

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::deliveries;
-use super::{Applied, Apply, reservations};
+use super::{Applied, Apply, deliveries, marks, reservations};
 use crate::error::Refusal;
 use crate::limits::Rules;
 use crate::nouns::{AgentId, DeliveryState, Fact, Json, ReservationStatus, Seq, Sight};
@@ -68,6 +67,8 @@ pub struct Swept {
     pub deliveries: usize,
     /// Reservations that lapsed.
     pub reservations: usize,
+    /// Marks that are forgotten.
+    pub marks: usize,
     /// Whether there may be more.
     pub more: bool,
 }
@@ -100,7 +101,8 @@ impl Sweep {
             let sight = sight::of_reservation(to.books, &reservation, to.now)?;
             to.tell(Fact::ReservationExpired { reservation: Box::new(reservation) }, sight)?;
         }
-        let more = due.len() == limit as usize || lapsed.len() == limit as usize;
-        Ok(Swept { deliveries: due.len(), reservations: lapsed.len(), more })
+        let marks = marks::forget_due(to, limit)?;
+        let more = [due.len(), lapsed.len(), marks].contains(&(limit as usize));
+        Ok(Swept { deliveries: due.len(), reservations: lapsed.len(), marks, more })
     }
 }

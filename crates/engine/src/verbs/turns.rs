@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::conversations::{self, check_open, own_part, readable, require};
-use super::mail::Within;
+use super::mail::{Entry, Within};
 use super::{Applied, Apply};
 use crate::error::Refusal;
 use crate::nouns::{
@@ -172,7 +172,9 @@ pub(super) fn gather<'r>(
         }
     };
     let opener = conversation.created_by == sender.id;
+    let mut among = Vec::new();
     for agent in std::iter::once(&sender.id).chain(recipients) {
+        among.push(agent.clone());
         let before = rows::participant_of(to.books, &conversation.id, agent)?;
         match before {
             Some(part) if part.left_at.is_none() => {}
@@ -187,6 +189,10 @@ pub(super) fn gather<'r>(
                 conversations::enter(to, &mut conversation, agent, role, Permissions::for_role(role))?;
             }
         }
+    }
+    if matches!(within.entry, Entry::Among { .. }) {
+        let visibility = TurnVisibility::Agents(among);
+        return Ok(Spot { conversation, thread: None, reply_to: None, visibility });
     }
     spot(to, conversation, within)
 }

@@ -41,6 +41,8 @@ pub struct InboxQuery {
     pub after: Option<Seq>,
     /// Only those before this place in the history.
     pub before: Option<Seq>,
+    /// Those whose time has run out as well.
+    pub expired: bool,
     /// In which order.
     pub order: InboxOrder,
     /// How many.
@@ -146,11 +148,12 @@ impl View<'_> {
             let sql = format!(
                 "SELECT {}, d.priority FROM deliveries d {index}
                  WHERE d.agent = ?1 AND d.message > ?2 AND d.message < ?3
-                 AND (d.expires_at IS NULL OR d.expires_at > ?4 OR d.state IN (2, 3)) AND {} {of_kind} {within}
+                 AND (d.expires_at IS NULL OR d.expires_at > ?4 OR d.state IN (2, 3) OR ?8) AND {} {of_kind} {within}
                  ORDER BY d.message {direction} LIMIT ?5",
                 rows::DELIVERY, lane.condition
             );
-            let params = (agent, low, high, self.now, one_more(limit), &query.conversation, kind);
+            let params =
+                (agent, low, high, self.now, one_more(limit), &query.conversation, kind, query.expired);
             let read = |row: &rusqlite::Row<'_>| Ok((rows::delivery(row, 0)?, row.get(8)?));
             found.extend(all(self.books, &sql, params, read)?);
         }
@@ -236,7 +239,8 @@ fn lanes(query: &InboxQuery) -> Vec<Lane> {
         return tiers.map(lane).collect();
     }
     let least = query.at_least.unwrap_or(Priority::BULK).tier();
-    vec![Lane { index: "", condition: format!("d.state < 4 AND d.priority <= {least}"), tier: None }]
+    let worst = if query.expired { DeliveryState::Expired } else { DeliveryState::Acked } as u8;
+    vec![Lane { index: "", condition: format!("d.state <= {worst} AND d.priority <= {least}"), tier: None }]
 }
 
 fn letter(books: &Connection, delivery: Delivery) -> Viewed<Letter> {

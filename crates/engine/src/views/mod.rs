@@ -5,6 +5,7 @@ mod conversations;
 mod directory;
 mod events;
 mod inbox;
+mod marks;
 mod messages;
 mod office;
 mod outbound;

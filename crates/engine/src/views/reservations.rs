@@ -60,6 +60,27 @@ impl View<'_> {
         Ok(Page::of(found, limit, |held| held.seq))
     }
 
+    /// The reservations that their holders call so, as far as the caller may see them.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn reservations_called(&self, caller: &Caller, key: &str) -> Viewed<Vec<Reservation>> {
+        require_member(caller)?;
+        let sql = format!(
+            "SELECT {} FROM reservations r WHERE r.key = ?1 ORDER BY r.seq LIMIT ?2",
+            rows::RESERVATION
+        );
+        let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
+        let mut found = all(self.books, &sql, (key, limit), rows::reservation)?;
+        let mut seen = Vec::new();
+        for held in found.drain(..) {
+            if sight::sees_reservation(self.books, caller, &held, self.now)? {
+                seen.push(held);
+            }
+        }
+        Ok(seen)
+    }
+
     /// What these paths would overlap with, if the caller reserved them. Changes nothing.
     ///
     /// # Errors
@@ -86,6 +107,7 @@ impl View<'_> {
             reason: None,
             status: ReservationStatus::Active,
             audience: Audience::Parties,
+            told: None,
             meta: None,
             issued_at: self.now,
             expires_at: Millis::MAX,
