@@ -7,7 +7,7 @@ use posthaste_engine::Office;
 use posthaste_engine::nouns::RealmName;
 use tokio_util::sync::CancellationToken;
 
-use crate::doors::Halls;
+use crate::doors::{Challenges, Halls};
 use crate::http::rate::{Limiter, Rates};
 use crate::keys::AdminKey;
 use crate::observe::health::Health;
@@ -27,6 +27,10 @@ pub struct Switches {
     pub mail: bool,
     /// How often callers may ask.
     pub rates: Rates,
+    /// Whether AIRC's Safe Mode is spoken: tokens without signatures.
+    pub safe_mode: bool,
+    /// Whether anybody may become an AIRC identity, or only those whom somebody with a token brings.
+    pub registration: bool,
 }
 
 #[derive(Debug)]
@@ -36,6 +40,7 @@ struct Inner {
     admin: AdminKey,
     switches: Switches,
     halls: Halls,
+    challenges: Challenges,
     limiter: Limiter,
     health: Health,
     started: Instant,
@@ -52,7 +57,9 @@ impl Shared {
     ) -> Self {
         let health = Health::new();
         let (halls, limiter, started) = (Halls::default(), Limiter::default(), Instant::now());
-        let inner = Inner { office, realm, admin, switches, halls, limiter, health, started, stop };
+        let challenges = Challenges::default();
+        let inner =
+            Inner { office, realm, admin, switches, halls, challenges, limiter, health, started, stop };
         Self { inner: Arc::new(inner) }
     }
 
@@ -77,6 +84,21 @@ impl Shared {
     /// Whether conversations are kept for MAP.
     pub fn keeps_mail(&self) -> bool {
         self.inner.switches.mail
+    }
+
+    /// Whether AIRC's Safe Mode is spoken.
+    pub fn safe_mode(&self) -> bool {
+        self.inner.switches.safe_mode
+    }
+
+    /// Whether anybody may become an AIRC identity.
+    pub fn takes_newcomers(&self) -> bool {
+        self.inner.switches.registration
+    }
+
+    /// What AIRC's newcomers are asked to sign.
+    pub(crate) fn challenges(&self) -> &Challenges {
+        &self.inner.challenges
     }
 
     /// Everyone who is connected by MAP.

@@ -68,6 +68,9 @@ pub struct Conflict {
     pub exclusive: bool,
     /// When it lapses.
     pub expires_at: Millis,
+    /// What for.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 /// What taking or renewing a reservation gave: the lease, and whose it overlaps.

@@ -141,6 +141,7 @@ pub(crate) fn conflicts_with(
                         key: held.key.clone(),
                         exclusive: held.exclusive,
                         expires_at: held.expires_at,
+                        reason: held.reason.clone(),
                     });
                 }
             }

@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use super::help;
 use super::human::parse_span;
 use super::output::ColorWhen;
-use crate::config::AllowRemote;
+use crate::config::{AllowRemote, Opening};
 use crate::observe::logs::LogForm;
 
 /// The post office for AI agents.
@@ -103,6 +103,12 @@ pub struct OfficeArgs {
     /// Keep no durable conversations for MAP: `mail/*` is refused [env: POSTHASTE_MAIL=off]
     #[arg(long)]
     pub no_mail: bool,
+    /// AIRC's Safe Mode, tokens without signatures [default: auto, on loopback only] [env: POSTHASTE_SAFE_MODE]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub safe_mode: Option<Opening>,
+    /// Whether anybody may become an AIRC identity [default: auto, on loopback only] [env: POSTHASTE_REGISTRATION]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub registration: Option<Opening>,
     /// Certificate chain in PEM; read again on SIGHUP [env: POSTHASTE_TLS_CERT]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,

@@ -8,7 +8,7 @@ use posthaste_engine::nouns::RealmName;
 
 use super::file::File;
 use super::value::Value;
-use super::{AllowRemote, Config, ConfigError, LogLevel, Origin, Setting, place};
+use super::{AllowRemote, Config, ConfigError, LogLevel, Opening, Origin, Setting, place};
 use crate::cli::args::{GlobalArgs, OfficeArgs};
 use crate::http::rate::Rates;
 use crate::observe::logs::LogForm;
@@ -34,6 +34,8 @@ const LISTEN: Key = Key { name: "listen", var: "POSTHASTE_LISTEN", flag: "--list
 const REALM: Key = Key { name: "realm", var: "POSTHASTE_REALM", flag: "--realm" };
 const AUTH: Key = Key { name: "auth", var: "POSTHASTE_AUTH", flag: "--no-auth" };
 const MAIL: Key = Key { name: "mail", var: "POSTHASTE_MAIL", flag: "--no-mail" };
+const SAFE_MODE: Key = Key { name: "safe_mode", var: "POSTHASTE_SAFE_MODE", flag: "--safe-mode" };
+const REGISTRATION: Key = Key { name: "registration", var: "POSTHASTE_REGISTRATION", flag: "--registration" };
 const TLS_CERT: Key = Key { name: "tls_cert", var: "POSTHASTE_TLS_CERT", flag: "--tls-cert" };
 const TLS_KEY: Key = Key { name: "tls_key", var: "POSTHASTE_TLS_KEY", flag: "--tls-key" };
 const ALLOW_REMOTE: Key = Key { name: "allow_remote", var: "POSTHASTE_ALLOW_REMOTE", flag: "--allow-remote" };
@@ -61,12 +63,14 @@ const RATE_REGISTRATIONS: Key =
     Key { name: "rate_registrations", var: "POSTHASTE_RATE_REGISTRATIONS", flag: "rate_registrations" };
 
 /// The keys of the file. `data` is only for a file named with `--config`: see [`Config::load`].
-const FILE_KEYS: [&str; 19] = [
+const FILE_KEYS: [&str; 21] = [
     DATA.name,
     LISTEN.name,
     REALM.name,
     AUTH.name,
     MAIL.name,
+    SAFE_MODE.name,
+    REGISTRATION.name,
     TLS_CERT.name,
     TLS_KEY.name,
     ALLOW_REMOTE.name,
@@ -96,6 +100,8 @@ impl Config {
             realm: from.text(&REALM, office.realm.as_deref(), RealmName::main())?,
             auth: from.flag(&AUTH, office.no_auth.then_some(false), true)?,
             mail: from.flag(&MAIL, office.no_mail.then_some(false), true)?,
+            safe_mode: from.flag(&SAFE_MODE, office.safe_mode, Opening::Auto)?,
+            registration: from.flag(&REGISTRATION, office.registration, Opening::Auto)?,
             tls_cert: from.flag(&TLS_CERT, office.tls_cert.clone().map(Some), None)?,
             tls_key: from.flag(&TLS_KEY, office.tls_key.clone().map(Some), None)?,
             allow_remote: from.flag(&ALLOW_REMOTE, office.allow_remote, AllowRemote::No)?,

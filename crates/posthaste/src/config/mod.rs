@@ -33,6 +33,8 @@ pub struct Config {
     pub realm: Setting<RealmName>,
     pub auth: Setting<bool>,
     pub mail: Setting<bool>,
+    pub safe_mode: Setting<Opening>,
+    pub registration: Setting<Opening>,
     pub tls_cert: Setting<Option<PathBuf>>,
     pub tls_key: Setting<Option<PathBuf>>,
     pub allow_remote: Setting<AllowRemote>,
@@ -61,6 +63,28 @@ pub enum AllowRemote {
     Plaintext,
 }
 
+/// Whether something is offered that suits one machine better than the world.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Opening {
+    /// Where only this machine can reach the office.
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+impl Opening {
+    fn is_open(self, loopback: bool) -> bool {
+        match self {
+            Self::Auto => loopback,
+            Self::On => true,
+            Self::Off => false,
+        }
+    }
+}
+
 /// A configuration that cannot be used: where it is wrong, and how.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {problem}")]
@@ -80,7 +104,13 @@ pub struct Row {
 impl Config {
     /// What the office does or leaves under these settings.
     pub fn switches(&self) -> Switches {
-        Switches { auth: self.auth.value, mail: self.mail.value, rates: self.rates() }
+        Switches {
+            auth: self.auth.value,
+            mail: self.mail.value,
+            rates: self.rates(),
+            safe_mode: self.safe_mode.value.is_open(self.is_loopback()),
+            registration: self.registration.value.is_open(self.is_loopback()),
+        }
     }
 
     fn rates(&self) -> Rates {
@@ -110,6 +140,8 @@ impl Config {
             row("realm", &self.realm),
             row("auth", &self.auth),
             row("mail", &self.mail),
+            row("safe_mode", &self.safe_mode),
+            row("registration", &self.registration),
             row("tls_cert", &self.tls_cert),
             row("tls_key", &self.tls_key),
             row("allow_remote", &self.allow_remote),

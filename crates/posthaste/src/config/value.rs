@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use posthaste_engine::nouns::RealmName;
 use serde_json::{Value as Json, json};
 
-use super::AllowRemote;
+use super::{AllowRemote, Opening};
 use crate::http::rate::Quota;
 use crate::observe::logs::{LogForm, parse_filter};
 
@@ -120,6 +120,16 @@ impl Value for Vec<String> {
 }
 
 impl Value for LogForm {
+    fn from_text(text: &str) -> Result<Self, String> {
+        choice(text)
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
+impl Value for Opening {
     fn from_text(text: &str) -> Result<Self, String> {
         choice(text)
     }

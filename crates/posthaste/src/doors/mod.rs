@@ -1,6 +1,7 @@
 //! The doors: one protocol's way in each. A door parses, calls one verb or view of the engine, and renders.
 
 pub mod address;
+mod airc;
 pub mod control;
 mod map;
 mod operators;
@@ -11,6 +12,7 @@ use axum::http::StatusCode;
 use crate::http::errors::answer;
 use crate::shared::Shared;
 
+pub(crate) use airc::Challenges;
 pub(crate) use map::{Halls, lines as map_lines, serve as serve_map};
 
 /// Which of an event's remembered forms belongs to which door. There are as many as the engine keeps.
@@ -23,7 +25,11 @@ pub(crate) mod slots {
 
 /// Every door, for the default realm and, below `/r/{realm}`, for the others.
 pub fn router(shared: Shared) -> Router {
-    let doors = Router::new().merge(operators::router()).merge(control::router()).merge(map::router());
+    let doors = Router::new()
+        .merge(operators::router())
+        .merge(control::router())
+        .merge(map::router())
+        .merge(airc::router(&shared));
     Router::new()
         .nest("/r/{realm}", doors.clone())
         .merge(doors)

@@ -29,6 +29,9 @@ async fn health(State(shared): State<Shared>, Realm(engine): Realm) -> Response 
         "swarm_name": engine.realm().as_str(),
         "timestamp": to_rfc3339(report.since),
         "version": env!("CARGO_PKG_VERSION"),
+        "protocol": "AIRC",
+        "protocol_version": posthaste_wire::airc::PROTOCOL_VERSION,
+        "safe_mode": shared.safe_mode(),
     });
     match report.problem {
         None => Json(body).into_response(),

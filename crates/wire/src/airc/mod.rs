@@ -14,7 +14,7 @@ pub use payload::{
     Ack, Conflict, Mailbox, Payload, PayloadError, Reservation, ReservationStatus, Thread, ThreadStatus,
     check_path,
 };
-pub use proof::{RevokeProof, RotateProof, ascii_canonical, verify_body};
+pub use proof::{RevokeProof, RotateProof, ascii_canonical, verify_body, verify_challenge};
 pub use scope::{Scope, normal_remote};
 
 /// The version that is announced.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use crate::canonical::{CanonicalError, canonicalize, canonicalize_value, canonicalize_without};
-use crate::signing::{PublicKey, Signature, SigningError};
+use crate::signing::{PublicKey, Signature, SigningError, decode};
 use crate::time;
 
 /// A proof that the holder of the recovery key wants another signing key.
@@ -121,6 +121,15 @@ pub fn verify_body(body: &str, signature: &str, key: &PublicKey) -> Result<(), S
     let canonical = canonicalize(body)?;
     key.verify(canonical.as_bytes(), &signature)
         .or_else(|_| key.verify(escape(&canonical).as_bytes(), &signature))
+}
+
+/// Checks a signature over a challenge: over the bytes of its text, or over what the text decodes to.
+pub fn verify_challenge(challenge: &str, signature: &str, key: &PublicKey) -> Result<(), SigningError> {
+    let signature: Signature = signature.parse()?;
+    key.verify(challenge.as_bytes(), &signature).or_else(|mismatch| match decode(challenge) {
+        Ok(bytes) => key.verify(&bytes, &signature),
+        Err(_) => Err(mismatch),
+    })
 }
 
 /// Canonical JSON with everything outside ASCII escaped, which is how the published Python client spells it.
