@@ -27,6 +27,7 @@ mod records;
 mod relay;
 mod reservations;
 mod scopes;
+mod sealed;
 mod search;
 mod sweep;
 mod tasks;

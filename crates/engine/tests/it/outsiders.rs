@@ -15,10 +15,12 @@ use posthaste_engine::verbs::contacts::Ask;
 use posthaste_engine::verbs::conversations::{Create, Invitee};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::office::{Announce, Sweep};
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::reservations::Reserve;
 use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
+use posthaste_engine::verbs::sealed::{Deed, SendSealed};
 use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::CreateToken;
 use posthaste_engine::verbs::turns::{KeepSummary, OpenThread, Say};
@@ -90,6 +92,22 @@ async fn fill(realm: &Realm) -> Overheard {
             },
         )
         .await;
+    let under_seal = SendSealed {
+        letter: letter("zebra-friend", "zebra under seal"),
+        marks: vec![Mark { label: "zebra-mark".into(), until: None, digest: None }],
+        deed: Some(Deed::Reserve(Reserve {
+            key: Some("zebra-told".into()),
+            scope: "repo".into(),
+            paths: vec!["zebra/told".into()],
+            exclusive: true,
+            reason: Some("zebra".into()),
+            issued_at: None,
+            expires_at: later(),
+            audience: Audience::Parties,
+            meta: None,
+        })),
+    };
+    realm.ask(&insider, under_seal).await;
     let message = sent.message.id;
     realm.ask(&friend, MarkRead { agent: id("zebra-friend"), message, unread: false }).await;
     let response = Some("zebra".into());
@@ -262,6 +280,13 @@ fn rows() -> Vec<Row> {
         ));
     }
     let agents = || AgentQuery { retired: true, limit: 99, ..AgentQuery::default() };
+    for agent in ["zebra-friend", "zebra-scope", "zebra-system"] {
+        rows.push(("entry", Box::new(move |view, caller, _| told(view.entry(caller, &id(agent))))));
+    }
+    row!(is_taken, |view, _caller, _heard| view.is_taken("zebra-system"));
+    row!(marked, |view, caller, _heard| view.marked(caller, &id("zebra-friend"), "zebra-mark"));
+    row!(exchange, |view, caller, _heard| view.exchange(caller, &id("insider"), &id("zebra-friend"), 0, 99));
+    row!(reservations_called, |view, caller, _heard| view.reservations_called(caller, "zebra-told"));
     row!(agents, |view, caller, _heard| view.agents(caller, &agents()));
     row!(agents, |view, caller, _heard| view
         .agents(caller, &AgentQuery { scope: Some(scope("zebra-club")), ..agents() }));
@@ -396,7 +421,7 @@ async fn the_same_views_show_those_whom_it_concerns() {
     realm.agent("out").await;
     let heard = fill(&realm).await;
     // Whatever no row shows even to those who run the office would prove nothing about outsiders.
-    let silent = ["mail_counts", "token_by_hash", "stats", "rules", "head", "history"];
+    let silent = ["is_taken", "mail_counts", "token_by_hash", "stats", "rules", "head", "history"];
     let silent: BTreeSet<&str> =
         silent.into_iter().chain(["time_of", "last_seq_at", "count_turns", "conversation_stats"]).collect();
     let mut telling = BTreeSet::new();
