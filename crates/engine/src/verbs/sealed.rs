@@ -45,6 +45,9 @@ pub enum Deed {
     Acknowledge {
         /// The mark.
         label: String,
+        /// The letter itself, if no sender marked one so: letters of other doors go by the office's own name.
+        #[serde(default)]
+        message: Option<MessageId>,
         /// What the recipient has to say.
         response: Option<String>,
     },
@@ -112,14 +115,16 @@ impl SendSealed {
             Some(Deed::Reserve(reserve)) => reserve.check_announced(to)?,
             Some(Deed::Renew(renew)) => renew.check(to).map(drop)?,
             Some(Deed::Release(which) | Deed::Lapse(which)) => reservations::own(to, which).map(drop)?,
-            Some(Deed::Acknowledge { label, .. }) => return self.marked(to, label).map(Some),
+            Some(Deed::Acknowledge { label, message, .. }) => {
+                return self.marked(to, label, *message).map(Some);
+            }
             Some(Deed::Entitle { .. }) | None => {}
         }
         Ok(None)
     }
 
     /// The letter with a mark that the caller received; from one this letter is for, if there are several.
-    fn marked(&self, to: &Apply<'_>, label: &str) -> Applied<MessageId> {
+    fn marked(&self, to: &Apply<'_>, label: &str, ours: Option<MessageId>) -> Applied<MessageId> {
         let sql = "SELECT sender, message FROM marks WHERE label = ?1 ORDER BY message DESC";
         let found: Vec<(AgentId, Seq)> = all(to.books, sql, [label], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let mut received = None;
@@ -135,6 +140,14 @@ impl SendSealed {
                 return Ok(message.id);
             }
             received = received.or(Some(message.id));
+        }
+        if received.is_none()
+            && let Some(id) = ours
+            && let Some(message) = rows::message_by_id(to.books, id)?
+            && rows::delivery_of(to.books, &to.caller.agent, message.seq)?.is_some()
+            && sight::sees_message(to.books, to.caller, &message)?
+        {
+            received = Some(id);
         }
         received.ok_or_else(|| Refusal::NoSuchMessage.into())
     }

@@ -276,7 +276,11 @@ impl Commands {
             0 => Deed::Renew(Renew { which: self.which(), expires_at: self.later() }),
             1 => Deed::Release(self.which()),
             2 => Deed::Lapse(self.which()),
-            3 => Deed::Acknowledge { label: self.mark().label, response: None },
+            3 => Deed::Acknowledge {
+                label: self.mark().label,
+                message: self.chance.once_in(2).then(|| self.message()),
+                response: None,
+            },
             4 => Deed::Entitle {
                 conversation: self.conversation(),
                 subject: self.words(),

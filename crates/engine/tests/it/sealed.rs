@@ -215,7 +215,7 @@ async fn only_a_recipient_acknowledges() {
         deed: None,
     };
     let sent = realm.ask(&ann, mail).await.sent.message.id;
-    let ack = || Deed::Acknowledge { label: "mail:m1".into(), response: Some("seen".into()) };
+    let ack = || Deed::Acknowledge { label: "mail:m1".into(), message: None, response: Some("seen".into()) };
     assert_eq!(realm.refused(&cid, with("ann", "id:1", ack())).await, Refusal::NoSuchMessage);
     let acked = realm.ask(&bob, with("ann", "id:1", ack())).await.acked.expect("a copy");
     assert_eq!((acked.state, acked.note.as_deref()), (DeliveryState::Acked, Some("seen")));

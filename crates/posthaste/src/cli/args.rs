@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+use super::airc::args::AircArgs;
 use super::help;
 use super::human::parse_span;
 use super::output::ColorWhen;
@@ -49,6 +50,9 @@ pub enum Command {
     /// Speak MAP on standard input and output
     #[command(long_about = help::MAP, after_long_help = help::MAP_AFTER)]
     Map(RealmArgs),
+    /// Be an AIRC identity: signed mail, consent, file reservations
+    #[command(long_about = help::AIRC, after_long_help = help::AIRC_AFTER, subcommand_required = true)]
+    Airc(AircArgs),
     /// Make, list and revoke access tokens
     #[command(long_about = help::TOKEN, after_long_help = help::TOKEN_AFTER, subcommand_required = true)]
     Token {

@@ -1,5 +1,6 @@
 //! The commands: from what was typed to an exit code.
 
+mod airc;
 pub mod args;
 mod backup;
 mod bench;
@@ -57,6 +58,7 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Man { command } => Ok(output.bytes(&complete::man(command)?)?),
         Command::Serve(office) => serve::run(&args.global, office, output),
         Command::Map(realm) => map::run(&args.global, realm),
+        Command::Airc(given) => airc::run(&args.global, given, output),
         Command::Token { command } => token::run(&args.global, command, output),
         Command::Doctor(realm) => doctor::run(&args.global, realm, output),
         Command::Backup(backup) => backup::back_up(&args.global, backup, output),

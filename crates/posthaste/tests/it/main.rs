@@ -1,5 +1,6 @@
 //! The program from outside: its command line, its configuration and its listener.
 
+mod airc;
 mod cli;
 mod commands;
 mod config;

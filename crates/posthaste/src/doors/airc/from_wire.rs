@@ -1,8 +1,8 @@
 //! From a message of this door to the engine's letter, and to what the letter does besides being read.
 
 use posthaste_engine::nouns::{
-    Address, AgentId, Audience, Body, ConversationId, ConversationStatus, Json as Kept, Millis, Priority,
-    RealmName,
+    Address, AgentId, Audience, Body, ConversationId, ConversationStatus, Json as Kept, MessageId, Millis,
+    Priority, RealmName,
 };
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_engine::verbs::marks::Mark;
@@ -113,9 +113,11 @@ impl Draft {
     fn deed(&self) -> Answer<Option<Deed>> {
         Ok(match &self.payload {
             Some(Payload::Reservation(held)) => Some(self.lease(held)?),
-            Some(Payload::Ack(ack)) => {
-                Some(Deed::Acknowledge { label: format!("mail:{}", ack.id), response: ack.response.clone() })
-            }
+            Some(Payload::Ack(ack)) => Some(Deed::Acknowledge {
+                label: format!("mail:{}", ack.id),
+                message: ack.id.parse().ok().map(MessageId),
+                response: ack.response.clone(),
+            }),
             Some(Payload::Thread(thread)) => {
                 ConversationId::new(&thread.id).ok().map(|conversation| Deed::Entitle {
                     conversation,
