@@ -223,9 +223,21 @@ pub struct BenchArgs {
     /// End each round after this many messages, if that comes first
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub messages: Option<u64>,
+    /// What to measure: the office's own sends, or beside them signed messages
+    #[arg(long, value_enum, default_value_t = BenchDoor::Office)]
+    pub door: BenchDoor,
     /// Agents that write to one another
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(2..))]
     pub agents: u32,
+}
+
+/// Which way the mail of a measurement goes in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum BenchDoor {
+    /// The office's own methods
+    Office,
+    /// Signed messages over AIRC, turn by turn with the office's own
+    Airc,
 }
 
 impl RealmArgs {
