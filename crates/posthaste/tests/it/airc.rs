@@ -320,6 +320,8 @@ async fn airc_reservations_are_limited_owned_and_reported() {
     }
     let limit = a.send("res_b", lease("r10", "lib/10")).await;
     assert_eq!(limit.code(), (409, "reservation_limit"));
+    office.call("rules", json!({ "reservations_per_scope": 11 })).await.unwrap();
+    assert_eq!(a.send("res_b", lease("r10", "lib/10")).await.status, 201, "it is a rule that can be changed");
 
     let renewed = json!({ "type": "context:file_reservation", "reservation_id": "r0", "status": "renewed",
         "ttl_seconds": 60, "expires_ts": soon(60) });

@@ -1,5 +1,6 @@
 //! What must hold for every input, and vectors computed by others.
 
+mod airc;
 mod canonical;
 mod ids;
 mod rpc;

@@ -139,10 +139,14 @@ impl Context {
         look: impl FnOnce(&View<'_>, &Caller) -> Result<T, posthaste_engine::EngineError> + Send + 'static,
     ) -> Answer<(Actor, T)> {
         let bearer = self.bearer()?;
+        // As written and in the usual spelling: agents of other doors may have names that no handle has.
+        let written = claimed.map(|text| text.trim().trim_start_matches('@').to_owned());
         let claimed = claimed.map(spelled);
         let seen = self.engine.read(move |view| {
             let Some(name) = bearer.name(view, claimed.as_deref())? else { return Ok(Seen::Unknown) };
-            if claimed.is_some_and(|claimed| claimed != name) {
+            if claimed.is_some_and(|claimed| claimed != name)
+                && written.is_some_and(|written| written != name)
+            {
                 return Ok(Seen::Other(name));
             }
             let Ok(id) = AgentId::new(&name) else { return Ok(Seen::Unknown) };
@@ -250,6 +254,16 @@ pub(super) fn find_name(view: &View<'_>, caller: &Caller, text: &str) -> Option<
     let exact = text.trim().trim_start_matches('@');
     let seen = |name: &str| AgentId::new(name).ok().filter(|id| view.agent(caller, id).is_ok());
     seen(exact).or_else(|| seen(&spelled(text)))
+}
+
+/// The agent that a message is aimed at. Where only one spelling is possible the books need not be asked: the engine
+/// will say if there is nobody of that name.
+pub(super) fn aim(view: &View<'_>, caller: &Caller, text: &str) -> Option<AgentId> {
+    let exact = text.trim().trim_start_matches('@');
+    match exact.contains('@') || exact != spelled(exact) {
+        true => find_name(view, caller, text),
+        false => AgentId::new(exact).ok(),
+    }
 }
 
 /// Somebody who has shown no token: sees what is public.

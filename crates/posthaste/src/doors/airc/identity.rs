@@ -15,7 +15,7 @@ use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
 use super::challenges::Stale;
-use super::context::{Context, Fields, key_of, spelled, visitor};
+use super::context::{Context, Fields, Text, key_of, spelled, visitor};
 use super::errors::{Answer, Trouble};
 use super::{VIA, to_wire};
 use crate::caller::bearer;
@@ -255,7 +255,8 @@ async fn look_up(context: &Context) -> Answer<Agent> {
 }
 
 /// `POST /auth/refresh`: a new token for the bearer of one, or for whoever signs a challenge with the identity's key.
-pub(super) async fn refresh(context: Context, fields: Fields) -> Answer {
+pub(super) async fn refresh(context: Context, Text(text): Text) -> Answer {
+    let fields = Fields::read(if text.trim().is_empty() { "{}".to_owned() } else { text })?;
     let agent = match fields.get(&["challenge"]) {
         Some(_) => {
             let raw = fields.text(&["handle", "username"])?.unwrap_or_default();

@@ -10,7 +10,7 @@ use posthaste_wire::airc::{CLOCK_WINDOW, Envelope, Payload, ReservationStatus as
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
-use super::context::{Actor, Context, Text, find_name};
+use super::context::{Actor, Context, Text, aim};
 use super::errors::{Answer, Trouble};
 use super::from_wire::Draft;
 use crate::http::rate::Turn;
@@ -58,7 +58,7 @@ pub(super) async fn speaker(
     let target = Target::parse(to);
     let look = move |view: &posthaste_engine::views::View<'_>, caller: &posthaste_engine::nouns::Caller| {
         Ok(match &target {
-            Target::One(name) => find_name(view, caller, name),
+            Target::One(name) => aim(view, caller, name),
             _ => None,
         })
     };

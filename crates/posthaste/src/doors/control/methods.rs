@@ -3,12 +3,13 @@
 use posthaste_engine::nouns::{AgentId, Caller, TokenRole};
 use posthaste_engine::verbs::agents::{Existing, Register};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
+use posthaste_engine::verbs::office::SetRules;
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
 use posthaste_engine::views::{AgentQuery, SearchQuery};
 use posthaste_engine::{Engine, EngineError};
 use posthaste_wire::rpc::{ErrorObject, METHOD_NOT_FOUND};
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::errors::{bad_params, denied, of_engine};
 use super::from_wire::{
@@ -39,6 +40,7 @@ pub(super) async fn call(
         "read" => read(engine, identity, params(given)?).await,
         "ack" => ack(engine, identity, params(given)?).await,
         "search" => search(engine, identity, params(given)?).await,
+        "rules" => rules(engine, identity, params(given)?).await,
         "realm.open" => realm_open(shared, identity, params(given)?).await,
         "token.create" => token_create(engine, identity, params(given)?).await,
         "token.list" => token_list(engine, identity).await,
@@ -127,6 +129,28 @@ async fn search(engine: &Engine, identity: &Identity, given: SearchParams) -> Re
     let found = engine.read(move |view| view.search(&caller, &query)).await.map_err(refused)?;
     let hits: Vec<Value> = found.hits.iter().map(to_wire::hit).collect();
     Ok(json!({ "hits": hits, "partial": found.partial }))
+}
+
+/// The realm's rules, after changing those that are given: only those who run the office change them.
+async fn rules(
+    engine: &Engine,
+    identity: &Identity,
+    given: Map<String, Value>,
+) -> Result<Value, ErrorObject> {
+    let present = engine.read(|view| view.rules()).await.map_err(refused)?;
+    if given.is_empty() {
+        return serde_json::to_value(present).map_err(bad_params);
+    }
+    let mut rules = serde_json::to_value(present).map_err(bad_params)?;
+    for (name, value) in given {
+        match rules.get_mut(&name) {
+            Some(rule) => *rule = value,
+            None => return Err(bad_params(format!("there is no rule {name}"))),
+        }
+    }
+    let rules = serde_json::from_value(rules).map_err(bad_params)?;
+    let rules = engine.submit(&identity.caller(VIA), SetRules { rules }).await.map_err(refused)?;
+    serde_json::to_value(rules).map_err(bad_params)
 }
 
 /// Opens a realm, making it if need be: only those who run the office make realms.
