@@ -12,7 +12,10 @@ use crate::http::rate::Turn;
 
 /// Why a request is not carried out.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct Trouble(Box<Said>);
+
+#[derive(Debug)]
+struct Said {
     status: StatusCode,
     code: &'static str,
     message: String,
@@ -25,7 +28,7 @@ pub(super) type Answer<T = Response> = Result<T, Trouble>;
 impl Trouble {
     pub(super) fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { status, code, message: message.into(), more: Map::new(), turn: None }
+        Self(Box::new(Said { status, code, message: message.into(), more: Map::new(), turn: None }))
     }
 
     pub(super) fn bad(message: impl Into<String>) -> Self {
@@ -49,13 +52,13 @@ impl Trouble {
         let mut trouble =
             Self::new(429, "rate_limited", format!("too many {what}; try again in {seconds} s"))
                 .with("retry_after", json!(seconds));
-        trouble.turn = Some(turn);
+        trouble.0.turn = Some(turn);
         trouble
     }
 
     /// One more member of the answer.
     pub(super) fn with(mut self, name: &str, value: Value) -> Self {
-        self.more.insert(name.to_owned(), value);
+        self.0.more.insert(name.to_owned(), value);
         self
     }
 }
@@ -63,13 +66,13 @@ impl Trouble {
 impl IntoResponse for Trouble {
     fn into_response(self) -> Response {
         // `code` beside `error`, because clients of both drafts look for it.
-        let mut body =
-            json!({ "success": false, "error": self.code, "code": self.code, "message": self.message });
+        let Said { status, code, message, more, turn } = *self.0;
+        let mut body = json!({ "success": false, "error": code, "code": code, "message": message });
         if let Value::Object(members) = &mut body {
-            members.extend(self.more);
+            members.extend(more);
         }
-        let mut response = (self.status, Json(body)).into_response();
-        if let Some(turn) = self.turn {
+        let mut response = (status, Json(body)).into_response();
+        if let Some(turn) = turn {
             turn.write(response.headers_mut());
         }
         response
