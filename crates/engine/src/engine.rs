@@ -258,6 +258,13 @@ impl Engine {
         &self.shared.presences
     }
 
+    /// A number that changes before any change to an agent or a token is answered. Whoever remembers who somebody is
+    /// takes it before asking the books, and asks again once it is another.
+    #[must_use]
+    pub fn edition(&self) -> u64 {
+        self.shared.hub.lane().epoch()
+    }
+
     /// The realm's name.
     #[must_use]
     pub fn realm(&self) -> &RealmName {

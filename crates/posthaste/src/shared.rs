@@ -7,7 +7,7 @@ use posthaste_engine::Office;
 use posthaste_engine::nouns::RealmName;
 use tokio_util::sync::CancellationToken;
 
-use crate::doors::{Challenges, Halls};
+use crate::doors::{Challenges, Faces, Halls};
 use crate::http::rate::{Limiter, Rates};
 use crate::keys::AdminKey;
 use crate::observe::health::Health;
@@ -41,6 +41,7 @@ struct Inner {
     switches: Switches,
     halls: Halls,
     challenges: Challenges,
+    faces: Faces,
     limiter: Limiter,
     health: Health,
     started: Instant,
@@ -57,9 +58,20 @@ impl Shared {
     ) -> Self {
         let health = Health::new();
         let (halls, limiter, started) = (Halls::default(), Limiter::default(), Instant::now());
-        let challenges = Challenges::default();
-        let inner =
-            Inner { office, realm, admin, switches, halls, challenges, limiter, health, started, stop };
+        let (challenges, faces) = (Challenges::default(), Faces::default());
+        let inner = Inner {
+            office,
+            realm,
+            admin,
+            switches,
+            halls,
+            challenges,
+            faces,
+            limiter,
+            health,
+            started,
+            stop,
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -99,6 +111,11 @@ impl Shared {
     /// What AIRC's newcomers are asked to sign.
     pub(crate) fn challenges(&self) -> &Challenges {
         &self.inner.challenges
+    }
+
+    /// Who bore AIRC's tokens a moment ago.
+    pub(crate) fn faces(&self) -> &Faces {
+        &self.inner.faces
     }
 
     /// Everyone who is connected by MAP.

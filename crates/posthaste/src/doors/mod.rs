@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use crate::http::errors::answer;
 use crate::shared::Shared;
 
-pub(crate) use airc::Challenges;
+pub(crate) use airc::{Challenges, Faces};
 pub(crate) use map::{Halls, lines as map_lines, serve as serve_map};
 
 /// Which of an event's remembered forms belongs to which door. There are as many as the engine keeps.

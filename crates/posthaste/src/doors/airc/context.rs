@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use posthaste_engine::Engine;
-use posthaste_engine::nouns::{Agent, AgentId, Caller, TokenRole};
+use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, TokenRole};
 use posthaste_engine::views::View;
 use posthaste_wire::airc::{Handle, MAX_MESSAGE};
 use posthaste_wire::canonical::canonicalize;
@@ -78,6 +78,7 @@ fn serde_urlencoded(query: &str) -> Vec<(String, String)> {
 pub(super) struct Actor {
     pub(super) caller: Caller,
     pub(super) agent: Agent,
+    key: Option<PublicKey>,
 }
 
 impl Context {
@@ -139,11 +140,16 @@ impl Context {
         look: impl FnOnce(&View<'_>, &Caller) -> Result<T, posthaste_engine::EngineError> + Send + 'static,
     ) -> Answer<(Actor, T)> {
         let bearer = self.bearer()?;
+        let hash = bearer.hash();
+        // Before the books are asked, so that what changes meanwhile makes the answer count as old.
+        let edition = self.engine.edition();
         // As written and in the usual spelling: agents of other doors may have names that no handle has.
         let written = claimed.map(|text| text.trim().trim_start_matches('@').to_owned());
         let claimed = claimed.map(spelled);
         let seen = self.engine.read(move |view| {
-            let Some(name) = bearer.name(view, claimed.as_deref())? else { return Ok(Seen::Unknown) };
+            let Some((name, until)) = bearer.name(view, claimed.as_deref())? else {
+                return Ok(Seen::Unknown);
+            };
             if claimed.is_some_and(|claimed| claimed != name)
                 && written.is_some_and(|written| written != name)
             {
@@ -154,7 +160,7 @@ impl Context {
             match view.entry(&caller, &id) {
                 Ok(agent) if agent.is_active() => {
                     let more = look(view, &caller)?;
-                    Ok(Seen::Known(Box::new(Actor { caller, agent }), more))
+                    Ok(Seen::Known(Box::new(Actor::new(caller, agent)), until, more))
                 }
                 Ok(_) => Ok(Seen::Gone),
                 Err(error) if error.refusal().is_some() => Ok(Seen::Absent(name)),
@@ -162,15 +168,28 @@ impl Context {
             }
         });
         match seen.await? {
-            Seen::Known(actor, _) if actor.agent.is_suspended() => {
+            Seen::Known(actor, ..) if actor.agent.is_suspended() => {
                 Err(Trouble::new(403, "identity_suspended", "this identity is suspended"))
             }
-            Seen::Known(actor, more) => Ok((*actor, more)),
+            Seen::Known(actor, until, more) => {
+                if let (Some(hash), Validity::Own(until)) = (hash, until) {
+                    self.shared.faces().remember(self.engine.realm(), hash, edition, until, &actor);
+                }
+                Ok((*actor, more))
+            }
             Seen::Unknown => Err(Trouble::unauthorized("this token is unknown, expired or revoked")),
             Seen::Other(name) => Err(Trouble::forbidden(format!("this token speaks for {name} alone"))),
             Seen::Gone => Err(Trouble::new(403, "identity_revoked", "this identity has been given up")),
             Seen::Absent(name) => Err(Trouble::nobody(&name)),
         }
+    }
+
+    /// Who bears the token of this request, if that was found out a moment ago and the request does not claim to be from
+    /// somebody else.
+    pub(super) fn recall(&self, claimed: Option<&str>) -> Option<Actor> {
+        let hash = self.bearer().ok()?.hash()?;
+        let actor = self.shared.faces().recall(self.engine.realm(), &hash, self.engine.edition())?;
+        claimed.is_none_or(|claimed| spelled(claimed) == actor.handle()).then_some(actor)
     }
 
     /// Who is looking, where looking needs no token: a bad token is still refused.
@@ -202,23 +221,37 @@ enum Bearer {
 }
 
 impl Bearer {
+    fn hash(&self) -> Option<[u8; 32]> {
+        if let Self::Token(hash) = self { Some(*hash) } else { None }
+    }
+
+    /// Whom it speaks for, and for how long.
     fn name(
         &self,
         view: &View<'_>,
         claimed: Option<&str>,
-    ) -> Result<Option<String>, posthaste_engine::EngineError> {
-        let operator = || Some(claimed.unwrap_or("admin").to_owned());
+    ) -> Result<Option<(String, Validity)>, posthaste_engine::EngineError> {
+        let operator = || Some((claimed.unwrap_or("admin").to_owned(), Validity::Asked));
         let Self::Token(hash) = self else { return Ok(operator()) };
         Ok(match view.token_by_hash(hash)? {
             Some(token) if token.role == TokenRole::Admin => operator(),
-            Some(token) => Some(token.name),
+            Some(token) => Some((token.name, Validity::Own(token.expires_at))),
             None => None,
         })
     }
 }
 
+/// How long a token speaks for the same name.
+#[derive(Clone, Copy)]
+enum Validity {
+    /// Until this time, or until revoked.
+    Own(Option<Millis>),
+    /// For this request: it speaks for whom it says.
+    Asked,
+}
+
 enum Seen<T> {
-    Known(Box<Actor>, T),
+    Known(Box<Actor>, Validity, T),
     Unknown,
     Other(String),
     Gone,
@@ -226,13 +259,18 @@ enum Seen<T> {
 }
 
 impl Actor {
+    pub(super) fn new(caller: Caller, agent: Agent) -> Self {
+        let key = key_of(&agent);
+        Self { caller, agent, key }
+    }
+
     pub(super) fn handle(&self) -> &str {
         self.agent.id.as_str()
     }
 
     /// The key that this identity signs with.
     pub(super) fn key(&self) -> Option<PublicKey> {
-        key_of(&self.agent)
+        self.key
     }
 }
 
@@ -258,12 +296,10 @@ pub(super) fn find_name(view: &View<'_>, caller: &Caller, text: &str) -> Option<
 
 /// The agent that a message is aimed at. Where only one spelling is possible the books need not be asked: the engine
 /// will say if there is nobody of that name.
-pub(super) fn aim(view: &View<'_>, caller: &Caller, text: &str) -> Option<AgentId> {
+pub(super) fn aim(text: &str) -> Option<AgentId> {
     let exact = text.trim().trim_start_matches('@');
-    match exact.contains('@') || exact != spelled(exact) {
-        true => find_name(view, caller, text),
-        false => AgentId::new(exact).ok(),
-    }
+    let plain = !exact.contains('@') && exact == spelled(exact);
+    plain.then(|| AgentId::new(exact).ok()).flatten()
 }
 
 /// Somebody who has shown no token: sees what is public.

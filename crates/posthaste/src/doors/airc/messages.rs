@@ -10,7 +10,7 @@ use posthaste_wire::airc::{CLOCK_WINDOW, Envelope, Payload, ReservationStatus as
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
-use super::context::{Actor, Context, Text, aim};
+use super::context::{Actor, Context, Text, aim, find_name};
 use super::errors::{Answer, Trouble};
 use super::from_wire::Draft;
 use crate::http::rate::Turn;
@@ -56,9 +56,18 @@ pub(super) async fn speaker(
     to: &str,
 ) -> Answer<(Actor, Option<AgentId>)> {
     let target = Target::parse(to);
+    // Mostly nothing has to be looked up: the speaker is known, and there is but one way to read the name.
+    let recipient = match &target {
+        Target::One(name) => aim(name),
+        _ => None,
+    };
+    let settled = recipient.is_some() || !matches!(target, Target::One(_));
+    if settled && let Some(actor) = context.recall(claimed) {
+        return Ok((actor, recipient));
+    }
     let look = move |view: &posthaste_engine::views::View<'_>, caller: &posthaste_engine::nouns::Caller| {
         Ok(match &target {
-            Target::One(name) => aim(view, caller, name),
+            Target::One(name) => aim(name).or_else(|| find_name(view, caller, name)),
             _ => None,
         })
     };

@@ -9,6 +9,7 @@ mod consent;
 mod context;
 mod discovery;
 mod errors;
+mod faces;
 mod from_wire;
 mod identity;
 mod inbox;
@@ -26,6 +27,7 @@ use axum::routing::{get, post};
 use crate::shared::Shared;
 
 pub(crate) use challenges::Challenges;
+pub(crate) use faces::Faces;
 
 /// The tag of what comes in this way.
 const VIA: &str = "airc";

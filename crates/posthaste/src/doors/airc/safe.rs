@@ -65,7 +65,7 @@ pub(super) async fn register(context: Context, fields: Fields) -> Answer {
         Some(agent) => let_back(&context, &agent, &fields)?,
         None => enter(&context, newcomer, &fields).await?,
     };
-    let actor = Actor { caller: Caller::member(agent.id.clone(), VIA), agent };
+    let actor = Actor::new(Caller::member(agent.id.clone(), VIA), agent);
     let agent = presence::note(&context, &actor, told).await?;
     let (token, until) = identity::issue(&context, &agent.id).await?;
     Ok(Json(identity::session(&context, &agent, &token, until)).into_response())
