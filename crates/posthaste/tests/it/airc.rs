@@ -350,6 +350,8 @@ async fn airc_keys_change_once_and_for_all() {
         let body = json!({ "new_public_key": key.public().to_string(), "proof": proof });
         ask(url, Method::POST, "/identity/rot_a/rotate", None, Some(body.to_string().into()))
     };
+    let note = || json!({ "type": "text", "content": "to myself" });
+    assert_eq!(a.send("rot_a", note()).await.status, 201);
     let fresh = SecretKey::from_seed(&[9; 32]);
     let text = fresh.public().to_string();
     // The signing key alone is not enough where there is a recovery key.
@@ -359,6 +361,11 @@ async fn airc_keys_change_once_and_for_all() {
     let done = rotate(proof.clone(), &fresh).await;
     assert_eq!(done.status, 200, "{}", done.text);
     assert_eq!(ask(url, Method::GET, "/messages/inbox", Some(&a.token), None).await.status, 401);
+    assert_eq!(
+        a.send("rot_a", note()).await.code(),
+        (401, "unauthorized"),
+        "nobody is remembered beyond that"
+    );
     let soon_again = rotate(proof, &fresh).await;
     assert_eq!(soon_again.status, 409, "{}", soon_again.text);
     let third = SecretKey::from_seed(&[8; 32]);
@@ -368,6 +375,7 @@ async fn airc_keys_change_once_and_for_all() {
     assert!(early.headers.contains_key("retry-after"));
     a.token = done.body["session_token"].as_str().unwrap().to_owned();
     assert_eq!(a.get("/messages/inbox").await.status, 200);
+    assert_eq!(a.send("rot_a", note()).await.code(), (401, "invalid_signature"), "signed with the old key");
 
     let mut body = json!({ "v": "0.2", "handle": "rot_a", "action": "revoke", "reason": "lost", "timestamp": now(), "nonce": word() });
     let signed = posthaste_wire::canonical::canonicalize(&body.to_string()).unwrap();

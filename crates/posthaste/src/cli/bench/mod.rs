@@ -88,22 +88,26 @@ async fn round(
     senders: Option<&Vec<signed::Sender>>,
 ) -> Result<Round, Failure> {
     let each = args.messages.map_or(u64::MAX, |all| all.div_ceil(in_flight.into()));
-    let mut jobs = Vec::new();
-    for n in 0..in_flight {
-        let me = n % args.agents;
-        let job = match senders {
-            None => Job {
-                line: Line::connect(&server.address, &server.token).await?,
-                work: Work::Letter(letter(me, args.agents)),
-            },
-            Some(senders) => {
-                let sender = &senders[me as usize];
-                let line = Line::to(&server.address, Some(&sender.token), "/messages").await?;
-                let signed = signed::sign(sender, me, args.agents, args.seconds, in_flight, each);
-                Job { line, work: Work::Signed(signed) }
+    // Signed first and connected then: the office does not wait long for those who say nothing.
+    let senders_of = |n: u32| senders.map(|senders| &senders[(n % args.agents) as usize]);
+    let works: Vec<Work> = (0..in_flight)
+        .map(|n| {
+            let me = n % args.agents;
+            match senders_of(n) {
+                None => Work::Letter(letter(me, args.agents)),
+                Some(sender) => {
+                    Work::Signed(signed::sign(sender, me, args.agents, args.seconds, in_flight, each))
+                }
             }
+        })
+        .collect();
+    let mut jobs = Vec::new();
+    for (n, work) in (0..in_flight).zip(works) {
+        let line = match senders_of(n) {
+            None => Line::connect(&server.address, &server.token).await?,
+            Some(sender) => Line::to(&server.address, Some(&sender.token), "/messages").await?,
         };
-        jobs.push(job);
+        jobs.push(Job { line, work });
     }
     let cpu = server.cpu();
     let started = Instant::now();
