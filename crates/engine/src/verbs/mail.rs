@@ -105,6 +105,12 @@ pub enum Entry {
         /// What the conversation is for, if it has to be opened.
         kind: String,
     },
+    /// The same, but the name is a label that anybody may use: who has no part in the conversation sends its letter
+    /// under the name all the same. Nothing is recorded then, and the sender does not come in by it.
+    Label {
+        /// What the conversation is for, if it has to be opened.
+        kind: String,
+    },
 }
 
 impl Send {
@@ -193,7 +199,7 @@ impl Send {
         let (message, receipts) = self.post(to, &recipients, &place)?;
         let (turn, unrecorded) = match place {
             Place::None => (None, None),
-            Place::Refused(why) => (None, Some(why)),
+            Place::Refused(why) | Place::Labelled(_, why) => (None, Some(why)),
             Place::In(spot) => (Some(turns::record_letter(to, &sender, *spot, &message)?), None),
         };
         Ok(Sent { message, receipts, turn: turn.map(|turn: Turn| turn.id), unrecorded, repeated: false })
@@ -255,7 +261,7 @@ impl Send {
         let Some(within) = &self.within else { return Ok(Place::None) };
         let spot = match &within.entry {
             Entry::IfAllowed => turns::find_spot(to, sender, within),
-            Entry::Gather { kind } => {
+            Entry::Gather { kind } | Entry::Label { kind } => {
                 let others = recipients.iter().filter(|r| r.copy != Copy::Bcc).map(|r| &r.agent);
                 turns::gather(to, sender, others, within, kind, self.subject.as_deref())
             }
@@ -263,6 +269,12 @@ impl Send {
         match (spot, &within.entry) {
             (Ok(spot), _) => Ok(Place::In(Box::new(spot))),
             (Err(Halt::Refused(why)), Entry::IfAllowed) => Ok(Place::Refused(why)),
+            (
+                Err(Halt::Refused(
+                    why @ (Refusal::NotAParticipant { .. } | Refusal::ParticipantMayNot { .. }),
+                )),
+                Entry::Label { .. },
+            ) => Ok(Place::Labelled(within.conversation.clone(), why)),
             (Err(halt), _) => Err(halt),
         }
     }
@@ -275,7 +287,8 @@ impl Send {
     ) -> Applied<(Arc<Message>, Vec<Receipt>)> {
         let (conversation, thread) = match place {
             Place::In(spot) => (Some(spot.conversation.id.clone()), spot.thread),
-            _ => (None, None),
+            Place::Labelled(conversation, _) => (Some(conversation.clone()), None),
+            Place::None | Place::Refused(_) => (None, None),
         };
         let message = self.letter(to.caller, MessageId(to.fresh_id()), to.now);
         let message = Message { seq: to.next_seq(), conversation, thread, ..message };
@@ -377,6 +390,8 @@ impl Send {
 enum Place {
     None,
     Refused(Refusal),
+    /// Under its name, but not in it.
+    Labelled(ConversationId, Refusal),
     In(Box<turns::Spot>),
 }
 

@@ -6,6 +6,7 @@ mod apply;
 pub mod contacts;
 pub mod conversations;
 pub mod deliveries;
+pub mod leases;
 pub mod mail;
 pub mod office;
 pub mod peers;
@@ -108,6 +109,7 @@ verbs! {
     tasks::AddContributor = "add_contributor" => Task;
     reservations::Reserve = "reserve" => Reserved;
     reservations::Renew = "renew" => Reserved;
+    leases::ReserveEach = "reserve_each" => leases::ReservedEach;
     reservations::Release = "release" => Vec<Reservation>;
     contacts::Ask = "ask_contact" => Contact;
     contacts::Answer = "answer_contact" => Contact;
@@ -118,6 +120,7 @@ verbs! {
     peers::RemovePeer = "remove_peer" => ();
     office::Announce = "announce" => crate::nouns::Seq;
     office::SetRules = "set_rules" => crate::limits::Rules;
+    office::Claim = "claim" => office::Claimed;
     office::Sweep = "sweep" => office::Swept;
 }
 

@@ -57,10 +57,15 @@ impl Reserve {
             return Err(Refusal::ReservationExists { key: key.clone() }.into());
         }
         check_room(to, &self.scope, &owner)?;
+        self.take(to, &patterns)
+    }
+
+    /// Writes a lease down that was checked.
+    pub(super) fn take(&self, to: &mut Apply<'_>, patterns: &[PathPattern]) -> Applied<Reserved> {
         let seq = to.next_seq();
         let reservation = Reservation {
             seq,
-            owner,
+            owner: to.caller.agent.clone(),
             key: self.key.clone().unwrap_or_else(|| to.fresh_id().to_string()),
             scope: self.scope.clone(),
             paths: self.paths.clone(),
@@ -74,7 +79,7 @@ impl Reserve {
             released_at: None,
         };
         write(to, &reservation)?;
-        for pattern in &patterns {
+        for pattern in patterns {
             let sql = "INSERT INTO reserved_heads(scope, head, reservation) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
             exec(to.books, sql, (&reservation.scope, pattern.head().unwrap_or(""), seq))?;
         }
@@ -87,7 +92,27 @@ impl Reserve {
         Ok(Reserved { reservation, conflicts })
     }
 
-    fn check(&self, to: &Apply<'_>) -> Applied<Vec<PathPattern>> {
+    /// What the lease would overlap with. Changes nothing.
+    pub(super) fn conflicts(&self, to: &Apply<'_>) -> rusqlite::Result<Vec<Conflict>> {
+        let asked = Reservation {
+            seq: 0,
+            owner: to.caller.agent.clone(),
+            key: String::new(),
+            scope: self.scope.clone(),
+            paths: self.paths.clone(),
+            exclusive: self.exclusive,
+            reason: None,
+            status: ReservationStatus::Active,
+            audience: self.audience,
+            meta: None,
+            issued_at: to.now,
+            expires_at: self.expires_at,
+            released_at: None,
+        };
+        conflicts_with(to.books, to.caller, &asked, to.now)
+    }
+
+    pub(super) fn check(&self, to: &Apply<'_>) -> Applied<Vec<PathPattern>> {
         if self.scope.is_empty() || self.scope.len() > 1_024 || self.scope.chars().any(char::is_control) {
             return Err(Refusal::BadValue {
                 field: "scope",

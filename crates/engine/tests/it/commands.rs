@@ -14,8 +14,9 @@ use posthaste_engine::verbs::agents::{Existing, Register, SetState, Unregister, 
 use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
 use posthaste_engine::verbs::conversations::{Close, Create, Invite, Invitee, Join, Leave, Remove, Reopen};
 use posthaste_engine::verbs::deliveries::{Acknowledge, Dispatched, MarkDelivered, MarkFailed, MarkRead};
+use posthaste_engine::verbs::leases::ReserveEach;
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
-use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
+use posthaste_engine::verbs::office::{Announce, Claim, SetRules, Sweep};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
@@ -241,8 +242,9 @@ impl Commands {
         send.audience = self.audience();
         send.to_nobody = self.chance.once_in(2);
         if self.chance.once_in(3) {
-            let entry = match self.chance.below(2) {
+            let entry = match self.chance.below(3) {
                 0 => Entry::IfAllowed,
+                1 => Entry::Label { kind: "talk".to_owned() },
                 _ => Entry::Gather { kind: "talk".to_owned() },
             };
             send.within = Some(Within {
@@ -421,6 +423,26 @@ impl Commands {
                 }
                 .into_command()
             }
+            "reserve_each" => {
+                let words = ["src/**", "src/a.rs", "docs/*.md", "*", "../up", "tool://slot"];
+                let count = 1 + self.chance.below(3);
+                ReserveEach {
+                    scope: (*self.chance.pick(&["repo", "site"])).to_owned(),
+                    paths: (0..count).map(|_| (*self.chance.pick(&words)).to_owned()).collect(),
+                    exclusive: self.chance.once_in(2),
+                    reason: None,
+                    expires_at: self.later(),
+                    audience: self.audience(),
+                    only_if_free: self.chance.once_in(4),
+                    meta: None,
+                }
+                .into_command()
+            }
+            "claim" => Claim {
+                alias: (*self.chance.pick(&["/srv/app", "/srv/site", "example.org/app"])).to_owned(),
+                realm: self.realm(),
+            }
+            .into_command(),
             "renew" => Renew { which: self.which(), expires_at: self.later() }.into_command(),
             "release" => {
                 let which = (0..self.chance.below(2)).map(|_| self.which()).collect();

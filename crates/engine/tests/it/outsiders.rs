@@ -15,7 +15,7 @@ use posthaste_engine::verbs::contacts::Ask;
 use posthaste_engine::verbs::conversations::{Create, Invitee};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
-use posthaste_engine::verbs::office::{Announce, Sweep};
+use posthaste_engine::verbs::office::{Announce, Claim, Sweep};
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::reservations::Reserve;
 use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
@@ -192,6 +192,8 @@ async fn fill(realm: &Realm) -> Overheard {
     let token =
         CreateToken { hash: vec![7; 32], role: TokenRole::User, name: "zebra".into(), expires_at: None };
     realm.ask(&boss, token).await;
+    let claim = Claim { alias: "/srv/zebra".into(), realm: named("main") };
+    realm.ask(&boss, claim).await;
     let peer = PutPeer {
         name: named("north"),
         kind: PeerKind::Office,
@@ -344,6 +346,7 @@ fn rows() -> Vec<Row> {
         .events(caller, 0, &Filter::everything(), 999)
         .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
     row!(tokens, |view, caller, _heard| view.tokens(caller));
+    row!(claims, |view, caller, _heard| view.claims(caller));
     row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));
     row!(peers, |view, caller, _heard| view.peers(caller));
     row!(peer, |view, caller, _heard| view.peer(caller, &named("north")));
