@@ -21,6 +21,7 @@ use crate::http::layers::{LayerOptions, wrap};
 use crate::http::listen::{self, ListenOptions};
 use crate::http::tls::{Tls, reload_on_hangup};
 use crate::keys::AdminKey;
+use crate::projects;
 use crate::shared::{Shared, Switches};
 use crate::signals::stop_on_signal;
 
@@ -79,6 +80,7 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
 
     let switches = Switches { auth: config.auth.value, mail: config.mail.value };
     let shared = Shared::new(office, config.realm.value.clone(), admin, switches, stop.clone());
+    open_projects(&shared, config).await?;
     let max_body = shared.office().limits().message_bytes * 2 + BODY_ALLOWANCE;
     let layers = LayerOptions { guard: config.guard()?, max_body, body_timeout: BODY_TIMEOUT };
     let app = wrap(doors::router(shared.clone()), layers);
@@ -99,6 +101,28 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     drop(fs::remove_file(Whereabouts::path(data)));
     tracing::info!("closed");
     Ok(served?)
+}
+
+/// The default realm answers to the work tree that the office was started in, and to whatever it was given.
+async fn open_projects(shared: &Shared, config: &Config) -> Result<(), Failure> {
+    shared
+        .mcp()
+        .configure(doors::mcp::Settings { tools: config.tools.value, trust_local: config.trust_local.value });
+    let mut names = match std::env::current_dir() {
+        Ok(here) => projects::names_around(&here),
+        Err(_) => Vec::new(),
+    };
+    for given in &config.projects.value {
+        let path = Path::new(given);
+        if projects::alias(given).is_none() || path.is_absolute() {
+            let path = std::path::absolute(path)?;
+            names.extend(projects::names_at(&path));
+        } else {
+            names.extend(projects::alias(given));
+        }
+    }
+    shared.claim_all(&names, shared.default_realm()).await.map_err(anyhow::Error::from)?;
+    Ok(())
 }
 
 /// The one line that scripts wait for, then hints for people.
@@ -122,6 +146,7 @@ fn announce(url: &str, config: &Config, address: SocketAddr) -> Result<(), Failu
          \n  status      curl{token} {url}/status\
          \n  metrics     curl {url}/metrics\
          \n  MAP SDK     ws{socket}/map   (also POST {url}/map/rpc, or `posthaste map` on stdin and stdout)\
+         \n  MCP         {url}/mcp   (`posthaste connect claude-code --write` and others set a client up)\
          \n  a token     posthaste token create --role agent --name ann\
          \n  stop        Ctrl-C\n",
         socket = url.strip_prefix("http").unwrap_or(url),

@@ -1,20 +1,31 @@
 //! What every door shares: the office, who may come in, and when to stop.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use posthaste_engine::Office;
 use posthaste_engine::nouns::RealmName;
 use tokio_util::sync::CancellationToken;
 
-use crate::doors::Halls;
+use crate::doors::{Halls, McpDesk};
 use crate::keys::AdminKey;
 use crate::observe::health::Health;
+use crate::projects::Projects;
 
 /// Handed to every door. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Shared {
     inner: Arc<Inner>,
+}
+
+/// A handle that does not keep the office open.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakShared(Weak<Inner>);
+
+impl WeakShared {
+    pub(crate) fn upgrade(&self) -> Option<Shared> {
+        self.0.upgrade().map(|inner| Shared { inner })
+    }
 }
 
 /// What an office does or leaves.
@@ -33,6 +44,8 @@ struct Inner {
     admin: AdminKey,
     switches: Switches,
     halls: Halls,
+    mcp: McpDesk,
+    projects: Projects,
     health: Health,
     started: Instant,
     stop: CancellationToken,
@@ -47,8 +60,23 @@ impl Shared {
         stop: CancellationToken,
     ) -> Self {
         let health = Health::new();
-        let (halls, started) = (Halls::default(), Instant::now());
-        Self { inner: Arc::new(Inner { office, realm, admin, switches, halls, health, started, stop }) }
+        let inner = Inner {
+            office,
+            realm,
+            admin,
+            switches,
+            halls: Halls::default(),
+            mcp: McpDesk::default(),
+            projects: Projects::default(),
+            health,
+            started: Instant::now(),
+            stop,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakShared {
+        WeakShared(Arc::downgrade(&self.inner))
     }
 
     pub fn office(&self) -> &Office {
@@ -77,6 +105,16 @@ impl Shared {
     /// Everyone who is connected by MAP.
     pub(crate) fn halls(&self) -> &Halls {
         &self.inner.halls
+    }
+
+    /// What the MCP door keeps while the office is open.
+    pub(crate) fn mcp(&self) -> &McpDesk {
+        &self.inner.mcp
+    }
+
+    /// The other names of the realms.
+    pub(crate) fn projects(&self) -> &Projects {
+        &self.inner.projects
     }
 
     pub(crate) fn health(&self) -> &Health {

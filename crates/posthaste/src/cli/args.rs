@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use super::help;
 use super::human::parse_span;
 use super::output::ColorWhen;
-use crate::config::AllowRemote;
+use crate::config::{AllowRemote, ToolSet};
 use crate::observe::logs::LogForm;
 
 /// The post office for AI agents.
@@ -49,6 +49,18 @@ pub enum Command {
     /// Speak MAP on standard input and output
     #[command(long_about = help::MAP, after_long_help = help::MAP_AFTER)]
     Map(RealmArgs),
+    /// Speak MCP on standard input and output
+    #[command(long_about = help::MCP, after_long_help = help::MCP_AFTER)]
+    Mcp(McpArgs),
+    /// Set up a coding agent's client
+    #[command(long_about = help::CONNECT, after_long_help = help::CONNECT_AFTER)]
+    Connect(ConnectArgs),
+    /// Tell of commits that touch paths another agent holds
+    #[command(long_about = help::GUARD, after_long_help = help::GUARD_AFTER, subcommand_required = true)]
+    Guard {
+        #[command(subcommand)]
+        command: GuardCommand,
+    },
     /// Make, list and revoke access tokens
     #[command(long_about = help::TOKEN, after_long_help = help::TOKEN_AFTER, subcommand_required = true)]
     Token {
@@ -103,6 +115,15 @@ pub struct OfficeArgs {
     /// Keep no durable conversations for MAP: `mail/*` is refused [env: POSTHASTE_MAIL=off]
     #[arg(long)]
     pub no_mail: bool,
+    /// A further path, repository address or key that stands for the default realm; may be repeated [env: POSTHASTE_PROJECTS]
+    #[arg(long, value_name = "PATH")]
+    pub project: Vec<String>,
+    /// How many tools MCP clients are shown [default: full] [env: POSTHASTE_TOOLS]
+    #[arg(long, value_name = "SET", value_enum)]
+    pub tools: Option<ToolSet>,
+    /// On this machine, let whoever has a token act for any agent over MCP [env: POSTHASTE_TRUST_LOCAL]
+    #[arg(long)]
+    pub trust_local: bool,
     /// Certificate chain in PEM; read again on SIGHUP [env: POSTHASTE_TLS_CERT]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
@@ -128,6 +149,134 @@ pub struct OfficeArgs {
     /// A level, or a list like `info,posthaste=debug` [default: info] [env: POSTHASTE_LOG_LEVEL]
     #[arg(long, value_name = "LEVEL")]
     pub log_level: Option<String>,
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct McpArgs {
+    #[command(flatten)]
+    pub realm: RealmArgs,
+    /// How many tools are listed [default: full] [env: POSTHASTE_TOOLS]
+    #[arg(long, value_name = "SET", value_enum)]
+    pub tools: Option<ToolSet>,
+    /// A path, repository address or key that stands for the default realm; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub project: Vec<String>,
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ConnectArgs {
+    /// The client to set up
+    #[arg(value_enum)]
+    pub client: Client,
+    /// Merge it into the client's file, keeping a copy of what was there
+    #[arg(long)]
+    pub write: bool,
+    /// The file to write, if not the client's usual one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Whom the client's token speaks as [default: the client's name]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Let the client start `posthaste mcp` instead of connecting to a running office
+    #[arg(long)]
+    pub stdio: bool,
+    #[command(flatten)]
+    pub realm: RealmArgs,
+    /// Where the office listens [default: where the running one is, else what is configured]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<String>,
+}
+
+/// The clients whose configuration is known.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum Client {
+    /// .mcp.json in this directory
+    ClaudeCode,
+    /// ~/.codex/config.toml
+    Codex,
+    /// ~/.gemini/settings.json
+    Gemini,
+    /// ~/.cursor/mcp.json
+    Cursor,
+    /// .vscode/mcp.json in this directory
+    Vscode,
+}
+
+impl Client {
+    /// The client's name as it is typed.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Cursor => "cursor",
+            Self::Vscode => "vscode",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum GuardCommand {
+    /// Put the hooks into a repository
+    #[command(long_about = help::GUARD_INSTALL, after_long_help = help::GUARD_INSTALL_AFTER)]
+    Install(GuardInstallArgs),
+    /// Take the hooks out again
+    #[command(long_about = help::GUARD_UNINSTALL, after_long_help = help::GUARD_UNINSTALL_AFTER)]
+    Uninstall {
+        /// A directory in the repository [default: this one]
+        #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
+        path: Option<PathBuf>,
+    },
+    /// What the hooks run
+    #[command(long_about = help::GUARD_CHECK, after_long_help = help::GUARD_CHECK_AFTER)]
+    Check(GuardCheckArgs),
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct GuardInstallArgs {
+    /// A directory in the repository [default: this one]
+    #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
+    pub path: Option<PathBuf>,
+    /// The project whose reservations count [default: the repository's first work tree]
+    #[arg(long, value_name = "KEY")]
+    pub project: Option<String>,
+    /// Stop commits and pushes instead of warning
+    #[arg(long)]
+    pub block: bool,
+    /// The agent that commits here, where POSTHASTE_AGENT does not say
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct GuardCheckArgs {
+    /// A directory in the repository [default: this one]
+    #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
+    pub path: Option<PathBuf>,
+    /// What is about to happen
+    #[arg(long, value_enum, default_value_t = GuardHook::PreCommit)]
+    pub hook: GuardHook,
+    /// The project whose reservations count [default: the repository's first work tree]
+    #[arg(long, value_name = "KEY")]
+    pub project: Option<String>,
+    /// Fail if something is held, instead of warning
+    #[arg(long)]
+    pub block: bool,
+    /// Who commits [env: POSTHASTE_AGENT, AGENT_NAME]
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Say so if nothing could be checked
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// The moments at which the guard looks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum GuardHook {
+    /// What is staged
+    PreCommit,
+    /// What git says on standard input is about to be pushed
+    PrePush,
 }
 
 #[derive(Clone, Debug, Subcommand)]

@@ -46,6 +46,61 @@ Example:
   posthaste map --realm main
   echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"map/agents/list\"}' | posthaste map";
 
+pub(super) const MCP: &str = "\
+Speaks MCP (the Model Context Protocol) on standard input and output, for clients that start their \
+servers themselves. If an office is running on the data directory, everything goes there, so that all \
+clients share one office; if not, this process opens the mail itself for as long as its input lasts.";
+
+pub(super) const MCP_AFTER: &str = "\
+Example:
+  posthaste mcp
+  posthaste mcp --tools core";
+
+pub(super) const CONNECT: &str = "\
+Prints the configuration that a coding agent's client needs to reach this office, with a token of its \
+own; with --write merges it into the client's file and keeps a copy of what was there. Agents that the \
+client registers belong to that token: it may act for them, and for nobody else's.";
+
+pub(super) const CONNECT_AFTER: &str = "\
+Examples:
+  posthaste connect claude-code --write
+  posthaste connect codex
+  posthaste connect vscode --write --stdio";
+
+pub(super) const GUARD: &str = "\
+Hooks in a git repository that tell of commits and pushes touching paths which another agent has \
+reserved. Hooks that are there already are kept and run first. When the office is down, work goes on.";
+
+pub(super) const GUARD_AFTER: &str = "\
+Example:
+  posthaste guard install --block";
+
+pub(super) const GUARD_INSTALL: &str = "\
+Puts a pre-commit and a pre-push hook into the repository, where git looks for them: worktrees and \
+core.hooksPath included. The committing agent is POSTHASTE_AGENT (or AGENT_NAME) in the environment. \
+POSTHASTE_BYPASS=1 lets one command through.";
+
+pub(super) const GUARD_INSTALL_AFTER: &str = "\
+Examples:
+  posthaste guard install
+  posthaste guard install ~/src/app --block --agent BlueLake";
+
+pub(super) const GUARD_UNINSTALL: &str = "\
+Takes the guard's hooks out and puts back those that were there before.";
+
+pub(super) const GUARD_UNINSTALL_AFTER: &str = "\
+Example:
+  posthaste guard uninstall ~/src/app";
+
+pub(super) const GUARD_CHECK: &str = "\
+Looks at what is about to be committed or pushed and says on standard error what others hold of it. \
+Both names of a renamed file count, and deleted files do. Silent when nothing is held; if the office \
+cannot be asked, nothing is said and nothing stopped.";
+
+pub(super) const GUARD_CHECK_AFTER: &str = "\
+Example:
+  posthaste guard check --agent BlueLake --verbose";
+
 pub(super) const TOKEN: &str = "\
 Makes, lists and revokes the tokens by which callers show who they are. Works with and without a \
 running office on the same data directory.";

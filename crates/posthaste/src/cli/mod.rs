@@ -6,12 +6,15 @@ mod bench;
 mod client;
 mod complete;
 mod config;
+mod connect;
 mod desk;
 mod doctor;
 pub mod exit;
+mod guard;
 mod help;
 pub mod human;
 mod map;
+mod mcp;
 pub mod output;
 mod serve;
 mod status;
@@ -57,6 +60,9 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Man { command } => Ok(output.bytes(&complete::man(command)?)?),
         Command::Serve(office) => serve::run(&args.global, office, output),
         Command::Map(realm) => map::run(&args.global, realm),
+        Command::Mcp(given) => mcp::run(&args.global, given),
+        Command::Connect(given) => connect::run(&args.global, given, output),
+        Command::Guard { command } => guard::run(&args.global, command, output),
         Command::Token { command } => token::run(&args.global, command, output),
         Command::Doctor(realm) => doctor::run(&args.global, realm, output),
         Command::Backup(backup) => backup::back_up(&args.global, backup, output),

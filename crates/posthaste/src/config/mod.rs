@@ -31,6 +31,9 @@ pub struct Config {
     pub realm: Setting<RealmName>,
     pub auth: Setting<bool>,
     pub mail: Setting<bool>,
+    pub projects: Setting<Vec<String>>,
+    pub tools: Setting<ToolSet>,
+    pub trust_local: Setting<bool>,
     pub tls_cert: Setting<Option<PathBuf>>,
     pub tls_key: Setting<Option<PathBuf>>,
     pub allow_remote: Setting<AllowRemote>,
@@ -51,6 +54,17 @@ pub enum AllowRemote {
     Tls,
     /// Other machines, unencrypted: everyone on the way can read tokens and mail.
     Plaintext,
+}
+
+/// How many tools the MCP door shows.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolSet {
+    /// Those that most agents need; the others can still be called.
+    Core,
+    /// All of them.
+    #[default]
+    Full,
 }
 
 /// A configuration that cannot be used: where it is wrong, and how.
@@ -86,6 +100,9 @@ impl Config {
             row("realm", &self.realm),
             row("auth", &self.auth),
             row("mail", &self.mail),
+            row("projects", &self.projects),
+            row("tools", &self.tools),
+            row("trust_local", &self.trust_local),
             row("tls_cert", &self.tls_cert),
             row("tls_key", &self.tls_key),
             row("allow_remote", &self.allow_remote),

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use posthaste_engine::nouns::RealmName;
 use serde_json::{Value as Json, json};
 
-use super::AllowRemote;
+use super::{AllowRemote, ToolSet};
 use crate::observe::logs::{LogForm, parse_filter};
 
 /// A type that a setting can have. Errors are the part after "where: "; the caller says where.
@@ -129,6 +129,16 @@ impl Value for LogForm {
 }
 
 impl Value for AllowRemote {
+    fn from_text(text: &str) -> Result<Self, String> {
+        choice(text)
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
+impl Value for ToolSet {
     fn from_text(text: &str) -> Result<Self, String> {
         choice(text)
     }
