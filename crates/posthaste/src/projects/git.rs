@@ -51,10 +51,11 @@ fn origin(config: &str) -> Option<String> {
     for line in config.lines().map(str::trim) {
         if line.starts_with('[') {
             inside = line == "[remote \"origin\"]";
-        } else if inside && let Some((key, value)) = line.split_once('=') {
-            if key.trim() == "url" {
-                return remote(value.trim());
-            }
+        } else if inside
+            && let Some((key, value)) = line.split_once('=')
+            && key.trim() == "url"
+        {
+            return remote(value.trim());
         }
     }
     None

@@ -48,10 +48,27 @@ impl Office {
         Self::start(command, data)
     }
 
+    /// Starts it such that it finds the programs of this machine.
+    pub(crate) fn open_with_path(data: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        Self::start(command, data)
+    }
+
+    /// Starts it in a directory of its own choice, with further flags.
+    pub(crate) fn open_in(data: &Path, directory: &Path, flags: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        command.env_clear().current_dir(directory).arg("serve").args(flags);
+        Self::start(command, data)
+    }
+
     fn start(mut command: Command, data: &Path) -> Self {
         // Each test is its own process, and rustls must not have to guess.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data"]).arg(data);
+        if command.get_args().all(|word| word != "serve") {
+            command.arg("serve");
+        }
+        command.args(["--listen", "127.0.0.1:0", "--log-level", "error", "--data"]).arg(data);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -59,6 +76,11 @@ impl Office {
             line.strip_prefix("ready ").unwrap_or_else(|| panic!("not ready: {line:?}")).trim().to_owned();
         let token = std::fs::read_to_string(data.join("admin.token")).unwrap().trim().to_owned();
         Self { child, operator: Bearer { base: url, token, http: reqwest::Client::new() } }
+    }
+
+    /// The operator's key.
+    pub(crate) fn token(&self) -> &str {
+        &self.operator.token
     }
 
     pub(crate) fn url(&self) -> &str {

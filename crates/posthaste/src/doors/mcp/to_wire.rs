@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn numbers_are_small_enough_for_every_client_and_stay_the_same() {
-        let of = |name| number(&["main", name]);
+        let of = |name: &str| number(&["main", name]);
         assert_eq!(of("BlueLake"), of("BlueLake"));
         assert_ne!(of("BlueLake"), of("GreenHarbor"));
         for name in 0..1000 {

@@ -39,7 +39,7 @@ pub(in super::super) const LINES: &[Line] = &[
     tool!(
         whois,
         core,
-        "One agent's profile.",
+        "One agent's profile and contact policy.",
         "project_key! agent_name! include_recent_commits:flag=true commit_limit:int=5 registration_token"
     ),
     tool!(
