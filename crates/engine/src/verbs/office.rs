@@ -98,10 +98,8 @@ impl Claim {
         let claimed = Claimed { alias: self.alias.clone(), realm: self.realm.clone(), at: to.now };
         // Plain data without maps or floats: writing it as JSON cannot fail.
         let text = serde_json::to_string(&claimed).unwrap_or_default();
+        // The office's own note of where things are: nothing that happened to anybody, so no line of the history.
         exec(to.books, "INSERT INTO meta(key, value) VALUES(?1, ?2)", (&key, &text))?;
-        let data = Json::from_value(&serde_json::json!(claimed));
-        let fact = Fact::Announced { word: "realm.claimed".to_owned(), data, to: Some(Vec::new()) };
-        to.tell(fact, Sight::Agents(Sight::list(Vec::new())))?;
         Ok(claimed)
     }
 }

@@ -8,7 +8,7 @@ use posthaste_engine::verbs::reservations::{Release, Which};
 use posthaste_engine::views::ReservationQuery;
 use posthaste_engine::{EngineError, Refusal};
 
-use crate::harness::{Realm, admin, later, letter, member, realm as named, soon, talk};
+use crate::harness::{Realm, admin, later, letter, member, realm as named, talk};
 
 fn each(paths: &[&str]) -> ReserveEach {
     ReserveEach {
@@ -16,7 +16,7 @@ fn each(paths: &[&str]) -> ReserveEach {
         paths: paths.iter().map(|path| (*path).to_owned()).collect(),
         exclusive: true,
         reason: None,
-        expires_at: soon(),
+        expires_at: later(),
         audience: Audience::Observers,
         only_if_free: false,
         meta: None,

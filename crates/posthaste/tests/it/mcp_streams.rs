@@ -94,8 +94,18 @@ async fn a_session_is_told_of_resources_that_change() {
     let plain =
         with(reqwest::Method::POST).body(r#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#).send().await.unwrap();
     assert_eq!(plain.status().as_u16(), 200);
-    drop(chunks);
+    // A stream that is open does not hold the office up when it closes.
+    let stream = mcp.post(&hello).await.headers()["mcp-session-id"].clone();
+    let stream = mcp
+        .request(reqwest::Method::GET)
+        .header("mcp-session-id", stream)
+        .header("accept", "text/event-stream");
+    let stream = stream.send().await.unwrap();
+    assert_eq!(stream.status().as_u16(), 200);
+    let closing = Instant::now();
     assert_eq!(office.close(), Some(0));
+    assert!(closing.elapsed() < Duration::from_secs(8), "{:?}", closing.elapsed());
+    drop((stream, chunks));
 }
 
 #[tokio::test]
