@@ -22,6 +22,11 @@ impl Problem {
         self
     }
 
+    /// Whether something that was named is not there.
+    pub(super) fn is_missing(&self) -> bool {
+        self.code.ends_with("_NOT_FOUND")
+    }
+
     /// As a member of the structured part of the answer.
     pub(super) fn value(&self) -> Value {
         let mut value = json!({ "code": self.code, "message": self.message });

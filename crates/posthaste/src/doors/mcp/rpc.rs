@@ -12,7 +12,7 @@ use super::errors::Problem;
 use super::{prompts, resources, table};
 
 /// The code of a resource that is not there.
-pub(super) const RESOURCE_NOT_FOUND: i64 = -32_002;
+const RESOURCE_NOT_FOUND: i64 = -32_002;
 
 #[derive(Deserialize)]
 struct CallParams {
@@ -108,13 +108,6 @@ fn read<'p, T: Deserialize<'p>>(params: Option<&'p RawValue>) -> Result<T, Error
 }
 
 fn resource_error(problem: &Problem) -> ErrorObject {
-    let code = match problem.code {
-        "RESOURCE_NOT_FOUND"
-        | "PROJECT_NOT_FOUND"
-        | "AGENT_NOT_FOUND"
-        | "MESSAGE_NOT_FOUND"
-        | "ATTACHMENT_NOT_FOUND" => RESOURCE_NOT_FOUND,
-        _ => INVALID_PARAMS,
-    };
+    let code = if problem.is_missing() { RESOURCE_NOT_FOUND } else { INVALID_PARAMS };
     ErrorObject::new(code, problem.message.clone())
 }

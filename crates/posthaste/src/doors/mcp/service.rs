@@ -23,7 +23,7 @@ use super::call::{Call, Progress, Visitor};
 use super::errors::Problem;
 use super::resources::Contents;
 use super::updates::{self, MOST_WATCHED};
-use super::{prompts, resources, rpc, table};
+use super::{prompts, resources, table};
 use crate::shared::Shared;
 
 /// What a client is told of the office when it connects.
@@ -270,13 +270,6 @@ fn progress(context: &RequestContext<RoleServer>) -> Option<Progress> {
 }
 
 fn resource_error(problem: Problem) -> ErrorData {
-    let code = match problem.code {
-        "RESOURCE_NOT_FOUND"
-        | "PROJECT_NOT_FOUND"
-        | "AGENT_NOT_FOUND"
-        | "MESSAGE_NOT_FOUND"
-        | "ATTACHMENT_NOT_FOUND" => ErrorCode(i32::try_from(rpc::RESOURCE_NOT_FOUND).unwrap_or(-32_002)),
-        _ => ErrorCode::INVALID_PARAMS,
-    };
+    let code = if problem.is_missing() { ErrorCode::RESOURCE_NOT_FOUND } else { ErrorCode::INVALID_PARAMS };
     ErrorData::new(code, problem.message, None)
 }

@@ -52,12 +52,18 @@ impl Tool {
     }
 }
 
-/// Makes a line of the table.
+/// Makes a line of the table: the function's name is the tool's, `core` or `full` the list it is on.
 macro_rules! tool {
-    ($name:ident, $set:ident, $about:literal, $takes:expr) => {
+    ($name:ident, core, $about:literal, $takes:expr) => {
+        $crate::doors::mcp::table::tool!(@ $name, true, $about, $takes)
+    };
+    ($name:ident, full, $about:literal, $takes:expr) => {
+        $crate::doors::mcp::table::tool!(@ $name, false, $about, $takes)
+    };
+    (@ $name:ident, $core:literal, $about:literal, $takes:expr) => {
         $crate::doors::mcp::table::Line {
             name: stringify!($name),
-            core: stringify!($set).len() == "core".len() && matches!(stringify!($set).as_bytes()[0], b'c'),
+            core: $core,
             about: $about,
             takes: $takes,
             answer: |call, args| Box::pin($name(call, args)),
@@ -68,7 +74,7 @@ pub(super) use tool;
 
 /// Every tool, in the order in which they are shown.
 pub(super) static TABLE: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-    let families: [&[Line]; 10] = [
+    let families: [&[Line]; 11] = [
         tools::identity::LINES,
         tools::mail::LINES,
         tools::inbox::LINES,
@@ -79,9 +85,9 @@ pub(super) static TABLE: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         tools::wait::LINES,
         tools::talk::LINES,
         tools::tasks::LINES,
+        tools::guard::LINES,
     ];
-    let guard: &[Line] = tools::guard::LINES;
-    let lines = families.into_iter().chain([guard]).flatten();
+    let lines = families.into_iter().flatten();
     lines
         .map(|line| {
             let specs = Spec::parse(line.takes);
@@ -136,7 +142,7 @@ mod tests {
     fn names_are_unique_and_every_tool_says_what_it_is_for() {
         assert_eq!(BY_NAME.len(), TABLE.len());
         for tool in TABLE.iter() {
-            assert!(tool.line.about.len() > 20, "{}", tool.line.name);
+            assert!(tool.line.about.len() >= 20, "{}", tool.line.name);
         }
     }
 }

@@ -44,7 +44,7 @@ pub(in super::super) const LINES: &[Line] = &[
     tool!(
         close_conversation,
         full,
-        "End a conversation.",
+        "End a conversation for everybody.",
         "project_key! agent_name! conversation_id! reason registration_token"
     ),
 ];
