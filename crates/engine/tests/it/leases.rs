@@ -32,10 +32,10 @@ async fn each_path_has_a_lease_of_its_own_which_asking_again_prolongs() {
     let realm = Realm::new();
     let ann = realm.agent("ann").await;
     let first = realm.ask(&ann, each(&["src/**", "README.md"])).await;
-    let again =
-        realm.ask(&ann, ReserveEach { expires_at: later(), ..each(&["README.md", "docs/x.md"]) }).await;
+    let until = later() + 60_000;
+    let again = realm.ask(&ann, ReserveEach { expires_at: until, ..each(&["README.md", "docs/x.md"]) }).await;
     assert_eq!(numbers(&again)[0], numbers(&first)[1]);
-    assert_eq!(again.leases[0].reservation.expires_at, later());
+    assert_eq!(again.leases[0].reservation.expires_at, until);
     assert!(again.leases.iter().all(|lease| lease.conflicts.is_empty()));
     // Given back by itself, and free to be taken anew under another number.
     let which = vec![Which::Number(numbers(&first)[1])];
