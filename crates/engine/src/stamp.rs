@@ -41,6 +41,14 @@ pub fn now() -> Millis {
     Millis::try_from(elapsed.as_millis()).unwrap_or(Millis::MAX)
 }
 
+/// The time, in nanoseconds since 1970, as finely as the system knows it.
+#[must_use]
+pub fn now_nanos() -> i128 {
+    #[expect(clippy::disallowed_methods, reason = "this is the place")]
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i128::try_from(elapsed.as_nanos()).unwrap_or(i128::MAX)
+}
+
 /// A name nobody can guess, for tokens.
 #[must_use]
 pub fn secret() -> String {

@@ -2,6 +2,7 @@
 //!
 //! - [`canonical`]: the one spelling of a JSON value that can be signed (RFC 8785).
 //! - [`signing`]: Ed25519 keys, signatures, and envelopes signed with them.
+//! - [`files`]: mail as files: names, stamps, fields and exact bytes.
 //! - [`ids`]: one 128-bit id, spelled as UUID, as ULID, or with a prefix.
 //! - [`time`]: Unix milliseconds, RFC 3339, and durations.
 //! - [`map`]: MAP's addresses, event names, filters, codes and event ids.
@@ -16,6 +17,7 @@
 #![warn(missing_docs)]
 
 pub mod canonical;
+pub mod files;
 pub mod ids;
 pub mod map;
 pub mod rpc;

@@ -8,6 +8,11 @@ use clap_complete::Shell;
 
 use super::help;
 use super::human::parse_span;
+use super::mail_args::{
+    AckArgs, ArchiveArgs, ContactsArgs, ConversationsArgs, DeskArgs, ExportArgs, ImportArgs, InboxArgs,
+    ListArgs, NudgeArgs, ReadArgs, ReleaseArgs, ReplyArgs, ReservationsArgs, ReserveArgs, SearchArgs,
+    SendArgs, SignalArgs, TailArgs, ThreadArgs,
+};
 use super::output::ColorWhen;
 use crate::config::AllowRemote;
 use crate::observe::logs::LogForm;
@@ -57,7 +62,7 @@ pub enum Command {
     },
     /// Check the health of the data directory
     #[command(long_about = help::DOCTOR, after_long_help = help::DOCTOR_AFTER)]
-    Doctor(RealmArgs),
+    Doctor(DoctorArgs),
     /// Write a realm's mail into one file
     #[command(long_about = help::BACKUP, after_long_help = help::BACKUP_AFTER)]
     Backup(BackupArgs),
@@ -73,6 +78,66 @@ pub enum Command {
     /// Measure how much mail this machine can take
     #[command(long_about = help::BENCH, after_long_help = help::BENCH_AFTER)]
     Bench(BenchArgs),
+    /// Send a letter
+    #[command(long_about = help::SEND, after_long_help = help::SEND_AFTER)]
+    Send(SendArgs),
+    /// List an agent's mail
+    #[command(long_about = help::INBOX, after_long_help = help::INBOX_AFTER)]
+    Inbox(InboxArgs),
+    /// Show a letter and mark it as read
+    #[command(long_about = help::READ, after_long_help = help::READ_AFTER)]
+    Read(ReadArgs),
+    /// Acknowledge a letter
+    #[command(long_about = help::ACK, after_long_help = help::ACK_AFTER)]
+    Ack(AckArgs),
+    /// Answer a letter
+    #[command(long_about = help::REPLY, after_long_help = help::REPLY_AFTER)]
+    Reply(ReplyArgs),
+    /// Show a conversation
+    #[command(long_about = help::THREAD, after_long_help = help::THREAD_AFTER)]
+    Thread(ThreadArgs),
+    /// Find letters and turns
+    #[command(long_about = help::SEARCH, after_long_help = help::SEARCH_AFTER)]
+    Search(SearchArgs),
+    /// Follow what happens
+    #[command(long_about = help::TAIL, after_long_help = help::TAIL_AFTER)]
+    Tail(TailArgs),
+    /// List the address book
+    #[command(long_about = help::AGENTS, after_long_help = help::AGENTS_AFTER)]
+    Agents(ListArgs),
+    /// List conversations
+    #[command(long_about = help::CONVERSATIONS, after_long_help = help::CONVERSATIONS_AFTER)]
+    Conversations(ConversationsArgs),
+    /// Reserve paths
+    #[command(long_about = help::RESERVE, after_long_help = help::RESERVE_AFTER)]
+    Reserve(ReserveArgs),
+    /// Give reservations back
+    #[command(long_about = help::RELEASE, after_long_help = help::RELEASE_AFTER)]
+    Release(ReleaseArgs),
+    /// List reservations
+    #[command(long_about = help::RESERVATIONS, after_long_help = help::RESERVATIONS_AFTER)]
+    Reservations(ReservationsArgs),
+    /// List contacts, ask for, accept, block and end them
+    #[command(long_about = help::CONTACTS, after_long_help = help::CONTACTS_AFTER)]
+    Contacts(ContactsArgs),
+    /// Say whom the office takes you for
+    #[command(long_about = help::WHOAMI, after_long_help = help::WHOAMI_AFTER)]
+    Whoami(DeskArgs),
+    /// Write a whole realm as JSON lines
+    #[command(long_about = help::EXPORT, after_long_help = help::EXPORT_AFTER)]
+    Export(ExportArgs),
+    /// Make a realm from JSON lines
+    #[command(long_about = help::IMPORT, after_long_help = help::IMPORT_AFTER)]
+    Import(ImportArgs),
+    /// Move old mail of a mail directory into its archives
+    #[command(long_about = help::ARCHIVE, after_long_help = help::ARCHIVE_AFTER)]
+    Archive(ArchiveArgs),
+    /// Signal an agent of a mail directory
+    #[command(long_about = help::NUDGE, after_long_help = help::NUDGE_AFTER)]
+    Nudge(NudgeArgs),
+    /// Show what the agents of a mail directory are to work on
+    #[command(long_about = help::HOOKS, after_long_help = help::HOOKS_AFTER)]
+    Hooks(SignalArgs),
     /// Print a shell's completion script
     #[command(long_about = help::COMPLETIONS, after_long_help = help::COMPLETIONS_AFTER)]
     Completions {
@@ -103,6 +168,12 @@ pub struct OfficeArgs {
     /// Keep no durable conversations for MAP: `mail/*` is refused [env: POSTHASTE_MAIL=off]
     #[arg(long)]
     pub no_mail: bool,
+    /// Join this directory of mailboxes (mail-async) with the default realm [env: POSTHASTE_MAIL_DIR]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub mail_dir: Option<PathBuf>,
+    /// How often old files of the mail directory are archived [default: 1h] [env: POSTHASTE_ARCHIVE_EVERY]
+    #[arg(long, value_name = "SPAN")]
+    pub archive_every: Option<String>,
     /// Certificate chain in PEM; read again on SIGHUP [env: POSTHASTE_TLS_CERT]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
@@ -179,6 +250,25 @@ pub struct RealmArgs {
     /// The realm [default: the office's default realm] [env: POSTHASTE_REALM]
     #[arg(long, value_name = "NAME")]
     pub realm: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct DoctorArgs {
+    /// Look at this directory of mailboxes, too [env: POSTHASTE_MAIL_DIR]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub mail_dir: Option<PathBuf>,
+    /// Deliver the messages that a power cut left undelivered in the mail directory
+    #[arg(long)]
+    pub restore: bool,
+    #[command(flatten)]
+    pub realm: RealmArgs,
+}
+
+impl DoctorArgs {
+    /// As the settings that `Config::load` takes.
+    pub fn office(&self) -> OfficeArgs {
+        OfficeArgs { mail_dir: self.mail_dir.clone(), ..self.realm.office() }
+    }
 }
 
 /// Both `backup` and `restore`.

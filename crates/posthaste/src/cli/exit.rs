@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::config::ConfigError;
+use crate::doors::files::FilesError;
 
 /// The exit codes, which scripts rely on. The list is also in `posthaste --help`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -21,6 +22,8 @@ pub enum Exit {
     Held = 5,
     /// A health check found a problem.
     Unhealthy = 6,
+    /// There is no space left on the disk.
+    Full = 7,
     /// Ctrl-C, as shells count it.
     Interrupted = 130,
 }
@@ -53,7 +56,12 @@ impl Failure {
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         let error = error.into();
-        let exit = if error.is::<ConfigError>() { Exit::Usage } else { Exit::Failed };
+        let exit = match error.downcast_ref::<FilesError>() {
+            Some(FilesError::NoSpace(_)) => Exit::Full,
+            Some(files) if files.is_usage() => Exit::Usage,
+            _ if error.is::<ConfigError>() => Exit::Usage,
+            _ => Exit::Failed,
+        };
         Self { exit, error }
     }
 }

@@ -9,8 +9,11 @@ mod config;
 mod desk;
 mod doctor;
 pub mod exit;
+mod files;
 mod help;
 pub mod human;
+mod human_body;
+pub mod mail_args;
 mod map;
 pub mod output;
 mod serve;
@@ -63,6 +66,20 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Restore(backup) => backup::restore(&args.global, backup, output),
         Command::Status(status) => status::run(&args.global, status, output),
         Command::Bench(given) => bench::run(given, output),
+        Command::Send(given) => match &given.mail_dir.mail_dir {
+            Some(dir) => files::send(dir, given, output),
+            None => todo!(),
+        },
+        Command::Inbox(given) => match &given.mail_dir.mail_dir {
+            Some(dir) => files::inbox(dir, given, output),
+            None => todo!(),
+        },
+        Command::Read(given) => match &given.mail_dir.mail_dir {
+            Some(dir) => files::read(dir, given, output),
+            None => todo!(),
+        },
+        Command::Archive(given) => files::archive(given, output),
+        _ => todo!(),
     }
 }
 

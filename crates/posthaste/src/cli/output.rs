@@ -104,6 +104,11 @@ impl Output {
         paint(self.color, style, text)
     }
 
+    /// The same for standard error.
+    pub fn paint_error(&self, style: Style, text: &str) -> String {
+        paint(self.color_errors, style, text)
+    }
+
     /// Says on standard error why a command failed.
     pub fn complain(&self, failure: &Failure) {
         let message = format!("{:#}", failure.error);
@@ -160,7 +165,7 @@ impl Table {
 }
 
 /// Names and subjects come from strangers; what would move the cursor is shown instead of done.
-fn printable(cell: &str) -> String {
+pub(super) fn printable(cell: &str) -> String {
     cell.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 

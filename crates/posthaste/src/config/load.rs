@@ -8,7 +8,7 @@ use posthaste_engine::nouns::RealmName;
 
 use super::file::File;
 use super::value::Value;
-use super::{AllowRemote, Config, ConfigError, LogLevel, Origin, Setting, place};
+use super::{AllowRemote, Config, ConfigError, LogLevel, Origin, Setting, Span, place};
 use crate::cli::args::{GlobalArgs, OfficeArgs};
 use crate::observe::logs::LogForm;
 
@@ -33,6 +33,9 @@ const LISTEN: Key = Key { name: "listen", var: "POSTHASTE_LISTEN", flag: "--list
 const REALM: Key = Key { name: "realm", var: "POSTHASTE_REALM", flag: "--realm" };
 const AUTH: Key = Key { name: "auth", var: "POSTHASTE_AUTH", flag: "--no-auth" };
 const MAIL: Key = Key { name: "mail", var: "POSTHASTE_MAIL", flag: "--no-mail" };
+const MAIL_DIR: Key = Key { name: "mail_dir", var: "POSTHASTE_MAIL_DIR", flag: "--mail-dir" };
+const ARCHIVE_EVERY: Key =
+    Key { name: "archive_every", var: "POSTHASTE_ARCHIVE_EVERY", flag: "--archive-every" };
 const TLS_CERT: Key = Key { name: "tls_cert", var: "POSTHASTE_TLS_CERT", flag: "--tls-cert" };
 const TLS_KEY: Key = Key { name: "tls_key", var: "POSTHASTE_TLS_KEY", flag: "--tls-key" };
 const ALLOW_REMOTE: Key = Key { name: "allow_remote", var: "POSTHASTE_ALLOW_REMOTE", flag: "--allow-remote" };
@@ -46,12 +49,14 @@ const LOG: Key = Key { name: "log", var: "POSTHASTE_LOG", flag: "--log" };
 const LOG_LEVEL: Key = Key { name: "log_level", var: "POSTHASTE_LOG_LEVEL", flag: "--log-level" };
 
 /// The keys of the file. `data` is only for a file named with `--config`: see [`Config::load`].
-const FILE_KEYS: [&str; 13] = [
+const FILE_KEYS: [&str; 15] = [
     DATA.name,
     LISTEN.name,
     REALM.name,
     AUTH.name,
     MAIL.name,
+    MAIL_DIR.name,
+    ARCHIVE_EVERY.name,
     TLS_CERT.name,
     TLS_KEY.name,
     ALLOW_REMOTE.name,
@@ -74,6 +79,8 @@ impl Config {
             realm: from.text(&REALM, office.realm.as_deref(), RealmName::main())?,
             auth: from.flag(&AUTH, office.no_auth.then_some(false), true)?,
             mail: from.flag(&MAIL, office.no_mail.then_some(false), true)?,
+            mail_dir: from.flag(&MAIL_DIR, office.mail_dir.clone().map(Some), None)?,
+            archive_every: from.text(&ARCHIVE_EVERY, office.archive_every.as_deref(), Span::hour())?,
             tls_cert: from.flag(&TLS_CERT, office.tls_cert.clone().map(Some), None)?,
             tls_key: from.flag(&TLS_KEY, office.tls_key.clone().map(Some), None)?,
             allow_remote: from.flag(&ALLOW_REMOTE, office.allow_remote, AllowRemote::No)?,

@@ -21,7 +21,7 @@ use crate::observe::logs::LogForm;
 
 pub use self::load::Env;
 pub use self::setting::{Origin, Setting};
-pub use self::value::LogLevel;
+pub use self::value::{LogLevel, Span};
 
 /// Every setting of an office. Made by [`Config::load`], allowed to open a door by [`Config::check`].
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct Config {
     pub realm: Setting<RealmName>,
     pub auth: Setting<bool>,
     pub mail: Setting<bool>,
+    pub mail_dir: Setting<Option<PathBuf>>,
+    pub archive_every: Setting<Span>,
     pub tls_cert: Setting<Option<PathBuf>>,
     pub tls_key: Setting<Option<PathBuf>>,
     pub allow_remote: Setting<AllowRemote>,
@@ -86,6 +88,8 @@ impl Config {
             row("realm", &self.realm),
             row("auth", &self.auth),
             row("mail", &self.mail),
+            row("mail_dir", &self.mail_dir),
+            row("archive_every", &self.archive_every),
             row("tls_cert", &self.tls_cert),
             row("tls_key", &self.tls_key),
             row("allow_remote", &self.allow_remote),

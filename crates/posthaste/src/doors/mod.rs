@@ -2,6 +2,7 @@
 
 pub mod address;
 pub mod control;
+pub mod files;
 mod map;
 mod operators;
 
