@@ -12,11 +12,13 @@ use posthaste_engine::limits::Limits;
 use posthaste_engine::{Fault, Office};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::config::Config;
 use crate::doors;
+use crate::doors::files::{Bridge, BridgeOptions};
 use crate::http::layers::{LayerOptions, wrap};
 use crate::http::listen::{self, ListenOptions};
 use crate::http::tls::{Tls, reload_on_hangup};
@@ -83,6 +85,7 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     let layers = LayerOptions { guard: config.guard()?, max_body, body_timeout: BODY_TIMEOUT };
     let app = wrap(doors::router(shared.clone()), layers);
     let janitor = tokio::spawn(keep_tidy(shared.clone()));
+    let bridge = open_bridge(config, &shared).await?;
 
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     Whereabouts { pid: std::process::id(), url: url.clone() }.write(data)?;
@@ -94,6 +97,9 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     // However it ended, what was taken is answered and on disk before the process goes.
     stop.cancel();
     drop(janitor.await);
+    if let Some(bridge) = bridge {
+        drop(bridge.await);
+    }
     drop(shared);
     guard.close().await;
     drop(fs::remove_file(Whereabouts::path(data)));
@@ -129,6 +135,17 @@ fn announce(url: &str, config: &Config, address: SocketAddr) -> Result<(), Failu
         port = address.port(),
     );
     Ok(())
+}
+
+/// Joins the mail directory with the default realm, if there is one.
+async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHandle<()>>, Failure> {
+    let Some(mail_dir) = config.mail_dir.value.clone() else { return Ok(None) };
+    let engine = shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
+    let options =
+        BridgeOptions { mail_dir: mail_dir.clone(), archive_every: config.archive_every.value.duration() };
+    let bridge = Bridge::open(engine, options).await?;
+    shared.set_mail_dir(std::path::absolute(mail_dir)?);
+    Ok(Some(tokio::spawn(bridge.run(shared.stop().clone()))))
 }
 
 async fn keep_tidy(shared: Shared) {

@@ -1,6 +1,7 @@
 //! What every door shares: the office, who may come in, and when to stop.
 
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use posthaste_engine::Office;
@@ -36,6 +37,8 @@ struct Inner {
     health: Health,
     started: Instant,
     stop: CancellationToken,
+    /// The directory that the files bridge serves, if there is one.
+    mail_dir: OnceLock<PathBuf>,
 }
 
 impl Shared {
@@ -48,7 +51,10 @@ impl Shared {
     ) -> Self {
         let health = Health::new();
         let (halls, started) = (Halls::default(), Instant::now());
-        Self { inner: Arc::new(Inner { office, realm, admin, switches, halls, health, started, stop }) }
+        let mail_dir = OnceLock::new();
+        Self {
+            inner: Arc::new(Inner { office, realm, admin, switches, halls, health, started, stop, mail_dir }),
+        }
     }
 
     pub fn office(&self) -> &Office {
@@ -85,6 +91,16 @@ impl Shared {
 
     pub fn started(&self) -> Instant {
         self.inner.started
+    }
+
+    /// The directory that the files bridge serves, if there is one.
+    pub fn mail_dir(&self) -> Option<&Path> {
+        self.inner.mail_dir.get().map(PathBuf::as_path)
+    }
+
+    /// Says which directory the files bridge serves; the first time counts.
+    pub(crate) fn set_mail_dir(&self, path: PathBuf) {
+        let _ = self.inner.mail_dir.set(path);
     }
 
     /// Cancelled when the office closes; whoever holds a connection open watches it.

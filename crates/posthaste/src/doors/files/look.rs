@@ -13,17 +13,17 @@ use super::directory::{MailDir, Mailbox};
 use super::errors::FilesError;
 
 /// The largest file that is looked into: a letter of the largest size in the most wasteful spelling but one.
-pub(crate) const LARGEST_FILE: u64 = 4 << 20;
+pub(super) const LARGEST_FILE: u64 = 4 << 20;
 
 /// Which file it was, so that a change can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Print {
+pub(super) struct Print {
     /// The file's number.
-    pub inode: u64,
+    pub(super) inode: u64,
     /// When its content last changed, in nanoseconds.
-    pub changed: i128,
+    pub(super) changed: i128,
     /// How large it is.
-    pub size: i64,
+    pub(super) size: i64,
 }
 
 /// Why a file is left where it is.
@@ -51,11 +51,11 @@ pub enum Odd {
 
 /// What a file says.
 #[derive(Clone, Debug)]
-pub struct Content {
+pub(super) struct Content {
     /// Which file it was.
-    pub print: Print,
+    pub(super) print: Print,
     /// Its bytes.
-    pub bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// A message in a mailbox.
@@ -167,6 +167,12 @@ pub(super) fn read(directory: &OwnedFd, file: &str) -> Result<Content, Odd> {
         return Err(Odd::TooLarge(bytes.len() as u64));
     }
     Ok(Content { print: print(&about), bytes })
+}
+
+/// Whether a directory has a regular file of that name.
+pub(super) fn exists(directory: &OwnedFd, file: &str) -> bool {
+    sys::statat(directory, file, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|about| FileType::from_raw_mode(about.st_mode).is_file())
 }
 
 pub(super) fn print(about: &sys::Stat) -> Print {

@@ -2,6 +2,7 @@
 //! on the directory alone; with one, the bridge joins it with the realm, both ways.
 
 mod archive;
+mod bridge;
 mod directory;
 mod errors;
 mod look;
@@ -10,6 +11,7 @@ mod orphans;
 mod post;
 mod signals;
 
+pub use bridge::{Bridge, BridgeError, BridgeOptions};
 pub use directory::{MailDir, Mailbox};
 pub use errors::FilesError;
 pub use look::{Entry, Inbox, Odd};

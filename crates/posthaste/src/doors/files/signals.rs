@@ -43,6 +43,18 @@ impl StateDir {
         self.path.join(NUDGES)
     }
 
+    /// Every file that may be a hook or a nudge.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let hooks =
+            agents_in(&self.hooks_path()).into_iter().map(|agent| self.hooks_path().join(agent + name::TAIL));
+        let flat = agents_in(&self.nudges_path())
+            .into_iter()
+            .map(|agent| self.nudges_path().join(agent + name::TAIL));
+        let nested = std::fs::read_dir(self.nudges_path()).into_iter().flatten().filter_map(Result::ok);
+        let nested = nested.map(|entry| entry.path().join(LATEST)).filter(|path| path.is_file());
+        hooks.chain(flat).chain(nested).collect()
+    }
+
     /// Every hook that can be read, by agent.
     #[must_use]
     pub fn hooks(&self) -> Vec<Hook> {
@@ -123,6 +135,11 @@ fn agents_in(directory: &Path) -> Vec<String> {
     let names = entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().into_string().ok());
     let stems = names.filter_map(|file| file.strip_suffix(name::TAIL).map(str::to_owned));
     stems.filter(|agent| check_agent(agent).is_ok()).collect()
+}
+
+/// A file at a path, if it is a plain one.
+pub(super) fn read_at(path: &Path) -> Option<Vec<u8>> {
+    read(path.parent()?, path.file_name()?.to_str()?)
 }
 
 fn read(directory: &Path, file: &str) -> Option<Vec<u8>> {
