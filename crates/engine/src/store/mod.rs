@@ -2,11 +2,13 @@
 
 mod digest;
 mod open;
+mod portable;
 pub(crate) mod rows;
 mod schema;
 
 pub use digest::digest;
 pub use open::{check_integrity, open_reader, open_writer};
+pub use portable::{PortableError, count_rows, read_rows, write_rows};
 pub use schema::VERSION;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};

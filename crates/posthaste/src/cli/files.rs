@@ -296,7 +296,7 @@ pub(super) fn read(dir: &Path, args: &ReadArgs, output: &Output) -> Result<(), F
             super::output::printable(text)
         ))?;
     }
-    Ok(output.line(&format!("\n{}", message.body_text()))?)
+    Ok(output.line(&format!("\n{}", super::output::printable_text(&message.body_text())))?)
 }
 
 pub(super) fn archive(args: &ArchiveArgs, output: &Output) -> Result<(), Failure> {

@@ -9,15 +9,24 @@ mod config;
 mod desk;
 mod doctor;
 pub mod exit;
+mod export;
 mod files;
 mod help;
 pub mod human;
 mod human_body;
+mod inbox;
 pub mod mail_args;
 mod map;
 pub mod output;
+mod people;
+mod read;
+mod reserve;
+mod send;
 mod serve;
+mod signals;
 mod status;
+mod tail;
+mod thread;
 mod token;
 
 use std::ffi::OsString;
@@ -68,18 +77,33 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Bench(given) => bench::run(given, output),
         Command::Send(given) => match &given.mail_dir.mail_dir {
             Some(dir) => files::send(dir, given, output),
-            None => todo!(),
+            None => send::send(&args.global, given, output),
         },
         Command::Inbox(given) => match &given.mail_dir.mail_dir {
             Some(dir) => files::inbox(dir, given, output),
-            None => todo!(),
+            None => inbox::run(&args.global, given, output),
         },
         Command::Read(given) => match &given.mail_dir.mail_dir {
             Some(dir) => files::read(dir, given, output),
-            None => todo!(),
+            None => read::read(&args.global, given, output),
         },
+        Command::Ack(given) => read::ack(&args.global, given, output),
+        Command::Reply(given) => send::reply(&args.global, given, output),
+        Command::Thread(given) => thread::thread(&args.global, given, output),
+        Command::Search(given) => thread::search(&args.global, given, output),
+        Command::Tail(given) => tail::run(&args.global, given, output),
+        Command::Agents(given) => people::agents(&args.global, given, output),
+        Command::Conversations(given) => thread::conversations(&args.global, given, output),
+        Command::Reserve(given) => reserve::reserve(&args.global, given, output),
+        Command::Release(given) => reserve::release(&args.global, given, output),
+        Command::Reservations(given) => reserve::reservations(&args.global, given, output),
+        Command::Contacts(given) => people::contacts(&args.global, given, output),
+        Command::Whoami(given) => people::whoami(&args.global, given, output),
+        Command::Export(given) => export::export(&args.global, given, output),
+        Command::Import(given) => export::import(&args.global, given, output),
         Command::Archive(given) => files::archive(given, output),
-        _ => todo!(),
+        Command::Nudge(given) => signals::nudge(&args.global, given, output),
+        Command::Hooks(given) => signals::hooks(&args.global, given, output),
     }
 }
 

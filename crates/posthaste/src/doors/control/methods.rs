@@ -1,10 +1,10 @@
 //! The table of the office's own methods: name, parameters, one verb or view, answer.
 
-use posthaste_engine::nouns::{AgentId, Caller, TokenRole};
+use posthaste_engine::nouns::{AgentId, Caller, ContactState, TokenRole};
 use posthaste_engine::verbs::agents::{Existing, Register};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
-use posthaste_engine::views::{AgentQuery, SearchQuery};
+use posthaste_engine::views::{AgentQuery, SearchOrder, SearchQuery};
 use posthaste_engine::{Engine, EngineError};
 use posthaste_wire::rpc::{ErrorObject, METHOD_NOT_FOUND};
 use serde_json::value::{RawValue, to_raw_value};
@@ -15,13 +15,13 @@ use super::from_wire::{
     AgentsParams, InboxParams, MarkParams, RealmParams, RegisterParams, SearchParams, SendParams,
     TokenCreateParams, TokenRevokeParams, params,
 };
-use super::to_wire;
+use super::{desk, talk, to_wire};
 use crate::caller::Identity;
 use crate::keys;
 use crate::shared::Shared;
 
 /// The tag of what comes in this way.
-const VIA: &str = "cli";
+pub(super) const VIA: &str = "cli";
 
 pub(super) async fn call(
     shared: &Shared,
@@ -39,6 +39,24 @@ pub(super) async fn call(
         "read" => read(engine, identity, params(given)?).await,
         "ack" => ack(engine, identity, params(given)?).await,
         "search" => search(engine, identity, params(given)?).await,
+        "message" => talk::message(engine, identity, params(given)?).await,
+        "thread" => talk::thread(engine, identity, params(given)?).await,
+        "conversations" => talk::conversations(engine, identity, params(given)?).await,
+        "events" => talk::events(engine, identity, params(given)?).await,
+        "reserve" => desk::reserve(engine, identity, params(given)?).await,
+        "release" => desk::release(engine, identity, params(given)?).await,
+        "reservations" => desk::reservations(engine, identity, params(given)?).await,
+        "contacts" => desk::contacts(engine, identity, params(given)?).await,
+        "contact.ask" => desk::contact_ask(engine, identity, params(given)?).await,
+        "contact.accept" => {
+            desk::contact_answer(engine, identity, ContactState::Accepted, params(given)?).await
+        }
+        "contact.block" => {
+            desk::contact_answer(engine, identity, ContactState::Blocked, params(given)?).await
+        }
+        "contact.end" => desk::contact_end(engine, identity, params(given)?).await,
+        "nudge" => desk::nudge(shared, engine, identity, params(given)?).await,
+        "hooks" => desk::hooks(shared, engine, identity).await,
         "realm.open" => realm_open(shared, identity, params(given)?).await,
         "token.create" => token_create(engine, identity, params(given)?).await,
         "token.list" => token_list(engine, identity).await,
@@ -54,7 +72,7 @@ pub(super) async fn call(
 }
 
 /// The caller under the name it asks for: its own, or anybody's for those who run the office.
-fn acting(identity: &Identity, agent: Option<AgentId>) -> Result<Caller, ErrorObject> {
+pub(super) fn acting(identity: &Identity, agent: Option<AgentId>) -> Result<Caller, ErrorObject> {
     match agent {
         Some(agent) if agent != identity.name && identity.role != TokenRole::Admin => {
             Err(denied("only those who run the office act for somebody else"))
@@ -122,8 +140,15 @@ async fn ack(engine: &Engine, identity: &Identity, given: MarkParams) -> Result<
 }
 
 async fn search(engine: &Engine, identity: &Identity, given: SearchParams) -> Result<Value, ErrorObject> {
-    let caller = identity.caller(VIA);
-    let query = SearchQuery { text: given.query, limit: given.limit, ..SearchQuery::default() };
+    let caller = acting(identity, given.agent)?;
+    let query = SearchQuery {
+        text: given.query,
+        conversation: given.conversation,
+        from: given.from,
+        order: if given.newest { SearchOrder::Newest } else { SearchOrder::Best },
+        before: given.before,
+        limit: given.limit,
+    };
     let found = engine.read(move |view| view.search(&caller, &query)).await.map_err(refused)?;
     let hits: Vec<Value> = found.hits.iter().map(to_wire::hit).collect();
     Ok(json!({ "hits": hits, "partial": found.partial }))
