@@ -249,6 +249,8 @@ fn rows() -> Vec<Row> {
     ));
     row!(mail_counts, |view, caller, _heard| view.mail_counts(caller, &id("zebra-friend")));
     row!(waiting, |view, caller, _heard| view.waiting(caller, &id("zebra-friend"), 0, 99));
+    row!(ledger, |view, caller, _heard| view.ledger(caller, &id("zebra-friend"), 0, 99));
+    row!(copies, |view, caller, heard| view.copies(caller, heard.at, None, 99));
     row!(message, |view, caller, heard| view.message(caller, heard.letter));
     row!(message_at, |view, caller, heard| view.message_at(caller, heard.at));
     row!(message_by_key, |view, caller, _heard| view.message_by_key(caller, &id("insider"), "zebra-key"));

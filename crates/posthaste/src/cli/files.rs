@@ -62,6 +62,7 @@ pub(super) fn send(dir: &Path, args: &SendArgs, output: &Output) -> Result<(), F
     // Names are refused before anybody is asked to write a text, and before a directory is made.
     draft.check()?;
     draft.body = body(&args.body)?;
+    draft.check()?;
     let placed = MailDir::open_or_make(dir)?.post(&draft)?;
     if output.is_json() {
         return output.json(&json!({ "file": placed.file, "to": draft.to }));

@@ -209,7 +209,7 @@ pub struct ThreadArgs {
 #[derive(Clone, Debug, ClapArgs)]
 pub struct SearchArgs {
     /// Words, "phrases", prefix*, AND, OR, NOT
-    #[arg(value_name = "QUERY", required = true, allow_hyphen_values = true)]
+    #[arg(value_name = "QUERY", required = true)]
     pub query: Vec<String>,
     /// Only from this agent
     #[arg(long, value_name = "AGENT")]

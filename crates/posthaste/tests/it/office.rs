@@ -48,11 +48,29 @@ impl Office {
         Self::start(command, data)
     }
 
-    fn start(mut command: Command, data: &Path) -> Self {
+    /// Starts it with further flags; what it logs goes into a file.
+    pub(crate) fn open_with<'a>(data: &Path, flags: impl IntoIterator<Item = &'a str>, log: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        command.env_clear();
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+        Self::start_as(command, data, "info", flags, log.into())
+    }
+
+    fn start(command: Command, data: &Path) -> Self {
+        Self::start_as(command, data, "error", [], Stdio::null())
+    }
+
+    fn start_as<'a>(
+        mut command: Command,
+        data: &Path,
+        level: &str,
+        flags: impl IntoIterator<Item = &'a str>,
+        log: Stdio,
+    ) -> Self {
         // Each test is its own process, and rustls must not have to guess.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data"]).arg(data);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", level, "--data"]).arg(data);
+        let mut child = command.args(flags).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url =
@@ -63,6 +81,11 @@ impl Office {
 
     pub(crate) fn url(&self) -> &str {
         &self.operator.base
+    }
+
+    /// The key of the one who runs it.
+    pub(crate) fn token(&self) -> &str {
+        &self.operator.token
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -76,18 +76,6 @@ impl Bridge {
                         continue;
                     }
                     state.left.remove(&file);
-                    // What an older program put into the archive has every right to be old.
-                    if !archived
-                        && is_skewed(&file, &print)
-                        && state.skewed.len() < 1_024
-                        && state.skewed.insert(message.from.clone())
-                    {
-                        tracing::warn!(
-                            mailbox = agent,
-                            file,
-                            "the stamp is more than a minute away from the file's arrival"
-                        );
-                    }
                     coming.push(Coming { file, print, message, archived });
                 }
                 Seen::Odd(Odd::Gone, _) => {
@@ -143,6 +131,15 @@ impl Bridge {
                         archived: one.archived,
                     };
                     state.learn(&one.file, known);
+                    // What an older program put into the archive has every right to be old.
+                    let skewed = !one.archived && is_skewed(&one.file, &one.print);
+                    if skewed && state.skewed.len() < 1_024 && state.skewed.insert(one.message.from.clone()) {
+                        tracing::warn!(
+                            mailbox = agent,
+                            file = one.file,
+                            "the stamp is more than a minute away from the file's arrival"
+                        );
+                    }
                     delivered.push(message);
                     if one.message.read {
                         read.push(message);

@@ -30,7 +30,7 @@ impl Bridge {
             }
             Err(_) => return,
         };
-        self.follow_signals();
+        self.sweep_signals(deep).await;
         for agent in &agents {
             match self.boxes.contains_key(agent) {
                 true => self.look_through(agent, deep).await,

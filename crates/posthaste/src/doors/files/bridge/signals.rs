@@ -18,21 +18,32 @@ const MOST_SIGNALS: usize = 65_536;
 impl Bridge {
     /// Notes what lies there at the start; only changes are told.
     pub(super) fn begin_signals(&mut self) {
-        self.follow_signals();
+        self.watch_signals();
         let Some(state) = self.state.clone() else { return };
-        for path in state.files() {
+        for path in state.files().into_iter().take(MOST_SIGNALS) {
             if let Some(bytes) = signals::read_at(&path) {
                 self.signals.insert(path, bytes);
             }
         }
     }
 
-    /// Watches the directories once they are there.
-    pub(super) fn follow_signals(&mut self) {
-        if let Some(state) = &self.state {
-            self.watch.add_tree(&state.hooks_path());
-            self.watch.add_tree(&state.nudges_path());
+    /// Looks for what nobody told of: when everything is looked at, and when a directory has just appeared.
+    pub(super) async fn sweep_signals(&mut self, deep: bool) {
+        let appeared = self.watch_signals();
+        let Some(state) = self.state.clone() else { return };
+        if deep || appeared {
+            let files = tokio::task::spawn_blocking(move || state.files()).await.unwrap_or_default();
+            for path in files.into_iter().take(MOST_SIGNALS) {
+                self.signal(path).await;
+            }
         }
+    }
+
+    /// Watches the directories once they are there; true if one was not watched before.
+    fn watch_signals(&mut self) -> bool {
+        let Some(state) = &self.state else { return false };
+        let (hooks, nudges) = (state.hooks_path(), state.nudges_path());
+        self.watch.add_tree(&hooks) | self.watch.add_tree(&nudges)
     }
 
     /// Tells of a hook or a nudge that changed.

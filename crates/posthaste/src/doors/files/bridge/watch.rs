@@ -81,14 +81,12 @@ impl Watch {
         }
     }
 
-    /// Watches a directory with all below it, if it is there.
-    pub(super) fn add_tree(&mut self, path: &Path) {
-        if path.is_dir()
-            && !self.watched.contains(path)
-            && self.watcher.watch(path, RecursiveMode::Recursive).is_ok()
-        {
-            self.watched.insert(path.to_owned());
+    /// Watches a directory with all below it, if it is there; true if it was not watched before.
+    pub(super) fn add_tree(&mut self, path: &Path) -> bool {
+        if self.watched.contains(path) || !path.is_dir() {
+            return false;
         }
+        self.watcher.watch(path, RecursiveMode::Recursive).is_ok() && self.watched.insert(path.to_owned())
     }
 
     /// Watches a mailbox no more.
