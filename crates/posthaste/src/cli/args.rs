@@ -303,6 +303,16 @@ pub struct BenchArgs {
     /// End each round after this many messages, if that comes first
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub messages: Option<u64>,
+    /// Measure files in a mail directory instead, and the way from a file through an office to a file
+    #[arg(long)]
+    pub files: bool,
+    /// With --files: threads that write into one mailbox, one round for each number
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,4,16", requires = "files")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub writers: Vec<u32>,
+    /// With --files: the directory on whose disk to measure [default: that of temporary files]
+    #[arg(long, value_name = "DIR", requires = "files", value_hint = ValueHint::DirPath)]
+    pub r#in: Option<PathBuf>,
     /// Agents that write to one another
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(2..))]
     pub agents: u32,

@@ -1,6 +1,7 @@
 //! `posthaste bench`: what this machine can do, through the whole server and beside a bare SQLite loop.
 
 mod bare;
+mod files;
 mod line;
 mod server;
 
@@ -38,6 +39,9 @@ struct Round {
 }
 
 pub(super) fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
+    if args.files {
+        return files::run(args, output);
+    }
     let directory = tempfile::tempdir()?;
     let rounds = runtime()?.block_on(async {
         tokio::select! {

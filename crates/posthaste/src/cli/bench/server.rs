@@ -16,10 +16,16 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn start(data: &Path) -> Result<Self, Failure> {
+        Self::start_with(data, &[])
+    }
+
+    /// Starts it with further flags.
+    pub(super) fn start_with(data: &Path, flags: &[&str]) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--log", "json", "--log-level", "error", "--data"])
-            .arg(data);
+            .arg(data)
+            .args(flags);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
