@@ -78,7 +78,7 @@ pub fn write_rows(
     let mut count = 0;
     for table in tables(&moment)? {
         let mut statement = moment.prepare(&format!("SELECT * FROM \"{table}\""))?;
-        let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let mut cursor = statement.query([])?;
         while let Some(row) = cursor.next()? {
             let mut fields = Map::new();
@@ -181,7 +181,7 @@ fn insert(books: &Connection, known: &[String], line: &Json) -> Result<(), Strin
     let columns: Vec<String> = {
         let statement = books.prepare_cached(&format!("SELECT * FROM \"{table}\" LIMIT 0"));
         let statement = statement.map_err(|error| error.to_string())?;
-        statement.column_names().into_iter().map(str::to_owned).collect()
+        statement.column_names().map(str::to_owned).collect()
     };
     if let Some(unknown) = fields.keys().find(|field| !columns.contains(field)) {
         return Err(format!("the table {table} has no column {unknown:?}"));
@@ -237,7 +237,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());

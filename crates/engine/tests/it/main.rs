@@ -17,6 +17,7 @@ mod group_commit;
 mod harness;
 mod inbox;
 mod interception;
+mod ledger;
 mod mail;
 mod mailslot;
 mod model;

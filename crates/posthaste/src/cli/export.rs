@@ -69,7 +69,7 @@ fn copy_out(config: &Config, target: &Target, output: &Output) -> Result<u64, Fa
     };
     interruptible(move |stop| {
         let mut each = |row: u64| {
-            if row % STRIDE == 0 {
+            if row.is_multiple_of(STRIDE) {
                 bar.set_position(row);
             }
             !stop.load(Ordering::Relaxed)

@@ -218,7 +218,7 @@ async fn trips(directory: &Path) -> Result<Trip, Failure> {
 async fn wait_for_letter(line: &mut Line, mut cursor: Value) -> Result<Value, Failure> {
     loop {
         let params = json!({ "after": cursor, "kinds": ["message.sent"], "agents": ["asker"], "wait": 5_000, "limit": 1 });
-        let answer = line.call("events", &params).await?;
+        let answer = line.ask("events", &params).await?;
         cursor = answer["cursor"].clone();
         if answer["events"][0]["actor"] == "asker" {
             return Ok(cursor);

@@ -38,6 +38,13 @@ impl Line {
         Err(Failure::new(Exit::Failed, format!("the office refused: {}", String::from_utf8_lossy(answer))))
     }
 
+    /// Calls a method and gives what it answers.
+    pub(super) async fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
+        self.call(method, params).await?;
+        let mut answer: Value = serde_json::from_slice(&self.body)?;
+        Ok(answer["result"].take())
+    }
+
     async fn answer(&mut self) -> Result<&[u8], Failure> {
         let mut length = 0;
         loop {

@@ -30,6 +30,12 @@ pub(super) struct BoxState {
     pub(super) by_message: HashMap<MessageId, Arc<str>>,
     /// Files that were left in place, as they were then: one warning each.
     pub(super) left: HashMap<String, Print>,
+    /// Those among them that the office refused, which it may think better of.
+    pub(super) refused: HashSet<String>,
+    /// Those that are to be offered once more.
+    pub(super) retry: HashSet<String>,
+    /// Files that wait to be looked at.
+    pub(super) waiting: usize,
     /// Files that cannot be read as a message yet and may still be on their way.
     pub(super) unfinished: HashSet<String>,
     /// Known files that were gone at some moment: perhaps they are only being replaced.
@@ -52,6 +58,9 @@ impl BoxState {
             known: HashMap::new(),
             by_message: HashMap::new(),
             left: HashMap::new(),
+            refused: HashSet::new(),
+            retry: HashSet::new(),
+            waiting: 0,
             unfinished: HashSet::new(),
             gone: HashMap::new(),
             seen: None,
@@ -81,8 +90,11 @@ impl BoxState {
         }
     }
 
-    /// Whether a file was left in place and has not changed since.
-    pub(super) fn is_left(&self, file: &str) -> bool {
+    /// Whether a file was left in place, has not changed since, and is not to be offered once more.
+    pub(super) fn is_left(&mut self, file: &str) -> bool {
+        if self.retry.remove(file) {
+            return false;
+        }
         let Some(before) = self.left.get(file) else { return false };
         let now = self.mailbox.print(file).unwrap_or(Print { inode: 0, changed: 0, size: 0 });
         now == *before

@@ -1,5 +1,6 @@
 //! From the directory into the realm: new files, flags that a peer set, files that are gone.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,9 +14,9 @@ use posthaste_wire::files::{FileMessage, FileName, NotAMessage, check_agent};
 use super::super::directory::Mailbox;
 use super::super::look::{self, Odd, Print};
 use super::super::post;
-use super::Bridge;
 use super::boxes::{Known, Seen};
 use super::convert::{self, VIA};
+use super::{Backlog, Bridge};
 
 /// Files that are read before any of them is handed to the office.
 const CHUNK: usize = 256;
@@ -35,27 +36,51 @@ struct Coming {
 }
 
 impl Bridge {
-    /// Looks at files of a mailbox that may have changed.
-    pub(super) async fn take(&mut self, agent: &str, files: Vec<String>, archived: bool) {
-        for chunk in files.chunks(CHUNK) {
-            let Some(state) = self.boxes.get_mut(agent) else { return };
-            let mut fresh = Vec::new();
-            let mut known = Vec::new();
-            for file in chunk {
-                match state.known.get(file.as_str()) {
-                    Some(_) if archived => {}
-                    Some(before) => known.push((file.clone(), before.print)),
-                    None if !archived && state.is_left(file) => {}
-                    None if archived && state.odd_archived.contains(file) => {}
-                    None => fresh.push(file.clone()),
-                }
+    /// Looks at files of a mailbox that may have changed; at the first of many at once, at the rest by and by.
+    pub(super) async fn take(&mut self, agent: &str, mut files: Vec<String>, archived: bool) {
+        if files.len() > CHUNK {
+            let rest: VecDeque<String> = files.split_off(CHUNK).into();
+            if let Some(state) = self.boxes.get_mut(agent) {
+                state.waiting += rest.len();
             }
-            if !known.is_empty() {
-                self.look_again(agent, known).await;
+            self.backlog.push_back(Backlog { agent: agent.to_owned(), files: rest, archived });
+        }
+        self.take_some(agent, files, archived).await;
+    }
+
+    /// Looks at some of the files that wait. Mailboxes take turns.
+    pub(super) async fn work_off(&mut self) {
+        let Some(mut backlog) = self.backlog.pop_front() else { return };
+        let count = backlog.files.len().min(CHUNK);
+        let files: Vec<String> = backlog.files.drain(..count).collect();
+        let (agent, archived) = (backlog.agent.clone(), backlog.archived);
+        if let Some(state) = self.boxes.get_mut(&agent) {
+            state.waiting = state.waiting.saturating_sub(count);
+        }
+        if !backlog.files.is_empty() {
+            self.backlog.push_back(backlog);
+        }
+        self.take_some(&agent, files, archived).await;
+    }
+
+    async fn take_some(&mut self, agent: &str, files: Vec<String>, archived: bool) {
+        let Some(state) = self.boxes.get_mut(agent) else { return };
+        let mut fresh = Vec::new();
+        let mut known = Vec::new();
+        for file in files {
+            match state.known.get(file.as_str()).map(|known| known.print) {
+                Some(_) if archived => {}
+                Some(print) => known.push((file, print)),
+                None if !archived && state.is_left(&file) => {}
+                None if archived && state.odd_archived.contains(&file) => {}
+                None => fresh.push(file),
             }
-            if !fresh.is_empty() {
-                self.take_new(agent, fresh, archived).await;
-            }
+        }
+        if !known.is_empty() {
+            self.look_again(agent, known).await;
+        }
+        if !fresh.is_empty() {
+            self.take_new(agent, fresh, archived).await;
         }
     }
 
@@ -147,7 +172,10 @@ impl Bridge {
                     self.trouble = false;
                 }
                 Err(EngineError::Refused(Refusal::Busy)) => state.again = true,
-                Err(EngineError::Refused(refusal)) => state.leave(&one.file, Some(one.print), &refusal),
+                Err(EngineError::Refused(refusal)) => {
+                    state.leave(&one.file, Some(one.print), &refusal);
+                    state.refused.insert(one.file);
+                }
                 Err(EngineError::Failed(fault)) => {
                     state.again = true;
                     if !std::mem::replace(&mut self.trouble, true) {

@@ -9,7 +9,7 @@ mod reconcile;
 mod signals;
 mod watch;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +54,8 @@ pub struct Bridge {
     watch: Watch,
     feed: Feed,
     boxes: HashMap<String, BoxState>,
+    /// Files that are to be looked at when nothing else is to be done: a large mailbox holds up no other.
+    backlog: VecDeque<Backlog>,
     /// Agents that are in the address book.
     agents: HashSet<String>,
     signals: HashMap<PathBuf, Vec<u8>>,
@@ -62,6 +64,14 @@ pub struct Bridge {
     deep: bool,
     /// Whether the office's failure to take letters has been said.
     trouble: bool,
+}
+
+/// Files of a mailbox, or of its archive, that wait to be looked at.
+#[derive(Debug)]
+struct Backlog {
+    agent: String,
+    files: VecDeque<String>,
+    archived: bool,
 }
 
 /// Why a bridge cannot be opened.
@@ -101,6 +111,7 @@ impl Bridge {
             watch,
             feed,
             boxes: HashMap::new(),
+            backlog: VecDeque::new(),
             agents: HashSet::new(),
             signals: HashMap::new(),
             archive_every: options.archive_every,
@@ -129,10 +140,11 @@ impl Bridge {
                 },
                 _ = sweep.tick() => {
                     sweeps += 1;
-                    self.deep |= sweeps % DEEP_EVERY == 0;
+                    self.deep |= sweeps.is_multiple_of(DEEP_EVERY);
                     self.sweep().await;
                 }
                 _ = archive.tick() => self.archive().await,
+                () = std::future::ready(()), if !self.backlog.is_empty() => self.work_off().await,
             }
             if self.watch.has_missed() {
                 self.deep = true;

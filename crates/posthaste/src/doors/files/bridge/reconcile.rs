@@ -93,6 +93,14 @@ impl Bridge {
             self.take(agent, unfinished, false).await;
         }
         let Some(state) = self.boxes.get_mut(agent) else { return };
+        if state.waiting > 0 {
+            // There is a list already that is being worked off.
+            state.again |= again || deep;
+            return;
+        }
+        if deep {
+            state.retry = std::mem::take(&mut state.refused);
+        }
         let unchanged = state.seen.is_some_and(|(seen, at)| seen == changed && at - seen > TICK);
         if unchanged && !deep && !again {
             return;
@@ -113,6 +121,7 @@ impl Bridge {
             .collect();
         // What was left in place and is gone need not be remembered.
         state.left.retain(|file, _| here.contains(file.as_str()));
+        state.refused.retain(|file| here.contains(file.as_str()));
         let wanted = |file: &String| deep || !state.known.contains_key(file.as_str());
         let mut files: Vec<String> = names.iter().filter(|file| wanted(file)).cloned().collect();
         files.extend(missing);
