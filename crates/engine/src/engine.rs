@@ -352,6 +352,9 @@ impl Shared {
 
 /// Refuses what is too large without troubling the writer; says how much room the command takes in the queue.
 fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> {
+    if let Command::Advance(advance) = command {
+        return too_large("the letters of a turn", advance.weight(), limits.message_bytes);
+    }
     let Command::Send(send) = command else {
         let bytes = serde_json::to_vec(command).map_or(0, |bytes| bytes.len());
         // Turns and the like carry content, too; everything a verb holds together is bounded like a message.

@@ -4,6 +4,7 @@
 //! - [`signing`]: Ed25519 keys, signatures, and envelopes signed with them.
 //! - [`ids`]: one 128-bit id, spelled as UUID, as ULID, or with a prefix.
 //! - [`time`]: Unix milliseconds, RFC 3339, and durations.
+//! - [`mail`]: MAIL's messages, wrappers between swarms, request bodies, tools and words.
 //! - [`map`]: MAP's addresses, event names, filters, codes and event ids.
 //! - [`rpc`]: JSON-RPC 2.0 frames, messages and answers.
 //! - [`sse`]: server-sent events, written and read.
@@ -17,6 +18,7 @@
 
 pub mod canonical;
 pub mod ids;
+pub mod mail;
 pub mod map;
 pub mod rpc;
 pub mod signing;

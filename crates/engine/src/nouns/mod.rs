@@ -13,6 +13,7 @@ mod json;
 mod message;
 mod peer;
 mod reservation;
+mod run;
 mod scope;
 mod task;
 mod token;
@@ -33,6 +34,7 @@ pub use ids::{
 pub use json::{Json, JsonError};
 pub use message::{Audience, Body, Copy, Delivery, DeliveryState, Message, Priority};
 pub use peer::{Peer, PeerKind};
+pub use run::{Run, RunNote, RunPhase, Taken};
 pub use reservation::{Conflict, Reservation, ReservationStatus, Reserved};
 pub use scope::{JoinPolicy, Scope, ScopeVisibility, SendPolicy};
 pub use task::{Task, TaskStatus};

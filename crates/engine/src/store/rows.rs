@@ -335,6 +335,20 @@ pub(crate) fn task(row: &Row<'_>) -> rusqlite::Result<Task> {
     })
 }
 
+/// A run: `task, instance, name, phase, steps, notes, state, seq`.
+pub(crate) fn run(row: &Row<'_>) -> rusqlite::Result<crate::nouns::Run> {
+    Ok(crate::nouns::Run {
+        task: row.get(0)?,
+        instance: row.get(1)?,
+        name: row.get(2)?,
+        phase: row.get(3)?,
+        steps: row.get(4)?,
+        notes: row.get(5)?,
+        state: row.get(6)?,
+        seq: row.get(7)?,
+    })
+}
+
 /// The task of that name, with its contributors.
 pub(crate) fn task_by_id(books: &Connection, id: &TaskId) -> rusqlite::Result<Option<Task>> {
     let Some(mut found) = one(books, &format!("SELECT {TASK} FROM tasks WHERE id = ?1"), [id], task)? else {

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -18,9 +18,25 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     if found < 2 {
         books.execute_batch(V2)?;
     }
+    if found < 3 {
+        books.execute_batch(V3)?;
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
+
+/// Tasks that the office itself moves along: what state they are in, and what each agent did in its turn.
+const V3: &str = "
+CREATE TABLE runs(
+    task TEXT PRIMARY KEY, instance TEXT NOT NULL, name TEXT NOT NULL, phase TEXT NOT NULL, steps INTEGER NOT NULL,
+    notes INTEGER NOT NULL, state TEXT, seq INTEGER NOT NULL, UNIQUE(instance, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX runs_live ON runs(seq) WHERE phase = 'running';
+CREATE TABLE run_notes(
+    task TEXT NOT NULL, n INTEGER NOT NULL, place INTEGER NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL,
+    note TEXT NOT NULL, PRIMARY KEY(task, n)
+) STRICT, WITHOUT ROWID;
+";
 
 /// What an agent is kept to.
 const V2: &str = "ALTER TABLE agents ADD COLUMN bounds TEXT;";

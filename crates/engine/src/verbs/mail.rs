@@ -426,7 +426,7 @@ fn stand_in(id: &AgentId) -> Agent {
     }
 }
 
-fn insert(to: &Apply<'_>, message: &Message) -> rusqlite::Result<()> {
+pub(super) fn insert(to: &Apply<'_>, message: &Message) -> rusqlite::Result<()> {
     let sql = "INSERT INTO messages(seq, id, sender, recipients, kind, subject, body, is_json, priority, ack_required,
                    expires_at, correlation, conversation, thread, in_reply_to, task, key, envelope, meta, audience,
                    via, at)

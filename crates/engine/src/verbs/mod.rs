@@ -11,6 +11,7 @@ pub mod office;
 pub mod peers;
 mod recipients;
 pub mod reservations;
+pub mod runs;
 pub mod scopes;
 mod succession;
 pub mod tasks;
@@ -106,6 +107,7 @@ verbs! {
     tasks::CreateTask = "create_task" => Task;
     tasks::UpdateTask = "update_task" => Task;
     tasks::AddContributor = "add_contributor" => Task;
+    runs::Advance = "advance_run" => runs::Advanced;
     reservations::Reserve = "reserve" => Reserved;
     reservations::Renew = "renew" => Reserved;
     reservations::Release = "release" => Vec<Reservation>;

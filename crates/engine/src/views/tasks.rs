@@ -89,7 +89,7 @@ impl View<'_> {
         Ok(found)
     }
 
-    fn sees_task(&self, caller: &Caller, task: &Task) -> Viewed<bool> {
+    pub(super) fn sees_task(&self, caller: &Caller, task: &Task) -> Viewed<bool> {
         let conversation = rows::conversation_by_id(self.books, &task.id)?;
         match conversation {
             Some(conversation) => Ok(sight::reads_conversation(self.books, caller, &conversation)?.is_some()),
