@@ -21,7 +21,7 @@ use crate::http::layers::{LayerOptions, wrap};
 use crate::http::listen::{self, ListenOptions};
 use crate::http::tls::{Tls, reload_on_hangup};
 use crate::keys::AdminKey;
-use crate::shared::{Shared, Switches};
+use crate::shared::Shared;
 use crate::signals::stop_on_signal;
 
 /// How often expiry becomes events and idle realms are closed.
@@ -77,7 +77,7 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
         .with_context(|| format!("cannot listen on {}", config.listen.value))?;
     let address = listener.local_addr()?;
 
-    let switches = Switches { auth: config.auth.value, mail: config.mail.value };
+    let switches = config.switches();
     let shared = Shared::new(office, config.realm.value.clone(), admin, switches, stop.clone());
     let max_body = shared.office().limits().message_bytes * 2 + BODY_ALLOWANCE;
     let layers = LayerOptions { guard: config.guard()?, max_body, body_timeout: BODY_TIMEOUT };

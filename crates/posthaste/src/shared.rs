@@ -8,6 +8,7 @@ use posthaste_engine::nouns::RealmName;
 use tokio_util::sync::CancellationToken;
 
 use crate::doors::Halls;
+use crate::http::rate::{Limiter, Rates};
 use crate::keys::AdminKey;
 use crate::observe::health::Health;
 
@@ -24,6 +25,8 @@ pub struct Switches {
     pub auth: bool,
     /// Whether conversations are kept for MAP.
     pub mail: bool,
+    /// How often callers may ask.
+    pub rates: Rates,
 }
 
 #[derive(Debug)]
@@ -33,6 +36,7 @@ struct Inner {
     admin: AdminKey,
     switches: Switches,
     halls: Halls,
+    limiter: Limiter,
     health: Health,
     started: Instant,
     stop: CancellationToken,
@@ -47,8 +51,9 @@ impl Shared {
         stop: CancellationToken,
     ) -> Self {
         let health = Health::new();
-        let (halls, started) = (Halls::default(), Instant::now());
-        Self { inner: Arc::new(Inner { office, realm, admin, switches, halls, health, started, stop }) }
+        let (halls, limiter, started) = (Halls::default(), Limiter::default(), Instant::now());
+        let inner = Inner { office, realm, admin, switches, halls, limiter, health, started, stop };
+        Self { inner: Arc::new(inner) }
     }
 
     pub fn office(&self) -> &Office {
@@ -77,6 +82,16 @@ impl Shared {
     /// Everyone who is connected by MAP.
     pub(crate) fn halls(&self) -> &Halls {
         &self.inner.halls
+    }
+
+    /// How often callers may ask.
+    pub fn rates(&self) -> &Rates {
+        &self.inner.switches.rates
+    }
+
+    /// Counts how often they do.
+    pub fn limiter(&self) -> &Limiter {
+        &self.inner.limiter
     }
 
     pub(crate) fn health(&self) -> &Health {

@@ -39,7 +39,7 @@ impl Desk {
         };
         let admin = AdminKey::open(data)?;
         office.realm(&realm).await.map_err(anyhow::Error::from)?;
-        let switches = Switches { auth: true, mail: config.mail.value };
+        let switches = Switches { auth: true, ..config.switches() };
         let shared = Shared::new(office, realm, admin, switches, CancellationToken::new());
         Ok(Self::Ours { shared, guard })
     }

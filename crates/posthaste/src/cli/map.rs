@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::doors;
 use crate::keys::AdminKey;
 use crate::serve::{Whereabouts, held, make_private_directory};
-use crate::shared::{Shared, Switches};
+use crate::shared::Shared;
 
 /// How long answers are waited for once the input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(60);
@@ -50,7 +50,7 @@ async fn serve(config: &Config) -> Result<(), Failure> {
     let admin = AdminKey::open(data)?;
     let realm = config.realm.value.clone();
     let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
-    let switches = Switches { auth: config.auth.value, mail: config.mail.value };
+    let switches = config.switches();
     let stop = CancellationToken::new();
     let shared = Shared::new(office, realm, admin, switches, stop.clone());
     doors::serve_map(shared, engine, Identity::operator(), tokio::io::stdin(), tokio::io::stdout()).await;

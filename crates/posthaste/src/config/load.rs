@@ -10,6 +10,7 @@ use super::file::File;
 use super::value::Value;
 use super::{AllowRemote, Config, ConfigError, LogLevel, Origin, Setting, place};
 use crate::cli::args::{GlobalArgs, OfficeArgs};
+use crate::http::rate::Rates;
 use crate::observe::logs::LogForm;
 
 /// How the program asks for an environment variable; tests ask a table instead.
@@ -45,8 +46,22 @@ const MAX_CONNECTIONS: Key =
 const LOG: Key = Key { name: "log", var: "POSTHASTE_LOG", flag: "--log" };
 const LOG_LEVEL: Key = Key { name: "log_level", var: "POSTHASTE_LOG_LEVEL", flag: "--log-level" };
 
+/// Rates stand in the file or the environment: they are set once, not typed.
+const RATE_REQUESTS: Key =
+    Key { name: "rate_requests", var: "POSTHASTE_RATE_REQUESTS", flag: "rate_requests" };
+const RATE_MESSAGES: Key =
+    Key { name: "rate_messages", var: "POSTHASTE_RATE_MESSAGES", flag: "rate_messages" };
+const RATE_BROADCASTS: Key =
+    Key { name: "rate_broadcasts", var: "POSTHASTE_RATE_BROADCASTS", flag: "rate_broadcasts" };
+const RATE_HEARTBEATS: Key =
+    Key { name: "rate_heartbeats", var: "POSTHASTE_RATE_HEARTBEATS", flag: "rate_heartbeats" };
+const RATE_CONSENTS: Key =
+    Key { name: "rate_consents", var: "POSTHASTE_RATE_CONSENTS", flag: "rate_consents" };
+const RATE_REGISTRATIONS: Key =
+    Key { name: "rate_registrations", var: "POSTHASTE_RATE_REGISTRATIONS", flag: "rate_registrations" };
+
 /// The keys of the file. `data` is only for a file named with `--config`: see [`Config::load`].
-const FILE_KEYS: [&str; 13] = [
+const FILE_KEYS: [&str; 19] = [
     DATA.name,
     LISTEN.name,
     REALM.name,
@@ -60,6 +75,12 @@ const FILE_KEYS: [&str; 13] = [
     MAX_CONNECTIONS.name,
     LOG.name,
     LOG_LEVEL.name,
+    RATE_REQUESTS.name,
+    RATE_MESSAGES.name,
+    RATE_BROADCASTS.name,
+    RATE_HEARTBEATS.name,
+    RATE_CONSENTS.name,
+    RATE_REGISTRATIONS.name,
 ];
 
 impl Config {
@@ -68,6 +89,7 @@ impl Config {
     pub fn load(global: &GlobalArgs, office: &OfficeArgs, env: Env<'_>) -> Result<Self, ConfigError> {
         let (data, file) = locate(global, env)?;
         let from = Sources { env, file: file.as_ref() };
+        let usual = Rates::default();
         Ok(Self {
             data,
             listen: from.text(&LISTEN, office.listen.as_deref(), DEFAULT_LISTEN)?,
@@ -82,6 +104,12 @@ impl Config {
             max_connections: from.flag(&MAX_CONNECTIONS, office.max_connections, DEFAULT_MAX_CONNECTIONS)?,
             log: from.flag(&LOG, office.log, LogForm::Text)?,
             log_level: from.text(&LOG_LEVEL, office.log_level.as_deref(), LogLevel::default())?,
+            rate_requests: from.flag(&RATE_REQUESTS, None, usual.requests)?,
+            rate_messages: from.flag(&RATE_MESSAGES, None, usual.messages)?,
+            rate_broadcasts: from.flag(&RATE_BROADCASTS, None, usual.broadcasts)?,
+            rate_heartbeats: from.flag(&RATE_HEARTBEATS, None, usual.heartbeats)?,
+            rate_consents: from.flag(&RATE_CONSENTS, None, usual.consents)?,
+            rate_registrations: from.flag(&RATE_REGISTRATIONS, None, usual.registrations)?,
         })
     }
 }

@@ -17,7 +17,9 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use self::value::Value;
+use crate::http::rate::{Quota, Rates};
 use crate::observe::logs::LogForm;
+use crate::shared::Switches;
 
 pub use self::load::Env;
 pub use self::setting::{Origin, Setting};
@@ -39,6 +41,12 @@ pub struct Config {
     pub max_connections: Setting<usize>,
     pub log: Setting<LogForm>,
     pub log_level: Setting<LogLevel>,
+    pub rate_requests: Setting<Quota>,
+    pub rate_messages: Setting<Quota>,
+    pub rate_broadcasts: Setting<Quota>,
+    pub rate_heartbeats: Setting<Quota>,
+    pub rate_consents: Setting<Quota>,
+    pub rate_registrations: Setting<Quota>,
 }
 
 /// Whether other machines may reach the office, and whether in the clear.
@@ -70,6 +78,22 @@ pub struct Row {
 }
 
 impl Config {
+    /// What the office does or leaves under these settings.
+    pub fn switches(&self) -> Switches {
+        Switches { auth: self.auth.value, mail: self.mail.value, rates: self.rates() }
+    }
+
+    fn rates(&self) -> Rates {
+        Rates {
+            requests: self.rate_requests.value,
+            messages: self.rate_messages.value,
+            broadcasts: self.rate_broadcasts.value,
+            heartbeats: self.rate_heartbeats.value,
+            consents: self.rate_consents.value,
+            registrations: self.rate_registrations.value,
+        }
+    }
+
     /// The settings in force, in the order in which people ask for them. None of them is a secret:
     /// keys and tokens are files, and only their paths are settings.
     pub fn rows(&self) -> Vec<Row> {
@@ -94,6 +118,12 @@ impl Config {
             row("max_connections", &self.max_connections),
             row("log", &self.log),
             row("log_level", &self.log_level),
+            row("rate_requests", &self.rate_requests),
+            row("rate_messages", &self.rate_messages),
+            row("rate_broadcasts", &self.rate_broadcasts),
+            row("rate_heartbeats", &self.rate_heartbeats),
+            row("rate_consents", &self.rate_consents),
+            row("rate_registrations", &self.rate_registrations),
         ]
     }
 }

@@ -9,6 +9,7 @@ use posthaste_engine::nouns::RealmName;
 use serde_json::{Value as Json, json};
 
 use super::AllowRemote;
+use crate::http::rate::Quota;
 use crate::observe::logs::{LogForm, parse_filter};
 
 /// A type that a setting can have. Errors are the part after "where: "; the caller says where.
@@ -161,6 +162,16 @@ impl Value for LogLevel {
 
     fn to_json(&self) -> Json {
         json!(self.0)
+    }
+}
+
+impl Value for Quota {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.to_string())
     }
 }
 

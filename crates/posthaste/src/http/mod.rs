@@ -5,5 +5,6 @@ pub mod errors;
 pub mod guard;
 pub mod layers;
 pub mod listen;
+pub mod rate;
 mod socket;
 pub mod tls;
