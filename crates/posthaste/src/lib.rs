@@ -9,6 +9,7 @@ pub mod doors;
 pub mod http;
 pub mod keys;
 pub mod observe;
+pub mod runtime;
 pub mod serve;
 pub mod shared;
 pub mod signals;

@@ -9,18 +9,22 @@ use std::time::Duration;
 
 use anyhow::Context;
 use posthaste_engine::limits::Limits;
+use posthaste_engine::nouns::RealmName;
 use posthaste_engine::{Fault, Office};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::config::Config;
+use crate::config::{Config, ConfigError, Origin};
 use crate::doors;
 use crate::http::layers::{LayerOptions, wrap};
 use crate::http::listen::{self, ListenOptions};
+use crate::http::outgoing::{Outgoing, Reach};
 use crate::http::tls::{Tls, reload_on_hangup};
 use crate::keys::AdminKey;
+use crate::runtime::Runtime;
+use crate::runtime::definition::Swarm;
 use crate::shared::Shared;
 use crate::signals::stop_on_signal;
 
@@ -63,13 +67,18 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
+    let swarm = read_swarm(config)?;
+    let realm = match &swarm {
+        Some((_, _, name)) => name.clone(),
+        None => config.realm.value.clone(),
+    };
     let data = &config.data.value;
     make_private_directory(data).with_context(|| format!("cannot make {}", data.display()))?;
     raise_descriptor_limit(config.max_connections.value);
     let (office, guard) = Office::open(data, Limits::default()).map_err(held)?;
     let admin =
         AdminKey::open(data).with_context(|| format!("cannot read {}", AdminKey::path(data).display()))?;
-    office.realm(&config.realm.value).await.map_err(anyhow::Error::from)?;
+    let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
     let stop = stop_on_signal()?;
     let tls = load_tls(config, &stop)?;
     let listener = TcpListener::bind(config.listen.value)
@@ -78,7 +87,13 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     let address = listener.local_addr()?;
 
     let switches = config.switches();
-    let shared = Shared::new(office, config.realm.value.clone(), admin, switches, stop.clone());
+    let shared = Shared::new(office, realm.clone(), admin, switches, stop.clone());
+    if let Some((swarm, here, _)) = swarm {
+        let reach = if config.private_networks.value { Reach::Anywhere } else { Reach::Public };
+        let outgoing = Outgoing::new(config.extra_ca.value.as_deref(), reach)?;
+        let started = Runtime::start(engine, swarm, here, data.clone(), outgoing, stop.clone()).await;
+        shared.host(started.map_err(anyhow::Error::from)?);
+    }
     let max_body = shared.office().limits().message_bytes * 2 + BODY_ALLOWANCE;
     let layers = LayerOptions { guard: config.guard()?, max_body, body_timeout: BODY_TIMEOUT };
     let app = wrap(doors::router(shared.clone()), layers);
@@ -86,7 +101,7 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
 
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     Whereabouts { pid: std::process::id(), url: url.clone() }.write(data)?;
-    announce(&url, config, address)?;
+    announce(&url, config, &realm, address)?;
     let options =
         ListenOptions { tls, max_connections: config.max_connections.value, ..ListenOptions::default() };
     let served = listen::serve(listener, app, options, stop.clone()).await;
@@ -101,8 +116,21 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     Ok(served?)
 }
 
+/// The swarm to host, where it is described, and the realm that has its name.
+fn read_swarm(config: &Config) -> Result<Option<(Swarm, PathBuf, RealmName)>, Failure> {
+    let Some(path) = &config.swarm.value else { return Ok(None) };
+    let (swarm, here) = Swarm::from_file(path).map_err(|error| Failure::new(Exit::Usage, error))?;
+    let name = RealmName::new(&swarm.name).map_err(anyhow::Error::from)?;
+    if config.realm.origin != Origin::Default && config.realm.value != name {
+        let why =
+            format!("the default realm has the swarm's name {name}, so it cannot be {}", config.realm.value);
+        return Err(ConfigError::new("realm", why).into());
+    }
+    Ok(Some((swarm, here, name)))
+}
+
 /// The one line that scripts wait for, then hints for people.
-fn announce(url: &str, config: &Config, address: SocketAddr) -> Result<(), Failure> {
+fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "ready {url}").and_then(|()| out.flush()).map_err(crate::cli::exit::OutputError)?;
     drop(out);
@@ -125,7 +153,6 @@ fn announce(url: &str, config: &Config, address: SocketAddr) -> Result<(), Failu
          \n  a token     posthaste token create --role agent --name ann\
          \n  stop        Ctrl-C\n",
         socket = url.strip_prefix("http").unwrap_or(url),
-        realm = config.realm.value,
         port = address.port(),
     );
     Ok(())

@@ -1,6 +1,6 @@
 //! What every door shares: the office, who may come in, and when to stop.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use posthaste_engine::Office;
@@ -11,6 +11,7 @@ use crate::doors::Halls;
 use crate::http::rate::{Limiter, Rates};
 use crate::keys::AdminKey;
 use crate::observe::health::Health;
+use crate::runtime::Runtime;
 
 /// Handed to every door. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ struct Inner {
     halls: Halls,
     limiter: Limiter,
     health: Health,
+    /// The swarm that the default realm hosts, if it hosts one.
+    runtime: OnceLock<Runtime>,
     started: Instant,
     stop: CancellationToken,
 }
@@ -52,7 +55,8 @@ impl Shared {
     ) -> Self {
         let health = Health::new();
         let (halls, limiter, started) = (Halls::default(), Limiter::default(), Instant::now());
-        let inner = Inner { office, realm, admin, switches, halls, limiter, health, started, stop };
+        let runtime = OnceLock::new();
+        let inner = Inner { office, realm, admin, switches, halls, limiter, health, runtime, started, stop };
         Self { inner: Arc::new(inner) }
     }
 
@@ -92,6 +96,17 @@ impl Shared {
     /// Counts how often they do.
     pub fn limiter(&self) -> &Limiter {
         &self.inner.limiter
+    }
+
+    /// Has the default realm host a swarm. The first call counts.
+    pub fn host(&self, runtime: Runtime) {
+        // Only the program's start calls this.
+        drop(self.inner.runtime.set(runtime));
+    }
+
+    /// What moves the tasks of a realm along, if the realm hosts a swarm.
+    pub(crate) fn runtime(&self, realm: &RealmName) -> Option<&Runtime> {
+        self.inner.runtime.get().filter(|_| *realm == self.inner.realm)
     }
 
     pub(crate) fn health(&self) -> &Health {

@@ -34,8 +34,8 @@ pub use ids::{
 pub use json::{Json, JsonError};
 pub use message::{Audience, Body, Copy, Delivery, DeliveryState, Message, Priority};
 pub use peer::{Peer, PeerKind};
-pub use run::{Run, RunNote, RunPhase, Taken};
 pub use reservation::{Conflict, Reservation, ReservationStatus, Reserved};
+pub use run::{Run, RunNote, RunPhase, Taken};
 pub use scope::{JoinPolicy, Scope, ScopeVisibility, SendPolicy};
 pub use task::{Task, TaskStatus};
 pub use token::{Token, TokenRole};

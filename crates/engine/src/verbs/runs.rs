@@ -180,7 +180,8 @@ impl Advance {
             exec(to.books, sql, (&taken.agent, seq, to.now, note))?;
         }
         for taken in &self.gave_up {
-            let sql = "UPDATE deliveries SET state = 5, note = 'the task ended' WHERE agent = ?1 AND state < 2
+            let sql =
+                "UPDATE deliveries SET state = 5, note = 'the task ended' WHERE agent = ?1 AND state < 2
                        AND message = (SELECT seq FROM messages WHERE id = ?2)";
             exec(to.books, sql, (&taken.agent, taken.message))?;
         }
@@ -233,7 +234,8 @@ impl Advance {
     /// A run that is not there yet. Its task takes the run's name, unless that is somebody else's already.
     fn planned(&self, to: &Apply<'_>) -> Applied<Run> {
         let plain = TaskId::new(&self.name).map_err(Refusal::from)?;
-        let taken = |id: &TaskId| one(to.books, "SELECT 1 FROM conversations WHERE id = ?1", [id], |_| Ok(()));
+        let taken =
+            |id: &TaskId| one(to.books, "SELECT 1 FROM conversations WHERE id = ?1", [id], |_| Ok(()));
         let task = match taken(&plain)? {
             None => plain,
             Some(()) => {
@@ -360,15 +362,11 @@ fn participants(to: &Apply<'_>, task: &TaskId) -> rusqlite::Result<Vec<AgentId>>
 }
 
 /// Makes sender and recipients of a letter take part; says how many did not before.
-fn seat(
-    to: &Apply<'_>,
-    run: &Run,
-    letter: &RunLetter,
-    seeing: &mut Vec<AgentId>,
-) -> rusqlite::Result<i64> {
+fn seat(to: &Apply<'_>, run: &Run, letter: &RunLetter, seeing: &mut Vec<AgentId>) -> rusqlite::Result<i64> {
     let mut joined = 0;
     let others = letter.to.iter().chain(letter.away.iter().map(|(_, agent)| agent));
-    let parties = std::iter::once((&letter.from, letter.from_kind)).chain(others.map(|a| (a, AgentKind::Agent)));
+    let parties =
+        std::iter::once((&letter.from, letter.from_kind)).chain(others.map(|a| (a, AgentKind::Agent)));
     for (agent, kind) in parties {
         if seeing.contains(agent) {
             continue;
@@ -447,7 +445,8 @@ fn post(to: &mut Apply<'_>, run: &Run, letter: &RunLetter, seeing: &[AgentId]) -
 }
 
 fn copy(to: &Apply<'_>, agent: &AgentId, message: &Message) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO deliveries(agent, message, copy, kind, priority, state) VALUES(?1, ?2, 'to', ?3, ?4, 0)
+    let sql =
+        "INSERT INTO deliveries(agent, message, copy, kind, priority, state) VALUES(?1, ?2, 'to', ?3, ?4, 0)
                ON CONFLICT DO NOTHING";
     exec(to.books, sql, (agent, message.seq, &message.kind, message.priority)).map(drop)
 }

@@ -122,6 +122,15 @@ pub struct OfficeArgs {
     /// Connections at once, WebSockets included [default: 4096] [env: POSTHASTE_MAX_CONNECTIONS]
     #[arg(long, value_name = "N")]
     pub max_connections: Option<usize>,
+    /// Host the swarm that this file describes; the default realm then has its name [env: POSTHASTE_SWARM]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub swarm: Option<PathBuf>,
+    /// Trust these authorities too when other servers are asked; PEM [env: POSTHASTE_EXTRA_CA]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub extra_ca: Option<PathBuf>,
+    /// Accept JSON web tokens signed with the key in this file, by HS256 [env: POSTHASTE_JWT_KEY]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub jwt_key: Option<PathBuf>,
     /// The form of log lines on standard error [default: text] [env: POSTHASTE_LOG]
     #[arg(long, value_name = "FORM", value_enum)]
     pub log: Option<LogForm>,
@@ -273,6 +282,7 @@ mod tests {
             "posthaste serve --data D --listen 127.0.0.1:0",
             "posthaste serve --data D --listen 127.0.0.1:0 --no-auth --no-mail",
             "posthaste --data D serve --realm r --tls-cert c --tls-key k --allow-remote --log json",
+            "posthaste serve --data D --listen 127.0.0.1:0 --swarm S",
             "posthaste token create --data D --realm R --role admin --name N",
             "posthaste token create --role agent --name N --expires 30d",
             "posthaste token revoke 17 --realm R",

@@ -46,6 +46,13 @@ const MAX_CONNECTIONS: Key =
 const LOG: Key = Key { name: "log", var: "POSTHASTE_LOG", flag: "--log" };
 const LOG_LEVEL: Key = Key { name: "log_level", var: "POSTHASTE_LOG_LEVEL", flag: "--log-level" };
 
+const SWARM: Key = Key { name: "swarm", var: "POSTHASTE_SWARM", flag: "--swarm" };
+const EXTRA_CA: Key = Key { name: "extra_ca", var: "POSTHASTE_EXTRA_CA", flag: "--extra-ca" };
+const JWT_KEY: Key = Key { name: "jwt_key", var: "POSTHASTE_JWT_KEY", flag: "--jwt-key" };
+/// Whether the office may make requests into private networks; set once, not typed.
+const PRIVATE_NETWORKS: Key =
+    Key { name: "private_networks", var: "POSTHASTE_PRIVATE_NETWORKS", flag: "private_networks" };
+
 /// Rates stand in the file or the environment: they are set once, not typed.
 const RATE_REQUESTS: Key =
     Key { name: "rate_requests", var: "POSTHASTE_RATE_REQUESTS", flag: "rate_requests" };
@@ -61,7 +68,7 @@ const RATE_REGISTRATIONS: Key =
     Key { name: "rate_registrations", var: "POSTHASTE_RATE_REGISTRATIONS", flag: "rate_registrations" };
 
 /// The keys of the file. `data` is only for a file named with `--config`: see [`Config::load`].
-const FILE_KEYS: [&str; 19] = [
+const FILE_KEYS: [&str; 23] = [
     DATA.name,
     LISTEN.name,
     REALM.name,
@@ -75,6 +82,10 @@ const FILE_KEYS: [&str; 19] = [
     MAX_CONNECTIONS.name,
     LOG.name,
     LOG_LEVEL.name,
+    SWARM.name,
+    EXTRA_CA.name,
+    JWT_KEY.name,
+    PRIVATE_NETWORKS.name,
     RATE_REQUESTS.name,
     RATE_MESSAGES.name,
     RATE_BROADCASTS.name,
@@ -104,6 +115,10 @@ impl Config {
             max_connections: from.flag(&MAX_CONNECTIONS, office.max_connections, DEFAULT_MAX_CONNECTIONS)?,
             log: from.flag(&LOG, office.log, LogForm::Text)?,
             log_level: from.text(&LOG_LEVEL, office.log_level.as_deref(), LogLevel::default())?,
+            swarm: from.flag(&SWARM, office.swarm.clone().map(Some), None)?,
+            extra_ca: from.flag(&EXTRA_CA, office.extra_ca.clone().map(Some), None)?,
+            jwt_key: from.flag(&JWT_KEY, office.jwt_key.clone().map(Some), None)?,
+            private_networks: from.flag(&PRIVATE_NETWORKS, None, true)?,
             rate_requests: from.flag(&RATE_REQUESTS, None, usual.requests)?,
             rate_messages: from.flag(&RATE_MESSAGES, None, usual.messages)?,
             rate_broadcasts: from.flag(&RATE_BROADCASTS, None, usual.broadcasts)?,

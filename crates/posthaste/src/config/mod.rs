@@ -41,6 +41,14 @@ pub struct Config {
     pub max_connections: Setting<usize>,
     pub log: Setting<LogForm>,
     pub log_level: Setting<LogLevel>,
+    /// The swarm that the default realm hosts.
+    pub swarm: Setting<Option<PathBuf>>,
+    /// Further authorities that the office's own requests trust.
+    pub extra_ca: Setting<Option<PathBuf>>,
+    /// The key that JSON web tokens are signed with.
+    pub jwt_key: Setting<Option<PathBuf>>,
+    /// Whether the office's own requests may go to private networks.
+    pub private_networks: Setting<bool>,
     pub rate_requests: Setting<Quota>,
     pub rate_messages: Setting<Quota>,
     pub rate_broadcasts: Setting<Quota>,
@@ -118,6 +126,10 @@ impl Config {
             row("max_connections", &self.max_connections),
             row("log", &self.log),
             row("log_level", &self.log_level),
+            row("swarm", &self.swarm),
+            row("extra_ca", &self.extra_ca),
+            row("jwt_key", &self.jwt_key),
+            row("private_networks", &self.private_networks),
             row("rate_requests", &self.rate_requests),
             row("rate_messages", &self.rate_messages),
             row("rate_broadcasts", &self.rate_broadcasts),

@@ -4,6 +4,7 @@ pub mod address;
 pub mod control;
 mod map;
 mod operators;
+mod swarm;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -23,7 +24,11 @@ pub(crate) mod slots {
 
 /// Every door, for the default realm and, below `/r/{realm}`, for the others.
 pub fn router(shared: Shared) -> Router {
-    let doors = Router::new().merge(operators::router()).merge(control::router()).merge(map::router());
+    let doors = Router::new()
+        .merge(operators::router())
+        .merge(control::router())
+        .merge(map::router())
+        .merge(swarm::router());
     Router::new()
         .nest("/r/{realm}", doors.clone())
         .merge(doors)

@@ -5,6 +5,7 @@ pub mod errors;
 pub mod guard;
 pub mod layers;
 pub mod listen;
+pub mod outgoing;
 pub mod rate;
 mod socket;
 pub mod tls;

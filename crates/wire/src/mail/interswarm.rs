@@ -52,9 +52,10 @@ impl Interswarm {
     pub fn read(value: &Value) -> Result<Self, FieldError> {
         let fields = Fields::of(value)?.only(&KNOWN)?;
         let word = fields.text("msg_type")?;
-        let msg_type = MsgType::from_word(word)
-            .filter(|kind| *kind != MsgType::BroadcastComplete)
-            .ok_or_else(|| FieldError::new("msg_type", "must be request, response, broadcast or interrupt"))?;
+        let msg_type =
+            MsgType::from_word(word).filter(|kind| *kind != MsgType::BroadcastComplete).ok_or_else(|| {
+                FieldError::new("msg_type", "must be request, response, broadcast or interrupt")
+            })?;
         let owner = |name: &str, text: &str| {
             Owner::parse(text).ok_or_else(|| FieldError::new(name, "must have the form role:id@swarm"))
         };

@@ -92,8 +92,17 @@ impl Payload {
         let plural = kind.is_plural();
         let (to, swarms) =
             if plural { ("recipients", "recipient_swarms") } else { ("recipient", "recipient_swarm") };
-        let known =
-            ["task_id", kind.id_field(), "sender", to, "subject", "body", "sender_swarm", swarms, "routing_info"];
+        let known = [
+            "task_id",
+            kind.id_field(),
+            "sender",
+            to,
+            "subject",
+            "body",
+            "sender_swarm",
+            swarms,
+            "routing_info",
+        ];
         let fields = Fields::of(value)?.only(&known)?;
         let task_id = fields.uuid("task_id")?.to_owned();
         // The schema wants a UUID in requests and lets responses name anything.
@@ -101,8 +110,7 @@ impl Payload {
             MsgType::Response => fields.text("request_id")?,
             _ => fields.uuid(kind.id_field())?,
         };
-        let sender =
-            MailAddress::read(fields.required("sender")?).map_err(|error| error.within("sender"))?;
+        let sender = MailAddress::read(fields.required("sender")?).map_err(|error| error.within("sender"))?;
         let recipients = if plural {
             let list = fields.list("recipients")?;
             if list.is_empty() {
@@ -190,7 +198,10 @@ impl MailMessage {
         let fields = Fields::of(value)?.only(&["id", "timestamp", "message", "msg_type"])?;
         let word = fields.text("msg_type")?;
         let msg_type = MsgType::from_word(word).ok_or_else(|| {
-            FieldError::new("msg_type", "must be request, response, broadcast, interrupt or broadcast_complete")
+            FieldError::new(
+                "msg_type",
+                "must be request, response, broadcast, interrupt or broadcast_complete",
+            )
         })?;
         let payload = fields.required("message")?;
         Ok(Self {

@@ -87,7 +87,8 @@ impl Call {
             .map_err(|_| FieldError::new("args", "must be an object"))?;
         let owned = |name: &str| fields.text(name).map(str::to_owned);
         let maybe = |name: &str| Ok::<_, FieldError>(fields.optional_text(name)?.map(str::to_owned));
-        let flag = |name: &str, usual: bool| Ok::<_, FieldError>(fields.optional_bool(name)?.unwrap_or(usual));
+        let flag =
+            |name: &str, usual: bool| Ok::<_, FieldError>(fields.optional_bool(name)?.unwrap_or(usual));
         let list = |name: &str| match fields.get(name) {
             None => Ok(Vec::new()),
             Some(_) => texts(name, fields.list(name)?),
@@ -104,9 +105,11 @@ impl Call {
             "send_request" => send(super::MsgType::Request)?,
             "send_response" => send(super::MsgType::Response)?,
             "send_interrupt" => send(super::MsgType::Interrupt)?,
-            "send_broadcast" => {
-                Self::Broadcast { subject: owned("subject")?, body: owned("body")?, targets: list("targets")? }
-            }
+            "send_broadcast" => Self::Broadcast {
+                subject: owned("subject")?,
+                body: owned("body")?,
+                targets: list("targets")?,
+            },
             "task_complete" => Self::Complete { finish_message: owned("finish_message")? },
             "acknowledge_broadcast" => Self::Acknowledge { note: maybe("note")? },
             "ignore_broadcast" => Self::Ignore { reason: maybe("reason")? },
@@ -148,12 +151,14 @@ pub fn parameters(tool: &str, targets: &[String]) -> Value {
             if !targets.is_empty() {
                 target["enum"] = Value::from(targets.to_vec());
             }
-            let fields = json!({ "target": target, "subject": text("The heading."), "body": text("What you say.") });
+            let fields =
+                json!({ "target": target, "subject": text("The heading."), "body": text("What you say.") });
             (fields, &["target", "subject", "body"])
         }
         "send_broadcast" => {
             let list = json!({ "type": "array", "items": { "type": "string" }, "description": "Only these agents; everybody if left out." });
-            let fields = json!({ "subject": text("The heading."), "body": text("What you say."), "targets": list });
+            let fields =
+                json!({ "subject": text("The heading."), "body": text("What you say."), "targets": list });
             (fields, &["subject", "body"])
         }
         "task_complete" => (json!({ "finish_message": text("What the user gets.") }), &["finish_message"]),
