@@ -114,6 +114,11 @@ impl Meter {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// How many commands of one verb were carried out.
+    pub fn done(&self, verb: &str) -> u64 {
+        self.verbs.get(verb).map_or(0, |tally| tally.done.load(Ordering::Acquire))
+    }
+
     /// What happened to the commands, by verb.
     pub fn verbs(&self) -> impl Iterator<Item = (&'static str, VerbCount)> + '_ {
         self.verbs.iter().map(|(word, tally)| {

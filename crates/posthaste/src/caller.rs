@@ -1,11 +1,14 @@
 //! Who is speaking: from what a request carries to an identity, and from an identity to the engine's caller.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use posthaste_engine::nouns::{AgentId, Caller, RealmName, TokenRole};
-use posthaste_engine::{Engine, EngineError};
+use posthaste_engine::nouns::{AgentId, Caller, Millis, RealmName, TokenRole};
+use posthaste_engine::{Engine, EngineError, stamp};
 
 use crate::http::errors::answer;
 use crate::keys;
@@ -60,16 +63,72 @@ impl Shared {
         if self.admin().fits(token) {
             return Ok(Identity::operator());
         }
+        if let Some(key) = self.jwt()
+            && token.bytes().filter(|byte| *byte == b'.').count() == 2
+            && let Some(identity) = key.identify(token, engine.realm())
+        {
+            return Ok(identity);
+        }
         let hash = keys::hash(token);
+        if let Some(identity) = self.remembered().get(engine, &hash) {
+            return Ok(identity);
+        }
+        // Read before the books, so that what changes meanwhile counts.
+        let epoch = epoch(engine);
         let known = engine.read(move |view| view.token_by_hash(&hash)).await?;
-        let identity = known
-            .and_then(|token| AgentId::new(&token.name).ok().map(|name| Identity { role: token.role, name }));
+        let identity = known.and_then(|token| {
+            let name = AgentId::new(&token.name).ok()?;
+            Some((Identity { role: token.role, name }, token.expires_at))
+        });
+        let identity = identity.map(|(identity, expires_at)| {
+            self.remembered().put(engine, hash, Memory { identity: identity.clone(), expires_at, epoch });
+            identity
+        });
         match identity {
             Some(identity) => Ok(identity),
             None if !self.needs_token() => Ok(Identity::operator()),
             None => Err(AuthError::Invalid),
         }
     }
+}
+
+/// Whose tokens were looked up, for as long as no token is made or revoked: busy callers need not be looked up each
+/// time.
+#[derive(Debug, Default)]
+pub(crate) struct Remembered {
+    known: Mutex<HashMap<(RealmName, [u8; 32]), Memory>>,
+}
+
+#[derive(Clone, Debug)]
+struct Memory {
+    identity: Identity,
+    expires_at: Option<Millis>,
+    epoch: u64,
+}
+
+/// Tokens remembered at once; beyond it all are looked up again.
+const MOST_REMEMBERED: usize = 10_000;
+
+impl Remembered {
+    fn get(&self, engine: &Engine, hash: &[u8; 32]) -> Option<Identity> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = known.get(&(engine.realm().clone(), *hash))?;
+        let fresh = memory.epoch == epoch(engine) && memory.expires_at.is_none_or(|end| stamp::now() < end);
+        fresh.then(|| memory.identity.clone())
+    }
+
+    fn put(&self, engine: &Engine, hash: [u8; 32], memory: Memory) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_REMEMBERED {
+            known.clear();
+        }
+        known.insert((engine.realm().clone(), hash), memory);
+    }
+}
+
+/// Changes whenever a token of the realm is made or revoked.
+fn epoch(engine: &Engine) -> u64 {
+    engine.meter().done("create_token") + engine.meter().done("revoke_token")
 }
 
 /// The bearer token of a request's headers.

@@ -7,6 +7,7 @@ pub mod cli;
 pub mod config;
 pub mod doors;
 pub mod http;
+pub mod jwt;
 pub mod keys;
 pub mod observe;
 pub mod runtime;

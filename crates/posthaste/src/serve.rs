@@ -22,6 +22,7 @@ use crate::http::layers::{LayerOptions, wrap};
 use crate::http::listen::{self, ListenOptions};
 use crate::http::outgoing::{Outgoing, Reach};
 use crate::http::tls::{Tls, reload_on_hangup};
+use crate::jwt::JwtKey;
 use crate::keys::AdminKey;
 use crate::runtime::Runtime;
 use crate::runtime::definition::Swarm;
@@ -88,6 +89,9 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
 
     let switches = config.switches();
     let shared = Shared::new(office, realm.clone(), admin, switches, stop.clone());
+    if let Some(path) = &config.jwt_key.value {
+        shared.accept_jwt(JwtKey::read(path)?);
+    }
     if let Some((swarm, here, _)) = swarm {
         let reach = if config.private_networks.value { Reach::Anywhere } else { Reach::Public };
         let outgoing = Outgoing::new(config.extra_ca.value.as_deref(), reach)?;

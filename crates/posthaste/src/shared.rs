@@ -7,8 +7,10 @@ use posthaste_engine::Office;
 use posthaste_engine::nouns::RealmName;
 use tokio_util::sync::CancellationToken;
 
+use crate::caller::Remembered;
 use crate::doors::Halls;
 use crate::http::rate::{Limiter, Rates};
+use crate::jwt::JwtKey;
 use crate::keys::AdminKey;
 use crate::observe::health::Health;
 use crate::runtime::Runtime;
@@ -41,6 +43,10 @@ struct Inner {
     health: Health,
     /// The swarm that the default realm hosts, if it hosts one.
     runtime: OnceLock<Runtime>,
+    /// The key of JSON web tokens, if they are accepted.
+    jwt: OnceLock<JwtKey>,
+    /// Whose tokens were looked up.
+    remembered: Remembered,
     started: Instant,
     stop: CancellationToken,
 }
@@ -55,8 +61,21 @@ impl Shared {
     ) -> Self {
         let health = Health::new();
         let (halls, limiter, started) = (Halls::default(), Limiter::default(), Instant::now());
-        let runtime = OnceLock::new();
-        let inner = Inner { office, realm, admin, switches, halls, limiter, health, runtime, started, stop };
+        let (runtime, jwt, remembered) = (OnceLock::new(), OnceLock::new(), Remembered::default());
+        let inner = Inner {
+            office,
+            realm,
+            admin,
+            switches,
+            halls,
+            limiter,
+            health,
+            runtime,
+            jwt,
+            remembered,
+            started,
+            stop,
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -102,6 +121,19 @@ impl Shared {
     pub fn host(&self, runtime: Runtime) {
         // Only the program's start calls this.
         drop(self.inner.runtime.set(runtime));
+    }
+
+    /// Accepts JSON web tokens under a key. The first call counts.
+    pub fn accept_jwt(&self, key: JwtKey) {
+        drop(self.inner.jwt.set(key));
+    }
+
+    pub(crate) fn jwt(&self) -> Option<&JwtKey> {
+        self.inner.jwt.get()
+    }
+
+    pub(crate) fn remembered(&self) -> &Remembered {
+        &self.inner.remembered
     }
 
     /// What moves the tasks of a realm along, if the realm hosts a swarm.

@@ -6,8 +6,8 @@ use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
     Address, AgentId, AgentKind, Audience, Body, Caller, ContactPolicy, ContactState, ConversationId,
     ConversationStatus, HistoryAccess, JoinPolicy, Json, MessageId, Millis, PeerKind, PermissionsPatch,
-    Priority, Privacy, RealmName, ScopeId, ScopeVisibility, SendPolicy, Summary, TaskStatus, ThreadId,
-    TokenRole, TurnId, TurnVisibility, Visibility,
+    Priority, Privacy, RealmName, RunPhase, ScopeId, ScopeVisibility, SendPolicy, Summary, Taken, TaskStatus,
+    ThreadId, TokenRole, TurnId, TurnVisibility, Visibility,
 };
 use posthaste_engine::stamp::Stamp;
 use posthaste_engine::verbs::agents::{Existing, Register, SetState, Unregister, Update};
@@ -18,6 +18,7 @@ use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
+use posthaste_engine::verbs::runs::{Advance, Opening, RunLetter};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
 use posthaste_engine::verbs::tasks::{AddContributor, CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
@@ -256,6 +257,44 @@ impl Commands {
         send
     }
 
+    fn advance(&mut self) -> Advance {
+        let letters = (0..self.chance.below(3)).map(|n| RunLetter {
+            id: MessageId(Uuid::from_u128((u128::from(self.made) << 8) + n as u128 + 1)),
+            from: self.agent(),
+            from_kind: *self.chance.pick(AgentKind::ALL),
+            addressed: self.addresses(2),
+            to: (0..self.chance.below(3)).map(|_| self.agent()).collect(),
+            away: Vec::new(),
+            kind: "request".to_owned(),
+            subject: self.words(),
+            body: self.words(),
+            priority: *self.chance.pick(&Priority::TIERS),
+            correlation: None,
+            key: self.chance.once_in(4).then(|| self.words()),
+            meta: None,
+        });
+        let letters: Vec<RunLetter> = letters.collect();
+        let agent = self.agent();
+        let took = self.chance.once_in(3).then(|| Taken { agent: agent.clone(), message: self.message() });
+        self.messages.extend(letters.iter().map(|letter| letter.id));
+        Advance {
+            instance: format!("user:{}", self.chance.below(2)),
+            name: format!("run-{}", self.chance.below(6)),
+            open: (!self.chance.once_in(3)).then(|| Opening { owner: "user:0@here".into(), title: None }),
+            agent,
+            took: took.into_iter().collect(),
+            forget: self.chance.once_in(5),
+            gave_up: Vec::new(),
+            note: self.chance.once_in(2).then(|| self.json()),
+            letters,
+            steps: 1,
+            phase: self.chance.maybe(|c| *c.pick(RunPhase::ALL)),
+            result: self.chance.once_in(4).then(|| self.json()),
+            state: self.chance.once_in(2).then(|| self.json()),
+            contributors: self.chance.once_in(4).then(|| self.words()).into_iter().collect(),
+        }
+    }
+
     fn command(&mut self, word: &'static str) -> Command {
         match word {
             "register" => self.register().into_command(),
@@ -403,6 +442,7 @@ impl Commands {
             "add_contributor" => {
                 AddContributor { task: self.conversation(), contributor: self.words() }.into_command()
             }
+            "advance_run" => self.advance().into_command(),
             "reserve" => {
                 let path = |chance: &mut Chance| {
                     (*chance.pick(&["src/**", "src/a.rs", "docs/*.md", "*", "../up", "src/[ab].rs"]))
@@ -491,6 +531,7 @@ impl Iterator for Commands {
         let fitting = match &command {
             Command::MarkFailed(_)
             | Command::Dispatched(_)
+            | Command::Advance(_)
             | Command::CreateToken(_)
             | Command::RevokeToken(_)
             | Command::PutPeer(_) => None,

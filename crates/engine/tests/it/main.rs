@@ -26,6 +26,7 @@ mod poison;
 mod records;
 mod relay;
 mod reservations;
+mod runs;
 mod scopes;
 mod search;
 mod sweep;

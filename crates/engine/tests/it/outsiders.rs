@@ -18,6 +18,7 @@ use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_engine::verbs::office::{Announce, Sweep};
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::reservations::Reserve;
+use posthaste_engine::verbs::runs::{Advance, RunLetter};
 use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
 use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::CreateToken;
@@ -32,6 +33,7 @@ use crate::harness::{
     Realm, admin, conversation, id, invitee, json, later, letter, member, observer, realm as named, say,
     say_to, scope, soon, talk, to,
 };
+use crate::runs::{opening, run_letter};
 
 /// Everything private in the realm carries this word, so whatever shows it has shown something.
 const SECRET: &str = "zebra";
@@ -206,6 +208,12 @@ async fn fill(realm: &Realm) -> Overheard {
     let abroad =
         vec![posthaste_engine::nouns::Address::Remote { agent: "zebra".into(), realm: named("north") }];
     realm.ask(&insider, Send::text(abroad, "zebra")).await;
+    let secret = |n: u128| RunLetter {
+        away: vec![(named("north"), id("zebra@north"))],
+        ..run_letter(n, "insider", "zebra-friend", "zebra")
+    };
+    let run = Advance { letters: vec![secret(7)], note: Some(json("\"zebra\"")), ..opening("zebra-run") };
+    realm.ask(&boss, run).await;
     let told = Announce { word: "zebra".into(), data: json("\"zebra\""), to: Some(vec![id("insider")]) };
     realm.ask(&insider, told).await;
     realm.passed(brief).await;
@@ -323,6 +331,14 @@ fn rows() -> Vec<Row> {
     row!(tasks, |view, caller, _heard| view.tasks(caller, &TaskQuery { limit: 99, ..TaskQuery::default() }));
     row!(tasks, |view, caller, _heard| view
         .tasks(caller, &TaskQuery { assignee: Some(id("boss")), limit: 99, ..TaskQuery::default() }));
+    row!(run, |view, caller, _heard| view.run(caller, "user:insider", "zebra-run"));
+    row!(run_of_task, |view, caller, _heard| view.run_of_task(caller, &talk("zebra-run")));
+    row!(runs, |view, caller, _heard| view.runs(caller, "user:insider", "", 99));
+    row!(live_runs, |view, caller, _heard| view.live_runs(caller, 0, 99));
+    row!(run_record, |view, caller, _heard| view.run_record(caller, &talk("zebra-run"), 0, 99));
+    row!(instances, |view, caller, _heard| view.instances(caller, "user:"));
+    row!(outbound_to, |view, caller, _heard| view.outbound_to(caller, &named("north"), 99));
+    row!(awaited_peers, |view, caller, _heard| view.awaited_peers(caller));
     row!(reservations, |view, caller, _heard| view
         .reservations(caller, &ReservationQuery { ended: true, limit: 99, ..ReservationQuery::default() }));
     row!(would_conflict, |view, caller, _heard| view.would_conflict(caller, "repo", &["**".into()], true));
@@ -397,8 +413,10 @@ async fn the_same_views_show_those_whom_it_concerns() {
     let heard = fill(&realm).await;
     // Whatever no row shows even to those who run the office would prove nothing about outsiders.
     let silent = ["mail_counts", "token_by_hash", "stats", "rules", "head", "history"];
-    let silent: BTreeSet<&str> =
-        silent.into_iter().chain(["time_of", "last_seq_at", "count_turns", "conversation_stats"]).collect();
+    let silent: BTreeSet<&str> = silent
+        .into_iter()
+        .chain(["time_of", "last_seq_at", "count_turns", "conversation_stats", "instances"])
+        .collect();
     let mut telling = BTreeSet::new();
     for (name, look) in rows() {
         let found = realm.engine.read_blocking(|view| look(view, &admin(), &heard));

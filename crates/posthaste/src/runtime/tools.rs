@@ -86,8 +86,8 @@ impl Judge<'_> {
 
     fn judge_one(&self, plan: &mut Plan, call: &ToolCall, actions: &ActionResults) -> Flow {
         let granted = self.agent.actions.iter().any(|name| *name == call.tool);
-        let own_tool = self.swarm.tools_of(self.agent).any(|name| name == call.tool);
-        if self.swarm.is_breakpoint(&call.tool) && (granted || own_tool) {
+        // Nothing is carried out here for them, so anybody may call them.
+        if self.swarm.is_breakpoint(&call.tool) {
             let details =
                 json!({ "tool_name": call.tool, "tool_args": call.args, "tool_call_id": call.call_id });
             plan.note.tell(
