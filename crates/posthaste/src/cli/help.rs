@@ -34,6 +34,7 @@ pub(super) const SERVE_AFTER: &str = "\
 Examples:
   posthaste serve
   posthaste serve --data /srv/mail --listen 127.0.0.1:0
+  posthaste serve --swarm examples/swarm/builtin.json
   posthaste serve --listen 0.0.0.0:443 --allow-remote --tls-cert cert.pem --tls-key key.pem";
 
 pub(super) const MAP: &str = "\

@@ -440,7 +440,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_hosted_is_refused() {
-        let cases: [(&str, fn(&mut Value)); 10] = [
+        type Change = fn(&mut Value);
+        let cases: [(&str, Change); 10] = [
             ("all", |s| s["agents"][1]["name"] = "all".into()),
             ("twice", |s| s["agents"][1]["name"] = "boss".into()),
             ("entrypoint", |s| s["entrypoint"] = "nobody".into()),

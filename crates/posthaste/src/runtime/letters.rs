@@ -182,7 +182,8 @@ pub(crate) fn principal(swarm: &Swarm, address: &MailAddress) -> (AgentId, Agent
 /// A letter of a run as MAIL spells it, under the name that the run has for its owner.
 pub(crate) fn to_mail(message: &Message, task_id: &str, swarm: &str) -> MailMessage {
     let extra = Extra::of(message);
-    let kind = MsgType::from_word(&message.kind).unwrap_or(MsgType::Request);
+    // What agents of other doors write without saying what it is answers what they were asked.
+    let kind = MsgType::from_word(&message.kind).unwrap_or(MsgType::Response);
     let sender_type = extra.sender_type.as_deref().and_then(AddressType::from_word);
     let sender = match sender_type {
         Some(AddressType::System) if message.from == AgentId::office() => MailAddress::system(swarm),

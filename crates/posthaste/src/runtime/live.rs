@@ -204,6 +204,17 @@ impl Seat {
     }
 }
 
+/// Where an agent takes its turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Host {
+    /// It is called from here.
+    Here,
+    /// It reads its mail by another door.
+    Connected,
+    /// It is nobody of this swarm.
+    Elsewhere,
+}
+
 /// How a turn of a task ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Finish {
@@ -255,7 +266,7 @@ impl Live {
         task: &Task,
         record: &RunRecord,
         swarm: &str,
-        hosted: impl Fn(&str) -> bool,
+        host: impl Fn(&str) -> Host,
     ) -> (Self, Vec<Taken>) {
         let state: State =
             run.state.as_ref().and_then(|json| serde_json::from_str(json.as_str()).ok()).unwrap_or_default();
@@ -269,9 +280,17 @@ impl Live {
                 live.recall(note.agent.as_str(), &Note::read(&note.note));
             }
             let mail = Arc::new(to_mail(&row.message, &live.key.name, swarm));
+            if let Some(seat) = live.seats.get_mut(row.message.from.as_str()) {
+                seat.unanswered = 0;
+            }
             for (agent, delivery, remembered) in &row.copies {
-                if !hosted(agent.as_str()) {
-                    continue;
+                match host(agent.as_str()) {
+                    Host::Here => {}
+                    Host::Connected => {
+                        live.seats.entry(agent.to_string()).or_default().unanswered += 1;
+                        continue;
+                    }
+                    Host::Elsewhere => continue,
                 }
                 let incoming = Incoming::of(&row.message, mail.clone());
                 let seat = live.seats.entry(agent.to_string()).or_default();

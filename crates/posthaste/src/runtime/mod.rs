@@ -36,7 +36,7 @@ use self::drivers::{Desk, Driver};
 pub(crate) use self::interswarm::ReceiveError;
 
 pub(crate) use self::live::Finish;
-use self::live::{Key, Live};
+use self::live::{Host, Key, Live};
 pub(crate) use self::registry::{Entry, RegisterError};
 use crate::http::outgoing::Outgoing;
 
@@ -297,8 +297,12 @@ impl Runtime {
         });
         let Some((run, task, record)) = read.await? else { return Ok(None) };
         let hosted = self.inner.hosted.load();
-        let is_hosted = |name: &str| hosted.agents.contains_key(name) && !hosted.is_connected(name);
-        let (live, stale) = Live::load(key.clone(), &run, &task, &record, &hosted.swarm.name, is_hosted);
+        let host = |name: &str| match hosted.agents.get(name) {
+            None => Host::Elsewhere,
+            Some((_, desk)) if desk.driver.is_connected() => Host::Connected,
+            Some(_) => Host::Here,
+        };
+        let (live, stale) = Live::load(key.clone(), &run, &task, &record, &hosted.swarm.name, host);
         **held = Slot::Loaded(Box::new(live));
         Ok(Some(stale))
     }

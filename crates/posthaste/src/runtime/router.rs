@@ -40,6 +40,9 @@ enum Carried {
     Later(String),
 }
 
+/// Letters, each with those at one swarm who are to have it.
+type Letters = Vec<(Arc<Message>, Vec<AgentId>)>;
+
 /// What the router remembers of letters that were not taken at first.
 type Tried = Arc<Mutex<HashMap<MessageId, Instant>>>;
 
@@ -99,7 +102,7 @@ impl Runtime {
             };
             let Some(entry) = self.inner.registry.get(peer.as_str()) else { return };
             // Letters of one task keep their order; those of different tasks need not wait for each other.
-            let mut tasks: Vec<(Option<TaskId>, Vec<(Arc<Message>, Vec<AgentId>)>)> = Vec::new();
+            let mut tasks: Vec<(Option<TaskId>, Letters)> = Vec::new();
             for (message, agent) in waiting {
                 let at = tasks.iter().position(|(task, _)| *task == message.task);
                 let at = at.unwrap_or_else(|| {
@@ -138,7 +141,7 @@ impl Runtime {
         peer: &RealmName,
         entry: &Entry,
         task: Option<TaskId>,
-        letters: Vec<(Arc<Message>, Vec<AgentId>)>,
+        letters: Letters,
         tried: &Tried,
     ) -> bool {
         for (message, agents) in letters {

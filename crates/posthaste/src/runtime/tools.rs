@@ -85,7 +85,7 @@ impl Judge<'_> {
     }
 
     fn judge_one(&self, plan: &mut Plan, call: &ToolCall, actions: &ActionResults) -> Flow {
-        let granted = self.agent.actions.iter().any(|name| *name == call.tool);
+        let granted = self.agent.actions.contains(&call.tool);
         // Nothing is carried out here for them, so anybody may call them.
         if self.swarm.is_breakpoint(&call.tool) {
             let details =

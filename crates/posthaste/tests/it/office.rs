@@ -39,6 +39,16 @@ impl Office {
         Self::start(command, data)
     }
 
+    /// Starts it with further flags and variables.
+    pub(crate) fn open_with(data: &Path, args: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .envs(env.iter().copied());
+        Self::start_with(command, data, args)
+    }
+
     /// Starts it so that no file can grow beyond a number of KiB.
     pub(crate) fn open_with_file_limit(data: &Path, kib: u64) -> Self {
         let mut command = Command::new("bash");
@@ -48,10 +58,17 @@ impl Office {
         Self::start(command, data)
     }
 
-    fn start(mut command: Command, data: &Path) -> Self {
+    fn start(command: Command, data: &Path) -> Self {
+        Self::start_with(command, data, &[])
+    }
+
+    fn start_with(mut command: Command, data: &Path, args: &[&str]) -> Self {
         // Each test is its own process, and rustls must not have to guess.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data"]).arg(data);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data"])
+            .arg(data)
+            .args(args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

@@ -2,6 +2,7 @@
 
 mod canonical;
 mod ids;
+mod mail;
 mod rpc;
 mod signing;
 mod sse;

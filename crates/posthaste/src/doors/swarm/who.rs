@@ -50,8 +50,8 @@ impl Who {
         }
     }
 
-    fn needs(self, allowed: bool, need: &str) -> Result<Self, Response> {
-        if allowed { Ok(self) } else { Err(Failure::new(StatusCode::FORBIDDEN, need).into_response()) }
+    fn needs(self, allowed: bool, need: &str) -> Result<Self, Failure> {
+        if allowed { Ok(self) } else { Err(Failure::new(StatusCode::FORBIDDEN, need)) }
     }
 }
 
@@ -72,7 +72,7 @@ impl FromRequestParts<Shared> for User {
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Response> {
         let who = Who::check(parts, shared).await?;
         let allowed = who.identity.role != TokenRole::Agent;
-        who.needs(allowed, "this needs the role user or admin").map(Self)
+        who.needs(allowed, "this needs the role user or admin").map(Self).map_err(IntoResponse::into_response)
     }
 }
 
@@ -81,7 +81,7 @@ impl FromRequestParts<Shared> for Admin {
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Response> {
         let who = Who::check(parts, shared).await?;
         let allowed = who.identity.role == TokenRole::Admin;
-        who.needs(allowed, "this needs the role admin").map(Self)
+        who.needs(allowed, "this needs the role admin").map(Self).map_err(IntoResponse::into_response)
     }
 }
 
@@ -91,7 +91,7 @@ impl FromRequestParts<Shared> for Agent {
         let who = Who::check(parts, shared).await?;
         // An office that asks nobody for a token cannot tell a swarm from anybody else.
         let allowed = who.identity.role == TokenRole::Agent || !shared.needs_token();
-        who.needs(allowed, "this needs the role agent").map(Self)
+        who.needs(allowed, "this needs the role agent").map(Self).map_err(IntoResponse::into_response)
     }
 }
 
