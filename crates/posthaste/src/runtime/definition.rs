@@ -324,9 +324,19 @@ impl Swarm {
         }
         let mut seen = BTreeSet::new();
         for agent in &self.agents {
-            if !seen.insert(agent.name.as_str()) {
-                return wrong(format!("agent {:?} is described twice", agent.name));
+            let name = agent.name.as_str();
+            if !seen.insert(name) {
+                return wrong(format!("agent {name:?} is described twice"));
             }
+            if name == "all" {
+                return wrong("agent \"all\": the name stands for every agent");
+            }
+            let reserved = name == AgentId::office().as_str();
+            if name.contains(['@', ':']) || AgentId::new(name).is_err() || reserved {
+                return wrong(format!("agent {name:?}: this cannot be an agent's name"));
+            }
+        }
+        for agent in &self.agents {
             self.check_agent(agent)
                 .map_err(|error| DefinitionError(format!("agent {:?}: {error}", agent.name)))?;
         }
@@ -357,13 +367,6 @@ impl Swarm {
     }
 
     fn check_agent(&self, agent: &AgentDefinition) -> Result<(), DefinitionError> {
-        let name = agent.name.as_str();
-        if name == "all" {
-            return wrong("the name `all` stands for every agent");
-        }
-        if name.contains(['@', ':']) || AgentId::new(name).is_err() || name == AgentId::office().as_str() {
-            return wrong("this cannot be an agent's name");
-        }
         if agent.comm_targets.is_empty() && !(agent.enable_entrypoint && agent.can_complete_tasks) {
             return wrong("without comm_targets it must be an entrypoint that can complete tasks");
         }

@@ -42,6 +42,8 @@ pub(crate) fn scripted() -> Value {
 
 impl Swarm {
     pub(crate) fn open(file: &Value, args: &[&str], env: &[(&str, &str)]) -> Self {
+        // Each test is its own process, and rustls must not have to guess.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let dir = TestDir::new();
         dir.write("swarm.json", &file.to_string());
         let mut swarm = Self { dir, office: None, http: reqwest::Client::new() };

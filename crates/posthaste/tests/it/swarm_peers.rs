@@ -26,6 +26,7 @@ fn ask_peer(peer: &str, body: &str) -> String {
 /// Two offices that know each other only under certificates of their own making.
 #[tokio::test]
 async fn two_offices_work_on_a_task_over_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let dir = TestDir::new();
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let cert = dir.write("cert.pem", &cert.pem());
