@@ -144,8 +144,8 @@ async fn nothing_crosses_from_one_instance_to_another() {
     let search = json!({ "query": "zebra" });
     for (token, seen) in [(&ann, true), (&bob, false)] {
         let found = swarm.office.as_ref().unwrap().as_bearer(token).call("search", search.clone()).await;
-        let found = found.expect("a search").to_string();
-        assert_eq!(found.contains("hand:zebra"), seen, "{found}");
+        let found = found.expect("a search");
+        assert_eq!(!found["hits"].as_array().unwrap().is_empty(), seen, "{found}");
     }
     let (_, one) = swarm.get(&format!("/task?task_id={task}"), &ann).await;
     assert_eq!(one["task_owner"], "user:ann@team");
