@@ -93,8 +93,7 @@ impl Runtime {
         let begun = match ask.resume {
             Some(_) if !existed => Err(BeginError::NoSuchTask(task_id.clone())),
             Some(ResumeFrom::BreakpointToolCall) => {
-                // What waited when the task paused goes on waiting.
-                self.resume(&cell, live, &ask).await
+                self.resume(&cell, live, &ask, person, stale.unwrap_or_default()).await
             }
             _ => self.tell(&cell, live, &ask, person, stale.unwrap_or_default()).await,
         };
@@ -194,6 +193,8 @@ impl Runtime {
         cell: &Arc<RunCell>,
         live: &mut Live,
         ask: &Ask,
+        person: AgentId,
+        stale: Vec<Taken>,
     ) -> Result<(Seq, MessageId), BeginError> {
         let swarm = self.swarm();
         let Some(breakpoint) = live.state.breakpoint.clone().filter(|_| live.phase == RunPhase::Paused)
@@ -202,9 +203,6 @@ impl Runtime {
         };
         let results = match_results(&breakpoint.calls, &ask.results)?;
         let before = live.state.clone();
-        self.forget_deadline(live);
-        let timeout = ask.timeout.unwrap_or_else(|| swarm.timeout());
-        live.state.deadline = Some(stamp::now() + i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX / 2));
         live.state.breakpoint = None;
         let mut note = Note { results: results.clone(), ..Note::default() };
         for result in &results {
@@ -216,6 +214,8 @@ impl Runtime {
         let mut draft =
             Draft::system(&swarm.name, kind, &to, subject, "the results you waited for have come");
         draft.extra.resumed = true;
+        // What waited when the task paused goes on waiting.
+        let _ = (person, stale);
         let step = Advance {
             open: Some(Opening { owner: live.owner.clone(), title: None }),
             agent: AgentId::new(&breakpoint.agent).unwrap_or_else(|_| AgentId::office()),
@@ -230,12 +230,10 @@ impl Runtime {
                 let message = advanced.letters.first().map_or(MessageId(uuid::Uuid::nil()), |one| one.0.id);
                 live.remember(&breakpoint.agent, Memory::Did(Vec::new(), results));
                 self.settle(cell, live, &advanced);
-                self.note_deadline(live);
                 Ok((advanced.place, message))
             }
             Err(error) => {
                 live.state = before;
-                self.note_deadline(live);
                 Err(error.into())
             }
         }
