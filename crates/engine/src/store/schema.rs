@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -18,12 +18,24 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     if found < 2 {
         books.execute_batch(V2)?;
     }
+    if found < 3 {
+        books.execute_batch(V3)?;
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
 
 /// What an agent is kept to.
 const V2: &str = "ALTER TABLE agents ADD COLUMN bounds TEXT;";
+
+/// What people look for: letters that want an answer, letters that reached nobody, what became of a conversation or task.
+/// Partial indices, so that a plain letter is in none of them and costs what it did.
+const V3: &str = "
+CREATE INDEX messages_asking ON messages(seq) WHERE ack_required <> 0;
+CREATE INDEX deliveries_dead ON deliveries(message, agent) WHERE state >= 4;
+CREATE INDEX events_of_conversations ON events(conversation, seq)
+    WHERE conversation IS NOT NULL AND kind <> 'turn.added';
+";
 
 // Reasons that the columns do not tell by themselves:
 // - `seq` is the place in the history. A message, a turn, a conversation, … carries the seq of the event that made it,

@@ -199,7 +199,8 @@ impl Release {
         };
         let mut released = Vec::new();
         for mut reservation in held {
-            if reservation.status == ReservationStatus::Active {
+            // A lapsed one that is named is put away for good: its holder cannot renew it any more.
+            if reservation.status != ReservationStatus::Released {
                 reservation.status = ReservationStatus::Released;
                 reservation.released_at = Some(to.now);
                 end(to, &reservation)?;

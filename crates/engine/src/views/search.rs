@@ -29,6 +29,8 @@ pub struct SearchQuery {
     pub order: SearchOrder,
     /// Only before this place in the history.
     pub before: Option<Seq>,
+    /// What stands before and behind a match in its snippet; `[` and `]` if not said.
+    pub marks: Option<(char, char)>,
     /// How many.
     pub limit: usize,
 }
@@ -42,7 +44,7 @@ pub struct Hit {
     pub message: Option<Message>,
     /// The turn that matches, if it is one.
     pub turn: Option<Turn>,
-    /// The words around the match, which stands between `[` and `]`.
+    /// The words around the match, which stands between the marks.
     pub snippet: String,
 }
 
@@ -100,7 +102,7 @@ impl View<'_> {
         ranked.truncate(limit);
         found.hits = ranked.into_iter().map(|(_, hit)| hit).collect();
         for hit in &mut found.hits {
-            hit.snippet = self.snippet(&text, hit.seq)?;
+            hit.snippet = self.snippet(&text, hit.seq, query.marks.unwrap_or(('[', ']')))?;
         }
         Ok(found)
     }
@@ -141,10 +143,10 @@ impl View<'_> {
         Ok(visible.then(|| Hit { seq, message: None, turn: Some(turn), snippet: String::new() }))
     }
 
-    fn snippet(&self, text: &str, seq: Seq) -> Viewed<String> {
-        let sql =
-            "SELECT snippet(found, -1, '[', ']', '…', 16) FROM found WHERE found MATCH ?1 AND rowid = ?2";
-        Ok(self.books.prepare_cached(sql)?.query_row((text, seq), |row| row.get(0))?)
+    fn snippet(&self, text: &str, seq: Seq, (before, behind): (char, char)) -> Viewed<String> {
+        let sql = "SELECT snippet(found, -1, ?3, ?4, '…', 16) FROM found WHERE found MATCH ?1 AND rowid = ?2";
+        let params = (text, seq, before.to_string(), behind.to_string());
+        Ok(self.books.prepare_cached(sql)?.query_row(params, |row| row.get(0))?)
     }
 }
 

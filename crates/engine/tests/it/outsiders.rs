@@ -134,7 +134,9 @@ async fn fill(realm: &Realm) -> Overheard {
         visibility: None,
         entry: Entry::Gather { kind: "thread".into() },
     };
-    realm.ask(&insider, Send { within: Some(place), ..letter("zebra-friend", "zebra recorded") }).await;
+    let recorded =
+        Send { within: Some(place), ack_required: true, ..letter("zebra-friend", "zebra recorded") };
+    realm.ask(&insider, recorded).await;
     let gist = realm.see(|view| view.summary(&insider, &talk("zebra-talk"), &Part::default(), false));
     let keep = KeepSummary {
         conversation: talk("zebra-talk"),
@@ -249,6 +251,13 @@ fn rows() -> Vec<Row> {
     ));
     row!(mail_counts, |view, caller, _heard| view.mail_counts(caller, &id("zebra-friend")));
     row!(waiting, |view, caller, _heard| view.waiting(caller, &id("zebra-friend"), 0, 99));
+    for agent in ["zebra-friend", "boss"] {
+        rows.push((
+            "unacknowledged",
+            Box::new(move |view, caller, _| told(view.unacknowledged(caller, &id(agent), None, None, 99))),
+        ));
+    }
+    row!(dead_letters, |view, caller, _heard| view.dead_letters(caller, None, 99));
     row!(message, |view, caller, heard| view.message(caller, heard.letter));
     row!(message_at, |view, caller, heard| view.message_at(caller, heard.at));
     row!(message_by_key, |view, caller, _heard| view.message_by_key(caller, &id("insider"), "zebra-key"));
@@ -256,6 +265,7 @@ fn rows() -> Vec<Row> {
     row!(correspondence, |view, caller, _heard| view.correspondence(caller, &talk("zebra-talk"), 0, 99));
     for agent in ["zebra-friend", "zebra-scope", "zebra-system", "child", "insider"] {
         rows.push(("agent", Box::new(move |view, caller, _| told(view.agent(caller, &id(agent))))));
+        rows.push(("traces", Box::new(move |view, caller, _| told(view.traces(caller, &id(agent))))));
         rows.push((
             "relatives",
             Box::new(move |view, caller, _| told(view.relatives(caller, &id(agent), 9))),
@@ -318,6 +328,14 @@ fn rows() -> Vec<Row> {
                 told(view.summary(caller, &talk(name), &Part::default(), false).map(|gist| gist.summary))
             }),
         ));
+        rows.push((
+            "course",
+            Box::new(move |view, caller, _| {
+                told(view.course(caller, &talk(name), 0, 99).map(|events| {
+                    events.iter().map(|event| shown(event)).collect::<Vec<_>>()
+                }))
+            }),
+        ));
         rows.push(("task", Box::new(move |view, caller, _| told(view.task(caller, &talk(name))))));
     }
     row!(tasks, |view, caller, _heard| view.tasks(caller, &TaskQuery { limit: 99, ..TaskQuery::default() }));
@@ -325,6 +343,9 @@ fn rows() -> Vec<Row> {
         .tasks(caller, &TaskQuery { assignee: Some(id("boss")), limit: 99, ..TaskQuery::default() }));
     row!(reservations, |view, caller, _heard| view
         .reservations(caller, &ReservationQuery { ended: true, limit: 99, ..ReservationQuery::default() }));
+    row!(in_force, |view, caller, _heard| view.in_force(caller, 99));
+    row!(clashes, |view, caller, _heard| view.clashes(caller, 99));
+    row!(ties, |view, caller, _heard| view.ties(caller, 99));
     row!(would_conflict, |view, caller, _heard| view.would_conflict(caller, "repo", &["**".into()], true));
     row!(contacts, |view, caller, _heard| view.contacts(caller, &id("insider")));
     row!(contact_requests, |view, caller, _heard| view.contact_requests(caller, &id("insider")));
@@ -343,12 +364,17 @@ fn rows() -> Vec<Row> {
     row!(events, |view, caller, _heard| view
         .events(caller, 0, &Filter::everything(), 999)
         .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
+    row!(earlier, |view, caller, _heard| view
+        .earlier(caller, Seq::MAX, &Filter::everything(), 999)
+        .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
     row!(tokens, |view, caller, _heard| view.tokens(caller));
     row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));
     row!(peers, |view, caller, _heard| view.peers(caller));
     row!(peer, |view, caller, _heard| view.peer(caller, &named("north")));
     row!(outbound, |view, caller, _heard| view.outbound(caller, 99));
     row!(stats, |view, caller, _heard| view.stats(caller));
+    row!(rate, |view, caller, _heard| view.rate(caller, 60));
+    row!(muster, |view, caller, _heard| view.muster(caller));
     // Numbers and limits that say nothing about anybody.
     row!(rules, |view, _caller, _heard| view.rules());
     row!(head, |view, _caller, _heard| view.head());
@@ -398,7 +424,7 @@ async fn the_same_views_show_those_whom_it_concerns() {
     // Whatever no row shows even to those who run the office would prove nothing about outsiders.
     let silent = ["mail_counts", "token_by_hash", "stats", "rules", "head", "history"];
     let silent: BTreeSet<&str> =
-        silent.into_iter().chain(["time_of", "last_seq_at", "count_turns", "conversation_stats"]).collect();
+        silent.into_iter().chain(["time_of", "last_seq_at", "count_turns", "conversation_stats", "rate", "muster"]).collect();
     let mut telling = BTreeSet::new();
     for (name, look) in rows() {
         let found = realm.engine.read_blocking(|view| look(view, &admin(), &heard));
