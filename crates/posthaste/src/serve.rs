@@ -118,6 +118,7 @@ fn announce(url: &str, config: &Config, address: SocketAddr) -> Result<(), Failu
     };
     eprintln!(
         "\nThe office is open: realm {realm}, port {port}, data in {data}\n\
+         \n  page        {url}{page}   (sign in with the key in {key}; `posthaste demo` fills it)\
          \n  health      curl {url}/health\
          \n  status      curl{token} {url}/status\
          \n  metrics     curl {url}/metrics\
@@ -125,6 +126,8 @@ fn announce(url: &str, config: &Config, address: SocketAddr) -> Result<(), Failu
          \n  a token     posthaste token create --role agent --name ann\
          \n  stop        Ctrl-C\n",
         socket = url.strip_prefix("http").unwrap_or(url),
+        page = doors::WEB_PATH,
+        key = AdminKey::path(&config.data.value).display(),
         realm = config.realm.value,
         port = address.port(),
     );

@@ -66,7 +66,8 @@ impl View<'_> {
     pub fn earlier(&self, caller: &Caller, before: Seq, filter: &Filter, limit: usize) -> Viewed<Replay> {
         require_member(caller)?;
         let limit = self.page(limit);
-        let mut replay = Replay { events: Vec::new(), cursor: before.clamp(1, self.head()? + 1), more: false };
+        let mut replay =
+            Replay { events: Vec::new(), cursor: before.clamp(1, self.head()? + 1), more: false };
         let mut looked_at = 0;
         'back: while replay.cursor > 1 {
             for event in self.stretch_back(replay.cursor, 256)? {

@@ -172,6 +172,19 @@ impl View<'_> {
         Ok(counts.unwrap_or_default())
     }
 
+    /// How many letters an agent has not looked at, counted no further than `most`: for those who only want to know
+    /// whether there are any, and about how many.
+    ///
+    /// # Errors
+    /// Refused for anybody but the agent, its owner, or those who run the office.
+    pub fn unread_up_to(&self, caller: &Caller, agent: &AgentId, most: i64) -> Viewed<i64> {
+        let me = self.mailbox(caller, agent)?;
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY deliveries_waiting
+                   WHERE agent = ?1 AND state < 2 AND message > ?2 AND (expires_at IS NULL OR expires_at > ?3)
+                   LIMIT ?4)";
+        Ok(one(self.books, sql, (agent, me.born, self.now, most), |row| row.get(0))?.unwrap_or(0))
+    }
+
     /// Letters that are kept for an agent and have not been handed over, in the order they were sent.
     ///
     /// # Errors

@@ -123,8 +123,7 @@ impl View<'_> {
     pub fn muster(&self, caller: &Caller) -> Viewed<Vec<Troop>> {
         require_member(caller)?;
         if caller.rights.admin {
-            let sql =
-                "SELECT via, kind, count(*) FROM agents WHERE retired_at IS NULL GROUP BY via, kind ORDER BY 1, 2";
+            let sql = "SELECT via, kind, count(*) FROM agents WHERE retired_at IS NULL GROUP BY via, kind ORDER BY 1, 2";
             return Ok(all(self.books, sql, [], |row| {
                 Ok(Troop { via: row.get(0)?, kind: row.get(1)?, count: row.get(2)? })
             })?);

@@ -250,6 +250,7 @@ fn rows() -> Vec<Row> {
         &InboxQuery { order: InboxOrder::Priority, ..inbox() }
     ));
     row!(mail_counts, |view, caller, _heard| view.mail_counts(caller, &id("zebra-friend")));
+    row!(unread_up_to, |view, caller, _heard| view.unread_up_to(caller, &id("zebra-friend"), 9));
     row!(waiting, |view, caller, _heard| view.waiting(caller, &id("zebra-friend"), 0, 99));
     for agent in ["zebra-friend", "boss"] {
         rows.push((
@@ -331,9 +332,10 @@ fn rows() -> Vec<Row> {
         rows.push((
             "course",
             Box::new(move |view, caller, _| {
-                told(view.course(caller, &talk(name), 0, 99).map(|events| {
-                    events.iter().map(|event| shown(event)).collect::<Vec<_>>()
-                }))
+                told(
+                    view.course(caller, &talk(name), 0, 99)
+                        .map(|events| events.iter().map(|event| shown(event)).collect::<Vec<_>>()),
+                )
             }),
         ));
         rows.push(("task", Box::new(move |view, caller, _| told(view.task(caller, &talk(name))))));
@@ -423,8 +425,18 @@ async fn the_same_views_show_those_whom_it_concerns() {
     let heard = fill(&realm).await;
     // Whatever no row shows even to those who run the office would prove nothing about outsiders.
     let silent = ["mail_counts", "token_by_hash", "stats", "rules", "head", "history"];
-    let silent: BTreeSet<&str> =
-        silent.into_iter().chain(["time_of", "last_seq_at", "count_turns", "conversation_stats", "rate", "muster"]).collect();
+    let silent: BTreeSet<&str> = silent
+        .into_iter()
+        .chain([
+            "time_of",
+            "last_seq_at",
+            "count_turns",
+            "conversation_stats",
+            "rate",
+            "muster",
+            "unread_up_to",
+        ])
+        .collect();
     let mut telling = BTreeSet::new();
     for (name, look) in rows() {
         let found = realm.engine.read_blocking(|view| look(view, &admin(), &heard));

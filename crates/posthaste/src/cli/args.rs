@@ -70,6 +70,9 @@ pub enum Command {
     /// Ask the running office how it is
     #[command(long_about = help::STATUS, after_long_help = help::STATUS_AFTER)]
     Status(StatusArgs),
+    /// Show a small fleet at work on the page
+    #[command(long_about = help::DEMO, after_long_help = help::DEMO_AFTER)]
+    Demo(DemoArgs),
     /// Measure how much mail this machine can take
     #[command(long_about = help::BENCH, after_long_help = help::BENCH_AFTER)]
     Bench(BenchArgs),
@@ -199,6 +202,29 @@ pub struct StatusArgs {
     /// Where the office listens [default: what is configured] [env: POSTHASTE_LISTEN]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct DemoArgs {
+    /// The realm to fill; made if it is not there [default: demo]
+    #[arg(long, value_name = "NAME")]
+    pub realm: Option<String>,
+    /// Where an office that is opened for the demo listens [default: what is configured] [env: POSTHASTE_LISTEN]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<String>,
+    /// Milliseconds between two acts, once the page is full
+    #[arg(long, value_name = "MS", default_value_t = 700)]
+    pub pace: u64,
+    /// End after so many pieces of work [default: go on until Ctrl-C]
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<usize>,
+}
+
+impl DemoArgs {
+    /// As the settings that `Config::load` takes.
+    pub fn office(&self) -> OfficeArgs {
+        OfficeArgs { listen: self.listen.clone(), ..OfficeArgs::default() }
+    }
 }
 
 #[derive(Clone, Debug, ClapArgs)]

@@ -31,6 +31,13 @@ impl Client {
 
     /// The office at an address. Its key is sent along if this user may read it.
     pub(super) fn at(url: String, data: &Path) -> Result<Self, Failure> {
+        let mut client = Self::with_token(url, String::new())?;
+        client.token = AdminKey::read(data).ok();
+        Ok(client)
+    }
+
+    /// The office at an address, spoken to with somebody's own token.
+    pub(super) fn with_token(url: String, token: String) -> Result<Self, Failure> {
         let http = reqwest::Client::builder()
             .connect_timeout(Duration::from_secs(3))
             .timeout(Duration::from_secs(30))
@@ -38,7 +45,7 @@ impl Client {
             .danger_accept_invalid_certs(is_loopback(&url))
             .no_proxy()
             .build()?;
-        Ok(Self { http, url, token: AdminKey::read(data).ok() })
+        Ok(Self { http, url, token: Some(token) })
     }
 
     /// What the office answers to a plain question.

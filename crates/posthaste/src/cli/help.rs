@@ -9,6 +9,7 @@ pub(super) const TOP_AFTER: &str = "\
 Example:
   posthaste serve                                        open the office on 127.0.0.1:7678
   posthaste token create --role agent --name ann         let an agent in
+  posthaste demo                                         see a small fleet at work on the page
   posthaste status                                       see how it is
 
 Exit codes:
@@ -122,6 +123,17 @@ with 6 if the office says that it is unwell.";
 pub(super) const STATUS_AFTER: &str = "\
 Example:
   posthaste status --json";
+
+pub(super) const DEMO: &str = "\
+Fills a realm with a believable small fleet: agents that plan, build, review, test and ship, each through \
+a real door of the office. Plays at the running office of the data directory, or opens one for as long as \
+the demo lasts. The page is full within a few seconds and stays alive until Ctrl-C. Touches no realm but \
+its own.";
+
+pub(super) const DEMO_AFTER: &str = "\
+Examples:
+  posthaste demo                             then open http://127.0.0.1:7678/r/demo/ui
+  posthaste demo --data /tmp/try --rounds 4  fill the realm and stop";
 
 pub(super) const BENCH: &str = "\
 Opens an office of its own in a temporary directory, sends mail through it and reports messages per \

@@ -6,6 +6,7 @@ mod bench;
 mod client;
 mod complete;
 mod config;
+mod demo;
 mod desk;
 mod doctor;
 pub mod exit;
@@ -62,6 +63,7 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Backup(backup) => backup::back_up(&args.global, backup, output),
         Command::Restore(backup) => backup::restore(&args.global, backup, output),
         Command::Status(status) => status::run(&args.global, status, output),
+        Command::Demo(given) => demo::run(&args.global, given, output),
         Command::Bench(given) => bench::run(given, output),
     }
 }

@@ -4,6 +4,7 @@ pub mod address;
 pub mod control;
 mod map;
 mod operators;
+mod web;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -12,6 +13,7 @@ use crate::http::errors::answer;
 use crate::shared::Shared;
 
 pub(crate) use map::{Halls, lines as map_lines, serve as serve_map};
+pub(crate) use web::PATH as WEB_PATH;
 
 /// Which of an event's remembered forms belongs to which door. There are as many as the engine keeps.
 pub(crate) mod slots {
@@ -23,7 +25,11 @@ pub(crate) mod slots {
 
 /// Every door, for the default realm and, below `/r/{realm}`, for the others.
 pub fn router(shared: Shared) -> Router {
-    let doors = Router::new().merge(operators::router()).merge(control::router()).merge(map::router());
+    let doors = Router::new()
+        .merge(operators::router())
+        .merge(control::router())
+        .merge(map::router())
+        .merge(web::router());
     Router::new()
         .nest("/r/{realm}", doors.clone())
         .merge(doors)

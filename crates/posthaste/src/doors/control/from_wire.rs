@@ -4,6 +4,7 @@ use posthaste_engine::nouns::{
     Address, AgentId, AgentKind, Audience, Body, Json, MessageId, Millis, Priority, RealmName, TokenRole,
 };
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::reservations::Reserve;
 use posthaste_engine::views::{InboxOrder, InboxQuery};
 use posthaste_wire::rpc::ErrorObject;
 use serde::Deserialize;
@@ -181,6 +182,46 @@ pub(super) struct SearchParams {
     pub(super) query: String,
     #[serde(default = "usual_page")]
     pub(super) limit: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReserveParams {
+    /// Where the paths live: a repository, a project, a machine.
+    scope: String,
+    paths: Vec<String>,
+    #[serde(default)]
+    exclusive: bool,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    key: Option<String>,
+    expires_at: Millis,
+}
+
+impl ReserveParams {
+    pub(super) fn into_verb(self) -> Reserve {
+        Reserve {
+            key: self.key,
+            scope: self.scope,
+            paths: self.paths,
+            exclusive: self.exclusive,
+            reason: self.reason,
+            issued_at: None,
+            expires_at: self.expires_at,
+            // A reservation that others do not see helps nobody.
+            audience: Audience::Observers,
+            meta: None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReleaseParams {
+    /// Which of the caller's; all in force if empty.
+    #[serde(default)]
+    pub(super) keys: Vec<String>,
 }
 
 #[derive(Deserialize)]

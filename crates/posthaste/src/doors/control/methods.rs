@@ -3,6 +3,7 @@
 use posthaste_engine::nouns::{AgentId, Caller, TokenRole};
 use posthaste_engine::verbs::agents::{Existing, Register};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
+use posthaste_engine::verbs::reservations::{Release, Which};
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
 use posthaste_engine::views::{AgentQuery, SearchQuery};
 use posthaste_engine::{Engine, EngineError};
@@ -12,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::errors::{bad_params, denied, of_engine};
 use super::from_wire::{
-    AgentsParams, InboxParams, MarkParams, RealmParams, RegisterParams, SearchParams, SendParams,
-    TokenCreateParams, TokenRevokeParams, params,
+    AgentsParams, InboxParams, MarkParams, RealmParams, RegisterParams, ReleaseParams, ReserveParams,
+    SearchParams, SendParams, TokenCreateParams, TokenRevokeParams, params,
 };
 use super::to_wire;
 use crate::caller::Identity;
@@ -39,6 +40,8 @@ pub(super) async fn call(
         "read" => read(engine, identity, params(given)?).await,
         "ack" => ack(engine, identity, params(given)?).await,
         "search" => search(engine, identity, params(given)?).await,
+        "reserve" => reserve(engine, identity, params(given)?).await,
+        "release" => release(engine, identity, params(given)?).await,
         "realm.open" => realm_open(shared, identity, params(given)?).await,
         "token.create" => token_create(engine, identity, params(given)?).await,
         "token.list" => token_list(engine, identity).await,
@@ -127,6 +130,20 @@ async fn search(engine: &Engine, identity: &Identity, given: SearchParams) -> Re
     let found = engine.read(move |view| view.search(&caller, &query)).await.map_err(refused)?;
     let hits: Vec<Value> = found.hits.iter().map(to_wire::hit).collect();
     Ok(json!({ "hits": hits, "partial": found.partial }))
+}
+
+async fn reserve(engine: &Engine, identity: &Identity, given: ReserveParams) -> Result<Value, ErrorObject> {
+    let reserved = engine.submit(&identity.caller(VIA), given.into_verb()).await.map_err(refused)?;
+    Ok(json!({
+        "reservation": to_wire::reservation(&reserved.reservation),
+        "conflicts": reserved.conflicts.iter().map(to_wire::conflict).collect::<Vec<_>>(),
+    }))
+}
+
+async fn release(engine: &Engine, identity: &Identity, given: ReleaseParams) -> Result<Value, ErrorObject> {
+    let verb = Release { which: given.keys.into_iter().map(Which::Key).collect(), owner: None };
+    let released = engine.submit(&identity.caller(VIA), verb).await.map_err(refused)?;
+    Ok(json!({ "released": released.iter().map(to_wire::reservation).collect::<Vec<_>>() }))
 }
 
 /// Opens a realm, making it if need be: only those who run the office make realms.

@@ -1,6 +1,6 @@
 //! What the office's own methods answer.
 
-use posthaste_engine::nouns::{Agent, Body, Delivery, Message, Token};
+use posthaste_engine::nouns::{Agent, Body, Conflict, Delivery, Message, Reservation, Token};
 use posthaste_engine::verbs::mail::Sent;
 use posthaste_engine::views::{Hit, Letter};
 use posthaste_wire::time::to_rfc3339;
@@ -95,6 +95,31 @@ pub(super) fn hit(hit: &Hit) -> Value {
         "subject": subject,
         "conversation": conversation,
         "snippet": hit.snippet,
+    })
+}
+
+pub(super) fn reservation(held: &Reservation) -> Value {
+    json!({
+        "number": held.seq,
+        "key": held.key,
+        "owner": held.owner,
+        "scope": held.scope,
+        "paths": held.paths,
+        "exclusive": held.exclusive,
+        "reason": held.reason,
+        "status": held.status,
+        "expires_at": to_rfc3339(held.expires_at),
+    })
+}
+
+pub(super) fn conflict(conflict: &Conflict) -> Value {
+    json!({
+        "path": conflict.path,
+        "held_path": conflict.held_path,
+        "holder": conflict.holder,
+        "key": conflict.key,
+        "exclusive": conflict.exclusive,
+        "expires_at": to_rfc3339(conflict.expires_at),
     })
 }
 
