@@ -10,8 +10,9 @@ use crate::store::{all, one, rows};
 
 /// One minute.
 const MINUTE: Millis = 60_000;
-/// Of a busy minute so many lines of history are looked at, and the rest is reckoned from them.
-const SAMPLE: Seq = 200;
+/// As many lines of history are looked at for one plot. Where there are more, each minute has an equal share in them, and
+/// the rest of a busy minute is reckoned from its share.
+const LOOKED_AT: Seq = 12_000;
 /// The most minutes of one plot: a day.
 const MOST_MINUTES: usize = 1_440;
 /// Agents counted one by one for somebody who may not see all of them.
@@ -79,27 +80,28 @@ impl View<'_> {
         let first = this - MINUTE * (i64::try_from(minutes).unwrap_or(1) - 1);
         let mut low = self.last_seq_at(first - 1)?;
         let head = self.head()?;
+        let share = if head - low <= LOOKED_AT { Seq::MAX } else { (LOOKED_AT / minutes as Seq).max(8) };
         let mut plot = Vec::with_capacity(minutes);
         for n in 0..minutes {
             let from = first + MINUTE * i64::try_from(n).unwrap_or(0);
             // The history has no gaps, so places are as good as a count.
             let high = if low == head { head } else { self.last_seq_at_from(low, head, from + MINUTE - 1)? };
-            plot.push(self.minute(from, low, high)?);
+            plot.push(self.minute(from, low, high, share)?);
             low = high;
         }
         Ok(plot)
     }
 
-    fn minute(&self, from: Millis, low: Seq, high: Seq) -> Viewed<Minute> {
+    fn minute(&self, from: Millis, low: Seq, high: Seq, share: Seq) -> Viewed<Minute> {
         let events = high - low;
-        let exact = events <= SAMPLE;
-        let start = if exact { low } else { high - SAMPLE };
+        let exact = events <= share;
+        let start = if exact { low } else { high - share };
         let sql = "SELECT via, count(*) FROM messages WHERE seq > ?1 AND seq <= ?2 GROUP BY via";
         let counted: Vec<(String, i64)> = match events {
             0 => Vec::new(),
             _ => all(self.books, sql, (start, high), |row| Ok((row.get(0)?, row.get(1)?)))?,
         };
-        let scaled = |count: i64| if exact { count } else { count * events / SAMPLE };
+        let scaled = |count: i64| if exact { count } else { count * events / share };
         let letters = counted.into_iter().map(|(via, count)| (via, scaled(count))).collect();
         Ok(Minute { from, letters, events, exact })
     }

@@ -13,6 +13,7 @@ mod conversations;
 mod determinism;
 mod feed;
 mod filters;
+mod glance;
 mod group_commit;
 mod harness;
 mod inbox;

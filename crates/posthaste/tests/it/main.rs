@@ -14,3 +14,4 @@ mod office;
 mod readme;
 mod tidy;
 mod tls;
+mod web;

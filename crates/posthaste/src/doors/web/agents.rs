@@ -113,7 +113,7 @@ async fn directory(visitor: &Visitor, given: &Given) -> Result<Markup, Trouble> 
 
 fn line(visitor: &Visitor, agent: &Agent, about: bool) -> Markup {
     html! {
-        tr.row class=(if about { "about" } else { "away" }) {
+        tr class=(if about { "row about" } else { "row away" }) {
             td { span.dot title=(if about { "connected" } else { "not connected" }) {} a.open href=(visitor.to(&format!("/agents/{}", encoded(agent.id.as_str())))) { (agent.id) } @if agent.kind != AgentKind::Agent { " " (rows::chip("", agent.kind.as_str())) } }
             td { (agent.role.as_deref().unwrap_or("")) }
             td { (agent.state) }
@@ -162,7 +162,7 @@ fn branch(
             ul {
                 @for (agent, about) in entries {
                     li {
-                        span.path class=(if *about { "about" } else { "away" }) {
+                        span class=(if *about { "path about" } else { "path away" }) {
                             span.dot title=(if *about { "connected" } else { "not connected" }) {}
                             (rows::agent(visitor, &agent.id)) " " (rows::door(&agent.via))
                             span.dim { " " (agent.role.as_deref().unwrap_or("")) " " (agent.state) }
@@ -246,7 +246,7 @@ fn body(visitor: &Visitor, seen: &Seen) -> Markup {
                     dt { "Visible to" } dd { (agent.visibility.as_str()) }
                     dt { "First letters" } dd { (agent.contact_policy.as_str()) }
                     dt { "Presence" } dd { (agent.privacy.as_str()) }
-                    @if let Some(owner) = &agent.owner { dt { "Owner" } dd { (rows::agent(visitor, owner)) } }
+                    @if let Some(owner) = &agent.owner { dt { "Owner" } dd { (owner) } }
                     dt { "Scopes" } dd { @if agent.scopes.is_empty() { "—" } @for scope in &agent.scopes { a href=(visitor.to(&format!("/agents?scope={}", encoded(scope.as_str())))) { (scope) } " " } }
                     dt { "Since" } dd { (words::ago(visitor.now, agent.created_at)) }
                 }

@@ -192,7 +192,7 @@ fn rail(visitor: &Visitor, place: Place, state: &State) -> Markup {
                     (icon(picture))
                     span.name { (name) }
                     @if let Some((n, what)) = mark(of) {
-                        span.mark title={(n) " " (what)} { @if n >= MANY { (MANY) "+" } @else { (n) } }
+                        span class={"mark" @if of == Place::Reservations { " bad" }} title={(n) " " (what)} { @if n >= MANY { (MANY) "+" } @else { (n) } }
                     }
                 }
             }

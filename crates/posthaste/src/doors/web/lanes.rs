@@ -2,7 +2,7 @@
 //! needs no script and can be exported.
 
 use maud::{Markup, PreEscaped, html};
-use posthaste_engine::nouns::{AgentId, Millis, ThreadId, Turn};
+use posthaste_engine::nouns::{AgentId, Body, Millis, ThreadId, Turn, TurnVisibility};
 use posthaste_engine::views::Tracked;
 
 use super::rows::door_sign;
@@ -21,7 +21,7 @@ const LEFT: f64 = 66.0;
 const LANE: f64 = 104.0;
 const HEAD: f64 = 34.0;
 const ROW: f64 = 26.0;
-const TEXT: f64 = 340.0;
+const TEXT: f64 = 400.0;
 
 /// Whom a stroke reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,11 +56,16 @@ impl Stroke {
             return Self { thread: turn.thread, ..stroke };
         }
         let text = words::said_in(&turn.content.value());
+        let reach = match &turn.visibility {
+            TurnVisibility::Agents(agents) => Reach::Agents(agents.clone()),
+            TurnVisibility::Private => Reach::Agents(vec![turn.author.clone()]),
+            _ => Reach::Everyone,
+        };
         Self {
             at: turn.at,
             from: turn.author.clone(),
-            reach: Reach::Everyone,
-            text: words::cut(text.lines().next().unwrap_or(""), 60),
+            reach,
+            text: words::cut(&words::first_line(&Body::Text(text.clone())), 56),
             title: words::cut(&text, 400),
             link: Some(format!("#t{}", turn.seq)),
             thread: turn.thread,
@@ -76,7 +81,7 @@ impl Stroke {
             at: message.at,
             from: message.from.clone(),
             reach: if broadcast { Reach::Everyone } else { Reach::Agents(to) },
-            text: words::cut(&words::heading(message), 60),
+            text: words::cut(&words::heading(message), 56),
             title: format!(
                 "{} → {}\n{}\n{}",
                 message.from,

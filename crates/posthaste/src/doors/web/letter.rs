@@ -105,7 +105,13 @@ pub(super) fn body(body: &Body) -> Markup {
 /// A JSON value: its prose as prose, and all of it as it is.
 pub(super) fn value(value: &Value, text: &str) -> Markup {
     let said = words::prose(value);
-    let whole = matches!(value, Value::String(_));
+    // What the letter shows anyway need not be shown again.
+    let shown =
+        |name: &String| ["text", "body", "message", "content", "type", "subject"].contains(&name.as_str());
+    let whole = match value {
+        Value::Object(members) => members.keys().all(shown),
+        other => other.is_string(),
+    };
     let pretty =
         || words::cut(&serde_json::to_string_pretty(value).unwrap_or_else(|_| text.to_owned()), 32 << 10);
     html! {
@@ -149,7 +155,7 @@ fn state(state: DeliveryState) -> Markup {
 fn buttons(visitor: &Visitor, tracked: &Tracked, mine: Option<&Delivery>) -> Markup {
     let message = &tracked.message;
     let unread = mine.is_some_and(|copy| copy.state.is_unread());
-    let unacked = mine.filter(|copy| copy.state < DeliveryState::Acked);
+    let unacked = mine.filter(|copy| message.ack_required && copy.state < DeliveryState::Acked);
     let next = visitor.here_with("done", None);
     html! {
         div.buttons {

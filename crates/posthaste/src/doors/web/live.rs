@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 use posthaste_engine::nouns::Address;
-use posthaste_engine::nouns::{AgentId, ConversationId, Event, Fact, Millis, ScopeId, Seq};
+use posthaste_engine::nouns::{AgentId, Body, ConversationId, Event, Fact, Millis, ScopeId, Seq};
 use posthaste_engine::{Filter, Test};
 use posthaste_wire::time::{parse_moment, to_rfc3339};
 
@@ -258,7 +258,7 @@ fn said(visitor: &Visitor, event: &Event) -> (&'static str, Markup) {
             "turn",
             html! {
                 @if let Some(turn) = &event.turn {
-                    (who(&turn.author)) " in " (talk(conversation)) " " span.first { (words::cut(&words::said_in(&turn.content.value()), 140)) }
+                    (who(&turn.author)) " in " (talk(conversation)) " " span.first { (words::first_line(&Body::Json(turn.content.clone()))) }
                     @if let Some(mark) = words::readers(&turn.visibility) { " " (rows::chip("warn", &mark)) }
                 } @else { (actor) " spoke in " (talk(conversation)) }
             },

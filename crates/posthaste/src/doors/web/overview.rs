@@ -89,7 +89,7 @@ fn body(visitor: &Visitor, seen: &Seen) -> Markup {
         div data-refresh="10" {
             h1.sr { "Overview" }
             (plot::rate(visitor, &seen.minutes))
-            div.grid {
+            div.grid.uneven {
                 (health(visitor, &seen.stats))
                 (needs_me(visitor, seen))
             }

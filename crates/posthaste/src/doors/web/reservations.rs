@@ -45,8 +45,13 @@ async fn in_force(visitor: &Visitor) -> Result<Markup, Trouble> {
     for reservation in &held {
         scopes.entry(&reservation.scope).or_default().push(reservation);
     }
-    let clashing: Vec<Seq> =
-        clashes.iter().flat_map(|clash| [clash.reservation.seq, clash.with.reservation]).collect();
+    let clashing: Vec<Spot> = clashes
+        .iter()
+        .flat_map(|clash| {
+            let (mine, theirs) = (&clash.with.path, &clash.with.held_path);
+            [(clash.reservation.seq, mine.clone()), (clash.with.reservation, theirs.clone())]
+        })
+        .collect();
     Ok(html! {
         div data-refresh="10" {
             @if !clashes.is_empty() {
@@ -113,11 +118,14 @@ pub(super) fn clash(visitor: &Visitor, clash: &Clash) -> Markup {
     }
 }
 
+/// A reservation's number and one of its patterns.
+type Spot = (Seq, String);
+
 /// A folder of the tree.
 #[derive(Default)]
 struct Node<'a> {
     below: BTreeMap<String, Node<'a>>,
-    held: Vec<&'a Reservation>,
+    held: Vec<(&'a Reservation, &'a str)>,
 }
 
 impl<'a> Node<'a> {
@@ -129,23 +137,23 @@ impl<'a> Node<'a> {
                 for part in path.split('/').filter(|part| !part.is_empty()).take(32) {
                     node = node.below.entry(part.to_owned()).or_default();
                 }
-                node.held.push(reservation);
+                node.held.push((reservation, path));
             }
         }
         root
     }
 
-    fn render(&self, visitor: &Visitor, clashing: &[Seq]) -> Markup {
+    fn render(&self, visitor: &Visitor, clashing: &[Spot]) -> Markup {
         html! {
             ul {
                 @for (name, node) in &self.below {
                     // Folders with nothing but one folder in them are one line.
                     @let (name, node) = node.collapsed(name);
-                    @let striped = node.held.iter().any(|held| clashing.contains(&held.seq));
+                    @let striped = node.held.iter().any(|held| clashes(clashing, held));
                     li {
                         span class={"path" @if striped { " striped" }} {
                             code { (name) @if !node.below.is_empty() { "/" } }
-                            @for held in &node.held { (holder(visitor, held, clashing.contains(&held.seq))) }
+                            @for held in &node.held { (holder(visitor, held.0, clashes(clashing, held))) }
                         }
                         @if !node.below.is_empty() { (node.render(visitor, clashing)) }
                     }
@@ -163,6 +171,10 @@ impl<'a> Node<'a> {
         }
         (name, node)
     }
+}
+
+fn clashes(clashing: &[Spot], (held, path): &(&Reservation, &str)) -> bool {
+    clashing.iter().any(|(seq, other)| *seq == held.seq && other == path)
 }
 
 fn holder(visitor: &Visitor, held: &Reservation, clashing: bool) -> Markup {

@@ -47,7 +47,7 @@ pub(super) fn agent(visitor: &Visitor, id: &AgentId) -> Markup {
 pub(super) fn conversation(visitor: &Visitor, id: &ConversationId) -> Markup {
     html! {
         a.thread href=(visitor.to(&format!("/conversations/{}", encoded(id.as_str())))) title=(id) {
-            "#" (words::cut(id.as_str(), 28))
+            "#" (words::cut(id.as_str(), 18))
         }
     }
 }

@@ -106,6 +106,9 @@ fn row(visitor: &Visitor, hit: &Hit) -> Markup {
 
 /// A snippet with its matches marked; everything else is text.
 fn marked(snippet: &str) -> Markup {
+    // Bodies that are JSON are kept as they came; what is only its spelling is not shown.
+    let snippet =
+        snippet.replace("\\n", " ").replace("\\\"", "\"").replace("{\"text\":\"", "").replace("\"}", "");
     let mut parts = snippet.split(MARKS.0);
     let first = parts.next().unwrap_or("");
     let rest: Vec<(&str, &str)> = parts.map(|part| part.split_once(MARKS.1).unwrap_or((part, ""))).collect();

@@ -75,7 +75,7 @@ fn tokens_of(visitor: &Visitor, tokens: &[Token], made: Option<(&str, &str)>) ->
                                 (Some(at), _) => { (rows::chip("danger", "revoked")) " " (words::ago(visitor.now, at)) }
                                 (None, Some(at)) if at <= visitor.now => { (rows::chip("warn", "expired")) }
                                 (None, Some(at)) => { (words::until(visitor.now, at)) }
-                                (None, None) => { "revoked" }
+                                (None, None) => { "no end" }
                             } }
                             td { @if token.is_valid(visitor.now) {
                                 form.inline method="post" action=(visitor.to("/do/revoke")) { (frame::word(visitor)) input type="hidden" name="token" value=(token.id); button.small.danger { "Revoke" } }

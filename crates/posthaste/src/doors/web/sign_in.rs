@@ -35,7 +35,7 @@ fn form(shared: &Shared, place: &Place, next: Option<&str>, problem: Option<&str
         }
         div.hint {
             p { "On the machine of the office, its key is in the data directory; or make a token under your own name:" }
-            pre { code { "posthaste token create --role admin --name " (std::env::var("USER").unwrap_or_else(|_| "you".to_owned())) @if !place.base.is_empty() { " --realm " (place.engine.realm()) } } }
+            pre { code { "posthaste token create --role admin --name you" @if !place.base.is_empty() { " --realm " (place.engine.realm()) } } }
         }
     };
     frame::bare("Sign in", body)

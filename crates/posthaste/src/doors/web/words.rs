@@ -70,8 +70,18 @@ pub(super) fn first_line(body: &Body) -> String {
         Body::Text(text) => text.clone(),
         Body::Json(json) => said_in(&json.value()),
     };
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
-    cut(line, 160)
+    let line = text.lines().map(plain).find(|line| !line.is_empty()).unwrap_or_default();
+    cut(&line, 160)
+}
+
+/// A line of Markdown without its marks; nothing if it is all marks.
+fn plain(line: &str) -> String {
+    let line = line.trim();
+    if line.starts_with("```") || line.chars().all(|c| "|-: =_*#".contains(c)) {
+        return String::new();
+    }
+    let line = line.trim_start_matches(['#', '>', ' ']).trim_matches('|');
+    line.replace(['`', '*'], "").replace('|', "·").trim().to_owned()
 }
 
 /// What a person would read in a JSON value: its text if it has one, else the value itself.
@@ -126,6 +136,10 @@ pub(super) fn address(address: &Address) -> String {
 }
 
 pub(super) fn addresses(to: &[Address]) -> String {
+    // A broadcast of some doors is a list of sorts.
+    if to.len() > 1 && to.iter().all(|address| matches!(address, Address::Kind(_))) {
+        return "everyone".to_owned();
+    }
     let shown: Vec<String> = to.iter().take(3).map(address).collect();
     match to.len() {
         0..=3 => shown.join(", "),
@@ -165,6 +179,14 @@ mod tests {
             assert_eq!(span(millis), said);
         }
         assert_eq!(length(3_725_000), "1 h 2 min");
+    }
+
+    #[test]
+    fn the_first_line_is_plain() {
+        let said = |text: &str| first_line(&Body::Text(text.to_owned()));
+        assert_eq!(said("\n```\n# **A** `b`\n"), "A b");
+        assert_eq!(said("| --- | --- |\n| a | b |"), "a · b");
+        assert_eq!(said(""), "");
     }
 
     #[test]
