@@ -202,7 +202,7 @@ async fn who_is_there_and_who_writes_to_whom() {
     assert_eq!(troops.len(), 1);
     assert_eq!((troops[0].kind, troops[0].count), (AgentKind::Agent, 3));
     assert_eq!(realm.see(|view| view.muster(&anna)), troops, "everybody is public here");
-    let ties = |caller| {
+    let ties = |caller: &posthaste_engine::nouns::Caller| {
         let ties = realm.see(|view| view.ties(caller, 9));
         ties.iter().map(|tie| format!("{}>{} {}", tie.from, tie.to, tie.letters)).collect::<Vec<_>>()
     };
