@@ -12,7 +12,7 @@ use crate::sight;
 use crate::store::{all, one, rows};
 
 /// Events that one look back goes through before it hands back a cursor: less than a replay, because somebody waits.
-const LOOK_BACK: usize = 5_000;
+const LOOK_BACK: usize = 2_000;
 
 /// A stretch of history.
 #[derive(Debug)]

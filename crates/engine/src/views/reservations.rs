@@ -24,6 +24,9 @@ pub struct ReservationQuery {
     pub limit: usize,
 }
 
+/// Reservations that are compared with the others when clashes are looked for: those that lapse first.
+const COMPARED: usize = 400;
+
 /// Two reservations in force that overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clash {
@@ -62,7 +65,7 @@ impl View<'_> {
     pub fn clashes(&self, caller: &Caller, limit: usize) -> Viewed<Vec<Clash>> {
         let limit = self.page(limit);
         let mut clashes = Vec::new();
-        for reservation in self.in_force(caller, self.limits.page)? {
+        for reservation in self.in_force(caller, COMPARED)? {
             for with in conflicts_with(self.books, caller, &reservation, self.now)? {
                 if with.reservation < reservation.seq && clashes.len() < limit {
                     clashes.push(Clash { reservation: reservation.clone(), with });

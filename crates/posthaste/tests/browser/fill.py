@@ -9,7 +9,7 @@ import time
 
 path, count = sys.argv[1], int(sys.argv[2])
 books = sqlite3.connect(path)
-books.executescript("PRAGMA synchronous = off; PRAGMA cache_size = -262144; PRAGMA temp_store = memory;")
+books.executescript("PRAGMA journal_mode = off; PRAGMA locking_mode = exclusive; PRAGMA synchronous = off; PRAGMA cache_size = -400000; PRAGMA temp_store = memory;")
 head = books.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
 now = int(time.time() * 1000)
 hour, old = 3_600_000, 30 * 86_400_000
@@ -35,14 +35,14 @@ for low in range(0, count, 50_000):
     span = (low, min(low + 50_000, count) - 1)
     step = lambda sql: books.execute(f"{sql.replace('NUMBERS', numbers)}", span)
     # The second place of a letter is its turn's.
-    step(f"INSERT INTO messages(seq, id, sender, recipients, kind, subject, body, is_json, priority, ack_required, conversation, audience, via, at) NUMBERS SELECT {seq} + 1, randomblob(16), {sender}, '[{{\"agent\":\"' || ({to}) || '\"}}]', CASE WHEN i % 10 = 0 THEN 'task' ELSE '' END, 'Subject number ' || i, 'Letter ' || i || ' says that the ledger of ' || (i % 977) || ' is balanced and that nobody needs to look at it again before the next release goes out on ' || (i % 31) || '.', 0, 1 + i % 5, i % 50 = 0, 'talk-' || (i % 1000), 'parties', CASE i % 3 WHEN 0 THEN 'map' WHEN 1 THEN 'cli' ELSE 'web' END, {when} FROM n")
+    step(f"INSERT INTO messages(seq, id, sender, recipients, kind, subject, body, is_json, priority, ack_required, conversation, audience, via, at) NUMBERS SELECT {seq} + 1, CAST(printf('m%015d', i) AS BLOB), {sender}, '[{{\"agent\":\"' || ({to}) || '\"}}]', CASE WHEN i % 10 = 0 THEN 'task' ELSE '' END, 'Subject number ' || i, 'Letter ' || i || ' says that the ledger of ' || (i % 977) || ' is balanced and that nobody needs to look at it again before the next release goes out on ' || (i % 31) || '.', 0, 1 + i % 5, i % 50 = 0, 'talk-' || (i % 1000), 'parties', CASE i % 3 WHEN 0 THEN 'map' WHEN 1 THEN 'cli' ELSE 'web' END, {when} FROM n")
     step(f"INSERT INTO deliveries(agent, message, copy, state, kind, priority) NUMBERS SELECT {to}, {seq} + 1, 'to', CASE WHEN i % 10 = 2 THEN 0 ELSE 2 END, CASE WHEN i % 10 = 0 THEN 'task' ELSE '' END, 1 + i % 5 FROM n")
     step(f"INSERT INTO events(seq, at, kind, actor, message, fact) NUMBERS SELECT {seq} + 1, {when}, 'message.sent', {sender}, {seq} + 1, '{{\"kind\":\"message.sent\"}}' FROM n")
-    step(f"INSERT INTO turns(seq, id, conversation, author, content_type, message, at) NUMBERS SELECT {seq} + 2, randomblob(16), 'talk-' || (i % 1000), {sender}, 'text', {seq} + 1, {when} FROM n")
+    step(f"INSERT INTO turns(seq, id, conversation, author, content_type, message, at) NUMBERS SELECT {seq} + 2, CAST(printf('t%015d', i) AS BLOB), 'talk-' || (i % 1000), {sender}, 'text', {seq} + 1, {when} FROM n")
     step(f"INSERT INTO events(seq, at, kind, actor, conversation, fact) NUMBERS SELECT {seq} + 2, {when}, 'turn.added', {sender}, 'talk-' || (i % 1000), '{{\"kind\":\"turn.added\",\"conversation\":\"talk-' || (i % 1000) || '\"}}' FROM n")
     step(f"INSERT INTO found(rowid, subject, body) NUMBERS SELECT m.seq, m.subject, m.body FROM n JOIN messages m ON m.seq = {seq} + 1")
 books.execute("COMMIT")
-books.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+books.execute("PRAGMA journal_mode = wal")
 events, last = books.execute("SELECT count(*), max(seq) FROM events").fetchone()
 assert events == last, f"the history has gaps: {events} events up to {last}"
 print(f"{count} letters, {events} events in {time.time() - started:.0f} s")

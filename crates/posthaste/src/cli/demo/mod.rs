@@ -42,7 +42,7 @@ pub(super) fn run(global: &GlobalArgs, given: &DemoArgs, output: &Output) -> Res
 }
 
 async fn play(stage: &Stage, given: &DemoArgs, output: &Output) -> Result<(), Failure> {
-    let mut story = Story::new();
+    let mut story = Story::new(stage.events().await?);
     let mut players = Vec::new();
     for part in story.cast() {
         players.push(Player::enter(stage, part).await?);

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use posthaste_engine::nouns::RealmName;
+use posthaste_engine::stamp;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -68,9 +69,17 @@ impl Stage {
         self.client.call(&self.realm, method, params).await
     }
 
-    /// A token for somebody on the stage.
+    /// How far the realm's history has come.
+    pub(super) async fn events(&self) -> Result<usize, Failure> {
+        let status = self.client.get(&format!("/r/{}/status", self.realm)).await?;
+        Ok(status["events"].as_u64().and_then(|events| usize::try_from(events).ok()).unwrap_or(0))
+    }
+
+    /// A token for somebody on the stage, good for a day.
     pub(super) async fn token(&self, name: &str) -> Result<String, Failure> {
-        let made = self.call("token.create", json!({ "role": "agent", "name": name })).await?;
+        let end = stamp::now() + 24 * 3_600_000;
+        let made =
+            self.call("token.create", json!({ "role": "agent", "name": name, "expires_at": end })).await?;
         made["token"]
             .as_str()
             .map(str::to_owned)

@@ -77,8 +77,11 @@ fn row(visitor: &Visitor, conversation: &Conversation) -> Markup {
     html! {
         li.row {
             a.open href=(address) {
-                span.who { (words::cut(conversation.id.as_str(), 30)) }
-                span.what { span.subject { (conversation.subject.as_deref().unwrap_or("")) } span.first { (conversation.kind) } }
+                span.who { (conversation.created_by) }
+                span.what {
+                    span.subject { (conversation.subject.as_deref().unwrap_or(conversation.id.as_str())) }
+                    span.first { @if conversation.subject.is_some() { (words::cut(conversation.id.as_str(), 30)) " · " } (conversation.kind) }
+                }
             }
             span.tail {
                 (state(conversation.status))

@@ -1,6 +1,6 @@
 //! Coming in with a token and going out again; light or dark.
 
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
@@ -45,11 +45,12 @@ fn form(shared: &Shared, place: &Place, next: Option<&str>, problem: Option<&str
 pub(super) async fn sign_in(
     State(shared): State<Shared>,
     place: Place,
+    OriginalUri(here): OriginalUri,
     headers: HeaderMap,
     body: String,
 ) -> Response {
     let given = Given::new(&body);
-    let ours = visitor::is_ours(&headers)
+    let ours = visitor::is_ours(&headers, &here)
         && subtle::ConstantTimeEq::ct_eq(
             visitor::form_word(&shared, None).as_bytes(),
             given.raw("word").as_bytes(),

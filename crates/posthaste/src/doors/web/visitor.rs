@@ -154,7 +154,7 @@ impl FromRequestParts<Shared> for Visitor {
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Response> {
         let Place { engine, base } = Place::from_request_parts(parts, shared).await?;
         let here = original(parts);
-        if parts.method != Method::GET && !is_ours(&parts.headers) {
+        if parts.method != Method::GET && !is_ours(&parts.headers, &here) {
             let text = "Only this page's own forms are taken.";
             return Err(Trouble::new(StatusCode::FORBIDDEN, text).into_response());
         }
@@ -204,16 +204,16 @@ fn away(parts: &Parts, base: &str, here: &Uri) -> Response {
 
 /// Whether a browser says that the request comes from a page of this office. Older ones do not say; the word in the form
 /// decides then, as it does in any case.
-pub(super) fn is_ours(headers: &HeaderMap) -> bool {
+pub(super) fn is_ours(headers: &HeaderMap, here: &Uri) -> bool {
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
     if site.is_some_and(|site| site != b"same-origin" && site != b"none") {
         return false;
     }
+    // HTTP/2 names its host in the address.
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    match headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok()) {
-        Some(origin) => {
-            origin.split_once("://").is_some_and(|(_, from)| Some(from) == host) || host.is_none()
-        }
+    let host = host.or(here.authority().map(|authority| authority.as_str()));
+    match headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?")) {
+        Some(origin) => origin.split_once("://").is_some_and(|(_, from)| Some(from) == host),
         None => true,
     }
 }
@@ -297,7 +297,7 @@ mod tests {
             headers.insert(header::HOST, host.parse().unwrap());
             origin.map(|origin| headers.insert(header::ORIGIN, origin.parse().unwrap()));
             site.map(|site| headers.insert("sec-fetch-site", site.parse().unwrap()));
-            is_ours(&headers)
+            is_ours(&headers, &Uri::from_static("/ui"))
         };
         assert!(asked("localhost:7678", Some("http://localhost:7678"), Some("same-origin")));
         assert!(asked("localhost:7678", None, None), "a program, which has no page to be lured from");
