@@ -75,7 +75,7 @@ async fn play(stage: &Stage, given: &DemoArgs, output: &Output) -> Result<(), Fa
 
 fn announce(stage: &Stage, page: &str, output: &Output) -> Result<(), Failure> {
     if output.is_json() {
-        return Ok(output.json(&serde_json::json!({ "page": page }))?);
+        return output.json(&serde_json::json!({ "page": page }));
     }
     let key = stage.key_hint();
     Ok(output.line(&format!(

@@ -275,8 +275,8 @@ impl Story {
         let number = self.piece;
         self.piece += 1;
         let (title, place, found, mended, outcome) = TICKETS[number % TICKETS.len()];
-        let builder = if number % 2 == 0 { "builder-north" } else { "builder-south" };
-        let other = if number % 2 == 0 { "builder-south" } else { "builder-north" };
+        let builder = if number.is_multiple_of(2) { "builder-north" } else { "builder-south" };
+        let other = if number.is_multiple_of(2) { "builder-south" } else { "builder-north" };
         let task = format!("PAY-{}", self.first + number);
         let talk = format!("talk-{number}");
         let lock = format!("lock-{number}");
@@ -330,7 +330,7 @@ impl Story {
             ("reviewer", Act::Say { prop: None, conversation: talk.clone(), text: "Between us: the naming in the ledger is still odd.".into(), thread: None, only: Some(vec!["conductor".into()]) }),
             ("reviewer", Act::Send(Letter { priority: 2, ack: true, ..letter(&[builder], "review", format!("Re: Review {task}"), "Two small things, then it is good:\n\n- [x] name the retry window\n- [ ] say in the doc why the key is claimed first".into()) })),
         ]);
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             acts.push((
                 other,
                 Act::Send(Letter {
@@ -355,7 +355,7 @@ impl Story {
                 },
             ));
         }
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             acts.push(("docs", Act::Send(Letter { within: None, ack: true, priority: 2, ..letter(&["admin"], "approve", format!("Approve the release note for {task}?"), format!("> {outcome}\n\nIt goes out with the next train. Please acknowledge, or reply with changes.")) })));
         }
         if number % 4 == 1 {
@@ -421,7 +421,7 @@ impl Story {
             ("priya", Act::AnswerMail),
         ]);
         // Some hold on for a while; nobody for ever.
-        if number % 3 != 0 {
+        if !number.is_multiple_of(3) {
             acts.push(("deployer", Act::Release { prop: lock }));
         }
         if number % 2 == 1 {

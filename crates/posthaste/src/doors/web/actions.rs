@@ -3,7 +3,6 @@
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
-use posthaste_engine::EngineError;
 use posthaste_engine::nouns::{
     Address, AgentId, ContactState, ConversationId, ConversationStatus, Json, MessageId, PeerKind,
     PermissionsPatch, Priority, RealmName, Seq, TokenRole,
@@ -309,7 +308,7 @@ async fn realm(visitor: &Visitor, given: &Given) -> Result<Done, Trouble> {
     if !visitor.is_admin() {
         return Err(Trouble::new(StatusCode::FORBIDDEN, "Only those who run the office make realms."));
     }
-    visitor.shared.office().realm(&name).await.map_err(EngineError::from)?;
+    visitor.shared.office().realm(&name).await?;
     done("realm", "/settings")
 }
 

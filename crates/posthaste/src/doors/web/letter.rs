@@ -73,7 +73,7 @@ pub(super) fn opened(visitor: &Visitor, tracked: &Tracked) -> Markup {
                 dt { "From" } dd { (rows::agent(visitor, &message.from)) " " (rows::door(&message.via)) " " (rows::seal(message)) }
                 dt { "To" } dd { (words::addresses(&message.to)) }
                 dt { "When" } dd { (words::ago(visitor.now, message.at)) " ago " span.dim { (to_rfc3339(message.at)) } }
-                @if rows::priority_class(message.priority) != "" {
+                @if !rows::priority_class(message.priority).is_empty() {
                     dt { "Priority" } dd { (rows::chip(rows::priority_class(message.priority), rows::priority_name(message.priority))) }
                 }
                 @if !message.kind.is_empty() { dt { "Kind" } dd { code { (message.kind) } } }

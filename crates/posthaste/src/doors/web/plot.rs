@@ -23,6 +23,13 @@ pub(super) fn rate(visitor: &Visitor, minutes: &[Minute]) -> Markup {
     let lately = minutes.last().map_or(0, total);
     let shown: Vec<&str> = bands.iter().map(|(via, _)| via.as_str()).collect();
     let estimated = minutes.iter().any(|minute| !minute.exact);
+    let mut floor = vec![0_i64; minutes.len()];
+    let mut areas: Vec<(&str, String)> = Vec::new();
+    for (via, counts) in &bands {
+        let top: Vec<i64> = floor.iter().zip(counts).map(|(floor, count)| floor + count).collect();
+        areas.push((via, area(&floor, &top, &x, &y)));
+        floor = top;
+    }
     html! {
         figure.rate {
             figcaption {
@@ -32,12 +39,7 @@ pub(super) fn rate(visitor: &Visitor, minutes: &[Minute]) -> Markup {
             div.plot {
                 span.scale { (words::rounded(most)) }
                 svg viewBox={"0 0 " (WIDTH) " " (HEIGHT)} preserveAspectRatio="none" role="img" aria-label={(sum) " letters in the last hour"} {
-                    @let mut floor = vec![0_i64; minutes.len()];
-                    @for (via, counts) in &bands {
-                        @let top: Vec<i64> = floor.iter().zip(counts).map(|(floor, count)| floor + count).collect();
-                        path class={"area " (door_sign(via).0)} d=(area(&floor, &top, &x, &y)) {}
-                        @let _ = floor = top;
-                    }
+                    @for (via, path) in &areas { path class={"area " (door_sign(via).0)} d=(path) {} }
                     @for (n, minute) in minutes.iter().enumerate() {
                         a href=(visitor.to(&format!("/live?at={}", minute.from))) tabindex="-1" {
                             rect.minute x=(format!("{:.1}", step * n as f64)) y="0" width=(format!("{step:.1}")) height=(HEIGHT) {
