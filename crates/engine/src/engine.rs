@@ -149,7 +149,7 @@ impl Engine {
 
     /// A letter to another realm of the same office makes the two neighbours.
     async fn meet_neighbours(&self, command: &Command) -> Result<(), EngineError> {
-        let Command::Send(send) = command else { return Ok(()) };
+        let Some(send) = command.letter() else { return Ok(()) };
         for address in send.to.iter().chain(&send.cc).chain(&send.bcc) {
             if let Address::Remote { realm, .. } = address
                 && *realm != self.shared.realm
@@ -258,6 +258,13 @@ impl Engine {
         &self.shared.presences
     }
 
+    /// A number that changes before any change to an agent or a token is answered. Whoever remembers who somebody is
+    /// takes it before asking the books, and asks again once it is another.
+    #[must_use]
+    pub fn edition(&self) -> u64 {
+        self.shared.hub.lane().epoch()
+    }
+
     /// The realm's name.
     #[must_use]
     pub fn realm(&self) -> &RealmName {
@@ -352,10 +359,28 @@ impl Shared {
 
 /// Refuses what is too large without troubling the writer; says how much room the command takes in the queue.
 fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> {
-    let Command::Send(send) = command else {
-        let bytes = serde_json::to_vec(command).map_or(0, |bytes| bytes.len());
-        // Turns and the like carry content, too; everything a verb holds together is bounded like a message.
-        return too_large("the command", bytes, limits.message_bytes);
+    let send = match command {
+        Command::Send(send) => send,
+        Command::SendSealed(sealed) => &sealed.letter,
+        Command::Advance(advance) => {
+            return too_large("the letters of a turn", advance.weight(), limits.message_bytes);
+        }
+        // The most common command of this kind; its content is text already and need not be written down to be measured.
+        Command::Say(say) => {
+            let visible_to = say.visibility.as_ref();
+            let bytes = 128
+                + say.content.as_str().len()
+                + say.content_type.len()
+                + say.conversation.as_str().len()
+                + say.meta.as_ref().map_or(0, |meta| meta.as_str().len())
+                + visible_to.map_or(0, |to| serde_json::to_vec(to).map_or(0, |bytes| bytes.len()));
+            return too_large("the command", bytes, limits.message_bytes);
+        }
+        other => {
+            let bytes = serde_json::to_vec(other).map_or(0, |bytes| bytes.len());
+            // Everything a verb holds together is bounded like a message.
+            return too_large("the command", bytes, limits.message_bytes);
+        }
     };
     let addresses = send.to.len() + send.cc.len() + send.bcc.len();
     if addresses > limits.addresses {

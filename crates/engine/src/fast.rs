@@ -11,6 +11,7 @@ use crate::error::EngineError;
 use crate::hub::Lane;
 use crate::nouns::{AgentId, Caller, Copy, Delivery, DeliveryState, Message, MessageId};
 use crate::source::Record;
+use crate::stamp::Stamp;
 use crate::verbs::mail::{Receipt, Send, Sent};
 use crate::views::Letter;
 
@@ -29,39 +30,41 @@ impl Engine {
     ///
     /// # Errors
     /// As for [`Engine::post`].
-    pub async fn dispatch(&self, caller: &Caller, verb: Send) -> Result<Dispatch, EngineError> {
-        if verb.may_overtake()
-            && let Some(sent) = self.hand_round(caller, &verb).await?
-        {
-            return Ok(Dispatch::Delivered(Box::new(sent)));
+    pub async fn dispatch(&self, caller: &Caller, mut verb: Send) -> Result<Dispatch, EngineError> {
+        if verb.may_overtake() {
+            match self.hand_round(caller, verb).await? {
+                Ok(sent) => return Ok(Dispatch::Delivered(Box::new(sent))),
+                Err(not_handed) => verb = not_handed,
+            }
         }
         self.post(caller, verb).await.map(Dispatch::Posted)
     }
 
-    async fn hand_round(&self, caller: &Caller, verb: &Send) -> Result<Option<Sent>, EngineError> {
+    /// Hands a letter round, or gives it back.
+    async fn hand_round(&self, caller: &Caller, mut verb: Send) -> Result<Result<Sent, Send>, EngineError> {
         let lane = self.hub().lane();
         if self.poisoned().is_some() || !lane.is_clear(&caller.agent) {
-            return Ok(None);
+            return Ok(Err(verb));
         }
-        let Some(recipients) = self.reached_now(caller, verb).await? else { return Ok(None) };
-        if recipients.is_empty() || !recipients.iter().all(|agent| self.hub().is_attached(agent)) {
-            return Ok(None);
-        }
-        let verb = Send { handed: recipients.to_vec(), ..verb.clone() };
+        let recipients = match self.reached_now(caller, &verb).await? {
+            Some(recipients) if !recipients.is_empty() => recipients,
+            _ => return Ok(Err(verb)),
+        };
         let bytes = verb.body.as_str().len() + verb.meta.as_ref().map_or(0, |meta| meta.as_str().len());
-        let record = Record::new(caller.clone(), crate::verbs::Verb::into_command(verb.clone()));
-        let message = Arc::new(verb.letter(caller, first_id(&record.stamp), record.stamp.now));
+        let stamp = Stamp::new();
+        let message = Arc::new(verb.letter(caller, first_id(&stamp), stamp.now));
         // A place in the queue first: what cannot be written behind is not handed round either.
         let place = self.queue().reserve(bytes).await?;
         if !self.hub().hand_round(&recipients, |agent| letter(&message, agent)) {
-            return Ok(None);
+            return Ok(Err(verb));
         }
-        place.put(record);
+        verb.handed = recipients.to_vec();
+        place.put(Record::stamped(stamp, caller.clone(), crate::verbs::Verb::into_command(verb)));
         let receipts = recipients
             .iter()
             .map(|agent| Receipt { agent: agent.clone(), copy: Copy::To, state: DeliveryState::Delivered })
             .collect();
-        Ok(Some(Sent { message, receipts, turn: None, unrecorded: None, repeated: false }))
+        Ok(Ok(Sent { message, receipts, turn: None, unrecorded: None, repeated: false }))
     }
 
     /// Whom a letter reaches at this moment; nothing if that cannot be told without writing, or not at all. The slow
@@ -102,6 +105,6 @@ fn letter(message: &Arc<Message>, agent: &AgentId) -> Letter {
 pub(crate) const UNPLACED: i64 = 0;
 
 /// The name that the verb gives its letter when it is applied: the first that its stamp gives out.
-fn first_id(stamp: &crate::stamp::Stamp) -> MessageId {
+fn first_id(stamp: &Stamp) -> MessageId {
     MessageId(crate::stamp::derived(stamp.id, 0))
 }

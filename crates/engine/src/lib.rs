@@ -28,6 +28,7 @@ mod error;
 mod fast;
 mod hub;
 mod lock;
+mod memory;
 mod office;
 mod relay;
 mod sight;

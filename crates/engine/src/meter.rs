@@ -1,9 +1,11 @@
 //! What the engine counts about itself. Plain atomics; the program renders them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::nouns::Millis;
+use crate::stamp;
 use crate::verbs::Command;
 
 /// Upper ends of the batch-size buckets.
@@ -81,6 +83,9 @@ pub struct Meter {
     pub batches: Histogram<8>,
     /// Time from the first command of a batch to the end of its sync, in microseconds.
     pub commits: Histogram<10>,
+    /// When a batch was last synced, and how long batches take of late, in microseconds.
+    synced_at: AtomicI64,
+    of_late: AtomicU64,
     /// Events that followers read from the books because they were behind.
     pub lagged: AtomicU64,
 }
@@ -91,13 +96,27 @@ impl Meter {
             verbs: Command::WORDS.iter().map(|word| (*word, Tally::default())).collect(),
             batches: Histogram::new(BATCH_BUCKETS),
             commits: Histogram::new(COMMIT_BUCKETS),
+            synced_at: 0.into(),
+            of_late: 0.into(),
             lagged: 0.into(),
         }
     }
 
     pub(crate) fn note_batch(&self, commands: usize, took: Duration) {
         self.batches.note(commands as u64);
-        self.commits.note(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.commits.note(took);
+        // One writer notes, so nothing comes between reading and writing. A moving mean over about eight batches.
+        let before = self.of_late.load(Ordering::Relaxed);
+        let mean = if before == 0 { took } else { before - before / 8 + took / 8 };
+        self.of_late.store(mean, Ordering::Relaxed);
+        self.synced_at.store(stamp::now(), Ordering::Relaxed);
+    }
+
+    /// When a batch was last synced, if one was, and how long batches take of late.
+    pub fn synced(&self) -> Option<(Millis, Duration)> {
+        let at = self.synced_at.load(Ordering::Relaxed);
+        (at > 0).then(|| (at, Duration::from_micros(self.of_late.load(Ordering::Relaxed))))
     }
 
     pub(crate) fn note_answer(
@@ -112,6 +131,11 @@ impl Meter {
             Err(crate::EngineError::Failed(_)) => &tally.failed,
         };
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many commands of one verb were carried out.
+    pub fn done(&self, verb: &str) -> u64 {
+        self.verbs.get(verb).map_or(0, |tally| tally.done.load(Ordering::Acquire))
     }
 
     /// What happened to the commands, by verb.

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::nouns::{Agent, AgentId, Caller, Millis, Privacy};
 use crate::sight;
 use crate::stamp;
+use crate::store::rows;
 use crate::views::{View, Viewed};
 
 /// What an agent last said of itself.
@@ -57,6 +58,31 @@ impl Presences {
             return Ok(None);
         };
         Ok(may_see(view, caller, agent)?.then_some(presence))
+    }
+
+    /// Everyone whose heartbeat counts still and whom the caller may see, by name.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn list(&self, view: &View<'_>, caller: &Caller) -> Viewed<Vec<(Agent, Presence)>> {
+        let mut known: Vec<(AgentId, Presence)> = {
+            let known = self.lock();
+            let counts = known.iter().filter(|(_, presence)| presence.expires_at > view.now);
+            counts.map(|(agent, presence)| (agent.clone(), presence.clone())).collect()
+        };
+        known.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut seen = Vec::new();
+        for (id, presence) in known {
+            if seen.len() == view.limits.page {
+                break;
+            }
+            if let Some(agent) = rows::active_agent(view.books, &id)?
+                && may_see(view, caller, &agent)?
+            {
+                seen.push((agent, presence));
+            }
+        }
+        Ok(seen)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<AgentId, Presence>> {

@@ -1,5 +1,7 @@
 //! Who may see what: one rule for each noun, asked by verbs, views, search and the feed alike.
 
+use std::sync::LazyLock;
+
 use rusqlite::Connection;
 
 use crate::bounds;
@@ -11,7 +13,7 @@ use crate::nouns::{
 use crate::store::{all, one, rows};
 
 /// Beyond this many names a sight is not listed but asked for in the books.
-const LISTED: usize = 64;
+pub(crate) const LISTED: usize = 64;
 
 /// Whether the caller may know that an agent exists.
 pub(crate) fn sees_agent(books: &Connection, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
@@ -218,11 +220,13 @@ pub(crate) fn participants(
     conversation: &ConversationId,
     limit: usize,
 ) -> rusqlite::Result<Vec<Participant>> {
-    let sql = format!(
-        "SELECT {} FROM participants WHERE conversation = ?1 AND left_at IS NULL ORDER BY agent LIMIT ?2",
-        rows::PARTICIPANT
-    );
-    all(books, &sql, (conversation, i64::try_from(limit).unwrap_or(i64::MAX)), rows::participant)
+    static NOW: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {} FROM participants WHERE conversation = ?1 AND left_at IS NULL ORDER BY agent LIMIT ?2",
+            rows::PARTICIPANT
+        )
+    });
+    all(books, &NOW, (conversation, i64::try_from(limit).unwrap_or(i64::MAX)), rows::participant)
 }
 
 /// Who may see events about a conversation as a whole.
@@ -264,6 +268,12 @@ pub(crate) fn of_turn(
     })
 }
 
+/// Who may see a turn that everyone in the conversation may read, besides its author. Takes all participants.
+pub(crate) fn of_open_turn(conversation: &Conversation, parts: Vec<Participant>) -> Sight {
+    let (seeing, blind): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.permissions.can_observe);
+    sight(conversation.audience, seeing, blind)
+}
+
 fn sight(audience: Audience, seeing: Vec<Participant>, blind: Vec<Participant>) -> Sight {
     let names = |parts: Vec<Participant>| Sight::list(parts.into_iter().map(|part| part.agent).collect());
     match audience {
@@ -284,6 +294,9 @@ pub(crate) fn sees_reservation(
     }
     if !caller.rights.member {
         return Ok(false);
+    }
+    if let Some(told) = &held.told {
+        return Ok(told.contains(&caller.agent));
     }
     Ok(held.audience == Audience::Observers || are_contacts(books, &caller.agent, &held.owner, now)?)
 }
@@ -316,10 +329,11 @@ pub(crate) fn contacts_of(
 
 /// Who may see events about a reservation.
 pub(crate) fn of_reservation(books: &Connection, held: &Reservation, now: Millis) -> rusqlite::Result<Sight> {
-    if held.audience == Audience::Observers {
-        return Ok(Sight::Everyone);
-    }
-    let mut known = contacts_of(books, &held.owner, now)?;
+    let mut known = match (&held.told, held.audience) {
+        (Some(told), _) => told.clone(),
+        (None, Audience::Observers) => return Ok(Sight::Everyone),
+        (None, Audience::Parties) => contacts_of(books, &held.owner, now)?,
+    };
     known.push(held.owner.clone());
     Ok(Sight::Agents(Sight::list(known)))
 }

@@ -13,10 +13,11 @@ use crate::error::{EngineError, Fault, Refusal};
 use crate::hub::Hub;
 use crate::limits::{Limits, Rules};
 use crate::lock::DirectoryLock;
+use crate::memory::Memory;
 use crate::meter::Meter;
 use crate::nouns::{Event, Millis, RealmName, Seq};
 use crate::source::{Record, Source, Work};
-use crate::store::{exec, one, open_writer};
+use crate::store::{Tail, exec, one, open_writer, write_history};
 use crate::verbs::{Apply, Halt, Outcome, Pen};
 use crate::views;
 
@@ -36,6 +37,9 @@ pub(crate) struct Writer {
     /// The time of the last event; time never runs backwards along the history. Like everything that decides outcomes
     /// it can be read from the books, so that a restart changes nothing.
     clock: Millis,
+    /// What the full-text index has still to follow.
+    tail: Tail,
+    memory: Memory,
     hub: Arc<Hub>,
     meter: Arc<Meter>,
     poison: Poison,
@@ -70,6 +74,7 @@ impl Writer {
         let clock =
             one(&books, "SELECT at FROM events WHERE seq = ?1", [last], |row| row.get(0))?.unwrap_or(0);
         let rules = views::rules(&books)?;
+        let tail = Tail::of(&books)?;
         hub.start_at(last);
         Ok(Self {
             realm,
@@ -77,6 +82,8 @@ impl Writer {
             rules,
             last,
             clock,
+            tail,
+            memory: Memory::default(),
             hub,
             meter,
             poison,
@@ -151,13 +158,14 @@ impl Writer {
         pace: Pace,
         source: &mut impl Source,
     ) -> Result<Settled, Setback> {
-        let before = (self.last, self.clock, self.rules.clone());
+        let before = (self.last, self.clock, self.tail, self.rules.clone());
         let tried = self.apply_all(batch, pace, source).and_then(|settled| {
             self.run_sql("COMMIT")?;
             Ok(settled)
         });
         if tried.is_err() {
-            (self.last, self.clock, self.rules) = before;
+            self.memory.forget();
+            (self.last, self.clock, self.tail, self.rules) = before;
             if !self.books.is_autocommit() {
                 self.run_sql("ROLLBACK")?;
             }
@@ -181,6 +189,11 @@ impl Writer {
         // now, and one sync serves them all. Nobody is waited for.
         while settled.answers.len() < batch.len() {
             for work in &batch[settled.answers.len()..] {
+                match pace {
+                    Pace::Trusting => self.memory.make_ready(&self.books, &work.record)?,
+                    // What is taken back must not be remembered.
+                    Pace::Careful => {}
+                }
                 let answer = match pace {
                     Pace::Trusting => match self.apply_one(&work.record, &mut settled.events)? {
                         Applied::Stands(answer) => answer,
@@ -189,9 +202,16 @@ impl Writer {
                     Pace::Careful => self.apply_or_take_back(&work.record, &mut settled.events)?,
                 };
                 settled.answers.push(answer);
+                // After the command that makes it long enough, wherever batches begin and end: the same commands give
+                // the same books.
+                if self.tail.is_long() {
+                    self.tail.index(&self.books, self.last)?;
+                }
             }
             source.top_up(batch, self.batch_limit);
         }
+        self.memory.write_down(&self.books)?;
+        write_history(&self.books, &settled.events)?;
         Ok(settled)
     }
 
@@ -201,14 +221,14 @@ impl Writer {
         record: &Record,
         events: &mut Vec<Arc<Event>>,
     ) -> Result<Answer, Setback> {
-        let before = (self.last, self.clock, self.rules.clone());
+        let before = (self.last, self.clock, self.tail, self.rules.clone());
         let told = events.len();
         self.run_sql("SAVEPOINT command")?;
         let answer = match self.apply_one(record, events)? {
             Applied::Stands(answer) => answer,
             Applied::InVain(why) => {
                 self.run_sql("ROLLBACK TO command")?;
-                (self.last, self.clock, self.rules) = before;
+                (self.last, self.clock, self.tail, self.rules) = before;
                 events.truncate(told);
                 Err(why)
             }
@@ -224,8 +244,14 @@ impl Writer {
         }
         let now = self.clock.max(record.stamp.now);
         let last = self.last;
-        let changes = self.books.total_changes();
-        let pen = Pen { rules: &mut self.rules, last: &mut self.last, events };
+        let (changes, told) = (self.books.total_changes(), events.len());
+        let pen = Pen {
+            rules: &mut self.rules,
+            last: &mut self.last,
+            events: &mut *events,
+            tail: &mut self.tail,
+            memory: &mut self.memory,
+        };
         let mut apply = Apply::new(&self.books, &self.realm, &record.caller, &record.stamp, now, pen);
         let applied = record.command.apply(&mut apply);
         if self.last > last {
@@ -234,7 +260,7 @@ impl Writer {
         Ok(match applied {
             Ok(outcome) => Applied::Stands(Ok(outcome)),
             Err(Halt::Noted(refusal)) => Applied::Stands(Err(refusal.into())),
-            Err(Halt::Refused(refusal)) if self.books.total_changes() == changes => {
+            Err(Halt::Refused(refusal)) if self.books.total_changes() == changes && events.len() == told => {
                 Applied::Stands(Err(refusal.into()))
             }
             // Whoever refuses late must leave no trace either.
@@ -341,6 +367,13 @@ enum Setback {
     Busy,
     /// The file cannot be written.
     Storage(String),
+}
+
+/// For what the writer does on its own account, every error is the file's.
+impl From<rusqlite::Error> for Setback {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Storage(error.to_string())
+    }
 }
 
 /// Whether an error says that the file itself failed, as opposed to one statement.

@@ -1,11 +1,14 @@
 //! Who is speaking: from what a request carries to an identity, and from an identity to the engine's caller.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use posthaste_engine::nouns::{AgentId, Caller, RealmName, TokenRole};
-use posthaste_engine::{Engine, EngineError};
+use posthaste_engine::nouns::{AgentId, Caller, RealmName, Token, TokenRole};
+use posthaste_engine::{Engine, EngineError, stamp};
 
 use crate::http::errors::answer;
 use crate::keys;
@@ -54,22 +57,105 @@ impl Identity {
 impl Shared {
     /// Finds out who bears a token. Without authentication everyone on this machine is its operator.
     pub async fn identify(&self, engine: &Engine, token: Option<&str>) -> Result<Identity, AuthError> {
+        self.recognise(engine, token).await.map(|(identity, _)| identity)
+    }
+
+    /// The same, with the token by which somebody was recognised, if it is one that can lapse or be revoked.
+    pub(crate) async fn recognise(
+        &self,
+        engine: &Engine,
+        token: Option<&str>,
+    ) -> Result<(Identity, Option<Token>), AuthError> {
         let Some(token) = token else {
-            return if self.needs_token() { Err(AuthError::Missing) } else { Ok(Identity::operator()) };
+            return if self.needs_token() {
+                Err(AuthError::Missing)
+            } else {
+                Ok((Identity::operator(), None))
+            };
         };
-        if self.admin().fits(token) {
-            return Ok(Identity::operator());
+        if let Some(key) = self.jwt()
+            && token.bytes().filter(|byte| *byte == b'.').count() == 2
+            && let Some(identity) = key.identify(token, engine.realm())
+        {
+            return Ok((identity, None));
         }
-        let hash = keys::hash(token);
-        let known = engine.read(move |view| view.token_by_hash(&hash)).await?;
-        let identity = known
-            .and_then(|token| AgentId::new(&token.name).ok().map(|name| Identity { role: token.role, name }));
-        match identity {
-            Some(identity) => Ok(identity),
-            None if !self.needs_token() => Ok(Identity::operator()),
+        match self.recognise_hash(engine, keys::hash(token)).await? {
+            Some(recognised) => Ok(recognised),
+            None if !self.needs_token() => Ok((Identity::operator(), None)),
             None => Err(AuthError::Invalid),
         }
     }
+
+    /// Who bears the token with that hash: the admin's key, or a token of the realm that is still good.
+    pub(crate) async fn identify_hash(
+        &self,
+        engine: &Engine,
+        hash: [u8; 32],
+    ) -> Result<Option<Identity>, EngineError> {
+        Ok(self.recognise_hash(engine, hash).await?.map(|(identity, _)| identity))
+    }
+
+    async fn recognise_hash(
+        &self,
+        engine: &Engine,
+        hash: [u8; 32],
+    ) -> Result<Option<(Identity, Option<Token>)>, EngineError> {
+        if self.admin().has_hash(&hash) {
+            return Ok(Some((Identity::operator(), None)));
+        }
+        if let Some(memory) = self.remembered().get(engine, &hash) {
+            return Ok(Some((memory.identity, Some(memory.token))));
+        }
+        // Read before the books, so that what changes meanwhile counts.
+        let epoch = epoch(engine);
+        let known = engine.read(move |view| view.token_by_hash(&hash)).await?;
+        let Some(token) = known else { return Ok(None) };
+        let Ok(name) = AgentId::new(&token.name) else { return Ok(None) };
+        let identity = Identity { role: token.role, name };
+        let memory = Memory { identity: identity.clone(), token: token.clone(), epoch };
+        self.remembered().put(engine, hash, memory);
+        Ok(Some((identity, Some(token))))
+    }
+}
+
+/// Whose tokens were looked up, for as long as no token is made or revoked: busy callers need not be looked up each
+/// time.
+#[derive(Debug, Default)]
+pub(crate) struct Remembered {
+    known: Mutex<HashMap<(RealmName, [u8; 32]), Memory>>,
+}
+
+#[derive(Clone, Debug)]
+struct Memory {
+    identity: Identity,
+    token: Token,
+    epoch: u64,
+}
+
+/// Tokens remembered at once; beyond it all are looked up again.
+const MOST_REMEMBERED: usize = 10_000;
+
+impl Remembered {
+    fn get(&self, engine: &Engine, hash: &[u8; 32]) -> Option<Memory> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = known.get(&(engine.realm().clone(), *hash))?;
+        let fresh =
+            memory.epoch == epoch(engine) && memory.token.expires_at.is_none_or(|end| stamp::now() < end);
+        fresh.then(|| memory.clone())
+    }
+
+    fn put(&self, engine: &Engine, hash: [u8; 32], memory: Memory) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_REMEMBERED {
+            known.clear();
+        }
+        known.insert((engine.realm().clone(), hash), memory);
+    }
+}
+
+/// Changes whenever a token of the realm is made or revoked; new keys end the tokens of the old ones.
+fn epoch(engine: &Engine) -> u64 {
+    ["create_token", "revoke_token", "change_keys"].iter().map(|verb| engine.meter().done(verb)).sum()
 }
 
 /// The bearer token of a request's headers.

@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use hmac::{Hmac, KeyInit, Mac};
 use posthaste_engine::stamp;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -50,6 +51,34 @@ impl AdminKey {
     /// Whether this is the key. Takes the same time for every wrong one.
     pub fn fits(&self, token: &str) -> bool {
         hash(token).ct_eq(&self.hash).into()
+    }
+
+    /// Whether this is the hash of the key.
+    pub fn has_hash(&self, hash: &[u8; 32]) -> bool {
+        hash.ct_eq(&self.hash).into()
+    }
+
+    /// Seals a text such that only an office with this key could have done it. What it is for is sealed with it, so that
+    /// a seal made for one purpose is worthless for another.
+    pub fn seal(&self, purpose: &str, text: &str) -> String {
+        let Ok(mut mac) = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.hash) else { return String::new() };
+        mac.update(purpose.as_bytes());
+        mac.update(&[0]);
+        mac.update(text.as_bytes());
+        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether a seal is right. Takes the same time for every wrong one.
+    pub fn sealed(&self, purpose: &str, text: &str, seal: &str) -> bool {
+        let right = self.seal(purpose, text);
+        !right.is_empty() && right.as_bytes().ct_eq(seal.as_bytes()).into()
+    }
+
+    /// A secret that belongs to these words and to no others, the same each time and in no books.
+    pub fn derive(&self, words: &[&str]) -> String {
+        // Lengths first, so that no two lists of words read alike.
+        let text: String = words.iter().map(|word| format!("{}:{word}", word.len())).collect();
+        self.seal("derived secret", &text)
     }
 
     fn make(path: &Path) -> io::Result<String> {

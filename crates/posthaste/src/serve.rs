@@ -9,19 +9,28 @@ use std::time::Duration;
 
 use anyhow::Context;
 use posthaste_engine::limits::Limits;
+use posthaste_engine::nouns::RealmName;
 use posthaste_engine::{Fault, Office};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::config::Config;
+use crate::config::{Config, ConfigError, Origin};
 use crate::doors;
+use crate::doors::files::{Bridge, BridgeOptions};
+use crate::http::dial::Trust;
 use crate::http::layers::{LayerOptions, wrap};
 use crate::http::listen::{self, ListenOptions};
+use crate::http::outgoing::{Outgoing, Reach};
 use crate::http::tls::{Tls, reload_on_hangup};
+use crate::jwt::JwtKey;
 use crate::keys::AdminKey;
-use crate::shared::{Shared, Switches};
+use crate::projects;
+use crate::runtime::Runtime;
+use crate::runtime::definition::Swarm;
+use crate::shared::Shared;
 use crate::signals::stop_on_signal;
 
 /// How often expiry becomes events and idle realms are closed.
@@ -63,13 +72,18 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
+    let swarm = read_swarm(config)?;
+    let realm = match &swarm {
+        Some((_, _, name)) => name.clone(),
+        None => config.realm.value.clone(),
+    };
     let data = &config.data.value;
     make_private_directory(data).with_context(|| format!("cannot make {}", data.display()))?;
     raise_descriptor_limit(config.max_connections.value);
     let (office, guard) = Office::open(data, Limits::default()).map_err(held)?;
     let admin =
         AdminKey::open(data).with_context(|| format!("cannot read {}", AdminKey::path(data).display()))?;
-    office.realm(&config.realm.value).await.map_err(anyhow::Error::from)?;
+    let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
     let stop = stop_on_signal()?;
     let tls = load_tls(config, &stop)?;
     let listener = TcpListener::bind(config.listen.value)
@@ -77,16 +91,30 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
         .with_context(|| format!("cannot listen on {}", config.listen.value))?;
     let address = listener.local_addr()?;
 
-    let switches = Switches { auth: config.auth.value, mail: config.mail.value };
-    let shared = Shared::new(office, config.realm.value.clone(), admin, switches, stop.clone());
+    let switches = config.switches();
+    let shared = Shared::new(office, realm.clone(), admin, switches, stop.clone());
+    if let Some(path) = &config.tls_ca.value {
+        shared.believe(Trust::load(Some(path))?);
+    }
+    if let Some(path) = &config.jwt_key.value {
+        shared.accept_jwt(JwtKey::read(path)?);
+    }
+    if let Some((swarm, here, _)) = swarm {
+        let reach = if config.private_networks.value { Reach::Anywhere } else { Reach::Public };
+        let outgoing = Outgoing::new(config.tls_ca.value.as_deref(), reach)?;
+        let started = Runtime::start(engine, swarm, here, data.clone(), outgoing, stop.clone()).await;
+        shared.host(started.map_err(anyhow::Error::from)?);
+    }
+    open_projects(&shared, config).await?;
     let max_body = shared.office().limits().message_bytes * 2 + BODY_ALLOWANCE;
     let layers = LayerOptions { guard: config.guard()?, max_body, body_timeout: BODY_TIMEOUT };
     let app = wrap(doors::router(shared.clone()), layers);
     let janitor = tokio::spawn(keep_tidy(shared.clone()));
+    let bridge = open_bridge(config, &shared).await?;
 
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     Whereabouts { pid: std::process::id(), url: url.clone() }.write(data)?;
-    announce(&url, config, address)?;
+    announce(&url, config, &realm, address)?;
     let options =
         ListenOptions { tls, max_connections: config.max_connections.value, ..ListenOptions::default() };
     let served = listen::serve(listener, app, options, stop.clone()).await;
@@ -94,6 +122,9 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     // However it ended, what was taken is answered and on disk before the process goes.
     stop.cancel();
     drop(janitor.await);
+    if let Some(bridge) = bridge {
+        drop(bridge.await);
+    }
     drop(shared);
     guard.close().await;
     drop(fs::remove_file(Whereabouts::path(data)));
@@ -101,8 +132,43 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     Ok(served?)
 }
 
+/// The swarm to host, where it is described, and the realm that has its name.
+fn read_swarm(config: &Config) -> Result<Option<(Swarm, PathBuf, RealmName)>, Failure> {
+    let Some(path) = &config.swarm.value else { return Ok(None) };
+    let (swarm, here) = Swarm::from_file(path).map_err(|error| Failure::new(Exit::Usage, error))?;
+    let name = RealmName::new(&swarm.name).map_err(anyhow::Error::from)?;
+    if config.realm.origin != Origin::Default && config.realm.value != name {
+        let why =
+            format!("the default realm has the swarm's name {name}, so it cannot be {}", config.realm.value);
+        return Err(ConfigError::new("realm", why).into());
+    }
+    Ok(Some((swarm, here, name)))
+}
+
+/// The default realm answers to the work tree that the office was started in, and to whatever it was given.
+async fn open_projects(shared: &Shared, config: &Config) -> Result<(), Failure> {
+    shared
+        .mcp()
+        .configure(doors::mcp::Settings { tools: config.tools.value, trust_local: config.trust_local.value });
+    let mut names = match std::env::current_dir() {
+        Ok(here) => projects::names_around(&here),
+        Err(_) => Vec::new(),
+    };
+    for given in &config.projects.value {
+        let path = Path::new(given);
+        if projects::alias(given).is_none() || path.is_absolute() {
+            let path = std::path::absolute(path)?;
+            names.extend(projects::names_at(&path));
+        } else {
+            names.extend(projects::alias(given));
+        }
+    }
+    shared.claim_all(&names, shared.default_realm()).await.map_err(anyhow::Error::from)?;
+    Ok(())
+}
+
 /// The one line that scripts wait for, then hints for people.
-fn announce(url: &str, config: &Config, address: SocketAddr) -> Result<(), Failure> {
+fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "ready {url}").and_then(|()| out.flush()).map_err(crate::cli::exit::OutputError)?;
     drop(out);
@@ -118,17 +184,32 @@ fn announce(url: &str, config: &Config, address: SocketAddr) -> Result<(), Failu
     };
     eprintln!(
         "\nThe office is open: realm {realm}, port {port}, data in {data}\n\
+         \n  page        {url}{page}   (sign in with the key in {key}; `posthaste demo` fills it)\
          \n  health      curl {url}/health\
          \n  status      curl{token} {url}/status\
          \n  metrics     curl {url}/metrics\
          \n  MAP SDK     ws{socket}/map   (also POST {url}/map/rpc, or `posthaste map` on stdin and stdout)\
+         \n  MCP         {url}/mcp   (`posthaste connect claude-code --write` and others set a client up)\
+         \n  Claude Code posthaste connect claude-code --write   (MCP at {url}/mcp; also codex, gemini, cursor, vscode)\
          \n  a token     posthaste token create --role agent --name ann\
          \n  stop        Ctrl-C\n",
         socket = url.strip_prefix("http").unwrap_or(url),
-        realm = config.realm.value,
+        page = doors::WEB_PATH,
+        key = AdminKey::path(&config.data.value).display(),
         port = address.port(),
     );
     Ok(())
+}
+
+/// Joins the mail directory with the default realm, if there is one.
+async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHandle<()>>, Failure> {
+    let Some(mail_dir) = config.mail_dir.value.clone() else { return Ok(None) };
+    let engine = shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
+    let options =
+        BridgeOptions { mail_dir: mail_dir.clone(), archive_every: config.archive_every.value.duration() };
+    let bridge = Bridge::open(engine, options).await?;
+    shared.set_mail_dir(std::path::absolute(mail_dir)?);
+    Ok(Some(tokio::spawn(bridge.run(shared.stop().clone()))))
 }
 
 async fn keep_tidy(shared: Shared) {

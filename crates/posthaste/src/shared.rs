@@ -1,20 +1,37 @@
 //! What every door shares: the office, who may come in, and when to stop.
 
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use posthaste_engine::Office;
 use posthaste_engine::nouns::RealmName;
 use tokio_util::sync::CancellationToken;
 
-use crate::doors::Halls;
+use crate::caller::Remembered;
+use crate::doors::{Challenges, Faces, Halls, McpDesk};
+use crate::http::dial::Trust;
+use crate::http::rate::{Limiter, Rates};
+use crate::jwt::JwtKey;
 use crate::keys::AdminKey;
 use crate::observe::health::Health;
+use crate::projects::Projects;
+use crate::runtime::Runtime;
 
 /// Handed to every door. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Shared {
     inner: Arc<Inner>,
+}
+
+/// A handle that does not keep the office open.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakShared(Weak<Inner>);
+
+impl WeakShared {
+    pub(crate) fn upgrade(&self) -> Option<Shared> {
+        self.0.upgrade().map(|inner| Shared { inner })
+    }
 }
 
 /// What an office does or leaves.
@@ -24,6 +41,12 @@ pub struct Switches {
     pub auth: bool,
     /// Whether conversations are kept for MAP.
     pub mail: bool,
+    /// How often callers may ask.
+    pub rates: Rates,
+    /// Whether AIRC's Safe Mode is spoken: tokens without signatures.
+    pub safe_mode: bool,
+    /// Whether anybody may become an AIRC identity, or only those whom somebody with a token brings.
+    pub registration: bool,
 }
 
 #[derive(Debug)]
@@ -33,9 +56,23 @@ struct Inner {
     admin: AdminKey,
     switches: Switches,
     halls: Halls,
+    challenges: Challenges,
+    faces: Faces,
+    limiter: Limiter,
+    mcp: McpDesk,
+    projects: Projects,
     health: Health,
+    /// The swarm that the default realm hosts, if it hosts one.
+    runtime: OnceLock<Runtime>,
+    /// The key of JSON web tokens, if they are accepted.
+    jwt: OnceLock<JwtKey>,
+    /// Whose tokens were looked up.
+    remembered: Remembered,
     started: Instant,
     stop: CancellationToken,
+    /// The directory that the files bridge serves, if there is one.
+    mail_dir: OnceLock<PathBuf>,
+    trust: OnceLock<Trust>,
 }
 
 impl Shared {
@@ -47,8 +84,31 @@ impl Shared {
         stop: CancellationToken,
     ) -> Self {
         let health = Health::new();
-        let (halls, started) = (Halls::default(), Instant::now());
-        Self { inner: Arc::new(Inner { office, realm, admin, switches, halls, health, started, stop }) }
+        let inner = Inner {
+            office,
+            realm,
+            admin,
+            switches,
+            halls: Halls::default(),
+            challenges: Challenges::default(),
+            faces: Faces::default(),
+            limiter: Limiter::default(),
+            mcp: McpDesk::default(),
+            projects: Projects::default(),
+            health,
+            runtime: OnceLock::new(),
+            jwt: OnceLock::new(),
+            remembered: Remembered::default(),
+            mail_dir: OnceLock::new(),
+            trust: OnceLock::new(),
+            started: Instant::now(),
+            stop,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakShared {
+        WeakShared(Arc::downgrade(&self.inner))
     }
 
     pub fn office(&self) -> &Office {
@@ -74,9 +134,73 @@ impl Shared {
         self.inner.switches.mail
     }
 
+    /// Whether AIRC's Safe Mode is spoken.
+    pub fn safe_mode(&self) -> bool {
+        self.inner.switches.safe_mode
+    }
+
+    /// Whether anybody may become an AIRC identity.
+    pub fn takes_newcomers(&self) -> bool {
+        self.inner.switches.registration
+    }
+
+    /// What AIRC's newcomers are asked to sign.
+    pub(crate) fn challenges(&self) -> &Challenges {
+        &self.inner.challenges
+    }
+
+    /// Who bore AIRC's tokens a moment ago.
+    pub(crate) fn faces(&self) -> &Faces {
+        &self.inner.faces
+    }
+
     /// Everyone who is connected by MAP.
     pub(crate) fn halls(&self) -> &Halls {
         &self.inner.halls
+    }
+
+    /// How often callers may ask.
+    pub fn rates(&self) -> &Rates {
+        &self.inner.switches.rates
+    }
+
+    /// Counts how often they do.
+    pub fn limiter(&self) -> &Limiter {
+        &self.inner.limiter
+    }
+
+    /// Has the default realm host a swarm. The first call counts.
+    pub fn host(&self, runtime: Runtime) {
+        // Only the program's start calls this.
+        drop(self.inner.runtime.set(runtime));
+    }
+
+    /// Accepts JSON web tokens under a key. The first call counts.
+    pub fn accept_jwt(&self, key: JwtKey) {
+        drop(self.inner.jwt.set(key));
+    }
+
+    pub(crate) fn jwt(&self) -> Option<&JwtKey> {
+        self.inner.jwt.get()
+    }
+
+    pub(crate) fn remembered(&self) -> &Remembered {
+        &self.inner.remembered
+    }
+
+    /// What moves the tasks of a realm along, if the realm hosts a swarm.
+    pub(crate) fn runtime(&self, realm: &RealmName) -> Option<&Runtime> {
+        self.inner.runtime.get().filter(|_| *realm == self.inner.realm)
+    }
+
+    /// What the MCP door keeps while the office is open.
+    pub(crate) fn mcp(&self) -> &McpDesk {
+        &self.inner.mcp
+    }
+
+    /// The other names of the realms.
+    pub(crate) fn projects(&self) -> &Projects {
+        &self.inner.projects
     }
 
     pub(crate) fn health(&self) -> &Health {
@@ -85,6 +209,31 @@ impl Shared {
 
     pub fn started(&self) -> Instant {
         self.inner.started
+    }
+
+    /// The directory that the files bridge serves, if there is one.
+    pub fn mail_dir(&self) -> Option<&Path> {
+        self.inner.mail_dir.get().map(PathBuf::as_path)
+    }
+
+    /// Says which directory the files bridge serves; the first time counts.
+    pub(crate) fn set_mail_dir(&self, path: PathBuf) {
+        let _ = self.inner.mail_dir.set(path);
+    }
+
+    /// Says whom to believe when the office calls others over TLS; only the first word counts.
+    pub fn believe(&self, trust: Trust) {
+        // Said twice is as good as said once.
+        drop(self.inner.trust.set(trust));
+    }
+
+    /// Whom to believe when the office calls others over TLS: what the system trusts, unless something else was said.
+    pub(crate) fn trust(&self) -> anyhow::Result<Trust> {
+        if let Some(trust) = self.inner.trust.get() {
+            return Ok(trust.clone());
+        }
+        let trust = Trust::load(None)?;
+        Ok(self.inner.trust.get_or_init(|| trust).clone())
     }
 
     /// Cancelled when the office closes; whoever holds a connection open watches it.

@@ -2,8 +2,11 @@
 //!
 //! - [`canonical`]: the one spelling of a JSON value that can be signed (RFC 8785).
 //! - [`signing`]: Ed25519 keys, signatures, and envelopes signed with them.
+//! - [`files`]: mail as files: names, stamps, fields and exact bytes.
 //! - [`ids`]: one 128-bit id, spelled as UUID, as ULID, or with a prefix.
 //! - [`time`]: Unix milliseconds, RFC 3339, and durations.
+//! - [`airc`]: AIRC's handles, envelopes, payloads and proofs.
+//! - [`mail`]: MAIL's messages, wrappers between swarms, request bodies, tools and words.
 //! - [`map`]: MAP's addresses, event names, filters, codes and event ids.
 //! - [`rpc`]: JSON-RPC 2.0 frames, messages and answers.
 //! - [`sse`]: server-sent events, written and read.
@@ -15,8 +18,11 @@
 
 #![warn(missing_docs)]
 
+pub mod airc;
 pub mod canonical;
+pub mod files;
 pub mod ids;
+pub mod mail;
 pub mod map;
 pub mod rpc;
 pub mod signing;

@@ -121,6 +121,12 @@ pub enum Item {
 /// A frame may hold `limit` messages in all. What follows a malformed value, or one too many, is not
 /// read: where the next message would begin is then a guess, and a wrong guess would carry out part of a batch.
 pub fn parse(text: &str, limit: usize) -> Vec<Item> {
+    // Nearly every frame is one object, which need not be walked over first to find its end.
+    if limit > 0
+        && let Some(parts) = whole_object(text)
+    {
+        return vec![Item::Single(read_message(&parts))];
+    }
     let mut items = Vec::new();
     let mut room = limit;
     let mut rest = text.trim_start_matches(BLANK);
@@ -150,7 +156,17 @@ pub fn parse(text: &str, limit: usize) -> Vec<Item> {
 
 /// Spells the answer to a request that went well.
 pub fn write_result(id: &RequestId, result: &RawValue) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{}}}"#, id.0, one_line(result.get()))
+    write_result_text(id, result.get())
+}
+
+/// The same where the result is text that is known to be JSON.
+pub fn write_result_text(id: &RequestId, result: &str) -> String {
+    let result = one_line(result);
+    let mut out = String::with_capacity(result.len() + id.0.len() + 40);
+    for part in [r#"{"jsonrpc":"2.0","id":"#, &id.0, r#","result":"#, &result, "}"] {
+        out.push_str(part);
+    }
+    out
 }
 
 /// Spells the answer to a request that did not.
@@ -207,7 +223,12 @@ fn push_member(out: &mut String, name: &str, value: Option<&RawValue>) {
 /// Payloads may come with line breaks, which would end a message where lines are the frames.
 /// Inside a string JSON has no raw ones, so each is mere space.
 fn one_line(json: &str) -> Cow<'_, str> {
-    if json.contains(['\n', '\r']) { json.replace(['\n', '\r'], " ").into() } else { json.into() }
+    let bytes = json.as_bytes();
+    if bytes.contains(&b'\n') || bytes.contains(&b'\r') {
+        json.replace(['\n', '\r'], " ").into()
+    } else {
+        json.into()
+    }
 }
 
 fn invalid(code: i64, message: impl Into<String>) -> Message {
@@ -275,16 +296,25 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
+/// The members of a frame that is one object and nothing else. Whatever is wrong with a frame is found the long way.
+fn whole_object(text: &str) -> Option<Parts<'_>> {
+    text.trim_start_matches(BLANK).starts_with('{').then(|| serde_json::from_str(text).ok())?
+}
+
 fn parse_message(value: &RawValue) -> Message {
-    let Some(parts) = object::<Parts<'_>>(value) else {
-        return invalid(INVALID_REQUEST, "not an object that names each member once");
-    };
+    match object::<Parts<'_>>(value) {
+        Some(parts) => read_message(&parts),
+        None => invalid(INVALID_REQUEST, "not an object that names each member once"),
+    }
+}
+
+fn read_message(parts: &Parts<'_>) -> Message {
     let id = match parts.id.map(RequestId::from_raw) {
         Some(None) => return invalid(INVALID_REQUEST, "the id is not a string, an integer or null"),
         Some(id) => id,
         None => None,
     };
-    classify(&parts, id.clone()).unwrap_or_else(|message| Message::Invalid {
+    classify(parts, id.clone()).unwrap_or_else(|message| Message::Invalid {
         id: id.unwrap_or_else(RequestId::null),
         error: ErrorObject::new(INVALID_REQUEST, message),
     })

@@ -159,7 +159,7 @@ impl SecretKey {
 }
 
 /// Decodes base64 of either alphabet, but not of both mixed, with padding or without.
-fn decode(text: &str) -> Result<Vec<u8>, SigningError> {
+pub(crate) fn decode(text: &str) -> Result<Vec<u8>, SigningError> {
     const LENIENT: GeneralPurposeConfig =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     const PLAIN: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::nouns::{Address, AgentId, Caller, Event};
+use crate::nouns::{Address, AgentId, Caller, Event, Rights};
 
 /// Resolved addresses kept; beyond these all are forgotten and looked up again.
 const REMEMBERED: usize = 4_096;
@@ -12,13 +12,22 @@ const REMEMBERED: usize = 4_096;
 /// Whom addresses reached, and in which epoch.
 type Reached = (u64, Arc<[AgentId]>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lane {
     /// Letters of each sender that are waiting for the writer. While there are any, a faster one would overtake them.
     waiting: Mutex<HashMap<AgentId, usize>>,
-    /// Rises with every change to who is reached by what.
+    /// Rises with every change to who is who and who is reached by what.
     epoch: AtomicU64,
     reached: Mutex<HashMap<String, Reached>>,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        // Each opening of a realm has epochs of its own, so that nothing remembered from before it counts.
+        static OPENED: AtomicU64 = AtomicU64::new(0);
+        let epoch = AtomicU64::new(OPENED.fetch_add(1, Ordering::Relaxed) << 40);
+        Self { waiting: Mutex::default(), epoch, reached: Mutex::default() }
+    }
 }
 
 impl Lane {
@@ -47,7 +56,7 @@ impl Lane {
     pub(crate) fn note(&self, events: &[Arc<Event>]) {
         let matters = |event: &Arc<Event>| {
             let kind = event.fact.kind();
-            ["agent.", "scope.", "contact.", "rules."].iter().any(|family| kind.starts_with(family))
+            ["agent.", "scope.", "contact.", "rules.", "token."].iter().any(|family| kind.starts_with(family))
         };
         if events.iter().any(matters) {
             self.epoch.fetch_add(1, Ordering::AcqRel);
@@ -76,6 +85,17 @@ impl Lane {
 
     /// What a resolution depends on besides the books.
     pub(crate) fn key(caller: &Caller, to: &[Address]) -> String {
+        // Most letters go to one agent. Names have no control characters, so they cannot run into each other.
+        if let [Address::Agent(agent)] = to {
+            let Rights { member, observe, admin } = caller.rights;
+            let rights = char::from(b'0' + u8::from(member) + 2 * u8::from(observe) + 4 * u8::from(admin));
+            let mut key = String::with_capacity(96);
+            for part in [caller.agent.as_str(), "\n", &caller.via, "\n", agent.as_str()] {
+                key.push_str(part);
+            }
+            key.push(rights);
+            return key;
+        }
         // Plain data without maps or floats: writing it as JSON cannot fail.
         serde_json::to_string(&(caller, to)).unwrap_or_default()
     }

@@ -21,6 +21,7 @@ use self::slots::Slots;
 use crate::limits::Limits;
 use crate::nouns::{AgentId, DeliveryState, Event, Fact, Seq};
 use crate::verbs::Outcome;
+use crate::verbs::runs::Advanced;
 use crate::views::Letter;
 
 /// The listening side of a realm.
@@ -85,10 +86,14 @@ impl Hub {
     /// Hands a committed letter to recipients that are connected, and says so on its receipts. Whoever waits for the
     /// mail of an agent that left waits no longer: the name may go to somebody else.
     pub(crate) fn hand_over(&self, outcome: &mut Outcome) {
-        if let Outcome::Unregister(agent) = outcome {
-            self.slots.shut(&agent.id);
-        }
-        let Outcome::Send(sent) = outcome else { return };
+        let sent = match outcome {
+            Outcome::Unregister(agent) => return self.slots.shut(&agent.id),
+            Outcome::ChangeKeys(agent) if !agent.is_active() => return self.slots.shut(&agent.id),
+            Outcome::Advance(advanced) => return self.hand_over_run(advanced),
+            Outcome::Send(sent) => sent.as_mut(),
+            Outcome::SendSealed(sealed) => &mut sealed.sent,
+            _ => return,
+        };
         if sent.repeated || self.slots.is_empty() {
             return;
         }
@@ -109,6 +114,30 @@ impl Hub {
             });
             if handed {
                 receipt.state = DeliveryState::Delivered;
+            }
+        }
+    }
+
+    /// Hands the letters of a run to those of its agents that wait for mail by themselves.
+    fn hand_over_run(&self, advanced: &Advanced) {
+        if advanced.repeated || self.slots.is_empty() {
+            return;
+        }
+        for (message, agents) in &advanced.letters {
+            for agent in agents {
+                self.slots.offer(agent, || Letter {
+                    message: message.clone(),
+                    delivery: crate::nouns::Delivery {
+                        message: message.seq,
+                        agent: agent.clone(),
+                        copy: crate::nouns::Copy::To,
+                        state: DeliveryState::Queued,
+                        delivered_at: None,
+                        read_at: None,
+                        acked_at: None,
+                        note: None,
+                    },
+                });
             }
         }
     }

@@ -27,7 +27,8 @@ pub(super) struct Slots {
 
 #[derive(Debug)]
 struct Slot {
-    queue: mpsc::Sender<Letter>,
+    /// Boxed, because each queue keeps room for dozens, and most hold nothing.
+    queue: mpsc::Sender<Box<Letter>>,
     flags: Arc<Flags>,
 }
 
@@ -76,7 +77,7 @@ impl Slots {
             if slot.flags.behind.load(Ordering::Acquire) {
                 continue;
             }
-            match slot.queue.try_send(letter()) {
+            match slot.queue.try_send(Box::new(letter())) {
                 Ok(()) => handed |= slot.flags.are_down(),
                 Err(mpsc::error::TrySendError::Full(_)) => slot.flags.behind.store(true, Ordering::Release),
                 Err(mpsc::error::TrySendError::Closed(_)) => {}
@@ -101,7 +102,7 @@ impl Slots {
         for agent in agents {
             for slot in waiting.get(agent).into_iter().flatten() {
                 // One that closed just now loses what it would have lost a moment later.
-                let _ = slot.queue.try_send(letter(agent));
+                let _ = slot.queue.try_send(Box::new(letter(agent)));
             }
         }
         true
@@ -129,7 +130,7 @@ impl Slots {
         }
     }
 
-    fn open(&self, agent: &AgentId) -> (mpsc::Receiver<Letter>, Arc<Flags>) {
+    fn open(&self, agent: &AgentId) -> (mpsc::Receiver<Box<Letter>>, Arc<Flags>) {
         let (queue, letters) = mpsc::channel(self.capacity.max(1));
         // Until its owner has looked into the books, nothing that is put into the queue is in its hands.
         let flags = Arc::new(Flags { behind: AtomicBool::new(true), questioned: AtomicBool::new(false) });
@@ -169,7 +170,7 @@ pub struct Mailslot {
     engine: Engine,
     caller: Caller,
     agent: AgentId,
-    letters: mpsc::Receiver<Letter>,
+    letters: mpsc::Receiver<Box<Letter>>,
     flags: Arc<Flags>,
     /// Up to where the books have to be looked at; nothing when everything there was seen.
     catching_up: Option<Seq>,
@@ -209,13 +210,13 @@ impl Mailslot {
             if !self.flags.are_down() {
                 // What is in the queue was put there before the flag went up, so it comes first.
                 match self.letters.try_recv() {
-                    Ok(letter) => self.ready.extend(self.wanted(letter)),
+                    Ok(letter) => self.ready.extend(self.wanted(*letter)),
                     Err(_) => self.catching_up = Some(self.engine.hub().slots.take_down(&self.flags)),
                 }
                 continue;
             }
             match self.letters.recv().await {
-                Some(letter) => self.ready.extend(self.wanted(letter)),
+                Some(letter) => self.ready.extend(self.wanted(*letter)),
                 // This slot holds a handle to the office, so only the agent's leaving can have shut it.
                 None => {
                     let agent = self.agent.to_string();

@@ -129,4 +129,6 @@ impl Agent {
     pub const REGISTERED: &'static str = "registered";
     /// The state of an agent that has left.
     pub const RETIRED: &'static str = "stopped";
+    /// The state of an agent that has left for good: nobody takes its name again.
+    pub const REVOKED: &'static str = "revoked";
 }

@@ -33,6 +33,13 @@ impl Json {
         Self(Arc::from(raw.get()))
     }
 
+    /// Keeps text that its maker put together out of values that were checked.
+    #[must_use]
+    pub fn from_checked(text: &str) -> Self {
+        debug_assert!(serde_json::from_str::<&RawValue>(text).is_ok(), "not one JSON value: {text}");
+        Self(Arc::from(text))
+    }
+
     /// The text of a value.
     #[must_use]
     pub fn from_value(value: &serde_json::Value) -> Self {

@@ -38,6 +38,9 @@ pub struct Reservation {
     pub status: ReservationStatus,
     /// Whether the whole realm may see it, or only the holder and accepted contacts.
     pub audience: Audience,
+    /// Those who were told of it; if there is such a list, nobody else sees it. Else its audience decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Vec<AgentId>>,
     /// Whatever else a door wants back.
     pub meta: Option<Json>,
     /// When it was taken.
@@ -65,6 +68,9 @@ pub struct Conflict {
     pub exclusive: bool,
     /// When it lapses.
     pub expires_at: Millis,
+    /// What for.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 /// What taking or renewing a reservation gave: the lease, and whose it overlaps.

@@ -1,7 +1,9 @@
 //! The queue inside one process, bounded in commands and in bytes.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
@@ -10,6 +12,10 @@ use crate::error::{EngineError, Fault, Refusal};
 use crate::limits::Limits;
 use crate::verbs::Outcome;
 
+/// How long the writer waits for company when nobody waits for it: letters that their recipients have already share a
+/// sync, and whoever asks for an answer ends the wait.
+const COMPANY: Duration = Duration::from_millis(2);
+
 /// Permits are counted in these many bytes, so that a large budget fits the semaphore.
 const GRAIN: usize = 256;
 
@@ -17,6 +23,7 @@ const GRAIN: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Local {
     queue: mpsc::Receiver<Item>,
+    bell: Arc<Bell>,
     closed: bool,
 }
 
@@ -28,10 +35,43 @@ enum Item {
     Close,
 }
 
+/// Wakes a writer that waits for company.
+#[derive(Debug, Default)]
+struct Bell {
+    /// Whether the writer waits; nobody rings otherwise.
+    waits: AtomicBool,
+    writer: OnceLock<Thread>,
+}
+
+impl Bell {
+    fn ring(&self) {
+        if self.waits.swap(false, Ordering::SeqCst)
+            && let Some(writer) = self.writer.get()
+        {
+            writer.unpark();
+        }
+    }
+
+    /// Waits until somebody rings, but not for long.
+    fn wait(&self) {
+        self.writer.get_or_init(std::thread::current);
+        let until = Instant::now() + COMPANY;
+        while self.waits.load(Ordering::Acquire) {
+            let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+            else {
+                self.waits.store(false, Ordering::Release);
+                return;
+            };
+            std::thread::park_timeout(left);
+        }
+    }
+}
+
 /// The callers' end. Cheap to clone; when the last is gone the writer ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     queue: mpsc::Sender<Item>,
+    bell: Arc<Bell>,
     room: Arc<Semaphore>,
     room_in_all: u32,
     patience: Duration,
@@ -56,9 +96,10 @@ pub(crate) fn local(limits: &Limits) -> (Sender, Local) {
     let (sender, receiver) = mpsc::channel(limits.queue_commands.max(1));
     let room_in_all = u32::try_from(limits.queue_bytes / GRAIN).unwrap_or(u32::MAX).max(1);
     let room = Arc::new(Semaphore::new(room_in_all as usize));
+    let bell = Arc::new(Bell::default());
     (
-        Sender { queue: sender, room, room_in_all, patience: limits.queue_wait },
-        Local { queue: receiver, closed: false },
+        Sender { queue: sender, bell: bell.clone(), room, room_in_all, patience: limits.queue_wait },
+        Local { queue: receiver, bell, closed: false },
     )
 }
 
@@ -72,6 +113,7 @@ impl Sender {
         let (answer, wait) = oneshot::channel();
         let Place { place, room } = self.reserve(bytes).await?;
         place.send(Item::Work(Box::new(Work { record, answer: Some(answer), room: Some(room) })));
+        self.bell.ring();
         Ok(wait)
     }
 
@@ -94,6 +136,7 @@ impl Sender {
     pub(crate) async fn close(&self) {
         // If the queue is gone, so is the writer.
         drop(self.queue.send(Item::Close).await);
+        self.bell.ring();
     }
 
     /// How many commands are waiting.
@@ -116,6 +159,17 @@ impl Source for Local {
             }
         }
         self.top_up(batch, limit);
+        if !self.closed && batch.len() < limit && batch.iter().all(|work| work.answer.is_none()) {
+            // Raised before the queue is looked at once more: whoever comes later sees it and rings.
+            self.bell.waits.swap(true, Ordering::SeqCst);
+            let before = batch.len();
+            self.top_up(batch, limit);
+            if batch[before..].iter().any(|work| work.answer.is_some()) || self.closed {
+                self.bell.waits.store(false, Ordering::Release);
+            }
+            self.bell.wait();
+            self.top_up(batch, limit);
+        }
         true
     }
 

@@ -39,7 +39,12 @@ impl Record {
     /// Stamps a command.
     #[must_use]
     pub fn new(caller: Caller, command: Command) -> Self {
-        Self { v: RECORD_VERSION, stamp: Stamp::new(), caller, command }
+        Self::stamped(Stamp::new(), caller, command)
+    }
+
+    /// A command whose stamp was made before.
+    pub(crate) fn stamped(stamp: Stamp, caller: Caller, command: Command) -> Self {
+        Self { v: RECORD_VERSION, stamp, caller, command }
     }
 
     /// The record as bytes.

@@ -1,12 +1,18 @@
 //! The books: one SQLite file per realm, which is its log as well.
 
 mod digest;
+mod history;
+mod index;
 mod open;
+mod portable;
 pub(crate) mod rows;
 mod schema;
 
 pub use digest::digest;
+pub(crate) use history::write_history;
+pub(crate) use index::{LaidOut, Tail};
 pub use open::{check_integrity, open_reader, open_writer};
+pub use portable::{PortableError, count_rows, read_rows, write_rows};
 pub use schema::VERSION;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};

@@ -335,6 +335,20 @@ pub(crate) fn task(row: &Row<'_>) -> rusqlite::Result<Task> {
     })
 }
 
+/// A run: `task, instance, name, phase, steps, notes, state, seq`.
+pub(crate) fn run(row: &Row<'_>) -> rusqlite::Result<crate::nouns::Run> {
+    Ok(crate::nouns::Run {
+        task: row.get(0)?,
+        instance: row.get(1)?,
+        name: row.get(2)?,
+        phase: row.get(3)?,
+        steps: row.get(4)?,
+        notes: row.get(5)?,
+        state: row.get(6)?,
+        seq: row.get(7)?,
+    })
+}
+
 /// The task of that name, with its contributors.
 pub(crate) fn task_by_id(books: &Connection, id: &TaskId) -> rusqlite::Result<Option<Task>> {
     let Some(mut found) = one(books, &format!("SELECT {TASK} FROM tasks WHERE id = ?1"), [id], task)? else {
@@ -351,7 +365,7 @@ pub(crate) fn contributors_of(books: &Connection, id: &TaskId) -> rusqlite::Resu
 }
 
 pub(crate) const RESERVATION: &str = "r.seq, r.owner, r.key, r.scope, r.paths, r.exclusive, r.reason, r.status, \
-     r.audience, r.meta, r.issued_at, r.expires_at, r.released_at";
+     r.audience, r.meta, r.issued_at, r.expires_at, r.released_at, r.told";
 
 pub(crate) fn reservation(row: &Row<'_>) -> rusqlite::Result<Reservation> {
     Ok(Reservation {
@@ -364,6 +378,7 @@ pub(crate) fn reservation(row: &Row<'_>) -> rusqlite::Result<Reservation> {
         reason: row.get(6)?,
         status: row.get(7)?,
         audience: row.get(8)?,
+        told: row.get::<_, Option<String>>(13)?.and_then(|told| serde_json::from_str(&told).ok()),
         meta: row.get(9)?,
         issued_at: row.get(10)?,
         expires_at: row.get(11)?,

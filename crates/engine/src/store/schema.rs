@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -18,12 +18,60 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     if found < 2 {
         books.execute_batch(V2)?;
     }
+    if found < 3 {
+        for step in [V3_INDEX, V3_SEALS, V3_PEOPLE, V3_RUNS] {
+            books.execute_batch(step)?;
+        }
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
 
+/// Tasks that the office itself moves along: what state they are in, and what each agent did in its turn.
+const V3_RUNS: &str = "
+CREATE TABLE runs(
+    task TEXT PRIMARY KEY, instance TEXT NOT NULL, name TEXT NOT NULL, phase TEXT NOT NULL, steps INTEGER NOT NULL,
+    notes INTEGER NOT NULL, state TEXT, seq INTEGER NOT NULL, UNIQUE(instance, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX runs_live ON runs(seq) WHERE phase = 'running';
+CREATE TABLE run_notes(
+    task TEXT NOT NULL, n INTEGER NOT NULL, place INTEGER NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL,
+    note TEXT NOT NULL, PRIMARY KEY(task, n)
+) STRICT, WITHOUT ROWID;
+";
+
 /// What an agent is kept to.
 const V2: &str = "ALTER TABLE agents ADD COLUMN bounds TEXT;";
+
+/// The full-text index follows the letters: how far it has come, and what it therefore holds.
+const V3_INDEX: &str = "
+INSERT INTO meta(key, value) SELECT 'indexed', coalesce(max(seq), 0) FROM events;
+DROP VIEW letters;
+CREATE VIEW letters(seq, subject, body) AS
+    SELECT seq, subject, body FROM messages WHERE seq <= (SELECT value FROM meta WHERE key = 'indexed')
+    UNION ALL SELECT seq, NULL, content FROM turns
+        WHERE message IS NULL AND seq <= (SELECT value FROM meta WHERE key = 'indexed');
+";
+
+/// Names that come once, reservations that only some were told of, and reservations by their holders' names for them.
+const V3_SEALS: &str = "
+CREATE TABLE marks(
+    label TEXT NOT NULL, sender TEXT NOT NULL, message INTEGER NOT NULL, digest BLOB, until INTEGER,
+    PRIMARY KEY(label, sender, message)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX marks_due ON marks(until, label, sender, message) WHERE until IS NOT NULL;
+ALTER TABLE reservations ADD COLUMN told TEXT;
+CREATE INDEX reservations_by_key ON reservations(key, seq);
+";
+
+/// What people look for: letters that want an answer, letters that reached nobody, what became of a conversation or task.
+/// Partial indices, so that a plain letter is in none of them and costs what it did.
+const V3_PEOPLE: &str = "
+CREATE INDEX messages_asking ON messages(seq) WHERE ack_required <> 0;
+CREATE INDEX deliveries_dead ON deliveries(message, agent) WHERE state >= 4;
+CREATE INDEX events_of_conversations ON events(conversation, seq)
+    WHERE conversation IS NOT NULL AND kind <> 'turn.added';
+";
 
 // Reasons that the columns do not tell by themselves:
 // - `seq` is the place in the history. A message, a turn, a conversation, … carries the seq of the event that made it,

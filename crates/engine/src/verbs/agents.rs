@@ -83,6 +83,9 @@ impl Register {
         let before = rows::any_agent(to.books, &id)?;
         match before {
             Some(before) if before.is_active() => self.take_over(to, before),
+            Some(before) if before.state == Agent::REVOKED => {
+                Err(Refusal::AgentExists { agent: before.id }.into())
+            }
             before => self.enter(to, id, before),
         }
     }
@@ -478,7 +481,7 @@ fn merge(present: Option<&Json>, given: &Json) -> Json {
     }
 }
 
-fn write(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<()> {
+pub(super) fn write(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<()> {
     let sql = "INSERT INTO agents(id, kind, name, description, role, parent, owner, state, visibility, contact_policy,
                    privacy, keys, capabilities, meta, via, created_at, updated_at, retired_at, born, bounds)
                VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)

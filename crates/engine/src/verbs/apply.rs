@@ -7,10 +7,11 @@ use uuid::Uuid;
 
 use crate::error::Refusal;
 use crate::limits::Rules;
+use crate::memory::Memory;
 use crate::nouns::{Agent, AgentId, Caller, Event, Fact, Message, Millis, RealmName, Seq, Sight, Turn};
 use crate::sight;
 use crate::stamp::{Stamp, derived};
-use crate::store::{exec, rows};
+use crate::store::{Tail, rows};
 
 /// Why a verb stopped.
 #[derive(Debug)]
@@ -42,6 +43,8 @@ pub(crate) struct Pen<'a> {
     pub(crate) rules: &'a mut Rules,
     pub(crate) last: &'a mut Seq,
     pub(crate) events: &'a mut Vec<Arc<Event>>,
+    pub(crate) tail: &'a mut Tail,
+    pub(crate) memory: &'a mut Memory,
 }
 
 /// One command being applied.
@@ -62,6 +65,10 @@ pub(crate) struct Apply<'a> {
     last: &'a mut Seq,
     /// What has happened in this batch. Held by the writer until the commit.
     events: &'a mut Vec<Arc<Event>>,
+    /// What is not in the full-text index yet. Held by the writer between commands.
+    tail: &'a mut Tail,
+    /// What is remembered of the books. Held by the writer between commands.
+    pub(crate) memory: &'a mut Memory,
 }
 
 impl<'a> Apply<'a> {
@@ -73,8 +80,8 @@ impl<'a> Apply<'a> {
         now: Millis,
         state: Pen<'a>,
     ) -> Self {
-        let Pen { rules, last, events } = state;
-        Self { books, realm, caller, now, rules, stamp, ids: 0, last, events }
+        let Pen { rules, last, events, tail, memory } = state;
+        Self { books, realm, caller, now, rules, stamp, ids: 0, last, events, tail, memory }
     }
 
     /// A new id, derived from the command's.
@@ -87,6 +94,16 @@ impl<'a> Apply<'a> {
     /// The place that the next event will take; rows made by that event carry it.
     pub(crate) fn next_seq(&self) -> Seq {
         *self.last + 1
+    }
+
+    /// Notes a text that the full-text index has to follow.
+    pub(crate) fn note_text(&mut self, subject: Option<&str>, body: &str) {
+        self.tail.note(subject, body);
+    }
+
+    /// Brings the full-text index up to everything that has happened.
+    pub(crate) fn index_texts(&mut self) -> rusqlite::Result<()> {
+        self.tail.index(self.books, *self.last)
     }
 
     /// Writes a line of history that anyone in `sight` may see.
@@ -129,23 +146,8 @@ impl<'a> Apply<'a> {
         message: Option<Arc<Message>>,
         turn: Option<Arc<Turn>>,
     ) -> rusqlite::Result<Seq> {
+        // The writer puts the line into the books, many at a time, before the commit; no verb reads the history.
         let seq = self.next_seq();
-        // Facts are plain data without maps or floats: writing them as JSON cannot fail.
-        let text = serde_json::to_string(&fact).unwrap_or_default();
-        exec(
-            self.books,
-            "INSERT INTO events(seq, at, kind, actor, cause, message, conversation, fact) VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
-            (
-                seq,
-                self.now,
-                fact.kind(),
-                &self.caller.agent,
-                cause,
-                message.as_ref().map(|m| m.seq),
-                fact.conversation(),
-                text,
-            ),
-        )?;
         *self.last = seq;
         self.events.push(Arc::new(Event {
             seq,

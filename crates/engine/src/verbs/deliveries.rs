@@ -108,6 +108,34 @@ impl Acknowledge {
     }
 }
 
+/// Takes a letter out of the recipient's mail. The letter itself stays, and so does what became of it before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Discard {
+    /// The recipient.
+    pub agent: AgentId,
+    /// The letter.
+    pub message: MessageId,
+}
+
+impl Discard {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Delivery> {
+        may_act(to, &self.agent)?;
+        let (message, mut delivery) = find(to, &self.agent, self.message)?;
+        if delivery.state != DeliveryState::Failed {
+            delivery.state = DeliveryState::Failed;
+            delivery.note = Some(Self::NOTE.to_owned());
+            write(to, &delivery)?;
+            let fact = Fact::MessageFailed { agent: self.agent.clone(), reason: Self::NOTE.to_owned() };
+            // Nobody but the recipient needs to know what it throws away.
+            let sight = Sight::Agents(Sight::list(vec![self.agent.clone()]));
+            to.tell_of(fact, Arc::new(message), None, sight)?;
+        }
+        Ok(delivery)
+    }
+
+    const NOTE: &'static str = "discarded by the recipient";
+}
+
 /// Gives a delivery up, for a reason the sender is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MarkFailed {
@@ -214,12 +242,20 @@ fn write(to: &Apply<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
 /// Tells sender and recipient how the letter fares; other recipients are not told.
 pub(super) fn tell(to: &mut Apply<'_>, fact: Fact, message: impl Into<Arc<Message>>) -> rusqlite::Result<()> {
     let message = message.into();
-    let mut parties = vec![message.from.clone()];
-    let mut blind = false;
-    if let Some(agent) = fact.about() {
-        blind = sight::is_blind(to.books, agent, message.seq)?;
-        parties.push(agent.clone());
-    }
+    let blind = match fact.about() {
+        Some(agent) => sight::is_blind(to.books, agent, message.seq)?,
+        None => false,
+    };
+    tell_whom(to, fact, message, blind)
+}
+
+/// The same of a copy that is known to be an open one.
+pub(super) fn tell_openly(to: &mut Apply<'_>, fact: Fact, message: Arc<Message>) -> rusqlite::Result<()> {
+    tell_whom(to, fact, message, false)
+}
+
+fn tell_whom(to: &mut Apply<'_>, fact: Fact, message: Arc<Message>, blind: bool) -> rusqlite::Result<()> {
+    let parties = std::iter::once(message.from.clone()).chain(fact.about().cloned()).collect();
     let agents = Sight::list(parties);
     let sight = match message.audience {
         // A letter that is open to onlookers does not show them its blind copies.

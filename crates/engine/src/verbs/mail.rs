@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::recipients::{self, Recipient};
 use super::{Applied, Apply, Halt, Pen, deliveries, turns};
 use crate::error::Refusal;
+use crate::memory::Memory;
 use crate::nouns::{
     Address, Agent, AgentId, AgentKind, Audience, Body, Caller, ContactPolicy, ConversationId, Copy,
     DeliveryState, Fact, Json, Message, MessageId, Millis, Priority, Privacy, RealmName, Seq, TaskId,
@@ -15,7 +16,7 @@ use crate::nouns::{
 };
 use crate::sight;
 use crate::stamp::Stamp;
-use crate::store::{all, exec, one, rows};
+use crate::store::{Tail, all, exec, one, rows};
 use crate::views::View;
 
 /// Sends a letter from the caller to everyone the addresses reach.
@@ -102,6 +103,18 @@ pub enum Entry {
     IfAllowed,
     /// The conversation is opened if need be, and sender and recipients take part.
     Gather {
+        /// What the conversation is for, if it has to be opened.
+        kind: String,
+    },
+    /// Like [`Entry::Gather`], but only sender and recipients of this letter may read its turn, and the letter goes out
+    /// unrecorded where it may not be recorded.
+    Among {
+        /// What the conversation is for, if it has to be opened.
+        kind: String,
+    },
+    /// Like [`Entry::Gather`], but the name is a label that anybody may use: who has no part in the conversation sends
+    /// its letter under the name all the same. Nothing is recorded then, and the sender does not come in by it.
+    Label {
         /// What the conversation is for, if it has to be opened.
         kind: String,
     },
@@ -193,7 +206,7 @@ impl Send {
         let (message, receipts) = self.post(to, &recipients, &place)?;
         let (turn, unrecorded) = match place {
             Place::None => (None, None),
-            Place::Refused(why) => (None, Some(why)),
+            Place::Refused(why) | Place::Labelled(_, why) => (None, Some(why)),
             Place::In(spot) => (Some(turns::record_letter(to, &sender, *spot, &message)?), None),
         };
         Ok(Sent { message, receipts, turn: turn.map(|turn: Turn| turn.id), unrecorded, repeated: false })
@@ -209,7 +222,7 @@ impl Send {
         let (message, receipts) = self.post(to, &recipients, &Place::None)?;
         for receipt in &receipts {
             let fact = Fact::MessageDelivered { agent: receipt.agent.clone() };
-            deliveries::tell(to, fact, message.clone())?;
+            deliveries::tell_openly(to, fact, message.clone())?;
         }
         Ok(Sent { message, receipts, turn: None, unrecorded: None, repeated: false })
     }
@@ -255,14 +268,20 @@ impl Send {
         let Some(within) = &self.within else { return Ok(Place::None) };
         let spot = match &within.entry {
             Entry::IfAllowed => turns::find_spot(to, sender, within),
-            Entry::Gather { kind } => {
+            Entry::Gather { kind } | Entry::Among { kind } | Entry::Label { kind } => {
                 let others = recipients.iter().filter(|r| r.copy != Copy::Bcc).map(|r| &r.agent);
                 turns::gather(to, sender, others, within, kind, self.subject.as_deref())
             }
         };
         match (spot, &within.entry) {
             (Ok(spot), _) => Ok(Place::In(Box::new(spot))),
-            (Err(Halt::Refused(why)), Entry::IfAllowed) => Ok(Place::Refused(why)),
+            (Err(Halt::Refused(why)), Entry::IfAllowed | Entry::Among { .. }) => Ok(Place::Refused(why)),
+            (
+                Err(Halt::Refused(
+                    why @ (Refusal::NotAParticipant { .. } | Refusal::ParticipantMayNot { .. }),
+                )),
+                Entry::Label { .. },
+            ) => Ok(Place::Labelled(within.conversation.clone(), why)),
             (Err(halt), _) => Err(halt),
         }
     }
@@ -275,7 +294,8 @@ impl Send {
     ) -> Applied<(Arc<Message>, Vec<Receipt>)> {
         let (conversation, thread) = match place {
             Place::In(spot) => (Some(spot.conversation.id.clone()), spot.thread),
-            _ => (None, None),
+            Place::Labelled(conversation, _) => (Some(conversation.clone()), None),
+            Place::None | Place::Refused(_) => (None, None),
         };
         let message = self.letter(to.caller, MessageId(to.fresh_id()), to.now);
         let message = Message { seq: to.next_seq(), conversation, thread, ..message };
@@ -335,8 +355,15 @@ impl Send {
     ) -> Option<Vec<AgentId>> {
         // The verb's own rule, on books that cannot be written: whatever it would write makes it stop.
         let (stamp, mut rules) = (Stamp::new(), view.rules().ok()?);
-        let (mut last, mut events) = (Seq::MAX - 1, Vec::new());
-        let pen = Pen { rules: &mut rules, last: &mut last, events: &mut events };
+        let (mut last, mut events, mut tail) = (Seq::MAX - 1, Vec::new(), Tail::default());
+        let mut memory = Memory::default();
+        let pen = Pen {
+            rules: &mut rules,
+            last: &mut last,
+            events: &mut events,
+            tail: &mut tail,
+            memory: &mut memory,
+        };
         let mut to = Apply::new(view.books, realm, caller, &stamp, view.now, pen);
         to.require_member().ok()?;
         let sender = sender(&to).ok()?;
@@ -377,6 +404,8 @@ impl Send {
 enum Place {
     None,
     Refused(Refusal),
+    /// Under its name, but not in it.
+    Labelled(ConversationId, Refusal),
     In(Box<turns::Spot>),
 }
 
@@ -426,7 +455,7 @@ fn stand_in(id: &AgentId) -> Agent {
     }
 }
 
-fn insert(to: &Apply<'_>, message: &Message) -> rusqlite::Result<()> {
+pub(super) fn insert(to: &mut Apply<'_>, message: &Message) -> rusqlite::Result<()> {
     let sql = "INSERT INTO messages(seq, id, sender, recipients, kind, subject, body, is_json, priority, ack_required,
                    expires_at, correlation, conversation, thread, in_reply_to, task, key, envelope, meta, audience,
                    via, at)
@@ -458,6 +487,6 @@ fn insert(to: &Apply<'_>, message: &Message) -> rusqlite::Result<()> {
         message.at,
     ];
     exec(to.books, sql, params)?;
-    let sql = "INSERT INTO found(rowid, subject, body) VALUES(?1, ?2, ?3)";
-    exec(to.books, sql, (message.seq, &message.subject, message.body.as_str())).map(drop)
+    to.note_text(message.subject.as_deref(), message.body.as_str());
+    Ok(())
 }

@@ -6,12 +6,17 @@ mod apply;
 pub mod contacts;
 pub mod conversations;
 pub mod deliveries;
+pub mod keys;
+pub mod leases;
 pub mod mail;
+pub mod marks;
 pub mod office;
 pub mod peers;
 mod recipients;
 pub mod reservations;
+pub mod runs;
 pub mod scopes;
+pub mod sealed;
 mod succession;
 pub mod tasks;
 pub mod tokens;
@@ -83,10 +88,13 @@ verbs! {
     agents::Update = "update" => Agent;
     agents::SetState = "set_state" => Agent;
     agents::Unregister = "unregister" => Agent;
+    keys::ChangeKeys = "change_keys" => Agent;
     mail::Send = "send" => mail::Sent;
+    sealed::SendSealed = "send_sealed" => sealed::SealedSent;
     deliveries::MarkDelivered = "mark_delivered" => usize;
     deliveries::MarkRead = "mark_read" => Delivery;
     deliveries::Acknowledge = "acknowledge" => Delivery;
+    deliveries::Discard = "discard" => Delivery;
     deliveries::MarkFailed = "mark_failed" => Delivery;
     deliveries::Dispatched = "dispatched" => ();
     conversations::Create = "create_conversation" => conversations::Created;
@@ -106,8 +114,10 @@ verbs! {
     tasks::CreateTask = "create_task" => Task;
     tasks::UpdateTask = "update_task" => Task;
     tasks::AddContributor = "add_contributor" => Task;
+    runs::Advance = "advance_run" => runs::Advanced;
     reservations::Reserve = "reserve" => Reserved;
     reservations::Renew = "renew" => Reserved;
+    leases::ReserveEach = "reserve_each" => leases::ReservedEach;
     reservations::Release = "release" => Vec<Reservation>;
     contacts::Ask = "ask_contact" => Contact;
     contacts::Answer = "answer_contact" => Contact;
@@ -118,12 +128,22 @@ verbs! {
     peers::RemovePeer = "remove_peer" => ();
     office::Announce = "announce" => crate::nouns::Seq;
     office::SetRules = "set_rules" => crate::limits::Rules;
+    office::Claim = "claim" => office::Claimed;
     office::Sweep = "sweep" => office::Swept;
 }
 
 impl Command {
     /// Whether it is a letter that nobody has yet.
     pub(crate) fn is_slow_letter(&self) -> bool {
-        matches!(self, Self::Send(send) if send.handed.is_empty())
+        self.letter().is_some_and(|send| send.handed.is_empty())
+    }
+
+    /// The letter it sends.
+    pub(crate) fn letter(&self) -> Option<&mail::Send> {
+        match self {
+            Self::Send(send) => Some(send),
+            Self::SendSealed(sealed) => Some(&sealed.letter),
+            _ => None,
+        }
     }
 }

@@ -2,13 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::deliveries;
-use super::{Applied, Apply, reservations};
+use super::{Applied, Apply, deliveries, marks, reservations};
 use crate::error::Refusal;
 use crate::limits::Rules;
-use crate::nouns::{AgentId, DeliveryState, Fact, Json, ReservationStatus, Seq, Sight};
+use crate::nouns::{AgentId, DeliveryState, Fact, Json, Millis, RealmName, ReservationStatus, Seq, Sight};
 use crate::sight;
-use crate::store::{all, exec, rows};
+use crate::store::{all, exec, one, rows};
 
 /// Writes into the history what only a door knows of: somebody connected, a permission changed, ….
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,6 +55,54 @@ impl SetRules {
     }
 }
 
+/// Gives a realm of the office another name: a path, the address of a repository, a project's key. The office's
+/// default realm keeps the list. The first claim stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The other name.
+    pub alias: String,
+    /// The realm it stands for.
+    pub realm: RealmName,
+}
+
+/// A name of a realm besides its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claimed {
+    /// The other name.
+    pub alias: String,
+    /// The realm it stands for, which may be another than was asked for if it was claimed before.
+    pub realm: RealmName,
+    /// Since when.
+    pub at: Millis,
+}
+
+impl Claimed {
+    /// What the entries of the list start with.
+    pub(crate) const PREFIX: &'static str = "alias:";
+}
+
+impl Claim {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Claimed> {
+        to.require_admin()?;
+        if self.alias.is_empty() || self.alias.len() > 4_096 || self.alias.chars().any(char::is_control) {
+            let why = "1 to 4096 bytes without control characters";
+            return Err(Refusal::BadValue { field: "alias", why }.into());
+        }
+        let key = format!("{}{}", Claimed::PREFIX, self.alias);
+        let known: Option<String> =
+            one(to.books, "SELECT value FROM meta WHERE key = ?1", [&key], |row| row.get(0))?;
+        if let Some(claimed) = known.and_then(|text| serde_json::from_str(&text).ok()) {
+            return Ok(claimed);
+        }
+        let claimed = Claimed { alias: self.alias.clone(), realm: self.realm.clone(), at: to.now };
+        // Plain data without maps or floats: writing it as JSON cannot fail.
+        let text = serde_json::to_string(&claimed).unwrap_or_default();
+        // The office's own note of where things are: nothing that happened to anybody, so no line of the history.
+        exec(to.books, "INSERT INTO meta(key, value) VALUES(?1, ?2)", (&key, &text))?;
+        Ok(claimed)
+    }
+}
+
 /// Marks what has expired by the command's time. Views never show expired things as live, swept or not; sweeping makes
 /// the expiry an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,6 +115,8 @@ pub struct Swept {
     pub deliveries: usize,
     /// Reservations that lapsed.
     pub reservations: usize,
+    /// Marks that are forgotten.
+    pub marks: usize,
     /// Whether there may be more.
     pub more: bool,
 }
@@ -100,7 +149,10 @@ impl Sweep {
             let sight = sight::of_reservation(to.books, &reservation, to.now)?;
             to.tell(Fact::ReservationExpired { reservation: Box::new(reservation) }, sight)?;
         }
-        let more = due.len() == limit as usize || lapsed.len() == limit as usize;
-        Ok(Swept { deliveries: due.len(), reservations: lapsed.len(), more })
+        // While the office is quiet the index catches up, so that searches need not lay out what is missing.
+        to.index_texts()?;
+        let marks = marks::forget_due(to, limit)?;
+        let more = [due.len(), lapsed.len(), marks].contains(&(limit as usize));
+        Ok(Swept { deliveries: due.len(), reservations: lapsed.len(), marks, more })
     }
 }

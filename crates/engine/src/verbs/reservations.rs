@@ -48,15 +48,25 @@ impl Reserve {
         if let Some(key) = &self.key
             && let Some(held) = by_key(to, &owner, key)?
         {
-            let same =
-                held.scope == self.scope && held.paths == self.paths && held.exclusive == self.exclusive;
-            if same && held.status == ReservationStatus::Active && held.expires_at > to.now {
+            if self.is_same(&held) && held.status == ReservationStatus::Active && held.expires_at > to.now {
                 let conflicts = conflicts_with(to.books, to.caller, &held, to.now)?;
                 return Ok(Reserved { reservation: held, conflicts });
             }
             return Err(Refusal::ReservationExists { key: key.clone() }.into());
         }
         check_room(to, &self.scope, &owner)?;
+        self.take(to, owner, &patterns, None)
+    }
+
+    /// Writes a lease down that was checked.
+    pub(super) fn take(
+        &self,
+        to: &mut Apply<'_>,
+        owner: AgentId,
+        patterns: &[PathPattern],
+        told: Option<Vec<AgentId>>,
+    ) -> Applied<Reserved> {
+        let live = self.expires_at > to.now;
         let seq = to.next_seq();
         let reservation = Reservation {
             seq,
@@ -66,15 +76,21 @@ impl Reserve {
             paths: self.paths.clone(),
             exclusive: self.exclusive,
             reason: self.reason.clone(),
-            status: ReservationStatus::Active,
+            status: if live { ReservationStatus::Active } else { ReservationStatus::Expired },
             audience: self.audience,
+            told,
             meta: self.meta.clone(),
             issued_at: self.issued_at.unwrap_or(to.now),
             expires_at: self.expires_at,
             released_at: None,
         };
         write(to, &reservation)?;
-        for pattern in &patterns {
+        if !live {
+            let sight = sight::of_reservation(to.books, &reservation, to.now)?;
+            to.tell(Fact::ReservationExpired { reservation: Box::new(reservation.clone()) }, sight)?;
+            return Ok(Reserved { reservation, conflicts: Vec::new() });
+        }
+        for pattern in patterns {
             let sql = "INSERT INTO reserved_heads(scope, head, reservation) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
             exec(to.books, sql, (&reservation.scope, pattern.head().unwrap_or(""), seq))?;
         }
@@ -87,7 +103,75 @@ impl Reserve {
         Ok(Reserved { reservation, conflicts })
     }
 
-    fn check(&self, to: &Apply<'_>) -> Applied<Vec<PathPattern>> {
+    /// Refuses what could not be told of: other content under a known name, or more than one may have.
+    pub(super) fn check_announced(&self, to: &Apply<'_>) -> Applied<()> {
+        self.patterns(to)?;
+        let owner = &to.caller.agent;
+        let known = match &self.key {
+            Some(key) => by_key(to, owner, key)?,
+            None => None,
+        };
+        match known {
+            Some(held) if self.is_same(&held) => Ok(()),
+            Some(held) => Err(Refusal::ReservationExists { key: held.key }.into()),
+            None if self.expires_at <= to.now => Ok(()),
+            None => check_room(to, &self.scope, owner),
+        }
+    }
+
+    /// Takes the reservation as somebody is told of it, after [`Self::check_announced`]. One that is known is shown to
+    /// those who are told now as well; one that has lapsed already is written down as such.
+    pub(super) fn announce(&self, to: &mut Apply<'_>, told: Option<Vec<AgentId>>) -> Applied<Reserved> {
+        let owner = to.caller.agent.clone();
+        let known = match &self.key {
+            Some(key) => by_key(to, &owner, key)?,
+            None => None,
+        };
+        if let Some(mut held) = known {
+            widen(to, &mut held, told)?;
+            let live = held.status == ReservationStatus::Active && held.expires_at > to.now;
+            let conflicts =
+                if live { conflicts_with(to.books, to.caller, &held, to.now)? } else { Vec::new() };
+            return Ok(Reserved { reservation: held, conflicts });
+        }
+        let patterns = self.patterns(to)?;
+        self.take(to, owner, &patterns, told)
+    }
+
+    fn is_same(&self, held: &Reservation) -> bool {
+        held.scope == self.scope && held.paths == self.paths && held.exclusive == self.exclusive
+    }
+
+    /// What the lease would overlap with. Changes nothing.
+    pub(super) fn conflicts(&self, to: &Apply<'_>) -> rusqlite::Result<Vec<Conflict>> {
+        let asked = Reservation {
+            seq: 0,
+            owner: to.caller.agent.clone(),
+            key: String::new(),
+            scope: self.scope.clone(),
+            paths: self.paths.clone(),
+            exclusive: self.exclusive,
+            reason: None,
+            status: ReservationStatus::Active,
+            audience: self.audience,
+            told: None,
+            meta: None,
+            issued_at: to.now,
+            expires_at: self.expires_at,
+            released_at: None,
+        };
+        conflicts_with(to.books, to.caller, &asked, to.now)
+    }
+
+    pub(super) fn check(&self, to: &Apply<'_>) -> Applied<Vec<PathPattern>> {
+        let patterns = self.patterns(to)?;
+        if self.expires_at <= to.now {
+            return Err(Refusal::AlreadyExpired { at: self.expires_at }.into());
+        }
+        Ok(patterns)
+    }
+
+    fn patterns(&self, to: &Apply<'_>) -> Applied<Vec<PathPattern>> {
         if self.scope.is_empty() || self.scope.len() > 1_024 || self.scope.chars().any(char::is_control) {
             return Err(Refusal::BadValue {
                 field: "scope",
@@ -102,9 +186,6 @@ impl Reserve {
             return Err(
                 Refusal::TooMany { what: "paths", limit: to.rules.paths_per_reservation.into() }.into()
             );
-        }
-        if self.expires_at <= to.now {
-            return Err(Refusal::AlreadyExpired { at: self.expires_at }.into());
         }
         let parse = |path: &String| {
             PathPattern::parse(path)
@@ -134,8 +215,9 @@ pub enum Which {
 }
 
 impl Renew {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Reserved> {
-        let mut reservation = own(to, &self.which)?;
+    /// The reservation, if it can be prolonged.
+    pub(super) fn check(&self, to: &Apply<'_>) -> Applied<Reservation> {
+        let reservation = own(to, &self.which)?;
         if reservation.status == ReservationStatus::Released {
             return Err(Refusal::NoSuchReservation.into());
         }
@@ -146,6 +228,11 @@ impl Renew {
         if !in_force {
             check_room(to, &reservation.scope, &reservation.owner)?;
         }
+        Ok(reservation)
+    }
+
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Reserved> {
+        let mut reservation = self.check(to)?;
         reservation.status = ReservationStatus::Active;
         reservation.expires_at = self.expires_at;
         let sql = "UPDATE reservations SET status = 'active', expires_at = ?2 WHERE seq = ?1";
@@ -199,7 +286,8 @@ impl Release {
         };
         let mut released = Vec::new();
         for mut reservation in held {
-            if reservation.status == ReservationStatus::Active {
+            // A lapsed one that is named is put away for good: its holder cannot renew it any more.
+            if reservation.status != ReservationStatus::Released {
                 reservation.status = ReservationStatus::Released;
                 reservation.released_at = Some(to.now);
                 end(to, &reservation)?;
@@ -210,6 +298,44 @@ impl Release {
         }
         Ok(released)
     }
+}
+
+/// Ends a reservation of the caller's such that it can be prolonged again.
+pub(super) fn lapse(to: &mut Apply<'_>, which: &Which) -> Applied<Reservation> {
+    let mut reservation = own(to, which)?;
+    if reservation.status == ReservationStatus::Active {
+        reservation.status = ReservationStatus::Expired;
+        end(to, &reservation)?;
+        let sight = sight::of_reservation(to.books, &reservation, to.now)?;
+        to.tell(Fact::ReservationExpired { reservation: Box::new(reservation.clone()) }, sight)?;
+    }
+    Ok(reservation)
+}
+
+/// Shows a reservation to more people; to all its audience if nobody is named.
+fn widen(to: &Apply<'_>, held: &mut Reservation, told: Option<Vec<AgentId>>) -> rusqlite::Result<()> {
+    let before = held.told.clone();
+    match (&mut held.told, told) {
+        (Some(known), Some(more)) => {
+            known.extend(more);
+            known.sort();
+            known.dedup();
+        }
+        (known @ Some(_), None) => {
+            *known = None;
+            held.audience = Audience::Observers;
+        }
+        (None, _) => {}
+    }
+    if held.told == before {
+        return Ok(());
+    }
+    let sql = "UPDATE reservations SET told = ?2, audience = ?3 WHERE seq = ?1";
+    exec(to.books, sql, (held.seq, told_text(held), held.audience)).map(drop)
+}
+
+fn told_text(held: &Reservation) -> Option<String> {
+    held.told.as_ref().map(|told| serde_json::to_string(told).unwrap_or_default())
 }
 
 /// Takes a reservation out of force and out of the index of paths.
@@ -236,7 +362,7 @@ fn check_room(to: &Apply<'_>, scope: &str, owner: &AgentId) -> Applied<()> {
     Ok(())
 }
 
-fn own(to: &Apply<'_>, which: &Which) -> Applied<Reservation> {
+pub(super) fn own(to: &Apply<'_>, which: &Which) -> Applied<Reservation> {
     to.require_member()?;
     of_owner(to, &to.caller.agent, which)
 }
@@ -276,7 +402,7 @@ fn tell_conflict(to: &mut Apply<'_>, asked: &Reservation, held: &Conflict) -> ru
 fn write(to: &Apply<'_>, held: &Reservation) -> rusqlite::Result<()> {
     let sql =
         "INSERT INTO reservations(seq, owner, key, scope, paths, exclusive, reason, status, audience, meta,
-                   issued_at, expires_at, released_at) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)";
+                   issued_at, expires_at, released_at, told) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)";
     let paths = serde_json::to_string(&held.paths).unwrap_or_default();
     let params = rusqlite::params![
         held.seq,
@@ -292,6 +418,7 @@ fn write(to: &Apply<'_>, held: &Reservation) -> rusqlite::Result<()> {
         held.issued_at,
         held.expires_at,
         held.released_at,
+        told_text(held),
     ];
     exec(to.books, sql, params).map(drop)
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::conversations::{self, check_open, own_part, readable, require};
-use super::mail::Within;
+use super::mail::{Entry, Within};
 use super::{Applied, Apply};
 use crate::error::Refusal;
 use crate::nouns::{
     Agent, AgentId, Audience, Body, ContentType, Conversation, ConversationId, Fact, Json, Message,
-    Permissions, Seq, Summary, Thread, ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
+    Permissions, Seq, Sight, Summary, Thread, ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
 };
 use crate::sight;
 use crate::store::{exec, one, rows};
@@ -64,6 +64,12 @@ impl FirstTurn {
 
 impl Say {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Turn> {
+        // What is remembered has been found to allow it.
+        if to.memory.talk(self).is_some() {
+            check_content_type(&self.content_type)?;
+            let turn = self.turn(to, self.conversation.clone());
+            return record_plain(to, self, turn);
+        }
         let mut conversation = readable(to, &self.conversation)?;
         check_open(&conversation)?;
         require(to, &conversation, |may| may.can_send, "canSend")?;
@@ -76,10 +82,15 @@ impl Say {
         if let Some(turn) = self.in_reply_to {
             turn_in(to, &conversation, turn)?;
         }
-        let turn = Turn {
+        let turn = self.turn(to, conversation.id.clone());
+        record(to, &mut conversation, turn, None)
+    }
+
+    fn turn(&self, to: &mut Apply<'_>, conversation: ConversationId) -> Turn {
+        Turn {
             seq: to.next_seq(),
             id: TurnId(to.fresh_id()),
-            conversation: conversation.id.clone(),
+            conversation,
             thread: self.thread,
             author: to.caller.agent.clone(),
             content_type: self.content_type.clone(),
@@ -89,8 +100,7 @@ impl Say {
             source: TurnSource::Explicit,
             meta: self.meta.clone(),
             at: to.now,
-        };
-        record(to, &mut conversation, turn, None)
+        }
     }
 }
 
@@ -172,7 +182,9 @@ pub(super) fn gather<'r>(
         }
     };
     let opener = conversation.created_by == sender.id;
+    let mut among = Vec::new();
     for agent in std::iter::once(&sender.id).chain(recipients) {
+        among.push(agent.clone());
         let before = rows::participant_of(to.books, &conversation.id, agent)?;
         match before {
             Some(part) if part.left_at.is_none() => {}
@@ -187,6 +199,10 @@ pub(super) fn gather<'r>(
                 conversations::enter(to, &mut conversation, agent, role, Permissions::for_role(role))?;
             }
         }
+    }
+    if matches!(within.entry, Entry::Among { .. }) {
+        let visibility = TurnVisibility::Agents(among);
+        return Ok(Spot { conversation, thread: None, reply_to: None, visibility });
     }
     spot(to, conversation, within)
 }
@@ -247,12 +263,28 @@ pub(super) fn record_letter(
     record(to, &mut conversation, turn, Some(letter.seq))
 }
 
-fn record(
-    to: &mut Apply<'_>,
-    conversation: &mut Conversation,
-    turn: Turn,
-    letter: Option<Seq>,
-) -> Applied<Turn> {
+/// Records a turn in a conversation that is remembered.
+fn record_plain(to: &mut Apply<'_>, say: &Say, turn: Turn) -> Applied<Turn> {
+    insert(to, &turn, None)?;
+    let now = to.now;
+    let sight = match to.memory.talk(say) {
+        Some(talk) => {
+            talk.count(&turn.content_type, now);
+            talk.sight(&turn.author)
+        }
+        None => Sight::Ask,
+    };
+    tell_added(to, turn, sight)
+}
+
+fn tell_added(to: &mut Apply<'_>, turn: Turn, sight: Sight) -> Applied<Turn> {
+    let turn = Arc::new(turn);
+    to.tell_turn(Fact::TurnAdded { conversation: turn.conversation.clone() }, turn.clone(), sight)?;
+    Ok(Arc::unwrap_or_clone(turn))
+}
+
+/// Writes a turn's own row.
+fn insert(to: &mut Apply<'_>, turn: &Turn, letter: Option<Seq>) -> rusqlite::Result<()> {
     let sql = "INSERT INTO turns(seq, id, conversation, thread, author, content_type, content, message, in_reply_to,
                    visibility, meta, at) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)";
     let own_content = letter.is_none().then_some(&turn.content);
@@ -276,9 +308,18 @@ fn record(
     ];
     exec(to.books, sql, params)?;
     if let Some(content) = own_content {
-        let sql = "INSERT INTO found(rowid, subject, body) VALUES(?1, NULL, ?2)";
-        exec(to.books, sql, (turn.seq, content))?;
+        to.note_text(None, content.as_str());
     }
+    Ok(())
+}
+
+fn record(
+    to: &mut Apply<'_>,
+    conversation: &mut Conversation,
+    turn: Turn,
+    letter: Option<Seq>,
+) -> Applied<Turn> {
+    insert(to, &turn, letter)?;
     let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, ?2, 1)
                ON CONFLICT DO UPDATE SET turns = turns + 1";
     exec(to.books, sql, (&turn.conversation, &turn.content_type))?;
@@ -293,9 +334,7 @@ fn record(
     conversation.turn_count += 1;
     conversations::touch(to, conversation)?;
     let sight = sight::of_turn(to.books, conversation, &turn)?;
-    let turn = Arc::new(turn);
-    to.tell_turn(Fact::TurnAdded { conversation: turn.conversation.clone() }, turn.clone(), sight)?;
-    Ok(Arc::unwrap_or_clone(turn))
+    tell_added(to, turn, sight)
 }
 
 /// Opens a thread from a turn.

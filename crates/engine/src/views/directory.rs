@@ -7,7 +7,7 @@ use super::{Page, View, Viewed, one_more, require_member};
 use crate::error::Refusal;
 use crate::nouns::{Agent, AgentId, AgentKind, Caller, ScopeId};
 use crate::sight;
-use crate::store::{all, rows};
+use crate::store::{all, one, rows};
 
 /// Which agents to list. Lists are alternatives; fields must all hold.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +58,26 @@ impl View<'_> {
             Some(agent) if sight::sees_agent(self.books, caller, &agent)? => self.with_scopes(caller, agent),
             _ => Err(Refusal::NoSuchAgent { agent: id.to_string(), near: Vec::new() }.into()),
         }
+    }
+
+    /// One agent, even if it has left.
+    ///
+    /// # Errors
+    /// Refused if there never was one that the caller may know of.
+    pub fn entry(&self, caller: &Caller, id: &AgentId) -> Viewed<Agent> {
+        match rows::any_agent(self.books, id)? {
+            Some(agent) if sight::sees_agent(self.books, caller, &agent)? => self.with_scopes(caller, agent),
+            _ => Err(Refusal::NoSuchAgent { agent: id.to_string(), near: Vec::new() }.into()),
+        }
+    }
+
+    /// Whether a name, written in large or small letters, is or was anybody's. Says no more than trying to take it would.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn is_taken(&self, name: &str) -> Viewed<bool> {
+        let sql = "SELECT 1 FROM agents WHERE id = ?1 COLLATE NOCASE AND (retired_at IS NULL OR state = ?2) LIMIT 1";
+        Ok(one(self.books, sql, (name, Agent::REVOKED), |_| Ok(()))?.is_some())
     }
 
     /// Agents by name.

@@ -7,9 +7,12 @@ use rusqlite::{Connection, Row};
 use super::{View, Viewed, require_member};
 use crate::error::Refusal;
 use crate::hub::Filter;
-use crate::nouns::{Caller, Event, Fact, Millis, Seq, Sight};
+use crate::nouns::{Caller, ConversationId, Event, Fact, Millis, Seq, Sight};
 use crate::sight;
 use crate::store::{all, one, rows};
+
+/// Events that one look back goes through before it hands back a cursor: less than a replay, because somebody waits.
+const LOOK_BACK: usize = 2_000;
 
 /// A stretch of history.
 #[derive(Debug)]
@@ -55,6 +58,61 @@ impl View<'_> {
         Ok(replay)
     }
 
+    /// Events before a place that match and that the caller may see: the latest of them, in order. The cursor is the
+    /// earliest place looked at; a stretch without a match may be longer than one call looks back.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn earlier(&self, caller: &Caller, before: Seq, filter: &Filter, limit: usize) -> Viewed<Replay> {
+        require_member(caller)?;
+        let limit = self.page(limit);
+        let mut replay =
+            Replay { events: Vec::new(), cursor: before.clamp(1, self.head()? + 1), more: false };
+        let mut looked_at = 0;
+        'back: while replay.cursor > 1 {
+            for event in self.stretch_back(replay.cursor, 256)? {
+                if replay.events.len() == limit || looked_at == LOOK_BACK {
+                    replay.more = true;
+                    break 'back;
+                }
+                looked_at += 1;
+                replay.cursor = event.seq;
+                if filter.matches(&event, Some(self))
+                    && sight::sees_event(self.books, caller, &event, self.now)?
+                {
+                    replay.events.push(event);
+                }
+            }
+        }
+        replay.events.reverse();
+        Ok(replay)
+    }
+
+    /// What happened to a conversation or task besides what was said in it: opened, joined, assigned, moved on, ended.
+    ///
+    /// # Errors
+    /// Refused if the caller may not know of the conversation.
+    pub fn course(
+        &self,
+        caller: &Caller,
+        id: &ConversationId,
+        after: Seq,
+        limit: usize,
+    ) -> Viewed<Vec<Arc<Event>>> {
+        self.reader(caller, id)?;
+        let sql = "SELECT seq, at, actor, cause, message, fact FROM events INDEXED BY events_of_conversations
+                   WHERE conversation = ?1 AND kind <> 'turn.added' AND seq > ?2 ORDER BY seq LIMIT ?3";
+        let limit = i64::try_from(self.page(limit)).unwrap_or(i64::MAX);
+        let events = all(self.books, sql, (id, after, limit), |row| event(self.books, row))?;
+        let mut seen = Vec::new();
+        for event in events {
+            if sight::sees_event(self.books, caller, &event, self.now)? {
+                seen.push(Arc::new(event));
+            }
+        }
+        Ok(seen)
+    }
+
     /// The last place of the history.
     ///
     /// # Errors
@@ -94,6 +152,14 @@ impl View<'_> {
             }
         }
         Ok(low)
+    }
+
+    /// The events before a place, the latest first, whoever may see them.
+    fn stretch_back(&self, before: Seq, limit: usize) -> Viewed<Vec<Arc<Event>>> {
+        let sql = "SELECT seq, at, actor, cause, message, fact FROM events WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let events = all(self.books, sql, (before, limit), |row| event(self.books, row))?;
+        Ok(events.into_iter().map(Arc::new).collect())
     }
 
     /// The next events after a place, whoever may see them.

@@ -41,6 +41,8 @@ pub struct InboxQuery {
     pub after: Option<Seq>,
     /// Only those before this place in the history.
     pub before: Option<Seq>,
+    /// Those whose time has run out as well.
+    pub expired: bool,
     /// In which order.
     pub order: InboxOrder,
     /// How many.
@@ -146,11 +148,12 @@ impl View<'_> {
             let sql = format!(
                 "SELECT {}, d.priority FROM deliveries d {index}
                  WHERE d.agent = ?1 AND d.message > ?2 AND d.message < ?3
-                 AND (d.expires_at IS NULL OR d.expires_at > ?4 OR d.state IN (2, 3)) AND {} {of_kind} {within}
+                 AND (d.expires_at IS NULL OR d.expires_at > ?4 OR d.state IN (2, 3) OR ?8) AND {} {of_kind} {within}
                  ORDER BY d.message {direction} LIMIT ?5",
                 rows::DELIVERY, lane.condition
             );
-            let params = (agent, low, high, self.now, one_more(limit), &query.conversation, kind);
+            let params =
+                (agent, low, high, self.now, one_more(limit), &query.conversation, kind, query.expired);
             let read = |row: &rusqlite::Row<'_>| Ok((rows::delivery(row, 0)?, row.get(8)?));
             found.extend(all(self.books, &sql, params, read)?);
         }
@@ -170,6 +173,19 @@ impl View<'_> {
             Ok(MailCounts { unread: row.get(0)?, urgent: row.get(1)?, queued: row.get(2)? })
         })?;
         Ok(counts.unwrap_or_default())
+    }
+
+    /// How many letters an agent has not looked at, counted no further than `most`: for those who only want to know
+    /// whether there are any, and about how many.
+    ///
+    /// # Errors
+    /// Refused for anybody but the agent, its owner, or those who run the office.
+    pub fn unread_up_to(&self, caller: &Caller, agent: &AgentId, most: i64) -> Viewed<i64> {
+        let me = self.mailbox(caller, agent)?;
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY deliveries_waiting
+                   WHERE agent = ?1 AND state < 2 AND message > ?2 AND (expires_at IS NULL OR expires_at > ?3)
+                   LIMIT ?4)";
+        Ok(one(self.books, sql, (agent, me.born, self.now, most), |row| row.get(0))?.unwrap_or(0))
     }
 
     /// Letters that are kept for an agent and have not been handed over, in the order they were sent.
@@ -236,7 +252,8 @@ fn lanes(query: &InboxQuery) -> Vec<Lane> {
         return tiers.map(lane).collect();
     }
     let least = query.at_least.unwrap_or(Priority::BULK).tier();
-    vec![Lane { index: "", condition: format!("d.state < 4 AND d.priority <= {least}"), tier: None }]
+    let worst = if query.expired { DeliveryState::Expired } else { DeliveryState::Acked } as u8;
+    vec![Lane { index: "", condition: format!("d.state <= {worst} AND d.priority <= {least}"), tier: None }]
 }
 
 fn letter(books: &Connection, delivery: Delivery) -> Viewed<Letter> {

@@ -4,6 +4,7 @@ use super::{View, Viewed, require_admin, require_member};
 use crate::limits::Rules;
 use crate::nouns::{Caller, Peer, RealmName, Token};
 use crate::store::{all, one, rows};
+use crate::verbs::office::Claimed;
 
 /// The realm in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +44,17 @@ impl View<'_> {
         Ok(token.filter(|token| token.is_valid(self.now)))
     }
 
+    /// Whether there was a token with that hash whose time has run out, as opposed to one that was revoked or never made.
+    /// Only who holds the token can ask.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn token_has_lapsed(&self, hash: &[u8]) -> Viewed<bool> {
+        let sql = format!("SELECT {} FROM tokens WHERE hash = ?1", rows::TOKEN);
+        let token = one(self.books, &sql, [hash], rows::token)?;
+        Ok(token.is_some_and(|token| token.revoked_at.is_none() && !token.is_valid(self.now)))
+    }
+
     /// Every neighbour. Where their tokens are kept is for those who run the office.
     ///
     /// # Errors
@@ -61,6 +73,20 @@ impl View<'_> {
         require_member(caller)?;
         let sql = format!("SELECT {} FROM peers WHERE name = ?1", rows::PEER);
         Ok(one(self.books, &sql, [name], rows::peer)?.map(|peer| shown(caller, peer)))
+    }
+
+    /// The other names of the office's realms, the earliest first, for those who run the office.
+    ///
+    /// # Errors
+    /// Refused for anybody else.
+    pub fn claims(&self, caller: &Caller) -> Viewed<Vec<Claimed>> {
+        require_admin(caller)?;
+        let sql = "SELECT value FROM meta WHERE key >= ?1 AND key < ?1 || char(0x10FFFF)";
+        let texts: Vec<String> = all(self.books, sql, [Claimed::PREFIX], |row| row.get(0))?;
+        let mut claims: Vec<Claimed> =
+            texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
+        claims.sort_by(|a, b| a.at.cmp(&b.at).then_with(|| a.alias.cmp(&b.alias)));
+        Ok(claims)
     }
 
     /// The realm's rules.

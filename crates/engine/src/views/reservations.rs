@@ -24,7 +24,57 @@ pub struct ReservationQuery {
     pub limit: usize,
 }
 
+/// Reservations that are compared with the others when clashes are looked for: those that lapse first.
+const COMPARED: usize = 400;
+
+/// Two reservations in force that overlap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clash {
+    /// The later one.
+    pub reservation: Reservation,
+    /// Where it meets the earlier one.
+    pub with: Conflict,
+}
+
 impl View<'_> {
+    /// Reservations in force that the caller may see, those that lapse first at the front.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn in_force(&self, caller: &Caller, limit: usize) -> Viewed<Vec<Reservation>> {
+        require_member(caller)?;
+        let sql = format!(
+            "SELECT {} FROM reservations r INDEXED BY reservations_due
+             WHERE r.status = 'active' AND r.expires_at > ?1 ORDER BY r.expires_at, r.seq LIMIT ?2",
+            rows::RESERVATION
+        );
+        let limit = i64::try_from(self.page(limit)).unwrap_or(i64::MAX);
+        let mut seen = Vec::new();
+        for held in all(self.books, &sql, (self.now, limit), rows::reservation)? {
+            if sight::sees_reservation(self.books, caller, &held, self.now)? {
+                seen.push(held);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Pairs of reservations in force that overlap, each pair once, as far as the caller may see both.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn clashes(&self, caller: &Caller, limit: usize) -> Viewed<Vec<Clash>> {
+        let limit = self.page(limit);
+        let mut clashes = Vec::new();
+        for reservation in self.in_force(caller, COMPARED)? {
+            for with in conflicts_with(self.books, caller, &reservation, self.now)? {
+                if with.reservation < reservation.seq && clashes.len() < limit {
+                    clashes.push(Clash { reservation: reservation.clone(), with });
+                }
+            }
+        }
+        Ok(clashes)
+    }
+
     /// Reservations in the order they were taken. One past its expiry is never shown as active.
     ///
     /// # Errors
@@ -60,6 +110,27 @@ impl View<'_> {
         Ok(Page::of(found, limit, |held| held.seq))
     }
 
+    /// The reservations that their holders call so, as far as the caller may see them.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn reservations_called(&self, caller: &Caller, key: &str) -> Viewed<Vec<Reservation>> {
+        require_member(caller)?;
+        let sql = format!(
+            "SELECT {} FROM reservations r WHERE r.key = ?1 ORDER BY r.seq LIMIT ?2",
+            rows::RESERVATION
+        );
+        let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
+        let mut found = all(self.books, &sql, (key, limit), rows::reservation)?;
+        let mut seen = Vec::new();
+        for held in found.drain(..) {
+            if sight::sees_reservation(self.books, caller, &held, self.now)? {
+                seen.push(held);
+            }
+        }
+        Ok(seen)
+    }
+
     /// What these paths would overlap with, if the caller reserved them. Changes nothing.
     ///
     /// # Errors
@@ -86,6 +157,7 @@ impl View<'_> {
             reason: None,
             status: ReservationStatus::Active,
             audience: Audience::Parties,
+            told: None,
             meta: None,
             issued_at: self.now,
             expires_at: Millis::MAX,
@@ -119,6 +191,7 @@ pub(crate) fn conflicts_with(
                         key: held.key.clone(),
                         exclusive: held.exclusive,
                         expires_at: held.expires_at,
+                        reason: held.reason.clone(),
                     });
                 }
             }

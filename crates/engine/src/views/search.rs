@@ -1,10 +1,10 @@
 //! Full-text search over letters and turns, limited to what the caller may see.
 
-use super::{View, Viewed, require_member};
+use super::{View, Viewed, require_member, snippet};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Caller, ConversationId, Message, Seq, Turn, TurnSource};
 use crate::sight;
-use crate::store::rows;
+use crate::store::{LaidOut, one, rows};
 
 /// In which order matches are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct SearchQuery {
     pub order: SearchOrder,
     /// Only before this place in the history.
     pub before: Option<Seq>,
+    /// What stands before and behind a match in its snippet; `[` and `]` if not said.
+    pub marks: Option<(char, char)>,
     /// How many.
     pub limit: usize,
 }
@@ -42,8 +44,16 @@ pub struct Hit {
     pub message: Option<Message>,
     /// The turn that matches, if it is one.
     pub turn: Option<Turn>,
-    /// The words around the match, which stands between `[` and `]`.
+    /// The words around the match, which stands between the marks.
     pub snippet: String,
+}
+
+impl Hit {
+    /// What it says.
+    fn text(&self) -> Option<&str> {
+        let letter = self.message.as_ref().map(|message| message.body.as_str());
+        letter.or_else(|| self.turn.as_ref().map(|turn| turn.content.as_str()))
+    }
 }
 
 /// What was found.
@@ -71,23 +81,21 @@ impl View<'_> {
         } else {
             limit
         };
-        // The rank comes with the match: asked for each by itself, it would count the word in all letters every time.
-        let sql = if query.order == SearchOrder::Best {
-            "SELECT rowid, bm25(found, 4.0, 1.0) FROM found WHERE found MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC"
-        } else {
-            "SELECT rowid, 0.0 FROM found WHERE found MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC"
-        };
         let mut ranked: Vec<(f64, Hit)> = Vec::new();
         let mut found = Found::default();
         let mut seen = 0;
-        {
+        // The latest letters may not be in the index yet; they come first, because they are the latest.
+        let laid_out = LaidOut::of(self.books)?;
+        let shelves: &[Shelf] = if laid_out.is_some() { &[FRESH, INDEX] } else { &[INDEX] };
+        'shelves: for shelf in shelves {
+            let sql = if query.order == SearchOrder::Best { shelf.ranked } else { shelf.newest };
             let mut statement = self.books.prepare_cached(sql)?;
             let mut matches = statement.query((&text, before)).map_err(bad_query)?;
             while let Some(row) = matches.next().map_err(bad_query)? {
                 seen += 1;
                 if seen > self.limits.search_rows || ranked.len() == wanted {
                     found.partial = true;
-                    break;
+                    break 'shelves;
                 }
                 if let Some(hit) = self.visible_hit(caller, query, row.get(0)?)? {
                     ranked.push((row.get(1)?, hit));
@@ -100,7 +108,22 @@ impl View<'_> {
         ranked.truncate(limit);
         found.hits = ranked.into_iter().map(|(_, hit)| hit).collect();
         for hit in &mut found.hits {
-            hit.snippet = self.snippet(&text, hit.seq)?;
+            let (before, behind) = query.marks.unwrap_or(('[', ']'));
+            if let Some(long) = hit.text().filter(|text| text.len() > snippet::LONG) {
+                hit.snippet = snippet::cut(long, &query.text, (before, behind));
+                continue;
+            }
+            let marks = (before.to_string(), behind.to_string());
+            let cut_out = |shelf: &Shelf| {
+                let params = (&text, hit.seq, &marks.0, &marks.1);
+                one(self.books, shelf.snippet, params, |row| row.get::<_, String>(0))
+            };
+            for shelf in shelves {
+                if let Some(text) = cut_out(shelf)? {
+                    hit.snippet = text;
+                    break;
+                }
+            }
         }
         Ok(found)
     }
@@ -140,13 +163,51 @@ impl View<'_> {
         let visible = reader.is_some_and(|reader| reader.reads(&turn));
         Ok(visible.then(|| Hit { seq, message: None, turn: Some(turn), snippet: String::new() }))
     }
-
-    fn snippet(&self, text: &str, seq: Seq) -> Viewed<String> {
-        let sql =
-            "SELECT snippet(found, -1, '[', ']', '…', 16) FROM found WHERE found MATCH ?1 AND rowid = ?2";
-        Ok(self.books.prepare_cached(sql)?.query_row((text, seq), |row| row.get(0))?)
-    }
 }
+
+/// One of the two indices that a search looks into. The rank comes with the match: asked for each by itself, it would
+/// count the word in all letters every time.
+struct Shelf {
+    ranked: &'static str,
+    newest: &'static str,
+    snippet: &'static str,
+}
+
+macro_rules! shelf {
+    ($name:literal) => {
+        Shelf {
+            ranked: concat!(
+                "SELECT rowid, bm25(",
+                $name,
+                ", 4.0, 1.0) FROM ",
+                $name,
+                " WHERE ",
+                $name,
+                " MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC"
+            ),
+            newest: concat!(
+                "SELECT rowid, 0.0 FROM ",
+                $name,
+                " WHERE ",
+                $name,
+                " MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC"
+            ),
+            snippet: concat!(
+                "SELECT snippet(",
+                $name,
+                ", -1, ?3, ?4, '…', 16) FROM ",
+                $name,
+                " WHERE ",
+                $name,
+                " MATCH ?1 AND rowid = ?2"
+            ),
+        }
+    };
+}
+
+const INDEX: Shelf = shelf!("found");
+/// What is laid out for this search alone.
+const FRESH: Shelf = shelf!("fresh");
 
 /// A query that the full-text search can read. Words with hyphens and the like, which it would take for operators, are
 /// quoted for the caller; whoever quotes or uses operators is taken at their word.

@@ -15,8 +15,10 @@ pub struct TaskQuery {
     pub assignee: Option<AgentId>,
     /// Answered for by this one.
     pub owner: Option<String>,
-    /// After this place in the history.
+    /// After this place in the history; with the latest first, before it.
     pub after: Seq,
+    /// The latest first instead of the earliest.
+    pub newest_first: bool,
     /// How many.
     pub limit: usize,
 }
@@ -41,7 +43,7 @@ impl View<'_> {
     pub fn tasks(&self, caller: &Caller, query: &TaskQuery) -> Viewed<Page<Task, Seq>> {
         require_member(caller)?;
         let limit = self.page(query.limit);
-        let mut after = query.after;
+        let mut after = if query.newest_first && query.after == 0 { Seq::MAX } else { query.after };
         let mut found = Vec::new();
         loop {
             let batch = self.tasks_after(query, after, limit)?;
@@ -68,28 +70,32 @@ impl View<'_> {
     fn tasks_after(&self, query: &TaskQuery, after: Seq, limit: usize) -> Viewed<Vec<Task>> {
         let columns = rows::TASK;
         let count = one_more(limit);
+        let (beyond, order) = if query.newest_first { ("<", "DESC") } else { (">", "ASC") };
         if let Some(assignee) = &query.assignee {
-            let sql =
-                format!("SELECT {columns} FROM tasks WHERE assignee = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+            let sql = format!(
+                "SELECT {columns} FROM tasks WHERE assignee = ?1 AND seq {beyond} ?2 ORDER BY seq {order} LIMIT ?3"
+            );
             return Ok(all(self.books, &sql, (assignee, after, count), rows::task)?);
         }
         if query.statuses.is_empty() {
-            let sql = format!("SELECT {columns} FROM tasks WHERE seq > ?1 ORDER BY seq LIMIT ?2");
+            let sql =
+                format!("SELECT {columns} FROM tasks WHERE seq {beyond} ?1 ORDER BY seq {order} LIMIT ?2");
             return Ok(all(self.books, &sql, (after, count), rows::task)?);
         }
         let mut found = Vec::new();
         for status in &query.statuses {
-            let sql =
-                format!("SELECT {columns} FROM tasks WHERE status = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+            let sql = format!(
+                "SELECT {columns} FROM tasks WHERE status = ?1 AND seq {beyond} ?2 ORDER BY seq {order} LIMIT ?3"
+            );
             found.extend(all(self.books, &sql, (status, after, count), rows::task)?);
         }
-        found.sort_by_key(|task| task.seq);
+        found.sort_by_key(|task| if query.newest_first { -task.seq } else { task.seq });
         found.dedup_by_key(|task| task.seq);
         found.truncate(limit + 1);
         Ok(found)
     }
 
-    fn sees_task(&self, caller: &Caller, task: &Task) -> Viewed<bool> {
+    pub(super) fn sees_task(&self, caller: &Caller, task: &Task) -> Viewed<bool> {
         let conversation = rows::conversation_by_id(self.books, &task.id)?;
         match conversation {
             Some(conversation) => Ok(sight::reads_conversation(self.books, caller, &conversation)?.is_some()),

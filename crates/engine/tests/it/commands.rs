@@ -6,19 +6,26 @@ use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
     Address, AgentId, AgentKind, Audience, Body, Caller, ContactPolicy, ContactState, ConversationId,
     ConversationStatus, HistoryAccess, JoinPolicy, Json, MessageId, Millis, PeerKind, PermissionsPatch,
-    Priority, Privacy, RealmName, ScopeId, ScopeVisibility, SendPolicy, Summary, TaskStatus, ThreadId,
-    TokenRole, TurnId, TurnVisibility, Visibility,
+    Priority, Privacy, RealmName, RunPhase, ScopeId, ScopeVisibility, SendPolicy, Summary, Taken, TaskStatus,
+    ThreadId, TokenRole, TurnId, TurnVisibility, Visibility,
 };
 use posthaste_engine::stamp::Stamp;
 use posthaste_engine::verbs::agents::{Existing, Register, SetState, Unregister, Update};
 use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
 use posthaste_engine::verbs::conversations::{Close, Create, Invite, Invitee, Join, Leave, Remove, Reopen};
-use posthaste_engine::verbs::deliveries::{Acknowledge, Dispatched, MarkDelivered, MarkFailed, MarkRead};
+use posthaste_engine::verbs::deliveries::{
+    Acknowledge, Discard, Dispatched, MarkDelivered, MarkFailed, MarkRead,
+};
+use posthaste_engine::verbs::keys::ChangeKeys;
+use posthaste_engine::verbs::leases::ReserveEach;
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
-use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
+use posthaste_engine::verbs::marks::Mark;
+use posthaste_engine::verbs::office::{Announce, Claim, SetRules, Sweep};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
+use posthaste_engine::verbs::runs::{Advance, Opening, RunLetter};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
+use posthaste_engine::verbs::sealed::{Deed, SendSealed};
 use posthaste_engine::verbs::tasks::{AddContributor, CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
 use posthaste_engine::verbs::turns::{FirstTurn, KeepSummary, OpenThread, Say};
@@ -34,7 +41,8 @@ const DAWN: Millis = 1_700_000_000_000;
 /// Verbs that fill the world come more often than those that empty it.
 const OFTEN: &[&str] =
     &["send", "say", "register", "mark_read", "create_conversation", "join_scope", "reserve"];
-const SELDOM: &[&str] = &["unregister", "delete_scope", "close_conversation", "set_rules", "set_state"];
+const SELDOM: &[&str] =
+    &["change_keys", "unregister", "delete_scope", "close_conversation", "set_rules", "set_state"];
 
 /// Makes one record after another.
 pub struct Commands {
@@ -241,8 +249,10 @@ impl Commands {
         send.audience = self.audience();
         send.to_nobody = self.chance.once_in(2);
         if self.chance.once_in(3) {
-            let entry = match self.chance.below(2) {
+            let entry = match self.chance.below(4) {
                 0 => Entry::IfAllowed,
+                1 => Entry::Label { kind: "talk".to_owned() },
+                2 => Entry::Among { kind: "talk".to_owned() },
                 _ => Entry::Gather { kind: "talk".to_owned() },
             };
             send.within = Some(Within {
@@ -256,8 +266,107 @@ impl Commands {
         send
     }
 
+    fn mark(&mut self) -> Mark {
+        Mark {
+            label: format!("mark-{}", self.made / 20 + self.chance.below(4) as u64),
+            until: self.chance.once_in(2).then(|| self.later()),
+            digest: self.chance.once_in(2).then(|| vec![self.chance.below(2) as u8]),
+        }
+    }
+
+    fn deed(&mut self) -> Deed {
+        match self.chance.below(6) {
+            0 => Deed::Renew(Renew { which: self.which(), expires_at: self.later() }),
+            1 => Deed::Release(self.which()),
+            2 => Deed::Lapse(self.which()),
+            3 => Deed::Acknowledge {
+                label: self.mark().label,
+                message: self.chance.once_in(2).then(|| self.message()),
+                response: None,
+            },
+            4 => Deed::Entitle {
+                conversation: self.conversation(),
+                subject: self.words(),
+                ended: self.chance.once_in(3).then_some(ConversationStatus::Completed),
+            },
+            _ => Deed::Reserve(self.reserve()),
+        }
+    }
+
+    fn reserve(&mut self) -> Reserve {
+        let path = |chance: &mut Chance| {
+            (*chance.pick(&["src/**", "src/a.rs", "docs/*.md", "*", "../up", "src/[ab].rs"])).to_owned()
+        };
+        Reserve {
+            key: self.chance.once_in(2).then(|| self.key()),
+            scope: (*self.chance.pick(&["repo", "site"])).to_owned(),
+            paths: (0..=self.chance.below(2)).map(|_| path(&mut self.chance)).collect(),
+            exclusive: self.chance.once_in(2),
+            reason: None,
+            issued_at: None,
+            expires_at: self.later(),
+            audience: self.audience(),
+            meta: None,
+        }
+    }
+
+    fn advance(&mut self) -> Advance {
+        let letters = (0..self.chance.below(3)).map(|n| RunLetter {
+            id: MessageId(Uuid::from_u128((u128::from(self.made) << 8) + n as u128 + 1)),
+            from: self.agent(),
+            from_kind: *self.chance.pick(AgentKind::ALL),
+            addressed: self.addresses(2),
+            to: (0..self.chance.below(3)).map(|_| self.agent()).collect(),
+            away: Vec::new(),
+            kind: "request".to_owned(),
+            subject: self.words(),
+            body: self.words(),
+            priority: *self.chance.pick(&Priority::TIERS),
+            correlation: None,
+            key: self.chance.once_in(4).then(|| self.words()),
+            meta: None,
+        });
+        let letters: Vec<RunLetter> = letters.collect();
+        let agent = self.agent();
+        let took = self.chance.once_in(3).then(|| Taken { agent: agent.clone(), message: self.message() });
+        self.messages.extend(letters.iter().map(|letter| letter.id));
+        Advance {
+            instance: format!("user:{}", self.chance.below(2)),
+            name: format!("run-{}", self.chance.below(6)),
+            open: (!self.chance.once_in(3)).then(|| Opening { owner: "user:0@here".into(), title: None }),
+            agent,
+            took: took.into_iter().collect(),
+            forget: self.chance.once_in(5),
+            gave_up: Vec::new(),
+            note: self.chance.once_in(2).then(|| self.json()),
+            letters,
+            steps: 1,
+            phase: self.chance.maybe(|c| *c.pick(RunPhase::ALL)),
+            result: self.chance.once_in(4).then(|| self.json()),
+            state: self.chance.once_in(2).then(|| self.json()),
+            contributors: self.chance.once_in(4).then(|| self.words()).into_iter().collect(),
+        }
+    }
+
     fn command(&mut self, word: &'static str) -> Command {
         match word {
+            "change_keys" => ChangeKeys {
+                agent: self.agent(),
+                before: self.chance.once_in(3).then(|| self.json()),
+                keys: self.json(),
+                marks: (0..self.chance.below(2)).map(|_| self.mark()).collect(),
+                token: self.chance.once_in(3).then(|| vec![self.chance.below(256) as u8; 32]),
+                token_ends: None,
+                revoke: self.chance.once_in(20),
+            }
+            .into_command(),
+            "send_sealed" => SendSealed {
+                letter: self.send(),
+                marks: (0..self.chance.below(3)).map(|_| self.mark()).collect(),
+                deed: self.chance.once_in(2).then(|| self.deed()),
+            }
+            .into_command(),
+            "discard" => Discard { agent: self.agent(), message: self.message() }.into_command(),
             "register" => self.register().into_command(),
             "update" => Update {
                 name: self.chance.once_in(2).then(|| self.words()),
@@ -403,24 +512,28 @@ impl Commands {
             "add_contributor" => {
                 AddContributor { task: self.conversation(), contributor: self.words() }.into_command()
             }
-            "reserve" => {
-                let path = |chance: &mut Chance| {
-                    (*chance.pick(&["src/**", "src/a.rs", "docs/*.md", "*", "../up", "src/[ab].rs"]))
-                        .to_owned()
-                };
-                Reserve {
-                    key: self.chance.once_in(2).then(|| self.key()),
+            "advance_run" => self.advance().into_command(),
+            "reserve" => self.reserve().into_command(),
+            "reserve_each" => {
+                let words = ["src/**", "src/a.rs", "docs/*.md", "*", "../up", "tool://slot"];
+                let count = 1 + self.chance.below(3);
+                ReserveEach {
                     scope: (*self.chance.pick(&["repo", "site"])).to_owned(),
-                    paths: (0..=self.chance.below(2)).map(|_| path(&mut self.chance)).collect(),
+                    paths: (0..count).map(|_| (*self.chance.pick(&words)).to_owned()).collect(),
                     exclusive: self.chance.once_in(2),
                     reason: None,
-                    issued_at: None,
                     expires_at: self.later(),
                     audience: self.audience(),
+                    only_if_free: self.chance.once_in(4),
                     meta: None,
                 }
                 .into_command()
             }
+            "claim" => Claim {
+                alias: (*self.chance.pick(&["/srv/app", "/srv/site", "example.org/app"])).to_owned(),
+                realm: self.realm(),
+            }
+            .into_command(),
             "renew" => Renew { which: self.which(), expires_at: self.later() }.into_command(),
             "release" => {
                 let which = (0..self.chance.below(2)).map(|_| self.which()).collect();
@@ -490,7 +603,9 @@ impl Iterator for Commands {
         // Mostly those who may, so that much is carried out.
         let fitting = match &command {
             Command::MarkFailed(_)
+            | Command::ChangeKeys(_)
             | Command::Dispatched(_)
+            | Command::Advance(_)
             | Command::CreateToken(_)
             | Command::RevokeToken(_)
             | Command::PutPeer(_) => None,
@@ -500,6 +615,7 @@ impl Iterator for Commands {
             Command::MarkDelivered(verb) => Some(verb.agent.clone()),
             Command::MarkRead(verb) => Some(verb.agent.clone()),
             Command::Acknowledge(verb) => Some(verb.agent.clone()),
+            Command::Discard(verb) => Some(verb.agent.clone()),
             Command::JoinScope(verb) => Some(verb.agent.clone()),
             Command::LeaveScope(verb) => Some(verb.agent.clone()),
             Command::Register(verb) => verb.id.clone(),
@@ -517,7 +633,7 @@ impl Iterator for Commands {
         };
         // The first id that a command gives out is its own, so what it makes is known before it is applied.
         match &command {
-            Command::Send(_) => self.messages.push(MessageId(stamp.id)),
+            Command::Send(_) | Command::SendSealed(_) => self.messages.push(MessageId(stamp.id)),
             Command::Say(verb) => self.turns.push((verb.conversation.clone(), TurnId(stamp.id))),
             Command::OpenThread(verb) => self.threads.push((verb.conversation.clone(), ThreadId(stamp.id))),
             Command::CreateToken(_) => self.tokens.push(stamp.id.to_string()),

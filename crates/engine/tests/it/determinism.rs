@@ -109,6 +109,47 @@ fn the_same_batches_give_byte_identical_books_and_every_verb_takes_part() {
     books.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
 }
 
+/// Runs of turns are where the writer works from memory; what cuts them short must find the books complete.
+#[test]
+fn what_the_writer_remembers_does_not_show() {
+    let lively = |record: &Record| {
+        let word = record.command.word();
+        let scene =
+            ["register", "create_conversation", "join_conversation", "leave_conversation", "set_state"];
+        let ends =
+            ["close_conversation", "reopen_conversation", "invite", "remove_participant", "open_thread"];
+        ["say", "send", "mark_delivered"].contains(&word) || scene.contains(&word) || ends.contains(&word)
+    };
+    let mut chance = Chance::new(SEED);
+    let records: Vec<Record> = Commands::new(SEED)
+        .filter(lively)
+        .take(7_000)
+        .flat_map(|record| {
+            // Whoever speaks goes on for a while.
+            let times = if record.command.word() == "say" { 1 + chance.below(12) } else { 1 };
+            (0..times).map(|n| Record { stamp: later(&record, n), ..record.clone() }).collect::<Vec<_>>()
+        })
+        .collect();
+    let one_by_one = Books::of(records.iter().map(|record| vec![record.clone()]).collect());
+    let together = Books::of(batches(&records, 700));
+    assert_same(&one_by_one, &together, false);
+    let said = "SELECT count(*) FROM turns";
+    let books = open_reader(&together.path).expect("books");
+    let turns: i64 = books.query_row(said, [], |row| row.get(0)).expect("a count");
+    assert!(turns > 300, "only {turns} turns");
+    let sums = "SELECT (SELECT sum(turn_count) FROM conversations), (SELECT sum(turns) FROM turn_types)";
+    let sums: (i64, i64) = books.query_row(sums, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("sums");
+    assert_eq!(sums, (turns, turns), "every turn is counted");
+}
+
+/// A stamp of its own for the n-th repetition of a command.
+fn later(record: &Record, n: usize) -> posthaste_engine::stamp::Stamp {
+    let mut stamp = record.stamp;
+    // Far enough from the ids that the command itself gives out.
+    stamp.id = uuid::Uuid::from_u128(stamp.id.as_u128() ^ ((n as u128) << 40));
+    stamp
+}
+
 #[test]
 fn other_batches_give_the_same_books() {
     let records = records();

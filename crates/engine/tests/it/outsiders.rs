@@ -15,10 +15,13 @@ use posthaste_engine::verbs::contacts::Ask;
 use posthaste_engine::verbs::conversations::{Create, Invitee};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
-use posthaste_engine::verbs::office::{Announce, Sweep};
+use posthaste_engine::verbs::marks::Mark;
+use posthaste_engine::verbs::office::{Announce, Claim, Sweep};
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::reservations::Reserve;
+use posthaste_engine::verbs::runs::{Advance, RunLetter};
 use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
+use posthaste_engine::verbs::sealed::{Deed, SendSealed};
 use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::CreateToken;
 use posthaste_engine::verbs::turns::{KeepSummary, OpenThread, Say};
@@ -32,6 +35,7 @@ use crate::harness::{
     Realm, admin, conversation, id, invitee, json, later, letter, member, observer, realm as named, say,
     say_to, scope, soon, talk, to,
 };
+use crate::runs::{opening, run_letter};
 
 /// Everything private in the realm carries this word, so whatever shows it has shown something.
 const SECRET: &str = "zebra";
@@ -90,6 +94,22 @@ async fn fill(realm: &Realm) -> Overheard {
             },
         )
         .await;
+    let under_seal = SendSealed {
+        letter: letter("zebra-friend", "zebra under seal"),
+        marks: vec![Mark { label: "zebra-mark".into(), until: None, digest: None }],
+        deed: Some(Deed::Reserve(Reserve {
+            key: Some("zebra-told".into()),
+            scope: "repo".into(),
+            paths: vec!["zebra/told".into()],
+            exclusive: true,
+            reason: Some("zebra".into()),
+            issued_at: None,
+            expires_at: later(),
+            audience: Audience::Parties,
+            meta: None,
+        })),
+    };
+    realm.ask(&insider, under_seal).await;
     let message = sent.message.id;
     realm.ask(&friend, MarkRead { agent: id("zebra-friend"), message, unread: false }).await;
     let response = Some("zebra".into());
@@ -134,7 +154,9 @@ async fn fill(realm: &Realm) -> Overheard {
         visibility: None,
         entry: Entry::Gather { kind: "thread".into() },
     };
-    realm.ask(&insider, Send { within: Some(place), ..letter("zebra-friend", "zebra recorded") }).await;
+    let recorded =
+        Send { within: Some(place), ack_required: true, ..letter("zebra-friend", "zebra recorded") };
+    realm.ask(&insider, recorded).await;
     let gist = realm.see(|view| view.summary(&insider, &talk("zebra-talk"), &Part::default(), false));
     let keep = KeepSummary {
         conversation: talk("zebra-talk"),
@@ -192,6 +214,8 @@ async fn fill(realm: &Realm) -> Overheard {
     let token =
         CreateToken { hash: vec![7; 32], role: TokenRole::User, name: "zebra".into(), expires_at: None };
     realm.ask(&boss, token).await;
+    let claim = Claim { alias: "/srv/zebra".into(), realm: named("main") };
+    realm.ask(&boss, claim).await;
     let peer = PutPeer {
         name: named("north"),
         kind: PeerKind::Office,
@@ -206,6 +230,12 @@ async fn fill(realm: &Realm) -> Overheard {
     let abroad =
         vec![posthaste_engine::nouns::Address::Remote { agent: "zebra".into(), realm: named("north") }];
     realm.ask(&insider, Send::text(abroad, "zebra")).await;
+    let secret = |n: u128| RunLetter {
+        away: vec![(named("north"), id("zebra@north"))],
+        ..run_letter(n, "insider", "zebra-friend", "zebra")
+    };
+    let run = Advance { letters: vec![secret(7)], note: Some(json("\"zebra\"")), ..opening("zebra-run") };
+    realm.ask(&boss, run).await;
     let told = Announce { word: "zebra".into(), data: json("\"zebra\""), to: Some(vec![id("insider")]) };
     realm.ask(&insider, told).await;
     realm.passed(brief).await;
@@ -248,7 +278,17 @@ fn rows() -> Vec<Row> {
         &InboxQuery { order: InboxOrder::Priority, ..inbox() }
     ));
     row!(mail_counts, |view, caller, _heard| view.mail_counts(caller, &id("zebra-friend")));
+    row!(unread_up_to, |view, caller, _heard| view.unread_up_to(caller, &id("zebra-friend"), 9));
     row!(waiting, |view, caller, _heard| view.waiting(caller, &id("zebra-friend"), 0, 99));
+    for agent in ["zebra-friend", "boss"] {
+        rows.push((
+            "unacknowledged",
+            Box::new(move |view, caller, _| told(view.unacknowledged(caller, &id(agent), None, None, 99))),
+        ));
+    }
+    row!(dead_letters, |view, caller, _heard| view.dead_letters(caller, None, 99));
+    row!(ledger, |view, caller, _heard| view.ledger(caller, &id("zebra-friend"), 0, 99));
+    row!(copies, |view, caller, heard| view.copies(caller, heard.at, None, 99));
     row!(message, |view, caller, heard| view.message(caller, heard.letter));
     row!(message_at, |view, caller, heard| view.message_at(caller, heard.at));
     row!(message_by_key, |view, caller, _heard| view.message_by_key(caller, &id("insider"), "zebra-key"));
@@ -256,12 +296,20 @@ fn rows() -> Vec<Row> {
     row!(correspondence, |view, caller, _heard| view.correspondence(caller, &talk("zebra-talk"), 0, 99));
     for agent in ["zebra-friend", "zebra-scope", "zebra-system", "child", "insider"] {
         rows.push(("agent", Box::new(move |view, caller, _| told(view.agent(caller, &id(agent))))));
+        rows.push(("traces", Box::new(move |view, caller, _| told(view.traces(caller, &id(agent))))));
         rows.push((
             "relatives",
             Box::new(move |view, caller, _| told(view.relatives(caller, &id(agent), 9))),
         ));
     }
     let agents = || AgentQuery { retired: true, limit: 99, ..AgentQuery::default() };
+    for agent in ["zebra-friend", "zebra-scope", "zebra-system"] {
+        rows.push(("entry", Box::new(move |view, caller, _| told(view.entry(caller, &id(agent))))));
+    }
+    row!(is_taken, |view, _caller, _heard| view.is_taken("zebra-system"));
+    row!(marked, |view, caller, _heard| view.marked(caller, &id("zebra-friend"), "zebra-mark"));
+    row!(exchange, |view, caller, _heard| view.exchange(caller, &id("insider"), &id("zebra-friend"), 0, 99));
+    row!(reservations_called, |view, caller, _heard| view.reservations_called(caller, "zebra-told"));
     row!(agents, |view, caller, _heard| view.agents(caller, &agents()));
     row!(agents, |view, caller, _heard| view
         .agents(caller, &AgentQuery { scope: Some(scope("zebra-club")), ..agents() }));
@@ -318,13 +366,33 @@ fn rows() -> Vec<Row> {
                 told(view.summary(caller, &talk(name), &Part::default(), false).map(|gist| gist.summary))
             }),
         ));
+        rows.push((
+            "course",
+            Box::new(move |view, caller, _| {
+                told(
+                    view.course(caller, &talk(name), 0, 99)
+                        .map(|events| events.iter().map(|event| shown(event)).collect::<Vec<_>>()),
+                )
+            }),
+        ));
         rows.push(("task", Box::new(move |view, caller, _| told(view.task(caller, &talk(name))))));
     }
     row!(tasks, |view, caller, _heard| view.tasks(caller, &TaskQuery { limit: 99, ..TaskQuery::default() }));
     row!(tasks, |view, caller, _heard| view
         .tasks(caller, &TaskQuery { assignee: Some(id("boss")), limit: 99, ..TaskQuery::default() }));
+    row!(run, |view, caller, _heard| view.run(caller, "user:insider", "zebra-run"));
+    row!(run_of_task, |view, caller, _heard| view.run_of_task(caller, &talk("zebra-run")));
+    row!(runs, |view, caller, _heard| view.runs(caller, "user:insider", "", 99));
+    row!(live_runs, |view, caller, _heard| view.live_runs(caller, 0, 99));
+    row!(run_record, |view, caller, _heard| view.run_record(caller, &talk("zebra-run"), 0, 99));
+    row!(instances, |view, caller, _heard| view.instances(caller, "user:"));
+    row!(outbound_to, |view, caller, _heard| view.outbound_to(caller, &named("north"), 99));
+    row!(awaited_peers, |view, caller, _heard| view.awaited_peers(caller));
     row!(reservations, |view, caller, _heard| view
         .reservations(caller, &ReservationQuery { ended: true, limit: 99, ..ReservationQuery::default() }));
+    row!(in_force, |view, caller, _heard| view.in_force(caller, 99));
+    row!(clashes, |view, caller, _heard| view.clashes(caller, 99));
+    row!(ties, |view, caller, _heard| view.ties(caller, 99));
     row!(would_conflict, |view, caller, _heard| view.would_conflict(caller, "repo", &["**".into()], true));
     row!(contacts, |view, caller, _heard| view.contacts(caller, &id("insider")));
     row!(contact_requests, |view, caller, _heard| view.contact_requests(caller, &id("insider")));
@@ -343,12 +411,19 @@ fn rows() -> Vec<Row> {
     row!(events, |view, caller, _heard| view
         .events(caller, 0, &Filter::everything(), 999)
         .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
+    row!(earlier, |view, caller, _heard| view
+        .earlier(caller, Seq::MAX, &Filter::everything(), 999)
+        .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
     row!(tokens, |view, caller, _heard| view.tokens(caller));
+    row!(claims, |view, caller, _heard| view.claims(caller));
     row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));
+    row!(token_has_lapsed, |view, _caller, _heard| view.token_has_lapsed(&[8; 32]));
     row!(peers, |view, caller, _heard| view.peers(caller));
     row!(peer, |view, caller, _heard| view.peer(caller, &named("north")));
     row!(outbound, |view, caller, _heard| view.outbound(caller, 99));
     row!(stats, |view, caller, _heard| view.stats(caller));
+    row!(rate, |view, caller, _heard| view.rate(caller, 60));
+    row!(muster, |view, caller, _heard| view.muster(caller));
     // Numbers and limits that say nothing about anybody.
     row!(rules, |view, _caller, _heard| view.rules());
     row!(head, |view, _caller, _heard| view.head());
@@ -396,9 +471,21 @@ async fn the_same_views_show_those_whom_it_concerns() {
     realm.agent("out").await;
     let heard = fill(&realm).await;
     // Whatever no row shows even to those who run the office would prove nothing about outsiders.
-    let silent = ["mail_counts", "token_by_hash", "stats", "rules", "head", "history"];
-    let silent: BTreeSet<&str> =
-        silent.into_iter().chain(["time_of", "last_seq_at", "count_turns", "conversation_stats"]).collect();
+    let silent =
+        ["is_taken", "mail_counts", "token_by_hash", "token_has_lapsed", "stats", "rules", "head", "history"];
+    let silent: BTreeSet<&str> = silent
+        .into_iter()
+        .chain([
+            "time_of",
+            "last_seq_at",
+            "count_turns",
+            "conversation_stats",
+            "instances",
+            "rate",
+            "muster",
+            "unread_up_to",
+        ])
+        .collect();
     let mut telling = BTreeSet::new();
     for (name, look) in rows() {
         let found = realm.engine.read_blocking(|view| look(view, &admin(), &heard));

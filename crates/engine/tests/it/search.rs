@@ -170,3 +170,76 @@ async fn a_search_pages_backwards_and_says_when_it_stopped_early() {
     }
     assert!(find(&realm, "bert", &query("word")).partial, "more matches than one search looks at");
 }
+
+/// The index follows in pieces of about a thousand letters; which of them are in it must not show.
+#[tokio::test]
+async fn letters_are_found_before_while_and_after_the_index_takes_them_up() {
+    let realm = Realm::new();
+    let [anna, _] = realm.agents(["anna", "bert"]).await;
+    realm.talk(&anna, "plans", &["bert"]).await;
+    for round in 0..1_500_u32 {
+        match round % 3 {
+            0 => drop(realm.say(&anna, "plans", &format!("turn number{round} heron")).await),
+            _ => drop(realm.send(&anna, "bert", &format!("letter number{round} heron")).await),
+        }
+        // Just written, around the place where a pass is made, and at the end.
+        if round < 3 || (1_020..1_030).contains(&round) || round == 1_499 {
+            let found = find(&realm, "bert", &query(&format!("number{round}")));
+            assert_eq!(found.hits.len(), 1, "{round} is found at once");
+            assert!(found.hits[0].snippet.contains(&format!("[number{round}]")), "{}", found.hits[0].snippet);
+        }
+    }
+    let everything = |realm: &Realm, order| {
+        let mut wanted = SearchQuery { order, limit: 1_000, ..query("heron") };
+        let mut places = Vec::new();
+        loop {
+            let found = find(realm, "bert", &wanted);
+            places.extend(found.hits.iter().map(|hit| hit.seq));
+            match places.last() {
+                Some(last) if found.partial => wanted.before = Some(*last),
+                _ => return places,
+            }
+        }
+    };
+    let before = everything(&realm, SearchOrder::Newest);
+    assert_eq!(before.len(), 1_500, "each once, across both parts");
+    assert!(before.is_sorted_by(|a, b| a > b), "newest first across both parts");
+    let held = |realm: &Realm| {
+        let books = posthaste_engine::store::open_reader(realm.engine.path()).expect("books");
+        let count = "SELECT count(*) FROM found WHERE found MATCH 'heron'";
+        books.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count")
+    };
+    assert!((1_000..1_500).contains(&held(&realm)), "a pass was made and a tail is left: {}", held(&realm));
+
+    let realm = realm.reopened();
+    assert_eq!(everything(&realm, SearchOrder::Newest), before, "a restart changes nothing");
+    realm.ask(&crate::harness::admin(), posthaste_engine::verbs::office::Sweep {}).await;
+    assert_eq!(held(&realm), 1_500, "a sweep brings the index up to date");
+    assert_eq!(everything(&realm, SearchOrder::Newest), before, "and changes no answer");
+    let books = posthaste_engine::store::open_writer(realm.engine.path()).expect("books");
+    books.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
+}
+
+/// A letter that says one word over and over must not hold a search up.
+#[tokio::test]
+async fn a_word_repeated_a_hundred_thousand_times_is_found_at_once() {
+    let realm = Realm::new();
+    let [anna, _] = realm.agents(["anna", "bert"]).await;
+    realm.send(&anna, "bert", &"lapwing ".repeat(100_000)).await;
+    let found = find(&realm, "bert", &query("lapwing"));
+    assert!(found.hits[0].snippet.starts_with("[lapwing] lapwing"), "{}", found.hits[0].snippet);
+}
+
+/// A few large letters must not leave a search with a large tail to lay out.
+#[tokio::test]
+async fn large_letters_are_indexed_sooner() {
+    let realm = Realm::new();
+    let [anna, _] = realm.agents(["anna", "bert"]).await;
+    let large = format!("lapwing {}", "reed ".repeat(150_000));
+    realm.send(&anna, "bert", &large).await;
+    realm.send(&anna, "bert", &large).await;
+    let books = posthaste_engine::store::open_reader(realm.engine.path()).expect("books");
+    let count = "SELECT count(*) FROM found WHERE found MATCH 'lapwing'";
+    assert_eq!(books.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count"), 2);
+    assert_eq!(find(&realm, "bert", &query("lapwing")).hits.len(), 2);
+}

@@ -6,10 +6,16 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+use super::airc::args::AircArgs;
 use super::help;
 use super::human::parse_span;
+use super::mail_args::{
+    AckArgs, ArchiveArgs, ContactsArgs, ConversationsArgs, DeskArgs, ExportArgs, ImportArgs, InboxArgs,
+    ListArgs, NudgeArgs, ReadArgs, ReleaseArgs, ReplyArgs, ReservationsArgs, ReserveArgs, SearchArgs,
+    SendArgs, SignalArgs, TailArgs, ThreadArgs,
+};
 use super::output::ColorWhen;
-use crate::config::AllowRemote;
+use crate::config::{AllowRemote, Opening, ToolSet};
 use crate::observe::logs::LogForm;
 
 /// The post office for AI agents.
@@ -49,6 +55,21 @@ pub enum Command {
     /// Speak MAP on standard input and output
     #[command(long_about = help::MAP, after_long_help = help::MAP_AFTER)]
     Map(RealmArgs),
+    /// Speak MCP on standard input and output
+    #[command(long_about = help::MCP, after_long_help = help::MCP_AFTER)]
+    Mcp(McpArgs),
+    /// Set up a coding agent's client
+    #[command(long_about = help::CONNECT, after_long_help = help::CONNECT_AFTER)]
+    Connect(ConnectArgs),
+    /// Tell of commits that touch paths another agent holds
+    #[command(long_about = help::GUARD, after_long_help = help::GUARD_AFTER, subcommand_required = true)]
+    Guard {
+        #[command(subcommand)]
+        command: GuardCommand,
+    },
+    /// Be an AIRC identity: signed mail, consent, file reservations
+    #[command(long_about = help::AIRC, after_long_help = help::AIRC_AFTER, subcommand_required = true)]
+    Airc(AircArgs),
     /// Make, list and revoke access tokens
     #[command(long_about = help::TOKEN, after_long_help = help::TOKEN_AFTER, subcommand_required = true)]
     Token {
@@ -57,7 +78,7 @@ pub enum Command {
     },
     /// Check the health of the data directory
     #[command(long_about = help::DOCTOR, after_long_help = help::DOCTOR_AFTER)]
-    Doctor(RealmArgs),
+    Doctor(DoctorArgs),
     /// Write a realm's mail into one file
     #[command(long_about = help::BACKUP, after_long_help = help::BACKUP_AFTER)]
     Backup(BackupArgs),
@@ -70,9 +91,72 @@ pub enum Command {
     /// Ask the running office how it is
     #[command(long_about = help::STATUS, after_long_help = help::STATUS_AFTER)]
     Status(StatusArgs),
+    /// Show a small fleet at work on the page
+    #[command(long_about = help::DEMO, after_long_help = help::DEMO_AFTER)]
+    Demo(DemoArgs),
     /// Measure how much mail this machine can take
     #[command(long_about = help::BENCH, after_long_help = help::BENCH_AFTER)]
     Bench(BenchArgs),
+    /// Send a letter
+    #[command(long_about = help::SEND, after_long_help = help::SEND_AFTER)]
+    Send(SendArgs),
+    /// List an agent's mail
+    #[command(long_about = help::INBOX, after_long_help = help::INBOX_AFTER)]
+    Inbox(InboxArgs),
+    /// Show a letter and mark it as read
+    #[command(long_about = help::READ, after_long_help = help::READ_AFTER)]
+    Read(ReadArgs),
+    /// Acknowledge a letter
+    #[command(long_about = help::ACK, after_long_help = help::ACK_AFTER)]
+    Ack(AckArgs),
+    /// Answer a letter
+    #[command(long_about = help::REPLY, after_long_help = help::REPLY_AFTER)]
+    Reply(ReplyArgs),
+    /// Show a conversation
+    #[command(long_about = help::THREAD, after_long_help = help::THREAD_AFTER)]
+    Thread(ThreadArgs),
+    /// Find letters and turns
+    #[command(long_about = help::SEARCH, after_long_help = help::SEARCH_AFTER)]
+    Search(SearchArgs),
+    /// Follow what happens
+    #[command(long_about = help::TAIL, after_long_help = help::TAIL_AFTER)]
+    Tail(TailArgs),
+    /// List the address book
+    #[command(long_about = help::AGENTS, after_long_help = help::AGENTS_AFTER)]
+    Agents(ListArgs),
+    /// List conversations
+    #[command(long_about = help::CONVERSATIONS, after_long_help = help::CONVERSATIONS_AFTER)]
+    Conversations(ConversationsArgs),
+    /// Reserve paths
+    #[command(long_about = help::RESERVE, after_long_help = help::RESERVE_AFTER)]
+    Reserve(ReserveArgs),
+    /// Give reservations back
+    #[command(long_about = help::RELEASE, after_long_help = help::RELEASE_AFTER)]
+    Release(ReleaseArgs),
+    /// List reservations
+    #[command(long_about = help::RESERVATIONS, after_long_help = help::RESERVATIONS_AFTER)]
+    Reservations(ReservationsArgs),
+    /// List contacts, ask for, accept, block and end them
+    #[command(long_about = help::CONTACTS, after_long_help = help::CONTACTS_AFTER)]
+    Contacts(ContactsArgs),
+    /// Say whom the office takes you for
+    #[command(long_about = help::WHOAMI, after_long_help = help::WHOAMI_AFTER)]
+    Whoami(DeskArgs),
+    /// Write a whole realm as JSON lines
+    #[command(long_about = help::EXPORT, after_long_help = help::EXPORT_AFTER)]
+    Export(ExportArgs),
+    /// Make a realm from JSON lines
+    #[command(long_about = help::IMPORT, after_long_help = help::IMPORT_AFTER)]
+    Import(ImportArgs),
+    /// Move old mail of a mail directory into its archives
+    #[command(long_about = help::ARCHIVE, after_long_help = help::ARCHIVE_AFTER)]
+    Archive(ArchiveArgs),
+    /// Signal an agent of a mail directory
+    #[command(long_about = help::NUDGE, after_long_help = help::NUDGE_AFTER)]
+    Nudge(NudgeArgs),
+    /// Show what the agents of a mail directory are to work on
+    #[command(long_about = help::HOOKS, after_long_help = help::HOOKS_AFTER)]
+    Hooks(SignalArgs),
     /// Print a shell's completion script
     #[command(long_about = help::COMPLETIONS, after_long_help = help::COMPLETIONS_AFTER)]
     Completions {
@@ -103,12 +187,36 @@ pub struct OfficeArgs {
     /// Keep no durable conversations for MAP: `mail/*` is refused [env: POSTHASTE_MAIL=off]
     #[arg(long)]
     pub no_mail: bool,
+    /// Join this directory of mailboxes (mail-async) with the default realm [env: POSTHASTE_MAIL_DIR]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub mail_dir: Option<PathBuf>,
+    /// How often old files of the mail directory are archived [default: 1h] [env: POSTHASTE_ARCHIVE_EVERY]
+    #[arg(long, value_name = "SPAN")]
+    pub archive_every: Option<String>,
+    /// AIRC's Safe Mode, tokens without signatures [default: auto, on loopback only] [env: POSTHASTE_SAFE_MODE]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub safe_mode: Option<Opening>,
+    /// Whether anybody may become an AIRC identity [default: auto, on loopback only] [env: POSTHASTE_REGISTRATION]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub registration: Option<Opening>,
+    /// A further path, repository address or key that stands for the default realm; may be repeated [env: POSTHASTE_PROJECTS]
+    #[arg(long, value_name = "PATH")]
+    pub project: Vec<String>,
+    /// How many tools MCP clients are shown [default: full] [env: POSTHASTE_TOOLS]
+    #[arg(long, value_name = "SET", value_enum)]
+    pub tools: Option<ToolSet>,
+    /// On this machine, let whoever has a token act for any agent over MCP [env: POSTHASTE_TRUST_LOCAL]
+    #[arg(long)]
+    pub trust_local: bool,
     /// Certificate chain in PEM; read again on SIGHUP [env: POSTHASTE_TLS_CERT]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
     /// Private key of the certificate in PEM [env: POSTHASTE_TLS_KEY]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
+    /// Further authorities to trust, in PEM, when the office calls others over TLS [env: POSTHASTE_TLS_CA]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_ca: Option<PathBuf>,
     /// Let other machines in: over TLS, or with `=plaintext` in the clear [env: POSTHASTE_ALLOW_REMOTE]
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "tls")]
@@ -122,12 +230,146 @@ pub struct OfficeArgs {
     /// Connections at once, WebSockets included [default: 4096] [env: POSTHASTE_MAX_CONNECTIONS]
     #[arg(long, value_name = "N")]
     pub max_connections: Option<usize>,
+    /// Host the swarm that this file describes; the default realm then has its name [env: POSTHASTE_SWARM]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub swarm: Option<PathBuf>,
+    /// Accept JSON web tokens signed with the key in this file, by HS256 [env: POSTHASTE_JWT_KEY]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub jwt_key: Option<PathBuf>,
     /// The form of log lines on standard error [default: text] [env: POSTHASTE_LOG]
     #[arg(long, value_name = "FORM", value_enum)]
     pub log: Option<LogForm>,
     /// A level, or a list like `info,posthaste=debug` [default: info] [env: POSTHASTE_LOG_LEVEL]
     #[arg(long, value_name = "LEVEL")]
     pub log_level: Option<String>,
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct McpArgs {
+    #[command(flatten)]
+    pub realm: RealmArgs,
+    /// How many tools are listed [default: full] [env: POSTHASTE_TOOLS]
+    #[arg(long, value_name = "SET", value_enum)]
+    pub tools: Option<ToolSet>,
+    /// A path, repository address or key that stands for the default realm; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub project: Vec<String>,
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ConnectArgs {
+    /// The client to set up
+    #[arg(value_enum)]
+    pub client: Client,
+    /// Merge it into the client's file, keeping a copy of what was there
+    #[arg(long)]
+    pub write: bool,
+    /// The file to write, if not the client's usual one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Whom the client's token speaks as [default: the client's name]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Let the client start `posthaste mcp` instead of connecting to a running office
+    #[arg(long)]
+    pub stdio: bool,
+    #[command(flatten)]
+    pub realm: RealmArgs,
+    /// Where the office listens [default: where the running one is, else what is configured]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<String>,
+}
+
+/// The clients whose configuration is known.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum Client {
+    /// .mcp.json in this directory
+    ClaudeCode,
+    /// ~/.codex/config.toml
+    Codex,
+    /// ~/.gemini/settings.json
+    Gemini,
+    /// ~/.cursor/mcp.json
+    Cursor,
+    /// .vscode/mcp.json in this directory
+    Vscode,
+}
+
+impl Client {
+    /// The client's name as it is typed.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Cursor => "cursor",
+            Self::Vscode => "vscode",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum GuardCommand {
+    /// Put the hooks into a repository
+    #[command(long_about = help::GUARD_INSTALL, after_long_help = help::GUARD_INSTALL_AFTER)]
+    Install(GuardInstallArgs),
+    /// Take the hooks out again
+    #[command(long_about = help::GUARD_UNINSTALL, after_long_help = help::GUARD_UNINSTALL_AFTER)]
+    Uninstall {
+        /// A directory in the repository [default: this one]
+        #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
+        path: Option<PathBuf>,
+    },
+    /// What the hooks run
+    #[command(long_about = help::GUARD_CHECK, after_long_help = help::GUARD_CHECK_AFTER)]
+    Check(GuardCheckArgs),
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct GuardInstallArgs {
+    /// A directory in the repository [default: this one]
+    #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
+    pub path: Option<PathBuf>,
+    /// The project whose reservations count [default: the repository's first work tree]
+    #[arg(long, value_name = "KEY")]
+    pub project: Option<String>,
+    /// Stop commits and pushes instead of warning
+    #[arg(long)]
+    pub block: bool,
+    /// The agent that commits here, where POSTHASTE_AGENT does not say
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct GuardCheckArgs {
+    /// A directory in the repository [default: this one]
+    #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
+    pub path: Option<PathBuf>,
+    /// What is about to happen
+    #[arg(long, value_enum, default_value_t = GuardHook::PreCommit)]
+    pub hook: GuardHook,
+    /// The project whose reservations count [default: the repository's first work tree]
+    #[arg(long, value_name = "KEY")]
+    pub project: Option<String>,
+    /// Fail if something is held, instead of warning
+    #[arg(long)]
+    pub block: bool,
+    /// Who commits [env: POSTHASTE_AGENT, AGENT_NAME]
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Say so if nothing could be checked
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// The moments at which the guard looks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum GuardHook {
+    /// What is staged
+    PreCommit,
+    /// What git says on standard input is about to be pushed
+    PrePush,
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -181,6 +423,25 @@ pub struct RealmArgs {
     pub realm: Option<String>,
 }
 
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct DoctorArgs {
+    /// Look at this directory of mailboxes, too [env: POSTHASTE_MAIL_DIR]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub mail_dir: Option<PathBuf>,
+    /// Deliver the messages that a power cut left undelivered in the mail directory
+    #[arg(long)]
+    pub restore: bool,
+    #[command(flatten)]
+    pub realm: RealmArgs,
+}
+
+impl DoctorArgs {
+    /// As the settings that `Config::load` takes.
+    pub fn office(&self) -> OfficeArgs {
+        OfficeArgs { mail_dir: self.mail_dir.clone(), ..self.realm.office() }
+    }
+}
+
 /// Both `backup` and `restore`.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct BackupArgs {
@@ -201,6 +462,29 @@ pub struct StatusArgs {
     pub listen: Option<String>,
 }
 
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct DemoArgs {
+    /// The realm to fill; made if it is not there [default: demo]
+    #[arg(long, value_name = "NAME")]
+    pub realm: Option<String>,
+    /// Where an office that is opened for the demo listens [default: what is configured] [env: POSTHASTE_LISTEN]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<String>,
+    /// Milliseconds between two acts, once the page is full
+    #[arg(long, value_name = "MS", default_value_t = 700)]
+    pub pace: u64,
+    /// End after so many pieces of work [default: go on until Ctrl-C]
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<usize>,
+}
+
+impl DemoArgs {
+    /// As the settings that `Config::load` takes.
+    pub fn office(&self) -> OfficeArgs {
+        OfficeArgs { listen: self.listen.clone(), ..OfficeArgs::default() }
+    }
+}
+
 #[derive(Clone, Debug, ClapArgs)]
 pub struct BenchArgs {
     /// Requests kept in flight, one round for each number
@@ -213,9 +497,62 @@ pub struct BenchArgs {
     /// End each round after this many messages, if that comes first
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub messages: Option<u64>,
+    /// What to measure: the office's own sends, or beside them signed messages
+    #[arg(long, value_enum, default_value_t = BenchDoor::Office)]
+    pub door: BenchDoor,
+    /// Measure files in a mail directory instead, and the way from a file through an office to a file
+    #[arg(long)]
+    pub files: bool,
+    /// With --files: threads that write into one mailbox, one round for each number
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,4,16", requires = "files")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub writers: Vec<u32>,
+    /// With --files: the directory on whose disk to measure [default: that of temporary files]
+    #[arg(long, value_name = "DIR", requires = "files", value_hint = ValueHint::DirPath)]
+    pub r#in: Option<PathBuf>,
     /// Agents that write to one another
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(2..))]
     pub agents: u32,
+    /// Measure a MAP server over WebSocket instead: the one at the address, or an office of its own
+    #[arg(long, value_name = "URL", num_args = 0..=1)]
+    pub map: Option<Option<String>>,
+    /// With --map: the process of the server at the address, whose processor time and memory are measured
+    #[arg(long, value_name = "PID", requires = "map")]
+    pub pid: Option<u32>,
+    /// With --map: what to measure
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "send,turn,fanout",
+        requires = "map"
+    )]
+    #[arg(value_parser = ["send", "turn", "fanout", "list", "idle"])]
+    pub only: Vec<String>,
+    /// With --map and fanout: how many follow
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "100,1000", requires = "map")]
+    pub followers: Vec<u32>,
+    /// With --map and list: how long the conversation is
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "10000,1000000",
+        requires = "map"
+    )]
+    pub turns: Vec<u64>,
+    /// With --map and idle: how many connections
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "map")]
+    pub idle: u32,
+}
+
+/// Which way the mail of a measurement goes in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum BenchDoor {
+    /// The office's own methods
+    Office,
+    /// Signed messages over AIRC, turn by turn with the office's own
+    Airc,
 }
 
 impl RealmArgs {
@@ -273,6 +610,7 @@ mod tests {
             "posthaste serve --data D --listen 127.0.0.1:0",
             "posthaste serve --data D --listen 127.0.0.1:0 --no-auth --no-mail",
             "posthaste --data D serve --realm r --tls-cert c --tls-key k --allow-remote --log json",
+            "posthaste serve --data D --listen 127.0.0.1:0 --swarm S",
             "posthaste token create --data D --realm R --role admin --name N",
             "posthaste token create --role agent --name N --expires 30d",
             "posthaste token revoke 17 --realm R",

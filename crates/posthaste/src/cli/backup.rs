@@ -137,7 +137,7 @@ fn rename_history(path: &Path) -> Result<(), Failure> {
 }
 
 /// Puts new books in the place of old ones. What the old ones had in their log must not be read into the new ones.
-fn replace(fresh: &Path, target: &Path) -> Result<(), Failure> {
+pub(super) fn replace(fresh: &Path, target: &Path) -> Result<(), Failure> {
     for tail in ["-wal", "-shm"] {
         match fs::remove_file(with_tail(target, tail)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
@@ -148,7 +148,7 @@ fn replace(fresh: &Path, target: &Path) -> Result<(), Failure> {
 }
 
 /// Leaves nothing half-made behind.
-fn tidy_up(copied: Result<(), Failure>, fresh: &Path) -> Result<(), Failure> {
+pub(super) fn tidy_up(copied: Result<(), Failure>, fresh: &Path) -> Result<(), Failure> {
     if copied.is_err() {
         for tail in ["", "-wal", "-shm", "-journal"] {
             drop(fs::remove_file(with_tail(fresh, tail)));
@@ -158,7 +158,7 @@ fn tidy_up(copied: Result<(), Failure>, fresh: &Path) -> Result<(), Failure> {
 }
 
 /// Moves a finished file into its place so that it survives a power cut from then on.
-fn settle(fresh: &Path, place: &Path) -> Result<(), Failure> {
+pub(super) fn settle(fresh: &Path, place: &Path) -> Result<(), Failure> {
     File::open(fresh)?.sync_all()?;
     fs::rename(fresh, place)?;
     if let Some(directory) = place.parent().filter(|parent| !parent.as_os_str().is_empty()) {
@@ -167,14 +167,14 @@ fn settle(fresh: &Path, place: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn refuse_to_replace(path: &Path, force: bool) -> Result<(), Failure> {
+pub(super) fn refuse_to_replace(path: &Path, force: bool) -> Result<(), Failure> {
     if path.exists() && !force {
         return Err(Failure::new(Exit::Usage, format!("{} exists; --force replaces it", path.display())));
     }
     Ok(())
 }
 
-fn beside(path: &Path, tail: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, tail: &str) -> PathBuf {
     with_tail(path, &format!(".{tail}"))
 }
 
@@ -185,7 +185,7 @@ fn with_tail(path: &Path, tail: &str) -> PathBuf {
 }
 
 /// Mail is for its owner's eyes, in a backup too.
-fn make_private(path: &Path) -> std::io::Result<()> {
+pub(super) fn make_private(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use posthaste_engine::nouns::RealmName;
 use serde_json::{Value, json};
 
-use super::exit::{Exit, Failure};
+use super::exit::{Exit, Failure, Refused};
 use crate::doors::control;
 use crate::keys::AdminKey;
 use crate::serve::Whereabouts;
@@ -31,6 +31,11 @@ impl Client {
 
     /// The office at an address. Its key is sent along if this user may read it.
     pub(super) fn at(url: String, data: &Path) -> Result<Self, Failure> {
+        Ok(Self::bare(url)?.with_token(AdminKey::read(data).ok()))
+    }
+
+    /// The office at an address, shown no token.
+    pub(super) fn bare(url: String) -> Result<Self, Failure> {
         let http = reqwest::Client::builder()
             .connect_timeout(Duration::from_secs(3))
             .timeout(Duration::from_secs(30))
@@ -38,7 +43,17 @@ impl Client {
             .danger_accept_invalid_certs(is_loopback(&url))
             .no_proxy()
             .build()?;
-        Ok(Self { http, url, token: AdminKey::read(data).ok() })
+        Ok(Self { http, url, token: None })
+    }
+
+    /// The same office, shown another token.
+    pub(super) fn with_token(self, token: Option<String>) -> Self {
+        Self { token, ..self }
+    }
+
+    /// Whether the office is on this machine.
+    pub(super) fn is_local(&self) -> bool {
+        is_loopback(&self.url)
     }
 
     /// What the office answers to a plain question.
@@ -46,6 +61,33 @@ impl Client {
         let request = self.http.get(format!("{}{path}", self.url));
         let (_, text) = self.send(request).await?;
         Ok(serde_json::from_str(&text)?)
+    }
+
+    /// Takes a long answer piece by piece.
+    pub(super) async fn download(
+        &self,
+        path: &str,
+        take: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
+    ) -> Result<(), Failure> {
+        let request = self.http.get(format!("{}{path}", self.url)).timeout(Duration::from_secs(86_400));
+        let request = match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        };
+        let unreachable = |error: reqwest::Error| Failure::new(Exit::Unreachable, error);
+        let mut response = request.send().await.map_err(unreachable)?;
+        if !response.status().is_success() {
+            let exit = match response.status() {
+                reqwest::StatusCode::NOT_FOUND => Exit::Usage,
+                _ => Exit::Denied,
+            };
+            let text = response.text().await.unwrap_or_default();
+            return Err(Failure::new(exit, format!("the office refused: {text}")));
+        }
+        while let Some(piece) = response.chunk().await.map_err(unreachable)? {
+            take(&piece)?;
+        }
+        Ok(())
     }
 
     /// Makes sure that a realm is there; the office's default realm is where that is asked.
@@ -56,11 +98,12 @@ impl Client {
     /// Calls one of the office's own methods.
     pub(super) async fn call(
         &self,
-        realm: &RealmName,
+        realm: Option<&RealmName>,
         method: &str,
         params: Value,
     ) -> Result<Value, Failure> {
-        self.call_at(&format!("/r/{realm}"), method, params).await
+        let base = realm.map(|realm| format!("/r/{realm}")).unwrap_or_default();
+        self.call_at(&base, method, params).await
     }
 
     async fn call_at(&self, base: &str, method: &str, params: Value) -> Result<Value, Failure> {
@@ -70,11 +113,12 @@ impl Client {
         let mut answer: Value = serde_json::from_str(&text)?;
         if let Some(error) = answer.get("error") {
             let message = error["message"].as_str().unwrap_or("the office refused");
+            if status == reqwest::StatusCode::OK {
+                return Err(Refused::failure(message, error.get("data")));
+            }
             let exit = match status {
                 reqwest::StatusCode::NOT_FOUND => Exit::Usage,
-                reqwest::StatusCode::OK
-                | reqwest::StatusCode::UNAUTHORIZED
-                | reqwest::StatusCode::FORBIDDEN => Exit::Denied,
+                reqwest::StatusCode::UNAUTHORIZED | reqwest::StatusCode::FORBIDDEN => Exit::Denied,
                 _ => Exit::Failed,
             };
             return Err(Failure::new(exit, message));
@@ -98,7 +142,8 @@ impl Client {
     }
 }
 
-fn is_loopback(url: &str) -> bool {
+/// Whether an address is of this machine.
+pub(super) fn is_loopback(url: &str) -> bool {
     let host = url.split("://").nth(1).unwrap_or_default();
     ["127.", "localhost", "[::1]"].iter().any(|start| host.starts_with(start))
 }

@@ -8,11 +8,12 @@ use posthaste_engine::store::{VERSION, check_integrity, open_reader};
 use posthaste_engine::{DirectoryLock, Fault, books_of, list_realms, stamp};
 use serde_json::json;
 
-use super::args::{GlobalArgs, RealmArgs};
+use super::args::{DoctorArgs, GlobalArgs};
 use super::exit::{Exit, Failure};
 use super::human::show_bytes;
 use super::output::{Output, Style, Table};
 use crate::config::Config;
+use crate::doors::files::MailDir;
 use crate::keys::AdminKey;
 use crate::observe::health::{LEAST_FREE_BYTES, free_bytes};
 
@@ -32,11 +33,11 @@ struct Finding {
     says: String,
 }
 
-pub(super) fn run(global: &GlobalArgs, realm: &RealmArgs, output: &Output) -> Result<(), Failure> {
-    let config = Config::load(global, &realm.office(), &|name| std::env::var_os(name))?;
+pub(super) fn run(global: &GlobalArgs, args: &DoctorArgs, output: &Output) -> Result<(), Failure> {
+    let config = Config::load(global, &args.office(), &|name| std::env::var_os(name))?;
     let data = &config.data.value;
     let mut findings = look_at_directory(data);
-    let only = realm.realm.as_ref().map(|_| config.realm.value.clone());
+    let only = args.realm.realm.as_ref().map(|_| config.realm.value.clone());
     match list_realms(data) {
         Ok(realms) => {
             let chosen: Vec<RealmName> = match only {
@@ -54,6 +55,11 @@ pub(super) fn run(global: &GlobalArgs, realm: &RealmArgs, output: &Output) -> Re
             }
         }
         Err(fault) => findings.push(bad("realms", fault)),
+    }
+    if let Some(dir) = &config.mail_dir.value {
+        look_at_mail(dir, args.restore, &mut findings);
+    } else if args.restore {
+        return Err(Failure::new(Exit::Usage, "there is no mail directory to restore in: give --mail-dir"));
     }
     show(&findings, output)?;
     match findings.iter().filter(|finding| finding.verdict == Verdict::Bad).count() {
@@ -126,6 +132,48 @@ fn look_at_books(data: &Path, name: &RealmName, output: &Output, findings: &mut 
         Ok((events, _)) => good(&what("clock"), format!("not behind the last of {events} events")),
         Err(error) => bad(&what("clock"), error),
     });
+}
+
+/// What lies in a mail directory that is no message, and what was never delivered.
+fn look_at_mail(dir: &Path, restore: bool, findings: &mut Vec<Finding>) {
+    if !dir.exists() {
+        return findings.push(note("mail directory", format!("{} is not there yet", dir.display())));
+    }
+    let mail = match MailDir::open(dir) {
+        Ok(mail) => mail,
+        Err(error) => return findings.push(bad("mail directory", error)),
+    };
+    let agents = match mail.agents() {
+        Ok(agents) => agents,
+        Err(error) => return findings.push(bad("mail directory", error)),
+    };
+    findings.push(good("mail directory", format!("{}: {} mailboxes", dir.display(), agents.len())));
+    for agent in &agents {
+        match mail.inbox(agent) {
+            Ok(inbox) => findings.extend(inbox.odd.iter().map(|(file, odd)| {
+                note(&format!("mailbox {agent}"), format!("{file} is passed over: {odd}"))
+            })),
+            Err(error) => findings.push(bad(&format!("mailbox {agent}"), error)),
+        }
+    }
+    let orphans = match mail.orphans() {
+        Ok(orphans) => orphans,
+        Err(error) => return findings.push(bad("undelivered", error)),
+    };
+    for orphan in orphans {
+        let what = format!("mailbox {}", orphan.agent);
+        let about = format!("{:?} from {} as {}", orphan.subject, orphan.from, orphan.file);
+        findings.push(match restore {
+            false => {
+                bad(&what, format!("a whole message was never delivered: {about}; --restore delivers it"))
+            }
+            true => match mail.restore(&orphan) {
+                Ok(true) => good(&what, format!("restored {about}")),
+                Ok(false) => note(&what, format!("somebody else delivered {about}")),
+                Err(error) => bad(&what, error),
+            },
+        });
+    }
 }
 
 #[cfg(unix)]

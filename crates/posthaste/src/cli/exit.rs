@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::config::ConfigError;
+use crate::doors::files::FilesError;
 
 /// The exit codes, which scripts rely on. The list is also in `posthaste --help`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -21,6 +22,8 @@ pub enum Exit {
     Held = 5,
     /// A health check found a problem.
     Unhealthy = 6,
+    /// There is no space left on the disk.
+    Full = 7,
     /// Ctrl-C, as shells count it.
     Interrupted = 130,
 }
@@ -38,7 +41,34 @@ pub struct Failure {
 #[error("cannot write to standard output: {0}")]
 pub struct OutputError(#[from] pub std::io::Error);
 
+/// The office said no, in a word that programs go by.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct Refused {
+    message: String,
+    word: String,
+}
+
+impl Refused {
+    /// A refusal as the office's own methods answer it: a sentence, and a word among the data.
+    pub(super) fn failure(message: &str, data: Option<&serde_json::Value>) -> Failure {
+        let word = data.and_then(|data| data["refusal"].as_str()).unwrap_or_default();
+        let exit = match word {
+            "bad_params" | "bad_id" | "bad_value" | "bad_path" | "bad_query" => Exit::Usage,
+            "read_only" | "closing" | "busy" | "internal" => Exit::Failed,
+            _ => Exit::Denied,
+        };
+        let refused = Self { message: message.to_owned(), word: word.to_owned() };
+        Failure { exit, error: refused.into() }
+    }
+}
+
 impl Failure {
+    /// The office's word for why it refused, if it did.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        self.error.downcast_ref::<Refused>().map(|refused| refused.word.as_str())
+    }
+
     pub fn new(exit: Exit, message: impl std::fmt::Display) -> Self {
         Self { exit, error: anyhow::anyhow!("{message}") }
     }
@@ -53,7 +83,12 @@ impl Failure {
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         let error = error.into();
-        let exit = if error.is::<ConfigError>() { Exit::Usage } else { Exit::Failed };
+        let exit = match error.downcast_ref::<FilesError>() {
+            Some(FilesError::NoSpace(_)) => Exit::Full,
+            Some(files) if files.is_usage() => Exit::Usage,
+            _ if error.is::<ConfigError>() => Exit::Usage,
+            _ => Exit::Failed,
+        };
         Self { exit, error }
     }
 }

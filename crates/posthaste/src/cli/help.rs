@@ -9,6 +9,10 @@ pub(super) const TOP_AFTER: &str = "\
 Example:
   posthaste serve                                        open the office on 127.0.0.1:7678
   posthaste token create --role agent --name ann         let an agent in
+  echo hello | posthaste send --from me --to ann         write a letter
+  posthaste inbox --agent ann                            read ann's mail
+  posthaste tail                                         watch what happens
+  posthaste demo                                         see a small fleet at work on the page
   posthaste status                                       see how it is
 
 Exit codes:
@@ -19,6 +23,7 @@ Exit codes:
   4  refused: the token is missing, wrong or not allowed to do this
   5  another process holds the data directory
   6  a health check found a problem
+  7  there is no space left on the disk
   130  ended by Ctrl-C, in good order";
 
 pub(super) const SERVE: &str = "\
@@ -34,6 +39,8 @@ pub(super) const SERVE_AFTER: &str = "\
 Examples:
   posthaste serve
   posthaste serve --data /srv/mail --listen 127.0.0.1:0
+  posthaste serve --mail-dir .chipset/state/mail
+  posthaste serve --swarm examples/swarm/builtin.json
   posthaste serve --listen 0.0.0.0:443 --allow-remote --tls-cert cert.pem --tls-key key.pem";
 
 pub(super) const MAP: &str = "\
@@ -45,6 +52,133 @@ pub(super) const MAP_AFTER: &str = "\
 Example:
   posthaste map --realm main
   echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"map/agents/list\"}' | posthaste map";
+
+pub(super) const MCP: &str = "\
+Speaks MCP (the Model Context Protocol) on standard input and output, for clients that start their \
+servers themselves. If an office is running on the data directory, everything goes there, so that all \
+clients share one office; if not, this process opens the mail itself for as long as its input lasts.";
+
+pub(super) const MCP_AFTER: &str = "\
+Example:
+  posthaste mcp
+  posthaste mcp --tools core";
+
+pub(super) const CONNECT: &str = "\
+Prints the configuration that a coding agent's client needs to reach this office, with a token of its \
+own; with --write merges it into the client's file and keeps a copy of what was there. Agents that the \
+client registers belong to that token: it may act for them, and for nobody else's.";
+
+pub(super) const CONNECT_AFTER: &str = "\
+Examples:
+  posthaste connect claude-code --write
+  posthaste connect codex
+  posthaste connect vscode --write --stdio";
+
+pub(super) const GUARD: &str = "\
+Hooks in a git repository that tell of commits and pushes touching paths which another agent has \
+reserved. Hooks that are there already are kept and run first. When the office is down, work goes on.";
+
+pub(super) const GUARD_AFTER: &str = "\
+Example:
+  posthaste guard install --block";
+
+pub(super) const GUARD_INSTALL: &str = "\
+Puts a pre-commit and a pre-push hook into the repository, where git looks for them: worktrees and \
+core.hooksPath included. The committing agent is POSTHASTE_AGENT (or AGENT_NAME) in the environment. \
+POSTHASTE_BYPASS=1 lets one command through.";
+
+pub(super) const GUARD_INSTALL_AFTER: &str = "\
+Examples:
+  posthaste guard install
+  posthaste guard install ~/src/app --block --agent BlueLake";
+
+pub(super) const GUARD_UNINSTALL: &str = "\
+Takes the guard's hooks out and puts back those that were there before.";
+
+pub(super) const GUARD_UNINSTALL_AFTER: &str = "\
+Example:
+  posthaste guard uninstall ~/src/app";
+
+pub(super) const GUARD_CHECK: &str = "\
+Looks at what is about to be committed or pushed and says on standard error what others hold of it. \
+Both names of a renamed file count, and deleted files do. Silent when nothing is held; if the office \
+cannot be asked, nothing is said and nothing stopped.";
+
+pub(super) const GUARD_CHECK_AFTER: &str = "\
+Example:
+  posthaste guard check --agent BlueLake --verbose";
+
+pub(super) const AIRC: &str = "\
+An AIRC client. Its keys (readable by their owner alone), its session and what it has heard of \
+reservations are kept in the data directory, one folder for each handle. Every message is signed, and \
+what comes in is checked against its sender's published key.";
+
+pub(super) const AIRC_AFTER: &str = "\
+Example:
+  posthaste airc register alice
+  posthaste airc consent request bob --message 'I work on the parser'
+  posthaste airc reserve src/parser.rs --reason 'new grammar'
+  posthaste airc inbox --ack";
+
+pub(super) const AIRC_REGISTER: &str = "\
+Makes a signing key and a recovery key, registers the handle with them and keeps the token. With keys that \
+are registered already it only fetches a new token.";
+
+pub(super) const AIRC_REGISTER_AFTER: &str = "\
+Example:
+  posthaste airc register alice --name 'Alice' --privacy contacts";
+
+pub(super) const AIRC_SEND: &str = "\
+Signs a message and sends it to a handle, to all contacts or to everyone. With --subject, --ack, --priority or \
+--expires it is mailbox mail, which waits for its recipient and can be acknowledged.";
+
+pub(super) const AIRC_SEND_AFTER: &str = "\
+Examples:
+  posthaste airc send bob 'The branch is up.'
+  posthaste airc send bob 'Can you release api/auth.ts?' --subject 'Reservation conflict' --ack --thread bd-123";
+
+pub(super) const AIRC_INBOX: &str = "\
+Shows what came in and whether its signature is good. With --ack, mail that asks for an acknowledgement gets one.";
+
+pub(super) const AIRC_INBOX_AFTER: &str = "\
+Examples:
+  posthaste airc inbox --type context:mailbox --ack 'Got it.'
+  posthaste airc inbox --since 2026-01-06T12:00:00Z --json";
+
+pub(super) const AIRC_CONSENT: &str = "\
+Nobody gets messages from strangers: one asks, the other accepts. A block ends it, also for what was accepted.";
+
+pub(super) const AIRC_CONSENT_AFTER: &str = "\
+Examples:
+  posthaste airc consent list
+  posthaste airc consent request bob --message 'about the parser'
+  posthaste airc consent accept bob";
+
+pub(super) const AIRC_RESERVE: &str = "\
+Tells your contacts which files you are about to edit, and warns on standard error if somebody else has said so \
+before. Reservations are advice: nobody is kept from anything. The scope is taken from the work tree's git remote; \
+a scope that does not fit the work tree is warned about. Without paths, shows what is reserved by whom.";
+
+pub(super) const AIRC_RESERVE_AFTER: &str = "\
+Examples:
+  posthaste airc reserve api/auth.ts 'api/session/**' --ttl 2h --reason 'token race' --thread bd-123
+  posthaste airc reserve --check api/auth.ts && vim api/auth.ts
+  posthaste airc reserve --renew rsv-9f3a --ttl 1h";
+
+pub(super) const AIRC_RELEASE: &str = "\
+Gives reservations back: the named ones, or all of yours that are in force, and tells your contacts.";
+
+pub(super) const AIRC_RELEASE_AFTER: &str = "\
+Example:
+  posthaste airc release rsv-9f3a";
+
+pub(super) const AIRC_VERIFY: &str = "\
+Checks the signature of a message, or of a page of them as `GET /messages/inbox` answers it, against the \
+sender's key. Exits with 6 if one is not good.";
+
+pub(super) const AIRC_VERIFY_AFTER: &str = "\
+Example:
+  posthaste airc verify message.json --key ed25519:…";
 
 pub(super) const TOKEN: &str = "\
 Makes, lists and revokes the tokens by which callers show who they are. Works with and without a \
@@ -79,11 +213,15 @@ Example:
 
 pub(super) const DOCTOR: &str = "\
 Looks at everything that can be wrong with a data directory: who holds it, file modes, free space, \
-the integrity and version of the books, the clock. Changes nothing. Exits with 6 if something is wrong.";
+the integrity and version of the books, the clock; and at a mail directory, if there is one: files that \
+are no messages, and messages that a power cut left whole but undelivered under a sender's temporary \
+name (`.msg.tmp`). Changes nothing, unless --restore is given: then those messages are delivered. Exits \
+with 6 if something is wrong.";
 
 pub(super) const DOCTOR_AFTER: &str = "\
 Example:
-  posthaste doctor --data /srv/mail";
+  posthaste doctor --data /srv/mail
+  posthaste doctor --mail-dir .chipset/state/mail --restore";
 
 pub(super) const BACKUP: &str = "\
 Writes a complete and consistent copy of a realm into one file, also while the office is running.";
@@ -123,14 +261,31 @@ pub(super) const STATUS_AFTER: &str = "\
 Example:
   posthaste status --json";
 
+pub(super) const DEMO: &str = "\
+Fills a realm with a believable small fleet: agents that plan, build, review, test and ship, each through \
+a real door of the office. Plays at the running office of the data directory, or opens one for as long as \
+the demo lasts. The page is full within a few seconds and stays alive until Ctrl-C. Touches no realm but \
+its own.";
+
+pub(super) const DEMO_AFTER: &str = "\
+Examples:
+  posthaste demo                             then open http://127.0.0.1:7678/r/demo/ui
+  posthaste demo --data /tmp/try --rounds 4  fill the realm and stop";
+
 pub(super) const BENCH: &str = "\
 Opens an office of its own in a temporary directory, sends mail through it and reports messages per \
 second and the time each took, with every answer durable on this machine's disk, beside a loop that \
-writes the same rows with SQLite alone. Touches no real mail.";
+writes the same rows with SQLite alone. With --files it measures durable files in a mail directory beside \
+the barest loop that makes one, and the way from a file through an office to a file. Touches no real mail.";
 
 pub(super) const BENCH_AFTER: &str = "\
 Example:
-  posthaste bench --in-flight 1,64 --seconds 10 --agents 32";
+  posthaste bench --in-flight 1,64 --seconds 10 --agents 32
+  posthaste bench --files --writers 1,4,16
+
+A MAP server over WebSocket, this office's or any other:
+  posthaste bench --map --only send,turn,fanout
+  posthaste bench --map ws://127.0.0.1:8080 --pid 4711 --only send --in-flight 64";
 
 pub(super) const COMPLETIONS: &str = "\
 Prints a script that teaches a shell to complete posthaste's commands and flags.";
@@ -148,3 +303,202 @@ pub(super) const MAN_AFTER: &str = "\
 Examples:
   posthaste man > posthaste.1
   posthaste man token create | man -l -";
+
+pub(super) const SEND: &str = "\
+Sends a letter, through the office or, with --mail-dir, as a file that any agent can read. Exit code 0 \
+means that the letter is durable and addressed to somebody real; the recipients are listed. The text \
+comes from --body, --body-file, standard input, or the editor that $EDITOR names. A sender that is not \
+in the address book yet is entered when those who run the office send for it.
+
+With --mail-dir DIR the letter becomes DIR/TO/TIMESTAMP-FROM.json: written under a private name, synced, \
+given its own name without replacing anything, and the directory is synced. With --batch, every line of \
+standard input is a JSON object with from, to, type, priority, subject, body and a ref of your own; a \
+line with the ref is printed once the message is durable.";
+
+pub(super) const SEND_AFTER: &str = "\
+Examples:
+  echo 'The build is green.' | posthaste send --from ci --to ann --subject build
+  posthaste send --to role:reviewer --subject 'Please look' --body-file change.diff --ack
+  echo done | posthaste send --mail-dir .chipset/state/mail --from polecat-1 --to mayor --type completion_report
+  posthaste send --mail-dir mail --batch < messages.jsonl";
+
+pub(super) const INBOX: &str = "\
+Lists an agent's mail, the latest first. Reading the list marks nothing. With --watch it stays and prints \
+letters as they come. With --mail-dir it lists the files of a mailbox in the order of their names and \
+says on standard error which files it could not make sense of.";
+
+pub(super) const INBOX_AFTER: &str = "\
+Examples:
+  posthaste inbox --agent ann --unread
+  posthaste inbox --agent ann --watch
+  posthaste inbox --mail-dir .chipset/state/mail --agent polecat-1 --json";
+
+pub(super) const READ: &str = "\
+Shows a letter and marks it as read. In a mail directory only the flag in the file changes, no other byte.";
+
+pub(super) const READ_AFTER: &str = "\
+Examples:
+  posthaste read 019a8e5e-6f0c-7c55-b2f4-0d2f8a5f6d3e --agent ann
+  posthaste read --mail-dir mail --agent polecat-1 2026-03-05T10-30-00Z-mayor.json";
+
+pub(super) const ACK: &str = "\
+Acknowledges a letter, which its sender is told. Reading is implied.";
+
+pub(super) const ACK_AFTER: &str = "\
+Example:
+  posthaste ack 019a8e5e-6f0c-7c55-b2f4-0d2f8a5f6d3e --agent ann --response 'on it'";
+
+pub(super) const REPLY: &str = "\
+Answers a letter: to its sender, under the same heading, in the same conversation.";
+
+pub(super) const REPLY_AFTER: &str = "\
+Example:
+  echo 'Looks good.' | posthaste reply 019a8e5e-6f0c-7c55-b2f4-0d2f8a5f6d3e --from ann";
+
+pub(super) const THREAD: &str = "\
+Shows the letters of a conversation in order. The id is the conversation's or that of any letter in it; \
+a letter without a conversation is shown with the letters it answers and those that answer it.";
+
+pub(super) const THREAD_AFTER: &str = "\
+Example:
+  posthaste thread release-42";
+
+pub(super) const SEARCH: &str = "\
+Finds letters and turns by their words, among those that the one who asks may see.";
+
+pub(super) const SEARCH_AFTER: &str = "\
+Example:
+  posthaste search 'deploy AND fail*' --newest";
+
+pub(super) const TAIL: &str = "\
+Prints events of the realm's history as they happen, or from any point of it, one line each.";
+
+pub(super) const TAIL_AFTER: &str = "\
+Examples:
+  posthaste tail
+  posthaste tail --type 'message.*' --agent ann
+  posthaste tail --after 0 --no-follow --json";
+
+pub(super) const AGENTS: &str = "\
+Lists the address book.";
+
+pub(super) const AGENTS_AFTER: &str = "\
+Example:
+  posthaste agents --json";
+
+pub(super) const CONVERSATIONS: &str = "\
+Lists the conversations that the one who asks may see, the latest first.";
+
+pub(super) const CONVERSATIONS_AFTER: &str = "\
+Example:
+  posthaste conversations --agent ann --active";
+
+pub(super) const RESERVE: &str = "\
+Reserves path patterns for an agent. Reservations are advisory: overlaps with others are listed and both \
+sides are told. Exits with 0 if nothing overlaps, with 4 if something does; the reservation stands.";
+
+pub(super) const RESERVE_AFTER: &str = "\
+Example:
+  posthaste reserve 'src/**/*.rs' --agent ann --ttl 30m --reason 'renaming'";
+
+pub(super) const RELEASE: &str = "\
+Gives reservations back before their time.";
+
+pub(super) const RELEASE_AFTER: &str = "\
+Examples:
+  posthaste release 17 --agent ann
+  posthaste release --agent ann";
+
+pub(super) const RESERVATIONS: &str = "\
+Lists who has reserved what.";
+
+pub(super) const RESERVATIONS_AFTER: &str = "\
+Example:
+  posthaste reservations --scope project";
+
+pub(super) const CONTACTS: &str = "\
+Lists an agent's contacts: whom it may write to or asked to, and who may write to it or asked to. The inner \
+commands ask, accept, block and end.";
+
+pub(super) const CONTACTS_AFTER: &str = "\
+Examples:
+  posthaste contacts --agent ann
+  posthaste contacts accept bob --agent ann";
+
+pub(super) const CONTACTS_ASK: &str = "\
+Asks somebody to take your letters. They answer when they like.";
+
+pub(super) const CONTACTS_ASK_AFTER: &str = "\
+Example:
+  posthaste contacts ask bob --agent ann --reason 'the release'";
+
+pub(super) const CONTACTS_ACCEPT: &str = "\
+Takes somebody's letters from now on; and they take yours.";
+
+pub(super) const CONTACTS_ACCEPT_AFTER: &str = "\
+Example:
+  posthaste contacts accept bob --agent ann";
+
+pub(super) const CONTACTS_BLOCK: &str = "\
+Takes no more letters from somebody. They are not told.";
+
+pub(super) const CONTACTS_BLOCK_AFTER: &str = "\
+Example:
+  posthaste contacts block bob --agent ann";
+
+pub(super) const CONTACTS_END: &str = "\
+Forgets how two agents stand with each other, in both directions.";
+
+pub(super) const CONTACTS_END_AFTER: &str = "\
+Example:
+  posthaste contacts end bob --agent ann";
+
+pub(super) const WHOAMI: &str = "\
+Says whom the office takes you for, and in which realm.";
+
+pub(super) const WHOAMI_AFTER: &str = "\
+Example:
+  posthaste whoami --url http://127.0.0.1:7678 --token \"$TOKEN\"";
+
+pub(super) const EXPORT: &str = "\
+Writes everything in a realm as JSON lines, one row each, after a first line that says what it is. It shows \
+one moment and can be taken while the office is running. `import` makes the same realm of it again, \
+byte for byte.";
+
+pub(super) const EXPORT_AFTER: &str = "\
+Examples:
+  posthaste export main.jsonl
+  posthaste export - | gzip > main.jsonl.gz";
+
+pub(super) const IMPORT: &str = "\
+Makes a realm from what `export` wrote. The office must not be running, and a realm that exists is \
+replaced only with --force. A file that is cut off or damaged changes nothing.";
+
+pub(super) const IMPORT_AFTER: &str = "\
+Example:
+  posthaste import main.jsonl --realm copy";
+
+pub(super) const ARCHIVE: &str = "\
+Moves messages that are older than 24 hours by the stamp in their name into the mailbox's archive. Other \
+files stay where they are.";
+
+pub(super) const ARCHIVE_AFTER: &str = "\
+Example:
+  posthaste archive --mail-dir .chipset/state/mail --agent polecat-1";
+
+pub(super) const NUDGE: &str = "\
+Signals an agent of a mail directory: writes nudge/AGENT/latest.json beside it. The latest signal takes the \
+place of the one before; the office, if one serves the directory, keeps them all in its history. Types: \
+health_check, stall_warning, priority_change, abort, sync_request, nudge_response.";
+
+pub(super) const NUDGE_AFTER: &str = "\
+Example:
+  posthaste nudge --mail-dir .chipset/state/mail --from witness --to polecat-1 --type health_check --requires-response";
+
+pub(super) const HOOKS: &str = "\
+Shows the hooks beside a mail directory: what each agent is to work on, whether it has begun, and whether \
+mail about it waits unread. Hooks are never changed.";
+
+pub(super) const HOOKS_AFTER: &str = "\
+Example:
+  posthaste hooks --mail-dir .chipset/state/mail";

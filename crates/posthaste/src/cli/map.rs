@@ -1,5 +1,6 @@
 //! `posthaste map`: MAP on standard input and output, at the running office or on the books themselves.
 
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
@@ -8,21 +9,22 @@ use posthaste_engine::nouns::RealmName;
 use posthaste_engine::{Fault, Office};
 use posthaste_wire::rpc;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{GlobalArgs, RealmArgs};
+use super::client::is_loopback;
 use super::exit::{Exit, Failure};
 use super::runtime;
 use crate::caller::Identity;
 use crate::config::Config;
 use crate::doors;
+use crate::http::dial::{Endpoint, Trust};
 use crate::keys::AdminKey;
 use crate::serve::{Whereabouts, held, make_private_directory};
-use crate::shared::{Shared, Switches};
+use crate::shared::Shared;
 
 /// How long answers are waited for once the input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(60);
@@ -43,14 +45,15 @@ async fn serve(config: &Config) -> Result<(), Failure> {
         Ok(opened) => opened,
         Err(fault @ Fault::Locked { .. }) => {
             let Some(office) = Whereabouts::read(data) else { return Err(held(fault)) };
-            return attach(&office.url, &config.realm.value, AdminKey::read(data).ok()).await;
+            let (realm, ca) = (&config.realm.value, config.tls_ca.value.as_deref());
+            return attach(&office.url, realm, AdminKey::read(data).ok(), ca).await;
         }
         Err(fault) => return Err(held(fault)),
     };
     let admin = AdminKey::open(data)?;
     let realm = config.realm.value.clone();
     let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
-    let switches = Switches { auth: config.auth.value, mail: config.mail.value };
+    let switches = config.switches();
     let stop = CancellationToken::new();
     let shared = Shared::new(office, realm, admin, switches, stop.clone());
     doors::serve_map(shared, engine, Identity::operator(), tokio::io::stdin(), tokio::io::stdout()).await;
@@ -60,22 +63,29 @@ async fn serve(config: &Config) -> Result<(), Failure> {
 }
 
 /// Carries lines to the running office and frames back.
-async fn attach(url: &str, realm: &RealmName, token: Option<String>) -> Result<(), Failure> {
+async fn attach(
+    url: &str,
+    realm: &RealmName,
+    token: Option<String>,
+    ca: Option<&Path>,
+) -> Result<(), Failure> {
     let unreachable = |why: String| {
         Failure::new(Exit::Unreachable, format!("the office at {url} cannot be reached: {why}"))
     };
-    let Some(host) = url.strip_prefix("http://") else {
-        return Err(unreachable("it speaks TLS only; connect to its WebSocket instead".to_owned()));
-    };
-    let mut request = format!("ws://{host}/r/{realm}/map")
-        .into_client_request()
-        .map_err(|error| unreachable(error.to_string()))?;
+    let endpoint = Endpoint::parse(&format!("{}/r/{realm}/map", url.trim_end_matches('/')))
+        .ok_or_else(|| unreachable("that is no address".to_owned()))?;
+    let mut request =
+        endpoint.url.as_str().into_client_request().map_err(|error| unreachable(error.to_string()))?;
     if let Some(token) = token {
         let value =
             format!("Bearer {token}").parse().map_err(|_| unreachable("its key is damaged".to_owned()))?;
         request.headers_mut().insert("authorization", value);
     }
-    let stream = TcpStream::connect(host).await.map_err(|error| unreachable(error.to_string()))?;
+    let trust = match is_loopback(url) {
+        true => Trust::of_this_machine(),
+        false => Trust::load(ca).map_err(|error| unreachable(error.to_string()))?,
+    };
+    let stream = endpoint.dial(&trust).await.map_err(|error| unreachable(error.to_string()))?;
     let (socket, _) = tokio_tungstenite::client_async(request, stream)
         .await
         .map_err(|error| unreachable(error.to_string()))?;

@@ -1,20 +1,37 @@
 //! The commands: from what was typed to an exit code.
 
+mod airc;
 pub mod args;
 mod backup;
 mod bench;
 mod client;
 mod complete;
 mod config;
+mod connect;
+mod demo;
 mod desk;
 mod doctor;
 pub mod exit;
+mod export;
+mod files;
+mod guard;
 mod help;
 pub mod human;
+mod human_body;
+mod inbox;
+pub mod mail_args;
 mod map;
+mod mcp;
 pub mod output;
+mod people;
+mod read;
+mod reserve;
+mod send;
 mod serve;
+mod signals;
 mod status;
+mod tail;
+mod thread;
 mod token;
 
 use std::ffi::OsString;
@@ -57,12 +74,46 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Man { command } => Ok(output.bytes(&complete::man(command)?)?),
         Command::Serve(office) => serve::run(&args.global, office, output),
         Command::Map(realm) => map::run(&args.global, realm),
+        Command::Mcp(given) => mcp::run(&args.global, given),
+        Command::Connect(given) => connect::run(&args.global, given, output),
+        Command::Guard { command } => guard::run(&args.global, command, output),
+        Command::Airc(given) => airc::run(&args.global, given, output),
         Command::Token { command } => token::run(&args.global, command, output),
         Command::Doctor(realm) => doctor::run(&args.global, realm, output),
         Command::Backup(backup) => backup::back_up(&args.global, backup, output),
         Command::Restore(backup) => backup::restore(&args.global, backup, output),
         Command::Status(status) => status::run(&args.global, status, output),
+        Command::Demo(given) => demo::run(&args.global, given, output),
         Command::Bench(given) => bench::run(given, output),
+        Command::Send(given) => match &given.mail_dir.mail_dir {
+            Some(dir) => files::send(dir, given, output),
+            None => send::send(&args.global, given, output),
+        },
+        Command::Inbox(given) => match &given.mail_dir.mail_dir {
+            Some(dir) => files::inbox(dir, given, output),
+            None => inbox::run(&args.global, given, output),
+        },
+        Command::Read(given) => match &given.mail_dir.mail_dir {
+            Some(dir) => files::read(dir, given, output),
+            None => read::read(&args.global, given, output),
+        },
+        Command::Ack(given) => read::ack(&args.global, given, output),
+        Command::Reply(given) => send::reply(&args.global, given, output),
+        Command::Thread(given) => thread::thread(&args.global, given, output),
+        Command::Search(given) => thread::search(&args.global, given, output),
+        Command::Tail(given) => tail::run(&args.global, given, output),
+        Command::Agents(given) => people::agents(&args.global, given, output),
+        Command::Conversations(given) => thread::conversations(&args.global, given, output),
+        Command::Reserve(given) => reserve::reserve(&args.global, given, output),
+        Command::Release(given) => reserve::release(&args.global, given, output),
+        Command::Reservations(given) => reserve::reservations(&args.global, given, output),
+        Command::Contacts(given) => people::contacts(&args.global, given, output),
+        Command::Whoami(given) => people::whoami(&args.global, given, output),
+        Command::Export(given) => export::export(&args.global, given, output),
+        Command::Import(given) => export::import(&args.global, given, output),
+        Command::Archive(given) => files::archive(given, output),
+        Command::Nudge(given) => signals::nudge(&args.global, given, output),
+        Command::Hooks(given) => signals::hooks(&args.global, given, output),
     }
 }
 
@@ -86,7 +137,14 @@ fn interruptible<T: Send + 'static>(
 
 /// The runtime that every command with an office in it runs on.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
+        // Each realm in use has a writer's thread, and reading has threads of its own: the doors get half the cores.
+        // More would mostly wake each other (docs/BENCH.md).
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        builder.worker_threads((cores / 2).max(1));
+    }
+    builder.enable_all().build()
 }
 
 // `--color` must hold for clap's own help and complaints too, which are printed before it is parsed.

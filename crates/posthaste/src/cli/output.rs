@@ -104,6 +104,11 @@ impl Output {
         paint(self.color, style, text)
     }
 
+    /// The same for standard error.
+    pub fn paint_error(&self, style: Style, text: &str) -> String {
+        paint(self.color_errors, style, text)
+    }
+
     /// Says on standard error why a command failed.
     pub fn complain(&self, failure: &Failure) {
         let message = format!("{:#}", failure.error);
@@ -159,8 +164,35 @@ impl Table {
     }
 }
 
+/// A moment as people read it in a list: the day and the minute.
+pub(super) fn short_time(value: &serde_json::Value) -> String {
+    let text = value.as_str().unwrap_or("-");
+    match (text.get(..10), text.get(11..16)) {
+        (Some(day), Some(minute)) => format!("{day} {minute}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// A text of an answer, or a dash.
+pub(super) fn text_of(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Null => "-".to_owned(),
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Text from strangers over several lines: line breaks and tabs stay, what would move the cursor does not.
+pub(super) fn printable_text(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| {
+            if c.is_control() && c != '\n' && c != '\t' { c.escape_default().collect() } else { vec![c] }
+        })
+        .collect()
+}
+
 /// Names and subjects come from strangers; what would move the cursor is shown instead of done.
-fn printable(cell: &str) -> String {
+pub(super) fn printable(cell: &str) -> String {
     cell.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 

@@ -17,11 +17,13 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use self::value::Value;
+use crate::http::rate::{Quota, Rates};
 use crate::observe::logs::LogForm;
+use crate::shared::Switches;
 
 pub use self::load::Env;
 pub use self::setting::{Origin, Setting};
-pub use self::value::LogLevel;
+pub use self::value::{LogLevel, Span};
 
 /// Every setting of an office. Made by [`Config::load`], allowed to open a door by [`Config::check`].
 #[derive(Clone, Debug)]
@@ -31,14 +33,35 @@ pub struct Config {
     pub realm: Setting<RealmName>,
     pub auth: Setting<bool>,
     pub mail: Setting<bool>,
+    pub mail_dir: Setting<Option<PathBuf>>,
+    pub archive_every: Setting<Span>,
+    pub safe_mode: Setting<Opening>,
+    pub registration: Setting<Opening>,
+    pub projects: Setting<Vec<String>>,
+    pub tools: Setting<ToolSet>,
+    pub trust_local: Setting<bool>,
     pub tls_cert: Setting<Option<PathBuf>>,
     pub tls_key: Setting<Option<PathBuf>>,
+    pub tls_ca: Setting<Option<PathBuf>>,
     pub allow_remote: Setting<AllowRemote>,
     pub allowed_hosts: Setting<Vec<String>>,
     pub allowed_origins: Setting<Vec<String>>,
     pub max_connections: Setting<usize>,
     pub log: Setting<LogForm>,
     pub log_level: Setting<LogLevel>,
+    /// The swarm that the default realm hosts.
+    pub swarm: Setting<Option<PathBuf>>,
+    /// Further authorities that the office's own requests trust.
+    /// The key that JSON web tokens are signed with.
+    pub jwt_key: Setting<Option<PathBuf>>,
+    /// Whether the office's own requests may go to private networks.
+    pub private_networks: Setting<bool>,
+    pub rate_requests: Setting<Quota>,
+    pub rate_messages: Setting<Quota>,
+    pub rate_broadcasts: Setting<Quota>,
+    pub rate_heartbeats: Setting<Quota>,
+    pub rate_consents: Setting<Quota>,
+    pub rate_registrations: Setting<Quota>,
 }
 
 /// Whether other machines may reach the office, and whether in the clear.
@@ -51,6 +74,39 @@ pub enum AllowRemote {
     Tls,
     /// Other machines, unencrypted: everyone on the way can read tokens and mail.
     Plaintext,
+}
+
+/// Whether something is offered that suits one machine better than the world.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Opening {
+    /// Where only this machine can reach the office.
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+impl Opening {
+    fn is_open(self, loopback: bool) -> bool {
+        match self {
+            Self::Auto => loopback,
+            Self::On => true,
+            Self::Off => false,
+        }
+    }
+}
+
+/// How many tools the MCP door shows.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolSet {
+    /// Those that most agents need; the others can still be called.
+    Core,
+    /// All of them.
+    #[default]
+    Full,
 }
 
 /// A configuration that cannot be used: where it is wrong, and how.
@@ -70,6 +126,28 @@ pub struct Row {
 }
 
 impl Config {
+    /// What the office does or leaves under these settings.
+    pub fn switches(&self) -> Switches {
+        Switches {
+            auth: self.auth.value,
+            mail: self.mail.value,
+            rates: self.rates(),
+            safe_mode: self.safe_mode.value.is_open(self.is_loopback()),
+            registration: self.registration.value.is_open(self.is_loopback()),
+        }
+    }
+
+    fn rates(&self) -> Rates {
+        Rates {
+            requests: self.rate_requests.value,
+            messages: self.rate_messages.value,
+            broadcasts: self.rate_broadcasts.value,
+            heartbeats: self.rate_heartbeats.value,
+            consents: self.rate_consents.value,
+            registrations: self.rate_registrations.value,
+        }
+    }
+
     /// The settings in force, in the order in which people ask for them. None of them is a secret:
     /// keys and tokens are files, and only their paths are settings.
     pub fn rows(&self) -> Vec<Row> {
@@ -86,14 +164,31 @@ impl Config {
             row("realm", &self.realm),
             row("auth", &self.auth),
             row("mail", &self.mail),
+            row("mail_dir", &self.mail_dir),
+            row("archive_every", &self.archive_every),
+            row("safe_mode", &self.safe_mode),
+            row("registration", &self.registration),
+            row("projects", &self.projects),
+            row("tools", &self.tools),
+            row("trust_local", &self.trust_local),
             row("tls_cert", &self.tls_cert),
             row("tls_key", &self.tls_key),
+            row("tls_ca", &self.tls_ca),
             row("allow_remote", &self.allow_remote),
             row("allowed_hosts", &self.allowed_hosts),
             row("allowed_origins", &self.allowed_origins),
             row("max_connections", &self.max_connections),
             row("log", &self.log),
             row("log_level", &self.log_level),
+            row("swarm", &self.swarm),
+            row("jwt_key", &self.jwt_key),
+            row("private_networks", &self.private_networks),
+            row("rate_requests", &self.rate_requests),
+            row("rate_messages", &self.rate_messages),
+            row("rate_broadcasts", &self.rate_broadcasts),
+            row("rate_heartbeats", &self.rate_heartbeats),
+            row("rate_consents", &self.rate_consents),
+            row("rate_registrations", &self.rate_registrations),
         ]
     }
 }

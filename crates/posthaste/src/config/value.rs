@@ -3,12 +3,15 @@
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use posthaste_engine::nouns::RealmName;
 use serde_json::{Value as Json, json};
 
-use super::AllowRemote;
+use super::{AllowRemote, Opening, ToolSet};
+use crate::cli::human::parse_span;
+use crate::http::rate::Quota;
 use crate::observe::logs::{LogForm, parse_filter};
 
 /// A type that a setting can have. Errors are the part after "where: "; the caller says where.
@@ -128,7 +131,27 @@ impl Value for LogForm {
     }
 }
 
+impl Value for Opening {
+    fn from_text(text: &str) -> Result<Self, String> {
+        choice(text)
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
 impl Value for AllowRemote {
+    fn from_text(text: &str) -> Result<Self, String> {
+        choice(text)
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
+impl Value for ToolSet {
     fn from_text(text: &str) -> Result<Self, String> {
         choice(text)
     }
@@ -161,6 +184,44 @@ impl Value for LogLevel {
 
     fn to_json(&self) -> Json {
         json!(self.0)
+    }
+}
+
+impl Value for Quota {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.to_string())
+    }
+}
+
+/// A span of time, kept as typed as well.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Span {
+    text: String,
+    span: Duration,
+}
+
+impl Span {
+    /// An hour.
+    pub fn hour() -> Self {
+        Self { text: "1h".to_owned(), span: Duration::from_secs(3_600) }
+    }
+
+    pub fn duration(&self) -> Duration {
+        self.span
+    }
+}
+
+impl Value for Span {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Ok(Self { text: text.to_owned(), span: parse_span(text)? })
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.text)
     }
 }
 

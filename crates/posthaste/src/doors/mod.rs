@@ -1,9 +1,14 @@
 //! The doors: one protocol's way in each. A door parses, calls one verb or view of the engine, and renders.
 
 pub mod address;
+mod airc;
 pub mod control;
+pub mod files;
 mod map;
+pub(crate) mod mcp;
 mod operators;
+mod swarm;
+mod web;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -11,7 +16,10 @@ use axum::http::StatusCode;
 use crate::http::errors::answer;
 use crate::shared::Shared;
 
+pub(crate) use airc::{Challenges, Faces};
 pub(crate) use map::{Halls, lines as map_lines, serve as serve_map};
+pub(crate) use mcp::Desk as McpDesk;
+pub(crate) use web::PATH as WEB_PATH;
 
 /// Which of an event's remembered forms belongs to which door. There are as many as the engine keeps.
 pub(crate) mod slots {
@@ -23,7 +31,14 @@ pub(crate) mod slots {
 
 /// Every door, for the default realm and, below `/r/{realm}`, for the others.
 pub fn router(shared: Shared) -> Router {
-    let doors = Router::new().merge(operators::router()).merge(control::router()).merge(map::router());
+    let doors = Router::new()
+        .merge(operators::router())
+        .merge(control::router())
+        .merge(map::router())
+        .merge(airc::router(&shared))
+        .merge(swarm::router())
+        .merge(mcp::router())
+        .merge(web::router());
     Router::new()
         .nest("/r/{realm}", doors.clone())
         .merge(doors)

@@ -8,9 +8,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, uri::Authority};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, uri::Authority};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 
 use super::errors::answer;
 
@@ -104,6 +104,8 @@ pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next
                 format!("this office does not answer to `{host}`; name it in allowed_hosts if it should");
             answer(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", &message)
         }
+        // A page that asks beforehand is told by the absence of leave that it has none; nothing is carried out.
+        Stop::ForeignOrigin if is_preflight(&request) => StatusCode::NO_CONTENT.into_response(),
         Stop::ForeignOrigin => {
             let origin = said(header::ORIGIN).unwrap_or("?");
             tracing::warn!(%origin, "refused a request from a page that is not ours");
@@ -113,6 +115,11 @@ pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next
             answer(StatusCode::FORBIDDEN, "origin_not_allowed", &message)
         }
     }
+}
+
+fn is_preflight(request: &Request) -> bool {
+    request.method() == Method::OPTIONS
+        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// A host in lower case without a final dot, and a port if one was said.

@@ -58,7 +58,7 @@ impl Default for ListenOptions {
     fn default() -> Self {
         Self {
             tls: None,
-            max_connections: 4096,
+            max_connections: 16_384,
             header_timeout: Duration::from_secs(15),
             idle_timeout: Duration::from_secs(75),
             handshake_timeout: Duration::from_secs(10),

@@ -1,9 +1,12 @@
 //! What every door over HTTP shares: the listener, TLS and the checks before a request is anyone's.
 
 mod activity;
+pub mod dial;
 pub mod errors;
 pub mod guard;
 pub mod layers;
 pub mod listen;
+pub mod outgoing;
+pub mod rate;
 mod socket;
 pub mod tls;

@@ -24,11 +24,25 @@ pub struct Report {
 #[derive(Debug)]
 pub(crate) struct Health {
     last: Mutex<Report>,
+    /// What those who run the office say about it, and since when.
+    word: Mutex<Option<(String, Millis)>>,
 }
 
 impl Health {
     pub(crate) fn new() -> Self {
-        Self { last: Mutex::new(Report { problem: None, since: stamp::now() }) }
+        Self { last: Mutex::new(Report { problem: None, since: stamp::now() }), word: Mutex::default() }
+    }
+
+    /// Has the office call itself by this word for as long as nothing is wrong.
+    pub(crate) fn set_word(&self, word: &str) {
+        let mut kept = self.word.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.as_ref().is_none_or(|(before, _)| before != word) {
+            *kept = Some((word.to_owned(), stamp::now()));
+        }
+    }
+
+    pub(crate) fn word(&self) -> Option<(String, Millis)> {
+        self.word.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn note(&self, problem: Option<String>) -> Report {

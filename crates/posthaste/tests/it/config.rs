@@ -94,6 +94,16 @@ fn flag_over_environment_over_file_over_default() {
             json!([]),
         ),
         (
+            "tls_ca",
+            &["--tls-ca", "/a.pem"],
+            json!("/a.pem"),
+            ["POSTHASTE_TLS_CA", "/b.pem"],
+            json!("/b.pem"),
+            "tls_ca = '/c.pem'",
+            json!("/c.pem"),
+            json!(null),
+        ),
+        (
             "max_connections",
             &["--max-connections", "1"],
             json!(1),
@@ -101,7 +111,7 @@ fn flag_over_environment_over_file_over_default() {
             json!(2),
             "max_connections = 3",
             json!(3),
-            json!(4096),
+            json!(16384),
         ),
         (
             "log",

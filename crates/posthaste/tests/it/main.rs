@@ -1,16 +1,34 @@
 //! The program from outside: its command line, its configuration and its listener.
 
+mod airc;
+mod bridge;
+mod bridge_crash;
 mod cli;
 mod commands;
 mod config;
 mod crash;
+mod files;
 mod harness;
 mod layers;
 mod listen;
+mod mail_commands;
 mod map;
 mod map_client;
 mod map_levels;
+mod map_tls;
+mod map_tokens;
+mod mcp;
+mod mcp_client;
+mod mcp_commands;
+mod mcp_guard;
+mod mcp_load;
+mod mcp_streams;
 mod office;
 mod readme;
+mod swarm;
+mod swarm_agents;
+mod swarm_crash;
+mod swarm_peers;
 mod tidy;
 mod tls;
+mod web;

@@ -19,26 +19,39 @@ pub(crate) struct Office {
     flags: Vec<String>,
     process: Child,
     address: String,
+    tls: bool,
 }
 
 impl Office {
     pub(crate) async fn open(flags: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let (process, address) = start(&directory, &flags);
-        Self { directory, flags, process, address }
+        let (process, url) = start(&directory, &flags);
+        let (tls, address) = (url.starts_with("https"), url.split("//").last().unwrap().to_owned());
+        Self { directory, flags, process, address, tls }
     }
 
     /// Where MAP is spoken.
     pub(crate) fn url(&self) -> String {
-        format!("ws://{}/map", self.address)
+        format!("{}://{}/map", if self.tls { "wss" } else { "ws" }, self.address)
+    }
+
+    /// Its data directory.
+    pub(crate) fn data(&self) -> &std::path::Path {
+        self.directory.path()
+    }
+
+    /// The key to everything.
+    pub(crate) fn admin_token(&self) -> String {
+        std::fs::read_to_string(self.data().join("admin.token")).unwrap().trim().to_owned()
     }
 
     /// Ends the office without warning and opens it again.
     pub(crate) async fn restart(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
-        (self.process, self.address) = start(&self.directory, &self.flags);
+        let (process, url) = start(&self.directory, &self.flags);
+        (self.process, self.address) = (process, url.split("//").last().unwrap().to_owned());
     }
 }
 
@@ -62,8 +75,8 @@ fn start(directory: &tempfile::TempDir, flags: &[String]) -> (Child, String) {
         .unwrap();
     let mut line = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("ready http://").expect("the office is ready").to_owned();
-    (process, address)
+    let url = line.trim().strip_prefix("ready ").expect("the office is ready").to_owned();
+    (process, url)
 }
 
 /// One connection.
@@ -75,14 +88,33 @@ pub(crate) struct Client {
 
 impl Client {
     async fn open(office: &Office) -> Self {
+        Self::dial(office, format!("ws://{}/map", office.address)).await
+    }
+
+    /// A connection that shows no token and has said nothing yet.
+    pub(crate) async fn stranger(office: &Office) -> Self {
+        Self::open(office).await
+    }
+
+    /// A connection that shows a token and has said nothing yet.
+    pub(crate) async fn open_with(office: &Office, token: &str) -> Self {
+        Self::dial(office, format!("ws://{}/map?token={token}", office.address)).await
+    }
+
+    async fn dial(office: &Office, url: String) -> Self {
         let stream = TcpStream::connect(&office.address).await.unwrap();
-        let url = format!("ws://{}/map", office.address);
         let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
         Self { socket, kept: Vec::new(), next_id: 10_000 }
     }
 
     pub(crate) async fn connect(office: &Office, part: &str) -> Self {
         let mut client = Self::open(office).await;
+        client.call("map/connect", json!({ "protocolVersion": 1, "participantType": part })).await.unwrap();
+        client
+    }
+
+    pub(crate) async fn connect_with(office: &Office, token: &str, part: &str) -> Self {
+        let mut client = Self::open_with(office, token).await;
         client.call("map/connect", json!({ "protocolVersion": 1, "participantType": part })).await.unwrap();
         client
     }

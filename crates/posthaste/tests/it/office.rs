@@ -39,6 +39,16 @@ impl Office {
         Self::start(command, data)
     }
 
+    /// Starts it with further flags and variables.
+    pub(crate) fn open_with(data: &Path, args: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .envs(env.iter().copied());
+        Self::start_with(command, data, args)
+    }
+
     /// Starts it so that no file can grow beyond a number of KiB.
     pub(crate) fn open_with_file_limit(data: &Path, kib: u64) -> Self {
         let mut command = Command::new("bash");
@@ -48,17 +58,62 @@ impl Office {
         Self::start(command, data)
     }
 
-    fn start(mut command: Command, data: &Path) -> Self {
+    /// Starts it such that it finds the programs of this machine.
+    pub(crate) fn open_with_path(data: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        Self::start(command, data)
+    }
+
+    /// Starts it in a directory of its own choice, with further flags.
+    pub(crate) fn open_in(data: &Path, directory: &Path, flags: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        command.env_clear().current_dir(directory);
+        Self::start_with(command, data, flags)
+    }
+
+    /// Starts it with further flags; what it logs goes into a file.
+    pub(crate) fn open_logging<'a>(
+        data: &Path,
+        flags: impl IntoIterator<Item = &'a str>,
+        log: &Path,
+    ) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        command.env_clear();
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+        Self::start_as(command, data, "info", flags, log.into())
+    }
+
+    fn start(command: Command, data: &Path) -> Self {
+        Self::start_with(command, data, &[])
+    }
+
+    fn start_with(command: Command, data: &Path, args: &[&str]) -> Self {
+        Self::start_as(command, data, "error", args.iter().copied(), Stdio::null())
+    }
+
+    fn start_as<'a>(
+        mut command: Command,
+        data: &Path,
+        level: &str,
+        flags: impl IntoIterator<Item = &'a str>,
+        log: Stdio,
+    ) -> Self {
         // Each test is its own process, and rustls must not have to guess.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data"]).arg(data);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", level, "--data"]).arg(data);
+        let mut child = command.args(flags).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url =
             line.strip_prefix("ready ").unwrap_or_else(|| panic!("not ready: {line:?}")).trim().to_owned();
         let token = std::fs::read_to_string(data.join("admin.token")).unwrap().trim().to_owned();
         Self { child, operator: Bearer { base: url, token, http: reqwest::Client::new() } }
+    }
+
+    /// The operator's key.
+    pub(crate) fn token(&self) -> &str {
+        &self.operator.token
     }
 
     pub(crate) fn url(&self) -> &str {

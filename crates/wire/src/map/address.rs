@@ -88,7 +88,28 @@ pub enum AddressError {
     Count,
 }
 
+/// The form that nearly every message has.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OneAgent<'a> {
+    agent: &'a str,
+}
+
 impl Address {
+    /// Reads the `to` of a message from its text.
+    pub fn parse_text(text: &str) -> Result<Vec<Self>, AddressError> {
+        if text.starts_with('{')
+            && let Ok(OneAgent { agent }) = serde_json::from_str(text)
+            && !agent.is_empty()
+        {
+            let mut found = Vec::with_capacity(1);
+            agent_member(agent, &mut found)?;
+            return Ok(found);
+        }
+        let value = serde_json::from_str(text).map_err(|_| AddressError::Shape)?;
+        Self::parse(&value)
+    }
+
     /// Reads the `to` of a message: what one address means, one part for each agent of a list.
     pub fn parse(value: &Value) -> Result<Vec<Self>, AddressError> {
         let mut found = Vec::new();
@@ -305,6 +326,7 @@ mod tests {
             (json!({ "type": "broadcast" }), vec![Address::Broadcast]),
             (json!({ "type": "parent" }), vec![Address::Parent]),
         ] {
+            assert_eq!(Address::parse_text(&value.to_string()).as_ref(), Ok(&meant), "{value}");
             assert_eq!(Address::parse(&value), Ok(meant), "{value}");
         }
     }
@@ -332,6 +354,7 @@ mod tests {
             json!([["x"]]),
         ] {
             assert!(Address::parse(&value).is_err(), "{value}");
+            assert!(Address::parse_text(&value.to_string()).is_err(), "{value}");
         }
     }
 
@@ -356,7 +379,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_value_breaks_the_parser(value in any_json()) {
-            if let Ok(found) = Address::parse(&value) {
+            let found = Address::parse(&value);
+            prop_assert_eq!(&Address::parse_text(&value.to_string()), &found);
+            if let Ok(found) = found {
                 prop_assert!(!found.is_empty());
             }
         }

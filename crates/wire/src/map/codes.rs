@@ -4,6 +4,8 @@
 pub const AUTH_REQUIRED: i64 = 1000;
 /// The credentials were not accepted.
 pub const AUTH_FAILED: i64 = 1001;
+/// The token was good once.
+pub const TOKEN_EXPIRED: i64 = 1002;
 /// The caller may not do this.
 pub const PERMISSION_DENIED: i64 = 1003;
 /// The way of authenticating is not offered.

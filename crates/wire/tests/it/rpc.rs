@@ -193,6 +193,29 @@ proptest! {
         }
     }
 
+    /// A frame of one object is read a shorter way than one of several; both ways must say the same.
+    #[test]
+    fn one_object_is_read_like_one_of_several(
+        members in prop::collection::vec(
+            (
+                prop_oneof!["jsonrpc|id|method|params|result|error", "[a-z]{1,4}"],
+                prop_oneof![
+                    Just("\"2.0\""), Just("1"), Just("-7"), Just("1.5"), Just("null"), Just("\"x\""),
+                    Just("{}"), Just("[1]"), Just("{\"code\":1,\"message\":\"m\"}"), Just("true"), Just("01"),
+                ],
+            ),
+            0..6,
+        ),
+    ) {
+        let body = members.iter().map(|(name, value)| format!("\"{name}\":{value}"));
+        let object = format!("{{{}}}", body.collect::<Vec<_>>().join(","));
+        let alone = rpc::parse(&object, 10);
+        let twice = rpc::parse(&format!("{object}\n{object}"), 10);
+        let shown = |item: Option<&Item>| item.map(|item| format!("{item:?}"));
+        prop_assert_eq!(alone.len(), 1);
+        prop_assert_eq!(shown(alone.first()), shown(twice.first()), "{}", object);
+    }
+
     #[test]
     fn what_is_written_is_read(number in any::<i64>(), method in any::<String>(), message in any::<String>()) {
         let id = RequestId::from(number);

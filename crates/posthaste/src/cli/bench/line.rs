@@ -15,27 +15,51 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// A line to the office's own methods.
     pub(super) async fn connect(address: &str, token: &str) -> Result<Self, Failure> {
+        Self::to(address, Some(token), control::PATH).await
+    }
+
+    /// A line to any path.
+    pub(super) async fn to(address: &str, token: Option<&str>, path: &str) -> Result<Self, Failure> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let path = control::PATH;
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\ncontent-length: "
-        );
+        let bearer = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
+        let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\n{bearer}content-length: ");
         Ok(Self { stream: BufReader::new(stream), head, buffer: String::new(), body: Vec::new() })
     }
 
     /// Calls a method and waits for its answer, which must not be an error.
     pub(super) async fn call(&mut self, method: &str, params: &Value) -> Result<(), Failure> {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": format!("{}{method}", control::PREFIX), "params": params });
-        let body = body.to_string();
-        let request = format!("{}{}\r\n\r\n{body}", self.head, body.len());
-        self.stream.get_mut().write_all(request.as_bytes()).await?;
-        let answer = self.answer().await?;
+        let answer = self.post(&body.to_string()).await?;
         if answer.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\"") {
             return Ok(());
         }
         Err(Failure::new(Exit::Failed, format!("the office refused: {}", String::from_utf8_lossy(answer))))
+    }
+
+    /// Calls a method and gives what it answers.
+    pub(super) async fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
+        self.call(method, params).await?;
+        let mut answer: Value = serde_json::from_slice(&self.body)?;
+        Ok(answer["result"].take())
+    }
+
+    /// Sends a message that must be accepted.
+    pub(super) async fn send(&mut self, body: &str) -> Result<(), Failure> {
+        let answer = self.post(body).await?;
+        if answer.starts_with(b"{\"success\":true") {
+            return Ok(());
+        }
+        Err(Failure::new(Exit::Failed, format!("the office refused: {}", String::from_utf8_lossy(answer))))
+    }
+
+    /// Posts a body and waits for the answer, whatever it is.
+    pub(super) async fn post(&mut self, body: &str) -> Result<&[u8], Failure> {
+        let request = format!("{}{}\r\n\r\n{body}", self.head, body.len());
+        self.stream.get_mut().write_all(request.as_bytes()).await?;
+        self.answer().await
     }
 
     async fn answer(&mut self) -> Result<&[u8], Failure> {

@@ -1,8 +1,11 @@
 //! `posthaste bench`: what this machine can do, through the whole server and beside a bare SQLite loop.
 
 mod bare;
+mod files;
 mod line;
+mod map;
 mod server;
+mod signed;
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +13,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::line::Line;
-use self::server::Server;
-use super::args::BenchArgs;
+use self::server::{Process, Server};
+use super::args::{BenchArgs, BenchDoor};
 use super::exit::{Exit, Failure};
 use super::human::{show_bytes, show_span};
 use super::output::{Output, Style, Table};
@@ -24,6 +27,7 @@ const BODY: &str = "The migration is done and the tests pass on both branches. T
 /// One round: so many requests in flight until the time is up.
 #[derive(Serialize)]
 struct Round {
+    door: &'static str,
     in_flight: u32,
     messages: u64,
     per_second: f64,
@@ -38,7 +42,13 @@ struct Round {
 }
 
 pub(super) fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
+    if args.files {
+        return files::run(args, output);
+    }
     let directory = tempfile::tempdir()?;
+    if args.map.is_some() {
+        return run_map(args, directory.path(), output);
+    }
     let rounds = runtime()?.block_on(async {
         tokio::select! {
             rounds = measure(args, directory.path(), output) => rounds,
@@ -48,21 +58,55 @@ pub(super) fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
     show(&rounds, output)
 }
 
+/// Measures a MAP server: the one at the given address, or an office of this program's own.
+fn run_map(args: &BenchArgs, directory: &std::path::Path, output: &Output) -> Result<(), Failure> {
+    let given = args.map.clone().flatten();
+    let (own, url, process) = match given {
+        Some(url) => (None, url, Process { id: args.pid }),
+        None => {
+            let server = Server::start(&directory.join("office"), &["--no-auth"])?;
+            let (url, process) = (format!("ws://{}/map", server.address), server.process());
+            (Some(server), url, process)
+        }
+    };
+    let figures = runtime()?.block_on(async {
+        tokio::select! {
+            figures = map::measure(args, &url, &process, output) => figures,
+            _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+        }
+    })?;
+    if let Some(server) = own {
+        server.stop()?;
+    }
+    if output.is_json() {
+        return output.json(&figures);
+    }
+    Ok(())
+}
+
 async fn measure(
     args: &BenchArgs,
     directory: &std::path::Path,
     output: &Output,
 ) -> Result<Vec<Round>, Failure> {
-    let server = Server::start(&directory.join("office"))?;
+    let server = Server::start(&directory.join("office"), &[])?;
     let mut line = Line::connect(&server.address, &server.token).await?;
     for agent in 0..args.agents {
         line.call("register", &json!({ "id": name(agent) })).await?;
     }
+    let senders = match args.door {
+        BenchDoor::Office => None,
+        BenchDoor::Airc => Some(signed::register(&server, args.agents).await?),
+    };
     let bar = output.progress("measuring", args.in_flight.len() as u64);
     let mut rounds = Vec::new();
     for &in_flight in &args.in_flight {
         let bare = bare::per_second(&directory.join(format!("bare-{in_flight}.db")), in_flight, BODY)?;
-        rounds.push(round(args, &server, in_flight, bare).await?);
+        rounds.push(round(args, &server, in_flight, bare, None).await?);
+        // Turn by turn with the office's own, so that both see the same machine.
+        if let Some(senders) = &senders {
+            rounds.push(round(args, &server, in_flight, bare, Some(senders)).await?);
+        }
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -70,21 +114,41 @@ async fn measure(
     Ok(rounds)
 }
 
-async fn round(args: &BenchArgs, server: &Server, in_flight: u32, bare: f64) -> Result<Round, Failure> {
-    let end = Instant::now() + Duration::from_secs(args.seconds);
+async fn round(
+    args: &BenchArgs,
+    server: &Server,
+    in_flight: u32,
+    bare: f64,
+    senders: Option<&Vec<signed::Sender>>,
+) -> Result<Round, Failure> {
     let each = args.messages.map_or(u64::MAX, |all| all.div_ceil(in_flight.into()));
-    let mut lines = Vec::new();
-    for _ in 0..in_flight {
-        lines.push(Line::connect(&server.address, &server.token).await?);
+    // Signed first and connected then: the office does not wait long for those who say nothing.
+    let senders_of = |n: u32| senders.map(|senders| &senders[(n % args.agents) as usize]);
+    let works: Vec<Work> = (0..in_flight)
+        .map(|n| {
+            let me = n % args.agents;
+            match senders_of(n) {
+                None => Work::Letter(letter(me, args.agents)),
+                Some(sender) => {
+                    Work::Signed(signed::sign(sender, me, args.agents, args.seconds, in_flight, each))
+                }
+            }
+        })
+        .collect();
+    let mut jobs = Vec::new();
+    for (n, work) in (0..in_flight).zip(works) {
+        let line = match senders_of(n) {
+            None => Line::connect(&server.address, &server.token).await?,
+            Some(sender) => Line::to(&server.address, Some(&sender.token), "/messages").await?,
+        };
+        jobs.push(Job { line, work });
     }
     let cpu = server.cpu();
     let started = Instant::now();
-    let senders: Vec<_> = (0..in_flight)
-        .zip(lines)
-        .map(|(n, line)| tokio::spawn(send_until(line, n % args.agents, args.agents, end, each)))
-        .collect();
+    let end = started + Duration::from_secs(args.seconds);
+    let working: Vec<_> = jobs.into_iter().map(|job| tokio::spawn(send_until(job, end, each))).collect();
     let mut times = Vec::new();
-    for sender in senders {
+    for sender in working {
         times.extend(sender.await??);
     }
     let wall = started.elapsed();
@@ -94,6 +158,7 @@ async fn round(args: &BenchArgs, server: &Server, in_flight: u32, bare: f64) -> 
     let per_second = messages as f64 / wall.as_secs_f64();
     let spent = cpu.zip(server.cpu()).map(|(before, after)| after.saturating_sub(before));
     Ok(Round {
+        door: if senders.is_some() { "airc" } else { "office" },
         in_flight,
         messages,
         per_second,
@@ -106,19 +171,35 @@ async fn round(args: &BenchArgs, server: &Server, in_flight: u32, bare: f64) -> 
     })
 }
 
+/// One line and what goes over it.
+struct Job {
+    line: Line,
+    work: Work,
+}
+
+enum Work {
+    /// The same letter again and again.
+    Letter(Value),
+    /// Messages that each go once.
+    Signed(Vec<String>),
+}
+
+fn letter(me: u32, agents: u32) -> Value {
+    json!({ "from": name(me), "to": [name((me + 1) % agents)], "subject": "Ready for review", "body": BODY })
+}
+
 /// Sends one letter after the other; gives the microseconds that each took to be durable.
-async fn send_until(
-    mut line: Line,
-    me: u32,
-    agents: u32,
-    end: Instant,
-    most: u64,
-) -> Result<Vec<u64>, Failure> {
-    let mut times = Vec::new();
-    let letter: Value = json!({ "from": name(me), "to": [name((me + 1) % agents)], "subject": "Ready for review", "body": BODY });
+async fn send_until(mut job: Job, end: Instant, most: u64) -> Result<Vec<u64>, Failure> {
+    let mut times: Vec<u64> = Vec::new();
     while Instant::now() < end && (times.len() as u64) < most {
         let asked = Instant::now();
-        line.call("send", &letter).await?;
+        match &job.work {
+            Work::Letter(letter) => job.line.call("send", letter).await?,
+            Work::Signed(messages) => match messages.get(times.len()) {
+                Some(message) => job.line.send(message).await?,
+                None => break,
+            },
+        }
         times.push(u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX));
     }
     Ok(times)
@@ -128,12 +209,22 @@ fn show(rounds: &[Round], output: &Output) -> Result<(), Failure> {
     if output.is_json() {
         return output.json(&rounds);
     }
-    let head =
-        ["IN FLIGHT", "MESSAGES/S", "P50", "P99", "SERVER CPU", "SERVER MEMORY", "BARE LOOP/S", "SHARE"];
+    let head = [
+        "DOOR",
+        "IN FLIGHT",
+        "MESSAGES/S",
+        "P50",
+        "P99",
+        "SERVER CPU",
+        "SERVER MEMORY",
+        "BARE LOOP/S",
+        "SHARE",
+    ];
     let mut table = Table::new(head);
     for round in rounds {
         let micros = |n: u64| show_span(Duration::from_micros(n));
         let cells = [
+            round.door.to_owned(),
             round.in_flight.to_string(),
             format!("{:.0}", round.per_second),
             micros(round.p50_us),

@@ -15,11 +15,16 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start(data: &Path) -> Result<Self, Failure> {
+    pub(super) fn start(data: &Path, further: &[&str]) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--log", "json", "--log-level", "error", "--data"])
-            .arg(data);
+            .arg(data)
+            .args(further);
+        // What is measured is the office and not its patience.
+        for rate in ["REQUESTS", "MESSAGES", "BROADCASTS", "HEARTBEATS", "CONSENTS", "REGISTRATIONS"] {
+            command.env(format!("POSTHASTE_RATE_{rate}"), "off");
+        }
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
@@ -32,20 +37,19 @@ impl Server {
         Ok(Self { child, address, token: AdminKey::read(data)? })
     }
 
+    /// The server's process.
+    pub(super) fn process(&self) -> Process {
+        Process { id: Some(self.child.id()) }
+    }
+
     /// The time the server has spent computing.
     pub(super) fn cpu(&self) -> Option<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
-        // The name in parentheses may contain anything, so fields are counted from behind it.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-        Some(Duration::from_millis(ticks * 1_000 / rustix::param::clock_ticks_per_second().max(1)))
+        self.process().cpu()
     }
 
     /// The memory the server has in use.
     pub(super) fn resident_bytes(&self) -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1_024)
+        self.process().resident_bytes()
     }
 
     pub(super) fn stop(mut self) -> Result<(), Failure> {
@@ -53,6 +57,30 @@ impl Server {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
+    }
+}
+
+/// What the system tells about a process of this machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Process {
+    pub(super) id: Option<u32>,
+}
+
+impl Process {
+    /// The time it has spent computing.
+    pub(super) fn cpu(&self) -> Option<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id?)).ok()?;
+        // The name in parentheses may contain anything, so fields are counted from behind it.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+        Some(Duration::from_millis(ticks * 1_000 / rustix::param::clock_ticks_per_second().max(1)))
+    }
+
+    /// The memory it has in use.
+    pub(super) fn resident_bytes(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id?)).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1_024)
     }
 }
 

@@ -179,6 +179,17 @@ pub(super) struct AgentsParams {
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchParams {
     pub(super) query: String,
+    /// Whose view; the caller's if absent.
+    #[serde(default)]
+    pub(super) agent: Option<AgentId>,
+    #[serde(default)]
+    pub(super) from: Option<AgentId>,
+    #[serde(default)]
+    pub(super) conversation: Option<posthaste_engine::nouns::ConversationId>,
+    #[serde(default)]
+    pub(super) newest: bool,
+    #[serde(default)]
+    pub(super) before: Option<i64>,
     #[serde(default = "usual_page")]
     pub(super) limit: usize,
 }

@@ -1,27 +1,28 @@
 //! The table of the office's own methods: name, parameters, one verb or view, answer.
 
-use posthaste_engine::nouns::{AgentId, Caller, TokenRole};
+use posthaste_engine::nouns::{AgentId, Caller, ContactState, TokenRole};
 use posthaste_engine::verbs::agents::{Existing, Register};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
+use posthaste_engine::verbs::office::SetRules;
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
-use posthaste_engine::views::{AgentQuery, SearchQuery};
+use posthaste_engine::views::{AgentQuery, SearchOrder, SearchQuery};
 use posthaste_engine::{Engine, EngineError};
 use posthaste_wire::rpc::{ErrorObject, METHOD_NOT_FOUND};
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::errors::{bad_params, denied, of_engine};
 use super::from_wire::{
     AgentsParams, InboxParams, MarkParams, RealmParams, RegisterParams, SearchParams, SendParams,
     TokenCreateParams, TokenRevokeParams, params,
 };
-use super::to_wire;
+use super::{desk, talk, to_wire};
 use crate::caller::Identity;
 use crate::keys;
 use crate::shared::Shared;
 
 /// The tag of what comes in this way.
-const VIA: &str = "cli";
+pub(super) const VIA: &str = "cli";
 
 pub(super) async fn call(
     shared: &Shared,
@@ -39,6 +40,25 @@ pub(super) async fn call(
         "read" => read(engine, identity, params(given)?).await,
         "ack" => ack(engine, identity, params(given)?).await,
         "search" => search(engine, identity, params(given)?).await,
+        "message" => talk::message(engine, identity, params(given)?).await,
+        "thread" => talk::thread(engine, identity, params(given)?).await,
+        "conversations" => talk::conversations(engine, identity, params(given)?).await,
+        "events" => talk::events(engine, identity, params(given)?).await,
+        "reserve" => desk::reserve(engine, identity, params(given)?).await,
+        "release" => desk::release(engine, identity, params(given)?).await,
+        "reservations" => desk::reservations(engine, identity, params(given)?).await,
+        "contacts" => desk::contacts(engine, identity, params(given)?).await,
+        "contact.ask" => desk::contact_ask(engine, identity, params(given)?).await,
+        "contact.accept" => {
+            desk::contact_answer(engine, identity, ContactState::Accepted, params(given)?).await
+        }
+        "contact.block" => {
+            desk::contact_answer(engine, identity, ContactState::Blocked, params(given)?).await
+        }
+        "contact.end" => desk::contact_end(engine, identity, params(given)?).await,
+        "nudge" => desk::nudge(shared, engine, identity, params(given)?).await,
+        "hooks" => desk::hooks(shared, engine, identity).await,
+        "rules" => rules(engine, identity, params(given)?).await,
         "realm.open" => realm_open(shared, identity, params(given)?).await,
         "token.create" => token_create(engine, identity, params(given)?).await,
         "token.list" => token_list(engine, identity).await,
@@ -54,7 +74,7 @@ pub(super) async fn call(
 }
 
 /// The caller under the name it asks for: its own, or anybody's for those who run the office.
-fn acting(identity: &Identity, agent: Option<AgentId>) -> Result<Caller, ErrorObject> {
+pub(super) fn acting(identity: &Identity, agent: Option<AgentId>) -> Result<Caller, ErrorObject> {
     match agent {
         Some(agent) if agent != identity.name && identity.role != TokenRole::Admin => {
             Err(denied("only those who run the office act for somebody else"))
@@ -122,11 +142,41 @@ async fn ack(engine: &Engine, identity: &Identity, given: MarkParams) -> Result<
 }
 
 async fn search(engine: &Engine, identity: &Identity, given: SearchParams) -> Result<Value, ErrorObject> {
-    let caller = identity.caller(VIA);
-    let query = SearchQuery { text: given.query, limit: given.limit, ..SearchQuery::default() };
+    let caller = acting(identity, given.agent)?;
+    let query = SearchQuery {
+        text: given.query,
+        conversation: given.conversation,
+        from: given.from,
+        order: if given.newest { SearchOrder::Newest } else { SearchOrder::Best },
+        before: given.before,
+        limit: given.limit,
+        marks: None,
+    };
     let found = engine.read(move |view| view.search(&caller, &query)).await.map_err(refused)?;
     let hits: Vec<Value> = found.hits.iter().map(to_wire::hit).collect();
     Ok(json!({ "hits": hits, "partial": found.partial }))
+}
+
+/// The realm's rules, after changing those that are given: only those who run the office change them.
+async fn rules(
+    engine: &Engine,
+    identity: &Identity,
+    given: Map<String, Value>,
+) -> Result<Value, ErrorObject> {
+    let present = engine.read(|view| view.rules()).await.map_err(refused)?;
+    if given.is_empty() {
+        return serde_json::to_value(present).map_err(bad_params);
+    }
+    let mut rules = serde_json::to_value(present).map_err(bad_params)?;
+    for (name, value) in given {
+        match rules.get_mut(&name) {
+            Some(rule) => *rule = value,
+            None => return Err(bad_params(format!("there is no rule {name}"))),
+        }
+    }
+    let rules = serde_json::from_value(rules).map_err(bad_params)?;
+    let rules = engine.submit(&identity.caller(VIA), SetRules { rules }).await.map_err(refused)?;
+    serde_json::to_value(rules).map_err(bad_params)
 }
 
 /// Opens a realm, making it if need be: only those who run the office make realms.

@@ -1,16 +1,19 @@
 //! The office's own methods, `x-posthaste/…`, as JSON-RPC over HTTP. The command line speaks to a running office this
 //! way; the other JSON-RPC doors offer the same methods to their callers.
 
+mod desk;
 mod errors;
+mod export;
 mod from_wire;
 mod methods;
+mod talk;
 mod to_wire;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::{get, post};
 use posthaste_engine::Engine;
 use posthaste_wire::rpc::{self, ErrorObject, Item, Message};
 use serde_json::value::RawValue;
@@ -20,13 +23,15 @@ use crate::shared::Shared;
 
 /// Where the methods are called.
 pub const PATH: &str = "/x-posthaste/rpc";
+/// Where a whole realm is handed out as lines of JSON.
+pub const EXPORT_PATH: &str = "/x-posthaste/export";
 /// What every method's name starts with.
 pub const PREFIX: &str = "x-posthaste/";
 /// Calls in one request.
 const MOST_CALLS: usize = 100;
 
 pub(super) fn router() -> Router<Shared> {
-    Router::new().route(PATH, post(answer))
+    Router::new().route(PATH, post(answer)).route(EXPORT_PATH, get(export::answer))
 }
 
 /// One of the office's own methods, called by somebody whose token was checked.

@@ -1,6 +1,8 @@
 //! What the office's own methods answer.
 
-use posthaste_engine::nouns::{Agent, Body, Delivery, Message, Token};
+use posthaste_engine::nouns::{
+    Agent, Body, Conflict, Contact, Conversation, Delivery, Event, Message, Reservation, Token, Turn,
+};
 use posthaste_engine::verbs::mail::Sent;
 use posthaste_engine::views::{Hit, Letter};
 use posthaste_wire::time::to_rfc3339;
@@ -106,5 +108,87 @@ pub(super) fn token(token: &Token) -> Value {
         "created_at": to_rfc3339(token.created_at),
         "expires_at": token.expires_at.map(to_rfc3339),
         "revoked_at": token.revoked_at.map(to_rfc3339),
+    })
+}
+
+pub(super) fn conversation(conversation: &Conversation) -> Value {
+    json!({
+        "id": conversation.id,
+        "kind": conversation.kind,
+        "status": conversation.status,
+        "subject": conversation.subject,
+        "created_by": conversation.created_by,
+        "participants": conversation.participant_count,
+        "turns": conversation.turn_count,
+        "threads": conversation.thread_count,
+        "created_at": to_rfc3339(conversation.created_at),
+        "updated_at": to_rfc3339(conversation.updated_at),
+        "closed_at": conversation.closed_at.map(to_rfc3339),
+        "seq": conversation.seq,
+    })
+}
+
+pub(super) fn turn(turn: &Turn) -> Value {
+    json!({
+        "turn": turn.id,
+        "seq": turn.seq,
+        "from": turn.author,
+        "content_type": turn.content_type,
+        "body": turn.content.value(),
+        "thread": turn.thread,
+        "at": to_rfc3339(turn.at),
+    })
+}
+
+/// A line of history. Facts have one spelling everywhere: that of the books.
+pub(super) fn event(event: &Event) -> Value {
+    json!({
+        "seq": event.seq,
+        "at": to_rfc3339(event.at),
+        "kind": event.fact.kind(),
+        "actor": event.actor,
+        "cause": event.cause,
+        "fact": serde_json::to_value(&event.fact).unwrap_or_default(),
+        "message": event.message.as_deref().map(message),
+        "turn": event.turn.as_deref().map(turn),
+    })
+}
+
+pub(super) fn reservation(held: &Reservation) -> Value {
+    json!({
+        "id": held.seq,
+        "key": held.key,
+        "owner": held.owner,
+        "scope": held.scope,
+        "paths": held.paths,
+        "exclusive": held.exclusive,
+        "reason": held.reason,
+        "status": held.status,
+        "issued_at": to_rfc3339(held.issued_at),
+        "expires_at": to_rfc3339(held.expires_at),
+        "released_at": held.released_at.map(to_rfc3339),
+    })
+}
+
+pub(super) fn conflict(conflict: &Conflict) -> Value {
+    json!({
+        "path": conflict.path,
+        "held_path": conflict.held_path,
+        "holder": conflict.holder,
+        "reservation": conflict.reservation,
+        "exclusive": conflict.exclusive,
+        "expires_at": to_rfc3339(conflict.expires_at),
+    })
+}
+
+pub(super) fn contact(contact: &Contact) -> Value {
+    json!({
+        "from": contact.from,
+        "to": contact.to,
+        "state": contact.state,
+        "reason": contact.reason,
+        "expires_at": contact.expires_at.map(to_rfc3339),
+        "created_at": to_rfc3339(contact.created_at),
+        "updated_at": to_rfc3339(contact.updated_at),
     })
 }

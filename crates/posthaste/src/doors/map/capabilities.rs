@@ -1,15 +1,33 @@
 //! What a participant may do, as MAP names it. Groups of switches; what the office grants is laid over by what the
 //! participant itself does without and by what a system participant changes later.
 
+use std::sync::{Arc, LazyLock};
+
 use serde_json::{Map, Value, json};
 
 /// The capabilities in force for one session.
+///
+/// Most sessions have exactly what the office grants, so they share it.
 #[derive(Clone, Debug)]
-pub(super) struct Capabilities(Map<String, Value>);
+pub(super) struct Capabilities(Arc<Map<String, Value>>);
 
 impl Capabilities {
     /// What the office grants, less what the participant says it does without.
     pub(super) fn grant(mail: bool, steers: bool, asked: Option<&Value>) -> Self {
+        static GRANTS: [LazyLock<Capabilities>; 4] = [
+            LazyLock::new(|| Capabilities::all(false, false)),
+            LazyLock::new(|| Capabilities::all(false, true)),
+            LazyLock::new(|| Capabilities::all(true, false)),
+            LazyLock::new(|| Capabilities::all(true, true)),
+        ];
+        let mut granted = GRANTS[usize::from(mail) * 2 + usize::from(steers)].clone();
+        if let Some(Value::Object(asked)) = asked {
+            granted.narrow(asked);
+        }
+        granted
+    }
+
+    fn all(mail: bool, steers: bool) -> Self {
         let mut all = json!({
             "observation": { "canObserve": true, "canQuery": true },
             "messaging": { "canSend": true, "canReceive": true, "canBroadcast": true },
@@ -28,14 +46,10 @@ impl Capabilities {
             });
             all["extensions"] = json!([{ "uri": "urn:map:ext:mail:1", "version": "1.0" }]);
         }
-        let mut granted = Self(match all {
+        Self(Arc::new(match all {
             Value::Object(all) => all,
             _ => Map::new(),
-        });
-        if let Some(Value::Object(asked)) = asked {
-            granted.narrow(asked);
-        }
-        granted
+        }))
     }
 
     /// Whether a switch is on. What the office does not know is off.
@@ -45,9 +59,9 @@ impl Capabilities {
 
     /// Lays other switches over these, for those the office knows.
     pub(super) fn lay_over(&mut self, given: &Map<String, Value>) {
+        let all = Arc::make_mut(&mut self.0);
         for (group, switches) in given {
-            let (Some(Value::Object(known)), Value::Object(switches)) = (self.0.get_mut(group), switches)
-            else {
+            let (Some(Value::Object(known)), Value::Object(switches)) = (all.get_mut(group), switches) else {
                 continue;
             };
             for (name, value) in switches {
@@ -60,13 +74,17 @@ impl Capabilities {
 
     /// Turns off what is asked to be off, and nothing on.
     fn narrow(&mut self, asked: &Map<String, Value>) {
+        let off = |value: &Value| *value == Value::Bool(false);
+        if !asked.values().filter_map(Value::as_object).flat_map(Map::values).any(off) {
+            return;
+        }
+        let all = Arc::make_mut(&mut self.0);
         for (group, switches) in asked {
             // What the server can do with a stream is not the participant's to turn off.
             if group == "streaming" {
                 continue;
             }
-            let (Some(Value::Object(known)), Value::Object(switches)) = (self.0.get_mut(group), switches)
-            else {
+            let (Some(Value::Object(known)), Value::Object(switches)) = (all.get_mut(group), switches) else {
                 continue;
             };
             for (name, value) in switches {
@@ -78,7 +96,7 @@ impl Capabilities {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        Value::Object(self.0.clone())
+        Value::Object(Map::clone(&self.0))
     }
 }
 

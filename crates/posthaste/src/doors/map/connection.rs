@@ -1,20 +1,21 @@
 //! One peer on one carrier: frames in, answers out, in the order in which calls came where that matters.
 
 use std::future::Future;
+use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use posthaste_engine::Engine;
+use posthaste_engine::nouns::Token;
 use posthaste_wire::rpc::{self, Item, Message, RequestId};
-use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::errors::Failure;
 use super::hall::Hall;
 use super::session::Session;
-use super::{HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, farewell, hello, methods};
+use super::{HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, farewell, hello, methods, warden};
 use crate::caller::Identity;
 use crate::shared::Shared;
 
@@ -25,22 +26,39 @@ pub(super) struct Line {
     pub(super) out: mpsc::Sender<String>,
     /// Cancelled when the connection ends; everything that listens on its behalf ends with it.
     pub(super) stop: CancellationToken,
+    /// Why the office ended it, if there is more to say than goodbye.
+    pub(super) why: Arc<OnceLock<Farewell>>,
 }
 
-/// The result of a call.
-#[derive(Debug)]
-pub(super) struct Answer(pub(super) Box<RawValue>);
+/// A code and a word for the end of a connection.
+type Farewell = (u16, &'static str);
 
-impl From<serde_json::Value> for Answer {
-    fn from(value: serde_json::Value) -> Self {
-        Self(super::to_wire::raw(value.to_string()))
+impl Line {
+    pub(super) fn new(out: mpsc::Sender<String>, stop: CancellationToken) -> Self {
+        Self { out, stop, why: Arc::default() }
+    }
+
+    /// Ends the connection, with a reason.
+    pub(super) fn end(&self, code: u16, reason: &'static str) {
+        // The first reason is the reason.
+        let _ = self.why.set((code, reason));
+        self.stop.cancel();
     }
 }
 
-/// Text that is known to be JSON.
+/// The result of a call: text that is known to be JSON.
+#[derive(Debug)]
+pub(super) struct Answer(pub(super) String);
+
+impl From<serde_json::Value> for Answer {
+    fn from(value: serde_json::Value) -> Self {
+        Self(value.to_string())
+    }
+}
+
 impl From<String> for Answer {
     fn from(text: String) -> Self {
-        Self(super::to_wire::raw(text))
+        Self(text)
     }
 }
 
@@ -75,6 +93,9 @@ struct Frame {
 
 type Waiting = FuturesUnordered<Pin<Box<dyn Future<Output = Frame> + Send>>>;
 
+/// Who somebody is, and the token that says so, if it can lapse or be revoked.
+pub(super) type Known = (Identity, Option<Token>);
+
 /// What a connection has and does. Everything a method needs is reached from here.
 pub(super) struct Connection {
     pub(super) shared: Shared,
@@ -83,6 +104,10 @@ pub(super) struct Connection {
     pub(super) line: Line,
     /// Who it is; nobody before it has said so.
     pub(super) identity: Option<Identity>,
+    /// The token that says so, if it can lapse or be revoked.
+    pub(super) token: Option<Token>,
+    /// Ends the watch over the token when another takes its place.
+    pub(super) watch: Option<DropGuard>,
     pub(super) session: Option<Arc<Session>>,
     /// What it said in its greeting, while it still has to say who it is.
     pub(super) greeting: Option<hello::Greeting>,
@@ -92,28 +117,49 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(shared: Shared, engine: Engine, identity: Option<Identity>, line: Line) -> Self {
+    pub(super) fn new(shared: Shared, engine: Engine, known: Option<Known>, line: Line) -> Self {
         let hall = shared.halls().of(engine.realm());
         if hall.is_new() {
             tokio::spawn(farewell::sweep(engine.clone(), hall.clone()));
         }
-        Self { shared, engine, hall, line, identity, session: None, greeting: None, go: Vec::new() }
+        let (identity, token) = known.unzip();
+        Self {
+            shared,
+            engine,
+            hall,
+            line,
+            identity,
+            token: token.flatten(),
+            watch: None,
+            session: None,
+            greeting: None,
+            go: Vec::new(),
+        }
     }
 
     /// A connection for one request, which nothing can be sent back on but the answer.
     pub(super) fn passing(shared: Shared, engine: Engine, identity: Identity, session: Arc<Session>) -> Self {
         let (out, _) = mpsc::channel(1);
-        let line = Line { out, stop: CancellationToken::new() };
-        Self { session: Some(session), ..Self::new(shared, engine, Some(identity), line) }
+        let line = Line::new(out, CancellationToken::new());
+        Self { session: Some(session), ..Self::new(shared, engine, Some((identity, None)), line) }
     }
 
     /// The line as a session gets it: it ends with the connection, or with the session before that.
     pub(super) fn lend(&self) -> Line {
-        Line { out: self.line.out.clone(), stop: self.line.stop.child_token() }
+        Line { stop: self.line.stop.child_token(), ..self.line.clone() }
+    }
+
+    /// Watches over the token from now on, if there is one to watch.
+    pub(super) fn watch_token(&mut self) {
+        self.watch = None;
+        let Some(token) = self.token.clone() else { return };
+        let watch = self.line.stop.child_token();
+        self.watch = Some(watch.clone().drop_guard());
+        self.go.push(warden::watch(&self.engine, &self.hall, token, watch, self.line.clone()));
     }
 
     /// Serves frames until they end, then lets the session go.
-    pub(super) async fn run(mut self, mut frames: impl Stream<Item = String> + Unpin) {
+    pub(super) async fn run(mut self, mut frames: impl Stream<Item: Deref<Target = str>> + Unpin) {
         let mut waiting = Waiting::new();
         let hello = tokio::time::sleep(HELLO_TIMEOUT);
         tokio::pin!(hello);
@@ -144,8 +190,9 @@ impl Connection {
         // Not for those that wait for somebody else.
         let _ = tokio::time::timeout(LAST_ANSWERS, answering).await;
         self.line.stop.cancel();
+        // Boxed, like all that is rare: a connection that only waits should be small.
         if let Some(session) = self.session.take() {
-            farewell::leave(&self.shared, &self.engine, &self.hall, session).await;
+            Box::pin(farewell::leave(&self.shared, &self.engine, &self.hall, session)).await;
         }
     }
 
@@ -154,7 +201,7 @@ impl Connection {
         for item in rpc::parse(text, MAX_BATCH) {
             let frame = match item {
                 Item::Single(message) => self.single(message, waiting).await,
-                Item::Batch(messages) => Some(self.batch(messages).await),
+                Item::Batch(messages) => Some(Box::pin(self.batch(messages)).await),
             };
             if let Some(frame) = frame
                 && !self.send(frame).await
@@ -255,7 +302,7 @@ impl Connection {
 
 fn written(id: &RequestId, outcome: Outcome) -> String {
     match outcome {
-        Ok(Answer(result)) => rpc::write_result(id, &result),
+        Ok(Answer(result)) => rpc::write_result_text(id, &result),
         Err(failure) => rpc::write_error(id, &failure.object()),
     }
 }

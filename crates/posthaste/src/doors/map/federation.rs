@@ -23,17 +23,21 @@ use super::from_wire::{self, params};
 use super::hall::Hall;
 use super::session::Session;
 use super::{MAX_MESSAGE, addresses, hello, to_wire};
+use crate::http::dial::{self, Endpoint};
+use crate::shared::Shared;
 
 /// How far a message may come.
 const MAX_HOPS: u64 = 10;
 /// How long another system may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-type Socket = tokio_tungstenite::WebSocketStream<tokio::net::TcpStream>;
+type Socket = tokio_tungstenite::WebSocketStream<dial::Stream>;
 
 /// A connection to another system. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
+    /// Tells it from others to the same system.
+    id: u64,
     calls: mpsc::Sender<Call>,
 }
 
@@ -45,6 +49,10 @@ struct Call {
 }
 
 impl Link {
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
     async fn call(&self, method: &'static str, params: Value) -> Result<Value, Failure> {
         let gone = || Failure::new(codes::FEDERATION_UNAVAILABLE, "the other system is gone");
         let (answer, wait) = oneshot::channel();
@@ -95,14 +103,20 @@ pub(super) fn connect(
         return Err(Failure::new(codes::FEDERATION_ROUTE_REJECTED, "that is this system"));
     }
     let (engine, hall, session) = (at.engine.clone(), at.hall.clone(), session.clone());
-    let stop = at.shared.stop().clone();
+    let (stop, shared) = (at.shared.stop().clone(), at.shared.clone());
+    let endpoint = Endpoint::parse(&asked.endpoint)
+        .ok_or_else(|| Failure::params("endpoint: a ws:// or wss:// address, without a password in it"))?;
     Ok(Reply::Later(Box::pin(async move {
-        let (mut socket, answer) = match tokio::time::timeout(PATIENCE, dial(&engine, &asked)).await {
-            Ok(dialled) => dialled?,
-            Err(_) => {
-                return Err(Failure::new(codes::FEDERATION_UNAVAILABLE, "the other system does not answer"));
-            }
-        };
+        let (mut socket, answer) =
+            match tokio::time::timeout(PATIENCE, dial(&engine, &shared, &endpoint, &asked)).await {
+                Ok(dialled) => dialled?,
+                Err(_) => {
+                    return Err(Failure::new(
+                        codes::FEDERATION_UNAVAILABLE,
+                        "the other system does not answer",
+                    ));
+                }
+            };
         if let Some(required) = answer.get("authRequired") {
             // Closing is a courtesy.
             let _ = socket.close(None).await;
@@ -118,9 +132,10 @@ pub(super) fn connect(
             ));
         }
         let (calls, waiting) = mpsc::channel(64);
-        hall.add_link(&asked.system_id, Link { calls });
+        let id = hall.add_link(&asked.system_id, |id| Link { id, calls });
         announce(&engine, &session, "federation.connected", &asked.system_id).await?;
-        tokio::spawn(carry(engine, hall, session, asked.system_id, socket, waiting, stop));
+        let way = (asked.system_id, id);
+        tokio::spawn(carry(engine, hall, session, way, socket, waiting, stop));
         let name = answer.get("sessionId").cloned();
         Ok(json!({ "connected": true, "systemInfo": info, "sessionId": name }).into())
     })))
@@ -133,23 +148,18 @@ async fn announce(engine: &Engine, session: &Session, word: &str, system: &str) 
 }
 
 /// Opens the connection and greets as a gateway.
-async fn dial(engine: &Engine, asked: &ConnectParams) -> Result<(Socket, Value), Failure> {
+async fn dial(
+    engine: &Engine,
+    shared: &Shared,
+    endpoint: &Endpoint,
+    asked: &ConnectParams,
+) -> Result<(Socket, Value), Failure> {
     let unavailable = |why: String| Failure::new(codes::FEDERATION_UNAVAILABLE, why);
-    let rest = asked
-        .endpoint
-        .strip_prefix("ws://")
-        .ok_or_else(|| Failure::params("endpoint: a ws:// address (TLS is ended in front of the office)"))?;
-    let host = rest.split(['/', '?']).next().unwrap_or_default();
-    let host = if host.rsplit(']').next().unwrap_or(host).contains(':') {
-        host.to_owned()
-    } else {
-        format!("{host}:80")
-    };
-    let stream =
-        tokio::net::TcpStream::connect(&host).await.map_err(|error| unavailable(error.to_string()))?;
+    let trust = shared.trust().map_err(|error| unavailable(error.to_string()))?;
+    let stream = endpoint.dial(&trust).await.map_err(|error| unavailable(error.to_string()))?;
     let config = tokio_tungstenite::tungstenite::protocol::WebSocketConfig::default()
         .max_message_size(Some(MAX_MESSAGE));
-    let (mut socket, _) = tokio_tungstenite::client_async_with_config(&asked.endpoint, stream, Some(config))
+    let (mut socket, _) = tokio_tungstenite::client_async_with_config(&endpoint.url, stream, Some(config))
         .await
         .map_err(|error| unavailable(error.to_string()))?;
     let mut greeting = json!({
@@ -178,7 +188,7 @@ async fn carry(
     engine: Engine,
     hall: Arc<Hall>,
     session: Arc<Session>,
-    system: String,
+    (system, id): (String, u64),
     mut socket: Socket,
     mut calls: mpsc::Receiver<Call>,
     stop: CancellationToken,
@@ -205,7 +215,10 @@ async fn carry(
             },
         }
     }
-    hall.remove_link(&system);
+    // Another may have taken its place.
+    if !hall.remove_link(&system, id) {
+        return;
+    }
     if let Err(failure) = announce(&engine, &session, "federation.disconnected", &system).await {
         tracing::debug!(system, why = failure.message, "the end of a link was not announced");
     }

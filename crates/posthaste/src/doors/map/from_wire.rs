@@ -17,6 +17,11 @@ use super::errors::Failure;
 
 /// The parameters of a call, which are an object; none is an empty one.
 pub(super) fn params<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, Failure> {
+    borrowed(given)
+}
+
+/// The same for parameters that stay the text they are.
+pub(super) fn borrowed<'a, T: Deserialize<'a>>(given: Option<&'a RawValue>) -> Result<T, Failure> {
     let text = given.map_or("{}", RawValue::get);
     // serde would also take an array for the members in order.
     if !text.starts_with('{') {

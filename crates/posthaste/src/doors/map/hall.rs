@@ -1,12 +1,13 @@
 //! Everyone who is connected to a realm by this door, or may still come back. Memory only.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use posthaste_engine::nouns::{AgentId, RealmName};
 use posthaste_engine::{Engine, EngineError};
 use posthaste_wire::map::history_tag;
+use tokio::sync::broadcast;
 
 use super::federation::Link;
 use super::session::Session;
@@ -17,12 +18,18 @@ pub(crate) struct Halls {
     halls: Mutex<HashMap<RealmName, Arc<Hall>>>,
 }
 
+/// Where those who watch over tokens hear of revocations.
+type Revoked = broadcast::Sender<Arc<str>>;
+
 /// The sessions of one realm.
 #[derive(Debug, Default)]
 pub(super) struct Hall {
     sessions: Mutex<Sessions>,
     history: OnceLock<u16>,
     links: Mutex<HashMap<String, Link>>,
+    next_link: AtomicU64,
+    /// Tokens as they are revoked, while anyone watches.
+    revoked: Mutex<Option<Revoked>>,
     swept: AtomicBool,
 }
 
@@ -87,12 +94,43 @@ impl Hall {
         self.links.lock().unwrap_or_else(PoisonError::into_inner).get(system).cloned()
     }
 
-    pub(super) fn add_link(&self, system: &str, link: Link) {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner).insert(system.to_owned(), link);
+    /// Keeps a link, which takes the place of an earlier one to the same system; gives the number it is made with.
+    pub(super) fn add_link(&self, system: &str, make: impl FnOnce(u64) -> Link) -> u64 {
+        let id = self.next_link.fetch_add(1, Ordering::Relaxed);
+        self.links.lock().unwrap_or_else(PoisonError::into_inner).insert(system.to_owned(), make(id));
+        id
     }
 
-    pub(super) fn remove_link(&self, system: &str) {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner).remove(system);
+    /// Forgets a link; false if it was not there any more.
+    pub(super) fn remove_link(&self, system: &str, id: u64) -> bool {
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        if links.get(system).is_none_or(|link| link.id() != id) {
+            return false;
+        }
+        links.remove(system).is_some()
+    }
+
+    /// Tokens as they are revoked from now on. `follow` begins to look out for them if nobody does.
+    pub(super) fn revocations(&self, follow: impl FnOnce() -> Revoked) -> broadcast::Receiver<Arc<str>> {
+        self.revoked().get_or_insert_with(follow).subscribe()
+    }
+
+    /// Whether nobody listens any more; then this one is forgotten, and the next who asks gets another.
+    pub(super) fn is_unwatched(&self, told: &Revoked) -> bool {
+        let mut revoked = self.revoked();
+        if told.receiver_count() > 0 {
+            return false;
+        }
+        revoked.take_if(|one| one.same_channel(told));
+        true
+    }
+
+    pub(super) fn forget_revocations(&self, told: &Revoked) {
+        self.revoked().take_if(|one| one.same_channel(told));
+    }
+
+    fn revoked(&self) -> MutexGuard<'_, Option<Revoked>> {
+        self.revoked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What tells the event ids of this history from those of another.

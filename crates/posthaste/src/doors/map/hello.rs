@@ -65,6 +65,18 @@ struct Disbelief {
     message: String,
 }
 
+impl Disbelief {
+    /// As an error, where the call has no result to say it in.
+    fn failure(self) -> Failure {
+        let code = match self.code {
+            "expired" => codes::TOKEN_EXPIRED,
+            "method_not_supported" => codes::METHOD_NOT_SUPPORTED,
+            _ => codes::AUTH_FAILED,
+        };
+        Failure::new(code, self.message)
+    }
+}
+
 /// `map/connect`.
 pub(super) async fn connect(at: &mut Connection, given: Option<&RawValue>) -> Outcome {
     let greeting: Greeting = params(given)?;
@@ -84,7 +96,7 @@ pub(super) async fn connect(at: &mut Connection, given: Option<&RawValue>) -> Ou
     if let Some(auth) = greeting.auth.clone()
         && let Err(why) = believe(at, &auth).await
     {
-        return Err(Failure::new(codes::AUTH_FAILED, why.message));
+        return Err(why.failure());
     }
     if at.identity.is_none() {
         at.greeting = Some(greeting);
@@ -168,6 +180,7 @@ async fn begin(at: &mut Connection, greeting: &Greeting, dialect: Dialect) -> Re
         at.hall.remove(&session);
         return Err(failure);
     }
+    at.watch_token();
     Ok(session)
 }
 
@@ -256,6 +269,11 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>) -> Result<
 
 /// Gives a session its connection back, with everything it listened to.
 async fn resume(at: &mut Connection, session: Arc<Session>) -> Outcome {
+    Ok(take_up(at, session).await?.into())
+}
+
+/// The same, for a connection that had another session until now.
+pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Result<Value, Failure> {
     let line = at.lend();
     session.attach(line.clone());
     at.session = Some(session.clone());
@@ -288,7 +306,8 @@ async fn resume(at: &mut Connection, session: Arc<Session>) -> Outcome {
     let caller = session.caller_as(session.participant.clone());
     let word = "participant.connected".to_owned();
     at.engine.submit(&caller, Announce { word, data: Json::from_value(&told), to: None }).await?;
-    Ok(welcome(at, &session, Some(present)).await?.into())
+    at.watch_token();
+    welcome(at, &session, Some(present)).await
 }
 
 /// The answer to a greeting.
@@ -303,7 +322,7 @@ async fn welcome(
         "participantId": session.participant,
         "capabilities": session.capabilities(),
         "systemInfo": system_info(&at.engine),
-        "principal": { "id": session.identity.name },
+        "principal": principal(at),
         "resumeToken": session.token(),
     });
     if let Some(owned) = resumed {
@@ -318,6 +337,16 @@ async fn welcome(
         hello["reclaimedAgents"] = Value::Array(agents);
     }
     Ok(hello)
+}
+
+/// Who the peer is taken for, and until when.
+fn principal(at: &Connection) -> Value {
+    let Some(identity) = &at.identity else { return Value::Null };
+    let mut principal = json!({ "id": identity.name });
+    if let Some(end) = at.token.as_ref().and_then(|token| token.expires_at) {
+        principal["expiresAt"] = end.into();
+    }
+    principal
 }
 
 /// The realm is the system: under its name it is known to others.
@@ -337,7 +366,7 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
     if let Some(auth) = auth
         && let Err(why) = believe(at, &auth).await
     {
-        return Err(Failure::new(codes::AUTH_FAILED, why.message));
+        return Err(why.failure());
     }
     let name = asked.pointer("/clientInfo/name").and_then(Value::as_str).unwrap_or("agent").to_owned();
     let greeting = Greeting {
@@ -387,8 +416,7 @@ pub(super) async fn authenticate(at: &mut Connection, given: Option<&RawValue>) 
         (None, Some(greeting)) => Some(begin(at, &greeting, Dialect::Sdk).await?),
         (None, None) => None,
     };
-    let principal = at.identity.as_ref().map(|identity| json!({ "id": identity.name }));
-    let mut answer = json!({ "success": true, "principal": principal });
+    let mut answer = json!({ "success": true, "principal": principal(at) });
     if let Some(session) = session {
         answer["sessionId"] = session.id.as_str().into();
         answer["participantId"] = session.participant.as_str().into();
@@ -402,10 +430,7 @@ pub(super) async fn authenticate(at: &mut Connection, given: Option<&RawValue>) 
 pub(super) async fn refresh(at: &mut Connection, given: Option<&RawValue>) -> Outcome {
     let auth: Credentials = params(given)?;
     Ok(match believe(at, &auth).await {
-        Ok(()) => {
-            let principal = at.identity.as_ref().map(|identity| json!({ "id": identity.name }));
-            json!({ "success": true, "principal": principal })
-        }
+        Ok(()) => json!({ "success": true, "principal": principal(at) }),
         Err(why) => json!({ "success": false, "error": { "code": why.code, "message": why.message } }),
     }
     .into())
@@ -431,18 +456,27 @@ async fn believe(at: &mut Connection, auth: &Credentials) -> Result<(), Disbelie
             _ => Err(Disbelief { code: "invalid_credentials", message: "no token was given".to_owned() }),
         };
     };
-    match at.shared.identify(&at.engine, Some(secret)).await {
-        Ok(identity) => {
+    match at.shared.recognise(&at.engine, Some(secret)).await {
+        Ok((identity, token)) => {
             let changes = at.session.as_ref().is_some_and(|session| session.identity != identity);
             if changes {
                 let message = "the session belongs to somebody else".to_owned();
                 return Err(Disbelief { code: "invalid_credentials", message });
             }
             at.identity = Some(identity);
+            at.token = token;
+            if at.session.is_some() {
+                at.watch_token();
+            }
             Ok(())
         }
         Err(error @ (AuthError::Missing | AuthError::Invalid)) => {
-            Err(Disbelief { code: "invalid_credentials", message: error.to_string() })
+            let hash = crate::keys::hash(secret);
+            let lapsed = at.engine.read(move |view| view.token_has_lapsed(&hash)).await;
+            match lapsed {
+                Ok(true) => Err(Disbelief { code: "expired", message: "the token has expired".to_owned() }),
+                _ => Err(Disbelief { code: "invalid_credentials", message: error.to_string() }),
+            }
         }
         Err(error) => Err(Disbelief { code: "internal", message: error.to_string() }),
     }

@@ -29,7 +29,7 @@ pub(super) async fn rpc(
     let refuse = |status, failure: &Failure| {
         (status, json_type(), rpc::write_error(&RequestId::null(), &failure.object())).into_response()
     };
-    let Some(identity) = identity else {
+    let Some((identity, _)) = identity else {
         let failure = Failure::new(codes::AUTH_REQUIRED, "a token is needed: Authorization: Bearer TOKEN");
         return refuse(StatusCode::UNAUTHORIZED, &failure);
     };

@@ -1,8 +1,9 @@
 //! Handing letters to connected agents: `map/message`, and the note in the books that they arrived.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{AgentId, DeliveryState, MessageId};
+use posthaste_engine::nouns::{AgentId, DeliveryState, Message, MessageId};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkDelivered};
 use posthaste_engine::{Engine, EngineError, Mailslot};
 use tokio::sync::oneshot;
@@ -26,11 +27,10 @@ pub(super) async fn open(
     let slot = engine.attach(&session.caller_as(agent.clone()), agent).await?;
     let (go, gone) = oneshot::channel();
     let stop = line.stop.child_token();
-    let task = hand_over(engine.clone(), session.clone(), line.clone(), slot);
-    let end = stop.clone();
+    let (engine, session, line, end) = (engine.clone(), session.clone(), line.clone(), stop.clone());
     tokio::spawn(async move {
         if gone.await.is_ok() {
-            end.run_until_cancelled(task).await;
+            end.run_until_cancelled(hand_over(engine, session, line, slot)).await;
         }
     });
     Ok((stop, go))
@@ -46,7 +46,8 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
             biased;
             letter = slot.next() => letter,
             () = std::future::ready(()), if !handed.is_empty() => {
-                note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge).await;
+                // Boxed: most agents wait most of the time, and what waits should be small.
+                Box::pin(note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge)).await;
                 continue;
             }
         };
@@ -57,8 +58,10 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
                 return;
             }
         };
-        let mut text = String::from(r#"{"jsonrpc":"2.0","method":"map/message","params":{"message":"#);
-        text.push_str(&to_wire::message(&letter.message));
+        let message = written(&letter.message);
+        let mut text = String::with_capacity(message.len() + agent.as_str().len() + 96);
+        text.push_str(r#"{"jsonrpc":"2.0","method":"map/message","params":{"message":"#);
+        text.push_str(&message);
         text.push_str(r#","recipient":"#);
         to_wire::push_text(&mut text, agent.as_str());
         text.push_str("}}");
@@ -74,9 +77,25 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
             to_acknowledge.push(letter.message.id);
         }
         if handed.len() == NOTED_AT_ONCE {
-            note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge).await;
+            Box::pin(note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge)).await;
         }
     }
+}
+
+thread_local! {
+    /// The letter that was written down last on this thread: one for many is written down once.
+    static LAST: RefCell<Option<(Arc<Message>, Arc<str>)>> = const { RefCell::new(None) };
+}
+
+fn written(message: &Arc<Message>) -> Arc<str> {
+    LAST.with_borrow_mut(|last| match last {
+        Some((known, text)) if Arc::ptr_eq(known, message) => text.clone(),
+        _ => {
+            let text: Arc<str> = to_wire::message(message).into();
+            *last = Some((message.clone(), text.clone()));
+            text
+        }
+    })
 }
 
 /// Notes what was handed over. MAP has no word by which an agent acknowledges, so for a letter that wants it the

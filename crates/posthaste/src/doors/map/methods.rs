@@ -1,5 +1,7 @@
 //! The table of methods: every name in both vocabularies, what it takes to call it, and who answers it.
 
+use std::borrow::Cow;
+
 use posthaste_wire::map::codes;
 use serde_json::value::RawValue;
 
@@ -220,10 +222,10 @@ fn check(session: &Session, method: Method, by_extension: bool) -> Result<(), Fa
 /// Answers a call.
 pub(super) async fn call(connection: &mut Connection, name: &str, params: Option<&RawValue>) -> Reply {
     match name {
-        "map/connect" => return hello::connect(connection, params).await.into(),
-        "map/initialize" => return hello::initialize(connection, params).await.into(),
-        "map/authenticate" => return hello::authenticate(connection, params).await.into(),
-        "map/auth/refresh" => return hello::refresh(connection, params).await.into(),
+        "map/connect" => return Box::pin(hello::connect(connection, params)).await.into(),
+        "map/initialize" => return Box::pin(hello::initialize(connection, params)).await.into(),
+        "map/authenticate" => return Box::pin(hello::authenticate(connection, params)).await.into(),
+        "map/auth/refresh" => return Box::pin(hello::refresh(connection, params)).await.into(),
         _ => {}
     }
     match answer(connection, name, params).await {
@@ -244,9 +246,10 @@ async fn answer(
         )
     })?;
     if name.starts_with(control::PREFIX) {
-        let result = control::call(&connection.shared, &connection.engine, &identity, name, params).await;
+        let call = control::call(&connection.shared, &connection.engine, &identity, name, params);
+        let result = Box::pin(call).await;
         return Ok(Reply::Now(match result {
-            Ok(result) => Ok(super::connection::Answer(result)),
+            Ok(result) => Ok(super::connection::Answer(result.get().to_owned())),
             Err(error) => Err(Failure::new(error.code, error.message)),
         }));
     }
@@ -254,24 +257,28 @@ async fn answer(
         return Err(Failure::new(codes::MAIL_NOT_ENABLED, "this office keeps no mail"));
     }
     let (by_extension, plain) = match name.strip_prefix("_map/") {
-        Some(rest) => (true, format!("map/{rest}")),
-        None => (false, name.to_owned()),
+        Some(rest) => (true, Cow::Owned(format!("map/{rest}"))),
+        None => (false, Cow::Borrowed(name)),
     };
     let method = find(&plain).ok_or_else(|| Failure::no_method(name))?;
-    let session = hello::session(connection).await?;
+    let session = match &connection.session {
+        Some(session) => session.clone(),
+        None => Box::pin(hello::session(connection)).await?,
+    };
     check(&session, method, by_extension)?;
     let best_effort = by_extension || session.is_compat();
     let at = &mut *connection;
     Ok(match method {
         Method::Send => send::send(at, &session, params, best_effort).await?,
-        Method::SendToScope => send::send_to_scope(at, &session, params).await?,
-        Method::Broadcast => send::broadcast(at, &session, params, best_effort).await?,
-        Method::Request => send::request(at, &session, params).await?,
-        Method::Inject => send::inject(at, &session, params).await?,
+        Method::SendToScope => Box::pin(send::send_to_scope(at, &session, params)).await?,
+        Method::Broadcast => Box::pin(send::broadcast(at, &session, params, best_effort)).await?,
+        Method::Request => Box::pin(send::request(at, &session, params)).await?,
+        Method::Inject => Box::pin(send::inject(at, &session, params)).await?,
         Method::MailTurn => turns::say(at, &session, params).await?,
         Method::FederationConnect => federation::connect(at, &session, params)?,
-        Method::FederationRoute => federation::route(at, &session, params).await?,
-        other => now(at, &session, other, params, by_extension).await.into(),
+        Method::FederationRoute => Box::pin(federation::route(at, &session, params)).await?,
+        // The others are called less often; apart, they do not make the call of these larger.
+        other => Box::pin(now(at, &session, other, params, by_extension)).await.into(),
     })
 }
 
@@ -320,7 +327,7 @@ async fn now(
         Method::Disconnect => sessions::disconnect(at, session, params).await,
         Method::Shutdown => sessions::shutdown(at, session, params).await,
         Method::SessionList => Ok(sessions::list(at, session)),
-        Method::SessionLoad => sessions::load(at, session, params),
+        Method::SessionLoad => sessions::load(at, session, params).await,
         Method::SessionClose => sessions::close(at, session, params).await,
         Method::SessionInfo => Ok(sessions::info(session)),
         Method::MailCreate => mail::create(at, session, params).await,

@@ -34,6 +34,7 @@ mod subscription;
 mod tasks;
 mod to_wire;
 mod turns;
+mod warden;
 mod ws;
 
 pub(crate) use hall::Halls;

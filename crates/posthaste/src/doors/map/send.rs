@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::addresses::{self, Aim};
 use super::connection::{Answer, Connection, Reply};
 use super::errors::Failure;
-use super::from_wire::{self, params};
+use super::from_wire::{self, borrowed, params};
 use super::session::{Session, fresh};
 use super::{federation, hello, to_wire};
 
@@ -26,13 +26,13 @@ const LONGEST_REQUEST: Duration = Duration::from_secs(600);
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct SendParams {
-    #[serde(default, deserialize_with = "present")]
-    to: Option<Box<RawValue>>,
-    #[serde(default, deserialize_with = "present")]
-    payload: Option<Box<RawValue>>,
-    #[serde(default, deserialize_with = "present")]
-    meta: Option<Box<RawValue>>,
+struct SendParams<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    to: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    payload: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    meta: Option<&'a RawValue>,
     // Beside meta in one of the servers' forms.
     #[serde(default)]
     priority: Option<Value>,
@@ -45,8 +45,8 @@ struct SendParams {
 }
 
 /// Keeps a member that is null apart from one that is missing.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
-    Box::<RawValue>::deserialize(deserializer).map(Some)
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// What of a message's meta the office goes by. The rest is the recipients'.
@@ -90,10 +90,9 @@ pub(super) async fn send(
     given: Option<&RawValue>,
     best_effort: bool,
 ) -> Result<Reply, Failure> {
-    let given: SendParams = params(given)?;
-    let to = given.to.as_deref().ok_or_else(|| Failure::params("to: whom the message is for"))?;
-    let to: Value = serde_json::from_str(to.get()).map_err(Failure::params)?;
-    let aim = addresses::resolve(at, session, Address::parse(&to)?).await?;
+    let given: SendParams<'_> = borrowed(given)?;
+    let to = given.to.ok_or_else(|| Failure::params("to: whom the message is for"))?;
+    let aim = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
     let broadcast = aim.here.iter().any(|one| matches!(one, nouns::Address::Kind(_) | nouns::Address::All));
     if broadcast && !session.may("messaging", "canBroadcast") {
         return Err(Failure::denied("not allowed: messaging.canBroadcast"));
@@ -108,8 +107,8 @@ pub(super) async fn broadcast(
     given: Option<&RawValue>,
     best_effort: bool,
 ) -> Result<Reply, Failure> {
-    let mut given: SendParams = params(given)?;
-    given.to = Some(to_wire::raw(r#"{"broadcast":true}"#.to_owned()));
+    let to = to_wire::raw(r#"{"broadcast":true}"#.to_owned());
+    let given = SendParams { to: Some(&to), ..borrowed(given)? };
     let aim = addresses::resolve(at, session, vec![Address::Broadcast]).await?;
     post(at, session, &given, aim, best_effort).await
 }
@@ -127,8 +126,8 @@ pub(super) async fn send_to_scope(
     given: Option<&RawValue>,
 ) -> Result<Reply, Failure> {
     let scope: ScopeParams = params(given)?;
-    let mut given: SendParams = params(given)?;
-    given.to = Some(to_wire::raw(json!({ "scope": scope.scope_id }).to_string()));
+    let to = to_wire::raw(json!({ "scope": scope.scope_id }).to_string());
+    let given = SendParams { to: Some(&to), ..borrowed(given)? };
     let aim = addresses::resolve(at, session, vec![Address::Scope(scope.scope_id)]).await?;
     post(at, session, &given, aim, false).await
 }
@@ -137,7 +136,7 @@ pub(super) async fn send_to_scope(
 async fn post(
     at: &mut Connection,
     session: &Arc<Session>,
-    given: &SendParams,
+    given: &SendParams<'_>,
     aim: Aim,
     best_effort: bool,
 ) -> Result<Reply, Failure> {
@@ -150,8 +149,7 @@ async fn post(
         true => match at.engine.dispatch(&caller, draft.verb).await? {
             Dispatch::Posted(pending) => pending,
             Dispatch::Delivered(sent) => {
-                let receipts = receipts(&sent, &draft.semantic);
-                return Ok(Reply::Now(Ok(answer(session, &sent, receipts))));
+                return Ok(Reply::Now(Ok(answer(session, &sent, &draft.semantic, &[]))));
             }
         },
     };
@@ -162,18 +160,18 @@ async fn post(
         if best_effort {
             give_up(&engine, &mut sent).await?;
         }
-        let mut receipts = receipts(&sent, &semantic);
+        let mut further = Vec::new();
         for (link, system, agent) in links {
-            receipts
+            further
                 .push(federation::forward(&engine, &link, &sent.message, &system, &agent, &semantic).await);
         }
-        Ok(answer(&session, &sent, receipts))
+        Ok(answer(&session, &sent, &semantic, &further))
     })))
 }
 
 /// Makes sure that the session can send: a connection of an agent that has no agent yet speaks for itself.
 async fn speak(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failure> {
-    if session.agents().is_empty() {
+    if !session.has_agents() {
         hello::list(at, session).await?;
     }
     Ok(())
@@ -181,7 +179,7 @@ async fn speak(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failur
 
 fn draft(
     at: &Connection,
-    given: &SendParams,
+    given: &SendParams<'_>,
     to: Vec<nouns::Address>,
     best_effort: bool,
 ) -> Result<Draft, Failure> {
@@ -215,7 +213,7 @@ fn draft(
             _ => return Err(Failure::params("ttlMs: a positive number of milliseconds")),
         },
     };
-    let meta_text = given.meta.as_deref().filter(|meta| meta.get() != "null");
+    let meta_text = given.meta.filter(|meta| meta.get() != "null");
     let verb = Send {
         kind: word(&heading.kind).or_else(|| given.message_type.clone()).unwrap_or_default(),
         subject: word(&heading.subject),
@@ -229,7 +227,7 @@ fn draft(
         expires_at,
         correlation: word(&meta.correlation_id),
         within: if at.shared.keeps_mail() { within(meta.mail.as_ref()) } else { None },
-        meta: to_wire::keep(given.to.as_deref(), meta_text, None),
+        meta: to_wire::keep(given.to, meta_text, None),
         audience: Audience::Observers,
         to_nobody: true,
         ..Send::text(to, "")
@@ -252,20 +250,44 @@ fn within(mail: Option<&Value>) -> Option<Within> {
     })
 }
 
-/// How a message fared with each recipient.
-fn receipts(sent: &Sent, semantic: &str) -> Vec<Value> {
-    sent.receipts.iter().map(|receipt| to_wire::receipt(receipt, sent, semantic)).collect()
+/// The answer to a message: who has it, who will, who does not; those elsewhere come last.
+fn answer(session: &Session, sent: &Sent, semantic: &str, elsewhere: &[Value]) -> Answer {
+    let delivered = DeliveryState::Delivered.as_str();
+    let mut out = String::with_capacity(160 + 160 * sent.receipts.len());
+    out.push_str(r#"{"messageId":""#);
+    to_wire::push_shown(&mut out, sent.message.id);
+    out.push_str(r#"","delivered":"#);
+    let here = sent.receipts.iter().filter(|receipt| receipt.state == DeliveryState::Delivered);
+    let here = here.map(|receipt| receipt.agent.as_str());
+    let there = elsewhere.iter().filter(|receipt| receipt["status"] == delivered);
+    let names = here.chain(there.filter_map(|receipt| receipt["agentId"].as_str()));
+    if session.is_draft() {
+        to_wire::push_shown(&mut out, names.count());
+    } else {
+        push_list(&mut out, names, to_wire::push_text);
+    }
+    out.push_str(r#","receipts":"#);
+    let receipts = sent.receipts.iter().map(Ok).chain(elsewhere.iter().map(Err));
+    push_list(&mut out, receipts, |out, receipt| match receipt {
+        Ok(receipt) => {
+            let (agent, status) = (receipt.agent.as_str(), receipt.state.as_str());
+            to_wire::push_receipt(out, agent, status, semantic, sent.message.at);
+        }
+        Err(written) => to_wire::push_shown(out, written),
+    });
+    out.push('}');
+    out.into()
 }
 
-/// The answer to a message: who has it, who will, who does not.
-fn answer(session: &Session, sent: &Sent, receipts: Vec<Value>) -> Answer {
-    let delivered: Vec<&Value> = receipts
-        .iter()
-        .filter(|receipt| receipt["status"] == DeliveryState::Delivered.as_str())
-        .map(|receipt| &receipt["agentId"])
-        .collect();
-    let delivered = if session.is_draft() { json!(delivered.len()) } else { json!(delivered) };
-    json!({ "messageId": sent.message.id.to_string(), "delivered": delivered, "receipts": receipts }).into()
+fn push_list<T>(out: &mut String, items: impl Iterator<Item = T>, mut push: impl FnMut(&mut String, T)) {
+    out.push('[');
+    for (index, item) in items.enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        push(out, item);
+    }
+    out.push(']');
 }
 
 /// With the best effort, whoever is not connected does not get the message later either.
@@ -289,10 +311,13 @@ pub(super) async fn plain(
     payload: &Value,
     meta: Option<&Value>,
 ) -> Result<Sent, Failure> {
+    let address = to_wire::raw(json!({ "agent": to }).to_string());
+    let payload = to_wire::raw(payload.to_string());
+    let meta = meta.map(|meta| to_wire::raw(meta.to_string()));
     let given = SendParams {
-        to: Some(to_wire::raw(json!({ "agent": to }).to_string())),
-        payload: Some(to_wire::raw(payload.to_string())),
-        meta: meta.map(|meta| to_wire::raw(meta.to_string())),
+        to: Some(&address),
+        payload: Some(&payload),
+        meta: meta.as_deref(),
         priority: None,
         ttl_ms: None,
         message_type: None,
@@ -371,10 +396,9 @@ pub(super) async fn request(
     session: &Arc<Session>,
     given: Option<&RawValue>,
 ) -> Result<Reply, Failure> {
-    let mut given: SendParams = params(given)?;
-    let to = given.to.as_deref().ok_or_else(|| Failure::params("to: whom the request is for"))?;
-    let to: Value = serde_json::from_str(to.get()).map_err(Failure::params)?;
-    let aim = addresses::resolve(at, session, Address::parse(&to)?).await?;
+    let given: SendParams<'_> = borrowed(given)?;
+    let to = given.to.ok_or_else(|| Failure::params("to: whom the request is for"))?;
+    let aim = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
     let mut meta: Value = match &given.meta {
         Some(meta) => serde_json::from_str(meta.get()).map_err(Failure::params)?,
         None => json!({}),
@@ -388,7 +412,8 @@ pub(super) async fn request(
     };
     meta["correlationId"] = correlation.as_str().into();
     meta["expectsResponse"] = true.into();
-    given.meta = Some(to_wire::raw(meta.to_string()));
+    let meta = to_wire::raw(meta.to_string());
+    let given = SendParams { meta: Some(&meta), ..given };
     speak(at, session).await?;
     if let Some((system, _)) = aim.elsewhere.first() {
         return Err(federation::unknown(system));

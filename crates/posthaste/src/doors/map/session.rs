@@ -203,6 +203,10 @@ impl Session {
         self.dialect == Dialect::Draft(Mode::AcpCompat)
     }
 
+    pub(super) fn has_agents(&self) -> bool {
+        !self.lock().agents.is_empty()
+    }
+
     pub(super) fn agents(&self) -> Vec<AgentId> {
         self.lock().agents.clone()
     }

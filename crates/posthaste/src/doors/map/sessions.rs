@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 
 use super::connection::{Answer, Connection, Outcome};
 use super::errors::Failure;
-use super::farewell;
 use super::from_wire::params;
 use super::session::{Part, Session};
+use super::{farewell, hello};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -89,15 +89,25 @@ pub(super) fn list(at: &Connection, session: &Session) -> Answer {
     json!({ "sessions": sessions }).into()
 }
 
-/// `map/session/load`: whether the session is the one at hand. Another one is resumed with its token.
-pub(super) fn load(at: &Connection, session: &Session, given: Option<&RawValue>) -> Outcome {
+/// `map/session/load`: goes on with another session of the same principal, with its agents and subscriptions, if that
+/// one has no connection. The session at hand is let go and can be taken up again in the same way.
+pub(super) async fn load(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let one: One = params(given)?;
     let id = one.session_id.ok_or_else(|| Failure::params("sessionId: which session"))?;
     let known = at.hall.session(&id).filter(|other| other.identity == session.identity);
-    if known.is_none() {
-        return Err(Failure::params("there is no such session"));
+    let Some(other) = known else { return Err(Failure::params("there is no such session")) };
+    if id == session.id {
+        return Ok(json!({ "sessionId": id, "restored": true }).into());
     }
-    Ok(json!({ "sessionId": id, "restored": id == session.id }).into())
+    // Somebody is using it.
+    if other.is_live() {
+        return Ok(json!({ "sessionId": id, "restored": false }).into());
+    }
+    at.session = None;
+    farewell::leave(&at.shared, &at.engine, &at.hall, session.clone()).await;
+    let mut answer = hello::take_up(at, other).await?;
+    answer["restored"] = true.into();
+    Ok(answer.into())
 }
 
 /// `map/session/close`.

@@ -16,11 +16,11 @@ use posthaste_wire::sse;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::Connection;
+use super::connection::{Connection, Line};
 use super::errors::Failure;
 use super::events::{self, Form};
 use super::subscription::{cause_time, envelope};
-use super::{DEFAULT_BUFFER, filters, hello, streams, ws};
+use super::{DEFAULT_BUFFER, filters, hello, streams, warden, ws};
 use crate::caller::Realm;
 use crate::http::errors::answer;
 use crate::shared::Shared;
@@ -36,8 +36,8 @@ pub(super) async fn events(
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
 ) -> Response {
-    let identity = match ws::identify(&shared, &engine, &headers, &query).await {
-        Ok(Some(identity)) => identity,
+    let (identity, token) = match ws::identify(&shared, &engine, &headers, &query).await {
+        Ok(Some(known)) => known,
         Ok(None) => return answer(StatusCode::UNAUTHORIZED, "unauthorized", "a token is needed"),
         Err(response) => return *response,
     };
@@ -47,6 +47,12 @@ pub(super) async fn events(
     let last = last.or_else(|| query.get("lastEventId").map(String::as_str));
     match open(&connection, &query, last).await {
         Ok(flow) => {
+            if let Some(token) = token {
+                let line = Line::new(connection.line.out.clone(), flow.stop.clone());
+                let go = warden::watch(&connection.engine, &connection.hall, token, flow.stop.clone(), line);
+                // It waits for nothing but this.
+                let _ = go.send(());
+            }
             let chunks = stream::unfold(flow, async |mut flow| {
                 let chunk = flow.next().await?;
                 Some((Ok::<_, Infallible>(chunk), flow))
@@ -97,7 +103,7 @@ async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&st
         feed,
         form: Form { draft, history, payloads: true },
         id: super::session::fresh("sub-"),
-        stop: at.shared.stop().clone(),
+        stop: at.shared.stop().child_token(),
         greeted: false,
     })
 }

@@ -20,9 +20,9 @@ pub(crate) async fn serve(
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) {
     let (out, frames) = mpsc::channel(OUTGOING_FRAMES);
-    let line = Line { out, stop: shared.stop().child_token() };
+    let line = Line::new(out, shared.stop().child_token());
     let writing = tokio::spawn(write(output, frames, line.clone()));
-    Connection::new(shared, engine, Some(identity), line).run(Box::pin(lines(input))).await;
+    Connection::new(shared, engine, Some((identity, None)), line).run(Box::pin(lines(input))).await;
     drop(writing.await);
 }
 

@@ -151,6 +151,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
         assignee: asked.filter.assignee.as_deref().map(from_wire::agent).transpose()?,
         owner: None,
         after,
+        newest_first: false,
         limit: from_wire::limit(asked.limit.as_ref(), 100, 1000)?,
     };
     let caller = session.caller();

@@ -1,10 +1,11 @@
 //! Nouns as MAP writes them.
 
+use std::fmt::Write as _;
+
 use posthaste_engine::nouns::{
     Address, Agent, AgentKind, Body, Conversation, Json, Message, Participant, Priority, Scope, Task, Thread,
     ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
 };
-use posthaste_engine::verbs::mail::{Receipt, Sent};
 use posthaste_wire::Id;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -176,17 +177,23 @@ pub(super) fn participant(participant: &Participant) -> Value {
 
 /// A turn as text: its content is not parsed again.
 pub(super) fn turn(turn: &Turn) -> String {
-    let mut out = String::with_capacity(256 + turn.content.as_str().len());
+    let mut out = String::with_capacity(384 + turn.content.as_str().len());
+    push_turn(&mut out, turn);
+    out
+}
+
+/// Appends a turn.
+pub(super) fn push_turn(out: &mut String, turn: &Turn) {
     out.push_str(r#"{"id":""#);
-    out.push_str(&turn_id(turn.id));
+    push_shown(out, Id(turn.id.0.as_u128()).prefixed("turn-"));
     out.push_str(r#"","conversationId":"#);
-    push_text(&mut out, turn.conversation.as_str());
+    push_text(out, turn.conversation.as_str());
     out.push_str(r#","participant":"#);
-    push_text(&mut out, turn.author.as_str());
+    push_text(out, turn.author.as_str());
     out.push_str(r#","timestamp":"#);
-    out.push_str(&turn.at.to_string());
+    push_shown(out, turn.at);
     out.push_str(r#","contentType":"#);
-    push_text(&mut out, &turn.content_type);
+    push_text(out, &turn.content_type);
     out.push_str(r#","content":"#);
     out.push_str(turn.content.as_str());
     if let Some(thread) = turn.thread {
@@ -226,7 +233,6 @@ pub(super) fn turn(turn: &Turn) -> String {
         out.push_str(meta.as_str());
     }
     out.push('}');
-    out
 }
 
 pub(super) fn turns(turns: &[Turn]) -> String {
@@ -235,7 +241,7 @@ pub(super) fn turns(turns: &[Turn]) -> String {
         if index > 0 {
             out.push(',');
         }
-        out.push_str(&turn(one));
+        push_turn(&mut out, one);
     }
     out.push(']');
     out
@@ -300,8 +306,7 @@ pub(super) fn keep(to: Option<&RawValue>, meta: Option<&RawValue>, from: Option<
         member(&mut text, "from", &Value::from(from).to_string());
     }
     text.push_str("}}");
-    // Made of values that a parser has checked.
-    RawValue::from_string(text).ok().map(|raw| Json::from_raw(&raw))
+    Some(Json::from_checked(&text))
 }
 
 /// How a question that waits for an answer is told apart.
@@ -334,7 +339,7 @@ pub(super) fn message(message: &Message) -> String {
     let kept: Option<Kept<'_>> = serde_json::from_str(meta_text).ok();
     let kept = kept.map(|kept| kept.map);
     out.push_str(r#"{"id":""#);
-    out.push_str(&message.id.to_string());
+    push_shown(&mut out, message.id);
     out.push_str(r#"","from":"#);
     let from = kept.as_ref().and_then(|kept| kept.from.as_deref());
     push_text(&mut out, from.unwrap_or(message.from.as_str()));
@@ -447,13 +452,23 @@ fn address(address: &Address) -> Value {
     }
 }
 
-pub(super) fn receipt(receipt: &Receipt, sent: &Sent, semantic: &str) -> Value {
-    json!({
-        "agentId": receipt.agent,
-        "status": receipt.state.as_str(),
-        "semantic": semantic,
-        "timestamp": sent.message.at,
-    })
+/// How a message fared with one recipient, as text.
+pub(super) fn push_receipt(out: &mut String, agent: &str, status: &str, semantic: &str, at: i64) {
+    out.push_str(r#"{"agentId":"#);
+    push_text(out, agent);
+    out.push_str(r#","status":"#);
+    push_text(out, status);
+    out.push_str(r#","semantic":"#);
+    push_text(out, semantic);
+    out.push_str(r#","timestamp":"#);
+    push_shown(out, at);
+    out.push('}');
+}
+
+/// Appends what is shown without anything that JSON would escape: numbers and ids.
+pub(super) fn push_shown(out: &mut String, shown: impl std::fmt::Display) {
+    // Writing into a string cannot fail.
+    let _ = write!(out, "{shown}");
 }
 
 /// Appends a JSON string.

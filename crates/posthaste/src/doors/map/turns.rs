@@ -66,7 +66,11 @@ pub(super) async fn say(
     let pending = at.engine.post(&caller, verb).await?;
     Ok(Reply::Later(Box::pin(async move {
         let turn = pending.answer().await?;
-        Ok(Answer::from(format!(r#"{{"turn":{}}}"#, to_wire::turn(&turn))))
+        let mut text = String::with_capacity(turn.content.as_str().len() + 384);
+        text.push_str(r#"{"turn":"#);
+        to_wire::push_turn(&mut text, &turn);
+        text.push('}');
+        Ok(Answer::from(text))
     })))
 }
 

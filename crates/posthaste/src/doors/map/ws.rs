@@ -1,10 +1,12 @@
 //! The WebSocket: one JSON value per text frame out; one or several, line by line, in.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -13,21 +15,18 @@ use futures_util::{SinkExt, StreamExt};
 use posthaste_engine::Engine;
 use tokio::sync::mpsc;
 
-use super::connection::{Connection, Line};
+use super::connection::{Connection, Known, Line};
 use super::{MAX_MESSAGE, OUTGOING_FRAMES};
-use crate::caller::{AuthError, Identity, Realm, bearer};
+use crate::caller::{AuthError, Realm, bearer};
 use crate::http::errors::answer;
 use crate::shared::Shared;
 
-/// How often a silent peer is asked whether it is there, and how long it may stay silent.
+/// How often a peer is asked whether it is there, and how many times it may leave that unanswered.
 const PING_EVERY: Duration = Duration::from_secs(30);
-const SILENCE: Duration = Duration::from_secs(100);
+const SILENT_PINGS: u32 = 3;
 /// What is read and written at once. Most peers are idle, and there may be many.
-const READ_BUFFER: usize = 4 << 10;
+const READ_BUFFER: usize = 2 << 10;
 const WRITE_BUFFER: usize = 16 << 10;
-
-/// Why the office closes a connection.
-type Farewell = (u16, &'static str);
 
 /// Opens the door, whatever the path.
 pub(super) async fn open(
@@ -44,8 +43,8 @@ pub(super) async fn open(
             return answer(rejection.status(), "upgrade_required", message);
         }
     };
-    let identity = match identify(&shared, &engine, &headers, &query).await {
-        Ok(identity) => identity,
+    let known = match identify(&shared, &engine, &headers, &query).await {
+        Ok(known) => known,
         Err(response) => return *response,
     };
     upgrade
@@ -54,7 +53,7 @@ pub(super) async fn open(
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
         .max_write_buffer_size(4 * MAX_MESSAGE)
-        .on_upgrade(move |socket| serve(shared, engine, identity, socket))
+        .on_upgrade(move |socket| serve(shared, engine, known, socket))
 }
 
 /// Who calls, as far as the request itself tells; nobody if it shows no token where one is needed.
@@ -63,10 +62,10 @@ pub(super) async fn identify(
     engine: &Engine,
     headers: &HeaderMap,
     query: &HashMap<String, String>,
-) -> Result<Option<Identity>, Box<Response>> {
+) -> Result<Option<Known>, Box<Response>> {
     let token = bearer(headers).or_else(|| query.get("token").map(String::as_str));
-    match shared.identify(engine, token).await {
-        Ok(identity) => Ok(Some(identity)),
+    match shared.recognise(engine, token).await {
+        Ok(known) => Ok(Some(known)),
         Err(AuthError::Missing) => Ok(None),
         Err(error @ AuthError::Invalid) => {
             Err(Box::new(answer(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string())))
@@ -77,39 +76,41 @@ pub(super) async fn identify(
     }
 }
 
-async fn serve(shared: Shared, engine: Engine, identity: Option<Identity>, socket: WebSocket) {
+async fn serve(shared: Shared, engine: Engine, known: Option<Known>, socket: WebSocket) {
     let (out, frames) = mpsc::channel(OUTGOING_FRAMES);
-    let (farewell, farewells) = mpsc::channel(1);
     let (sink, stream) = socket.split();
-    let line = Line { out, stop: shared.stop().child_token() };
-    let writing = tokio::spawn(write(sink, frames, farewells, line.clone()));
-    let connection = Connection::new(shared, engine, identity, line);
-    connection.run(Box::pin(read(stream, farewell))).await;
+    let line = Line::new(out, shared.stop().child_token());
+    let heard = Arc::new(AtomicBool::new(true));
+    let writing = tokio::spawn(write(sink, frames, heard.clone(), line.clone()));
+    let frames = Box::pin(read(stream, heard, line.clone()));
+    Connection::new(shared, engine, known, line).run(frames).await;
     // The writer ends when nobody is left who could send, or when it says goodbye.
     drop(writing.await);
 }
 
-/// The frames of a peer, until it goes, breaks the rules or falls silent.
+/// The frames of a peer, until it goes or breaks the rules. Says that it was heard of; a timer for each frame would cost
+/// more than reading it.
 fn read(
     stream: SplitStream<WebSocket>,
-    farewell: mpsc::Sender<Farewell>,
-) -> impl futures_util::Stream<Item = String> {
-    stream::unfold((stream, farewell), async |(mut stream, farewell)| {
-        let why = loop {
-            match tokio::time::timeout(SILENCE, stream.next()).await {
-                Ok(Some(Ok(Message::Text(text)))) => return Some((text.to_string(), (stream, farewell))),
-                Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {}
-                Ok(Some(Ok(Message::Binary(_)))) => break (close_code::UNSUPPORTED, "text frames only"),
-                Ok(Some(Ok(Message::Close(_))) | None) => return None,
-                Ok(Some(Err(error))) => match too_large(&error) {
+    heard: Arc<AtomicBool>,
+    line: Line,
+) -> impl futures_util::Stream<Item = Utf8Bytes> {
+    stream::unfold((stream, heard, line), async |(mut stream, heard, line)| {
+        let (code, reason) = loop {
+            let next = stream.next().await;
+            heard.store(true, Ordering::Relaxed);
+            match next {
+                Some(Ok(Message::Text(text))) => return Some((text, (stream, heard, line))),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Binary(_))) => break (close_code::UNSUPPORTED, "text frames only"),
+                Some(Ok(Message::Close(_))) | None => return None,
+                Some(Err(error)) => match too_large(&error) {
                     true => break (close_code::SIZE, "a message has at most 1 MiB"),
                     false => break (close_code::PROTOCOL, "not a WebSocket frame"),
                 },
-                Err(_) => break (close_code::AWAY, "no sign of life"),
             }
         };
-        // The writer may have ended before.
-        let _ = farewell.send(why).await;
+        line.end(code, reason);
         None
     })
 }
@@ -120,19 +121,19 @@ fn too_large(error: &axum::Error) -> bool {
     matches!(cause, Some(Error::Capacity(CapacityError::MessageTooLong { .. })))
 }
 
-/// Sends what there is, several frames at a time where there are several.
+/// Sends what there is, several frames at a time where there are several. Lets go of a peer that has fallen silent.
 async fn write(
     mut sink: SplitSink<WebSocket, Message>,
     mut frames: mpsc::Receiver<String>,
-    mut farewells: mpsc::Receiver<Farewell>,
+    heard: Arc<AtomicBool>,
     line: Line,
 ) {
+    let mut unanswered = 0;
     let mut ping = tokio::time::interval(PING_EVERY);
     ping.reset();
     let farewell = loop {
         tokio::select! {
             biased;
-            Some(farewell) = farewells.recv() => break Some(farewell),
             () = line.stop.cancelled() => break None,
             frame = frames.recv() => {
                 let Some(frame) = frame else { break None };
@@ -143,6 +144,10 @@ async fn write(
                 }
             }
             _ = ping.tick() => {
+                unanswered = if heard.swap(false, Ordering::Relaxed) { 0 } else { unanswered + 1 };
+                if unanswered >= SILENT_PINGS {
+                    break Some((close_code::AWAY, "no sign of life"));
+                }
                 if sink.send(Message::Ping(Default::default())).await.is_err() {
                     line.stop.cancel();
                     return;
@@ -156,6 +161,7 @@ async fn write(
             return;
         }
     }
+    let farewell = farewell.or_else(|| line.why.get().copied());
     let (code, reason) = farewell.unwrap_or((close_code::AWAY, "the office is done"));
     let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
     // The peer may be gone already.

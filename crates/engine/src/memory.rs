@@ -1,0 +1,163 @@
+//! What the writer remembers of the books from one command to the next, so that a lively conversation is not looked up
+//! again for everything that is said in it. It is kept only while commands come that cannot change it otherwise; any
+//! other command finds the books complete and nothing remembered.
+
+use std::collections::{HashMap, HashSet};
+
+use rusqlite::Connection;
+
+use crate::nouns::{AgentId, Conversation, ConversationId, Participant, Sight, TurnVisibility};
+use crate::sight;
+use crate::source::Record;
+use crate::store::{exec, rows};
+use crate::verbs::Command;
+use crate::verbs::turns::Say;
+
+/// Conversations remembered at a time; beyond these all are forgotten.
+const TALKS: usize = 256;
+
+/// What is remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    talks: HashMap<ConversationId, Talk>,
+    /// Agents known not to have been told to pause.
+    awake: HashSet<AgentId>,
+}
+
+/// A conversation in which the last things said were plain turns.
+#[derive(Debug)]
+pub(crate) struct Talk {
+    /// The conversation, with what has been said since it was written down.
+    pub(crate) conversation: Conversation,
+    /// Those who take part, by name; all of them.
+    parts: Vec<Participant>,
+    /// Who sees what everyone in the conversation may read.
+    sight: Sight,
+    /// Turns of each type that the books do not count yet.
+    uncounted: Vec<(String, i64)>,
+}
+
+impl Talk {
+    fn read(books: &Connection, id: &ConversationId) -> rusqlite::Result<Option<Self>> {
+        let Some(conversation) = rows::conversation_by_id(books, id)? else { return Ok(None) };
+        let parts = sight::participants(books, id, sight::LISTED + 1)?;
+        if parts.len() > sight::LISTED {
+            return Ok(None);
+        }
+        let sight = sight::of_open_turn(&conversation, parts.clone());
+        Ok(Some(Self { conversation, parts, sight, uncounted: Vec::new() }))
+    }
+
+    fn part_of(&self, agent: &AgentId) -> Option<&Participant> {
+        let place = self.parts.binary_search_by(|part| part.agent.cmp(agent)).ok()?;
+        self.parts.get(place)
+    }
+
+    /// Who sees a turn of that author which everyone in the conversation may read.
+    pub(crate) fn sight(&self, author: &AgentId) -> Sight {
+        match &self.sight {
+            Sight::Agents(agents) if agents.binary_search(author).is_err() => {
+                Sight::Agents(Sight::list(agents.iter().cloned().chain([author.clone()]).collect()))
+            }
+            sight => sight.clone(),
+        }
+    }
+
+    /// Counts a turn; the books follow.
+    pub(crate) fn count(&mut self, content_type: &str, now: i64) {
+        self.conversation.turn_count += 1;
+        self.conversation.updated_at = now;
+        match self.uncounted.iter_mut().find(|(known, _)| known == content_type) {
+            Some((_, turns)) => *turns += 1,
+            None => self.uncounted.push((content_type.to_owned(), 1)),
+        }
+    }
+
+    fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
+        if self.uncounted.is_empty() {
+            return Ok(());
+        }
+        for (content_type, turns) in self.uncounted.drain(..) {
+            let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, ?2, ?3)
+                       ON CONFLICT DO UPDATE SET turns = turns + ?3";
+            exec(books, sql, (&self.conversation.id, content_type, turns))?;
+        }
+        let sql = "UPDATE conversations SET turn_count = ?2, updated_at = ?3 WHERE id = ?1";
+        let Conversation { id, turn_count, updated_at, .. } = &self.conversation;
+        exec(books, sql, (id, turn_count, updated_at)).map(drop)
+    }
+}
+
+impl Memory {
+    /// Makes ready for a command: afterwards either everything it needs to know is remembered, or the books are
+    /// complete and nothing is.
+    pub(crate) fn make_ready(&mut self, books: &Connection, record: &Record) -> rusqlite::Result<()> {
+        let stays = match &record.command {
+            Command::Say(say) => match self.holds(books, record, say) {
+                // A row that cannot be made sense of is that command's misfortune, not the file's.
+                Err(error) if !matches!(error, rusqlite::Error::SqliteFailure(..)) => false,
+                held => held?,
+            },
+            // These touch letters and their copies, which are not remembered.
+            Command::Send(send) => send.within.is_none(),
+            Command::MarkDelivered(_) | Command::MarkRead(_) | Command::Acknowledge(_) => true,
+            _ => false,
+        };
+        if !stays {
+            self.write_down(books)?;
+            self.forget();
+        }
+        Ok(())
+    }
+
+    /// The conversation that a turn is for, if the turn is sure to be recorded there by the ordinary rules.
+    pub(crate) fn talk(&mut self, say: &Say) -> Option<&mut Talk> {
+        is_plain(say).then(|| self.talks.get_mut(&say.conversation)).flatten()
+    }
+
+    /// Brings the books up to what is remembered. Comes before each commit.
+    pub(crate) fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
+        self.talks.values_mut().try_for_each(|talk| talk.write_down(books))
+    }
+
+    /// Forgets everything, written down or not.
+    pub(crate) fn forget(&mut self) {
+        self.talks.clear();
+        self.awake.clear();
+    }
+
+    /// Whether everything is remembered that decides about a turn, and nothing speaks against it.
+    fn holds(&mut self, books: &Connection, record: &Record, say: &Say) -> rusqlite::Result<bool> {
+        let caller = &record.caller;
+        if !is_plain(say) || !caller.rights.member {
+            return Ok(false);
+        }
+        if !self.talks.contains_key(&say.conversation) {
+            let Some(talk) = Talk::read(books, &say.conversation)? else { return Ok(false) };
+            if self.talks.len() >= TALKS {
+                self.write_down(books)?;
+                self.forget();
+            }
+            self.talks.insert(say.conversation.clone(), talk);
+        }
+        let Some(talk) = self.talks.get(&say.conversation) else { return Ok(false) };
+        let may_send = talk.part_of(&caller.agent).is_some_and(|part| part.permissions.can_send);
+        if !may_send || talk.conversation.status.is_closed() {
+            return Ok(false);
+        }
+        if !self.awake.contains(&caller.agent) {
+            if rows::active_agent(books, &caller.agent)?.is_some_and(|agent| agent.is_suspended()) {
+                return Ok(false);
+            }
+            self.awake.insert(caller.agent.clone());
+        }
+        Ok(true)
+    }
+}
+
+/// A turn that everyone in the conversation may read and that refers to nothing else.
+fn is_plain(say: &Say) -> bool {
+    say.thread.is_none()
+        && say.in_reply_to.is_none()
+        && matches!(say.visibility, None | Some(TurnVisibility::All))
+}

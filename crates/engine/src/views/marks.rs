@@ -1,0 +1,73 @@
+//! Letters by the names their senders gave them, and what two agents wrote to each other.
+
+use std::sync::Arc;
+
+use super::inbox::Letter;
+use super::{Page, View, Viewed, one_more};
+use crate::nouns::{AgentId, Caller, Message, Seq};
+use crate::store::{all, rows};
+
+impl View<'_> {
+    /// The letters in an agent's mail that their senders marked so, the latest first; there are several if several
+    /// senders chose the same name. For the agent, its owner, or those who run the office.
+    ///
+    /// # Errors
+    /// Refused for anybody else, as if there were no such agent.
+    pub fn marked(&self, caller: &Caller, agent: &AgentId, label: &str) -> Viewed<Vec<Letter>> {
+        let me = self.mailbox(caller, agent)?;
+        let sql =
+            "SELECT message FROM marks WHERE label = ?1 AND message > ?2 ORDER BY message DESC LIMIT ?3";
+        let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
+        let places: Vec<Seq> = all(self.books, sql, (label, me.born, limit), |row| row.get(0))?;
+        let mut found = Vec::new();
+        for place in places {
+            if let Some(delivery) = rows::delivery_of(self.books, agent, place)?
+                && let Some(message) = rows::message_at(self.books, place)?
+            {
+                found.push(Letter { message: Arc::new(message), delivery });
+            }
+        }
+        Ok(found)
+    }
+
+    /// What an agent and another wrote to each other, in order; for the agent, its owner, or those who run the office.
+    ///
+    /// # Errors
+    /// Refused for anybody else, as if there were no such agent.
+    pub fn exchange(
+        &self,
+        caller: &Caller,
+        agent: &AgentId,
+        other: &AgentId,
+        after: Seq,
+        limit: usize,
+    ) -> Viewed<Page<Letter, Seq>> {
+        let me = self.mailbox(caller, agent)?;
+        let limit = self.page(limit);
+        // Each way is read in the order of the history and only as far as the page goes.
+        let sql = format!(
+            "SELECT {} FROM messages m WHERE m.sender = ?1 AND m.seq > ?3
+             AND EXISTS(SELECT 1 FROM deliveries d WHERE d.agent = ?2 AND d.message = m.seq AND d.state < 4)
+             ORDER BY m.seq LIMIT ?4",
+            rows::MESSAGE
+        );
+        let low = after.max(me.born);
+        let mut letters: Vec<(Message, &AgentId)> = Vec::new();
+        for (from, to) in [(agent, other), (other, agent)] {
+            let some = all(self.books, &sql, (from, to, low, one_more(limit)), rows::message)?;
+            letters.extend(some.into_iter().map(|message| (message, to)));
+            if agent == other {
+                break;
+            }
+        }
+        letters.sort_by_key(|(message, _)| message.seq);
+        let page = Page::of(letters, limit, |(message, _)| message.seq);
+        let mut items = Vec::with_capacity(page.items.len());
+        for (message, to) in page.items {
+            if let Some(delivery) = rows::delivery_of(self.books, to, message.seq)? {
+                items.push(Letter { message: Arc::new(message), delivery });
+            }
+        }
+        Ok(Page { items, next: page.next })
+    }
+}

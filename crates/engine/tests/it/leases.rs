@@ -1,0 +1,140 @@
+//! Leases path by path, thread names as labels, and other names of realms.
+
+use posthaste_engine::nouns::{Audience, ReservationStatus};
+use posthaste_engine::verbs::leases::{ReserveEach, ReservedEach, plain};
+use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::office::Claim;
+use posthaste_engine::verbs::reservations::{Release, Which};
+use posthaste_engine::views::ReservationQuery;
+use posthaste_engine::{EngineError, Refusal};
+
+use crate::harness::{Realm, admin, later, letter, member, realm as named, talk};
+
+fn each(paths: &[&str]) -> ReserveEach {
+    ReserveEach {
+        scope: "repo".into(),
+        paths: paths.iter().map(|path| (*path).to_owned()).collect(),
+        exclusive: true,
+        reason: None,
+        expires_at: later(),
+        audience: Audience::Observers,
+        only_if_free: false,
+        meta: None,
+    }
+}
+
+fn numbers(taken: &ReservedEach) -> Vec<i64> {
+    taken.leases.iter().map(|lease| lease.reservation.seq).collect()
+}
+
+#[tokio::test]
+async fn each_path_has_a_lease_of_its_own_which_asking_again_prolongs() {
+    let realm = Realm::new();
+    let ann = realm.agent("ann").await;
+    let first = realm.ask(&ann, each(&["src/**", "README.md"])).await;
+    let until = later() + 60_000;
+    let again = realm.ask(&ann, ReserveEach { expires_at: until, ..each(&["README.md", "docs/x.md"]) }).await;
+    assert_eq!(numbers(&again)[0], numbers(&first)[1]);
+    assert_eq!(again.leases[0].reservation.expires_at, until);
+    assert!(again.leases.iter().all(|lease| lease.conflicts.is_empty()));
+    // Given back by itself, and free to be taken anew under another number.
+    let which = vec![Which::Number(numbers(&first)[1])];
+    assert_eq!(realm.ask(&ann, Release { which, owner: None }).await[0].status, ReservationStatus::Released);
+    let anew = realm.ask(&ann, each(&["README.md"])).await;
+    assert_ne!(numbers(&anew)[0], numbers(&first)[1]);
+    // Shared is another way of holding than alone.
+    let shared = realm.ask(&ann, ReserveEach { exclusive: false, ..each(&["src/**"]) }).await;
+    assert_ne!(numbers(&shared)[0], numbers(&first)[0]);
+}
+
+#[tokio::test]
+async fn overlaps_are_told_or_refuse_everything() {
+    let realm = Realm::new();
+    let (ann, bob) = (realm.agent("ann").await, realm.agent("bob").await);
+    realm.ask(&ann, each(&["src/app.rs"])).await;
+    let taken = realm.ask(&bob, each(&["docs/**", "src/**"])).await;
+    let told: Vec<usize> = taken.leases.iter().map(|lease| lease.conflicts.len()).collect();
+    assert_eq!(told, [0, 1]);
+    realm.ask(&bob, Release { which: Vec::new(), owner: None }).await;
+    let refused = realm.ask(&bob, ReserveEach { only_if_free: true, ..each(&["docs/**", "src/**"]) }).await;
+    assert_eq!((refused.leases.len(), refused.in_the_way.len()), (0, 1));
+    let query = ReservationQuery { owner: Some(bob.agent.clone()), limit: 9, ..ReservationQuery::default() };
+    let held = realm.engine.read_blocking(|view| view.reservations(&bob, &query)).unwrap();
+    assert!(held.items.is_empty(), "nothing is taken by halves");
+}
+
+#[tokio::test]
+async fn many_paths_may_be_held_but_not_any_number() {
+    let realm = Realm::new();
+    let ann = realm.agent("ann").await;
+    // Ten leases of a hundred paths each, by number of paths.
+    for page in 0..10 {
+        let paths: Vec<String> = (0..100).map(|n| format!("p{page}/f{n}")).collect();
+        realm.ask(&ann, each(&paths.iter().map(String::as_str).collect::<Vec<_>>())).await;
+    }
+    let one_more = realm.engine.submit(&ann, each(&["more"])).await;
+    assert!(
+        matches!(one_more, Err(EngineError::Refused(Refusal::TooMany { limit: 1_000, .. }))),
+        "{one_more:?}"
+    );
+    for (paths, what) in [(vec![], "none"), (vec!["/abs"], "absolute"), (vec!["ok", "../up"], "climbing")] {
+        assert!(realm.engine.submit(&ann, each(&paths)).await.is_err(), "{what}");
+    }
+}
+
+#[test]
+fn a_path_is_compared_without_detours() {
+    for (written, meant) in [
+        ("./src//a.py", "src/a.py"),
+        ("src/", "src"),
+        ("/etc/x", "/etc/x"),
+        ("../x", "../x"),
+        ("tool://a//b", "tool://a//b"),
+    ] {
+        assert_eq!(plain(written), meant, "{written}");
+    }
+}
+
+fn labelled(to: &str, text: &str) -> Send {
+    let entry = Entry::Label { kind: "thread".into() };
+    let within = Within { conversation: talk("t"), thread: None, reply_to: None, visibility: None, entry };
+    Send { within: Some(within), ..letter(to, text) }
+}
+
+#[tokio::test]
+async fn whoever_uses_a_label_writes_under_it_and_does_not_come_in_by_it() {
+    let realm = Realm::new();
+    let (ann, bob, cid) = (realm.agent("ann").await, realm.agent("bob").await, realm.agent("cid").await);
+    let first = realm.ask(&ann, labelled("bob", "between us")).await;
+    assert!(first.turn.is_some());
+    let third = realm.ask(&cid, labelled("ann", "me too")).await;
+    assert_eq!(third.message.conversation, Some(talk("t")));
+    assert!(third.turn.is_none());
+    assert!(matches!(third.unrecorded, Some(Refusal::NotAParticipant { .. })));
+    let seen = |who: &posthaste_engine::nouns::Caller| {
+        let found = realm.engine.read_blocking(|view| view.correspondence(who, &talk("t"), 0, 9)).unwrap();
+        found.items.len()
+    };
+    assert_eq!((seen(&ann), seen(&bob), seen(&cid)), (2, 1, 1));
+    assert!(realm.engine.read_blocking(|view| view.conversation(&cid, &talk("t"))).is_err());
+    // Answered by somebody who takes part, cid is in.
+    realm.ask(&bob, labelled("cid", "welcome")).await;
+    assert!(realm.ask(&cid, labelled("bob", "thanks")).await.turn.is_some());
+}
+
+#[tokio::test]
+async fn the_first_claim_to_a_name_stands() {
+    let realm = Realm::new();
+    let claim = |alias: &str, name: &str| Claim { alias: alias.into(), realm: named(name) };
+    let first = realm.ask(&admin(), claim("/srv/app", "main")).await;
+    assert_eq!(realm.ask(&admin(), claim("/srv/app", "east")).await, first);
+    realm.ask(&admin(), claim("example.org/app", "east")).await;
+    let claims = realm.engine.read_blocking(|view| view.claims(&admin())).unwrap();
+    let names: Vec<_> = claims.iter().map(|claim| (claim.alias.as_str(), claim.realm.as_str())).collect();
+    assert_eq!(names, [("/srv/app", "main"), ("example.org/app", "east")]);
+    realm.agent("ann").await;
+    assert!(realm.engine.submit(&member("ann"), claim("/x", "main")).await.is_err());
+    for bad in ["", "a\nb"] {
+        assert!(realm.engine.submit(&admin(), claim(bad, "main")).await.is_err(), "{bad:?}");
+    }
+}

@@ -1,0 +1,98 @@
+//! Copies without their letters, for whoever keeps a mailbox elsewhere in step; and books that go out and come in again.
+
+use std::io::BufReader;
+
+use posthaste_engine::nouns::{Caller, DeliveryState};
+use posthaste_engine::store::{
+    self, PortableError, count_rows, open_reader, open_writer, read_rows, write_rows,
+};
+use posthaste_engine::verbs::deliveries::MarkRead;
+use posthaste_engine::verbs::mail::Send;
+
+use crate::harness::{Realm, id, letter, member};
+
+#[tokio::test]
+async fn the_ledger_lists_every_copy_in_order() {
+    let realm = Realm::new();
+    let (ann, bob) = (realm.agent("ann").await, realm.agent("bob").await);
+    let mut ids = Vec::new();
+    for n in 0..5 {
+        let sent = realm.ask(&ann, Send { key: Some(format!("k{n}")), ..letter("bob", "x") }).await;
+        ids.push(sent.message.id);
+    }
+    realm.ask(&bob, MarkRead { agent: id("bob"), message: ids[2], unread: false }).await;
+    let page = realm.engine.read_blocking(|view| view.ledger(&bob, &id("bob"), 0, 3)).unwrap();
+    let found: Vec<_> = page.items.iter().map(|line| (line.message, line.key.clone(), line.state)).collect();
+    let expected = [DeliveryState::Queued, DeliveryState::Queued, DeliveryState::Read];
+    for (n, state) in expected.into_iter().enumerate() {
+        assert_eq!(found[n], (ids[n], Some(format!("k{n}")), state));
+    }
+    let rest =
+        realm.engine.read_blocking(|view| view.ledger(&bob, &id("bob"), page.next.unwrap(), 99)).unwrap();
+    assert_eq!(rest.items.iter().map(|line| line.message).collect::<Vec<_>>(), ids[3..]);
+    assert_eq!(rest.next, None);
+    assert!(realm.engine.read_blocking(|view| view.ledger(&ann, &id("bob"), 0, 9)).is_err(), "not ann's");
+}
+
+#[tokio::test]
+async fn the_copies_of_a_letter_are_paged_by_recipient() {
+    let realm = Realm::new();
+    let ann = realm.agent("ann").await;
+    for name in ["b1", "b2", "b3"] {
+        realm.agent(name).await;
+    }
+    let to = ["b3", "b1", "b2"].map(crate::harness::to).to_vec();
+    let sent = realm.ask(&ann, Send { to, ..letter("b1", "x") }).await;
+    let seq = sent.message.seq;
+    let office = Caller::office();
+    let page = realm.engine.read_blocking(|view| view.copies(&office, seq, None, 2)).unwrap();
+    assert_eq!(page.items.iter().map(|copy| copy.agent.as_str()).collect::<Vec<_>>(), ["b1", "b2"]);
+    let after = page.next.unwrap();
+    let rest = realm.engine.read_blocking(|view| view.copies(&office, seq, Some(&after), 2)).unwrap();
+    assert_eq!(rest.items.iter().map(|copy| copy.agent.as_str()).collect::<Vec<_>>(), ["b3"]);
+    assert!(realm.engine.read_blocking(|view| view.copies(&member("ann"), seq, None, 9)).is_err());
+}
+
+/// Everything but the name of the history is the same, row for row.
+#[tokio::test]
+async fn books_that_went_out_and_came_in_are_the_same() {
+    let realm = Realm::new();
+    let ann = realm.agent("ann").await;
+    realm.agent("bob").await;
+    for n in 0..20 {
+        realm
+            .ask(&ann, Send { subject: Some(format!("n{n}")), ..letter("bob", "zebra \u{1f48c}\u{0}") })
+            .await;
+    }
+    // The index catches up with the letters while the office is quiet.
+    realm.ask(&crate::harness::admin(), posthaste_engine::verbs::office::Sweep {}).await;
+    let books = open_reader(realm.engine.path()).unwrap();
+    let mut lines = Vec::new();
+    let written = write_rows(&books, "test", &mut lines, &mut |_| true).unwrap();
+    assert_eq!(written, count_rows(&books).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let mut copy = open_writer(&dir.path().join("copy.db")).unwrap();
+    assert_eq!(read_rows(&mut copy, &mut BufReader::new(&lines[..]), &mut |_| true).unwrap(), written);
+    let history: String =
+        books.query_row("SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0)).unwrap();
+    let changed =
+        copy.execute("UPDATE meta SET value = ?1 WHERE key = 'history' AND value <> ?1", [history]).unwrap();
+    assert_eq!(changed, 1, "another history has another name");
+    assert_eq!(store::digest(&copy, false).unwrap(), store::digest(&books, false).unwrap());
+    let found: i64 =
+        copy.query_row("SELECT count(*) FROM found WHERE found MATCH 'zebra'", [], |row| row.get(0)).unwrap();
+    assert_eq!(found, 20, "the index is made again");
+    assert!(store::check_integrity(&copy).unwrap().is_empty());
+
+    // Every cut is noticed, and leaves the books as they were.
+    let before = store::digest(&copy, false).unwrap();
+    for cut in (1..lines.len()).step_by(lines.len() / 40) {
+        let read = read_rows(&mut copy, &mut BufReader::new(&lines[..cut]), &mut |_| true);
+        assert!(matches!(read, Err(PortableError::Damaged { .. })), "{cut}: {read:?}");
+    }
+    assert!(matches!(
+        read_rows(&mut copy, &mut BufReader::new(&lines[..]), &mut |n| n < 5),
+        Err(PortableError::Stopped)
+    ));
+    assert_eq!(store::digest(&copy, false).unwrap(), before);
+}

@@ -1,0 +1,205 @@
+//! Runs: opened, moved along, ended, opened again; each step whole or not at all, and nobody else's.
+
+use posthaste_engine::Refusal;
+use posthaste_engine::nouns::{
+    Address, AgentKind, DeliveryState, MessageId, PeerKind, Priority, RunPhase, Taken, TaskStatus,
+};
+use posthaste_engine::verbs::deliveries::Dispatched;
+use posthaste_engine::verbs::peers::PutPeer;
+use posthaste_engine::verbs::runs::{Advance, Opening, RunLetter};
+use posthaste_engine::views::{SearchQuery, TurnQuery};
+use uuid::Uuid;
+
+use crate::harness::{Realm, admin, id, json, member, realm as named, talk};
+
+pub(crate) fn run_letter(n: u128, from: &str, to: &str, body: &str) -> RunLetter {
+    RunLetter {
+        id: MessageId(Uuid::from_u128(n)),
+        from: id(from),
+        from_kind: AgentKind::User,
+        addressed: vec![Address::Agent(id(to))],
+        to: vec![id(to)],
+        away: Vec::new(),
+        kind: "request".into(),
+        subject: "subject".into(),
+        body: body.into(),
+        priority: Priority::HIGH,
+        correlation: None,
+        key: None,
+        meta: None,
+    }
+}
+
+pub(crate) fn opening(name: &str) -> Advance {
+    Advance { open: Some(Opening { owner: "user:insider@here".into(), title: None }), ..step(name) }
+}
+
+fn step(name: &str) -> Advance {
+    Advance {
+        instance: "user:insider".into(),
+        name: name.into(),
+        open: None,
+        agent: id("hand"),
+        took: Vec::new(),
+        forget: false,
+        gave_up: Vec::new(),
+        note: None,
+        letters: Vec::new(),
+        steps: 0,
+        phase: None,
+        result: None,
+        state: None,
+        contributors: Vec::new(),
+    }
+}
+
+fn taken(agent: &str, n: u128) -> Vec<Taken> {
+    vec![Taken { agent: id(agent), message: MessageId(Uuid::from_u128(n)) }]
+}
+
+#[tokio::test]
+async fn a_run_is_a_task_and_a_conversation_of_those_it_involves() {
+    let realm = Realm::new();
+    let [user, hand, out] = realm.agents(["insider", "hand", "out"]).await;
+    let letter = run_letter(1, "insider", "hand", "marzipan");
+    let opened = realm.ask(&admin(), Advance { letters: vec![letter], ..opening("r") }).await;
+    assert!(opened.opened && opened.run.phase == RunPhase::Running);
+    let end = RunLetter { to: Vec::new(), ..run_letter(2, "hand", "insider", "done") };
+    let last = Advance {
+        took: taken("hand", 1),
+        note: Some(json("{\"did\":1}")),
+        letters: vec![end],
+        steps: 1,
+        phase: Some(RunPhase::Ended),
+        result: Some(json("\"done\"")),
+        ..step("r")
+    };
+    let ended = realm.ask(&admin(), last.clone()).await;
+    assert_eq!((ended.run.phase, ended.run.steps, ended.run.notes), (RunPhase::Ended, 1, 1));
+
+    for caller in [&user, &hand] {
+        let task = realm.see(|view| view.task(caller, &talk("r")));
+        assert_eq!((task.status, task.owner.as_str()), (TaskStatus::Completed, "user:insider@here"));
+        let turns =
+            realm.see(|view| view.turns(caller, &talk("r"), &TurnQuery { limit: 9, ..TurnQuery::default() }));
+        assert_eq!(turns.items.len(), 2, "its letters are turns");
+        let found = SearchQuery { text: "marzipan".into(), limit: 9, ..SearchQuery::default() };
+        assert_eq!(realm.see(|view| view.search(caller, &found)).hits.len(), 1);
+    }
+    assert_eq!(realm.hidden(|view| view.task(&out, &talk("r"))), Refusal::NoSuchTask { task: talk("r") });
+    assert!(realm.see(|view| view.run(&out, "user:insider", "r")).is_none());
+
+    let record = realm.see(|view| view.run_record(&user, &talk("r"), 0, 99));
+    let copies: Vec<_> = record.letters[0].copies.iter().map(|(_, state, kept)| (*state, *kept)).collect();
+    assert_eq!(copies, [(DeliveryState::Read, true)]);
+    assert_eq!(record.notes.len(), 1);
+    assert!(
+        record.notes[0].place <= record.letters[1].message.seq,
+        "what was done comes before what came of it"
+    );
+
+    // Too late, and nothing is left of it.
+    assert_eq!(realm.refused(&admin(), step("r")).await, Refusal::TaskEnded { task: talk("r") });
+    assert_eq!(realm.see(|view| view.run_record(&user, &talk("r"), 0, 99)), record);
+}
+
+#[tokio::test]
+async fn a_letter_is_taken_once() {
+    let realm = Realm::new();
+    realm.agents(["insider", "hand"]).await;
+    let letter = run_letter(1, "insider", "hand", "x");
+    realm.ask(&admin(), Advance { letters: vec![letter], ..opening("r") }).await;
+    let take = Advance { took: taken("hand", 1), forget: true, ..step("r") };
+    realm.ask(&admin(), take.clone()).await;
+    assert_eq!(realm.refused(&admin(), take).await, Refusal::NoSuchMessage);
+    let record = realm.see(|view| view.run_record(&admin(), &talk("r"), 0, 99));
+    assert_eq!(record.letters[0].copies, [(id("hand"), DeliveryState::Read, false)], "taken, and forgotten");
+}
+
+#[tokio::test]
+async fn a_letter_under_a_key_is_written_once() {
+    let realm = Realm::new();
+    realm.agents(["insider", "hand"]).await;
+    let letter = |n| RunLetter { key: Some("far/1".into()), ..run_letter(n, "insider", "hand", "x") };
+    let first = realm.ask(&admin(), Advance { letters: vec![letter(1)], ..opening("r") }).await;
+    let second = realm.ask(&admin(), Advance { letters: vec![letter(2)], ..opening("r") }).await;
+    assert!(!first.repeated && second.repeated);
+    assert_eq!(realm.see(|view| view.run_record(&admin(), &talk("r"), 0, 99)).letters.len(), 1);
+}
+
+#[tokio::test]
+async fn the_same_name_in_two_instances_is_two_tasks() {
+    let realm = Realm::new();
+    let [one, _, other] = realm.agents(["insider", "hand", "other"]).await;
+    let first = Advance { letters: vec![run_letter(1, "insider", "hand", "mine")], ..opening("r") };
+    realm.ask(&admin(), first).await;
+    let second = Advance {
+        instance: "user:other".into(),
+        letters: vec![run_letter(2, "other", "hand", "theirs")],
+        ..opening("r")
+    };
+    let second = realm.ask(&admin(), second).await;
+    assert_eq!(second.run.task, talk("r~user:other"));
+    for (caller, own, foreign) in [(&one, "r", "r~user:other"), (&other, "r~user:other", "r")] {
+        assert_eq!(realm.see(|view| view.run_record(caller, &talk(own), 0, 9)).letters.len(), 1);
+        let none = Refusal::NoSuchTask { task: talk(foreign) };
+        assert_eq!(realm.hidden(|view| view.run_record(caller, &talk(foreign), 0, 9)), none);
+    }
+    assert_eq!(realm.see(|view| view.instances(&admin(), "user:")), 2);
+    assert_eq!(realm.see(|view| view.instances(&admin(), "admin:")), 0);
+}
+
+#[tokio::test]
+async fn a_run_goes_on_after_its_end_and_counts_anew() {
+    let realm = Realm::new();
+    realm.agents(["insider", "hand"]).await;
+    let first = Advance { letters: vec![run_letter(1, "insider", "hand", "a")], steps: 3, ..opening("r") };
+    realm.ask(&admin(), first).await;
+    realm.ask(&admin(), Advance { phase: Some(RunPhase::Ended), ..step("r") }).await;
+    assert!(realm.see(|view| view.live_runs(&admin(), 0, 9)).is_empty());
+    let again = Advance { letters: vec![run_letter(2, "insider", "hand", "b")], ..opening("r") };
+    let again = realm.ask(&admin(), again).await;
+    assert_eq!((again.opened, again.run.phase, again.run.steps), (false, RunPhase::Running, 0));
+    assert_eq!(realm.see(|view| view.task(&admin(), &talk("r"))).status, TaskStatus::InProgress);
+    assert_eq!(realm.see(|view| view.live_runs(&admin(), 0, 9)).len(), 1);
+}
+
+#[tokio::test]
+async fn letters_for_a_neighbour_wait_in_the_outbox() {
+    let realm = Realm::new();
+    realm.agents(["insider", "hand"]).await;
+    let away = RunLetter {
+        to: Vec::new(),
+        away: vec![(named("north"), id("x@north"))],
+        ..run_letter(1, "hand", "insider", "over there")
+    };
+    let go = Advance { letters: vec![away.clone()], ..opening("r") };
+    assert_eq!(realm.refused(&admin(), go.clone()).await, Refusal::NoSuchPeer { peer: "north".into() });
+    let peer = PutPeer {
+        name: named("north"),
+        kind: PeerKind::Server,
+        url: Some("http://north".into()),
+        token_ref: None,
+        reachable: true,
+        volatile: false,
+        meta: None,
+        seen_at: None,
+    };
+    realm.ask(&admin(), peer).await;
+    realm.ask(&admin(), go).await;
+    assert_eq!(realm.see(|view| view.awaited_peers(&admin())).len(), 1);
+    let waiting = realm.see(|view| view.outbound_to(&admin(), &named("north"), 9));
+    assert_eq!(waiting.iter().map(|(_, agent)| agent.clone()).collect::<Vec<_>>(), [id("x@north")]);
+    let done = Dispatched { peer: named("north"), agent: id("x@north"), message: away.id, failure: None };
+    realm.ask(&admin(), done).await;
+    assert!(realm.see(|view| view.outbound_to(&admin(), &named("north"), 9)).is_empty());
+    assert!(realm.see(|view| view.awaited_peers(&admin())).is_empty());
+}
+
+#[tokio::test]
+async fn only_those_who_run_the_office_move_runs() {
+    let realm = Realm::new();
+    realm.agents(["insider", "hand"]).await;
+    let refused = realm.refused(&member("insider"), opening("r")).await;
+    assert_eq!(refused, Refusal::NotAllowed { need: "to run the office" });
+}

@@ -1,0 +1,512 @@
+//! `posthaste airc`: an AIRC client for people and scripts. It keeps its keys and what it has heard in the data directory.
+
+pub(crate) mod args;
+mod cache;
+mod git;
+mod keyring;
+mod registry;
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use posthaste_engine::stamp;
+use posthaste_wire::airc::{Envelope, Handle, Scope, Target, check_path};
+use posthaste_wire::signing::PublicKey;
+use posthaste_wire::time::to_rfc3339;
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use self::args::{
+    AircArgs, AircCommand, ConsentAction, ConsentArgs, InboxArgs, RegisterArgs, ReleaseArgs, ReserveArgs,
+    SendArgs, Tier, VerifyArgs,
+};
+use self::cache::{Cache, Entry};
+use self::keyring::Keyring;
+use self::registry::Registry;
+use super::args::{GlobalArgs, OfficeArgs};
+use super::exit::{Exit, Failure};
+use super::output::{Output, Style, Table};
+use super::runtime;
+use crate::config::Config;
+use crate::serve::Whereabouts;
+
+pub(super) fn run(global: &GlobalArgs, args: &AircArgs, output: &Output) -> Result<(), Failure> {
+    let config = Config::load(global, &OfficeArgs::default(), &|name| std::env::var_os(name))?;
+    runtime()?.block_on(async {
+        if let AircCommand::Register(given) = &args.command {
+            return register(&config, args, given, output).await;
+        }
+        let keyring = Keyring::find(&config.data.value, args.identity.as_deref())?;
+        let url = registry_url(&config, args, Some(&keyring))?;
+        let key = keyring.key()?;
+        let mut registry = Registry::new(&url, keyring, key)?;
+        match &args.command {
+            AircCommand::Register(_) => Ok(()),
+            AircCommand::Send(given) => send(&mut registry, given, output).await,
+            AircCommand::Inbox(given) => inbox(&mut registry, given, output).await,
+            AircCommand::Consent(given) => consent(&mut registry, given, output).await,
+            AircCommand::Reserve(given) => reserve(&mut registry, given, output).await,
+            AircCommand::Release(given) => release(&mut registry, given, output).await,
+            AircCommand::Verify(given) => verify(&mut registry, given, output).await,
+        }
+    })
+}
+
+/// The registry that was named, else the one the identity is registered at, else the office of the data directory.
+fn registry_url(config: &Config, args: &AircArgs, keyring: Option<&Keyring>) -> Result<String, Failure> {
+    let named = args
+        .registry
+        .clone()
+        .or_else(|| std::env::var("POSTHASTE_REGISTRY").ok().filter(|url| !url.is_empty()));
+    let known = keyring.map(|keyring| keyring.session().registry).filter(|url| !url.is_empty());
+    let office = || Whereabouts::read(&config.data.value).map(|office| office.url);
+    named.or(known).or_else(office).ok_or_else(|| {
+        Failure::new(
+            Exit::Unreachable,
+            "no office runs on the data directory; name a registry with --registry",
+        )
+    })
+}
+
+async fn register(
+    config: &Config,
+    args: &AircArgs,
+    given: &RegisterArgs,
+    output: &Output,
+) -> Result<(), Failure> {
+    let handle = Handle::parse_new(&given.handle).map_err(|error| Failure::new(Exit::Usage, error))?;
+    let keyring = Keyring::of(&config.data.value, handle);
+    let url = registry_url(config, args, None)?;
+    let (key, recovery) = keyring.make()?;
+    let mut registry = Registry::new(&url, keyring, key)?;
+    let identity = registry.register(given.name.as_deref(), &recovery).await?;
+    if let Some(tier) = given.privacy {
+        let privacy = match tier {
+            Tier::Public => "public",
+            Tier::Contacts => "contacts",
+            Tier::Invisible => "invisible",
+        };
+        let beat = json!({ "status": "available", "privacy": privacy });
+        registry.call(Method::POST, "/presence", Some(&beat)).await?.done()?;
+    }
+    if output.is_json() {
+        return output.json(&identity);
+    }
+    let key = identity["public_key"].as_str().unwrap_or_default();
+    Ok(output.line(&format!("{} is registered at {url} with the key {key}", registry.handle()))?)
+}
+
+async fn send(registry: &mut Registry, given: &SendArgs, output: &Output) -> Result<(), Failure> {
+    confirm_public(&given.to, given.yes)?;
+    let payload = match &given.payload {
+        Some(text) => serde_json::from_str::<Map<String, Value>>(text)
+            .map_err(|error| Failure::new(Exit::Usage, format!("--payload: {error}")))?
+            .into(),
+        None => {
+            let text = match &given.text {
+                Some(text) => text.clone(),
+                None => read_input()?,
+            };
+            words(given, text)
+        }
+    };
+    let mut content = Map::new();
+    content.insert("payload".to_owned(), payload);
+    if let Some(thread) = &given.thread {
+        content.insert("thread_id".to_owned(), json!(thread));
+    }
+    let answer = registry.send(&given.to, content).await?.done()?;
+    if output.is_json() {
+        return output.json(&answer);
+    }
+    let count = answer["delivered"].as_u64().unwrap_or(0);
+    Ok(output
+        .line(&format!("{} is with {count} recipient(s)", answer["messageId"].as_str().unwrap_or("it")))?)
+}
+
+/// Plain text, or mailbox mail if it has anything that only mail has.
+fn words(given: &SendArgs, text: String) -> Value {
+    let mail = given.subject.is_some() || given.ack || given.expires.is_some() || given.priority != "normal";
+    if !mail {
+        return json!({ "type": "text", "content": text });
+    }
+    let first = text.lines().next().unwrap_or_default().chars().take(80).collect::<String>();
+    let mut payload = json!({
+        "type": "context:mailbox",
+        "message_id": format!("mail-{}", &stamp::secret()[..16]),
+        "subject": given.subject.clone().unwrap_or(first),
+        "body_md": text,
+        "ack_required": given.ack,
+        "priority": given.priority,
+    });
+    if let Some(span) = given.expires {
+        payload["expires_ts"] = json!(to_rfc3339(from_now(span)));
+    }
+    if let Some(thread) = &given.thread {
+        payload["thread_id"] = json!(thread);
+    }
+    payload
+}
+
+async fn inbox(registry: &mut Registry, given: &InboxArgs, output: &Output) -> Result<(), Failure> {
+    let mut path = format!("/messages/inbox?limit={}", given.limit.clamp(1, 200));
+    for (name, value) in [("payload_type", &given.kind), ("since", &given.since)] {
+        if let Some(value) = value {
+            path.push_str(&format!("&{name}={}", escaped(value)));
+        }
+    }
+    let answer = registry.call(Method::GET, &path, None).await?.done()?;
+    let messages = answer["messages"].as_array().cloned().unwrap_or_default();
+    let mut shown = Vec::new();
+    for message in messages {
+        let authentic = registry.is_authentic(&message).await?;
+        let acked = match (&given.ack, wants_ack(&message)) {
+            (Some(words), true) => Some(acknowledge(registry, &message, words).await?),
+            _ => None,
+        };
+        shown.push((message, authentic, acked));
+    }
+    if output.is_json() {
+        let list: Vec<Value> = shown
+            .iter()
+            .map(|(message, authentic, acked)| json!({ "message": message, "verified": authentic, "acked": acked }))
+            .collect();
+        return output.json(&list);
+    }
+    let mut table = Table::new(["FROM", "TYPE", "SIGNED", "WHAT"]);
+    for (message, authentic, acked) in &shown {
+        let payload = &message["payload"];
+        let text = ["subject", "content", "text", "body_md", "reservation_id", "message_id"]
+            .iter()
+            .find_map(|name| payload[*name].as_str())
+            .or(message["body"].as_str())
+            .unwrap_or_default();
+        let note = if acked.is_some() {
+            " (acknowledged)"
+        } else if wants_ack(message) {
+            " (wants an answer)"
+        } else {
+            ""
+        };
+        let style = if *authentic { Style::Plain } else { Style::Warning };
+        let signed = if *authentic { "yes" } else { "no" };
+        let kind = payload["type"].as_str().unwrap_or("-");
+        let from = message["from"].as_str().unwrap_or("-");
+        table.row([from.to_owned(), kind.to_owned(), signed.to_owned(), format!("{text}{note}")], style);
+    }
+    Ok(output.table(&table)?)
+}
+
+fn wants_ack(message: &Value) -> bool {
+    let payload = &message["payload"];
+    let asked = payload["ack_required"] == true || payload["data"]["ack_required"] == true;
+    payload["type"] == "context:mailbox" && asked && message["delivery"]["acked"] != true
+}
+
+async fn acknowledge(registry: &mut Registry, message: &Value, words: &str) -> Result<Value, Failure> {
+    let payload = &message["payload"];
+    let id = payload["message_id"].as_str().or(payload["data"]["message_id"].as_str()).unwrap_or_default();
+    let from = message["from"].as_str().unwrap_or_default().to_owned();
+    let mut ack =
+        json!({ "type": "context:mailbox_ack", "message_id": id, "ack_ts": to_rfc3339(stamp::now()) });
+    if !words.is_empty() {
+        ack["response"] = json!(words);
+    }
+    let mut content = Map::new();
+    content.insert("payload".to_owned(), ack);
+    registry.send(&from, content).await?.done()
+}
+
+async fn consent(registry: &mut Registry, given: &ConsentArgs, output: &Output) -> Result<(), Failure> {
+    let action = match given.action {
+        ConsentAction::List => {
+            let answer = registry.call(Method::GET, "/consent", None).await?.done()?;
+            if output.is_json() {
+                return output.json(&answer["pending"]);
+            }
+            let mut table = Table::new(["FROM", "SINCE", "MESSAGE"]);
+            for one in answer["pending"].as_array().into_iter().flatten() {
+                let cell = |name: &str| one[name].as_str().unwrap_or("-").to_owned();
+                table.row([cell("from"), cell("created_at"), cell("message")], Style::Plain);
+            }
+            return Ok(output.table(&table)?);
+        }
+        ConsentAction::Request => "request",
+        ConsentAction::Accept => "accept",
+        ConsentAction::Block => "block",
+        ConsentAction::Unblock => "unblock",
+    };
+    let handle =
+        given.handle.as_deref().ok_or_else(|| Failure::new(Exit::Usage, "with whom? name a handle"))?;
+    let body = json!({ "action": action, "handle": handle, "message": given.message });
+    let answer = registry.call(Method::POST, "/consent", Some(&body)).await?.done()?;
+    if output.is_json() {
+        return output.json(&answer);
+    }
+    Ok(output.line(&format!("{handle}: {}", answer["state"].as_str().unwrap_or("none")))?)
+}
+
+async fn reserve(registry: &mut Registry, given: &ReserveArgs, output: &Output) -> Result<(), Failure> {
+    let mut cache = Cache::load(registry);
+    for warning in cache.sync(registry).await? {
+        warn(&warning);
+    }
+    if let Some(id) = &given.renew {
+        return renew(registry, &mut cache, id, given, output).await;
+    }
+    if given.paths.is_empty() {
+        return show_reservations(&cache, output);
+    }
+    let remotes = git::remotes();
+    let scope = scope_of(given, &remotes)?;
+    for path in &given.paths {
+        check_path(path).map_err(|why| Failure::new(Exit::Usage, format!("{path}: {why}")))?;
+    }
+    if let Some(doubt) = git::doubt(&scope, &remotes) {
+        warn(&doubt);
+    }
+    let overlaps =
+        if given.shared { Vec::new() } else { cache.overlaps(registry.handle(), &scope, &given.paths) };
+    for held in &overlaps {
+        let why = held.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        warn(&format!("{} holds {} until {}{why}", held.owner, held.paths.join(", "), held.expires_ts));
+    }
+    if given.check {
+        if output.is_json() {
+            output.json(&overlaps)?;
+        }
+        return match overlaps.len() {
+            0 => Ok(()),
+            n => Err(Failure::new(
+                Exit::Unhealthy,
+                format!("{n} reservation(s) overlap; ask their owners first"),
+            )),
+        };
+    }
+    confirm_public(&given.to, given.yes)?;
+    let (id, now) = (format!("rsv-{}", &stamp::secret()[..16]), stamp::now());
+    let expires = from_now(given.ttl);
+    let mut payload = json!({
+        "type": "context:file_reservation",
+        "reservation_id": id,
+        "scope": scope.as_str(),
+        "paths": given.paths,
+        "exclusive": !given.shared,
+        "status": "active",
+        "ttl_seconds": given.ttl.as_secs().max(1),
+        "issued_ts": to_rfc3339(now),
+        "expires_ts": to_rfc3339(expires),
+    });
+    for (name, value) in [("reason", &given.reason), ("thread_id", &given.thread)] {
+        if let Some(value) = value {
+            payload[name] = json!(value);
+        }
+    }
+    let answer = announce(registry, &given.to, payload).await?;
+    for conflict in answer["conflicts"].as_array().into_iter().flatten() {
+        let text = |name: &str| conflict[name].as_str().unwrap_or("?").to_owned();
+        warn(&format!(
+            "overlaps with {}'s {} until {}",
+            text("owner"),
+            text("reservation_id"),
+            text("expires_ts")
+        ));
+    }
+    cache.keep_own(Entry {
+        reservation_id: id.clone(),
+        owner: registry.handle().to_owned(),
+        scope: scope.as_str().to_owned(),
+        paths: given.paths.clone(),
+        expires_ts: to_rfc3339(expires),
+        last_seen: to_rfc3339(now),
+        exclusive: !given.shared,
+        reason: given.reason.clone(),
+        status: "active".to_owned(),
+    });
+    cache.save(registry)?;
+    if output.is_json() {
+        return output.json(&answer);
+    }
+    Ok(output.line(&id)?)
+}
+
+async fn renew(
+    registry: &mut Registry,
+    cache: &mut Cache,
+    id: &str,
+    given: &ReserveArgs,
+    output: &Output,
+) -> Result<(), Failure> {
+    let expires = to_rfc3339(from_now(given.ttl));
+    let payload = json!({
+        "type": "context:file_reservation",
+        "reservation_id": id,
+        "status": "renewed",
+        "ttl_seconds": given.ttl.as_secs().max(1),
+        "expires_ts": expires,
+    });
+    let answer = announce(registry, &given.to, payload).await?;
+    let me = registry.handle().to_owned();
+    for entry in cache.reservations.iter_mut().filter(|entry| entry.owner == me && entry.reservation_id == id)
+    {
+        entry.expires_ts.clone_from(&expires);
+        entry.status = "renewed".to_owned();
+    }
+    cache.save(registry)?;
+    if output.is_json() {
+        return output.json(&answer);
+    }
+    Ok(output.line(&format!("{id} lasts until {expires}"))?)
+}
+
+async fn release(registry: &mut Registry, given: &ReleaseArgs, output: &Output) -> Result<(), Failure> {
+    let mut cache = Cache::load(registry);
+    let (me, now) = (registry.handle().to_owned(), stamp::now());
+    let ids: Vec<String> = match given.ids.is_empty() {
+        false => given.ids.clone(),
+        true => {
+            let mine = cache.reservations.iter().filter(|entry| entry.owner == me && entry.is_live(now));
+            mine.map(|entry| entry.reservation_id.clone()).collect()
+        }
+    };
+    for id in &ids {
+        let payload = json!({
+            "type": "context:file_reservation",
+            "reservation_id": id,
+            "status": "released",
+            "released_ts": to_rfc3339(stamp::now()),
+        });
+        announce(registry, "@contacts", payload).await?;
+        for entry in
+            cache.reservations.iter_mut().filter(|entry| entry.owner == me && entry.reservation_id == *id)
+        {
+            entry.status = "released".to_owned();
+        }
+    }
+    cache.save(registry)?;
+    if output.is_json() {
+        return output.json(&json!({ "released": ids }));
+    }
+    Ok(output.line(&format!("{} reservation(s) given back", ids.len()))?)
+}
+
+async fn announce(registry: &mut Registry, to: &str, payload: Value) -> Result<Value, Failure> {
+    let mut content = Map::new();
+    content.insert("payload".to_owned(), payload);
+    registry.send(to, content).await?.done()
+}
+
+fn show_reservations(cache: &Cache, output: &Output) -> Result<(), Failure> {
+    if output.is_json() {
+        return output.json(&cache);
+    }
+    let now = stamp::now();
+    let mut table = Table::new(["OWNER", "ID", "SCOPE", "PATHS", "UNTIL", "STATE"]);
+    for entry in &cache.reservations {
+        let live = entry.is_live(now);
+        let state = match (live, entry.status.as_str()) {
+            (true, _) => "active",
+            (false, "released") => "released",
+            (false, _) => "expired",
+        };
+        let cells = [
+            entry.owner.clone(),
+            entry.reservation_id.clone(),
+            entry.scope.clone(),
+            entry.paths.join(" "),
+            entry.expires_ts.clone(),
+            state.to_owned(),
+        ];
+        table.row(cells, if live { Style::Plain } else { Style::Dim });
+    }
+    Ok(output.table(&table)?)
+}
+
+fn scope_of(given: &ReserveArgs, remotes: &[String]) -> Result<Scope, Failure> {
+    let text = match (&given.scope, remotes.first()) {
+        (Some(scope), _) => scope.clone(),
+        (None, Some(remote)) => format!("repo:{remote}"),
+        (None, None) => {
+            return Err(Failure::new(Exit::Usage, "this work tree has no remote; name a scope with --scope"));
+        }
+    };
+    Scope::parse(&text).map_err(|why| Failure::new(Exit::Usage, format!("--scope: {why}")))
+}
+
+async fn verify(registry: &mut Registry, given: &VerifyArgs, output: &Output) -> Result<(), Failure> {
+    let text = match &given.file {
+        Some(path) => std::fs::read_to_string(path)?,
+        None => read_input()?,
+    };
+    let value: Value = serde_json::from_str(&text).map_err(|error| Failure::new(Exit::Usage, error))?;
+    let messages = match value {
+        Value::Array(list) => list,
+        Value::Object(page) if page.get("messages").is_some_and(Value::is_array) => {
+            page["messages"].as_array().cloned().unwrap_or_default()
+        }
+        one => vec![one],
+    };
+    let key = given.key.as_ref().map(|key| key.parse::<PublicKey>()).transpose()?;
+    let mut bad = 0;
+    let mut list = Vec::new();
+    for message in &messages {
+        let good = match &key {
+            Some(key) => fits(message, key),
+            None => registry.is_authentic(message).await?,
+        };
+        bad += usize::from(!good);
+        list.push(json!({ "id": message["id"], "from": message["from"], "verified": good }));
+    }
+    if output.is_json() {
+        output.json(&list)?;
+    } else {
+        for one in &list {
+            let word = if one["verified"] == true { "good" } else { "BAD" };
+            let text = |name: &str| one[name].as_str().unwrap_or("-").to_owned();
+            output.line(&format!("{word}  {}  from {}", text("id"), text("from")))?;
+        }
+    }
+    match bad {
+        0 => Ok(()),
+        n => Err(Failure::new(Exit::Unhealthy, format!("{n} of {} signatures are not good", messages.len()))),
+    }
+}
+
+fn fits(message: &Value, key: &PublicKey) -> bool {
+    let mut message = message.clone();
+    if let Value::Object(members) = &mut message {
+        members.shift_remove("delivery");
+    }
+    Envelope::parse(&message.to_string()).is_ok_and(|envelope| envelope.verify(key).is_ok())
+}
+
+/// Telling everyone is not done by accident.
+fn confirm_public(to: &str, yes: bool) -> Result<(), Failure> {
+    if Target::parse(to) == Target::Public && !yes {
+        return Err(Failure::new(Exit::Usage, "@public tells everyone; say --yes if that is what you want"));
+    }
+    Ok(())
+}
+
+fn read_input() -> Result<String, Failure> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    Ok(text.trim_end_matches('\n').to_owned())
+}
+
+fn from_now(span: Duration) -> i64 {
+    stamp::now().saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
+}
+
+fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~:".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { (byte as char).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+fn warn(text: &str) {
+    // If even standard error is gone, the exit code still tells.
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr().lock(), "warning: {text}");
+}

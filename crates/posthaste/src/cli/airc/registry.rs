@@ -1,0 +1,201 @@
+//! Talking to a registry: requests with a token, messages with a signature.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use posthaste_engine::stamp;
+use posthaste_wire::airc::Envelope;
+use posthaste_wire::signing::{PublicKey, SecretKey, sign_envelope};
+use reqwest::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::super::exit::{Exit, Failure};
+use super::keyring::{Keyring, Session};
+
+/// A registry, spoken to as one identity.
+#[derive(Debug)]
+pub(super) struct Registry {
+    http: reqwest::Client,
+    url: String,
+    keyring: Keyring,
+    key: SecretKey,
+    token: Option<String>,
+    keys: HashMap<String, Option<PublicKey>>,
+}
+
+/// What a registry answered.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) body: Value,
+}
+
+impl Reply {
+    /// The body, if the registry did what was asked.
+    pub(super) fn done(self) -> Result<Value, Failure> {
+        if self.status.is_success() {
+            return Ok(self.body);
+        }
+        let exit = match self.status.as_u16() {
+            401 | 403 => Exit::Denied,
+            400 | 404 | 409 | 413 => Exit::Usage,
+            _ => Exit::Failed,
+        };
+        let code = self.body["error"].as_str().unwrap_or("refused");
+        let why = self.body["message"].as_str().unwrap_or("the registry did not say why");
+        Err(Failure::new(exit, format!("{code}: {why}")))
+    }
+}
+
+impl Registry {
+    pub(super) fn new(url: &str, keyring: Keyring, key: SecretKey) -> Result<Self, Failure> {
+        let url = url.trim_end_matches('/').to_owned();
+        let loopback = ["//127.", "//localhost", "//[::1]"].iter().any(|start| url.contains(start));
+        let http = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(5))
+            .timeout(Duration::from_secs(30))
+            .danger_accept_invalid_certs(loopback)
+            .no_proxy()
+            .build()?;
+        let session = keyring.session();
+        // A token is shown to nobody but the registry that gave it.
+        let token = Some(session.token).filter(|token| !token.is_empty() && session.registry == url);
+        Ok(Self { http, url, keyring, key, token, keys: HashMap::new() })
+    }
+
+    pub(super) fn handle(&self) -> &str {
+        self.keyring.handle.as_str()
+    }
+
+    pub(super) fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
+    /// Registers the identity and keeps the token.
+    pub(super) async fn register(
+        &mut self,
+        name: Option<&str>,
+        recovery: &SecretKey,
+    ) -> Result<Value, Failure> {
+        let proof = self.key.sign(self.handle().as_bytes()).to_string();
+        let body = json!({
+            "handle": self.handle(),
+            "display_name": name,
+            "public_key": self.key.public().to_string(),
+            "recovery_key": recovery.public().to_string(),
+            "capabilities": ["text", "context:thread", "context:mailbox", "context:mailbox_ack",
+                "context:file_reservation", "context:reservation_conflict"],
+            "proof": proof,
+        });
+        let reply = self.ask(Method::POST, "/identity", Some(&body)).await?;
+        // Registering again with the same key is coming back.
+        if reply.status == StatusCode::CONFLICT
+            && self.published(self.handle().to_owned().as_str()).await? == Some(self.key.public())
+        {
+            self.log_in().await?;
+            return self.ask(Method::GET, &format!("/identity/{}", self.handle()), None).await?.done();
+        }
+        let answer = reply.done()?;
+        self.keep(answer["session_token"].as_str())?;
+        Ok(answer["identity"].clone())
+    }
+
+    /// A new token for whoever holds the key.
+    async fn log_in(&mut self) -> Result<(), Failure> {
+        let asked = json!({ "handle": self.handle() });
+        let answer = self.ask(Method::POST, "/register/challenge", Some(&asked)).await?.done()?;
+        let challenge = answer["challenge"].as_str().unwrap_or_default();
+        let body = json!({
+            "handle": self.handle(),
+            "challenge": challenge,
+            "signature": self.key.sign(challenge.as_bytes()).to_string(),
+        });
+        let answer = self.ask(Method::POST, "/auth/refresh", Some(&body)).await?.done()?;
+        self.keep(answer["session_token"].as_str())
+    }
+
+    fn keep(&mut self, token: Option<&str>) -> Result<(), Failure> {
+        self.token = token.map(str::to_owned);
+        let session = Session { registry: self.url.clone(), token: token.unwrap_or_default().to_owned() };
+        self.keyring.keep_session(&session)
+    }
+
+    /// Asks as the identity; a token that has run out is replaced once.
+    pub(super) async fn call(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Reply, Failure> {
+        if self.token.is_none() {
+            self.log_in().await?;
+        }
+        let reply = self.ask(method.clone(), path, body).await?;
+        if reply.status != StatusCode::UNAUTHORIZED || reply.body["error"] != "unauthorized" {
+            return Ok(reply);
+        }
+        self.token = None;
+        self.log_in().await?;
+        self.ask(method, path, body).await
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Reply, Failure> {
+        let mut request = self.http.request(method, format!("{}{path}", self.url));
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let unreachable = |error: reqwest::Error| {
+            let exit =
+                if error.is_connect() || error.is_timeout() { Exit::Unreachable } else { Exit::Failed };
+            Failure::new(exit, format!("the registry at {} does not answer: {error}", self.url))
+        };
+        let response = request.send().await.map_err(unreachable)?;
+        let status = response.status();
+        let text = response.text().await.map_err(unreachable)?;
+        Ok(Reply { status, body: serde_json::from_str(&text).unwrap_or(Value::Null) })
+    }
+
+    /// Signs and sends a message.
+    pub(super) async fn send(&mut self, to: &str, content: Map<String, Value>) -> Result<Reply, Failure> {
+        let mut envelope = json!({
+            "v": "0.2",
+            "id": format!("msg_{}", &stamp::secret()[..32]),
+            "from": self.handle(),
+            "to": to,
+            "timestamp": stamp::now() / 1_000,
+            "nonce": &stamp::secret()[..32],
+        });
+        if let Value::Object(members) = &mut envelope {
+            members.extend(content);
+        }
+        let signature = sign_envelope(&envelope.to_string(), &self.key)?;
+        envelope["signature"] = json!(signature.to_string());
+        self.call(Method::POST, "/messages", Some(&envelope)).await
+    }
+
+    /// The key that the registry shows for somebody; nothing if there is none.
+    pub(super) async fn published(&mut self, handle: &str) -> Result<Option<PublicKey>, Failure> {
+        if let Some(known) = self.keys.get(handle) {
+            return Ok(*known);
+        }
+        let reply = self.ask(Method::GET, &format!("/identity/{handle}"), None).await?;
+        let key = reply.body["public_key"].as_str().and_then(|text| text.parse().ok());
+        self.keys.insert(handle.to_owned(), key);
+        Ok(key)
+    }
+
+    /// Whether a message is what its sender signed. The registry's own member is left out.
+    pub(super) async fn is_authentic(&mut self, message: &Value) -> Result<bool, Failure> {
+        let mut message = message.clone();
+        if let Value::Object(members) = &mut message {
+            members.shift_remove("delivery");
+        }
+        let Ok(envelope) = Envelope::parse(&message.to_string()) else { return Ok(false) };
+        let Some(from) = envelope.from.clone() else { return Ok(false) };
+        let key = self.published(from.trim_start_matches('@')).await?;
+        Ok(key.is_some_and(|key| envelope.verify(&key).is_ok()))
+    }
+}

@@ -1,0 +1,381 @@
+//! Measuring a MAP server over WebSocket, this office or another: the scenarios of the published load generator with a
+//! driver that is not the limit itself.
+
+mod peer;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use self::peer::{Peer, answered};
+use super::server::Process;
+use crate::cli::args::BenchArgs;
+use crate::cli::exit::Failure;
+use crate::cli::output::Output;
+
+/// How long a scenario runs before it is measured.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// Connections opened at a time.
+const OPENING: usize = 64;
+/// Pages of each kind that are asked for.
+const PAGES: usize = 200;
+
+/// What one scenario came to.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Figure {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_second: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p50_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99_us: Option<u64>,
+    /// Of the server, for each operation or each event that reached a follower.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_cpu_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_per_connection: Option<u64>,
+}
+
+/// Runs the chosen scenarios against a server.
+pub(super) async fn measure(
+    args: &BenchArgs,
+    url: &str,
+    process: &Process,
+    output: &Output,
+) -> Result<Vec<Figure>, Failure> {
+    let bench = Bench { url, process, lasts: Duration::from_secs(args.seconds) };
+    let mut figures = Vec::new();
+    let mut note = |figure: Figure| -> Result<(), Failure> {
+        // Some take minutes; people see each as it comes.
+        if !output.is_json() {
+            output.line(&figure.line())?;
+        }
+        figures.push(figure);
+        Ok(())
+    };
+    for scenario in &args.only {
+        match scenario.as_str() {
+            "send" => {
+                for &n in &args.in_flight {
+                    note(bench.send(n as usize).await?)?;
+                }
+            }
+            "turn" => {
+                for &n in &args.in_flight {
+                    note(bench.turn(n as usize).await?)?;
+                }
+            }
+            "fanout" => {
+                for &followers in &args.followers {
+                    for n in [1, 8] {
+                        note(bench.fan_out(followers as usize, n).await?)?;
+                    }
+                }
+            }
+            "list" => {
+                for &turns in &args.turns {
+                    for figure in bench.list(turns).await? {
+                        note(figure)?;
+                    }
+                }
+            }
+            _ => {
+                for figure in bench.idle(args.idle as usize).await? {
+                    note(figure)?;
+                }
+            }
+        }
+    }
+    Ok(figures)
+}
+
+struct Bench<'a> {
+    url: &'a str,
+    process: &'a Process,
+    lasts: Duration,
+}
+
+/// Times in microseconds, and how long it took in all.
+struct Run {
+    times: Vec<u64>,
+    wall: Duration,
+    cpu: Option<Duration>,
+}
+
+impl Bench<'_> {
+    /// Letters from one agent to another, both connected.
+    async fn send(&self, in_flight: usize) -> Result<Figure, Failure> {
+        let mut from = Peer::open(self.url, "agent", "bench").await?;
+        let mut to = Peer::open(self.url, "agent", "bench").await?;
+        let params =
+            format!(r#"{{"to":{{"agent":"{}"}},"payload":{{"t":1,"p":"{}"}}}}"#, to.agent, "x".repeat(100));
+        let got = Arc::new(AtomicU64::new(0));
+        let counter = got.clone();
+        let receiving = tokio::spawn(async move {
+            while to.frame().await.is_ok() {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let run = self.pump(&mut from, in_flight, "map/send", &params).await?;
+        receiving.abort();
+        Ok(run.figure(format!("send, {in_flight} in flight"), None, self.process))
+    }
+
+    /// Turns that are durable when they are answered.
+    async fn turn(&self, in_flight: usize) -> Result<Figure, Failure> {
+        let mut peer = Peer::open(self.url, "agent", "bench").await?;
+        let talk = talk(&mut peer).await?;
+        let params = turn(&talk, &"y".repeat(200));
+        let run = self.pump(&mut peer, in_flight, "mail/turn", &params).await?;
+        Ok(run.figure(format!("turn, {in_flight} in flight"), None, self.process))
+    }
+
+    /// One event to many followers.
+    async fn fan_out(&self, followers: usize, in_flight: usize) -> Result<Figure, Failure> {
+        let mut peer = Peer::open(self.url, "agent", "bench").await?;
+        let talk = talk(&mut peer).await?;
+        let filter =
+            json!({ "filter": { "eventTypes": ["mail.turn.added"], "mail": { "conversationId": talk } } });
+        let mut listening = JoinSet::new();
+        let got = Arc::new(AtomicU64::new(0));
+        for mut follower in self.open_many(followers, "client").await? {
+            follower.call("map/subscribe", &filter).await?;
+            let got = got.clone();
+            listening.spawn(async move {
+                while follower.frame().await.is_ok() {
+                    got.fetch_add(1, Ordering::Relaxed);
+                    while let Some(Ok(_)) = follower.frame_at_hand() {
+                        got.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        let params = turn(&talk, "news");
+        let started = (Instant::now(), self.process.cpu());
+        let run = self.pump_for(&mut peer, in_flight, "mail/turn", &params, self.lasts).await?;
+        let all = (run.times.len() * followers) as u64;
+        let patience = Instant::now() + Duration::from_secs(10);
+        while got.load(Ordering::Relaxed) < all && Instant::now() < patience {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let cpu = started.1.zip(self.process.cpu()).map(|(before, after)| after.saturating_sub(before));
+        let (events, wall) = (got.load(Ordering::Relaxed), started.0.elapsed());
+        let run = Run { times: run.times, wall, cpu };
+        let lost = all.saturating_sub(events);
+        let name = format!("fan-out to {followers}, {in_flight} in flight, {lost} lost; figures per event");
+        Ok(run.figure(name, Some(events), self.process))
+    }
+
+    /// Pages of a long conversation.
+    async fn list(&self, turns: u64) -> Result<Vec<Figure>, Failure> {
+        let mut peer = Peer::open(self.url, "agent", "bench").await?;
+        let talk = talk(&mut peer).await?;
+        let (mut ids, started) = (Vec::with_capacity(turns as usize), Instant::now());
+        let (mut asked, body) = (0, turn(&talk, &"z".repeat(120)));
+        while (ids.len() as u64) < turns {
+            while asked < turns && asked - (ids.len() as u64) < 512 {
+                peer.put("mail/turn", &body).await?;
+                asked += 1;
+            }
+            peer.flush().await?;
+            let mut next = Some(Ok(peer.frame().await?));
+            while let Some(frame) = next {
+                let frame: tokio_tungstenite::tungstenite::Utf8Bytes = frame?;
+                let id =
+                    frame.find("\"turn-").map(|at| frame[at + 1..].split('"').next().unwrap_or_default());
+                ids.push(id.unwrap_or_default().to_owned());
+                next = peer.frame_at_hand();
+            }
+        }
+        let per_second = turns as f64 / started.elapsed().as_secs_f64();
+        let name = format!("fill with {turns} turns");
+        let mut figures = vec![Figure { name, per_second: Some(per_second), ..Figure::default() }];
+        let at = |place: usize| ids.get(place).cloned().unwrap_or_default();
+        let (middle, late) = (at(ids.len() / 2), at(ids.len().saturating_sub(60)));
+        let me = peer.agent.clone();
+        let pages = [
+            ("first", json!({})),
+            ("last, newest first", json!({ "order": "desc" })),
+            ("after the middle", json!({ "filter": { "afterTurnId": middle } })),
+            (
+                "before the middle, newest first",
+                json!({ "filter": { "beforeTurnId": middle }, "order": "desc" }),
+            ),
+            ("near the end", json!({ "filter": { "afterTurnId": late } })),
+            ("by author", json!({ "filter": { "participantId": me } })),
+            (
+                "by author, after the middle",
+                json!({ "filter": { "participantId": me, "afterTurnId": middle } }),
+            ),
+            ("by an absent author", json!({ "filter": { "participantId": "nobody" } })),
+            ("by type", json!({ "filter": { "contentTypes": ["text"] } })),
+            ("by an absent type", json!({ "filter": { "contentTypes": ["data"] } })),
+            (
+                "by author and absent type",
+                json!({ "filter": { "participantId": me, "contentTypes": ["data"] } }),
+            ),
+            ("before all time", json!({ "filter": { "beforeTimestamp": 1 } })),
+            ("after all time", json!({ "filter": { "afterTimestamp": 9_000_000_000_000_u64 } })),
+        ];
+        for (name, mut params) in pages {
+            params["conversationId"] = talk.as_str().into();
+            params["limit"] = 50.into();
+            let mut times = Vec::new();
+            let mut cpu = self.process.cpu();
+            for round in 0..PAGES + 20 {
+                if round == 20 {
+                    times.clear();
+                    cpu = self.process.cpu();
+                }
+                let asked = Instant::now();
+                peer.call("mail/turns/list", &params).await?;
+                times.push(micros(asked.elapsed()));
+            }
+            let cpu = cpu.zip(self.process.cpu()).map(|(before, after)| after.saturating_sub(before));
+            let run = Run { times, wall: Duration::ZERO, cpu };
+            let mut figure = run.figure(format!("page {name}, of {turns}"), None, self.process);
+            figure.per_second = None;
+            figures.push(figure);
+        }
+        Ok(figures)
+    }
+
+    /// Connections that say nothing more after their greeting.
+    async fn idle(&self, connections: usize) -> Result<Vec<Figure>, Failure> {
+        let mut figures = Vec::new();
+        for kind in ["client", "agent"] {
+            // The first ones pay for what all share.
+            let _first = self.open_many(100.min(connections), kind).await?;
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let before = self.process.resident_bytes();
+            let held = self.open_many(connections, kind).await?;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            let after = self.process.resident_bytes();
+            let each = before.zip(after).map(|(a, b)| b.saturating_sub(a) / connections.max(1) as u64);
+            figures.push(Figure {
+                name: format!("{connections} idle connections ({kind})"),
+                server_bytes: after,
+                bytes_per_connection: each,
+                ..Figure::default()
+            });
+            drop(held);
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
+        Ok(figures)
+    }
+
+    async fn open_many(&self, count: usize, kind: &'static str) -> Result<Vec<Peer>, Failure> {
+        let mut peers = Vec::with_capacity(count);
+        while peers.len() < count {
+            let mut opening = JoinSet::new();
+            for n in peers.len()..count.min(peers.len() + OPENING) {
+                let url = self.url.to_owned();
+                opening.spawn(async move { Peer::open(&url, kind, &format!("bench-{n}")).await });
+            }
+            while let Some(opened) = opening.join_next().await {
+                peers.push(opened??);
+            }
+        }
+        Ok(peers)
+    }
+
+    async fn pump(&self, peer: &mut Peer, n: usize, method: &str, params: &str) -> Result<Run, Failure> {
+        self.pump_for(peer, n, method, params, WARM_UP).await?;
+        self.pump_for(peer, n, method, params, self.lasts).await
+    }
+
+    /// Keeps `n` calls in flight on one connection until the time is up, then waits for the answers.
+    async fn pump_for(
+        &self,
+        peer: &mut Peer,
+        n: usize,
+        method: &str,
+        params: &str,
+        lasts: Duration,
+    ) -> Result<Run, Failure> {
+        let cpu = self.process.cpu();
+        let started = Instant::now();
+        let mut times = Vec::new();
+        let mut asked = std::collections::HashMap::with_capacity(n * 2);
+        loop {
+            let open = started.elapsed() < lasts;
+            if open {
+                while asked.len() < n {
+                    let id = peer.put(method, params).await?;
+                    asked.insert(id, Instant::now());
+                }
+                peer.flush().await?;
+            } else if asked.is_empty() {
+                break;
+            }
+            let mut next = Some(Ok(peer.frame().await?));
+            while let Some(frame) = next {
+                if let Some(at) = answered(&frame?).and_then(|id| asked.remove(&id)) {
+                    times.push(micros(at.elapsed()));
+                }
+                next = peer.frame_at_hand();
+            }
+        }
+        let cpu = cpu.zip(self.process.cpu()).map(|(before, after)| after.saturating_sub(before));
+        Ok(Run { times, wall: started.elapsed(), cpu })
+    }
+}
+
+impl Run {
+    fn figure(mut self, name: String, operations: Option<u64>, process: &Process) -> Figure {
+        self.times.sort_unstable();
+        let count = operations.unwrap_or(self.times.len() as u64);
+        let rank = |share: f64| {
+            self.times.get((self.times.len() as f64 * share) as usize).copied().unwrap_or_default()
+        };
+        Figure {
+            name,
+            per_second: Some(count as f64 / self.wall.as_secs_f64().max(1e-9)),
+            p50_us: Some(rank(0.5)),
+            p99_us: Some(rank(0.99)),
+            server_cpu_us: self.cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / count.max(1) as f64),
+            server_bytes: process.resident_bytes(),
+            bytes_per_connection: None,
+        }
+    }
+}
+
+impl Figure {
+    /// The figure on one line.
+    pub(super) fn line(&self) -> String {
+        let mut line = format!("{:<48}", self.name);
+        let mut add = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                line.push_str(&format!(" {name}={value}"));
+            }
+        };
+        add("perSecond", self.per_second.map(|n| format!("{n:.0}")));
+        add("p50us", self.p50_us.map(|n| n.to_string()));
+        add("p99us", self.p99_us.map(|n| n.to_string()));
+        add("serverUs", self.server_cpu_us.map(|n| format!("{n:.1}")));
+        add("serverMiB", self.server_bytes.map(|n| format!("{:.1}", n as f64 / 1_048_576.0)));
+        add("KiBEach", self.bytes_per_connection.map(|n| format!("{:.1}", n as f64 / 1_024.0)));
+        line
+    }
+}
+
+async fn talk(peer: &mut Peer) -> Result<String, Failure> {
+    let made = peer.call("mail/create", &json!({ "subject": "bench" })).await?;
+    Ok(made["conversation"]["id"].as_str().unwrap_or_default().to_owned())
+}
+
+fn turn(talk: &str, text: &str) -> String {
+    let turn: Value = json!({ "conversationId": talk, "contentType": "text", "content": { "text": text } });
+    turn.to_string()
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}

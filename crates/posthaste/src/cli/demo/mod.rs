@@ -1,0 +1,97 @@
+//! `posthaste demo`: a small fleet at work, so that there is something to see in a minute.
+//!
+//! The [`story`] says who does what in no protocol's words; [`players`] do it, each through a real door of a running
+//! office. Another door is one more player.
+
+mod players;
+mod stage;
+mod story;
+
+use std::time::Duration;
+
+use posthaste_engine::nouns::RealmName;
+
+use self::players::Player;
+use self::stage::Stage;
+use self::story::{Act, Story};
+use super::args::{DemoArgs, GlobalArgs};
+use super::exit::{Exit, Failure};
+use super::output::Output;
+use super::runtime;
+use crate::config::Config;
+use crate::doors::WEB_PATH;
+
+/// How many pieces of work are rushed through at first, so that the page is full when it is opened.
+const RUSHED: usize = 4;
+/// The pause between two acts while rushing.
+const RUSH: Duration = Duration::from_millis(15);
+
+pub(super) fn run(global: &GlobalArgs, given: &DemoArgs, output: &Output) -> Result<(), Failure> {
+    let config = Config::load(global, &given.office(), &|name| std::env::var_os(name))?;
+    let realm = RealmName::new(given.realm.as_deref().unwrap_or("demo"))
+        .map_err(|why| Failure::new(Exit::Usage, why))?;
+    runtime()?.block_on(async {
+        let stage = Stage::open(&config, &realm).await?;
+        let played = tokio::select! {
+            played = play(&stage, given, output) => played,
+            _ = tokio::signal::ctrl_c() => Ok(()),
+        };
+        stage.close().await?;
+        played
+    })
+}
+
+async fn play(stage: &Stage, given: &DemoArgs, output: &Output) -> Result<(), Failure> {
+    let mut story = Story::new(stage.events().await?);
+    let mut players = Vec::new();
+    for part in story.cast() {
+        players.push(Player::enter(stage, part).await?);
+    }
+    let page = format!("{}/r/{}{WEB_PATH}", stage.url(), stage.realm());
+    let pace = Duration::from_millis(given.pace);
+    let mut told = false;
+    for round in 0.. {
+        if given.rounds.is_some_and(|rounds| round >= rounds) {
+            break;
+        }
+        for (who, act) in story.next_piece() {
+            let player = players
+                .iter_mut()
+                .find(|player| player.name() == who)
+                .ok_or_else(|| Failure::new(Exit::Failed, format!("nobody plays {who}")))?;
+            perform(player, &mut story, act).await?;
+            tokio::time::sleep(if round < RUSHED { RUSH } else { pace }).await;
+        }
+        if round + 1 == RUSHED && !told {
+            told = true;
+            announce(stage, &page, output)?;
+        }
+    }
+    if !told {
+        announce(stage, &page, output)?;
+    }
+    Ok(())
+}
+
+fn announce(stage: &Stage, page: &str, output: &Output) -> Result<(), Failure> {
+    if output.is_json() {
+        return output.json(&serde_json::json!({ "page": page }));
+    }
+    let key = stage.key_hint();
+    Ok(output.line(&format!(
+        "The fleet is at work.\n\n  page      {page}\n  sign in   with the key in {key}\n  stop      Ctrl-C"
+    ))?)
+}
+
+/// One act. What the office refuses ends the demo: it shows what works, so it must work.
+async fn perform(player: &mut Player, story: &mut Story, act: Act) -> Result<(), Failure> {
+    let name = player.name().to_owned();
+    let made = player.perform(story.props(), &act).await;
+    let made = made.map_err(|failure| {
+        Failure::new(failure.exit, format!("{name} could not {}: {}", act.verb(), failure.error))
+    })?;
+    if let (Some(prop), Some(id)) = (act.makes(), made) {
+        story.keep(prop, id);
+    }
+    Ok(())
+}

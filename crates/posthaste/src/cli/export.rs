@@ -1,0 +1,245 @@
+//! `posthaste export` and `posthaste import`: a whole realm as lines of JSON.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use posthaste_engine::store::{PortableError, count_rows, open_reader, open_writer, read_rows, write_rows};
+use posthaste_engine::{DirectoryLock, books_of};
+use serde_json::json;
+
+use super::args::GlobalArgs;
+use super::backup::{beside, make_private, refuse_to_replace, replace, settle, tidy_up};
+use super::client::Client;
+use super::exit::{Exit, Failure, OutputError};
+use super::interruptible;
+use super::mail_args::{ExportArgs, ImportArgs};
+use super::output::Output;
+use crate::config::Config;
+use crate::serve::{held, make_private_directory};
+
+/// Rows between two looks at the progress bar.
+const STRIDE: u64 = 512;
+
+/// Where the lines go.
+enum Target {
+    Screen,
+    File { fresh: PathBuf, place: PathBuf },
+}
+
+pub(super) fn export(global: &GlobalArgs, args: &ExportArgs, output: &Output) -> Result<(), Failure> {
+    let config = Config::load(global, &args.desk.office(), &|name| std::env::var_os(name))?;
+    let target = match args.file == Path::new("-") {
+        true => Target::Screen,
+        false => {
+            refuse_to_replace(&args.file, args.force)?;
+            Target::File { fresh: beside(&args.file, "partial"), place: args.file.clone() }
+        }
+    };
+    let url =
+        args.desk.url.clone().or_else(|| std::env::var("POSTHASTE_URL").ok().filter(|url| !url.is_empty()));
+    let rows = match url {
+        Some(url) => fetch(&config, args, &url, &target)?,
+        None => copy_out(&config, &target, output)?,
+    };
+    match (&target, output.is_json()) {
+        (Target::Screen, _) => Ok(()),
+        (Target::File { place, .. }, true) => output.json(&json!({ "file": place, "rows": rows })),
+        (Target::File { place, .. }, false) => {
+            Ok(output.line(&format!("{} ({rows} rows)", place.display()))?)
+        }
+    }
+}
+
+/// Reads the books of the data directory, whether or not an office has them open: reading never waits for writing.
+fn copy_out(config: &Config, target: &Target, output: &Output) -> Result<u64, Failure> {
+    let (data, realm) = (&config.data.value, config.realm.value.to_string());
+    let source = books_of(data, &config.realm.value);
+    if !source.exists() {
+        let text = format!("there is no realm {realm} in {}", data.display());
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    let books = open_reader(&source)?;
+    let bar = output.progress("exporting", count_rows(&books)?);
+    let (fresh, place) = match target {
+        Target::Screen => (None, None),
+        Target::File { fresh, place } => (Some(fresh.clone()), Some(place.clone())),
+    };
+    interruptible(move |stop| {
+        let mut each = |row: u64| {
+            if row.is_multiple_of(STRIDE) {
+                bar.set_position(row);
+            }
+            !stop.load(Ordering::Relaxed)
+        };
+        let (Some(fresh), Some(place)) = (fresh, place) else {
+            let mut out = BufWriter::new(io::stdout().lock());
+            return write_rows(&books, &realm, &mut out, &mut each).map_err(|error| match error {
+                PortableError::Stream(error) => OutputError(error).into(),
+                other => failure(other),
+            });
+        };
+        let written = private_file(&fresh).and_then(|file| {
+            let mut out = BufWriter::with_capacity(1 << 18, file);
+            write_rows(&books, &realm, &mut out, &mut each).map_err(failure)
+        });
+        bar.finish_and_clear();
+        match written {
+            Ok(rows) => tidy_up(settle(&fresh, &place), &fresh).map(|()| rows),
+            Err(error) => tidy_up(Err(error), &fresh).map(|()| 0),
+        }
+    })
+}
+
+/// Asks an office for its lines.
+fn fetch(config: &Config, args: &ExportArgs, url: &str, target: &Target) -> Result<u64, Failure> {
+    let client = Client::at(url.trim_end_matches('/').to_owned(), &config.data.value)?;
+    let token = args.desk.token.clone().or_else(|| std::env::var("POSTHASTE_TOKEN").ok());
+    let client = match token {
+        Some(token) => client.with_token(Some(token)),
+        None if !client.is_local() => client.with_token(None),
+        None => client,
+    };
+    let realm = args.desk.realm.as_ref().map(|realm| format!("/r/{realm}")).unwrap_or_default();
+    let path = format!("{realm}{}", crate::doors::control::EXPORT_PATH);
+    super::runtime()?.block_on(async {
+        let mut rows = Counted::default();
+        match target {
+            Target::Screen => {
+                client
+                    .download(&path, &mut |piece| {
+                        rows.look(piece);
+                        io::stdout().lock().write_all(piece)
+                    })
+                    .await?;
+            }
+            Target::File { fresh, place } => {
+                let mut file = private_file(fresh)?;
+                let taken = client
+                    .download(&path, &mut |piece| {
+                        rows.look(piece);
+                        file.write_all(piece)
+                    })
+                    .await;
+                let whole = taken.and_then(|()| match rows.is_sealed() {
+                    true => settle(fresh, place),
+                    false => Err(Failure::new(Exit::Failed, "the answer was cut off; nothing was written")),
+                });
+                tidy_up(whole, fresh)?;
+            }
+        }
+        Ok(rows.lines.saturating_sub(2))
+    })
+}
+
+/// Counts lines and remembers how the last one began.
+#[derive(Default)]
+struct Counted {
+    lines: u64,
+    tail: Vec<u8>,
+}
+
+impl Counted {
+    fn look(&mut self, piece: &[u8]) {
+        self.lines += piece.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.tail.extend_from_slice(&piece[piece.len().saturating_sub(200)..]);
+        let cut = self.tail.len().saturating_sub(200);
+        self.tail.drain(..cut);
+    }
+
+    fn is_sealed(&self) -> bool {
+        let text = String::from_utf8_lossy(&self.tail);
+        text.ends_with('\n')
+            && text.trim_end().lines().last().is_some_and(|line| line.starts_with("{\"end\""))
+    }
+}
+
+/// Makes a realm of the lines. The office must be closed: its lock is taken for as long as this lasts.
+pub(super) fn import(global: &GlobalArgs, args: &ImportArgs, output: &Output) -> Result<(), Failure> {
+    let office = super::args::OfficeArgs { realm: args.realm.clone(), ..Default::default() };
+    let config = Config::load(global, &office, &|name| std::env::var_os(name))?;
+    let data = &config.data.value;
+    let place = books_of(data, &config.realm.value);
+    let (input, bytes): (Box<dyn BufRead + Send>, u64) = match args.file == Path::new("-") {
+        true => (Box::new(BufReader::new(io::stdin())), 0),
+        false => {
+            let file =
+                File::open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+            let bytes = file.metadata()?.len();
+            (Box::new(BufReader::with_capacity(1 << 18, file)), bytes)
+        }
+    };
+    make_private_directory(data)?;
+    make_private_directory(&posthaste_engine::realms_in(data))?;
+    let lock = DirectoryLock::take(data).map_err(held)?;
+    refuse_to_replace(&place, args.force)?;
+    let bar = output.progress("importing", bytes);
+    let rows = interruptible(move |stop| {
+        let fresh = beside(&place, "imported");
+        let made = read_in(&fresh, input, stop, &bar);
+        bar.finish_and_clear();
+        let rows = match made {
+            Ok(rows) => tidy_up(replace(&fresh, &place), &fresh).map(|()| rows),
+            Err(error) => tidy_up(Err(error), &fresh).map(|()| 0),
+        };
+        drop(lock);
+        rows
+    })?;
+    let realm = &config.realm.value;
+    if output.is_json() {
+        return output.json(&json!({ "realm": realm, "rows": rows }));
+    }
+    Ok(output.line(&format!("realm {realm} is made of {rows} rows"))?)
+}
+
+fn read_in(
+    fresh: &Path,
+    input: Box<dyn BufRead + Send>,
+    stop: &AtomicBool,
+    bar: &indicatif::ProgressBar,
+) -> Result<u64, Failure> {
+    for tail in ["", "-wal", "-shm", "-journal"] {
+        let mut name = fresh.as_os_str().to_owned();
+        name.push(tail);
+        drop(std::fs::remove_file(name));
+    }
+    let mut books = open_writer(fresh)?;
+    make_private(fresh)?;
+    let mut input = BufReader::new(Metered { input, bar: bar.clone() });
+    let rows = read_rows(&mut books, &mut input, &mut |_| !stop.load(Ordering::Relaxed)).map_err(failure)?;
+    // As a single file it must not need a log beside it.
+    books.pragma_update(None, "journal_mode", "delete")?;
+    books.close().map_err(|(_, error)| error)?;
+    Ok(rows)
+}
+
+/// A stream that moves the bar along.
+struct Metered {
+    input: Box<dyn BufRead + Send>,
+    bar: indicatif::ProgressBar,
+}
+
+impl io::Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.bar.inc(count as u64);
+        Ok(count)
+    }
+}
+
+fn private_file(path: &Path) -> Result<File, Failure> {
+    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    make_private(path)?;
+    Ok(file)
+}
+
+fn failure(error: PortableError) -> Failure {
+    let exit = match &error {
+        PortableError::Stopped => Exit::Interrupted,
+        PortableError::Damaged { .. } => Exit::Usage,
+        PortableError::Stream(_) | PortableError::Books(_) => Exit::Failed,
+    };
+    Failure::new(exit, error)
+}

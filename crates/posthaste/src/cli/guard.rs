@@ -1,0 +1,120 @@
+//! `posthaste guard`: hooks that tell of paths which another agent holds.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::args::{GlobalArgs, GuardCheckArgs, GuardCommand, GuardHook, GuardInstallArgs, OfficeArgs};
+use super::exit::{Exit, Failure};
+use super::output::Output;
+use crate::config::Config;
+use crate::guard::check::{self, Hook, Question};
+use crate::guard::hooks;
+use crate::projects::git::WorkTree;
+
+/// What turns the guard off for one command, in both worlds' words.
+const BYPASS: [&str; 2] = ["POSTHASTE_BYPASS", "AGENT_MAIL_BYPASS"];
+/// What names the agent that commits.
+const AGENT: [&str; 2] = ["POSTHASTE_AGENT", "AGENT_NAME"];
+
+pub(super) fn run(global: &GlobalArgs, command: &GuardCommand, output: &Output) -> Result<(), Failure> {
+    match command {
+        GuardCommand::Install(given) => install(global, given, output),
+        GuardCommand::Uninstall { path } => uninstall(path.as_deref(), output),
+        GuardCommand::Check(given) => check(global, given, output),
+    }
+}
+
+fn directory(path: Option<&Path>) -> Result<PathBuf, Failure> {
+    Ok(std::path::absolute(path.unwrap_or(Path::new(".")))?)
+}
+
+fn install(global: &GlobalArgs, given: &GuardInstallArgs, output: &Output) -> Result<(), Failure> {
+    let config = Config::load(global, &OfficeArgs::default(), &|name| std::env::var_os(name))?;
+    let directory = directory(given.path.as_deref())?;
+    let Some(tree) = WorkTree::around(&directory) else {
+        return Err(Failure::new(Exit::Usage, format!("{} is not in a git work tree", directory.display())));
+    };
+    let project = given.project.clone().unwrap_or_else(|| tree.main.to_string_lossy().into_owned());
+    let options = hooks::Options {
+        data: config.data.value.clone(),
+        project: project.clone(),
+        block: given.block,
+        agent: given.agent.clone(),
+    };
+    let installed = hooks::install(&directory, &options).map_err(|why| Failure::new(Exit::Failed, why))?;
+    if output.is_json() {
+        return output.json(&json!({ "hooks": installed, "project": project, "block": given.block }));
+    }
+    for hook in &installed {
+        output.line(&format!("installed {}", hook.display()))?;
+    }
+    Ok(())
+}
+
+fn uninstall(path: Option<&Path>, output: &Output) -> Result<(), Failure> {
+    let removed = hooks::uninstall(&directory(path)?).map_err(|why| Failure::new(Exit::Failed, why))?;
+    if output.is_json() {
+        return output.json(&json!({ "removed": removed }));
+    }
+    if removed.is_empty() {
+        return Ok(output.line("there was no guard here")?);
+    }
+    for hook in &removed {
+        output.line(&format!("removed {}", hook.display()))?;
+    }
+    Ok(())
+}
+
+fn check(global: &GlobalArgs, given: &GuardCheckArgs, output: &Output) -> Result<(), Failure> {
+    let variable = |names: [&str; 2]| {
+        names.into_iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+    };
+    if variable(BYPASS).is_some_and(|value| value != "0") {
+        return Ok(());
+    }
+    let config = Config::load(global, &OfficeArgs::default(), &|name| std::env::var_os(name))?;
+    let mut input = String::new();
+    if given.hook == GuardHook::PrePush {
+        std::io::stdin().take(1 << 20).read_to_string(&mut input)?;
+    }
+    let directory = directory(given.path.as_deref())?;
+    let question = Question {
+        data: &config.data.value,
+        directory: &directory,
+        hook: if given.hook == GuardHook::PrePush { Hook::PrePush } else { Hook::PreCommit },
+        input: &input,
+        project: given.project.as_deref(),
+        agent: given.agent.clone().or_else(|| variable(AGENT)),
+        token: std::env::var("POSTHASTE_TOKEN").ok(),
+    };
+    let held = match check::ask(&question) {
+        Ok(held) => held,
+        Err(why) => {
+            if given.verbose {
+                eprintln!("posthaste guard: nothing was checked: {why}");
+            }
+            return Ok(());
+        }
+    };
+    if output.is_json() {
+        let rows: Vec<_> = held
+            .iter()
+            .map(|held| json!({ "path": held.path, "path_pattern": held.pattern, "agent": held.agent, "until": held.until }))
+            .collect();
+        output.json(&json!({ "conflicts": rows }))?;
+    } else {
+        for held in &held {
+            eprintln!(
+                "posthaste guard: {} is reserved by {} ({}) until {}",
+                held.path, held.agent, held.pattern, held.until
+            );
+        }
+    }
+    if held.is_empty() || !given.block {
+        return Ok(());
+    }
+    let text = "paths are reserved by others; talk to them, or set POSTHASTE_BYPASS=1 to go on anyway";
+    Err(Failure::new(Exit::Failed, text))
+}

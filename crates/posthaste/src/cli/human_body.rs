@@ -1,0 +1,58 @@
+//! Where a letter's text comes from: a flag, a file, standard input, or the editor that a person likes.
+
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+use std::process::Command;
+
+use super::exit::{Exit, Failure};
+use super::mail_args::BodyArgs;
+
+/// No letter is larger; reading stops there.
+const LARGEST: u64 = 8 << 20;
+
+/// The text that was given, or that is given now.
+pub(super) fn body(given: &BodyArgs) -> Result<String, Failure> {
+    if let Some(text) = &given.body {
+        return Ok(text.clone());
+    }
+    match &given.body_file {
+        Some(path) if path == Path::new("-") => read(io::stdin().lock()),
+        Some(path) => {
+            let file = std::fs::File::open(path)
+                .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", path.display())))?;
+            read(file)
+        }
+        None if io::stdin().is_terminal() => edited(),
+        None => read(io::stdin().lock()),
+    }
+}
+
+fn read(from: impl Read) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    from.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(Failure::new(Exit::Usage, format!("the text is larger than {LARGEST} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|_| Failure::new(Exit::Usage, "the text is not UTF-8"))
+}
+
+fn edited() -> Result<String, Failure> {
+    let editor =
+        ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|text| !text.is_empty()));
+    let Some(editor) = editor else {
+        let text = "nothing to say: give --body, --body-file or standard input, or set EDITOR";
+        return Err(Failure::new(Exit::Usage, text));
+    };
+    let file = tempfile::Builder::new().prefix("posthaste-").suffix(".md").tempfile()?;
+    // By the convention of EDITOR it may carry arguments, so a shell takes it apart; the path is handed over untouched.
+    let status =
+        Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(file.path()).status()?;
+    if !status.success() {
+        return Err(Failure::new(Exit::Failed, format!("{editor} ended with {status}; nothing was sent")));
+    }
+    let text = read(std::fs::File::open(file.path())?)?;
+    if text.trim().is_empty() {
+        return Err(Failure::new(Exit::Failed, "the text is empty; nothing was sent"));
+    }
+    Ok(text)
+}

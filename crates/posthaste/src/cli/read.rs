@@ -1,0 +1,60 @@
+//! `posthaste read` and `posthaste ack`, through an office.
+
+use serde_json::{Value, json};
+
+use super::args::GlobalArgs;
+use super::desk::{agent, at_desk};
+use super::exit::Failure;
+use super::mail_args::{AckArgs, ReadArgs};
+use super::output::{Output, Style, printable, printable_text, text_of};
+
+pub(super) fn read(global: &GlobalArgs, args: &ReadArgs, output: &Output) -> Result<(), Failure> {
+    let who = agent(args.agent.as_deref());
+    at_desk(global, &args.desk, async |desk| {
+        let letter = desk.letter(who.as_deref(), &args.message).await?;
+        if !args.peek {
+            desk.call("read", json!({ "agent": who, "message": args.message })).await?;
+        }
+        if output.is_json() {
+            return output.json(&letter);
+        }
+        show(&letter, output)
+    })
+}
+
+pub(super) fn ack(global: &GlobalArgs, args: &AckArgs, output: &Output) -> Result<(), Failure> {
+    let who = agent(args.agent.as_deref());
+    at_desk(global, &args.desk, async |desk| {
+        let params = json!({ "agent": who, "message": args.message, "response": args.response });
+        let delivery = desk.call("ack", params).await?;
+        if output.is_json() {
+            return output.json(&delivery);
+        }
+        Ok(output.line("acknowledged")?)
+    })
+}
+
+/// A letter with its head, as people read it.
+pub(super) fn show(letter: &Value, output: &Output) -> Result<(), Failure> {
+    let to = letter["deliveries"].as_array().into_iter().flatten().map(|copy| text_of(&copy["agent"]));
+    let heads = [
+        ("From", text_of(&letter["from"])),
+        ("To", to.collect::<Vec<_>>().join(", ")),
+        ("Date", text_of(&letter["at"])),
+        ("Kind", text_of(&letter["kind"])),
+        ("Thread", letter["conversation"].as_str().unwrap_or_default().to_owned()),
+        ("Subject", letter["subject"].as_str().unwrap_or_default().to_owned()),
+    ];
+    for (head, text) in heads.iter().filter(|(_, text)| !text.is_empty()) {
+        output.line(&format!("{} {}", output.paint(Style::Bold, &format!("{head}:")), printable(text)))?;
+    }
+    Ok(output.line(&format!("\n{}", body_of(&letter["body"])))?)
+}
+
+/// What a letter says, as text.
+pub(super) fn body_of(body: &Value) -> String {
+    match body {
+        Value::String(text) => printable_text(text),
+        other => serde_json::to_string_pretty(other).unwrap_or_default(),
+    }
+}

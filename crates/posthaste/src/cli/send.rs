@@ -1,0 +1,118 @@
+//! `posthaste send` and `posthaste reply`, through an office.
+
+use clap::ValueEnum;
+use posthaste_engine::stamp;
+use serde_json::{Value, json};
+
+use super::args::GlobalArgs;
+use super::desk::{Desk, agent, at_desk};
+use super::exit::{Exit, Failure};
+use super::human_body::body;
+use super::mail_args::{Pressing, ReplyArgs, SendArgs};
+use super::output::{Output, Style, Table, text_of};
+
+pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Result<(), Failure> {
+    if args.to.is_empty() && args.cc.is_empty() && args.bcc.is_empty() {
+        return Err(Failure::new(Exit::Usage, "for whom? give --to"));
+    }
+    let priority = args.priority.as_deref().map(pressing).transpose()?;
+    let expires = args
+        .expires
+        .map(|span| stamp::now().saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)));
+    let from = agent(args.from.as_deref());
+    let text = body(&args.body)?;
+    let params = json!({
+        "from": from,
+        "to": args.to,
+        "cc": args.cc,
+        "bcc": args.bcc,
+        "kind": args.kind.clone().unwrap_or_default(),
+        "subject": args.subject,
+        "body": text,
+        "priority": priority,
+        "ack_required": args.ack,
+        "expires_at": expires,
+        "conversation": args.thread,
+        "in_reply_to": args.in_reply_to,
+        "key": args.key,
+    });
+    at_desk(global, &args.desk, async |desk| {
+        let sent = desk.call_as(from.as_deref(), "send", params).await?;
+        show_sent(&sent, output)
+    })
+}
+
+pub(super) fn reply(global: &GlobalArgs, args: &ReplyArgs, output: &Output) -> Result<(), Failure> {
+    let from = agent(args.from.as_deref());
+    // Whether there is anything to answer is asked before somebody writes the answer.
+    let letter = at_desk(global, &args.desk, async |desk| {
+        desk.call("message", json!({ "agent": from, "message": args.message })).await
+    })?;
+    let text = body(&args.body)?;
+    at_desk(global, &args.desk, async |desk| {
+        let me = match &from {
+            Some(from) => from.clone(),
+            None => text_of(&desk.call("whoami", json!({})).await?["name"]),
+        };
+        let sent = desk.call_as(Some(&me), "send", answer(&letter, args, &me, text)).await?;
+        show_sent(&sent, output)
+    })
+}
+
+fn answer(letter: &Value, args: &ReplyArgs, me: &str, text: String) -> Value {
+    let sender = text_of(&letter["from"]);
+    let mut to = vec![format!("agent:{sender}")];
+    if args.all {
+        let others = letter["deliveries"].as_array().into_iter().flatten();
+        let others = others.filter(|copy| copy["copy"] != "bcc").map(|copy| text_of(&copy["agent"]));
+        to.extend(
+            others.filter(|other| *other != me && *other != sender).map(|other| format!("agent:{other}")),
+        );
+    }
+    let heading = letter["subject"].as_str().unwrap_or_default();
+    let is_answer = heading.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));
+    let heading = match &args.subject {
+        Some(subject) => subject.clone(),
+        None if is_answer || heading.is_empty() => heading.to_owned(),
+        None => format!("Re: {heading}"),
+    };
+    // A letter outside every conversation opens one when it is answered, under its own id.
+    let conversation = letter["conversation"].as_str().or(letter["id"].as_str());
+    json!({
+        "from": me, "to": to, "subject": heading, "body": text, "kind": letter["kind"],
+        "priority": letter["priority"], "conversation": conversation, "in_reply_to": letter["id"],
+    })
+}
+
+/// The tier of a word or of a number.
+fn pressing(text: &str) -> Result<u8, Failure> {
+    if let Some(tier) = text.parse().ok().filter(|tier| (1..=5).contains(tier)) {
+        return Ok(tier);
+    }
+    let known = Pressing::from_str(text, true);
+    known.map(Pressing::tier).map_err(|_| {
+        Failure::new(
+            Exit::Usage,
+            format!("{text:?} is not a priority: urgent, high, normal, low, bulk, or 1 to 5"),
+        )
+    })
+}
+
+fn show_sent(sent: &Value, output: &Output) -> Result<(), Failure> {
+    if output.is_json() {
+        return output.json(sent);
+    }
+    output.line(&text_of(&sent["id"]))?;
+    let mut table = Table::new(["TO", "STATE"]);
+    for receipt in sent["receipts"].as_array().into_iter().flatten() {
+        table.row([text_of(&receipt["agent"]), text_of(&receipt["state"])], Style::Plain);
+    }
+    Ok(output.table(&table)?)
+}
+
+impl Desk {
+    /// One letter, as an agent sees it.
+    pub(super) async fn letter(&self, agent: Option<&str>, id: &str) -> Result<Value, Failure> {
+        self.call("message", json!({ "agent": agent, "message": id })).await
+    }
+}

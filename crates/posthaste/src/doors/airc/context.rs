@@ -1,0 +1,378 @@
+//! What every handler of this door starts from: the realm, what the request carries, and who is speaking.
+
+use std::net::IpAddr;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use posthaste_engine::Engine;
+use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, TokenRole};
+use posthaste_engine::views::View;
+use posthaste_wire::airc::{Handle, MAX_MESSAGE};
+use posthaste_wire::canonical::canonicalize;
+use posthaste_wire::signing::PublicKey;
+use serde_json::{Map, Value};
+
+use super::VIA;
+use super::errors::{Answer, Trouble};
+use crate::caller::{Realm, bearer};
+use crate::http::listen::Peer;
+use crate::http::rate::{Quota, Turn};
+use crate::keys;
+use crate::shared::Shared;
+
+/// A message's own bytes and what stands around them in a request.
+const MAX_BODY: usize = MAX_MESSAGE + (16 << 10);
+
+/// A request without its body.
+#[derive(Debug)]
+pub(super) struct Context {
+    pub(super) shared: Shared,
+    pub(super) engine: Engine,
+    pub(super) headers: HeaderMap,
+    pub(super) address: Option<IpAddr>,
+    /// `/r/NAME` for realms that are not the default one.
+    pub(super) prefix: String,
+    secure: bool,
+    params: Vec<(String, String)>,
+    query: Vec<(String, String)>,
+}
+
+impl FromRequestParts<Shared> for Context {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Response> {
+        let Realm(engine) = Realm::from_request_parts(parts, shared).await?;
+        let params =
+            RawPathParams::from_request_parts(parts, shared).await.map_err(IntoResponse::into_response)?;
+        let params: Vec<_> = params.iter().map(|(name, it)| (name.to_owned(), it.to_owned())).collect();
+        let named = params.iter().find(|(name, _)| name == "realm");
+        let prefix = named.map(|(_, realm)| format!("/r/{realm}")).unwrap_or_default();
+        let query = parts.uri.query().unwrap_or_default();
+        let query = serde_urlencoded(query);
+        let peer = parts.extensions.get::<Peer>();
+        Ok(Self {
+            shared: shared.clone(),
+            engine,
+            headers: parts.headers.clone(),
+            address: peer.map(|peer| peer.address.ip()),
+            secure: peer.is_some_and(|peer| peer.tls),
+            prefix,
+            params,
+            query,
+        })
+    }
+}
+
+/// The pairs of a query string.
+fn serde_urlencoded(query: &str) -> Vec<(String, String)> {
+    let uri = format!("/?{query}").parse().unwrap_or_default();
+    let read = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&uri);
+    read.map(|axum::extract::Query(pairs)| pairs).unwrap_or_default()
+}
+
+/// Somebody whose token was checked, as it stands in the address book.
+#[derive(Clone, Debug)]
+pub(super) struct Actor {
+    pub(super) caller: Caller,
+    pub(super) agent: Agent,
+    key: Option<PublicKey>,
+}
+
+impl Context {
+    /// A part of the path.
+    pub(super) fn param(&self, name: &str) -> &str {
+        self.params.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+
+    /// A member of the query; one that is empty counts as absent.
+    pub(super) fn query(&self, name: &str) -> Option<&str> {
+        let found = self.query.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// A whole number of the query.
+    pub(super) fn number(&self, name: &str, usual: usize, most: usize) -> Answer<usize> {
+        let Some(text) = self.query(name) else { return Ok(usual) };
+        match text.parse::<usize>() {
+            Ok(number) if number > 0 => Ok(number.min(most)),
+            _ => Err(Trouble::bad(format!("{name}: a positive whole number is expected, not {text:?}"))),
+        }
+    }
+
+    pub(super) fn flag(&self, name: &str) -> bool {
+        matches!(self.query(name), Some("true" | "1" | "yes"))
+    }
+
+    /// Where this registry is reached, as the caller sees it.
+    pub(super) fn base(&self) -> String {
+        let host = self.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+        let scheme = if self.secure { "https" } else { "http" };
+        format!("{scheme}://{host}{}", self.prefix)
+    }
+
+    /// Takes a turn for somebody.
+    pub(super) fn turn(&self, what: &'static str, who: &str, quota: Quota) -> Answer<Turn> {
+        // Every realm has agents of its own.
+        let turn = self.shared.limiter().take(what, &format!("{}/{who}", self.engine.realm()), quota);
+        if turn.is_granted() { Ok(turn) } else { Err(Trouble::too_often(turn, what)) }
+    }
+
+    /// Takes a turn for the address that the request came from.
+    pub(super) fn turn_of_address(&self, what: &'static str, quota: Quota) -> Answer<()> {
+        let Some(address) = self.address else { return Ok(()) };
+        let turn = self.shared.limiter().take_from(what, address, quota);
+        if turn.is_granted() { Ok(()) } else { Err(Trouble::too_often(turn, what)) }
+    }
+
+    /// Who bears the token of this request. `claimed` is whom the request says it is from: another name than the
+    /// token's is refused, and those who run the office speak for whom they say.
+    pub(super) async fn actor(&self, claimed: Option<&str>) -> Answer<Actor> {
+        self.actor_and(claimed, |_, _| Ok(())).await.map(|(actor, ())| actor)
+    }
+
+    /// As [`Self::actor`], and looks at something else in the same moment.
+    pub(super) async fn actor_and<T: Send + 'static>(
+        &self,
+        claimed: Option<&str>,
+        look: impl FnOnce(&View<'_>, &Caller) -> Result<T, posthaste_engine::EngineError> + Send + 'static,
+    ) -> Answer<(Actor, T)> {
+        let bearer = self.bearer()?;
+        let hash = bearer.hash();
+        // Before the books are asked, so that what changes meanwhile makes the answer count as old.
+        let edition = self.engine.edition();
+        // As written and in the usual spelling: agents of other doors may have names that no handle has.
+        let written = claimed.map(|text| text.trim().trim_start_matches('@').to_owned());
+        let claimed = claimed.map(spelled);
+        let seen = self.engine.read(move |view| {
+            let Some((name, until)) = bearer.name(view, claimed.as_deref())? else {
+                return Ok(Seen::Unknown);
+            };
+            if claimed.is_some_and(|claimed| claimed != name)
+                && written.is_some_and(|written| written != name)
+            {
+                return Ok(Seen::Other(name));
+            }
+            let Ok(id) = AgentId::new(&name) else { return Ok(Seen::Unknown) };
+            let caller = Caller::member(id.clone(), VIA);
+            match view.entry(&caller, &id) {
+                Ok(agent) if agent.is_active() => {
+                    let more = look(view, &caller)?;
+                    Ok(Seen::Known(Box::new(Actor::new(caller, agent)), until, more))
+                }
+                Ok(_) => Ok(Seen::Gone),
+                Err(error) if error.refusal().is_some() => Ok(Seen::Absent(name)),
+                Err(error) => Err(error),
+            }
+        });
+        match seen.await? {
+            Seen::Known(actor, ..) if actor.agent.is_suspended() => {
+                Err(Trouble::new(403, "identity_suspended", "this identity is suspended"))
+            }
+            Seen::Known(actor, until, more) => {
+                if let (Some(hash), Validity::Own(until)) = (hash, until) {
+                    self.shared.faces().remember(self.engine.realm(), hash, edition, until, &actor);
+                }
+                Ok((*actor, more))
+            }
+            Seen::Unknown => Err(Trouble::unauthorized("this token is unknown, expired or revoked")),
+            Seen::Other(name) => Err(Trouble::forbidden(format!("this token speaks for {name} alone"))),
+            Seen::Gone => Err(Trouble::new(403, "identity_revoked", "this identity has been given up")),
+            Seen::Absent(name) => Err(Trouble::nobody(&name)),
+        }
+    }
+
+    /// Who bears the token of this request, if that was found out a moment ago and the request does not claim to be from
+    /// somebody else.
+    pub(super) fn recall(&self, claimed: Option<&str>) -> Option<Actor> {
+        let hash = self.bearer().ok()?.hash()?;
+        let actor = self.shared.faces().recall(self.engine.realm(), &hash, self.engine.edition())?;
+        claimed.is_none_or(|claimed| spelled(claimed) == actor.handle()).then_some(actor)
+    }
+
+    /// Who is looking, where looking needs no token: a bad token is still refused.
+    pub(super) async fn looker(&self) -> Answer<Option<Actor>> {
+        if bearer(&self.headers).is_none() {
+            return Ok(None);
+        }
+        match self.actor(None).await {
+            Ok(actor) => Ok(Some(actor)),
+            Err(_) if self.shared.admin().fits(bearer(&self.headers).unwrap_or_default()) => Ok(None),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    fn bearer(&self) -> Answer<Bearer> {
+        match bearer(&self.headers) {
+            Some(token) if self.shared.admin().fits(token) => Ok(Bearer::Operator),
+            Some(token) => Ok(Bearer::Token(keys::hash(token))),
+            None if !self.shared.needs_token() => Ok(Bearer::Operator),
+            None => Err(Trouble::unauthorized("a token is needed: send `Authorization: Bearer TOKEN`")),
+        }
+    }
+}
+
+enum Bearer {
+    /// Speaks for whom it says.
+    Operator,
+    Token([u8; 32]),
+}
+
+impl Bearer {
+    fn hash(&self) -> Option<[u8; 32]> {
+        if let Self::Token(hash) = self { Some(*hash) } else { None }
+    }
+
+    /// Whom it speaks for, and for how long.
+    fn name(
+        &self,
+        view: &View<'_>,
+        claimed: Option<&str>,
+    ) -> Result<Option<(String, Validity)>, posthaste_engine::EngineError> {
+        let operator = || Some((claimed.unwrap_or("admin").to_owned(), Validity::Asked));
+        let Self::Token(hash) = self else { return Ok(operator()) };
+        Ok(match view.token_by_hash(hash)? {
+            Some(token) if token.role == TokenRole::Admin => operator(),
+            Some(token) => Some((token.name, Validity::Own(token.expires_at))),
+            None => None,
+        })
+    }
+}
+
+/// How long a token speaks for the same name.
+#[derive(Clone, Copy)]
+enum Validity {
+    /// Until this time, or until revoked.
+    Own(Option<Millis>),
+    /// For this request: it speaks for whom it says.
+    Asked,
+}
+
+enum Seen<T> {
+    Known(Box<Actor>, Validity, T),
+    Unknown,
+    Other(String),
+    Gone,
+    Absent(String),
+}
+
+impl Actor {
+    pub(super) fn new(caller: Caller, agent: Agent) -> Self {
+        let key = key_of(&agent);
+        Self { caller, agent, key }
+    }
+
+    pub(super) fn handle(&self) -> &str {
+        self.agent.id.as_str()
+    }
+
+    /// The key that this identity signs with.
+    pub(super) fn key(&self) -> Option<PublicKey> {
+        self.key
+    }
+}
+
+/// The key that an identity signs with.
+pub(super) fn key_of(agent: &Agent) -> Option<PublicKey> {
+    agent.keys.as_ref()?.value().get("public_key")?.as_str()?.parse().ok()
+}
+
+/// A name in its usual spelling: a handle's one, or as it is written for agents that came by other doors.
+pub(super) fn spelled(text: &str) -> String {
+    match Handle::parse(text) {
+        Ok(handle) => handle.as_str().to_owned(),
+        Err(_) => text.trim().trim_start_matches('@').to_owned(),
+    }
+}
+
+/// Finds out which agent a name means: the one that is spelled so exactly, or the handle.
+pub(super) fn find_name(view: &View<'_>, caller: &Caller, text: &str) -> Option<AgentId> {
+    let exact = text.trim().trim_start_matches('@');
+    let seen = |name: &str| AgentId::new(name).ok().filter(|id| view.agent(caller, id).is_ok());
+    seen(exact).or_else(|| seen(&spelled(text)))
+}
+
+/// The agent that a message is aimed at. Where only one spelling is possible the books need not be asked: the engine
+/// will say if there is nobody of that name.
+pub(super) fn aim(text: &str) -> Option<AgentId> {
+    let exact = text.trim().trim_start_matches('@');
+    let plain = !exact.contains('@') && exact == spelled(exact);
+    plain.then(|| AgentId::new(exact).ok()).flatten()
+}
+
+/// Somebody who has shown no token: sees what is public.
+pub(super) fn visitor() -> Caller {
+    // No handle has a space in it, so this is nobody's name.
+    let name = AgentId::new("a visitor").unwrap_or_else(|_| AgentId::office());
+    Caller::member(name, VIA)
+}
+
+/// A request's body as text.
+#[derive(Debug)]
+pub(super) struct Text(pub(super) String);
+
+impl<S: Send + Sync> FromRequest<S> for Text {
+    type Rejection = Trouble;
+
+    async fn from_request(request: Request, state: &S) -> Answer<Self> {
+        let too_large =
+            || Trouble::new(413, "payload_too_large", format!("a message has at most {MAX_MESSAGE} bytes"));
+        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
+            match rejection.into_response().status().as_u16() {
+                413 => too_large(),
+                status => Trouble::new(status, "bad_request", "the body could not be read"),
+            }
+        })?;
+        if bytes.len() > MAX_BODY {
+            return Err(too_large());
+        }
+        let text = String::from_utf8(bytes.into());
+        text.map(Self).map_err(|_| Trouble::new(400, "invalid_json", "the body is not UTF-8"))
+    }
+}
+
+/// A request's body as a JSON object without members that occur twice.
+#[derive(Debug)]
+pub(super) struct Fields {
+    pub(super) text: String,
+    pub(super) members: Map<String, Value>,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Fields {
+    type Rejection = Trouble;
+
+    async fn from_request(request: Request, state: &S) -> Answer<Self> {
+        let Text(text) = Text::from_request(request, state).await?;
+        Self::read(text)
+    }
+}
+
+impl Fields {
+    pub(super) fn read(text: String) -> Answer<Self> {
+        let bad = |why: String| Trouble::new(400, "invalid_json", why);
+        canonicalize(&text).map_err(|error| bad(error.to_string()))?;
+        match serde_json::from_str(&text) {
+            Ok(Value::Object(members)) => Ok(Self { text, members }),
+            Ok(_) => Err(bad("a JSON object is expected".to_owned())),
+            Err(error) => Err(bad(error.to_string())),
+        }
+    }
+
+    /// A string under one of these names; null counts as absent.
+    pub(super) fn text(&self, names: &[&str]) -> Answer<Option<&str>> {
+        for name in names {
+            match self.members.get(*name) {
+                None | Some(Value::Null) => {}
+                Some(Value::String(text)) => return Ok(Some(text)),
+                Some(_) => return Err(Trouble::bad(format!("{name}: a string is expected"))),
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn get(&self, names: &[&str]) -> Option<&Value> {
+        names.iter().find_map(|name| self.members.get(*name)).filter(|value| !value.is_null())
+    }
+}

@@ -1,0 +1,204 @@
+//! Refusals as AIRC says them: a status, a code in `error`, a sentence in `message`.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use posthaste_engine::{EngineError, Fault, Refusal};
+use posthaste_wire::airc::{EnvelopeError, HandleError};
+use posthaste_wire::signing::SigningError;
+use serde_json::{Map, Value, json};
+
+use crate::http::rate::Turn;
+
+/// Why a request is not carried out.
+#[derive(Debug)]
+pub(super) struct Trouble(Box<Said>);
+
+#[derive(Debug)]
+struct Said {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    more: Map<String, Value>,
+    turn: Option<Turn>,
+}
+
+pub(super) type Answer<T = Response> = Result<T, Trouble>;
+
+impl Trouble {
+    pub(super) fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self(Box::new(Said { status, code, message: message.into(), more: Map::new(), turn: None }))
+    }
+
+    pub(super) fn bad(message: impl Into<String>) -> Self {
+        Self::new(400, "bad_request", message)
+    }
+
+    pub(super) fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(401, "unauthorized", message)
+    }
+
+    pub(super) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(403, "forbidden", message)
+    }
+
+    pub(super) fn nobody(handle: &str) -> Self {
+        Self::new(404, "identity_not_found", format!("there is no identity {handle}"))
+    }
+
+    pub(super) fn too_often(turn: Turn, what: &str) -> Self {
+        let seconds = turn.wait_seconds().unwrap_or(1).max(1);
+        let mut trouble =
+            Self::new(429, "rate_limited", format!("too many {what}; try again in {seconds} s"))
+                .with("retry_after", json!(seconds));
+        trouble.0.turn = Some(turn);
+        trouble
+    }
+
+    /// One more member of the answer.
+    pub(super) fn with(mut self, name: &str, value: Value) -> Self {
+        self.0.more.insert(name.to_owned(), value);
+        self
+    }
+}
+
+impl IntoResponse for Trouble {
+    fn into_response(self) -> Response {
+        // `code` beside `error`, because clients of both drafts look for it.
+        let Said { status, code, message, more, turn } = *self.0;
+        let mut body = json!({ "success": false, "error": code, "code": code, "message": message });
+        if let Value::Object(members) = &mut body {
+            members.extend(more);
+        }
+        let mut response = (status, Json(body)).into_response();
+        if let Some(turn) = turn {
+            turn.write(response.headers_mut());
+        }
+        response
+    }
+}
+
+impl From<HandleError> for Trouble {
+    fn from(error: HandleError) -> Self {
+        Self::new(400, "invalid_handle", error.to_string())
+    }
+}
+
+impl From<EnvelopeError> for Trouble {
+    fn from(error: EnvelopeError) -> Self {
+        let code = match &error {
+            EnvelopeError::Canonical(_) | EnvelopeError::Field { .. } => "invalid_envelope",
+            EnvelopeError::Payload(_) => "invalid_payload",
+        };
+        let field = match &error {
+            EnvelopeError::Canonical(_) => None,
+            EnvelopeError::Field { field, .. } => Some(*field),
+            EnvelopeError::Payload(payload) => Some(payload.field),
+        };
+        let trouble = Self::new(400, code, error.to_string());
+        match field {
+            Some(field) => trouble.with("field", json!(field)),
+            None => trouble,
+        }
+    }
+}
+
+impl From<SigningError> for Trouble {
+    fn from(error: SigningError) -> Self {
+        Self::new(401, "invalid_signature", error.to_string())
+    }
+}
+
+impl From<EngineError> for Trouble {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Refused(refusal) => of_refusal(&refusal),
+            EngineError::Failed(fault) => of_fault(&fault),
+        }
+    }
+}
+
+fn of_fault(fault: &Fault) -> Trouble {
+    let (status, code) = match fault {
+        Fault::Poisoned { .. } => (503, "read_only"),
+        Fault::Closing => (503, "closing"),
+        Fault::Books { .. } | Fault::NewerBooks { .. } | Fault::Locked { .. } | Fault::Internal { .. } => {
+            (500, "internal_error")
+        }
+    };
+    Trouble::new(status, code, fault.to_string())
+}
+
+fn of_refusal(refusal: &Refusal) -> Trouble {
+    let said = |status, code| Trouble::new(status, code, refusal.to_string());
+    match refusal {
+        Refusal::NoSuchAgent { agent, .. } => Trouble::nobody(agent),
+        Refusal::AgentExists { .. } => said(409, "handle_taken"),
+        Refusal::WrongState { state, .. } if state == "suspended" => said(403, "identity_suspended"),
+        Refusal::WrongState { .. } => said(409, "conflict"),
+        Refusal::NotAllowed { .. } => said(403, "forbidden"),
+        Refusal::ConsentPending { agent } => {
+            let message = format!("{agent} has not accepted your messages; a request is pending");
+            Trouble::new(403, "consent_required", message)
+                .with("pendingConsent", json!(true))
+                .with("state", json!("pending"))
+        }
+        Refusal::ConsentBlocked { .. } => said(403, "consent_blocked"),
+        Refusal::TooManyRequests { .. } => {
+            said(429, "recipient_over_capacity").with("retry_after", json!(3600))
+        }
+        Refusal::NoSuchContact { from, .. } => {
+            Trouble::new(404, "consent_not_found", format!("{from} has not asked for consent"))
+        }
+        Refusal::PrivacyMismatch => said(403, "privacy_mismatch"),
+        Refusal::NoRecipients => said(404, "identity_not_found"),
+        Refusal::TooMany { what, .. } if what.starts_with("reservations") => said(409, "reservation_limit"),
+        Refusal::TooMany { .. } => said(400, "too_many"),
+        Refusal::TooLarge { .. } => said(413, "payload_too_large"),
+        Refusal::KeyReused { key } => of_mark(key),
+        Refusal::NoSuchMessage => said(404, "message_not_found"),
+        Refusal::NoSuchReservation => said(404, "reservation_not_found"),
+        Refusal::ReservationExists { .. } => said(409, "reservation_exists"),
+        Refusal::BadPath { .. } => said(400, "invalid_payload").with("field", json!("paths")),
+        Refusal::AlreadyExpired { .. } => said(400, "invalid_payload").with("field", json!("expires_ts")),
+        Refusal::NoSuchPeer { peer } => Trouble::nobody(peer),
+        Refusal::NoSuchToken => said(401, "unauthorized"),
+        Refusal::StaleCursor => said(400, "invalid_cursor"),
+        Refusal::Busy => said(503, "busy").with("retry_after", json!(1)),
+        Refusal::CircularParent { .. }
+        | Refusal::BadContentType { .. }
+        | Refusal::BadId(_)
+        | Refusal::BadValue { .. }
+        | Refusal::BadQuery { .. }
+        | Refusal::ThreadTooDeep { .. } => said(400, "bad_request"),
+        Refusal::NoSuchConversation { .. }
+        | Refusal::NoSuchParticipant { .. }
+        | Refusal::NoSuchTurn
+        | Refusal::NoSuchThread
+        | Refusal::NoSuchScope { .. }
+        | Refusal::NoSuchTask { .. } => said(404, "not_found"),
+        Refusal::ConversationExists { .. }
+        | Refusal::ConversationClosed { .. }
+        | Refusal::AlreadyJoined { .. }
+        | Refusal::ScopeExists { .. }
+        | Refusal::ScopeNotEmpty { .. }
+        | Refusal::TaskExists { .. }
+        | Refusal::TaskEnded { .. } => said(409, "conflict"),
+        Refusal::NotAParticipant { .. } | Refusal::ParticipantMayNot { .. } => said(403, "forbidden"),
+    }
+}
+
+/// Which of a letter's names had come before.
+fn of_mark(label: &str) -> Trouble {
+    let (code, what) = match label.split_once(':') {
+        Some(("id", _)) => ("duplicate_message", "a message with this id was sent before"),
+        Some(("nonce", _)) => ("replay_detected", "this nonce was used before"),
+        Some(("mail", _)) => ("duplicate_message_id", "this message_id stands for another mail of yours"),
+        Some(("rsv", _)) => {
+            ("reservation_exists", "this reservation_id stands for another reservation of yours")
+        }
+        _ => ("replay_detected", "this was used before"),
+    };
+    Trouble::new(409, code, what)
+}

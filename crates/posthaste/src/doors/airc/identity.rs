@@ -1,0 +1,304 @@
+//! Identities: registering with a proof, looking up, changing keys and giving up.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use posthaste_engine::nouns::{
+    Agent, AgentId, Caller, ContactPolicy, Json as Kept, Millis, Privacy, TokenRole,
+};
+use posthaste_engine::stamp;
+use posthaste_engine::verbs::agents::Register;
+use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
+use posthaste_wire::airc::{Handle, verify_challenge};
+use posthaste_wire::signing::{PublicKey, Signature};
+use posthaste_wire::time::to_rfc3339;
+use serde_json::{Value, json};
+
+use super::challenges::Stale;
+use super::context::{Context, Fields, Text, key_of, spelled, visitor};
+use super::errors::{Answer, Trouble};
+use super::{VIA, to_wire};
+use crate::caller::bearer;
+use crate::keys;
+
+/// How long a token is good for.
+pub(super) const TOKEN_LASTS: Millis = 30 * 24 * 3_600_000;
+/// The longest display name, in characters.
+const LONGEST_NAME: usize = 128;
+
+/// Someone who wants to be an identity.
+pub(super) struct Newcomer {
+    pub(super) handle: Handle,
+    pub(super) name: Option<String>,
+    pub(super) key: Option<PublicKey>,
+    pub(super) recovery: Option<PublicKey>,
+    pub(super) capabilities: Option<Value>,
+    pub(super) privacy: Privacy,
+}
+
+/// `POST /identity`: the proof is a signature over the handle.
+pub(super) async fn create(context: Context, fields: Fields) -> Answer {
+    let (raw, newcomer) = newcomer(&fields)?;
+    let key = newcomer.key.ok_or_else(|| bad_key("public_key is missing"))?;
+    let proof = fields.text(&["proof"])?.unwrap_or_default();
+    let signature: Signature = proof.parse().map_err(|_| bad_proof("proof: a signature is expected"))?;
+    let challenge = fields.text(&["challenge"])?;
+    let signed = match challenge {
+        Some(challenge) => {
+            use_up(&context, &newcomer.handle, challenge)?;
+            vec![format!("{challenge}{raw}"), format!("{challenge}{}", newcomer.handle)]
+        }
+        None => vec![raw.clone(), newcomer.handle.to_string()],
+    };
+    if !signed.iter().any(|text| key.verify(text.as_bytes(), &signature).is_ok()) {
+        return Err(bad_proof("the proof is not a signature of this handle by this key"));
+    }
+    welcome(&context, newcomer).await
+}
+
+/// `POST /register/challenge`
+pub(super) async fn challenge(context: Context, fields: Fields) -> Answer {
+    let handle = Handle::parse_new(fields.text(&["handle", "username"])?.unwrap_or_default())?;
+    context.turn_of_address("registrations", context.shared.rates().registrations)?;
+    let (challenge, until) =
+        context.shared.challenges().give(context.engine.realm().as_str(), handle.as_str());
+    let until = to_rfc3339(until);
+    let body = json!({
+        "success": true, "challenge": challenge, "handle": handle.as_str(), "expiresAt": until, "expires_at": until,
+    });
+    Ok(Json(body).into_response())
+}
+
+/// `POST /register`: the proof is a signature over a challenge.
+pub(super) async fn register(context: Context, fields: Fields) -> Answer {
+    let (_, newcomer) = newcomer(&fields)?;
+    let key = newcomer.key.ok_or_else(|| bad_key("publicKey is missing"))?;
+    proven(&context, &fields, &newcomer.handle, &key)?;
+    welcome(&context, newcomer).await
+}
+
+/// Checks a signed challenge, which is used up whether or not the signature is good.
+fn proven(context: &Context, fields: &Fields, handle: &Handle, key: &PublicKey) -> Answer<()> {
+    let invalid = |why: &str| Trouble::new(401, "challenge_invalid", why);
+    let challenge = fields.text(&["challenge"])?.ok_or_else(|| invalid("challenge is missing"))?;
+    let signature = fields.text(&["challengeSignature", "challenge_signature", "signature", "proof"])?;
+    let signature = signature.ok_or_else(|| invalid("challengeSignature is missing"))?;
+    use_up(context, handle, challenge)?;
+    verify_challenge(challenge, signature, key)
+        .map_err(|_| Trouble::new(401, "invalid_signature", "the challenge is not signed by this key"))
+}
+
+fn use_up(context: &Context, handle: &Handle, challenge: &str) -> Answer<()> {
+    let realm = context.engine.realm().as_str();
+    context.shared.challenges().take(realm, handle.as_str(), challenge).map_err(|stale| match stale {
+        Stale::Unknown => {
+            Trouble::new(401, "challenge_invalid", "this challenge was not given for this handle")
+        }
+        Stale::Expired => Trouble::new(401, "challenge_expired", "this challenge has expired"),
+    })
+}
+
+/// Reads what the forms of registration have in common. The handle comes as written, too.
+fn newcomer(fields: &Fields) -> Answer<(String, Newcomer)> {
+    let raw = fields.text(&["handle", "username", "name"])?.unwrap_or_default();
+    let handle = Handle::parse_new(raw)?;
+    let key = |names: &[&str]| -> Answer<Option<PublicKey>> {
+        let Some(text) = fields.text(names)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|error| bad_key(&format!("{}: {error}", names[0])))
+    };
+    let name = fields.text(&["display_name", "displayName"])?.map(str::to_owned);
+    if name.as_ref().is_some_and(|name| name.chars().count() > LONGEST_NAME) {
+        return Err(Trouble::bad("display_name: at most 128 characters"));
+    }
+    let capabilities = fields.get(&["capabilities"]).cloned();
+    if capabilities.as_ref().is_some_and(|it| !it.is_array() && !it.is_object()) {
+        return Err(Trouble::bad("capabilities: a list or an object is expected"));
+    }
+    let newcomer = Newcomer {
+        key: key(&["public_key", "publicKey"])?,
+        recovery: key(&["recovery_key", "recoveryKey"])?,
+        handle,
+        name,
+        capabilities,
+        privacy: Privacy::Contacts,
+    };
+    Ok((raw.to_owned(), newcomer))
+}
+
+/// The same for Safe Mode, whose newcomers need no key and show themselves to everyone.
+pub(super) fn safe_newcomer(fields: &Fields) -> Answer<Newcomer> {
+    newcomer(fields).map(|(_, newcomer)| Newcomer { privacy: Privacy::Public, ..newcomer })
+}
+
+/// Enters a newcomer and answers with its token.
+async fn welcome(context: &Context, newcomer: Newcomer) -> Answer {
+    let agent = enter(context, newcomer).await?;
+    let (token, until) = issue(context, &agent.id).await?;
+    Ok((StatusCode::CREATED, Json(session(context, &agent, &token, until))).into_response())
+}
+
+/// Enters a newcomer into the address book.
+pub(super) async fn enter(context: &Context, newcomer: Newcomer) -> Answer<Agent> {
+    check_open(context).await?;
+    context.turn_of_address("registrations", context.shared.rates().registrations)?;
+    let name = newcomer.handle.to_string();
+    let wanted = name.clone();
+    // Whoever differs by case alone would be taken for the other.
+    if context.engine.read(move |view| view.is_taken(&wanted)).await? {
+        return Err(Trouble::new(409, "handle_taken", format!("the handle {name} is taken")));
+    }
+    let id = AgentId::new(&name).map_err(|error| Trouble::new(400, "invalid_handle", error.to_string()))?;
+    let keys = newcomer.key.map(|key| {
+        Kept::from_value(&json!({
+            "public_key": key.to_string(),
+            "recovery_key": newcomer.recovery.map(|key| key.to_string()),
+        }))
+    });
+    let verb = Register {
+        id: Some(id.clone()),
+        name: newcomer.name,
+        contact_policy: Some(ContactPolicy::Contacts),
+        privacy: Some(newcomer.privacy),
+        keys,
+        capabilities: newcomer.capabilities.as_ref().map(Kept::from_value),
+        ..Register::default()
+    };
+    Ok(context.engine.submit(&Caller::member(id, VIA), verb).await?.agent)
+}
+
+/// An office that other machines can reach takes newcomers only from those who have a token already.
+async fn check_open(context: &Context) -> Answer<()> {
+    if context.shared.takes_newcomers() {
+        return Ok(());
+    }
+    let token = bearer(&context.headers);
+    match token {
+        Some(_) if context.shared.identify(&context.engine, token).await.is_ok() => Ok(()),
+        _ => Err(Trouble::new(
+            403,
+            "registration_closed",
+            "this registry takes newcomers by invitation: send a token",
+        )),
+    }
+}
+
+/// Makes a token for an identity.
+pub(super) async fn issue(context: &Context, id: &AgentId) -> Answer<(String, Millis)> {
+    let (token, until) = (keys::new_token(), stamp::now() + TOKEN_LASTS);
+    let hash = keys::hash(&token).to_vec();
+    let name = id.to_string();
+    let verb = CreateToken { hash, role: TokenRole::Agent, name, expires_at: Some(until) };
+    context.engine.submit(&office(), verb).await?;
+    Ok((token, until))
+}
+
+/// The office, vouching for a proof that this door has checked.
+pub(super) fn office() -> Caller {
+    Caller { via: VIA.to_owned(), ..Caller::office() }
+}
+
+/// What an identity gets when it is let in.
+pub(super) fn session(context: &Context, agent: &Agent, token: &str, until: Millis) -> Value {
+    let until = to_rfc3339(until);
+    json!({
+        "success": true,
+        "handle": agent.id,
+        "username": agent.id,
+        "registry": context.base(),
+        "session_token": token,
+        "token": token,
+        "sessionId": keys::hash(token)[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+        "expires_at": until,
+        "expiresAt": until,
+        "identity": to_wire::identity(agent, &context.base()),
+    })
+}
+
+/// `GET /identity/{handle}`: public for identities of this door; agents of other doors are shown to those with a token.
+pub(super) async fn show(context: Context) -> Answer {
+    let agent = look_up(&context).await?;
+    let mut body = to_wire::identity(&agent, &context.base());
+    body["success"] = json!(true);
+    Ok(Json(body).into_response())
+}
+
+/// `GET /api/identity/{handle}/capabilities`
+pub(super) async fn capabilities(context: Context) -> Answer {
+    let agent = look_up(&context).await?;
+    let capabilities = agent.capabilities.as_ref().map_or_else(|| json!([]), Kept::value);
+    let body = json!({ "success": true, "handle": agent.id, "capabilities": capabilities });
+    Ok(Json(body).into_response())
+}
+
+async fn look_up(context: &Context) -> Answer<Agent> {
+    let actor = context.looker().await?;
+    let known = actor.is_some();
+    let caller = actor.map_or_else(visitor, |actor| actor.caller);
+    let text = context.param("handle").to_owned();
+    let nobody = Trouble::nobody(&text);
+    let found = context.engine.read(move |view| {
+        let exact = text.trim_start_matches('@').to_owned();
+        for name in [exact, spelled(&text)] {
+            if let Ok(id) = AgentId::new(&name)
+                && let Ok(agent) = view.entry(&caller, &id)
+            {
+                return Ok(Some(agent));
+            }
+        }
+        Ok(None)
+    });
+    let shown = |agent: &Agent| {
+        let ours = agent.via == VIA || key_of(agent).is_some();
+        (agent.is_active() && (known || ours)) || (ours && agent.state == Agent::REVOKED)
+    };
+    found.await?.filter(shown).ok_or(nobody)
+}
+
+/// `POST /auth/refresh`: a new token for the bearer of one, or for whoever signs a challenge with the identity's key.
+pub(super) async fn refresh(context: Context, Text(text): Text) -> Answer {
+    let fields = Fields::read(if text.trim().is_empty() { "{}".to_owned() } else { text })?;
+    let agent = match fields.get(&["challenge"]) {
+        Some(_) => {
+            let raw = fields.text(&["handle", "username"])?.unwrap_or_default();
+            let handle = Handle::parse(raw)?;
+            let id = AgentId::new(handle.as_str()).map_err(|_| Trouble::nobody(raw))?;
+            let agent = context.engine.read(move |view| view.agent(&visitor(), &id)).await?;
+            let key = key_of(&agent).ok_or_else(|| Trouble::unauthorized("this identity has no key"))?;
+            proven(&context, &fields, &handle, &key)?;
+            agent
+        }
+        None => {
+            let actor = context.actor(None).await?;
+            end_token(&context).await?;
+            actor.agent
+        }
+    };
+    let (token, until) = issue(&context, &agent.id).await?;
+    let mut body = session(&context, &agent, &token, until);
+    body["accessToken"] = json!(token);
+    body["refreshToken"] = json!(token);
+    Ok(Json(body).into_response())
+}
+
+/// The token that is exchanged for another opens no door any more.
+async fn end_token(context: &Context) -> Answer<()> {
+    let Some(hash) = bearer(&context.headers).map(keys::hash) else { return Ok(()) };
+    let found = context.engine.read(move |view| view.token_by_hash(&hash)).await?;
+    if let Some(token) = found.filter(|token| token.role != TokenRole::Admin) {
+        context.engine.submit(&office(), RevokeToken { id: token.id }).await?;
+    }
+    Ok(())
+}
+
+fn bad_key(why: &str) -> Trouble {
+    Trouble::new(400, "invalid_key", why)
+}
+
+pub(super) fn bad_proof(why: &str) -> Trouble {
+    Trouble::new(401, "invalid_proof", why)
+}
+
+/// A short answer without particulars.
+pub(super) fn done(body: Value) -> Response {
+    Json(body).into_response()
+}

@@ -1,0 +1,77 @@
+//! What every answer of this door carries: headers for web pages and for those who count.
+
+use axum::body::HttpBody as _;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::errors::Trouble;
+use crate::caller::bearer;
+use crate::http::listen::Peer;
+use crate::http::rate::Turn;
+use crate::keys;
+use crate::shared::Shared;
+
+/// Counts the request, answers preflights, and puts the door's headers on whatever comes back.
+pub(super) async fn around(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    if request.method() == Method::OPTIONS {
+        return with_cors(StatusCode::NO_CONTENT.into_response(), origin, true);
+    }
+    let turn = count(&shared, &request);
+    if !turn.is_granted() {
+        return with_cors(Trouble::too_often(turn, "requests").into_response(), origin, false);
+    }
+    let mut response = next.run(request).await;
+    if response.status() == StatusCode::METHOD_NOT_ALLOWED && response.body().size_hint().exact() == Some(0) {
+        let allowed = response.headers().get(header::ALLOW).cloned();
+        response =
+            Trouble::new(405, "method_not_allowed", "this path does not take this method").into_response();
+        if let Some(allowed) = allowed {
+            response.headers_mut().insert(header::ALLOW, allowed);
+        }
+    }
+    // A handler that counted something narrower has said so already.
+    if !response.headers().contains_key("x-ratelimit-limit") {
+        turn.write(response.headers_mut());
+    }
+    with_cors(response, origin, false)
+}
+
+/// By token, so that agents behind one address do not count for each other; by address without one.
+fn count(shared: &Shared, request: &Request) -> Turn {
+    let quota = shared.rates().requests;
+    match (bearer(request.headers()), request.extensions().get::<Peer>()) {
+        (Some(token), _) => {
+            let name: String = keys::hash(token)[..12].iter().map(|byte| format!("{byte:02x}")).collect();
+            shared.limiter().take("requests", &name, quota)
+        }
+        (None, Some(peer)) => shared.limiter().take_from("requests", peer.address.ip(), quota),
+        (None, None) => Turn::FREE,
+    }
+}
+
+/// A page that came this far was let in by the guard, so it is told that it may read the answer. Whoever sends no
+/// `Origin` is no page of another site.
+fn with_cors(mut response: Response, origin: Option<HeaderValue>, preflight: bool) -> Response {
+    let headers: &mut HeaderMap = response.headers_mut();
+    let allowed = origin.unwrap_or(HeaderValue::from_static("*"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    let mut put = |name, value| drop(headers.insert(name, HeaderValue::from_static(value)));
+    if preflight {
+        put(header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE, OPTIONS");
+        put(
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            "Authorization, Content-Type, X-AIRC-Signature, X-AIRC-Identity, X-AIRC-PublicKey, X-AIRC-Public-Key",
+        );
+        put(header::ACCESS_CONTROL_MAX_AGE, "600");
+    } else {
+        put(
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, ETag, X-Request-Id",
+        );
+    }
+    response
+}

@@ -1,0 +1,377 @@
+//! Safe Mode, `/api/…`: what the published clients speak. A token is needed, a signature is not, but one that is there
+//! and can be checked must be good.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use posthaste_engine::nouns::{Agent, AgentId, Caller, Privacy};
+use posthaste_engine::views::{AgentQuery, InboxOrder, Letter};
+use posthaste_wire::airc::{Envelope, Payload, Target, verify_body};
+use serde_json::{Map, Value, json};
+
+use super::VIA;
+use super::context::{Actor, Context, Fields, find_name, key_of, visitor};
+use super::errors::{Answer, Trouble};
+use super::from_wire::Draft;
+use super::identity::{self, Newcomer};
+use super::inbox::{self, LARGEST_PAGE, Query};
+use super::{messages, presence, to_wire};
+use crate::shared::Shared;
+
+/// Refuses everything of Safe Mode where it is switched off.
+pub(super) fn check_on(shared: &Shared) -> Answer<()> {
+    if shared.safe_mode() {
+        return Ok(());
+    }
+    Err(Trouble::new(
+        403,
+        "safe_mode_disabled",
+        "Safe Mode is off; sign your messages and use the paths without /api",
+    ))
+}
+
+/// `POST /api/presence`: `register` or `heartbeat`.
+pub(super) async fn presence(context: Context, fields: Fields) -> Answer {
+    check_on(&context.shared)?;
+    match fields.text(&["action"])? {
+        Some("register") => register(context, fields).await,
+        Some("heartbeat" | "update") | None => {
+            let name = fields.text(&["username", "handle", "from"])?;
+            if name.is_none() && fields.text(&["status"])?.is_none() {
+                return Err(Trouble::bad("action: register or heartbeat is expected"));
+            }
+            let actor = context.actor(name).await?;
+            check_header(&context, &actor.agent, &fields)?;
+            presence::beat(&context, &actor, &fields).await
+        }
+        Some("leave" | "offline") => {
+            let actor = context.actor(fields.text(&["username", "handle", "from"])?).await?;
+            context.engine.presences().leave(&actor.agent.id);
+            Ok(Json(json!({ "success": true, "username": actor.agent.id })).into_response())
+        }
+        Some(other) => Err(Trouble::bad(format!("action: register or heartbeat is expected, not {other:?}"))),
+    }
+}
+
+/// Registers, or lets back in whoever was registered here without a key or signs with the one that is known.
+pub(super) async fn register(context: Context, fields: Fields) -> Answer {
+    check_on(&context.shared)?;
+    if fields.text(&["action"])?.is_some_and(|action| action != "register") {
+        return Err(Trouble::bad("action: register is expected"));
+    }
+    let newcomer = identity::safe_newcomer(&fields)?;
+    let told = presence::Told::read(&fields)?;
+    let agent = match present(&context, newcomer.handle.as_str()).await? {
+        Some(agent) => let_back(&context, &agent, &fields)?,
+        None => enter(&context, newcomer, &fields).await?,
+    };
+    let actor = Actor::new(Caller::member(agent.id.clone(), VIA), agent);
+    let agent = presence::note(&context, &actor, told).await?;
+    let (token, until) = identity::issue(&context, &agent.id).await?;
+    Ok(Json(identity::session(&context, &agent, &token, until)).into_response())
+}
+
+async fn present(context: &Context, handle: &str) -> Answer<Option<Agent>> {
+    let Ok(id) = AgentId::new(handle) else { return Ok(None) };
+    // Asked as the office: a name in use is in use, whoever may see it.
+    let found = context.engine.read(move |view| view.entry(&Caller::office(), &id)).await;
+    match found {
+        Ok(agent) if agent.is_active() || agent.state == Agent::REVOKED => Ok(Some(agent)),
+        Ok(_) => Ok(None),
+        Err(error) if error.refusal().is_some() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn let_back(context: &Context, agent: &Agent, fields: &Fields) -> Answer<Agent> {
+    let taken = |why: &str| Trouble::new(409, "handle_taken", why);
+    if agent.state == Agent::REVOKED {
+        return Err(taken("this identity has been revoked"));
+    }
+    // An agent of another door has a token of that door's making.
+    if agent.via != VIA {
+        return Err(taken("this name belongs to an agent that did not come by Safe Mode"));
+    }
+    if let Some(key) = key_of(agent) {
+        let good = header_signature(context)
+            .is_some_and(|signature| verify_body(&fields.text, signature, &key).is_ok());
+        if !good {
+            return Err(taken("this handle has a key; sign the request with it (X-AIRC-Signature)"));
+        }
+    }
+    Ok(agent.clone())
+}
+
+async fn enter(context: &Context, newcomer: Newcomer, fields: &Fields) -> Answer<Agent> {
+    if let (Some(key), Some(signature)) = (&newcomer.key, header_signature(context)) {
+        verify_body(&fields.text, signature, key)?;
+    }
+    identity::enter(context, newcomer).await
+}
+
+fn header_signature(context: &Context) -> Option<&str> {
+    context.headers.get("x-airc-signature").and_then(|value| value.to_str().ok())
+}
+
+/// Whether the request is signed in its headers by the key that is known. A signature that cannot be checked, because no
+/// key is known, is passed over.
+fn check_header(context: &Context, agent: &Agent, fields: &Fields) -> Answer<bool> {
+    match (header_signature(context), key_of(agent)) {
+        (Some(signature), Some(key)) => {
+            verify_body(&fields.text, signature, &key)?;
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// `POST /api/messages`
+pub(super) async fn send(context: Context, fields: Fields) -> Answer {
+    check_on(&context.shared)?;
+    let to = fields.text(&["to"])?.filter(|to| !to.trim().is_empty());
+    let to = to.ok_or_else(|| Trouble::bad("to: a recipient is needed"))?.to_owned();
+    let from = fields.text(&["from", "username"])?;
+    let (actor, recipient) = messages::speaker(&context, from, &to).await?;
+    let turn = messages::take_turns(&context, &actor, &Target::parse(&to))?;
+    let in_header = check_header(&context, &actor.agent, &fields)?;
+    let envelope = signed(&actor, &fields)?;
+    let raw_payload = match fields.get(&["payload"]) {
+        None => None,
+        Some(payload @ Value::Object(_)) => Some(payload.clone()),
+        Some(_) => return Err(Trouble::new(400, "invalid_payload", "payload: an object is expected")),
+    };
+    let body = fields.text(&["text", "body", "content", "message"])?.map(str::to_owned);
+    let kind = fields.text(&["type"])?.filter(|kind| !kind.is_empty()).unwrap_or("text");
+    let said =
+        raw_payload.clone().or_else(|| body.as_ref().map(|body| json!({ "type": kind, "content": body })));
+    let payload = said.as_ref().and_then(Value::as_object).map(Payload::read).transpose();
+    let payload = payload.map_err(|error| {
+        Trouble::new(400, "invalid_payload", error.to_string()).with("field", json!(error.field))
+    })?;
+    if matches!(payload, Some(Payload::Reservation(_))) && envelope.is_none() && !in_header {
+        let why = "a reservation is its owner's by signature: sign the message or the request";
+        return Err(Trouble::new(401, "signature_required", why));
+    }
+    let name = |names: &[&str]| -> Answer<Option<String>> {
+        match fields.text(names)? {
+            Some(name) if name.is_empty() || name.len() > 256 => {
+                Err(Trouble::bad(format!("{}: 1 to 256 bytes are expected", names[0])))
+            }
+            name => Ok(name.map(str::to_owned)),
+        }
+    };
+    let mut meta = Map::new();
+    for member in ["id", "to", "thread_id", "reply_to"] {
+        if let Some(value) = fields.get(&[member]).filter(|value| value.is_string()) {
+            meta.insert(member.to_owned(), value.clone());
+        }
+    }
+    if let Some(said) = &said {
+        meta.insert("payload".to_owned(), said.clone());
+    }
+    let draft = Draft {
+        target: Target::parse(&to),
+        recipient,
+        id: name(&["id"])?,
+        nonce: name(&["nonce"])?,
+        thread_id: name(&["thread_id"])?,
+        body,
+        payload,
+        raw_payload: said,
+        meta: envelope.is_none().then(|| json!({ "airc": meta })),
+        envelope,
+    };
+    messages::send(&context, &actor, draft, turn).await
+}
+
+/// The envelope, if the message is signed in its body and the signature can be checked.
+fn signed(actor: &Actor, fields: &Fields) -> Answer<Option<String>> {
+    let (Some(_), Some(key)) = (fields.get(&["signature"]), actor.key()) else { return Ok(None) };
+    let envelope = Envelope::parse(&fields.text)?;
+    envelope.verify(&key).or_else(|error| envelope.verify_without_text(&key).map_err(|_| error))?;
+    if let Some(at) = envelope.timestamp {
+        messages::check_recent(at)?;
+    }
+    Ok(Some(envelope.as_str().to_owned()))
+}
+
+/// `GET /api/messages?user=ME[&since=][&with=PEER]`
+pub(super) async fn list(context: Context) -> Answer {
+    check_on(&context.shared)?;
+    let actor = context.actor(context.query("user").or(context.query("username"))).await?;
+    match context.query("with") {
+        Some(peer) => thread(&context, &actor, peer).await,
+        None => inbox(&context, &actor).await,
+    }
+}
+
+async fn inbox(context: &Context, actor: &Actor) -> Answer {
+    let query = Query::read(context, LARGEST_PAGE)?;
+    // A client that only ever asks for everything must see the latest, in the order they came.
+    let order = match (query.since, query.after) {
+        (None, None) => InboxOrder::Newest,
+        _ => InboxOrder::Oldest,
+    };
+    let mut page = inbox::fetch(context, actor, query, order).await?;
+    page.items.sort_by_key(|letter| letter.message.seq);
+    let messages: Vec<Value> = page.items.iter().map(to_wire::flat).collect();
+    let body = json!({
+        "success": true,
+        "user": actor.agent.id,
+        "count": messages.len(),
+        "threads": threads(&page.items, actor),
+        "messages": messages,
+    });
+    Ok(Json(body).into_response())
+}
+
+/// The latest letter of each correspondent.
+fn threads(letters: &[Letter], actor: &Actor) -> Vec<Value> {
+    let mut found: Vec<(AgentId, Value)> = Vec::new();
+    for letter in letters {
+        let other = letter.message.from.clone();
+        let last = to_wire::flat(letter);
+        let entry = json!({
+            "id": format!("{}:{other}", actor.agent.id),
+            "with": other,
+            "last_message": last,
+            "updated_at": last["created_at"],
+        });
+        found.retain(|(known, _)| *known != other);
+        found.push((other, entry));
+    }
+    found.into_iter().rev().map(|(_, entry)| entry).collect()
+}
+
+async fn thread(context: &Context, actor: &Actor, peer: &str) -> Answer {
+    let query = Query::read(context, LARGEST_PAGE)?;
+    let (caller, peer) = (actor.caller.clone(), peer.to_owned());
+    let (since, limit) = (query.since, query.limit);
+    let letters = context
+        .engine
+        .read(move |view| {
+            let Some(other) = find_name(view, &caller, &peer) else { return Ok(Vec::new()) };
+            let after = match since {
+                Some(since) => view.last_seq_at(since)?,
+                None => 0,
+            };
+            let mut letters = Vec::new();
+            let mut from = after;
+            // The latest are wanted; long threads are read through in pages.
+            loop {
+                let page = view.exchange(&caller, &caller.agent, &other, from, 1_000)?;
+                letters.extend(page.items);
+                letters.drain(..letters.len().saturating_sub(limit));
+                match page.next {
+                    Some(next) => from = next,
+                    None => return Ok(letters),
+                }
+            }
+        })
+        .await?;
+    let messages: Vec<Value> = letters.iter().map(to_wire::flat).collect();
+    let body =
+        json!({ "success": true, "user": actor.agent.id, "count": messages.len(), "messages": messages });
+    Ok(Json(body).into_response())
+}
+
+/// `GET /api/agents?capability=&q=&available=&limit=`: identities that show themselves to the caller.
+pub(super) async fn agents(context: Context) -> Answer {
+    check_on(&context.shared)?;
+    let actor = context.looker().await?;
+    let caller = actor.map_or_else(visitor, |actor| actor.caller);
+    let limit = context.number("limit", 50, LARGEST_PAGE)?;
+    let (capability, words) =
+        (context.query("capability").map(str::to_owned), context.query("q").map(str::to_lowercase));
+    let available = context.flag("available");
+    let (engine, base) = (context.engine.clone(), context.base());
+    let agents = context
+        .engine
+        .read(move |view| {
+            let mut found = Vec::new();
+            let mut query = AgentQuery { limit: 500, ..AgentQuery::default() };
+            loop {
+                let page = view.agents(&caller, &query)?;
+                for agent in page.items {
+                    let shows = agent.privacy == Privacy::Public
+                        || caller.is(&agent.id)
+                        || view.contact(&caller, &caller.agent, &agent.id).is_ok_and(|contact| {
+                            contact.is_some_and(|contact| contact.state.as_str() == "accepted")
+                                && agent.privacy == Privacy::Contacts
+                        });
+                    let about = engine.presences().of(view, &caller, &agent)?;
+                    if agent.via != VIA || !shows || (available && about.is_none()) {
+                        continue;
+                    }
+                    let mut entry = to_wire::identity(&agent, &base);
+                    if !can(&entry, capability.as_deref()) || !named(&entry, words.as_deref()) {
+                        continue;
+                    }
+                    entry["available"] = json!(about.is_some());
+                    found.push(entry);
+                    if found.len() == limit {
+                        return Ok(found);
+                    }
+                }
+                match page.next {
+                    Some(next) => query.after = Some(next),
+                    None => return Ok(found),
+                }
+            }
+        })
+        .await?;
+    Ok(Json(json!({ "success": true, "count": agents.len(), "agents": agents })).into_response())
+}
+
+fn can(entry: &Value, capability: Option<&str>) -> bool {
+    let Some(capability) = capability else { return true };
+    let lists = [&entry["capabilities"], &entry["capabilities"]["payloads"]];
+    lists.iter().filter_map(|list| list.as_array()).flatten().any(|one| one == capability)
+}
+
+fn named(entry: &Value, words: Option<&str>) -> bool {
+    let Some(words) = words else { return true };
+    ["handle", "display_name"]
+        .iter()
+        .any(|name| entry[*name].as_str().is_some_and(|text| text.to_lowercase().contains(words)))
+}
+
+/// `GET /api/presence`
+pub(super) async fn who(context: Context) -> Answer {
+    check_on(&context.shared)?;
+    presence::list(context).await
+}
+
+/// `POST /api/consent` and `GET /api/consent`
+pub(super) async fn consent(context: Context, fields: Fields) -> Answer {
+    check_on(&context.shared)?;
+    super::consent::post(context, fields).await
+}
+
+pub(super) async fn consents(context: Context) -> Answer {
+    check_on(&context.shared)?;
+    super::consent::get(context).await
+}
+
+/// `GET /api/identity/{handle}`
+pub(super) async fn show(context: Context) -> Answer {
+    check_on(&context.shared)?;
+    identity::show(context).await
+}
+
+/// `GET /api/health`
+pub(super) async fn health(State(shared): State<Shared>) -> axum::response::Response {
+    let report = shared.check_health().await;
+    let status = if report.problem.is_none() { 200 } else { 503 };
+    let body = json!({
+        "success": report.problem.is_none(),
+        "status": if report.problem.is_none() { "healthy" } else { "unhealthy" },
+        "version": env!("CARGO_PKG_VERSION"),
+        "protocol": "AIRC",
+        "protocol_version": posthaste_wire::airc::PROTOCOL_VERSION,
+        "safe_mode": shared.safe_mode(),
+        "reason": report.problem,
+    });
+    let status = axum::http::StatusCode::from_u16(status).unwrap_or_default();
+    (status, Json(body)).into_response()
+}

@@ -1,0 +1,216 @@
+//! Identities and letters as this door shows them.
+
+use posthaste_engine::nouns::{Address, Agent, Body, DeliveryState, Json as Kept, Message, Millis, Priority};
+use posthaste_engine::views::Letter;
+use posthaste_wire::airc::{Envelope, PROTOCOL_VERSION};
+use posthaste_wire::time::to_rfc3339;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// An identity. The keys are public, tokens never are.
+pub(super) fn identity(agent: &Agent, registry: &str) -> Value {
+    let keys = agent.keys.as_ref().map_or(Value::Null, Kept::value);
+    let created = to_rfc3339(agent.created_at);
+    let moment = |name: &str| keys[name].as_i64().map(to_rfc3339);
+    let status = match agent.state.as_str() {
+        Agent::REVOKED => "revoked",
+        Agent::SUSPENDED => "suspended",
+        _ => "active",
+    };
+    let former: Vec<Value> = keys["former"].as_array().into_iter().flatten().map(former_key).collect();
+    json!({
+        "handle": agent.id,
+        "username": agent.id,
+        "display_name": agent.name,
+        "public_key": keys["public_key"],
+        "publicKey": keys["public_key"],
+        "recovery_key": keys["recovery_key"],
+        "capabilities": agent.capabilities.as_ref().map_or_else(|| json!([]), Kept::value),
+        "registry": registry,
+        "status": status,
+        "created_at": created,
+        "createdAt": created,
+        "updated_at": to_rfc3339(agent.updated_at),
+        "key_rotated_at": moment("rotated_at"),
+        "revoked_at": moment("revoked_at"),
+        "previous_keys": former,
+    })
+}
+
+fn former_key(key: &Value) -> Value {
+    json!({ "public_key": key["public_key"], "valid_until": key["until"].as_i64().map(to_rfc3339) })
+}
+
+/// A letter as its recipient may verify it: the envelope verbatim, with what the registry knows under `delivery`.
+pub(super) fn enveloped(letter: &Letter) -> Option<Box<RawValue>> {
+    let delivery = json!({
+        "seq": letter.message.seq,
+        "received_at": to_rfc3339(letter.message.at),
+        "read": matches!(letter.delivery.state, DeliveryState::Read | DeliveryState::Acked),
+        "acked": letter.delivery.state == DeliveryState::Acked,
+        "to": letter.delivery.agent,
+        "id": id_of(&letter.message),
+    });
+    let text = match &letter.message.envelope {
+        Some(envelope) => Envelope::with_delivery(envelope, &delivery.to_string()),
+        None => {
+            let mut made = stand_in(&letter.message);
+            made.insert("delivery".to_owned(), delivery);
+            Value::Object(made).to_string()
+        }
+    };
+    RawValue::from_string(text).ok()
+}
+
+/// A letter as Safe Mode's clients read it.
+pub(super) fn flat(letter: &Letter) -> Value {
+    let message = &letter.message;
+    let envelope = envelope_of(message);
+    let payload = envelope.get("payload").cloned().unwrap_or(Value::Null);
+    let created = to_rfc3339(message.at);
+    json!({
+        "id": id_of(message),
+        "from": message.from,
+        "to": envelope.get("to").and_then(Value::as_str).map_or("", |to| plain(to)),
+        "text": text_of(message, &envelope, &payload),
+        "body": text_of(message, &envelope, &payload),
+        "type": type_of(message).unwrap_or_else(|| "text".to_owned()),
+        "payload": payload,
+        "thread_id": envelope.get("thread_id"),
+        "reply_to": envelope.get("reply_to"),
+        "timestamp": message.at / 1_000,
+        "created_at": created,
+        "createdAt": created,
+        "seq": message.seq,
+        "read": matches!(letter.delivery.state, DeliveryState::Read | DeliveryState::Acked),
+        "signature": envelope.get("signature"),
+    })
+}
+
+/// The sender's name for a letter, or ours.
+pub(super) fn id_of(message: &Message) -> String {
+    let envelope = envelope_of(message);
+    envelope.get("id").and_then(Value::as_str).map_or_else(|| message.id.to_string(), str::to_owned)
+}
+
+/// `payload.type` as a recipient sees it; nothing for an envelope without payload.
+pub(super) fn type_of(message: &Message) -> Option<String> {
+    if !message.kind.is_empty() {
+        return Some(message.kind.clone());
+    }
+    match &message.envelope {
+        Some(_) => None,
+        None if is_mail(message) => Some("context:mailbox".to_owned()),
+        None => Some("text".to_owned()),
+    }
+}
+
+/// Letters of other doors that are more than a line are shown as mailbox entries.
+fn is_mail(message: &Message) -> bool {
+    message.kind.is_empty() && (message.subject.is_some() || message.ack_required)
+}
+
+fn envelope_of(message: &Message) -> Map<String, Value> {
+    let kept = message.envelope.as_ref().and_then(|text| serde_json::from_str(text).ok());
+    kept.unwrap_or_else(|| stand_in(message))
+}
+
+/// An envelope for a letter that came without one: from Safe Mode, or by another door.
+fn stand_in(message: &Message) -> Map<String, Value> {
+    let said = message.meta.as_ref().map_or(Value::Null, Kept::value);
+    let said = said.get("airc").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut made = Map::new();
+    let mut put = |name: &str, value: Value| drop(made.insert(name.to_owned(), value));
+    put("v", json!(PROTOCOL_VERSION));
+    put("id", said.get("id").cloned().unwrap_or_else(|| json!(message.id)));
+    put("from", json!(message.from));
+    put("to", said.get("to").cloned().unwrap_or_else(|| json!(aimed(message))));
+    put("timestamp", json!(message.at / 1_000));
+    let thread = said.get("thread_id").cloned().or_else(|| message.conversation.as_ref().map(|id| json!(id)));
+    if let Some(thread) = thread {
+        put("thread_id", thread);
+    }
+    if let Some(answered) = said.get("reply_to") {
+        put("reply_to", answered.clone());
+    }
+    if let Body::Text(text) = &message.body {
+        put("body", json!(text));
+    }
+    put("payload", said.get("payload").cloned().unwrap_or_else(|| payload(message)));
+    made
+}
+
+fn payload(message: &Message) -> Value {
+    let text = match &message.body {
+        Body::Text(text) => json!(text),
+        Body::Json(json) => json.value(),
+    };
+    if is_mail(message) {
+        let body = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+        let mut mail = json!({
+            "type": "context:mailbox",
+            "message_id": message.id,
+            "subject": message.subject.as_deref().unwrap_or("(no subject)"),
+            "body_md": body,
+            "ack_required": message.ack_required,
+            "priority": priority(message.priority),
+        });
+        if let Some(expires) = message.expires_at {
+            mail["expires_ts"] = json!(to_rfc3339(expires));
+        }
+        if let Some(thread) = &message.conversation {
+            mail["thread_id"] = json!(thread);
+        }
+        return mail;
+    }
+    match text {
+        // A payload of this door comes back as it was.
+        Value::Object(members) if members.get("type").is_some_and(Value::is_string) => Value::Object(members),
+        other => {
+            json!({ "type": if message.kind.is_empty() { "text" } else { &message.kind }, "content": other })
+        }
+    }
+}
+
+fn priority(priority: Priority) -> &'static str {
+    match priority.tier() {
+        1 => "urgent",
+        2 => "high",
+        3 => "normal",
+        _ => "low",
+    }
+}
+
+/// `to` in one word.
+fn aimed(message: &Message) -> String {
+    match message.to.first() {
+        Some(Address::Agent(agent)) => agent.to_string(),
+        Some(Address::Contacts) => "@contacts".to_owned(),
+        Some(Address::Remote { agent, realm }) => format!("{agent}@{realm}"),
+        _ => "@public".to_owned(),
+    }
+}
+
+/// A handle without `@`; broadcast targets keep theirs.
+fn plain(to: &str) -> &str {
+    match to.trim() {
+        target @ ("@contacts" | "@public") => target,
+        other => other.trim_start_matches('@'),
+    }
+}
+
+fn text_of(message: &Message, envelope: &Map<String, Value>, payload: &Value) -> Value {
+    let member = |name: &str| payload[name].as_str().map(str::to_owned);
+    let body = envelope.get("body").and_then(Value::as_str).map(str::to_owned);
+    let found = body.or_else(|| member("content")).or_else(|| member("text")).or_else(|| member("body_md"));
+    match (found, &message.body) {
+        (Some(text), _) => json!(text),
+        (None, Body::Text(text)) => json!(text),
+        (None, Body::Json(json)) => json!(json.as_str()),
+    }
+}
+
+/// A moment of the books in whole seconds and in words.
+pub(super) fn moment(at: Millis) -> Value {
+    json!(to_rfc3339(at))
+}

@@ -1,0 +1,327 @@
+//! A mail directory and its mailboxes, held by descriptors: whatever is renamed or linked around us meanwhile, an
+//! operation stays in the directory it began in.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use posthaste_wire::files::name::{self, ARCHIVE};
+use posthaste_wire::files::{Stamp, check_agent};
+use rustix::fs::{self as sys, AtFlags, Dir, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::errors::FilesError;
+
+/// Mailboxes kept open at once; one that is not is opened again.
+const OPEN_BOXES: usize = 4_096;
+/// Files are for their owner to write and for all to read; no mail is writable by the world.
+pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
+
+/// The directory that holds every agent's mailbox.
+#[derive(Debug)]
+pub struct MailDir {
+    path: PathBuf,
+    root: OwnedFd,
+    open: Mutex<HashMap<String, Arc<Mailbox>>>,
+}
+
+/// One agent's mailbox.
+#[derive(Debug)]
+pub struct Mailbox {
+    agent: String,
+    path: PathBuf,
+    pub(super) directory: OwnedFd,
+    pub(super) issued: Mutex<Issued>,
+    sync: SharedSync,
+}
+
+/// The last stamps that we gave out in a mailbox.
+#[derive(Debug, Default)]
+pub(super) struct Issued {
+    /// By the clock.
+    pub(super) now: Option<Stamp>,
+    /// At a moment that the sender named.
+    pub(super) named: Option<Stamp>,
+}
+
+/// One sync of a directory serves everyone who waits for one.
+#[derive(Debug, Default)]
+struct SharedSync {
+    state: Mutex<SyncState>,
+    done: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct SyncState {
+    /// Syncs asked for so far.
+    asked: u64,
+    /// Syncs that are done; all up to this one.
+    done: u64,
+    /// Whether one is under way.
+    busy: bool,
+    /// All up to this one failed, because of this.
+    failed: Option<(u64, Errno)>,
+}
+
+impl MailDir {
+    /// Opens a directory that is there.
+    ///
+    /// # Errors
+    /// When it is not, or cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, FilesError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = sys::open(path, flags, Mode::empty()).map_err(|error| FilesError::at(path, error))?;
+        Ok(Self { path: path.to_owned(), root, open: Mutex::default() })
+    }
+
+    /// Opens a directory, making it durably if it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be made or opened.
+    pub fn open_or_make(path: &Path) -> Result<Self, FilesError> {
+        make_all(path).map_err(|error| FilesError::at(path, error))?;
+        Self::open(path)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// An agent's mailbox, if it has one.
+    ///
+    /// # Errors
+    /// For a name that is none, and for a mailbox that is no directory.
+    pub fn mailbox(&self, agent: &str) -> Result<Option<Arc<Mailbox>>, FilesError> {
+        check_agent(agent)?;
+        if let Some(known) = lock(&self.open).get(agent) {
+            return Ok(Some(known.clone()));
+        }
+        let path = self.path.join(agent);
+        // A mailbox that is a link could lead anywhere.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = match sys::openat(&self.root, agent, flags, Mode::empty()) {
+            Ok(directory) => directory,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(FilesError::at(path, error)),
+        };
+        let mailbox = Arc::new(Mailbox {
+            agent: agent.to_owned(),
+            path,
+            directory,
+            issued: Mutex::default(),
+            sync: SharedSync::default(),
+        });
+        let mut open = lock(&self.open);
+        if open.len() >= OPEN_BOXES {
+            open.clear();
+        }
+        Ok(Some(open.entry(agent.to_owned()).or_insert(mailbox).clone()))
+    }
+
+    /// An agent's mailbox, made durably if there is none.
+    ///
+    /// # Errors
+    /// For a name that is none, and when it cannot be made.
+    pub fn mailbox_or_make(&self, agent: &str) -> Result<Arc<Mailbox>, FilesError> {
+        if let Some(mailbox) = self.mailbox(agent)? {
+            return Ok(mailbox);
+        }
+        let path = self.path.join(agent);
+        match sys::mkdirat(&self.root, agent, DIRECTORY_MODE) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(FilesError::at(path, error)),
+        }
+        sys::fsync(&self.root).map_err(|error| FilesError::at(&self.path, error))?;
+        self.mailbox(agent)?.ok_or_else(|| FilesError::at(path, Errno::NOENT))
+    }
+
+    /// Forgets that a mailbox was open: somebody took its directory away.
+    pub(crate) fn forget(&self, agent: &str) {
+        lock(&self.open).remove(agent);
+    }
+
+    /// The agents that have a mailbox, by name. Whatever else lies in the directory is passed over.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn agents(&self) -> Result<Vec<String>, FilesError> {
+        let broken = |error: Errno| FilesError::at(&self.path, error);
+        let mut agents = Vec::new();
+        for entry in Dir::read_from(&self.root).map_err(broken)? {
+            let entry = entry.map_err(broken)?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if check_agent(name).is_ok() && self.is_directory(name) {
+                agents.push(name.to_owned());
+            }
+        }
+        agents.sort_unstable();
+        Ok(agents)
+    }
+
+    fn is_directory(&self, name: &str) -> bool {
+        sys::statat(&self.root, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|about| sys::FileType::from_raw_mode(about.st_mode).is_dir())
+    }
+}
+
+impl Mailbox {
+    /// Whose it is.
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The names in the mailbox that could be messages, sorted.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, FilesError> {
+        names(&self.directory).map_err(|error| FilesError::at(&self.path, error))
+    }
+
+    /// The names in the archive that could be messages, sorted; none if there is no archive.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn archived(&self) -> Result<Vec<String>, FilesError> {
+        match self.archive()? {
+            Some(archive) => names(&archive).map_err(|error| FilesError::at(self.path.join(ARCHIVE), error)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The archive, if there is one.
+    pub(super) fn archive(&self) -> Result<Option<OwnedFd>, FilesError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match sys::openat(&self.directory, ARCHIVE, flags, Mode::empty()) {
+            Ok(archive) => Ok(Some(archive)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(FilesError::at(self.path.join(ARCHIVE), error)),
+        }
+    }
+
+    /// The archive, made if there is none.
+    pub(super) fn archive_or_make(&self) -> Result<OwnedFd, FilesError> {
+        match sys::mkdirat(&self.directory, ARCHIVE, DIRECTORY_MODE) {
+            Ok(()) => self.settle()?,
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(FilesError::at(self.path.join(ARCHIVE), error)),
+        }
+        self.archive()?.ok_or_else(|| FilesError::at(self.path.join(ARCHIVE), Errno::NOENT))
+    }
+
+    /// Makes what was renamed here so far survive a power cut. Callers that come while a sync is under way share the
+    /// next one.
+    ///
+    /// # Errors
+    /// When the system says that it did not.
+    pub fn settle(&self) -> Result<(), FilesError> {
+        self.sync.wait(&self.directory).map_err(|error| FilesError::at(&self.path, error))
+    }
+
+    /// When the directory last changed, in nanoseconds; nothing if it is gone.
+    pub(super) fn changed(&self) -> Option<i128> {
+        let about = sys::fstat(&self.directory).ok()?;
+        (about.st_nlink > 0)
+            .then(|| i128::from(about.st_mtime) * 1_000_000_000 + i128::from(about.st_mtime_nsec))
+    }
+
+    /// How much room the list of names takes; a hint of how many there are.
+    pub(super) fn list_bytes(&self) -> u64 {
+        sys::fstat(&self.directory).map_or(0, |about| u64::try_from(about.st_size).unwrap_or(0))
+    }
+}
+
+impl SharedSync {
+    fn wait(&self, directory: &OwnedFd) -> Result<(), Errno> {
+        let mut state = lock(&self.state);
+        state.asked += 1;
+        let mine = state.asked;
+        while state.done < mine {
+            if state.busy {
+                state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            // Nobody is at it, so this caller does it for everyone who has asked by now.
+            let covers = state.asked;
+            state.busy = true;
+            drop(state);
+            let synced = sys::fsync(directory);
+            state = lock(&self.state);
+            state.busy = false;
+            state.done = covers;
+            if let Err(error) = synced {
+                state.failed = Some((covers, error));
+            }
+            self.done.notify_all();
+        }
+        match state.failed {
+            Some((up_to, error)) if mine <= up_to => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Gives a file another name unless that name is taken.
+pub(super) fn rename_new(from: (&OwnedFd, &str), to: (&OwnedFd, &str)) -> Result<(), Errno> {
+    match sys::renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE) {
+        // Not every file system can; a second name and taking the first away comes to the same.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            sys::linkat(from.0, from.1, to.0, to.1, AtFlags::empty())?;
+            sys::unlinkat(from.0, from.1, AtFlags::empty())
+        }
+        done => done,
+    }
+}
+
+/// Puts a file in the place of another that must still be there. The other is then under the first one's name.
+pub(super) fn exchange(directory: &OwnedFd, fresh: &str, place: &str) -> Result<(), Errno> {
+    match sys::renameat_with(directory, fresh, directory, place, RenameFlags::EXCHANGE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            sys::statat(directory, place, AtFlags::SYMLINK_NOFOLLOW)?;
+            sys::renameat(directory, fresh, directory, place)
+        }
+        done => done,
+    }
+}
+
+fn names(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        if let Ok(text) = entry?.file_name().to_str()
+            && name::is_candidate(text)
+        {
+            names.push(text.to_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Makes a directory and those above it, each durable before the next.
+pub(super) fn make_all(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent {
+        make_all(parent)?;
+    }
+    match sys::mkdir(path, DIRECTORY_MODE) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    std::fs::File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

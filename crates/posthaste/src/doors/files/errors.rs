@@ -1,0 +1,79 @@
+//! What can go wrong in a mail directory, once for the commands and the bridge.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use posthaste_wire::files::BadAgent;
+
+/// Why something was not done to a mail directory. Nothing is left half done.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    /// A name that could lead out of the directory.
+    #[error(transparent)]
+    BadAgent(#[from] BadAgent),
+    /// Not the name of a message's file.
+    #[error("{0:?} is not the name of a message's file")]
+    BadFile(String),
+    /// A field outside its words.
+    #[error("{given:?} is not a {field}: one of {}", .words.join(", "))]
+    BadWord {
+        /// Which field.
+        field: &'static str,
+        /// What was given.
+        given: String,
+        /// What it may be.
+        words: &'static [&'static str],
+    },
+    /// A timestamp that cannot be read.
+    #[error("{0:?} is not a timestamp: like 2026-03-05T10:30:00Z")]
+    BadTimestamp(String),
+    /// More than a message may hold.
+    #[error("the message is too large: {got} bytes, at most {limit}")]
+    TooLarge {
+        /// How many bytes there were.
+        got: usize,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// A mailbox that is a link or a file.
+    #[error("{} is not a directory of its own", .0.display())]
+    NotADirectory(PathBuf),
+    /// No room; what was sent before is safe.
+    #[error("no space left for {}", .0.display())]
+    NoSpace(PathBuf),
+    /// The system said no.
+    #[error("{}: {error}", .path.display())]
+    Failed {
+        /// What it was about.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl FilesError {
+    pub(crate) fn at(path: impl AsRef<Path>, error: impl Into<io::Error>) -> Self {
+        let (path, error) = (path.as_ref().to_owned(), error.into());
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace(path),
+            io::ErrorKind::NotADirectory => Self::NotADirectory(path),
+            // A link where a directory should be; it is not followed.
+            _ if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                Self::NotADirectory(path)
+            }
+            _ => Self::Failed { path, error },
+        }
+    }
+
+    /// Whether the one who asked can mend it.
+    pub(crate) fn is_usage(&self) -> bool {
+        match self {
+            Self::BadAgent(_)
+            | Self::BadFile(_)
+            | Self::BadWord { .. }
+            | Self::BadTimestamp(_)
+            | Self::TooLarge { .. } => true,
+            Self::NotADirectory(_) | Self::NoSpace(_) | Self::Failed { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The neighbours of the mail directory: hooks, which are shown and never written, and nudges, of which the latest wins.
+
+use std::path::{Path, PathBuf};
+
+use posthaste_wire::files::signals::{HOOKS, Hook, LATEST, NUDGE_TYPES, NUDGES, Nudge};
+use posthaste_wire::files::{check_agent, name};
+use rustix::fs::{self as sys, Mode, OFlags};
+
+use super::directory::make_all;
+use super::errors::FilesError;
+use super::{look, post};
+
+/// The state directory that mail, hooks and nudges share.
+#[derive(Clone, Debug)]
+pub struct StateDir {
+    path: PathBuf,
+}
+
+impl StateDir {
+    /// The one that is named, or the one a mail directory lies in. Only a directory called `mail` has neighbours.
+    #[must_use]
+    pub fn of(mail: &Path) -> Option<Self> {
+        let is_mail = mail.file_name().is_some_and(|name| name == "mail");
+        let path = mail.parent().filter(|_| is_mail)?;
+        Some(Self { path: path.to_owned() })
+    }
+
+    /// The state directory at a path.
+    #[must_use]
+    pub fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Where hooks are.
+    #[must_use]
+    pub fn hooks_path(&self) -> PathBuf {
+        self.path.join(HOOKS)
+    }
+
+    /// Where nudges are.
+    #[must_use]
+    pub fn nudges_path(&self) -> PathBuf {
+        self.path.join(NUDGES)
+    }
+
+    /// Every file that may be a hook or a nudge.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let hooks =
+            agents_in(&self.hooks_path()).into_iter().map(|agent| self.hooks_path().join(agent + name::TAIL));
+        let flat = agents_in(&self.nudges_path())
+            .into_iter()
+            .map(|agent| self.nudges_path().join(agent + name::TAIL));
+        let nested = std::fs::read_dir(self.nudges_path()).into_iter().flatten().filter_map(Result::ok);
+        let nested = nested.map(|entry| entry.path().join(LATEST)).filter(|path| path.is_file());
+        hooks.chain(flat).chain(nested).collect()
+    }
+
+    /// Every hook that can be read, by agent.
+    #[must_use]
+    pub fn hooks(&self) -> Vec<Hook> {
+        let mut hooks: Vec<Hook> = agents_in(&self.hooks_path())
+            .into_iter()
+            .filter_map(|agent| {
+                let bytes = read(&self.hooks_path(), &format!("{agent}.json"))?;
+                Hook::parse(&bytes, &agent)
+            })
+            .collect();
+        hooks.sort_by(|a, b| a.agent.cmp(&b.agent));
+        hooks
+    }
+
+    /// The latest nudge to an agent, in either of the places where peers put it.
+    #[must_use]
+    pub fn nudge_of(&self, agent: &str) -> Option<Nudge> {
+        check_agent(agent).ok()?;
+        let nudges = self.nudges_path();
+        let latest = read(&nudges.join(agent), LATEST).and_then(|bytes| Nudge::parse(&bytes));
+        let flat = read(&nudges, &format!("{agent}.json")).and_then(|bytes| Nudge::parse(&bytes));
+        match (latest, flat) {
+            (Some(a), Some(b)) => Some(if b.timestamp > a.timestamp { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Nudges an agent; what was there before is gone. When this returns, it is durable.
+    ///
+    /// # Errors
+    /// For names that are none, for an unknown type, and when the system fails.
+    pub fn nudge(&self, to: &str, nudge: &Nudge) -> Result<(), FilesError> {
+        check_agent(to)?;
+        check_agent(&nudge.from)?;
+        if !NUDGE_TYPES.contains(&nudge.kind.as_str()) {
+            return Err(FilesError::BadWord {
+                field: "type",
+                given: nudge.kind.clone(),
+                words: &NUDGE_TYPES,
+            });
+        }
+        let got = nudge.message.len();
+        if got > post::LARGEST {
+            return Err(FilesError::TooLarge { got, limit: post::LARGEST });
+        }
+        let path = self.nudges_path().join(to);
+        let write = || -> std::io::Result<()> {
+            make_all(&path)?;
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let directory = sys::open(&path, flags, Mode::empty())?;
+            let (temp, handle) = post::write_temp(&directory, &nudge.to_text())?;
+            let placed =
+                handle.sync_all().and_then(|()| Ok(sys::renameat(&directory, &temp, &directory, LATEST)?));
+            if placed.is_err() {
+                let _ = sys::unlinkat(&directory, &temp, sys::AtFlags::empty());
+            }
+            placed?;
+            Ok(sys::fsync(&directory)?)
+        };
+        write().map_err(|error| FilesError::at(&path, error))
+    }
+}
+
+/// A nudge as of now.
+#[must_use]
+pub fn nudge_now(from: &str, kind: &str, message: &str, requires_response: bool) -> Nudge {
+    Nudge {
+        from: from.to_owned(),
+        kind: kind.to_owned(),
+        message: message.to_owned(),
+        timestamp: post::now().to_string(),
+        requires_response,
+    }
+}
+
+fn agents_in(directory: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let names = entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().into_string().ok());
+    let stems = names.filter_map(|file| file.strip_suffix(name::TAIL).map(str::to_owned));
+    stems.filter(|agent| check_agent(agent).is_ok()).collect()
+}
+
+/// A file at a path, if it is a plain one.
+pub(super) fn read_at(path: &Path) -> Option<Vec<u8>> {
+    read(path.parent()?, path.file_name()?.to_str()?)
+}
+
+fn read(directory: &Path, file: &str) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = sys::open(directory, flags, Mode::empty()).ok()?;
+    Some(look::read(&directory, file).ok()?.bytes)
+}

@@ -1,0 +1,235 @@
+//! One call: who makes it, on which project, and as which agent.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, TokenRole};
+use posthaste_engine::verbs::Verb;
+use posthaste_engine::views::{AgentQuery, View, Viewed};
+use posthaste_engine::{Engine, EngineError, Refusal};
+use subtle::ConstantTimeEq;
+
+use super::args::Args;
+use super::errors::{Problem, did_you_mean, nearest, unknown_agent};
+use crate::caller::Identity;
+use crate::projects::{self, Project};
+use crate::shared::Shared;
+
+/// The tag of what comes in this way.
+pub(super) const VIA: &str = "mcp";
+/// How long a call counts as a sign of life.
+pub(super) const ALIVE: Millis = 30 * 60 * 1000;
+/// Projects that one office keeps.
+const MOST_PROJECTS: usize = 10_000;
+/// Agents of one owner whose mail is looked at together.
+const MOST_OWN: usize = 32;
+
+/// Somebody at the door.
+#[derive(Clone, Debug)]
+pub(crate) struct Visitor {
+    pub(super) identity: Identity,
+    /// The realm whose door it is.
+    pub(super) home: Engine,
+    /// Whether it is on this machine.
+    pub(super) local: bool,
+}
+
+impl Visitor {
+    /// Whoever runs the office, on this machine.
+    pub(crate) fn operator(identity: Identity, home: Engine) -> Self {
+        Self { identity, home, local: true }
+    }
+}
+
+/// Tells the caller how far a long call has come.
+pub(super) type Progress =
+    Arc<dyn Fn(f64, f64, String) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// One call of a tool or for a resource.
+#[derive(Clone)]
+pub(super) struct Call {
+    pub(super) shared: Shared,
+    pub(super) visitor: Visitor,
+    pub(super) progress: Option<Progress>,
+}
+
+impl Call {
+    pub(super) fn new(shared: Shared, visitor: Visitor) -> Self {
+        Self { shared, visitor, progress: None }
+    }
+
+    pub(super) fn is_operator(&self) -> bool {
+        self.visitor.identity.role == TokenRole::Admin
+    }
+
+    fn at_default(&self) -> bool {
+        self.visitor.home.realm() == self.shared.default_realm()
+    }
+
+    /// The project that a call is about.
+    pub(super) async fn project(&self, key: &str) -> Result<Project, Problem> {
+        let home = self.visitor.home.realm();
+        let found = self.shared.project(key).await?.filter(|project| {
+            // A door below /r/ opens its own realm; the main door opens the default realm and every claimed project.
+            let claimed = self.at_default() && project.created_at > 0;
+            project.realm() == home || claimed || self.is_operator()
+        });
+        match found {
+            Some(project) => Ok(project),
+            None => Err(self.no_such_project(key).await),
+        }
+    }
+
+    async fn no_such_project(&self, key: &str) -> Problem {
+        let claims = self.shared.all_claims().await.unwrap_or_default();
+        let mine =
+            claims.iter().filter(|claim| self.at_default() || claim.realm == *self.visitor.home.realm());
+        let names: Vec<&str> = mine.flat_map(|claim| [claim.alias.as_str(), claim.realm.as_str()]).collect();
+        let near = nearest(key, names.into_iter());
+        let hint = if near.is_empty() {
+            "; ensure_project(human_key=<absolute path>) makes one".to_owned()
+        } else {
+            did_you_mean(&near)
+        };
+        Problem::new("PROJECT_NOT_FOUND", format!("project '{key}' not found{hint}"))
+            .with(serde_json::json!({ "nearest": near }))
+    }
+
+    /// The project of that path, made if need be.
+    pub(super) async fn ensure(&self, human_key: &str) -> Result<Project, Problem> {
+        let Some(alias) = projects::alias(human_key) else {
+            let text = format!(
+                "human_key must be an absolute path such as /srv/app (or a repository's address), not '{human_key}'"
+            );
+            return Err(Problem::new("INVALID_PROJECT", text));
+        };
+        let claims = self.shared.all_claims().await?;
+        let known = claims.iter().find(|claim| claim.alias == alias);
+        if !self.at_default() {
+            let home = self.visitor.home.realm();
+            if known.is_some_and(|claim| claim.realm != *home) && !self.is_operator() {
+                let text = format!("project '{alias}' belongs to another realm than '{home}'");
+                return Err(Problem::new("NOT_ALLOWED", text));
+            }
+            return Ok(self.shared.make_project(&alias, Some(home)).await?);
+        }
+        if known.is_none() && claims.len() >= MOST_PROJECTS {
+            let text = format!("the office keeps {MOST_PROJECTS} projects at most");
+            return Err(Problem::new("TOO_MANY", text));
+        }
+        Ok(self.shared.make_project(&alias, None).await?)
+    }
+
+    /// The secret by which an agent's holder shows that it is the holder.
+    pub(super) fn secret_of(&self, project: &Project, agent: &Agent) -> String {
+        let words = ["mcp", project.realm().as_str(), agent.id.as_str(), &agent.created_at.to_string()];
+        format!("pha_{}", self.shared.admin().derive(&words))
+    }
+
+    /// The agent itself as a caller, if the visitor may act for it: with its secret, as its owner, or running the office.
+    pub(super) async fn act(&self, project: &Project, name: &str, args: &Args) -> Result<Caller, Problem> {
+        self.act_with(project, name, args.token()).await
+    }
+
+    pub(super) async fn act_with(
+        &self,
+        project: &Project,
+        name: &str,
+        token: Option<&str>,
+    ) -> Result<Caller, Problem> {
+        let id = AgentId::new(name)
+            .map_err(|why| Problem::new("INVALID_NAME", format!("agent name '{name}': {why}")))?;
+        let caller = Caller::member(id.clone(), VIA);
+        let trusted = self.is_operator() || (self.shared.mcp().trusts_local() && self.visitor.local);
+        if token.is_some() || !(trusted || self.visitor.identity.name == id) {
+            let office = Caller::office();
+            let asked = id.clone();
+            let agent = project.engine.read(move |view| view.agent(&office, &asked)).await;
+            let agent = match agent {
+                Ok(agent) => agent,
+                Err(error) => {
+                    return Err(self.explain(project, &self.visitor.identity.caller(VIA), error).await);
+                }
+            };
+            match token {
+                Some(token) => {
+                    let right = self.secret_of(project, &agent);
+                    if !bool::from(right.as_bytes().ct_eq(token.as_bytes())) {
+                        let text =
+                            format!("the token is not that of agent '{name}'; register_agent returns it");
+                        return Err(Problem::new("AUTHENTICATION_REQUIRED", text));
+                    }
+                }
+                None if agent.owner.as_ref() == Some(&self.visitor.identity.name) => {}
+                None => {
+                    let text = format!(
+                        "you may not act as '{name}': pass its registration_token (sender_token when sending), \
+                         or register a name of your own with register_agent"
+                    );
+                    return Err(Problem::new("AUTHENTICATION_REQUIRED", text));
+                }
+            }
+        }
+        project.engine.presences().beat(id, "available", None, ALIVE);
+        Ok(caller)
+    }
+
+    /// Those through whose eyes a call without an agent looks: the office's for those who run it, else the visitor's own
+    /// and those of its agents.
+    pub(super) async fn viewers(
+        &self,
+        project: &Project,
+        name: Option<&str>,
+        token: Option<&str>,
+    ) -> Result<Vec<Caller>, Problem> {
+        if let Some(name) = name {
+            return Ok(vec![self.act_with(project, name, token).await?]);
+        }
+        let own = self.visitor.identity.caller(VIA);
+        if self.is_operator() {
+            return Ok(vec![own]);
+        }
+        let query = AgentQuery { owner: Some(own.agent.clone()), limit: MOST_OWN, ..AgentQuery::default() };
+        let asking = own.clone();
+        let agents = project.engine.read(move |view| view.agents(&asking, &query)).await?;
+        let theirs = agents.items.into_iter().map(|agent| Caller::member(agent.id, VIA));
+        Ok(theirs.chain([own.clone()]).collect())
+    }
+
+    /// Asks the project's realm for a change.
+    pub(super) async fn ask<V: Verb>(
+        &self,
+        project: &Project,
+        caller: &Caller,
+        verb: V,
+    ) -> Result<V::Outcome, Problem> {
+        match project.engine.submit(caller, verb).await {
+            Ok(outcome) => Ok(outcome),
+            Err(error) => Err(self.explain(project, caller, error).await),
+        }
+    }
+
+    /// Reads the project's books.
+    pub(super) async fn look<T: Send + 'static>(
+        &self,
+        project: &Project,
+        caller: &Caller,
+        look: impl FnOnce(&View<'_>) -> Viewed<T> + Send + 'static,
+    ) -> Result<T, Problem> {
+        match project.engine.read(look).await {
+            Ok(found) => Ok(found),
+            Err(error) => Err(self.explain(project, caller, error).await),
+        }
+    }
+
+    /// The problem, with the nearest names where somebody was not found.
+    pub(super) async fn explain(&self, project: &Project, caller: &Caller, error: EngineError) -> Problem {
+        let EngineError::Refused(Refusal::NoSuchAgent { agent, .. }) = &error else { return error.into() };
+        let caller = caller.clone();
+        let query = AgentQuery { limit: 1_000, ..AgentQuery::default() };
+        let known = project.engine.read(move |view| view.agents(&caller, &query)).await;
+        let known = known.map(|page| page.items).unwrap_or_default();
+        unknown_agent(agent, &nearest(agent, known.iter().map(|agent| agent.id.as_str())))
+    }
+}

@@ -1,0 +1,186 @@
+//! MCP over HTTP: who is asking, and whether the answer is plain or rmcp's to give.
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use posthaste_wire::rpc::{self, ErrorObject, INVALID_REQUEST, Item, Message, RequestId};
+use serde_json::json;
+
+use super::call::{Call, Visitor};
+use super::rpc::{Glimpse, reply};
+use super::sessions::SESSION;
+use crate::caller::{AuthError, Realm, bearer};
+use crate::http::errors::answer as plain_error;
+use crate::http::listen::Peer;
+use crate::shared::Shared;
+
+/// The header by which newer clients say which revision they speak.
+const REVISION: &str = "mcp-protocol-version";
+/// From here on there are no sessions, and every request says what it needs.
+const MODERN: &str = "2026-07-28";
+/// Calls in one request.
+const MOST_CALLS: usize = 100;
+
+pub(super) async fn answer(State(shared): State<Shared>, Realm(engine): Realm, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let identity = match shared.identify(&engine, bearer(&parts.headers)).await {
+        Ok(identity) => identity,
+        Err(error) => return refused(&error),
+    };
+    let local =
+        parts.extensions.get::<Peer>().is_none_or(|peer| peer.address.ip().to_canonical().is_loopback());
+    let visitor = Visitor { identity, home: engine, local };
+    match parts.method {
+        Method::POST => post(shared, visitor, parts, body).await,
+        Method::GET | Method::DELETE if parts.headers.contains_key(SESSION) => {
+            shared.mcp().sessions(&shared).hand_over(visitor, parts, Bytes::new()).await
+        }
+        _ => {
+            let allow = [(header::ALLOW, "POST")];
+            let text = "MCP is spoken by POST here; a stream of notifications needs a session";
+            (StatusCode::METHOD_NOT_ALLOWED, allow, text).into_response()
+        }
+    }
+}
+
+async fn post(shared: Shared, visitor: Visitor, parts: Parts, body: Body) -> Response {
+    // The layers around all doors have bounded the body already.
+    let bytes = match to_bytes(body, usize::MAX).await {
+        Ok(bytes) => bytes,
+        Err(_) => {
+            return plain_error(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "too_large",
+                "the request is too large or broke off",
+            );
+        }
+    };
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        return refuse(StatusCode::BAD_REQUEST, "the request is not UTF-8");
+    };
+    let mut items = rpc::parse(text, MOST_CALLS);
+    let (Some(item), true) = (items.pop(), items.is_empty()) else {
+        return refuse(StatusCode::BAD_REQUEST, "the body must be one JSON-RPC message");
+    };
+    let call = Call::new(shared.clone(), visitor.clone());
+    match item {
+        Item::Single(message) => single(shared, call, visitor, parts, bytes.clone(), message).await,
+        Item::Batch(messages) => {
+            let mut answers = Vec::new();
+            for message in messages {
+                answers.extend(line(&call, message).await);
+            }
+            match rpc::write_batch(&answers) {
+                Some(text) => json_answer(text),
+                None => StatusCode::ACCEPTED.into_response(),
+            }
+        }
+    }
+}
+
+async fn single(
+    shared: Shared,
+    call: Call,
+    visitor: Visitor,
+    parts: Parts,
+    bytes: Bytes,
+    message: Message,
+) -> Response {
+    let sessions = shared.mcp().sessions(&shared);
+    let in_session = parts.headers.contains_key(SESSION);
+    let (method, glimpse) = match &message {
+        Message::Request { method, params, .. } => (method.as_str(), Glimpse::of(method, params.as_deref())),
+        Message::Notification { .. } | Message::Response { .. } if in_session => {
+            return sessions.notify(visitor, parts, bytes).await;
+        }
+        // Without a session there is nobody to tell.
+        Message::Notification { .. } | Message::Response { .. } => {
+            return StatusCode::ACCEPTED.into_response();
+        }
+        Message::Invalid { .. } => ("", Glimpse::default()),
+    };
+    let is_modern = glimpse.is_modern
+        || parts
+            .headers
+            .get(REVISION)
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|value| value >= MODERN);
+    match method {
+        "initialize" => sessions.greet(visitor, parts, bytes).await,
+        "resources/subscribe" | "resources/unsubscribe" if in_session => {
+            sessions.hand_over(visitor, accepting(parts), bytes).await
+        }
+        "server/discover" | "subscriptions/listen" => sessions.once(visitor, accepting(parts), bytes).await,
+        _ if is_modern => sessions.once(visitor, accepting(parts), bytes).await,
+        _ if glimpse.wants_progress && accepts_streams(&parts.headers) => {
+            sessions.once(visitor, accepting(parts), bytes).await
+        }
+        _ => match line(&call, message).await {
+            Some(text) => json_answer(text),
+            None => StatusCode::ACCEPTED.into_response(),
+        },
+    }
+}
+
+async fn line(call: &Call, message: Message) -> Option<String> {
+    match message {
+        Message::Request { id, method, params } => {
+            Some(match reply(call, &method, params.as_deref()).await {
+                Ok(result) => write_result(&id, &result),
+                Err(error) => rpc::write_error(&id, &error),
+            })
+        }
+        Message::Invalid { id, error } => Some(rpc::write_error(&id, &error)),
+        Message::Notification { .. } | Message::Response { .. } => None,
+    }
+}
+
+fn write_result(id: &RequestId, result: &str) -> String {
+    // The result is JSON that was just written.
+    match serde_json::value::RawValue::from_string(result.to_owned()) {
+        Ok(raw) => rpc::write_result(id, &raw),
+        Err(error) => rpc::write_error(id, &ErrorObject::new(INVALID_REQUEST, error.to_string())),
+    }
+}
+
+fn accepts_streams(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accept.contains("text/event-stream")
+}
+
+/// rmcp insists on headers that hooks leave out; whoever comes this far gets what it can read.
+pub(super) fn accepting(mut parts: Parts) -> Parts {
+    let both = HeaderValue::from_static("application/json, text/event-stream");
+    parts.headers.insert(header::ACCEPT, both);
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    parts
+}
+
+fn json_answer(text: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+fn refuse(status: StatusCode, why: &str) -> Response {
+    let text = rpc::write_error(&RequestId::null(), &ErrorObject::new(INVALID_REQUEST, why));
+    (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+fn refused(error: &AuthError) -> Response {
+    match error {
+        AuthError::Missing | AuthError::Invalid => {
+            let body = json!({
+                "jsonrpc": "2.0",
+                "id": null,
+                "error": { "code": -32_001, "message": error.to_string() },
+            });
+            let challenge =
+                [(header::WWW_AUTHENTICATE, "Bearer"), (header::CONTENT_TYPE, "application/json")];
+            (StatusCode::UNAUTHORIZED, challenge, body.to_string()).into_response()
+        }
+        AuthError::Failed(error) => {
+            plain_error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &error.to_string())
+        }
+    }
+}

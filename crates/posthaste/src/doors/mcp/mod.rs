@@ -1,0 +1,98 @@
+//! The MCP door: coding agents. Streamable HTTP at `/mcp` and `/api`, stdio by `posthaste mcp`, with rmcp; one table of
+//! tools behind both.
+//!
+//! Plain calls (the bulk of the traffic, and everything that hooks send with curl) are answered by `http.rs` itself,
+//! statelessly, in JSON. Whatever needs a session, a stream or a newer revision's rules goes through rmcp.
+
+mod answer;
+mod args;
+mod attachments;
+mod call;
+mod errors;
+mod http;
+mod markdown;
+mod prompts;
+mod resources;
+mod rpc;
+mod service;
+mod sessions;
+mod stdio;
+mod table;
+mod to_wire;
+mod tools;
+mod updates;
+
+use std::sync::OnceLock;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use axum::routing::{any, get};
+
+use crate::config::ToolSet;
+use crate::http::errors::answer;
+use crate::shared::Shared;
+
+pub(crate) use call::Visitor;
+pub(crate) use stdio::serve as serve_stdio;
+
+/// What the door does or leaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Settings {
+    /// How many tools are listed. All can be called.
+    pub(crate) tools: ToolSet,
+    /// Whether bearers of a token on this machine may act for any agent.
+    pub(crate) trust_local: bool,
+}
+
+/// What the door keeps while the office is open.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    settings: OnceLock<Settings>,
+    sessions: OnceLock<sessions::Sessions>,
+}
+
+impl Desk {
+    /// Says how the door is to work. The first word counts.
+    pub(crate) fn configure(&self, settings: Settings) {
+        let _ = self.settings.set(settings);
+    }
+
+    fn tool_set(&self) -> ToolSet {
+        self.settings.get().map_or(ToolSet::Full, |settings| settings.tools)
+    }
+
+    fn trusts_local(&self) -> bool {
+        self.settings.get().is_some_and(|settings| settings.trust_local)
+    }
+
+    fn sessions(&self, shared: &Shared) -> &sessions::Sessions {
+        self.sessions.get_or_init(|| sessions::Sessions::new(shared))
+    }
+}
+
+pub(super) fn router() -> Router<Shared> {
+    let mut router = Router::new();
+    for path in ["/mcp", "/mcp/", "/api", "/api/"] {
+        router = router.route(path, any(http::answer));
+    }
+    router
+        .route("/health/liveness", get(async || axum::Json(serde_json::json!({ "status": "alive" }))))
+        .route("/health/readiness", get(readiness))
+        .route("/.well-known/oauth-authorization-server", get(no_oauth))
+        .route("/.well-known/oauth-authorization-server/{*rest}", get(no_oauth))
+        .route("/.well-known/oauth-protected-resource", get(no_oauth))
+        .route("/.well-known/oauth-protected-resource/{*rest}", get(no_oauth))
+}
+
+async fn readiness(axum::extract::State(shared): axum::extract::State<Shared>) -> axum::response::Response {
+    match shared.check_health().await.problem {
+        None => axum::Json(serde_json::json!({ "status": "ready" })).into_response(),
+        Some(problem) => answer(StatusCode::SERVICE_UNAVAILABLE, "unhealthy", &problem),
+    }
+}
+
+/// Clients that look for OAuth are told that there is none, so that they use the token they were given.
+async fn no_oauth() -> axum::response::Response {
+    answer(StatusCode::NOT_FOUND, "oauth_disabled", "OAuth disabled: send `Authorization: Bearer TOKEN`")
+}

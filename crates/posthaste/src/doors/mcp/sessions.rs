@@ -1,0 +1,147 @@
+//! Sessions and streams, which rmcp keeps: the handshake, subscriptions, progress, and the revision without sessions.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use posthaste_engine::nouns::AgentId;
+use posthaste_wire::sse;
+use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+
+use super::call::Visitor;
+use super::http::accepting;
+use super::service::Server;
+use crate::shared::Shared;
+
+/// The header that names a session.
+pub(super) const SESSION: &str = "mcp-session-id";
+/// Sessions at once. Whoever comes later is served without one, which costs it only notifications.
+const MOST_SESSIONS: usize = 1_024;
+/// How long a session without traffic of its own is kept; subscribers are asked for signs of life more often.
+const IDLE: Duration = Duration::from_secs(3600);
+/// The largest body; the layers around all doors have a lower limit.
+const MOST_BYTES: usize = 64 << 20;
+/// The longest answer to a handshake.
+const MOST_GREETING: usize = 1 << 20;
+
+/// rmcp's services, and whose session is whose.
+pub(super) struct Sessions {
+    kept: StreamableHttpService<Server, LocalSessionManager>,
+    once: StreamableHttpService<Server, NeverSessionManager>,
+    manager: Arc<LocalSessionManager>,
+    owners: Mutex<HashMap<String, AgentId>>,
+}
+
+impl std::fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sessions").finish_non_exhaustive()
+    }
+}
+
+impl Sessions {
+    pub(super) fn new(shared: &Shared) -> Self {
+        let mut session = SessionConfig::default();
+        session.keep_alive = Some(IDLE);
+        let mut manager = LocalSessionManager::default();
+        manager.session_config = session;
+        let manager = Arc::new(manager);
+        // Host and Origin were checked before any door.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_cancellation_token(shared.stop().clone())
+            .with_max_request_body_bytes(MOST_BYTES);
+        // The office keeps this, so this must not keep the office.
+        let weak = shared.downgrade();
+        let made = move || {
+            weak.upgrade().map(Server::new).ok_or_else(|| std::io::Error::other("the office is closing"))
+        };
+        let kept = StreamableHttpService::new(made.clone(), manager.clone(), config.clone());
+        let once_config = config.with_legacy_session_mode(false).with_json_response(true);
+        let once = StreamableHttpService::new(made, Arc::default(), once_config);
+        Self { kept, once, manager, owners: Mutex::default() }
+    }
+
+    /// Answers a handshake: with a session while there is room, and in plain JSON either way.
+    pub(super) async fn greet(&self, visitor: Visitor, parts: Parts, body: Bytes) -> Response {
+        let owner = visitor.identity.name.clone();
+        let parts = accepting(parts);
+        let open = {
+            let sessions = self.manager.sessions.read().await;
+            self.lock().retain(|id, _| sessions.contains_key(id.as_str()));
+            sessions.len()
+        };
+        if open >= MOST_SESSIONS {
+            return self.once(visitor, parts, body).await;
+        }
+        let response = self.kept.handle(request(visitor, parts, body)).await;
+        let (head, body) = response.into_parts();
+        if head.status != StatusCode::OK {
+            return Response::from_parts(head, Body::new(body));
+        }
+        if let Some(id) = head.headers.get(SESSION).and_then(|id| id.to_str().ok()) {
+            self.lock().insert(id.to_owned(), owner);
+        }
+        let Ok(bytes) = to_bytes(Body::new(body), MOST_GREETING).await else {
+            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        };
+        let mut events = Vec::new();
+        if sse::Parser::new(MOST_GREETING).feed(&bytes, &mut events).is_err() {
+            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        }
+        let data = events.into_iter().map(|event| event.data).find(|data| !data.trim().is_empty());
+        let mut answer =
+            ([(header::CONTENT_TYPE, "application/json")], data.unwrap_or_default()).into_response();
+        if let Some(id) = head.headers.get(SESSION) {
+            answer.headers_mut().insert(SESSION, id.clone());
+        }
+        answer
+    }
+
+    /// Hands a request of a session over.
+    pub(super) async fn hand_over(&self, visitor: Visitor, parts: Parts, body: Bytes) -> Response {
+        let id = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let owned = self.lock().get(id).is_some_and(|owner| *owner == visitor.identity.name);
+        if !owned {
+            // As the protocol says of sessions that are gone; whose it is does not matter to anyone else.
+            return (StatusCode::NOT_FOUND, "there is no such session; initialize again").into_response();
+        }
+        if parts.method == Method::DELETE {
+            self.lock().remove(id);
+        }
+        self.kept.handle(request(visitor, parts, body)).await.map(Body::new)
+    }
+
+    /// Hands a notification of a session over. A session that is gone has nobody to be told.
+    pub(super) async fn notify(&self, visitor: Visitor, parts: Parts, body: Bytes) -> Response {
+        let response = self.hand_over(visitor, accepting(parts), body).await;
+        match response.status() {
+            StatusCode::NOT_FOUND => StatusCode::ACCEPTED.into_response(),
+            _ => response,
+        }
+    }
+
+    /// Answers one request that stands for itself.
+    pub(super) async fn once(&self, visitor: Visitor, mut parts: Parts, body: Bytes) -> Response {
+        parts.headers.remove(SESSION);
+        self.once.handle(request(visitor, parts, body)).await.map(Body::new)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, AgentId>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The request as rmcp sees it, with the visitor among its extensions.
+fn request(visitor: Visitor, mut parts: Parts, body: Bytes) -> Request<Body> {
+    parts.extensions.insert(visitor);
+    if !parts.headers.contains_key(header::ACCEPT) {
+        parts.headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    }
+    Request::from_parts(parts, Body::from(body))
+}

@@ -1,0 +1,334 @@
+//! Opening a task, going on with one, and taking one back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_engine::nouns::{AgentId, MessageId, RunPhase, Seq, Taken, TaskId};
+use posthaste_engine::stamp::{self, Stamp};
+use posthaste_engine::verbs::runs::{Advance, Opening};
+use posthaste_engine::{EngineError, Refusal};
+use posthaste_wire::mail::words::{events, subjects};
+use posthaste_wire::mail::{AddressType, FieldError, MailAddress, MsgType, Owner, OwnerRole, ResumeFrom};
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+
+use super::letters::{Draft, Extra, principal};
+use super::live::{Finish, Key, Live, Memory, Note, State, ToolResult};
+use super::work::Move;
+use super::{RunCell, Runtime, Slot};
+
+/// Tasks in memory at once; each holds a few kilobytes while it goes on.
+const MOST_LIVE: usize = 100_000;
+
+/// What somebody asks of the swarm.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) owner: Owner,
+    /// The task; a new one if absent.
+    pub(crate) task_id: Option<String>,
+    pub(crate) kind: MsgType,
+    /// Whom it is for; `all` is everybody.
+    pub(crate) to: Vec<String>,
+    pub(crate) subject: String,
+    pub(crate) body: String,
+    pub(crate) routing_info: Option<Map<String, Value>>,
+    pub(crate) resume: Option<ResumeFrom>,
+    /// Results of the calls that the task waits for.
+    pub(crate) results: Vec<(Option<String>, String)>,
+    pub(crate) max_steps: Option<i64>,
+    pub(crate) timeout: Option<Duration>,
+    /// Whether any agent's answer to the asker ends the task.
+    pub(crate) direct: bool,
+}
+
+/// A task that goes on, for whoever asked.
+#[derive(Debug)]
+pub(crate) struct Waited {
+    pub(crate) task_id: String,
+    pub(crate) task: TaskId,
+    pub(crate) cell: Arc<RunCell>,
+    /// Where in the history this turn of the task begins.
+    pub(crate) place: Seq,
+    pub(crate) finish: oneshot::Receiver<Finish>,
+}
+
+/// Why nothing was begun.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BeginError {
+    #[error("{0}")]
+    Field(#[from] FieldError),
+    #[error("{0}")]
+    Bad(String),
+    #[error("task not found: {0}")]
+    NoSuchTask(String),
+    #[error("the server has too many tasks at once; try again later")]
+    Busy,
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl Runtime {
+    /// Opens a task, or goes on with one.
+    pub(crate) async fn ask(&self, ask: Ask) -> Result<Waited, BeginError> {
+        if self.live_count() >= MOST_LIVE {
+            return Err(BeginError::Busy);
+        }
+        let swarm = self.swarm();
+        let known = ask.task_id.is_some();
+        let task_id = ask.task_id.clone().unwrap_or_else(|| Stamp::new().id.to_string());
+        let sender = sender_of(&ask.owner);
+        let (person, kind) = principal(&swarm, &sender);
+        self.enter(person.clone(), kind).await?;
+        let key = Key::new(&ask.owner.instance(), &task_id);
+        let (cell, mut held) = self.hold(&key).await;
+        // A name that was just made up cannot be in the books.
+        let stale = if known { self.load(&key, &mut held).await? } else { None };
+        let existed = stale.is_some();
+        if let Slot::Empty = *held {
+            let task =
+                TaskId::new(&task_id).map_err(|error| BeginError::Engine(Refusal::from(error).into()))?;
+            *held = Slot::Loaded(Box::new(Live::fresh(key.clone(), task, ask.owner.to_string())));
+        }
+        let Slot::Loaded(live) = &mut *held else { return Err(BeginError::Busy) };
+        let begun = match ask.resume {
+            Some(_) if !existed => Err(BeginError::NoSuchTask(task_id.clone())),
+            Some(ResumeFrom::BreakpointToolCall) => {
+                // What waited when the task paused goes on waiting.
+                self.resume(&cell, live, &ask).await
+            }
+            _ => self.tell(&cell, live, &ask, person, stale.unwrap_or_default()).await,
+        };
+        let result = match begun {
+            Ok((place, message)) => {
+                let finish = live.wait_for(message);
+                let task = live.task.clone();
+                self.pump_all(&cell, live);
+                Ok(Waited { task_id, task, cell: cell.clone(), place, finish })
+            }
+            Err(error) => {
+                // Nothing was begun, so nothing is kept in memory for it.
+                if !existed {
+                    live.phase = RunPhase::Ended;
+                }
+                self.retire(&cell, &mut held);
+                Err(error)
+            }
+        };
+        drop(held);
+        result
+    }
+
+    /// Hands a person's message to the swarm.
+    async fn tell(
+        &self,
+        cell: &Arc<RunCell>,
+        live: &mut Live,
+        ask: &Ask,
+        person: AgentId,
+        stale: Vec<Taken>,
+    ) -> Result<(Seq, MessageId), BeginError> {
+        let swarm = self.swarm();
+        let everybody = ask.to.iter().any(|name| name == "all");
+        let names: Vec<String> = match everybody {
+            true => swarm.agents.iter().map(|agent| agent.name.clone()).collect(),
+            false => ask.to.clone(),
+        };
+        let recipients = match everybody {
+            true => vec![MailAddress::all()],
+            false => names.iter().map(MailAddress::agent).collect(),
+        };
+        let before = (live.state.clone(), live.phase, live.steps);
+        let goes_on = live.phase == RunPhase::Running;
+        self.forget_deadline(live);
+        let timeout = ask.timeout.unwrap_or_else(|| swarm.timeout());
+        live.state = State {
+            entry: names.first().cloned().unwrap_or_default(),
+            max_steps: ask.max_steps,
+            deadline: Some(stamp::now() + i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX / 2)),
+            remote: std::mem::take(&mut live.state.remote),
+            direct: ask.direct,
+            ..State::default()
+        };
+        let draft = Draft {
+            kind: ask.kind,
+            sender: sender_of(&ask.owner),
+            recipients,
+            here: names,
+            subject: ask.subject.clone(),
+            body: ask.body.clone(),
+            own_id: None,
+            key: None,
+            extra: Extra { routing_info: ask.routing_info.clone(), ..Extra::default() },
+        };
+        let title = Some(ask.subject.chars().take(200).collect());
+        let step = Advance {
+            open: Some(Opening { owner: ask.owner.to_string(), title }),
+            agent: person,
+            gave_up: stale,
+            letters: vec![draft.into_letter(&swarm)],
+            phase: Some(RunPhase::Running),
+            state: live.state_json(),
+            ..self.step_of(live)
+        };
+        match self.advance(step).await {
+            Ok(advanced) => {
+                let message = advanced.letters.first().map_or(MessageId(uuid::Uuid::nil()), |one| one.0.id);
+                if !goes_on {
+                    live.steps = 0;
+                }
+                self.settle(cell, live, &advanced);
+                self.note_deadline(live);
+                Ok((advanced.place, message))
+            }
+            Err(error) => {
+                (live.state, live.phase, live.steps) = before;
+                self.note_deadline(live);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Goes on with a task that waits for results from outside.
+    async fn resume(
+        &self,
+        cell: &Arc<RunCell>,
+        live: &mut Live,
+        ask: &Ask,
+    ) -> Result<(Seq, MessageId), BeginError> {
+        let swarm = self.swarm();
+        let Some(breakpoint) = live.state.breakpoint.clone().filter(|_| live.phase == RunPhase::Paused)
+        else {
+            return Err(BeginError::Bad("the task does not wait for a tool's result".to_owned()));
+        };
+        let results = match_results(&breakpoint.calls, &ask.results)?;
+        let before = live.state.clone();
+        self.forget_deadline(live);
+        let timeout = ask.timeout.unwrap_or_else(|| swarm.timeout());
+        live.state.deadline = Some(stamp::now() + i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX / 2));
+        live.state.breakpoint = None;
+        let mut note = Note { results: results.clone(), ..Note::default() };
+        for result in &results {
+            let details = json!({ "tool_call_id": result.call_id, "result": result.content });
+            note.tell(events::BREAKPOINT_COMPLETE, "a result came from outside", details);
+        }
+        let to = [breakpoint.agent.as_str()];
+        let (kind, subject) = (MsgType::Broadcast, subjects::ACTION_COMPLETE_BROADCAST);
+        let mut draft =
+            Draft::system(&swarm.name, kind, &to, subject, "the results you waited for have come");
+        draft.extra.resumed = true;
+        let step = Advance {
+            open: Some(Opening { owner: live.owner.clone(), title: None }),
+            agent: AgentId::new(&breakpoint.agent).unwrap_or_else(|_| AgentId::office()),
+            note: note.to_json(),
+            letters: vec![draft.into_letter(&swarm)],
+            phase: Some(RunPhase::Running),
+            state: live.state_json(),
+            ..self.step_of(live)
+        };
+        match self.advance(step).await {
+            Ok(advanced) => {
+                let message = advanced.letters.first().map_or(MessageId(uuid::Uuid::nil()), |one| one.0.id);
+                live.remember(&breakpoint.agent, Memory::Did(Vec::new(), results));
+                self.settle(cell, live, &advanced);
+                self.note_deadline(live);
+                Ok((advanced.place, message))
+            }
+            Err(error) => {
+                live.state = before;
+                self.note_deadline(live);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Takes a task back. False if there is none that goes on.
+    pub(crate) async fn cancel(&self, owner: &Owner, task_id: &str) -> Result<bool, EngineError> {
+        let key = Key::new(&owner.instance(), task_id);
+        let (cell, mut held) = self.hold(&key).await;
+        let found = self.load(&key, &mut held).await?;
+        let mut ended = false;
+        if found.is_some()
+            && let Slot::Loaded(live) = &mut *held
+            && live.phase != RunPhase::Ended
+        {
+            self.end_by_system(&cell, live, subjects::CANCELLED, "the task was cancelled", Move::default())
+                .await;
+            ended = true;
+        } else if let Slot::Empty = *held {
+            super::lock(&self.inner.runs).remove(&key);
+            *held = Slot::Retired;
+        }
+        self.retire(&cell, &mut held);
+        Ok(ended)
+    }
+
+    /// Ends a task whose time is over.
+    pub(super) async fn time_out(&self, key: &Key, at: i64) {
+        let (cell, mut held) = self.hold(key).await;
+        if let Slot::Loaded(live) = &mut *held {
+            if live.phase == RunPhase::Running && live.state.deadline == Some(at) {
+                let why = "the task took longer than it may";
+                self.end_by_system(&cell, live, subjects::TASK_TIMEOUT, why, Move::default()).await;
+            }
+            self.retire(&cell, &mut held);
+        } else if let Slot::Empty = *held {
+            super::lock(&self.inner.runs).remove(key);
+            *held = Slot::Retired;
+        }
+    }
+
+    /// A step of a run that does nothing yet.
+    pub(super) fn step_of(&self, live: &Live) -> Advance {
+        Advance {
+            instance: live.key.instance.to_string(),
+            name: live.key.name.to_string(),
+            open: None,
+            agent: AgentId::office(),
+            took: Vec::new(),
+            forget: false,
+            gave_up: Vec::new(),
+            note: None,
+            letters: Vec::new(),
+            steps: 0,
+            phase: None,
+            result: None,
+            state: None,
+            contributors: Vec::new(),
+        }
+    }
+}
+
+fn sender_of(owner: &Owner) -> MailAddress {
+    let address_type = match owner.role {
+        OwnerRole::Admin => AddressType::Admin,
+        OwnerRole::User | OwnerRole::Swarm => AddressType::User,
+    };
+    MailAddress { address_type, address: owner.id.clone() }
+}
+
+/// Puts results to the calls they are for.
+fn match_results(
+    calls: &[(String, String)],
+    given: &[(Option<String>, String)],
+) -> Result<Vec<ToolResult>, BeginError> {
+    let field = "kwargs.breakpoint_tool_call_result";
+    let wrong = |problem: String| BeginError::Bad(format!("field `{field}` {problem}"));
+    let result = |call: &str, content: &str| ToolResult {
+        call_id: call.to_owned(),
+        content: content.to_owned(),
+        shown: true,
+    };
+    match (calls, given) {
+        ([(call, _)], [(None, content)]) => Ok(vec![result(call, content)]),
+        (calls, given) => {
+            let mut results = Vec::new();
+            for (call, _) in calls {
+                let found = given.iter().find(|(id, _)| id.as_deref() == Some(call));
+                let (_, content) =
+                    found.ok_or_else(|| wrong(format!("must hold a result with the call_id {call:?}")))?;
+                results.push(result(call, content));
+            }
+            Ok(results)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Agents that come by another door: what they write into a task's conversation moves it on.
+
+use posthaste_engine::nouns::{AgentId, Caller, Event, Fact, Message, RunPhase, TaskId, TaskStatus};
+use posthaste_engine::{Filter, Start, Step};
+use posthaste_wire::mail::words::subjects;
+use posthaste_wire::mail::{MailAddress, MsgType, Owner};
+
+use super::letters::{Draft, Extra, principal, to_mail};
+use super::live::{Incoming, Key};
+use super::work::Move;
+use super::{Runtime, Slot, VIA};
+
+/// Events kept for this follower before it reads the books.
+const BUFFER: usize = 1_024;
+
+impl Runtime {
+    /// Follows what agents of other doors write and do.
+    pub(super) async fn follow_connected(self) {
+        let filter = Filter::Kinds(vec![
+            "message.sent".to_owned(),
+            "task.status".to_owned(),
+            "task.completed".to_owned(),
+        ]);
+        let caller = Caller::office();
+        let Ok(mut feed) = self.inner.engine.follow(&caller, filter, Start::Now, BUFFER).await else {
+            return;
+        };
+        loop {
+            let step = tokio::select! {
+                () = self.inner.stop.cancelled() => return,
+                step = feed.next() => step,
+            };
+            match step {
+                Ok(Step::Event { event, .. }) => self.overhear(&event).await,
+                Ok(_) => {}
+                Err(error) => {
+                    return tracing::warn!(%error, "agents of other doors cannot be followed any more");
+                }
+            }
+        }
+    }
+
+    async fn overhear(&self, event: &Event) {
+        let hosted = self.inner.hosted.load();
+        let actor = event.actor.as_str();
+        // What the runtime's own agents do, it knows.
+        if event.actor == AgentId::office()
+            || (hosted.agents.contains_key(actor) && !hosted.is_connected(actor))
+        {
+            return;
+        }
+        drop(hosted);
+        match (&event.fact, &event.message) {
+            (Fact::MessageSent, Some(message)) if message.via != VIA => {
+                let Some(task) = &message.conversation else { return };
+                if self.inner.hosted.load().is_connected(message.from.as_str()) {
+                    self.heard_from(task, message).await;
+                }
+            }
+            (Fact::TaskStatusChanged { task, current, .. }, _) if current.is_final() => {
+                self.moved_elsewhere(task, *current, None).await;
+            }
+            (Fact::TaskCompleted { task, result }, _) => {
+                let said = result.as_ref().map(|json| match json.value() {
+                    serde_json::Value::String(text) => text,
+                    other => other.to_string(),
+                });
+                self.moved_elsewhere(task, TaskStatus::Completed, said).await;
+            }
+            _ => {}
+        }
+    }
+
+    /// An agent wrote a letter into the conversation of a task, by its own door.
+    async fn heard_from(&self, task: &TaskId, message: &Message) {
+        let Some((key, owner)) = self.run_behind(task).await else { return };
+        let (cell, mut held) = self.hold(&key).await;
+        if !matches!(self.load(&key, &mut held).await, Ok(Some(_))) {
+            return;
+        }
+        let swarm = self.swarm();
+        if let Slot::Loaded(live) = &mut *held
+            && live.phase == RunPhase::Running
+        {
+            let sender = message.from.to_string();
+            if let Some(seat) = live.seats.get_mut(&sender) {
+                seat.unanswered = 0;
+            }
+            let mail = std::sync::Arc::new(to_mail(message, &key.name, &swarm.name));
+            let may_end = swarm.agent(&sender).is_some_and(|agent| agent.can_complete_tasks);
+            let person = Owner::parse(&owner).map(|owner| principal_of(&owner, &swarm));
+            let to_person = message.to.iter().any(|to| match to {
+                posthaste_engine::nouns::Address::Agent(id) => Some(id) == person.as_ref(),
+                _ => false,
+            });
+            let ends = message.kind == MsgType::BroadcastComplete.as_str() || to_person;
+            if may_end && ends {
+                let end = Draft {
+                    kind: MsgType::BroadcastComplete,
+                    sender: MailAddress::agent(&sender),
+                    recipients: vec![MailAddress::all()],
+                    here: Vec::new(),
+                    subject: subjects::TASK_COMPLETE.to_owned(),
+                    body: mail.message.body.clone(),
+                    own_id: None,
+                    key: None,
+                    extra: Extra::default(),
+                };
+                self.end(&cell, live, Move { agent: sender, ..Move::default() }, end).await;
+            } else {
+                for to in &message.to {
+                    if let posthaste_engine::nouns::Address::Agent(id) = to
+                        && swarm.agent(id.as_str()).is_some()
+                        && !self.inner.hosted.load().is_connected(id.as_str())
+                    {
+                        live.enqueue(id.as_str(), Incoming::of(message, mail.clone()));
+                    }
+                }
+                cell.news.send_replace(message.seq);
+                self.pump_all(&cell, live);
+                self.rest(&cell, live).await;
+            }
+        }
+        self.retire(&cell, &mut held);
+    }
+
+    /// Somebody ended the task by another door.
+    async fn moved_elsewhere(&self, task: &TaskId, status: TaskStatus, said: Option<String>) {
+        let Some((key, _)) = self.run_behind(task).await else { return };
+        // A run that ended here has told so itself.
+        let known = super::lock(&self.inner.runs).contains_key(&key);
+        if !known {
+            return;
+        }
+        let (cell, mut held) = self.hold(&key).await;
+        if let Slot::Loaded(live) = &mut *held
+            && live.phase == RunPhase::Running
+        {
+            let (subject, usual) = match status {
+                TaskStatus::Completed => (subjects::TASK_COMPLETE, "the task was completed"),
+                _ => (subjects::TASK_ERROR, "the task was given up"),
+            };
+            let body = said.unwrap_or_else(|| usual.to_owned());
+            self.end_by_system(&cell, live, subject, &body, Move::default()).await;
+        }
+        if let Slot::Empty = *held {
+            super::lock(&self.inner.runs).remove(&key);
+            *held = Slot::Retired;
+        }
+        self.retire(&cell, &mut held);
+    }
+
+    async fn run_behind(&self, task: &TaskId) -> Option<(Key, String)> {
+        let id = task.clone();
+        let found = self.inner.engine.read(move |view| view.run_of_task(&Caller::office(), &id)).await;
+        let (run, task) = found.ok()??;
+        Some((Key::new(&run.instance, &run.name), task.owner))
+    }
+}
+
+fn principal_of(owner: &Owner, swarm: &super::Swarm) -> AgentId {
+    let address_type = match owner.role {
+        posthaste_wire::mail::OwnerRole::Admin => posthaste_wire::mail::AddressType::Admin,
+        _ => posthaste_wire::mail::AddressType::User,
+    };
+    principal(swarm, &MailAddress { address_type, address: owner.id.clone() }).0
+}

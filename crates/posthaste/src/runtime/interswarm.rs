@@ -1,0 +1,273 @@
+//! Letters from other swarms: into the task they belong to, in the instance that works on it.
+
+use posthaste_engine::nouns::{AgentId, Caller, Json, RunPhase, Taken, TaskId};
+use posthaste_engine::verbs::runs::{Advance, Opening};
+use posthaste_engine::{EngineError, Refusal};
+use posthaste_wire::mail::words::{events, subjects};
+use posthaste_wire::mail::{AddressType, Interswarm, MailAddress, MsgType, Owner, OwnerRole, split};
+use serde_json::{Value, json};
+
+use super::letters::{Draft, Extra};
+use super::live::{Key, Live, Note, State};
+use super::{RunCell, Runtime, Slot};
+
+/// Why a letter from another swarm is not taken.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReceiveError {
+    #[error("{0}")]
+    Bad(String),
+    #[error("{0}")]
+    NotFound(String),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+fn bad<T>(why: impl Into<String>) -> Result<T, ReceiveError> {
+    Err(ReceiveError::Bad(why.into()))
+}
+
+impl Runtime {
+    /// Takes a letter that opens a task here, or goes on with one. Gives the instance that works on it.
+    pub(crate) async fn forward(&self, caller: &str, wrapper: Interswarm) -> Result<Owner, ReceiveError> {
+        let names = self.check(&wrapper)?;
+        let own = self.swarm().name.clone();
+        let runner = Owner { role: OwnerRole::Swarm, id: caller.to_owned(), swarm: own.clone() };
+        if wrapper.task_owner.swarm == own {
+            // Our own task comes home by a way we did not expect; it is known here or nowhere.
+            return self.back(caller, wrapper).await;
+        }
+        self.receive(runner, wrapper, names, true).await
+    }
+
+    /// Takes a letter for a task that this swarm works on. Gives the instance that does.
+    pub(crate) async fn back(&self, caller: &str, wrapper: Interswarm) -> Result<Owner, ReceiveError> {
+        let names = self.check(&wrapper)?;
+        let own = self.swarm().name.clone();
+        let local = |one: &&Owner| one.swarm == own;
+        let mut candidates: Vec<Owner> = Vec::new();
+        let calling = Owner { role: OwnerRole::Swarm, id: caller.to_owned(), swarm: own.clone() };
+        if wrapper.task_contributors.contains(&calling) {
+            candidates.push(calling);
+        }
+        // A remote swarm has its own instance and no other; people's instances only work on what is theirs.
+        let people =
+            wrapper.task_contributors.iter().filter(local).filter(|one| one.role != OwnerRole::Swarm);
+        candidates.extend(people.filter(|one| **one == wrapper.task_owner).cloned());
+        if wrapper.task_owner.swarm == own && !candidates.contains(&wrapper.task_owner) {
+            candidates.push(wrapper.task_owner.clone());
+        }
+        if candidates.is_empty() {
+            return Err(ReceiveError::NotFound(
+                "no instance of this swarm contributes to the task".to_owned(),
+            ));
+        }
+        for runner in candidates {
+            let (instance, name) = (runner.instance(), wrapper.payload.task_id.to_lowercase());
+            let found =
+                self.inner.engine.read(move |view| view.run(&Caller::office(), &instance, &name)).await?;
+            if found.is_some() {
+                return self.receive(runner, wrapper, names, false).await;
+            }
+        }
+        Err(ReceiveError::NotFound(format!("task not found: {}", wrapper.payload.task_id)))
+    }
+
+    /// Refuses what is not for this swarm; gives the local agents it is for.
+    fn check(&self, wrapper: &Interswarm) -> Result<Vec<String>, ReceiveError> {
+        let swarm = self.swarm();
+        if !swarm.enable_interswarm {
+            return bad("this swarm takes no letters from others");
+        }
+        if wrapper.target_swarm != swarm.name {
+            return bad(format!("field `message.target_swarm` must be {:?}", swarm.name));
+        }
+        if wrapper.source_swarm == swarm.name {
+            return bad("field `message.source_swarm` names this swarm");
+        }
+        let sender = &wrapper.payload.sender;
+        if let Some(other) = split(&sender.address).1
+            && other != wrapper.source_swarm
+        {
+            return bad("field `message.payload.sender.address` is not of the source swarm");
+        }
+        if !matches!(sender.address_type, AddressType::Agent | AddressType::System) {
+            return bad("field `message.payload.sender.address_type` must be agent or system between swarms");
+        }
+        let mut names: Vec<String> = Vec::new();
+        for recipient in &wrapper.payload.recipients {
+            let (name, other) = split(&recipient.address);
+            if other.is_some_and(|other| other != swarm.name) {
+                continue;
+            }
+            if name == "all" {
+                names.extend(swarm.agents.iter().map(|agent| agent.name.clone()));
+            } else if swarm.agent(name).is_some() {
+                names.push(name.to_owned());
+            } else if wrapper.payload.subject != subjects::TASK_COMPLETE {
+                return Err(ReceiveError::NotFound(format!("there is no agent {name:?} in this swarm")));
+            }
+        }
+        names.dedup();
+        if names.is_empty() && wrapper.payload.subject != subjects::TASK_COMPLETE {
+            return bad("field `message.payload` names no agent of this swarm");
+        }
+        Ok(names)
+    }
+
+    async fn receive(
+        &self,
+        runner: Owner,
+        wrapper: Interswarm,
+        names: Vec<String>,
+        may_open: bool,
+    ) -> Result<Owner, ReceiveError> {
+        let task_id = wrapper.payload.task_id.to_lowercase();
+        let key = Key::new(&runner.instance(), &task_id);
+        let (cell, mut held) = self.hold(&key).await;
+        let stale = self.load(&key, &mut held).await?;
+        if stale.is_none() {
+            if !may_open {
+                super::lock(&self.inner.runs).remove(&key);
+                *held = Slot::Retired;
+                return Err(ReceiveError::NotFound(format!("task not found: {task_id}")));
+            }
+            let task = TaskId::new(&task_id).map_err(|error| EngineError::from(Refusal::from(error)))?;
+            let live = Live::fresh(key.clone(), task, wrapper.task_owner.to_string());
+            *held = Slot::Loaded(Box::new(live));
+        }
+        let Slot::Loaded(live) = &mut *held else { return bad("the task is not at hand") };
+        let opened = stale.is_none();
+        let took =
+            self.take_in(&cell, live, &runner, wrapper, names, opened, stale.unwrap_or_default()).await;
+        if took.is_ok() {
+            self.pump_all(&cell, live);
+            self.rest(&cell, live).await;
+        } else if opened {
+            live.phase = RunPhase::Ended;
+        }
+        self.retire(&cell, &mut held);
+        took.map(|()| runner)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one letter is all of these")]
+    async fn take_in(
+        &self,
+        cell: &std::sync::Arc<RunCell>,
+        live: &mut Live,
+        runner: &Owner,
+        wrapper: Interswarm,
+        names: Vec<String>,
+        opened: bool,
+        stale: Vec<Taken>,
+    ) -> Result<(), ReceiveError> {
+        let swarm = self.swarm();
+        if live.owner != wrapper.task_owner.to_string() {
+            return bad("field `message.task_owner` is not the task's owner");
+        }
+        let source = wrapper.source_swarm.as_str();
+        let ours = self.is_ours(live);
+        if ours && !opened {
+            let asked = live.state.remote.contains_key(source);
+            let contributes = live.contributors.iter().any(|one| one.ends_with(&format!("@{source}")));
+            if !asked && !contributes {
+                return Err(ReceiveError::NotFound(format!("{source} has no part in that task")));
+            }
+        }
+        // What comes after the end of a task of our own goes nowhere, as it does for agents here.
+        if ours && live.phase == RunPhase::Ended {
+            return Ok(());
+        }
+        let over = wrapper.payload.subject == subjects::TASK_COMPLETE && source == wrapper.task_owner.swarm;
+        let before = (live.state.clone(), live.phase);
+        if let Some(open) = live.state.remote.get_mut(source) {
+            *open = open.saturating_sub(1);
+        }
+        let payload = wrapper.payload;
+        let sender = match payload.sender.address_type {
+            AddressType::System => MailAddress { address: source.to_owned(), ..payload.sender.clone() },
+            _ => MailAddress::agent(match split(&payload.sender.address) {
+                (_, Some(_)) => payload.sender.address.clone(),
+                (name, None) => format!("{name}@{source}"),
+            }),
+        };
+        if !ours && sender.address_type == AddressType::Agent {
+            live.state.asker = Some(sender.address.clone());
+            // Answers need no answer.
+            live.state.answered = !matches!(wrapper.msg_type, MsgType::Request | MsgType::Interrupt);
+        }
+        if live.state.entry.is_empty() {
+            live.state = State { entry: names.first().cloned().unwrap_or_default(), ..live.state.clone() };
+        }
+        let extra = Extra {
+            sender_swarm: payload.sender_swarm.clone(),
+            recipient_swarms: payload.recipient_swarms.clone(),
+            routing_info: payload.routing_info.clone(),
+            ..Extra::default()
+        };
+        let draft = Draft {
+            kind: wrapper.msg_type,
+            sender,
+            recipients: payload.recipients.iter().map(|one| localized(one, &swarm.name)).collect(),
+            here: if over { Vec::new() } else { names },
+            subject: payload.subject.clone(),
+            body: payload.body.clone(),
+            own_id: Some(payload.own_id.clone()),
+            key: Some(format!("{source}/{}", wrapper.message_id)),
+            extra,
+        };
+        let mut note = Note::default();
+        let details = json!({ "source_swarm": source, "message_id": wrapper.message_id });
+        note.tell(events::INTERSWARM_RECEIVED, format!("a message came from {source}"), details);
+        let mut contributors: Vec<String> =
+            wrapper.task_contributors.iter().map(ToString::to_string).collect();
+        contributors.push(runner.to_string());
+        contributors.retain(|one| !live.contributors.contains(one));
+        let mut gave_up = stale;
+        let phase = match over {
+            true => {
+                gave_up.extend(live.abandon(None));
+                Some(RunPhase::Ended)
+            }
+            false => Some(RunPhase::Running),
+        };
+        let title = Some(payload.subject.chars().take(200).collect());
+        let step = Advance {
+            open: Some(Opening { owner: live.owner.clone(), title }),
+            agent: AgentId::office(),
+            gave_up,
+            note: note.to_json(),
+            letters: vec![draft.into_letter(&swarm)],
+            phase,
+            result: over.then(|| Json::from_value(&Value::from(payload.body.as_str()))),
+            state: live.state_json(),
+            contributors: contributors.clone(),
+            ..self.step_of(live)
+        };
+        match self.advance(step).await {
+            Ok(advanced) => {
+                if before.1 != RunPhase::Running {
+                    live.steps = 0;
+                }
+                live.contributors.extend(contributors);
+                if !advanced.repeated {
+                    self.settle(cell, live, &advanced);
+                } else {
+                    live.state = before.0;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                (live.state, live.phase) = before;
+                Err(error.into())
+            }
+        }
+    }
+}
+
+/// An address here loses the swarm's name.
+fn localized(address: &MailAddress, own: &str) -> MailAddress {
+    match split(&address.address) {
+        (name, Some(swarm)) if swarm == own => MailAddress { address: name.to_owned(), ..address.clone() },
+        _ => address.clone(),
+    }
+}

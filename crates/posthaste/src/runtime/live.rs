@@ -1,0 +1,426 @@
+//! A run in memory: who has heard what, what waits for whom, and who waits for the end. All of it can be read from the
+//! books again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use posthaste_engine::nouns::{
+    DeliveryState, Json, Message, MessageId, Millis, Run, RunPhase, Seq, Taken, Task, TaskId,
+};
+use posthaste_engine::views::RunRecord;
+use posthaste_wire::mail::{AddressType, MailMessage, MsgType};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::letters::{Extra, to_mail};
+
+/// Messages that an agent is shown of one task; older ones stay in the books.
+const LONGEST_MEMORY: usize = 1_000;
+
+/// Names a run: on whose behalf, and what it is called there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) instance: Arc<str>,
+    pub(crate) name: Arc<str>,
+}
+
+impl Key {
+    pub(crate) fn new(instance: &str, name: &str) -> Self {
+        Self { instance: Arc::from(instance), name: Arc::from(name) }
+    }
+}
+
+/// What a run keeps in the books besides its letters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct State {
+    /// The agent that the user wrote to.
+    pub(crate) entry: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_steps: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) deadline: Option<Millis>,
+    /// Other swarms that were written to, and how many questions are open there.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) remote: BTreeMap<String, u32>,
+    /// The remote agent that asked last, where the task is somebody else's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) asker: Option<String>,
+    /// Whether that agent has been answered.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) answered: bool,
+    /// The calls whose results the user was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) breakpoint: Option<Breakpoint>,
+    /// Things the system had to say since the last message that was nobody's mistake.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) troubles: u32,
+    /// Whether any agent's answer to the user ends it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) direct: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// Calls that wait for results from outside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Breakpoint {
+    pub(crate) agent: String,
+    /// Each call's id and tool.
+    pub(crate) calls: Vec<(String, String)>,
+}
+
+/// A call that an agent made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ToolCall {
+    pub(crate) call_id: String,
+    pub(crate) tool: String,
+    pub(crate) args: Value,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ToolResult {
+    pub(crate) call_id: String,
+    pub(crate) content: String,
+    /// Whether it is more than a word of confirmation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) shown: bool,
+}
+
+/// What is written down about an agent's turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Note {
+    /// What happened, for those who watch: name, description, details.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) events: Vec<(String, String, Value)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) results: Vec<ToolResult>,
+    /// The message that was in hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) took: Option<MessageId>,
+}
+
+impl Note {
+    pub(crate) fn tell(&mut self, name: &str, description: impl Into<String>, details: Value) {
+        self.events.push((name.to_owned(), description.into(), details));
+    }
+
+    pub(crate) fn to_json(&self) -> Option<Json> {
+        serde_json::to_string(self).ok().and_then(|text| Json::new(text).ok())
+    }
+
+    pub(crate) fn read(json: &Json) -> Self {
+        serde_json::from_str(json.as_str()).unwrap_or_default()
+    }
+}
+
+/// One thing an agent remembers of a task.
+#[derive(Clone, Debug)]
+pub(crate) enum Memory {
+    /// It was handed a message.
+    Heard(Arc<MailMessage>),
+    /// It made calls, and this came of them.
+    Did(Vec<ToolCall>, Vec<ToolResult>),
+}
+
+/// A message on its way to an agent here.
+#[derive(Clone, Debug)]
+pub(crate) struct Incoming {
+    pub(crate) id: MessageId,
+    pub(crate) seq: Seq,
+    pub(crate) tier: u8,
+    pub(crate) mail: Arc<MailMessage>,
+    pub(crate) resumed: bool,
+}
+
+impl Incoming {
+    pub(crate) fn of(message: &Message, mail: Arc<MailMessage>) -> Self {
+        let resumed = mail.message.sender.address_type == AddressType::System && Extra::of(message).resumed;
+        Self { id: message.id, seq: message.seq, tier: message.priority.tier(), mail, resumed }
+    }
+
+    /// Whether it counts towards the limit of steps: the system's own words do not.
+    pub(crate) fn counts(&self) -> bool {
+        let payload = &self.mail.message;
+        payload.sender.address_type != AddressType::System && !payload.subject.starts_with("::")
+    }
+
+    pub(crate) fn is_from_a_person(&self) -> bool {
+        matches!(self.mail.message.sender.address_type, AddressType::User | AddressType::Admin)
+    }
+}
+
+/// One agent's place in a run.
+#[derive(Debug, Default)]
+pub(crate) struct Seat {
+    pub(crate) memory: Vec<Memory>,
+    /// By tier, then by place in the history.
+    queue: BTreeMap<(u8, Seq), Incoming>,
+    /// What it has in hand.
+    pub(crate) busy: Option<MessageId>,
+    /// Letters that it reads elsewhere and has not answered.
+    pub(crate) unanswered: u32,
+}
+
+impl Seat {
+    pub(crate) fn push(&mut self, incoming: Incoming) {
+        self.queue.insert((incoming.tier, incoming.seq), incoming);
+    }
+
+    /// The next message, if the agent is free.
+    pub(crate) fn next(&mut self) -> Option<Incoming> {
+        if self.busy.is_some() {
+            return None;
+        }
+        let (_, incoming) = self.queue.pop_first()?;
+        self.busy = Some(incoming.id);
+        Some(incoming)
+    }
+
+    pub(crate) fn heard(&self) -> impl DoubleEndedIterator<Item = &Arc<MailMessage>> {
+        self.memory.iter().filter_map(|one| match one {
+            Memory::Heard(mail) => Some(mail),
+            Memory::Did(..) => None,
+        })
+    }
+
+    /// The results that the agent has not seen when it is called again.
+    pub(crate) fn newest_results(&self) -> Vec<ToolResult> {
+        let found = self.memory.iter().rev().find_map(|one| match one {
+            Memory::Did(_, results) if results.iter().any(|result| result.shown) => Some(results),
+            _ => None,
+        });
+        found.map(|results| results.iter().filter(|r| r.shown).cloned().collect()).unwrap_or_default()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.busy.is_none() && self.queue.is_empty() && self.unanswered == 0
+    }
+}
+
+/// Where an agent takes its turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Host {
+    /// It is called from here.
+    Here,
+    /// It reads its mail by another door.
+    Connected,
+    /// It is nobody of this swarm.
+    Elsewhere,
+}
+
+/// How a turn of a task ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Finish {
+    /// The message that ended it.
+    pub(crate) mail: Arc<MailMessage>,
+}
+
+/// Somebody who waits for what comes of a message.
+#[derive(Debug)]
+struct Waiter {
+    message: MessageId,
+    tell: oneshot::Sender<Finish>,
+}
+
+/// A run that is in memory.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) key: Key,
+    pub(crate) task: TaskId,
+    pub(crate) owner: String,
+    pub(crate) contributors: Vec<String>,
+    pub(crate) phase: RunPhase,
+    pub(crate) steps: i64,
+    pub(crate) state: State,
+    pub(crate) seats: HashMap<String, Seat>,
+    waiters: Vec<Waiter>,
+}
+
+impl Live {
+    /// A run that is about to be opened.
+    pub(crate) fn fresh(key: Key, task: TaskId, owner: String) -> Self {
+        Self {
+            key,
+            task,
+            contributors: vec![owner.clone()],
+            owner,
+            phase: RunPhase::Ended,
+            steps: 0,
+            state: State::default(),
+            seats: HashMap::new(),
+            waiters: Vec::new(),
+        }
+    }
+
+    /// A run as the books have it. Gives what waits but will not be dealt with any more.
+    pub(crate) fn load(
+        key: Key,
+        run: &Run,
+        task: &Task,
+        record: &RunRecord,
+        swarm: &str,
+        host: impl Fn(&str) -> Host,
+    ) -> (Self, Vec<Taken>) {
+        let state: State =
+            run.state.as_ref().and_then(|json| serde_json::from_str(json.as_str()).ok()).unwrap_or_default();
+        let mut live = Self::fresh(key, run.task.clone(), task.owner.clone());
+        live.contributors = task.contributors.clone();
+        (live.phase, live.steps, live.state) = (run.phase, run.steps, state);
+        let mut stale = Vec::new();
+        let mut notes = record.notes.iter().peekable();
+        for row in &record.letters {
+            while let Some(note) = notes.next_if(|note| note.place <= row.message.seq) {
+                live.recall(note.agent.as_str(), &Note::read(&note.note));
+            }
+            let mail = Arc::new(to_mail(&row.message, &live.key.name, swarm));
+            if let Some(seat) = live.seats.get_mut(row.message.from.as_str()) {
+                seat.unanswered = 0;
+            }
+            for (agent, delivery, remembered) in &row.copies {
+                match host(agent.as_str()) {
+                    Host::Here => {}
+                    Host::Connected => {
+                        live.seats.entry(agent.to_string()).or_default().unanswered += 1;
+                        continue;
+                    }
+                    Host::Elsewhere => continue,
+                }
+                let incoming = Incoming::of(&row.message, mail.clone());
+                let seat = live.seats.entry(agent.to_string()).or_default();
+                match delivery {
+                    DeliveryState::Queued | DeliveryState::Delivered if live.phase != RunPhase::Ended => {
+                        seat.push(incoming);
+                    }
+                    DeliveryState::Queued | DeliveryState::Delivered => {
+                        stale.push(Taken { agent: agent.clone(), message: row.message.id });
+                    }
+                    DeliveryState::Read | DeliveryState::Acked if *remembered && !incoming.resumed => {
+                        seat.memory.push(Memory::Heard(mail.clone()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for note in notes {
+            live.recall(note.agent.as_str(), &Note::read(&note.note));
+        }
+        (live, stale)
+    }
+
+    fn recall(&mut self, agent: &str, note: &Note) {
+        let calls: Vec<ToolCall> = note.events.iter().filter_map(|(name, _, x)| call_of(name, x)).collect();
+        if calls.is_empty() && note.results.is_empty() {
+            return;
+        }
+        let seat = self.seats.entry(agent.to_owned()).or_default();
+        seat.memory.push(Memory::Did(calls, note.results.clone()));
+    }
+
+    /// Adds a message for an agent here.
+    pub(crate) fn enqueue(&mut self, agent: &str, incoming: Incoming) {
+        self.seats.entry(agent.to_owned()).or_default().push(incoming);
+    }
+
+    /// Notes that an agent has heard a message.
+    pub(crate) fn remember(&mut self, agent: &str, memory: Memory) {
+        let seat = self.seats.entry(agent.to_owned()).or_default();
+        seat.memory.push(memory);
+        if seat.memory.len() > LONGEST_MEMORY {
+            // The first is what the task is about.
+            seat.memory.remove(1);
+        }
+    }
+
+    /// Whether anything can still happen without somebody from outside.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.seats.values().all(Seat::is_idle) && self.state.remote.values().all(|open| *open == 0)
+    }
+
+    /// Whether something can happen besides what an agent has in hand.
+    pub(crate) fn awaits_something(&self, agent: &str) -> bool {
+        let others = self.seats.iter().any(|(name, seat)| match name == agent {
+            true => !seat.queue.is_empty() || seat.unanswered > 0,
+            false => !seat.is_idle(),
+        });
+        others || self.state.remote.values().any(|open| *open > 0)
+    }
+
+    /// Whether a message of a person waits that no agent has looked at.
+    pub(crate) fn has_unheard_person(&self) -> bool {
+        self.seats.values().any(|seat| seat.queue.values().any(Incoming::is_from_a_person))
+    }
+
+    /// Everything that waits or is in hand, except what people wrote and nobody has looked at, and except one's own.
+    pub(crate) fn abandon(&mut self, except: Option<MessageId>) -> Vec<Taken> {
+        let mut left = Vec::new();
+        for (name, seat) in &mut self.seats {
+            let Ok(agent) = posthaste_engine::nouns::AgentId::new(name) else { continue };
+            seat.queue.retain(|_, incoming| {
+                if !incoming.is_from_a_person() {
+                    left.push(Taken { agent: agent.clone(), message: incoming.id });
+                }
+                incoming.is_from_a_person()
+            });
+            if let Some(busy) = seat.busy.filter(|busy| Some(*busy) != except) {
+                left.push(Taken { agent: agent.clone(), message: busy });
+            }
+            seat.unanswered = 0;
+        }
+        left
+    }
+
+    /// Waits for what comes of a message.
+    pub(crate) fn wait_for(&mut self, message: MessageId) -> oneshot::Receiver<Finish> {
+        let (tell, wait) = oneshot::channel();
+        self.waiters.retain(|waiter| !waiter.tell.is_closed());
+        self.waiters.push(Waiter { message, tell });
+        wait
+    }
+
+    /// Tells everyone whose message has been looked at that the task ended.
+    pub(crate) fn finish(&mut self, finish: &Finish) {
+        let unheard: Vec<MessageId> =
+            self.seats.values().flat_map(|seat| seat.queue.values().map(|one| one.id)).collect();
+        let (waiting, done) = self.waiters.drain(..).partition(|waiter| unheard.contains(&waiter.message));
+        self.waiters = waiting;
+        for waiter in done {
+            // Whoever went away can read it in the books.
+            drop(waiter.tell.send(finish.clone()));
+        }
+    }
+
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.waiters.iter().any(|waiter| !waiter.tell.is_closed())
+    }
+
+    /// The state as the books keep it.
+    pub(crate) fn state_json(&self) -> Option<Json> {
+        serde_json::to_string(&self.state).ok().and_then(|text| Json::new(text).ok())
+    }
+
+    /// The latest request from an agent to another, so that its answer can be told from others.
+    pub(crate) fn request_of(&self, agent: &str, from: &str) -> Option<String> {
+        let seat = self.seats.get(agent)?;
+        let request = seat
+            .heard()
+            .rev()
+            .find(|mail| mail.msg_type == MsgType::Request && mail.message.sender.address == from)?;
+        Some(request.message.own_id.clone())
+    }
+}
+
+/// The call that an event tells of.
+fn call_of(name: &str, details: &Value) -> Option<ToolCall> {
+    (name == posthaste_wire::mail::words::events::TOOL_CALL).then(|| ToolCall {
+        call_id: details["tool_call_id"].as_str().unwrap_or_default().to_owned(),
+        tool: details["tool_name"].as_str().unwrap_or_default().to_owned(),
+        args: details["tool_args"].clone(),
+    })
+}

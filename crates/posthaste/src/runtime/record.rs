@@ -1,0 +1,186 @@
+//! What happened in a task, as events: from the same letters and notes for those who watch, those who come later, and
+//! those who ask for the whole story.
+
+use posthaste_engine::nouns::{AgentId, Caller, Message, Seq, TaskId};
+use posthaste_engine::views::{RunLetterRow, RunRecord};
+use posthaste_engine::{Engine, EngineError};
+use posthaste_wire::mail::MsgType;
+use posthaste_wire::mail::words::{events, subjects};
+use posthaste_wire::time::to_rfc3339;
+use serde_json::{Value, json};
+
+use super::letters::{Extra, to_mail};
+use super::live::Note;
+
+/// Letters read from the books at a time.
+const PAGE: usize = 500;
+
+/// One event of a task.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskEvent {
+    /// Where it stands; later events have larger ones.
+    pub(crate) cursor: Cursor,
+    pub(crate) name: String,
+    pub(crate) data: Value,
+    /// What the task ended with, if this is its end.
+    pub(crate) response: Option<String>,
+}
+
+/// A place among the events of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Cursor {
+    /// Notes come before the letter at their place.
+    place: Seq,
+    letter: bool,
+    n: i64,
+    i: usize,
+}
+
+impl Cursor {
+    /// Before everything that happened at a place or later.
+    pub(crate) fn before(place: Seq) -> Self {
+        Self { place, letter: false, n: 0, i: 0 }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('.');
+        let place = parts.next()?.parse().ok()?;
+        let letter = match parts.next()? {
+            "n" => false,
+            "m" => true,
+            _ => return None,
+        };
+        let cursor = Self { place, letter, n: parts.next()?.parse().ok()?, i: parts.next()?.parse().ok()? };
+        parts.next().is_none().then_some(cursor)
+    }
+}
+
+impl std::fmt::Display for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}.{}.{}", self.place, if self.letter { 'm' } else { 'n' }, self.n, self.i)
+    }
+}
+
+/// Reads a task's events after a place. The second is true if there are more.
+pub(crate) async fn read(
+    engine: &Engine,
+    caller: &Caller,
+    task: &TaskId,
+    task_id: &str,
+    after: Cursor,
+) -> Result<(Vec<TaskEvent>, bool), EngineError> {
+    let (caller, task) = (caller.clone(), task.clone());
+    let record = engine.read(move |view| view.run_record(&caller, &task, after.place, PAGE)).await?;
+    let more = record.more;
+    let mut found = render(&record, task_id, engine.realm().as_str());
+    found.retain(|event| event.cursor > after);
+    Ok((found, more))
+}
+
+/// Reads all of a task's events.
+pub(crate) async fn read_all(
+    engine: &Engine,
+    caller: &Caller,
+    task: &TaskId,
+    task_id: &str,
+) -> Result<Vec<TaskEvent>, EngineError> {
+    let mut all: Vec<TaskEvent> = Vec::new();
+    loop {
+        let after = all.last().map_or(Cursor::default(), |event| event.cursor);
+        let (mut found, more) = read(engine, caller, task, task_id, after).await?;
+        all.append(&mut found);
+        if !more {
+            return Ok(all);
+        }
+    }
+}
+
+fn render(record: &RunRecord, task_id: &str, swarm: &str) -> Vec<TaskEvent> {
+    let mut out = Vec::new();
+    let mut notes = record.notes.iter().peekable();
+    for row in &record.letters {
+        while let Some(note) = notes.next_if(|note| note.place <= row.message.seq) {
+            tell_note(&mut out, note, task_id);
+        }
+        tell_letter(&mut out, row, task_id, swarm);
+    }
+    if !record.more {
+        notes.for_each(|note| tell_note(&mut out, note, task_id));
+    }
+    out
+}
+
+fn tell_note(out: &mut Vec<TaskEvent>, note: &posthaste_engine::nouns::RunNote, task_id: &str) {
+    let at = to_rfc3339(note.at);
+    for (i, (name, description, details)) in Note::read(&note.note).events.into_iter().enumerate() {
+        let cursor = Cursor { place: note.place, letter: false, n: note.n, i: i + 1 };
+        let data =
+            json!({ "timestamp": at, "description": description, "task_id": task_id, "extra_data": details });
+        out.push(TaskEvent { cursor, name, data, response: None });
+    }
+}
+
+fn tell_letter(out: &mut Vec<TaskEvent>, row: &RunLetterRow, task_id: &str, swarm: &str) {
+    let message: &Message = &row.message;
+    let at = to_rfc3339(message.at);
+    let mail = to_mail(message, task_id, swarm);
+    let full = mail.to_json();
+    let mut i = 0;
+    let mut push = |name: &str, description: String, extra: Value, response: Option<String>| {
+        i += 1;
+        let cursor = Cursor { place: message.seq, letter: true, n: 0, i };
+        let data =
+            json!({ "timestamp": at, "description": description, "task_id": task_id, "extra_data": extra });
+        out.push(TaskEvent { cursor, name: name.to_owned(), data, response });
+    };
+    let sender = &mail.message.sender.address;
+    let (here, away): (Vec<&AgentId>, Vec<&AgentId>) =
+        row.copies.iter().map(|(agent, _, _)| agent).partition(|agent| !agent.as_str().contains('@'));
+    for agent in here {
+        let description = format!("{} from {sender} to {agent}", mail.msg_type.as_str());
+        push(events::NEW_MESSAGE, description, json!({ "full_message": full }), None);
+    }
+    if !away.is_empty() {
+        let to = away.iter().map(|agent| agent.as_str()).collect::<Vec<_>>().join(", ");
+        let description = format!("{} from {sender} to {to}", mail.msg_type.as_str());
+        let notice = Extra::of(message).notice;
+        push(events::INTERSWARM_SENT, description, json!({ "full_message": full, "notice": notice }), None);
+    }
+    let to_person = matches!(
+        mail.message.recipients.first().map(|one| one.address_type),
+        Some(posthaste_wire::mail::AddressType::User | posthaste_wire::mail::AddressType::Admin)
+    );
+    if mail.msg_type == MsgType::BroadcastComplete || to_person {
+        let description = format!("{} from {sender}", mail.msg_type.as_str());
+        push(events::NEW_MESSAGE, description, json!({ "full_message": full }), None);
+        let name = if is_error(&mail.message.subject) { events::TASK_ERROR } else { events::TASK_COMPLETE };
+        let response = Some(mail.message.body.clone());
+        push(name, "the task has ended".to_owned(), json!({ "subject": mail.message.subject }), response);
+    }
+}
+
+/// Whether a subject says that a task ended badly.
+pub(crate) fn is_error(subject: &str) -> bool {
+    matches!(
+        subject,
+        subjects::TASK_ERROR | subjects::TASK_TIMEOUT | subjects::AGENT_ERROR | subjects::CANCELLED
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_read_back_and_keep_their_order() {
+        let note = Cursor { place: 7, letter: false, n: 3, i: 1 };
+        let letter = Cursor { place: 7, letter: true, n: 0, i: 2 };
+        assert!(Cursor::before(7) < note && note < letter && letter < Cursor::before(8));
+        for cursor in [note, letter] {
+            assert_eq!(Cursor::parse(&cursor.to_string()), Some(cursor));
+        }
+        for bad in ["", "7", "7.x.1.1", "7.m.1", "7.m.1.1.1", "-.m.1.1"] {
+            assert_eq!(Cursor::parse(bad), None, "{bad}");
+        }
+    }
+}

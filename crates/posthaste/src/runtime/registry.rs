@@ -1,0 +1,300 @@
+//! Other swarms: where they are, whether they answer, and which token to show them. The books keep everything but
+//! the tokens; those come from the environment or from a file that only the office can read.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use posthaste_engine::nouns::{Caller, Json, Millis, Peer, PeerKind, RealmName};
+use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
+use posthaste_engine::{Engine, EngineError, stamp};
+use posthaste_wire::mail::RegisterRequest;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Runtime, lock};
+use crate::http::outgoing::OutgoingError;
+
+/// How long another swarm may take to say who it is.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often other swarms are asked whether they are well.
+const CHECK_EVERY: Duration = Duration::from_secs(30);
+/// Other swarms at once.
+const MOST_SWARMS: usize = 10_000;
+
+/// Another swarm.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: RealmName,
+    pub(crate) base_url: String,
+    pub(crate) volatile: bool,
+    pub(crate) active: bool,
+    pub(crate) seen_at: Option<Millis>,
+    pub(crate) about: About,
+    token: Option<String>,
+}
+
+/// What another swarm says about itself, and what its registration said.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct About {
+    pub(crate) version: String,
+    pub(crate) description: String,
+    pub(crate) keywords: Vec<String>,
+    pub(crate) public: bool,
+    pub(crate) latency: Option<f64>,
+    pub(crate) metadata: Option<Map<String, Value>>,
+}
+
+/// Why a swarm was not registered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RegisterError {
+    #[error("field `{0}` {1}")]
+    Bad(&'static str, String),
+    #[error("the swarm at that address did not answer as one: {0}")]
+    Unreachable(String),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+#[derive(Debug)]
+pub(crate) struct Registry {
+    entries: Mutex<HashMap<String, Entry>>,
+    secrets: PathBuf,
+}
+
+impl Registry {
+    /// Reads what the books know. What was to be forgotten when the office closed is forgotten now.
+    pub(super) async fn open(engine: &Engine, data: PathBuf) -> Result<Self, EngineError> {
+        let secrets = data.join(format!("swarm-tokens-{}.json", engine.realm()));
+        let kept = read_secrets(&secrets);
+        let mut entries = HashMap::new();
+        for peer in engine.read(|view| view.peers(&Caller::office())).await? {
+            if peer.kind != PeerKind::Server {
+                continue;
+            }
+            if peer.volatile {
+                engine.submit(&Caller::office(), RemovePeer { name: peer.name }).await?;
+                continue;
+            }
+            let token = env_token(&peer.name).or_else(|| kept.get(peer.name.as_str()).cloned());
+            if let Some(entry) = entry(peer, token) {
+                entries.insert(entry.name.to_string(), entry);
+            }
+        }
+        Ok(Self { entries: Mutex::new(entries), secrets })
+    }
+
+    pub(crate) fn knows(&self, swarm: &str) -> bool {
+        lock(&self.entries).contains_key(swarm)
+    }
+
+    pub(crate) fn get(&self, swarm: &str) -> Option<Entry> {
+        lock(&self.entries).get(swarm).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Entry> {
+        let mut all: Vec<Entry> = lock(&self.entries).values().cloned().collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    fn put(&self, entry: Entry) {
+        lock(&self.entries).insert(entry.name.to_string(), entry);
+    }
+
+    /// Keeps a token that came with a lasting registration, where only the office can read it.
+    fn keep_secret(&self, swarm: &RealmName, token: Option<&str>) -> std::io::Result<()> {
+        let mut kept = read_secrets(&self.secrets);
+        let before = kept.get(swarm.as_str()).map(String::as_str);
+        if before == token {
+            return Ok(());
+        }
+        match token {
+            Some(token) => kept.insert(swarm.to_string(), token.to_owned()),
+            None => kept.remove(swarm.as_str()),
+        };
+        let fresh = self.secrets.with_extension("new");
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&fresh)?;
+        file.write_all(&serde_json::to_vec(&kept)?)?;
+        file.sync_all()?;
+        std::fs::rename(fresh, &self.secrets)
+    }
+}
+
+impl Entry {
+    /// The token to show there: of the registration or the secret file, else from the environment as it is now.
+    pub(crate) fn token(&self) -> Option<String> {
+        self.token.clone().or_else(|| env_token(&self.name))
+    }
+}
+
+impl Runtime {
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.inner.registry
+    }
+
+    /// Registers another swarm after asking it who it is.
+    pub(crate) async fn register(&self, request: RegisterRequest) -> Result<String, RegisterError> {
+        let name = RealmName::new(&request.name)
+            .map_err(|_| RegisterError::Bad("name", "cannot be a swarm's name".to_owned()))?;
+        if name == *self.inner.engine.realm() {
+            return Err(RegisterError::Bad("name", "is this server's own".to_owned()));
+        }
+        let base_url = request.base_url.trim_end_matches('/').to_owned();
+        let entries = self.inner.registry.all();
+        if entries.len() >= MOST_SWARMS && !self.inner.registry.knows(&request.name) {
+            return Err(RegisterError::Bad("name", format!("there are {MOST_SWARMS} swarms already")));
+        }
+        let mut about = self.who_is(&base_url).await?;
+        about.metadata = request.metadata;
+        let entry = Entry {
+            name: name.clone(),
+            base_url,
+            volatile: request.volatile,
+            active: true,
+            seen_at: Some(stamp::now()),
+            about,
+            token: request.auth_token,
+        };
+        if !entry.volatile {
+            // The environment's own variable needs no copy.
+            let token = entry.token.as_deref().filter(|token| env_token(&name).as_deref() != Some(token));
+            if let Err(error) = self.inner.registry.keep_secret(&name, token) {
+                tracing::warn!(%error, "the token for another swarm cannot be kept; it is lost at restart");
+            }
+        }
+        self.write_neighbour(&entry).await?;
+        self.inner.registry.put(entry);
+        self.inner.outbox.notify_one();
+        Ok(name.to_string())
+    }
+
+    /// What a swarm's root says about it.
+    async fn who_is(&self, base_url: &str) -> Result<About, RegisterError> {
+        let started = Instant::now();
+        let answer = match self.inner.outgoing.get(&format!("{base_url}/"), PATIENCE).await {
+            Ok(answer) => answer,
+            Err(OutgoingError::BadUrl(_)) => {
+                return Err(RegisterError::Bad("base_url", "must be an http or https address".to_owned()));
+            }
+            Err(OutgoingError::Private) => {
+                return Err(RegisterError::Bad("base_url", "is a private address".to_owned()));
+            }
+            Err(error) => return Err(RegisterError::Unreachable(error.to_string())),
+        };
+        if !answer.status.is_success() {
+            return Err(RegisterError::Unreachable(format!("it answered {}", answer.status)));
+        }
+        let root: Value = serde_json::from_slice(&answer.body)
+            .map_err(|_| RegisterError::Unreachable("its answer is not JSON".to_owned()))?;
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let swarm = &root["swarm"];
+        let keywords = swarm["keywords"].as_array().into_iter().flatten().filter_map(text).collect();
+        Ok(About {
+            version: text(&root["protocol_version"]).or(text(&root["version"])).unwrap_or_default(),
+            description: text(&swarm["description"]).unwrap_or_default(),
+            keywords,
+            // Who does not say that it is public is not shown to everybody.
+            public: swarm["public"].as_bool().unwrap_or(false),
+            latency: Some(started.elapsed().as_secs_f64()),
+            metadata: None,
+        })
+    }
+
+    async fn write_neighbour(&self, entry: &Entry) -> Result<(), EngineError> {
+        let about = serde_json::to_string(&entry.about).ok().and_then(|text| Json::new(text).ok());
+        let put = PutPeer {
+            name: entry.name.clone(),
+            kind: PeerKind::Server,
+            url: Some(entry.base_url.clone()),
+            token_ref: Some(format!("${{{}}}", variable(&entry.name))),
+            reachable: entry.active,
+            volatile: entry.volatile,
+            meta: about,
+            seen_at: entry.seen_at,
+        };
+        self.inner.engine.submit(&Caller::office(), put).await.map(drop)
+    }
+
+    /// Asks the other swarms from time to time whether they are well.
+    pub(super) async fn watch_neighbours(self) {
+        let mut tick = tokio::time::interval(CHECK_EVERY);
+        tick.tick().await;
+        loop {
+            tokio::select! {
+                () = self.inner.stop.cancelled() => return,
+                _ = tick.tick() => {}
+            }
+            for entry in self.inner.registry.all() {
+                self.check_neighbour(entry).await;
+            }
+        }
+    }
+
+    async fn check_neighbour(&self, mut entry: Entry) {
+        let started = Instant::now();
+        let answer = self.inner.outgoing.get(&format!("{}/health", entry.base_url), PATIENCE).await;
+        let well = matches!(&answer, Ok(answer) if answer.status.is_success());
+        let changed = well != entry.active;
+        entry.active = well;
+        if well {
+            entry.seen_at = Some(stamp::now());
+            entry.about.latency = Some(started.elapsed().as_secs_f64());
+        }
+        if changed && let Err(error) = self.write_neighbour(&entry).await {
+            tracing::warn!(swarm = %entry.name, %error, "what is known of another swarm cannot be written");
+        }
+        // It may have been registered anew meanwhile.
+        let mut entries = lock(&self.inner.registry.entries);
+        if let Some(kept) = entries.get_mut(entry.name.as_str())
+            && kept.base_url == entry.base_url
+        {
+            (kept.active, kept.seen_at, kept.about.latency) =
+                (entry.active, entry.seen_at, entry.about.latency);
+        }
+    }
+}
+
+fn entry(peer: Peer, token: Option<String>) -> Option<Entry> {
+    let about = peer.meta.and_then(|json| serde_json::from_str(json.as_str()).ok()).unwrap_or_default();
+    Some(Entry {
+        name: peer.name,
+        base_url: peer.url?,
+        volatile: peer.volatile,
+        active: peer.reachable,
+        seen_at: peer.seen_at,
+        about,
+        token,
+    })
+}
+
+/// The environment variable that holds the token for a swarm.
+fn variable(swarm: &RealmName) -> String {
+    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("SWARM_AUTH_TOKEN_{}", swarm.as_str().chars().map(upper).collect::<String>())
+}
+
+fn env_token(swarm: &RealmName) -> Option<String> {
+    std::env::var(variable(swarm)).ok().filter(|token| !token.is_empty())
+}
+
+fn read_secrets(path: &Path) -> BTreeMap<String, String> {
+    std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_swarms_variable_is_named_as_the_reference_names_it() {
+        assert_eq!(variable(&RealmName::new("far-away").unwrap()), "SWARM_AUTH_TOKEN_FAR_AWAY");
+    }
+}

@@ -1,0 +1,298 @@
+//! Carries letters to other swarms, from the outbox in the books: again and again with growing pauses while a swarm is
+//! out of reach, until it is there or the sender has to be told.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use posthaste_engine::nouns::{AgentId, Caller, Message, MessageId, PeerKind, RealmName, TaskId};
+use posthaste_engine::verbs::deliveries::Dispatched;
+use posthaste_engine::verbs::tasks::AddContributor;
+use posthaste_wire::mail::{Interswarm, MailAddress, MsgType, Owner, split};
+use posthaste_wire::time::to_rfc3339;
+use serde_json::{Value, json};
+
+use super::letters::{Extra, to_mail};
+use super::registry::Entry;
+use super::{Runtime, lock};
+
+/// Letters taken from the outbox at a time.
+const ARMFUL: usize = 200;
+/// Tasks whose letters are under way to one swarm at once.
+const AT_ONCE: usize = 16;
+/// How long another swarm may take to take a letter.
+const PATIENCE: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// News that a task has ended is worth this long.
+const NOTICE_PATIENCE: Duration = Duration::from_secs(24 * 3_600);
+/// How often the outbox is looked at without being called.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// How a letter fares.
+enum Carried {
+    /// It is there.
+    Taken,
+    /// It will not be taken.
+    Refused(String),
+    /// The swarm cannot be reached at the moment.
+    Later(String),
+}
+
+/// Letters, each with those at one swarm who are to have it.
+type Letters = Vec<(Arc<Message>, Vec<AgentId>)>;
+
+/// What the router remembers of letters that were not taken at first.
+type Tried = Arc<Mutex<HashMap<MessageId, Instant>>>;
+
+impl Runtime {
+    /// Carries letters until the office closes.
+    pub(super) async fn route(self) {
+        let carriers: Arc<Mutex<HashMap<RealmName, ()>>> = Arc::default();
+        let tried = Tried::default();
+        self.give_up_orphans().await;
+        loop {
+            let waiting = self.inner.engine.read(|view| view.awaited_peers(&Caller::office())).await;
+            for peer in waiting.into_iter().flatten().filter(|peer| peer.kind == PeerKind::Server) {
+                if lock(&carriers).insert(peer.name.clone(), ()).is_some() {
+                    continue;
+                }
+                let (runtime, carriers, tried) = (self.clone(), carriers.clone(), tried.clone());
+                tokio::spawn(async move {
+                    runtime.carry_to(&peer.name, &tried).await;
+                    lock(&carriers).remove(&peer.name);
+                    // Something may have been written while the last look was taken.
+                    runtime.inner.outbox.notify_one();
+                });
+            }
+            tokio::select! {
+                () = self.inner.stop.cancelled() => return,
+                () = self.inner.outbox.notified() => {}
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+        }
+    }
+
+    /// Letters for swarms that are not known any more reach nobody, and their senders are told.
+    async fn give_up_orphans(&self) {
+        let office = Caller::office();
+        let waiting = self.inner.engine.read(move |view| view.outbound(&office, 1_000)).await;
+        for outbound in waiting.into_iter().flatten() {
+            let peer = outbound.peer.clone();
+            let known = self.inner.engine.read(move |view| view.peer(&Caller::office(), &peer)).await;
+            if matches!(known, Ok(None)) {
+                let why = "the swarm is not registered any more";
+                self.settle_letter(&outbound.peer, &outbound.message, &[outbound.agent], Some(why)).await;
+            }
+        }
+    }
+
+    /// Carries everything that waits for one swarm.
+    async fn carry_to(&self, peer: &RealmName, tried: &Tried) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let name = peer.clone();
+            let waiting =
+                self.inner.engine.read(move |view| view.outbound_to(&Caller::office(), &name, ARMFUL)).await;
+            let waiting = match waiting {
+                Ok(waiting) if waiting.is_empty() => return,
+                Ok(waiting) => waiting,
+                Err(error) => return tracing::warn!(%peer, %error, "the outbox cannot be read"),
+            };
+            let Some(entry) = self.inner.registry.get(peer.as_str()) else { return };
+            // Letters of one task keep their order; those of different tasks need not wait for each other.
+            let mut tasks: Vec<(Option<TaskId>, Letters)> = Vec::new();
+            for (message, agent) in waiting {
+                let at = tasks.iter().position(|(task, _)| *task == message.task);
+                let at = at.unwrap_or_else(|| {
+                    tasks.push((message.task.clone(), Vec::new()));
+                    tasks.len() - 1
+                });
+                let letters = &mut tasks[at].1;
+                match letters.last_mut() {
+                    Some((last, agents)) if last.id == message.id => agents.push(agent),
+                    _ => letters.push((message, vec![agent])),
+                }
+            }
+            let carried = futures_util::stream::iter(tasks)
+                .map(|(task, letters)| self.carry_task(peer, &entry, task, letters, tried))
+                .buffer_unordered(AT_ONCE)
+                .collect::<Vec<bool>>();
+            let all_done = tokio::select! {
+                () = self.inner.stop.cancelled() => return,
+                done = carried => done.into_iter().all(|done| done),
+            };
+            if all_done {
+                pause = FIRST_PAUSE;
+                continue;
+            }
+            tokio::select! {
+                () = self.inner.stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Carries the letters of one task. False if one of them has to wait.
+    async fn carry_task(
+        &self,
+        peer: &RealmName,
+        entry: &Entry,
+        task: Option<TaskId>,
+        letters: Letters,
+        tried: &Tried,
+    ) -> bool {
+        for (message, agents) in letters {
+            let carried = match &task {
+                Some(task) => self.carry_letter(peer, entry, task, &message, &agents).await,
+                None => Carried::Refused("only letters of tasks go to other swarms".to_owned()),
+            };
+            let failure = match carried {
+                Carried::Taken => None,
+                Carried::Refused(why) => Some(why),
+                Carried::Later(why) => {
+                    let since = *lock(tried).entry(message.id).or_insert_with(Instant::now);
+                    let patience = match Extra::of(&message).notice {
+                        true => NOTICE_PATIENCE,
+                        false => Duration::from_secs_f64(self.swarm().interswarm_patience),
+                    };
+                    if since.elapsed() < patience {
+                        tracing::debug!(%peer, why, "a letter waits for another swarm");
+                        return false;
+                    }
+                    Some(why)
+                }
+            };
+            lock(tried).remove(&message.id);
+            self.settle_letter(peer, &message, &agents, failure.as_deref()).await;
+        }
+        true
+    }
+
+    async fn carry_letter(
+        &self,
+        peer: &RealmName,
+        entry: &Entry,
+        task: &TaskId,
+        message: &Message,
+        agents: &[AgentId],
+    ) -> Carried {
+        let id = task.clone();
+        let found = self.inner.engine.read(move |view| view.run_of_task(&Caller::office(), &id)).await;
+        let (run, work) = match found {
+            Ok(Some(found)) => found,
+            Ok(None) => return Carried::Refused("the task is not known".to_owned()),
+            Err(error) => return Carried::Later(error.to_string()),
+        };
+        let own = self.swarm().name.clone();
+        let Some(owner) = Owner::parse(&work.owner) else {
+            return Carried::Refused("the task has no owner".to_owned());
+        };
+        let mut contributors: Vec<Owner> =
+            work.contributors.iter().filter_map(|text| Owner::parse(text)).collect();
+        let here = Owner::parse(&format!("{}@{own}", run.instance));
+        for one in std::iter::once(owner.clone()).chain(here) {
+            if !contributors.contains(&one) {
+                contributors.push(one);
+            }
+        }
+        let known_there = contributors.iter().any(|one| one.swarm == peer.as_str());
+        let mut mail = to_mail(message, &run.name, &own);
+        let payload = &mut mail.message;
+        if split(&payload.sender.address).1.is_none()
+            && payload.sender.address_type == posthaste_wire::mail::AddressType::Agent
+        {
+            payload.sender.address = format!("{}@{own}", payload.sender.address);
+        }
+        payload.sender_swarm = Some(own.clone());
+        payload.recipients = agents.iter().map(|agent| MailAddress::agent(agent.as_str())).collect();
+        payload.recipient_swarms = Some(vec![peer.to_string()]);
+        let mut routing = payload.routing_info.take().unwrap_or_default();
+        routing.insert("origin_swarm".into(), Value::from(own.as_str()));
+        routing.insert("remote_swarm".into(), Value::from(peer.as_str()));
+        payload.routing_info = Some(routing);
+        let token = entry.token();
+        let wrapper = Interswarm {
+            message_id: message.id.to_string(),
+            source_swarm: own.clone(),
+            target_swarm: peer.to_string(),
+            timestamp: to_rfc3339(message.at),
+            msg_type: match mail.msg_type {
+                MsgType::BroadcastComplete => MsgType::Broadcast,
+                other => other,
+            },
+            payload: mail.message,
+            task_owner: owner,
+            task_contributors: contributors,
+            auth_token: token.clone(),
+            metadata: None,
+        };
+        let path = if known_there { "back" } else { "forward" };
+        let url = format!("{}/interswarm/{path}", entry.base_url);
+        let body = json!({ "message": wrapper.to_json() });
+        let agent = format!("MAIL-Interswarm-Router/{own}");
+        let posted = self.inner.outgoing.post_json_as(&url, token.as_deref(), &body, &agent, PATIENCE).await;
+        match posted {
+            Ok(answer) if answer.status.is_success() => {
+                let answer: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+                self.note_runner(task, answer["local_runner"].as_str()).await;
+                Carried::Taken
+            }
+            // Busy, or something on the way is.
+            Ok(answer) if matches!(answer.status.as_u16(), 429 | 502 | 503 | 504) => {
+                Carried::Later(format!("it answered {}", answer.status))
+            }
+            Ok(answer) => {
+                let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+                let why = said["detail"].as_str().unwrap_or_default().chars().take(300).collect::<String>();
+                Carried::Refused(format!("it answered {}: {why}", answer.status))
+            }
+            Err(error) if error.is_passing() => Carried::Later(error.to_string()),
+            Err(error) => Carried::Refused(error.to_string()),
+        }
+    }
+
+    /// Remembers which instance works on the task over there.
+    async fn note_runner(&self, task: &TaskId, runner: Option<&str>) {
+        let Some(runner) = runner.and_then(Owner::parse) else { return };
+        if runner.swarm == self.swarm().name {
+            return;
+        }
+        let add = AddContributor { task: task.clone(), contributor: runner.to_string() };
+        if let Err(error) = self.inner.engine.submit(&Caller::office(), add).await {
+            tracing::debug!(%task, %error, "a contributor is not noted");
+        }
+    }
+
+    /// Takes a letter out of the outbox; if it did not arrive, its sender is told.
+    async fn settle_letter(
+        &self,
+        peer: &RealmName,
+        message: &Message,
+        agents: &[AgentId],
+        failure: Option<&str>,
+    ) {
+        for agent in agents {
+            let settled = Dispatched {
+                peer: peer.clone(),
+                agent: agent.clone(),
+                message: message.id,
+                failure: failure.map(str::to_owned),
+            };
+            if let Err(error) = self.inner.engine.submit(&Caller::office(), settled).await {
+                tracing::warn!(%peer, %error, "a letter that was carried is not marked");
+            }
+        }
+        let (Some(why), Some(task)) = (failure, &message.task) else { return };
+        if Extra::of(message).notice {
+            return tracing::info!(%peer, why, "a swarm was not told that a task has ended");
+        }
+        let id = task.clone();
+        let found = self.inner.engine.read(move |view| view.run_of_task(&Caller::office(), &id)).await;
+        if let Ok(Some((run, _))) = found {
+            self.undelivered(&run.instance, &run.name, message.from.as_str(), peer.as_str(), why).await;
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The guard in real repositories.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::json;
+
+use crate::harness::TestDir;
+use crate::mcp_client::Mcp;
+use crate::office::Office;
+
+/// A repository that knows nothing of whoever runs the tests.
+struct Repo<'a> {
+    top: &'a Path,
+    agent: &'static str,
+}
+
+impl Repo<'_> {
+    fn git(&self, words: &[&str]) -> Output {
+        let mut command = Command::new("git");
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.top).env("GIT_CONFIG_NOSYSTEM", "1").env("POSTHASTE_AGENT", self.agent);
+        command.args([
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.org",
+            "-c",
+            "init.defaultBranch=main",
+        ]);
+        command.arg("-C").arg(self.top).args(words).output().unwrap()
+    }
+
+    #[track_caller]
+    fn ok(&self, words: &[&str]) -> String {
+        let done = self.git(words);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{words:?}: {said}");
+        said
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.top.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+fn guard(dir: &TestDir, top: &Path, words: &[&'static str]) -> crate::harness::Ran {
+    let mut posthaste =
+        dir.posthaste().args(["guard"]).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    posthaste.command.args(words).current_dir(top).env("HOME", top);
+    posthaste.run()
+}
+
+#[tokio::test]
+async fn commits_that_touch_what_another_holds_are_told_of_or_stopped() {
+    let (dir, work) = (TestDir::new(), TestDir::new());
+    let top = work.path().canonicalize().unwrap().join("app");
+    std::fs::create_dir_all(&top).unwrap();
+    let repo = Repo { top: &top, agent: "BlueLake" };
+    repo.ok(&["init", "-q"]);
+    for name in ["src/a.rs", "src/b.rs", "docs/x.md", "odd [1].txt"] {
+        repo.write(name, "some text that git can follow when it moves\nand more of it\nand more\n");
+    }
+    repo.ok(&["add", "."]);
+    repo.ok(&["commit", "-qm", "first"]);
+    // A hook that was there before goes on working.
+    let hooks = top.join(".git/hooks");
+    std::fs::create_dir_all(&hooks).unwrap();
+    std::fs::write(hooks.join("pre-commit"), "#!/bin/sh\necho before ran >&2\n").unwrap();
+    Command::new("chmod").args(["+x"]).arg(hooks.join("pre-commit")).status().unwrap();
+
+    let office = Office::open(dir.path());
+    let mcp = Mcp::operator(&office);
+    let path = top.to_str().unwrap();
+    mcp.project(path, &["BlueLake", "GreenFox"]).await;
+    for _ in 0..2 {
+        assert_eq!(guard(&dir, &top, &["install"]).ok().stdout.lines().count(), 2, "twice is once");
+    }
+    assert!(
+        std::fs::read_to_string(hooks.join("pre-commit.before-posthaste")).unwrap().contains("before ran")
+    );
+    let hold =
+        |paths: &[&str], agent: &str| json!({ "project_key": path, "agent_name": agent, "paths": paths });
+
+    // Nothing held by others: silent. One's own reservations do not count.
+    mcp.call("file_reservation_paths", hold(&["docs/**"], "BlueLake")).await;
+    repo.write("docs/x.md", "changed");
+    let said = repo.ok(&["commit", "-qam", "own"]);
+    assert_eq!(said.trim(), "before ran");
+    // Held by another: a warning, and the commit goes through.
+    mcp.call("file_reservation_paths", hold(&["src/**", "odd \\[1\\].txt"], "GreenFox")).await;
+    repo.write("src/a.rs", "changed");
+    let said = repo.ok(&["commit", "-qam", "warned"]);
+    assert!(said.contains("src/a.rs is reserved by GreenFox (src/**)"), "{said}");
+
+    // Told to block, it stops commits: changes, deletions, both ends of a rename, names with brackets.
+    guard(&dir, &top, &["install", "--block"]).ok();
+    let stopped = |what: &str| {
+        let done = repo.git(&["commit", "-qam", what]);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(!done.status.success(), "{what} was not stopped: {said}");
+        repo.ok(&["reset", "-q", "--hard"]);
+        said
+    };
+    repo.write("src/b.rs", "changed");
+    assert!(stopped("change").contains("POSTHASTE_BYPASS"));
+    repo.ok(&["rm", "-q", "src/b.rs"]);
+    assert!(stopped("delete").contains("src/b.rs"));
+    repo.ok(&["mv", "src/b.rs", "moved.rs"]);
+    assert!(stopped("rename").contains("src/b.rs"));
+    repo.ok(&["mv", "docs/x.md", "src/x.md"]);
+    assert!(stopped("rename into").contains("src/x.md"));
+    repo.write("odd [1].txt", "changed");
+    assert!(stopped("brackets").contains("odd "));
+    // A linked work tree belongs to the same project.
+    let linked = work.path().canonicalize().unwrap().join("linked");
+    repo.ok(&["worktree", "add", "-q", linked.to_str().unwrap(), "-b", "side"]);
+    let side = Repo { top: &linked, agent: "BlueLake" };
+    side.write("src/b.rs", "changed in the other tree");
+    assert!(!side.git(&["commit", "-qam", "side"]).status.success());
+    // The holder itself passes, and so does whoever says so.
+    let holder = Repo { top: &linked, agent: "GreenFox" };
+    holder.ok(&["commit", "-qam", "mine"]);
+    // Pushing is looked at, too.
+    let bare = work.path().canonicalize().unwrap().join("bare.git");
+    repo.ok(&["init", "-q", "--bare", bare.to_str().unwrap()]);
+    let pushed = side.git(&["push", "-q", bare.to_str().unwrap(), "side"]);
+    assert!(!pushed.status.success());
+    assert!(String::from_utf8_lossy(&pushed.stderr).contains("src/b.rs is reserved by GreenFox"));
+    // The holder of it all would pass, but for what BlueLake holds: that is in the pushed commits, too.
+    assert!(!holder.git(&["push", "-q", bare.to_str().unwrap(), "side"]).status.success());
+    mcp.call("release_file_reservations", json!({ "project_key": path, "agent_name": "BlueLake" })).await;
+    holder.ok(&["push", "-q", bare.to_str().unwrap(), "side"]);
+
+    // Without an office nothing is stopped.
+    assert_eq!(office.close(), Some(0));
+    repo.write("src/a.rs", "nobody to ask");
+    assert_eq!(repo.ok(&["commit", "-qam", "down"]).trim(), "before ran");
+    let said = guard(&dir, &top, &["check", "--verbose"]).ok().stderr;
+    assert!(said.contains("nothing was checked"), "{said}");
+    // Taken out, what was there before is back.
+    guard(&dir, &top, &["uninstall"]).ok();
+    assert_eq!(
+        std::fs::read_to_string(hooks.join("pre-commit")).unwrap(),
+        "#!/bin/sh\necho before ran >&2\n"
+    );
+    assert!(!hooks.join("pre-push").exists() && !hooks.join("pre-commit.before-posthaste").exists());
+    assert_eq!(guard(&dir, work.path(), &["install"]).code, 2, "not a repository");
+}
+
+#[tokio::test]
+async fn an_agent_can_have_the_guard_put_in() {
+    let (dir, work) = (TestDir::new(), TestDir::new());
+    let top = work.path().canonicalize().unwrap();
+    let repo = Repo { top: &top, agent: "BlueLake" };
+    repo.ok(&["init", "-q"]);
+    let office = Office::open_with_path(dir.path());
+    let mcp = Mcp::operator(&office);
+    mcp.project(top.to_str().unwrap(), &["BlueLake"]).await;
+    let given = json!({ "project_key": top, "code_repo_path": top });
+    let done = mcp.call("install_precommit_guard", given).await;
+    assert!(Path::new(done["hook"].as_str().unwrap()).ends_with(".git/hooks/pre-commit"), "{done}");
+    let removed = mcp.call("uninstall_precommit_guard", json!({ "code_repo_path": top })).await;
+    assert_eq!(removed["removed"], true);
+    let (code, _) =
+        mcp.fails("install_precommit_guard", json!({ "project_key": top, "code_repo_path": "rel" })).await;
+    assert_eq!(code, "GUARD_FAILED");
+    assert_eq!(office.close(), Some(0));
+}

@@ -1,0 +1,151 @@
+//! Between swarms: over TLS that is checked, again and again while a swarm is away, and told if it stays away.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use posthaste::http::listen::ListenOptions;
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use serde_json::{Value, json};
+
+use crate::harness::{Listening, TestDir, listen};
+use crate::swarm::{Swarm, boss, script, scripted, team};
+
+fn with_peer(name: &str, peer: &str) -> Value {
+    let target = format!("boss@{peer}");
+    team(name, json!([boss(scripted(), &[&target])]))
+}
+
+fn ask_peer(peer: &str, body: &str) -> String {
+    script(&[("send_request", json!({ "target": format!("boss@{peer}"), "subject": "s", "body": body }))])
+}
+
+/// Two offices that know each other only under certificates of their own making.
+#[tokio::test]
+async fn two_offices_work_on_a_task_over_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let dir = TestDir::new();
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let cert = dir.write("cert.pem", &cert.pem());
+    let key = dir.write("key.pem", &signing_key.serialize_pem());
+    let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    let tls = ["--tls-cert", cert, "--tls-key", key, "--tls-ca", cert];
+    let trust = std::fs::read(cert).unwrap();
+    let client = reqwest::Client::builder()
+        .add_root_certificate(reqwest::Certificate::from_pem(&trust).unwrap())
+        .build()
+        .unwrap();
+    let mut north = Swarm::open(&with_peer("north", "south"), &tls, &[]);
+    let mut south = Swarm::open(&with_peer("south", "north"), &tls, &[]);
+    (north.http, south.http) = (client.clone(), client.clone());
+    let (admin_n, admin_s) = (north.token("north", "admin", "adm"), south.token("south", "admin", "adm"));
+    let (of_n, of_s) = (south.token("south", "agent", "north"), north.token("north", "agent", "south"));
+    let entry = |name: &str, url: &str, token: &str| json!({ "name": name, "base_url": url, "auth_token": token, "volatile": false });
+    let (status, answer) = north.post("/swarms", &admin_n, entry("south", south.url(), &of_n)).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(south.post("/swarms", &admin_s, entry("north", north.url(), &of_s)).await.0, 200);
+    let ann = north.token("north", "user", "ann");
+    let said = north.ask(&ann, json!({ "body": ask_peer("south", "over the wire") })).await;
+    assert_eq!(said, "over the wire", "the other supervisor completes, and what it says comes back");
+
+    // Without the authority the same address is not believed.
+    let doubting = Swarm::open(&with_peer("east", "south"), &[], &[]);
+    let admin = doubting.token("east", "admin", "adm");
+    let (status, answer) = doubting.post("/swarms", &admin, entry("south", south.url(), &of_n)).await;
+    assert_eq!(status, 502, "{answer}");
+    // The token is kept where only the office can read it, and not in the books.
+    let realm = north.dir.path().join("data/realms");
+    for file in ["north.db", "north.db-wal"] {
+        let books = std::fs::read(realm.join(file)).unwrap();
+        assert!(!books.windows(of_n.len()).any(|part| part == of_n.as_bytes()), "{file} holds the token");
+    }
+}
+
+/// A swarm that takes nothing at first.
+async fn reluctant(refusals: usize, status: StatusCode) -> (Listening, Arc<AtomicUsize>) {
+    let tried = Arc::new(AtomicUsize::new(0));
+    let seen = tried.clone();
+    let forward = async move |Json(body): Json<Value>| {
+        if seen.fetch_add(1, Ordering::SeqCst) < refusals {
+            return (status, Json(json!({ "detail": "not now" }))).into_response();
+        }
+        let task = body["message"]["payload"]["task_id"].clone();
+        let answer =
+            json!({ "swarm": "far", "task_id": task, "status": "success", "local_runner": "swarm:team@far" });
+        Json(answer).into_response()
+    };
+    let root = json!({ "name": "mail", "version": "1.3", "swarm": { "name": "far", "public": true }, "status": "running", "uptime": 1 });
+    let app = Router::new()
+        .route("/", get(async move || Json(root.clone())))
+        .route("/interswarm/forward", post(forward));
+    (listen(app, ListenOptions::default()).await, tried)
+}
+
+async fn team_with_far(far: &Listening) -> (Swarm, String) {
+    let swarm = Swarm::open(&with_peer("team", "far"), &[], &[]);
+    let admin = swarm.token("team", "admin", "adm");
+    let entry = json!({ "name": "far", "base_url": format!("http://{}", far.address), "auth_token": "t" });
+    assert_eq!(swarm.post("/swarms", &admin, entry).await.0, 200);
+    let ann = swarm.token("team", "user", "ann");
+    (swarm, ann)
+}
+
+#[tokio::test]
+async fn a_swarm_that_is_busy_is_asked_again() {
+    let (far, tried) = reluctant(2, StatusCode::SERVICE_UNAVAILABLE).await;
+    let (swarm, ann) = team_with_far(&far).await;
+    // The far side never answers the question, so the task ends by time; what counts is that the letter arrived.
+    let body = json!({ "body": ask_peer("far", "x"), "kwargs": { "timeout": 3 } });
+    swarm.ask(&ann, body).await;
+    assert_eq!(tried.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_swarm_that_refuses_or_is_gone_is_told_to_the_sender() {
+    let (far, tried) = reluctant(usize::MAX, StatusCode::INTERNAL_SERVER_ERROR).await;
+    let (swarm, ann) = team_with_far(&far).await;
+    let said = swarm.ask(&ann, json!({ "body": ask_peer("far", "x") })).await;
+    assert!(said.contains("did not reach the swarm far") && said.contains("not now"), "{said}");
+    assert_eq!(tried.load(Ordering::SeqCst), 1, "a refusal is not argued with");
+    far.close().await;
+    let said = swarm.ask(&ann, json!({ "body": ask_peer("far", "x") })).await;
+    assert!(said.contains("cannot be reached"), "{said}");
+    // And one that was never heard of.
+    let unknown = team("team", json!([boss(scripted(), &["boss@nowhere"])]));
+    let alone = Swarm::open(&unknown, &[], &[]);
+    let ann = alone.token("team", "user", "ann");
+    assert!(alone.ask(&ann, json!({ "body": ask_peer("nowhere", "x") })).await.contains("not known here"));
+}
+
+/// A letter for another swarm that was written before the process was killed is carried after the restart, once.
+#[tokio::test]
+async fn the_outbox_survives_the_process() {
+    let (far, tried) = reluctant(1, StatusCode::SERVICE_UNAVAILABLE).await;
+    let mut file = with_peer("team", "far");
+    file["interswarm_patience"] = json!(600);
+    let mut swarm = Swarm::open(&file, &[], &[]);
+    let admin = swarm.token("team", "admin", "adm");
+    let entry = json!({ "name": "far", "base_url": format!("http://{}", far.address), "auth_token": "t", "volatile": false });
+    assert_eq!(swarm.post("/swarms", &admin, entry).await.0, 200);
+    let ann = swarm.token("team", "user", "ann");
+    let body = json!({ "body": ask_peer("far", "x"), "task_id": crate::swarm::uuid(9) });
+    let request = swarm.http.post(format!("{}/message", swarm.url())).bearer_auth(&ann).json(&body);
+    let asking = tokio::spawn(request.send());
+    while tried.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    swarm.office.take().unwrap().kill();
+    let _ = asking.await;
+    let before = tried.load(Ordering::SeqCst);
+    swarm.start(&[], &[]);
+    for _ in 0..400 {
+        if tried.load(Ordering::SeqCst) > before || before > 1 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert!(tried.load(Ordering::SeqCst) >= 2, "the letter was not carried after the restart");
+}

@@ -1,0 +1,66 @@
+//! `role:id@swarm`: an instance, wherever it is.
+
+use std::fmt;
+
+/// On whose behalf an instance works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OwnerRole {
+    /// An administrator.
+    Admin,
+    /// An end-user.
+    User,
+    /// A remote swarm.
+    Swarm,
+}
+
+impl OwnerRole {
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::User => "user",
+            Self::Swarm => "swarm",
+        }
+    }
+}
+
+/// An instance of a swarm.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner {
+    /// On whose behalf it works.
+    pub role: OwnerRole,
+    /// Who that is.
+    pub id: String,
+    /// The swarm that hosts it.
+    pub swarm: String,
+}
+
+impl Owner {
+    /// Reads the form `role:id@swarm`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (role, rest) = text.split_once(':')?;
+        let (id, swarm) = rest.rsplit_once('@')?;
+        let role = match role {
+            "admin" => OwnerRole::Admin,
+            "user" => OwnerRole::User,
+            "swarm" => OwnerRole::Swarm,
+            _ => return None,
+        };
+        let fine = |part: &str| !part.is_empty() && !part.chars().any(char::is_control);
+        (fine(id) && fine(swarm)).then(|| Self { role, id: id.to_owned(), swarm: swarm.to_owned() })
+    }
+
+    /// The instance's name within its swarm.
+    #[must_use]
+    pub fn instance(&self) -> String {
+        format!("{}:{}", self.role.as_str(), self.id)
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}@{}", self.role.as_str(), self.id, self.swarm)
+    }
+}
