@@ -100,8 +100,9 @@ async fn measure(
     };
     let bar = output.progress("measuring", args.in_flight.len() as u64);
     let mut rounds = Vec::new();
-    for &in_flight in &args.in_flight {
-        let bare = bare::per_second(&directory.join(format!("bare-{in_flight}.db")), in_flight, BODY)?;
+    for (n, &in_flight) in args.in_flight.iter().enumerate() {
+        // Books of its own for each round: the same number may be asked for twice.
+        let bare = bare::per_second(&directory.join(format!("bare-{n}.db")), in_flight, BODY)?;
         rounds.push(round(args, &server, in_flight, bare, None).await?);
         // Turn by turn with the office's own, so that both see the same machine.
         if let Some(senders) = &senders {
