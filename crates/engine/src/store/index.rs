@@ -8,9 +8,9 @@ use super::{exec, one};
 use crate::nouns::Seq;
 
 /// Letters that wait for the index before a pass is made; bounds what a search has to lay out.
-const MOST_LETTERS: u32 = 1_024;
+const MOST_LETTERS: u32 = 256;
 /// The same in bytes, for letters that are large.
-const MOST_BYTES: u32 = 1 << 20;
+const MOST_BYTES: u32 = 256 << 10;
 
 /// The letters and turns that are not in the index yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

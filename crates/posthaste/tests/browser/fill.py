@@ -41,6 +41,7 @@ for low in range(0, count, 50_000):
     step(f"INSERT INTO turns(seq, id, conversation, author, content_type, message, at) NUMBERS SELECT {seq} + 2, CAST(printf('t%015d', i) AS BLOB), 'talk-' || (i % 1000), {sender}, 'text', {seq} + 1, {when} FROM n")
     step(f"INSERT INTO events(seq, at, kind, actor, conversation, fact) NUMBERS SELECT {seq} + 2, {when}, 'turn.added', {sender}, 'talk-' || (i % 1000), '{{\"kind\":\"turn.added\",\"conversation\":\"talk-' || (i % 1000) || '\"}}' FROM n")
     step(f"INSERT INTO found(rowid, subject, body) NUMBERS SELECT m.seq, m.subject, m.body FROM n JOIN messages m ON m.seq = {seq} + 1")
+books.execute("UPDATE meta SET value = (SELECT max(seq) FROM events) WHERE key = 'indexed'")
 books.execute("COMMIT")
 books.execute("PRAGMA journal_mode = wal")
 events, last = books.execute("SELECT count(*), max(seq) FROM events").fetchone()
