@@ -69,6 +69,23 @@ const NOUNS: &[&str] = &[
     "Tulip", "Tundra", "Valley", "Village", "Walnut", "Wave", "Willow", "Wind", "Wolf", "Wren",
 ];
 
+/// How many slips of the pen lie between two words: letters left out, put in or taken for others (Levenshtein).
+#[must_use]
+pub fn slips(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replace = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replace.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

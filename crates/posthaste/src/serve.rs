@@ -190,7 +190,6 @@ fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) 
          \n  metrics     curl {url}/metrics\
          \n  MAP SDK     ws{socket}/map   (also POST {url}/map/rpc, or `posthaste map` on stdin and stdout)\
          \n  MCP         {url}/mcp   (`posthaste connect claude-code --write` and others set a client up)\
-         \n  Claude Code posthaste connect claude-code --write   (MCP at {url}/mcp; also codex, gemini, cursor, vscode)\
          \n  a token     posthaste token create --role agent --name ann\
          \n  stop        Ctrl-C\n",
         socket = url.strip_prefix("http").unwrap_or(url),

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use super::{Applied, Apply, Halt, contacts};
 use crate::bounds;
 use crate::error::Refusal;
+use crate::names::slips;
 use crate::nouns::{
     Address, Agent, AgentId, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy, RealmName, ScopeId,
     SendPolicy, Sight,
@@ -212,21 +213,8 @@ fn near_names(books: &Connection, to: &Apply<'_>, name: &str) -> Applied<Vec<Age
 
 /// Whether two names are at most two slips of the pen apart.
 fn differs_little(a: &str, b: &str) -> bool {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().abs_diff(b.len()) > 2 || a.len() > 64 {
-        return false;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(ca != cb);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()] <= 2
+    let (long, other) = (a.chars().count(), b.chars().count());
+    long <= 64 && long.abs_diff(other) <= 2 && slips(a, b) <= 2
 }
 
 fn select(to: &Apply<'_>, condition: &str, params: impl rusqlite::Params) -> rusqlite::Result<Vec<Agent>> {

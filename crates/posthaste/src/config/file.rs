@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use posthaste_engine::names::slips;
+
 use super::ConfigError;
 
 /// A configuration file that was read, or the absence of one.
@@ -53,25 +55,9 @@ fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError
 /// The known key that a typo most likely meant.
 fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let typed = typed.to_ascii_lowercase().replace('-', "_");
-    let (distance, key) = known.iter().map(|key| (distance(&typed, key), *key)).min()?;
+    let (distance, key) = known.iter().map(|key| (slips(&typed, key), *key)).min()?;
     // Beyond a third of the letters it is another word, not a typo.
     (distance <= key.len().max(typed.chars().count()).div_ceil(3)).then_some(key)
-}
-
-/// Levenshtein's distance, one row at a time.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replace = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replace.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -98,7 +84,7 @@ mod tests {
     fn distances() {
         for (a, b, expected) in [("", "abc", 3), ("abc", "", 3), ("kitten", "sitting", 3), ("log", "log", 0)]
         {
-            assert_eq!(distance(a, b), expected, "{a} {b}");
+            assert_eq!(slips(a, b), expected, "{a} {b}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What went wrong, in words an agent can act on, with a code it can branch on. Refusals are mapped once, here.
 
+use posthaste_engine::names::slips;
 use posthaste_engine::{EngineError, Fault, Refusal};
 use serde_json::{Value, json};
 
@@ -170,7 +171,7 @@ pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> 
         .filter(|name| name.len() <= 512 && wanted.len() <= 512)
         .filter_map(|name| {
             let candidate = name.to_lowercase();
-            let far = distance(&wanted, &candidate);
+            let far = slips(&wanted, &candidate);
             // A third of the letters, or one being the beginning of the other.
             let near = far <= candidate.chars().count().max(wanted.chars().count()).div_ceil(3)
                 || (wanted.len() > 3 && (candidate.starts_with(&wanted) || wanted.starts_with(&candidate)));
@@ -180,22 +181,6 @@ pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> 
     found.sort();
     found.dedup();
     found.into_iter().take(3).map(|(_, name)| name).collect()
-}
-
-/// Levenshtein's distance, one row at a time.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replace = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replace.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
