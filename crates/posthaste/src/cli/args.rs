@@ -551,7 +551,9 @@ pub struct BenchArgs {
 pub enum BenchDoor {
     /// The office's own methods
     Office,
-    /// Signed messages over AIRC, turn by turn with the office's own
+    /// The send tool of MCP, turn by turn with the office's own
+    Mcp,
+    /// Signed messages over AIRC, turn by turn with the office's own and MCP's
     Airc,
 }
 

@@ -25,7 +25,10 @@ impl Line {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let bearer = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
-        let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\n{bearer}content-length: ");
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\n{bearer}content-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\ncontent-length: "
+        );
         Ok(Self { stream: BufReader::new(stream), head, buffer: String::new(), body: Vec::new() })
     }
 
@@ -50,6 +53,15 @@ impl Line {
     pub(super) async fn send(&mut self, body: &str) -> Result<(), Failure> {
         let answer = self.post(body).await?;
         if answer.starts_with(b"{\"success\":true") {
+            return Ok(());
+        }
+        Err(Failure::new(Exit::Failed, format!("the office refused: {}", String::from_utf8_lossy(answer))))
+    }
+
+    /// Calls a tool, which must not fail.
+    pub(super) async fn call_tool(&mut self, body: &str) -> Result<(), Failure> {
+        let answer = self.post(body).await?;
+        if answer.ends_with(b"\"isError\":false}}") {
             return Ok(());
         }
         Err(Failure::new(Exit::Failed, format!("the office refused: {}", String::from_utf8_lossy(answer))))

@@ -95,18 +95,22 @@ async fn measure(
         line.call("register", &json!({ "id": name(agent) })).await?;
     }
     let senders = match args.door {
-        BenchDoor::Office => None,
-        BenchDoor::Airc => Some(signed::register(&server, args.agents).await?),
+        BenchDoor::Office | BenchDoor::Mcp => Vec::new(),
+        BenchDoor::Airc => signed::register(&server, args.agents).await?,
+    };
+    let ways: &[Way] = match args.door {
+        BenchDoor::Office => &[Way::Office],
+        BenchDoor::Mcp => &[Way::Office, Way::Mcp],
+        BenchDoor::Airc => &[Way::Office, Way::Mcp, Way::Airc(&senders)],
     };
     let bar = output.progress("measuring", args.in_flight.len() as u64);
     let mut rounds = Vec::new();
     for (n, &in_flight) in args.in_flight.iter().enumerate() {
         // Books of its own for each round: the same number may be asked for twice.
         let bare = bare::per_second(&directory.join(format!("bare-{n}.db")), in_flight, BODY)?;
-        rounds.push(round(args, &server, in_flight, bare, None).await?);
-        // Turn by turn with the office's own, so that both see the same machine.
-        if let Some(senders) = &senders {
-            rounds.push(round(args, &server, in_flight, bare, Some(senders)).await?);
+        // Turn by turn, so that all see the same machine.
+        for way in ways {
+            rounds.push(round(args, &server, in_flight, bare, *way).await?);
         }
         bar.inc(1);
     }
@@ -115,22 +119,31 @@ async fn measure(
     Ok(rounds)
 }
 
+/// The door that letters go in by.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    Office,
+    Mcp,
+    Airc(&'a [signed::Sender]),
+}
+
 async fn round(
     args: &BenchArgs,
     server: &Server,
     in_flight: u32,
     bare: f64,
-    senders: Option<&Vec<signed::Sender>>,
+    way: Way<'_>,
 ) -> Result<Round, Failure> {
     let each = args.messages.map_or(u64::MAX, |all| all.div_ceil(in_flight.into()));
     // Signed first and connected then: the office does not wait long for those who say nothing.
-    let senders_of = |n: u32| senders.map(|senders| &senders[(n % args.agents) as usize]);
     let works: Vec<Work> = (0..in_flight)
         .map(|n| {
             let me = n % args.agents;
-            match senders_of(n) {
-                None => Work::Letter(letter(me, args.agents)),
-                Some(sender) => {
+            match way {
+                Way::Office => Work::Letter(letter(me, args.agents)),
+                Way::Mcp => Work::Tool(tool_call(me, args.agents)),
+                Way::Airc(senders) => {
+                    let sender = &senders[me as usize];
                     Work::Signed(signed::sign(sender, me, args.agents, args.seconds, in_flight, each))
                 }
             }
@@ -138,9 +151,13 @@ async fn round(
         .collect();
     let mut jobs = Vec::new();
     for (n, work) in (0..in_flight).zip(works) {
-        let line = match senders_of(n) {
-            None => Line::connect(&server.address, &server.token).await?,
-            Some(sender) => Line::to(&server.address, Some(&sender.token), "/messages").await?,
+        let line = match way {
+            Way::Office => Line::connect(&server.address, &server.token).await?,
+            Way::Mcp => Line::to(&server.address, Some(&server.token), "/mcp").await?,
+            Way::Airc(senders) => {
+                let token = &senders[(n % args.agents) as usize].token;
+                Line::to(&server.address, Some(token), "/messages").await?
+            }
         };
         jobs.push(Job { line, work });
     }
@@ -159,7 +176,11 @@ async fn round(
     let per_second = messages as f64 / wall.as_secs_f64();
     let spent = cpu.zip(server.cpu()).map(|(before, after)| after.saturating_sub(before));
     Ok(Round {
-        door: if senders.is_some() { "airc" } else { "office" },
+        door: match way {
+            Way::Office => "office",
+            Way::Mcp => "mcp",
+            Way::Airc(_) => "airc",
+        },
         in_flight,
         messages,
         per_second,
@@ -181,12 +202,23 @@ struct Job {
 enum Work {
     /// The same letter again and again.
     Letter(Value),
+    /// The same tool call again and again.
+    Tool(String),
     /// Messages that each go once.
     Signed(Vec<String>),
 }
 
 fn letter(me: u32, agents: u32) -> Value {
     json!({ "from": name(me), "to": [name((me + 1) % agents)], "subject": "Ready for review", "body": BODY })
+}
+
+fn tool_call(me: u32, agents: u32) -> String {
+    let letter = json!({
+        "project_key": "main", "sender_name": name(me), "to": [name((me + 1) % agents)],
+        "subject": "Ready for review", "body_md": BODY,
+    });
+    let params = json!({ "name": "send_message", "arguments": letter });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string()
 }
 
 /// Sends one letter after the other; gives the microseconds that each took to be durable.
@@ -196,6 +228,7 @@ async fn send_until(mut job: Job, end: Instant, most: u64) -> Result<Vec<u64>, F
         let asked = Instant::now();
         match &job.work {
             Work::Letter(letter) => job.line.call("send", letter).await?,
+            Work::Tool(call) => job.line.call_tool(call).await?,
             Work::Signed(messages) => match messages.get(times.len()) {
                 Some(message) => job.line.send(message).await?,
                 None => break,

@@ -9,11 +9,12 @@ use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use posthaste_engine::Engine;
 use posthaste_engine::nouns::Token;
 use posthaste_wire::rpc::{self, Item, Message, RequestId};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::errors::Failure;
 use super::hall::Hall;
+use super::outbox::Outbox;
 use super::session::Session;
 use super::{HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, farewell, hello, methods, warden};
 use crate::caller::Identity;
@@ -22,8 +23,8 @@ use crate::shared::Shared;
 /// The way back to a peer. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// Frames to send; bounded, so that whoever has more for a peer that does not read waits.
-    pub(super) out: mpsc::Sender<String>,
+    /// Frames to send.
+    pub(super) out: Outbox,
     /// Cancelled when the connection ends; everything that listens on its behalf ends with it.
     pub(super) stop: CancellationToken,
     /// Why the office ended it, if there is more to say than goodbye.
@@ -34,7 +35,7 @@ pub(super) struct Line {
 type Farewell = (u16, &'static str);
 
 impl Line {
-    pub(super) fn new(out: mpsc::Sender<String>, stop: CancellationToken) -> Self {
+    pub(super) fn new(out: Outbox, stop: CancellationToken) -> Self {
         Self { out, stop, why: Arc::default() }
     }
 
@@ -139,7 +140,7 @@ impl Connection {
 
     /// A connection for one request, which nothing can be sent back on but the answer.
     pub(super) fn passing(shared: Shared, engine: Engine, identity: Identity, session: Arc<Session>) -> Self {
-        let (out, _) = mpsc::channel(1);
+        let (out, _) = Outbox::queue();
         let line = Line::new(out, CancellationToken::new());
         Self { session: Some(session), ..Self::new(shared, engine, Some((identity, None)), line) }
     }

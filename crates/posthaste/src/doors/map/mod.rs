@@ -21,6 +21,7 @@ mod http;
 mod letters;
 mod mail;
 mod methods;
+mod outbox;
 mod overrides;
 mod scopes;
 mod send;

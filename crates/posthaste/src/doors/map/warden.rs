@@ -89,7 +89,7 @@ async fn sleep(wait: Option<Duration>) {
 fn tell(line: &Line, method: &str, params: serde_json::Value) {
     let notice = json!({ "jsonrpc": "2.0", "method": method, "params": params });
     // Whoever has hung up need not be told, and whoever does not read is not waited for.
-    drop(line.out.try_send(notice.to_string()));
+    let _ = line.out.try_send(notice.to_string());
 }
 
 fn end(line: &Line, reason: &'static str) {
