@@ -471,8 +471,9 @@ Examples:
   posthaste export - | gzip > main.jsonl.gz";
 
 pub(super) const IMPORT: &str = "\
-Makes a realm from what `export` wrote. The office must not be running, and a realm that exists is \
-replaced only with --force. A file that is cut off or damaged changes nothing.";
+Makes a realm from what `export` wrote. A realm that exists is replaced only with --force and while the \
+office is closed; beside a running office a new realm can be made. A file that is cut off or damaged \
+changes nothing.";
 
 pub(super) const IMPORT_AFTER: &str = "\
 Example:
