@@ -243,3 +243,83 @@ async fn large_letters_are_indexed_sooner() {
     assert_eq!(books.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count"), 2);
     assert_eq!(find(&realm, "bert", &query("lapwing")).hits.len(), 2);
 }
+
+/// Readers keep what they laid out for a search. It must be forgotten when the index has taken it up, and grow with what
+/// comes after, whichever reader is asked.
+#[tokio::test]
+async fn readers_that_searched_before_find_what_came_since() {
+    let realm = Realm::new();
+    let [anna, _] = realm.agents(["anna", "bert"]).await;
+    for round in 0..600_u32 {
+        realm.send(&anna, "bert", &format!("plover number{round}")).await;
+        if round % 7 != 0 {
+            continue;
+        }
+        // Two at once, so that more than one connection takes part; the inner one sees the same moment or a later one.
+        let wanted = query(&format!("number{round}"));
+        realm.see(|view| {
+            let inner = find(&realm, "bert", &wanted);
+            let outer = view.search(&member("bert"), &wanted)?;
+            assert_eq!((inner.hits.len(), outer.hits.len()), (1, 1), "{round}");
+            Ok(())
+        });
+        let all = find(&realm, "bert", &SearchQuery { limit: 1_000, ..query("plover") });
+        assert_eq!(all.hits.len(), round as usize + 1, "each once");
+    }
+    // A query that cannot be read leaves nothing half laid out.
+    realm.send(&anna, "bert", "plover last").await;
+    realm.hidden(|view| view.search(&member("bert"), &query("\"")));
+    assert_eq!(find(&realm, "bert", &query("last")).hits.len(), 1);
+}
+
+/// A search looks at little before it decides who sees what; it must come to the same as the rule for single letters.
+#[tokio::test]
+async fn a_search_sees_exactly_what_can_be_read_one_by_one() {
+    use posthaste_engine::nouns::{Audience, Caller};
+    let realm = Realm::new();
+    let names = ["anna", "bert", "carl", "dora"];
+    let agents = realm.agents(names).await;
+    realm.talk(&agents[0], "plans", &["bert"]).await;
+    let mut places = Vec::new();
+    for round in 0..320_usize {
+        let (from, to) = (&agents[round % 4], names[(round / 4) % 4]);
+        let mut send = letter(to, &format!("dunlin {round}"));
+        if round % 5 == 0 {
+            send.audience = Audience::Observers;
+        }
+        if round % 3 == 0 {
+            let entry = Entry::Label { kind: "thread".into() };
+            let conversation = talk(&format!("label{}", round % 2));
+            send.within =
+                Some(Within { conversation, thread: None, reply_to: None, visibility: None, entry });
+        }
+        places.push(realm.ask(from, send).await.message.seq);
+    }
+    // A name given up and taken again has no mail from before.
+    realm
+        .ask(
+            &agents[3],
+            posthaste_engine::verbs::agents::Unregister { agent: id("dora"), reason: None, cause: None },
+        )
+        .await;
+    realm.agent("dora").await;
+    places.push(realm.send(&agents[0], "dora", "dunlin for the new one").await.message.seq);
+    let admin = crate::harness::admin();
+    let callers = names.map(|name| Caller::member(id(name), "test"));
+    let observers = names.map(|name| Caller::observer(id(name), "test"));
+    for caller in callers.iter().chain(&observers).chain([&admin]) {
+        let one_by_one: Vec<i64> = places
+            .iter()
+            .rev()
+            .copied()
+            .filter(|place| realm.engine.read_blocking(|view| view.message_at(caller, *place)).is_ok())
+            .collect();
+        for order in [SearchOrder::Newest, SearchOrder::Best] {
+            let wanted = SearchQuery { limit: 1_000, order, ..query("dunlin") };
+            let found = realm.see(|view| view.search(caller, &wanted));
+            let mut found: Vec<i64> = found.hits.iter().map(|hit| hit.seq).collect();
+            found.sort_by_key(|seq| std::cmp::Reverse(*seq));
+            assert_eq!(found, one_by_one, "{caller:?}");
+        }
+    }
+}
