@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::schema;
@@ -64,6 +65,9 @@ pub fn check_integrity(books: &Connection) -> Result<Vec<String>, Fault> {
 
 fn tune(books: &Connection, cache_kib: i64) -> Result<(), Fault> {
     books.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
+    // Otherwise SQLite looks at the values bound to a statement when it weighs a partial index, and compiles the statement
+    // again whenever such a value changes: for some, each time they are used.
+    books.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     books.pragma_update(None, "cache_size", -cache_kib)?;
     // No memory map: an error while reading a mapped file would kill the process instead of coming back as an error, and
     // pages cost the same without (docs/BENCH.md).
