@@ -29,7 +29,11 @@ async fn show_metrics(
         match shared.identify(&engine, bearer(&headers)).await {
             Ok(identity) if identity.runs_office() => {}
             Ok(_) => {
-                return answer(StatusCode::FORBIDDEN, "forbidden", "metrics are for those who run the office");
+                return answer(
+                    StatusCode::FORBIDDEN,
+                    "forbidden",
+                    "metrics are for those who run the office",
+                );
             }
             Err(error) => return answer(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string()),
         }

@@ -129,8 +129,10 @@ async fn nothing_is_unpacked() {
 async fn what_is_too_large_is_refused_at_every_door() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
-    let (token, http) = (office.token().to_owned(), reqwest::Client::new());
-    let big = "x".repeat(5 << 20);
+    // A connection each: one that was refused a body is closed.
+    let http = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
+    let token = office.token().to_owned();
+    let big = "x".repeat(3 << 20);
     let call = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let bodies = [
         ("/x-posthaste/rpc", call("x-posthaste/send", json!({ "to": ["a"], "body": big }))),
@@ -209,8 +211,9 @@ async fn two_requests_in_one_do_not_get_past() {
         format!("GET /health\u{0} HTTP/1.1\r\n{auth}\r\n"),
     ] {
         let answer = raw(&office, smuggled.as_bytes());
-        let answers = answer.matches("HTTP/1.1 200").count();
-        assert!(answers == 0, "{smuggled:?}: {answer}");
+        // At most one answer, to the first request, and none to what was hidden in its body.
+        assert!(answer.matches("HTTP/1.1 ").count() <= 1, "{smuggled:?}: {answer}");
+        assert!(!answer.contains("active_users"), "{smuggled:?}: {answer}");
     }
 }
 

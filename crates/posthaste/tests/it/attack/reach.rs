@@ -32,7 +32,7 @@ async fn peers_and_systems_in_private_networks_are_not_reached_unless_allowed() 
     for host in &hosts {
         let peer = json!({ "name": "far", "base_url": format!("http://{host}"), "volatile": true });
         let (status, answer) = swarm.post("/swarms", office.token(), peer).await;
-        assert_eq!(status.as_u16(), 502, "{host}: {answer}");
+        assert!(matches!(status.as_u16(), 400 | 502), "{host}: {answer}");
         assert!(answer["detail"].as_str().unwrap().contains("private"), "{host}: {answer}");
         let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "map/federation/connect",
             "params": { "systemId": "far", "endpoint": format!("ws://{host}/map") } });

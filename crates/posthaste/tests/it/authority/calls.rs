@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::office::{ROLES, Role, World};
 use super::{Got, Line, Who, compare, source};
 
+const LATER: i64 = 4_102_444_800_000;
 const LETTER: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
 /// The office's own methods: name, who may, and parameters that get as far as the question who asks.
@@ -15,23 +16,23 @@ fn control() -> Vec<(&'static str, Who, Value)> {
         ("whoami", Who::Bearer, json!({})),
         ("register", Who::Bearer, json!({ "id": "newcomer" })),
         ("agents", Who::Bearer, json!({})),
-        ("send", Who::Bearer, json!({ "to": ["victim"], "text": "hello" })),
+        ("send", Who::Bearer, json!({ "to": ["victim"], "body": "hello" })),
         ("inbox", Who::Bearer, json!({})),
         ("read", Who::Bearer, json!({ "message": LETTER })),
         ("ack", Who::Bearer, json!({ "message": LETTER })),
         ("search", Who::Bearer, json!({ "query": "x" })),
         ("message", Who::Bearer, json!({ "message": LETTER })),
-        ("thread", Who::Bearer, json!({ "thread": "none" })),
+        ("thread", Who::Bearer, json!({ "id": "none" })),
         ("conversations", Who::Bearer, json!({})),
         ("events", Who::Bearer, json!({})),
-        ("reserve", Who::Bearer, json!({ "paths": ["a"] })),
+        ("reserve", Who::Bearer, json!({ "scope": "x", "paths": ["a"], "expires_at": LATER })),
         ("release", Who::Bearer, json!({})),
         ("reservations", Who::Bearer, json!({})),
         ("contacts", Who::Bearer, json!({})),
-        ("contact.ask", Who::Bearer, json!({ "to": "victim" })),
-        ("contact.accept", Who::Bearer, json!({ "from": "victim" })),
-        ("contact.block", Who::Bearer, json!({ "from": "victim" })),
-        ("contact.end", Who::Bearer, json!({ "with": "victim" })),
+        ("contact.ask", Who::Bearer, json!({ "other": "victim" })),
+        ("contact.accept", Who::Bearer, json!({ "other": "victim" })),
+        ("contact.block", Who::Bearer, json!({ "other": "victim" })),
+        ("contact.end", Who::Bearer, json!({ "other": "victim" })),
         ("nudge", Who::Bearer, json!({ "to": "victim", "type": "check", "message": "x" })),
         ("hooks", Who::Bearer, json!({})),
         ("rules", Who::Bearer, json!({})),
@@ -44,18 +45,23 @@ fn control() -> Vec<(&'static str, Who, Value)> {
 
 /// MAP's methods that take more than a token; every other one takes any token of the realm.
 fn special(method: &str) -> Option<(Who, Value)> {
+    let victim = || json!({ "agentId": "victim" });
     Some(match method {
         "map/inject" => (Who::Admin, json!({ "agentId": "victim", "content": "x" })),
         "map/agents/stop" | "map/agent.stop" | "map/agents/suspend" | "map/agent.suspend" => {
-            (Who::Admin, json!({ "agentId": "victim" }))
+            (Who::Admin, victim())
         }
-        "map/agents/resume" | "map/agent.resume" => (Who::Admin, json!({ "agentId": "victim" })),
+        "map/agents/resume" | "map/agent.resume" => (Who::Admin, victim()),
         "map/agents/update"
         | "map/agents/update/state"
         | "map/agents/update/metadata"
-        | "map/agent.update" => (Who::Admin, json!({ "agentId": "victim", "state": "busy" })),
-        "map/agents/unregister" | "map/agent.unregister" => (Who::Admin, json!({ "agentId": "nobody" })),
-        "map/permissions/update" => (Who::Admin, json!({ "clientId": "victim", "permissions": {} })),
+        | "map/agent.update" => (Who::Owner, json!({ "agentId": "victim", "state": "busy" })),
+        "map/agents/unregister" => (Who::Owner, json!({ "agentId": "spare-a" })),
+        "map/agent.unregister" => (Who::Owner, json!({ "agentId": "spare-b" })),
+        "map/agents/register" | "map/agent.register" | "map/agents/spawn" | "map/agent.spawn" => {
+            (Who::Connected, json!({}))
+        }
+        "map/subscribe" | "map/permissions/update" => (Who::Connected, json!({})),
         "map/federation/connect" => (Who::Admin, json!({ "systemId": "x", "endpoint": "nowhere" })),
         "map/federation/route" => (Who::Admin, json!({})),
         _ => return None,
@@ -130,24 +136,30 @@ async fn call(world: &World, role: Role, path: &str, method: &str, params: &Valu
     if status == 401 || matches!(error["code"].as_i64(), Some(-32_001 | 1000 | 1001 | 1002)) {
         return Got::Unknown;
     }
+    let text = error["message"].as_str().unwrap_or_default();
+    // There is nothing to nudge, which is nobody's fault.
+    if text.contains("no mail directory") {
+        return Got::In;
+    }
     let refused = error["data"]["refusal"] == "not_allowed"
         || matches!(error["code"].as_i64(), Some(1003 | 10_003))
-        || error["message"].as_str().is_some_and(|text| text.contains("only those who run the office"));
+        || text.starts_with("not allowed")
+        || text.contains("only those who run the office");
     if refused { Got::Refused } else { Got::In }
 }
 
 /// A bearer acts under its own name at the office's own methods; only those who run the realm act for others.
 pub(super) async fn nobody_acts_for_another(world: &World) {
     let cases = [
-        ("send", json!({ "from": "victim", "to": ["uma"], "text": "not from me" })),
+        ("send", json!({ "from": "victim", "to": ["uma"], "body": "not from me" })),
         ("inbox", json!({ "agent": "victim" })),
         ("read", json!({ "agent": "victim", "message": LETTER })),
         ("ack", json!({ "agent": "victim", "message": LETTER })),
         ("search", json!({ "agent": "victim", "query": "x" })),
-        ("reserve", json!({ "agent": "victim", "paths": ["a"] })),
+        ("reserve", json!({ "agent": "victim", "scope": "x", "paths": ["a"], "expires_at": LATER })),
         ("contacts", json!({ "agent": "victim" })),
-        ("contact.ask", json!({ "agent": "victim", "to": "uma" })),
-        ("contact.accept", json!({ "agent": "victim", "from": "uma" })),
+        ("contact.ask", json!({ "agent": "victim", "other": "uma" })),
+        ("contact.accept", json!({ "agent": "victim", "other": "uma" })),
     ];
     for (name, params) in cases {
         let name = format!("x-posthaste/{name}");

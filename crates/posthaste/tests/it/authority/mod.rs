@@ -31,6 +31,10 @@ enum Who {
     Admin,
     /// Those who hold the office's own key.
     Operator,
+    /// Whoever registered the agent; here that is the holder of the office's key.
+    Owner,
+    /// Nobody by a request of its own: it takes a connection.
+    Connected,
 }
 
 /// What somebody got.
@@ -56,7 +60,8 @@ impl Who {
             Self::Person => matches!(role, User | Admin | Operator),
             Self::Peer => role == Agent,
             Self::Admin => matches!(role, Admin | Operator),
-            Self::Operator => role == Operator,
+            Self::Operator | Self::Owner => role == Operator,
+            Self::Connected => false,
         };
         match (allowed, known) {
             (true, _) => Got::In,
@@ -75,6 +80,8 @@ impl Who {
             Self::Peer => "agent (another swarm)",
             Self::Admin => "admin",
             Self::Operator => "the office's key",
+            Self::Owner => "the agent's owner",
+            Self::Connected => "any token, over a connection",
         }
     }
 }
@@ -155,6 +162,7 @@ async fn everybody_gets_what_is_theirs_and_nothing_else() {
     let mut lines = paths::ask(&world).await;
     lines.extend(calls::ask(&world).await);
     lines.extend(tools::ask(&world).await);
+    lines.push(paths::ask_last(&world).await);
     let wrong: Vec<String> = lines.iter().filter_map(Line::wrong).collect();
     assert!(wrong.is_empty(), "{} of {} lines:\n{}", wrong.len(), lines.len(), wrong.join("\n"));
     let text = render(&lines);

@@ -52,6 +52,12 @@ impl Role {
     }
 }
 
+fn now() -> i64 {
+    #[expect(clippy::disallowed_methods, reason = "a test may ask the time")]
+    let now = std::time::SystemTime::now();
+    i64::try_from(now.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis()).unwrap()
+}
+
 pub(super) struct World {
     pub(super) swarm: Swarm,
     pub(super) http: reqwest::Client,
@@ -83,13 +89,14 @@ impl World {
         };
         let (revoked, id) = make("", "admin", "gone", None).await;
         world.run(&key, "", "token.revoke", json!({ "id": id })).await;
-        let (expired, _) = make("", "admin", "late", Some(1)).await;
+        let (expired, _) = make("", "admin", "late", Some(now() + 300)).await;
+        tokio::time::sleep(Duration::from_millis(320)).await;
         let (foreign_agent, _) = make("/r/away", "agent", "ann", None).await;
         let (foreign_admin, _) = make("/r/away", "admin", "root", None).await;
         let (agent, _) = make("", "agent", "ann", None).await;
         let (user, _) = make("", "user", "uma", None).await;
         let (admin, _) = make("", "admin", "root", None).await;
-        for name in ["ann", "uma", "root", "victim"] {
+        for name in ["ann", "uma", "root", "victim", "spare-a", "spare-b"] {
             world.run(&key, "", "register", json!({ "id": name })).await;
         }
         let made_up = "ph_0000000000000000000000000000000000000000000000000000000000000000".to_owned();

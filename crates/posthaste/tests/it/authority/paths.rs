@@ -19,6 +19,7 @@ const ROUTERS: [(&str, &str); 7] = [
 /// One path: method, path as the router has it, who may, the address that is asked for, and the body.
 type Row = (&'static str, &'static str, &'static str, Who, &'static str, &'static str);
 
+const LAST: &str = "/auth/refresh";
 const RPC: &str = r#"{"jsonrpc":"2.0","id":1,"method":"x-posthaste/whoami"}"#;
 const MAP: &str = r#"{"jsonrpc":"2.0","id":1,"method":"map/agents/list"}"#;
 const MCP: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
@@ -45,7 +46,7 @@ const ROWS: &[Row] = &[
     ("airc", "GET", "/presence", Who::AnyoneHonest, "/presence", ""),
     ("airc", "POST", "/presence", Who::Bearer, "/presence", r#"{"status":"available"}"#),
     ("airc", "GET", "/messages", Who::Bearer, "/messages", ""),
-    ("airc", "POST", "/messages", Who::Bearer, "/messages", "{}"),
+    ("airc", "POST", "/messages", Who::Signer, "/messages", "{}"),
     ("airc", "GET", "/messages/inbox", Who::Bearer, "/messages/inbox", ""),
     ("airc", "GET", "/messages/thread/{handle}", Who::Bearer, "/messages/thread/victim", ""),
     ("airc", "POST", "/messages/{id}/ack", Who::Bearer, "/messages/x/ack", "{}"),
@@ -217,7 +218,7 @@ fn check_complete() {
 pub(super) async fn ask(world: &World) -> Vec<Line> {
     check_complete();
     let mut lines = Vec::new();
-    for (door, method, path, who, address, body) in ROWS {
+    for (door, method, path, who, address, body) in ROWS.iter().filter(|row| row.2 != LAST) {
         let mut got = Vec::new();
         for role in ROLES {
             got.push(match *door {
@@ -235,6 +236,21 @@ pub(super) async fn ask(world: &World) -> Vec<Line> {
         lines.push(Line { door: "web", what: format!("POST /ui/do/{action}"), who: *who, got });
     }
     lines
+}
+
+/// A token that is exchanged for another opens nothing from then on, so this comes when all else was asked.
+pub(super) async fn ask_last(world: &World) -> Line {
+    let (_, method, path, who, address, body) = ROWS.iter().find(|row| row.2 == LAST).unwrap();
+    let mut got = Vec::new();
+    for role in ROLES {
+        got.push(of_path(world, role, method, address, body, *who).await);
+    }
+    Line {
+        door: "airc, asked last: it exchanges the token",
+        what: format!("{method} {path}"),
+        who: *who,
+        got,
+    }
 }
 
 async fn of_path(world: &World, role: Role, method: &str, address: &str, body: &str, who: Who) -> Got {
