@@ -2,9 +2,7 @@
 
 mod bare;
 mod files;
-mod line;
 mod map;
-mod server;
 mod signed;
 
 use std::time::{Duration, Instant};
@@ -12,9 +10,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::line::Line;
-use self::server::{Process, Server};
 use super::args::{BenchArgs, BenchDoor};
+use super::drive::{Line, Process, Server, Signer};
 use super::exit::{Exit, Failure};
 use super::human::{show_bytes, show_span};
 use super::output::{Output, Style, Table};
@@ -120,7 +117,7 @@ async fn round(
     server: &Server,
     in_flight: u32,
     bare: f64,
-    senders: Option<&Vec<signed::Sender>>,
+    senders: Option<&Vec<Signer>>,
 ) -> Result<Round, Failure> {
     let each = args.messages.map_or(u64::MAX, |all| all.div_ceil(in_flight.into()));
     // Signed first and connected then: the office does not wait long for those who say nothing.
