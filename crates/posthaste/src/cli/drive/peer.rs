@@ -35,7 +35,9 @@ impl Peer {
 
     /// Connects and says nothing yet.
     pub(in crate::cli) async fn dial(url: &str) -> Result<Self, Failure> {
-        let broken = |why: &dyn std::fmt::Display| Failure::new(Exit::Unreachable, format!("{url}: {why}"));
+        // The address may bear a token.
+        let shown = url.split('?').next().unwrap_or_default();
+        let broken = |why: &dyn std::fmt::Display| Failure::new(Exit::Unreachable, format!("{shown}: {why}"));
         let rest = url.strip_prefix("ws://").ok_or_else(|| broken(&"not a ws:// address"))?;
         let host = rest.split(['/', '?']).next().unwrap_or_default();
         let stream = TcpStream::connect(host).await.map_err(|error| broken(&error))?;

@@ -31,7 +31,11 @@ impl Server {
     ) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["serve", "--listen", address, "--log", "json", "--log-level"]);
-        command.arg(if complaints.is_some() { "warn" } else { "error" }).arg("--data").arg(data).args(further);
+        command
+            .arg(if complaints.is_some() { "warn" } else { "error" })
+            .arg("--data")
+            .arg(data)
+            .args(further);
         if let Some(file) = complaints {
             command.stderr(file);
             #[cfg(unix)]

@@ -81,7 +81,9 @@ impl Agent<'_> {
                 Ok((201, _)) => return Ok(None),
                 // It had been taken, and only the answer was lost.
                 Ok((409, answer))
-                    if again && (answer["error"] == "duplicate_message" || answer["error"] == "replay_detected") =>
+                    if again
+                        && (answer["error"] == "duplicate_message"
+                            || answer["error"] == "replay_detected") =>
                 {
                     return Ok(None);
                 }

@@ -97,7 +97,8 @@ pub(super) async fn compare(field: &Field, place: &Place) -> Result<BTreeMap<Str
     let lasting = everybody.filter(|me| field.plan.reads_all(*me));
     let acked = lasting.map(|me| field.acked[me as usize].load(Ordering::Relaxed)).sum();
     pairs.insert("letters acknowledged by recipients".to_owned(), [acks, acked]);
-    let all_tables = (0..).take(field.conversations.len()).filter_map(|of| kept.get(&Channel::turns(0, of).to));
+    let all_tables =
+        (0..).take(field.conversations.len()).filter_map(|of| kept.get(&Channel::turns(0, of).to));
     pairs.insert("turns in conversations".to_owned(), [turns, all_tables.sum()]);
     let (_, status) = phone.insist("GET", "/status", "").await?;
     let number = |name: &str| status[name].as_u64().unwrap_or(u64::MAX);
@@ -194,7 +195,8 @@ async fn conversations(field: &Field, phone: &mut Phone<'_>) -> Result<u64, Cut>
     let mut turns = 0;
     let mut cursor = Value::Null;
     loop {
-        let page = match phone.own_surely("conversations", &json!({ "cursor": cursor, "limit": 500 })).await? {
+        let page = match phone.own_surely("conversations", &json!({ "cursor": cursor, "limit": 500 })).await?
+        {
             Ok(page) => page,
             Err(why) => {
                 field.refused(&why, "the conversations");

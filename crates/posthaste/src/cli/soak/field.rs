@@ -13,6 +13,7 @@ use super::chance::Chance;
 use super::ledger::{Ledger, Outcome, Sitting};
 use super::mark::Mark;
 use super::plan::Plan;
+use crate::cli::exit::Failure;
 
 /// The swarm that the office hosts, and so the realm that everything happens in.
 pub(super) const REALM: &str = "soak";
@@ -41,6 +42,8 @@ pub(super) struct Field {
     pub(super) held: Vec<AtomicU64>,
     /// How often the office has been killed.
     epoch: AtomicU64,
+    /// How often it was killed or opened again; it is open while this is even.
+    phase: AtomicU64,
     sittings: AtomicU64,
     /// What the office said when it refused, and how often.
     refusals: Mutex<BTreeMap<String, u64>>,
@@ -71,8 +74,22 @@ macro_rules! deeds {
 }
 
 deeds!(
-    joins, farewells, crashes, half_sent, naps, turns, tasks, tasks_looked_at, acks, reserved, released, searches,
-    files_taken, files_written_in_two, events_followed, presence
+    joins,
+    farewells,
+    crashes,
+    half_sent,
+    naps,
+    turns,
+    tasks,
+    tasks_looked_at,
+    acks,
+    reserved,
+    released,
+    searches,
+    files_taken,
+    files_written_in_two,
+    events_followed,
+    presence
 );
 
 impl Field {
@@ -110,6 +127,7 @@ impl Field {
             acked,
             held,
             epoch: AtomicU64::new(0),
+            phase: AtomicU64::new(0),
             sittings: AtomicU64::new(0),
             refusals: Mutex::default(),
             by_door: Mutex::new(by_door),
@@ -127,7 +145,32 @@ impl Field {
 
     /// The office is dead and not yet open again.
     pub(super) fn office_died(&self) {
+        self.phase.fetch_add(1, Ordering::AcqRel);
         self.epoch.store(self.ledger.office_died(), Ordering::Release);
+    }
+
+    /// It is open again.
+    pub(super) fn office_opened(&self) {
+        self.phase.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// What to compare later with [`Self::was_open_since`].
+    pub(super) fn phase(&self) -> u64 {
+        self.phase.load(Ordering::Acquire)
+    }
+
+    /// Whether the office has been open all the time since then.
+    pub(super) fn was_open_since(&self, phase: u64) -> bool {
+        phase.is_multiple_of(2) && self.phase() == phase
+    }
+
+    /// A connection broke. That is the office's fault only if it was alive; whoever is killed is noticed a moment later.
+    pub(super) async fn connection_broke(&self, me: u32, phase: u64, why: &Failure) {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        if self.was_open_since(phase) && !self.closing.is_cancelled() {
+            let text = format!("{}: {}", self.plan.name(me), why.error);
+            self.ledger.find("door: a connection broke", text);
+        }
     }
 
     /// A reading that nobody has begun yet.

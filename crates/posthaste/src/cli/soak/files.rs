@@ -124,8 +124,7 @@ impl Agent<'_> {
             let (mail, name) = (self.mail.clone(), self.field.plan.name(owner).to_owned());
             let looked = tokio::task::spawn_blocking(move || look(&mail, &name)).await;
             let Ok(Ok(found)) = looked else { continue };
-            for (file, subject) in found {
-                let mark = Mark::find(&subject);
+            for (file, mark) in found {
                 if own && !self.known.contains(&file) {
                     self.known.insert(file.clone());
                     if let Some(mark) = mark {
@@ -148,9 +147,12 @@ impl Agent<'_> {
 
 /// What lies in a mailbox, in the order of names. A listing that is taken while files come may have a later one and not an
 /// earlier one, so what the first look found is read with a second one.
-fn look(mail: &MailDir, agent: &str) -> Result<Vec<(String, String)>, FilesError> {
+fn look(mail: &MailDir, agent: &str) -> Result<Vec<(String, Option<Mark>)>, FilesError> {
     let Some(mailbox) = mail.mailbox(agent)? else { return Ok(Vec::new()) };
     let Some(last) = mailbox.names()?.into_iter().max() else { return Ok(Vec::new()) };
     let entries = mail.inbox(agent)?.entries.into_iter().filter(|entry| entry.file <= last);
-    Ok(entries.map(|entry| (entry.file, entry.message.subject)).collect())
+    let mark = |message: &FileMessage| {
+        Mark::find(&message.subject).or_else(|| Mark::find(&message.body.to_string()))
+    };
+    Ok(entries.map(|entry| (mark(&entry.message), entry.file)).map(|(mark, file)| (file, mark)).collect())
 }

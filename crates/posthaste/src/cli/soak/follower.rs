@@ -30,13 +30,9 @@ pub(super) async fn live(field: Arc<Field>, me: u32) {
     let chance = field.chance(me);
     let mut follower = Follower { field: &field, me, chance, seen: HashMap::new(), last: None };
     while field.linger(follower.chance.millis(50, 500)).await {
-        let epoch = field.epoch();
+        let phase = field.phase();
         if let Err(why) = follower.follow().await {
-            sleep(Duration::from_millis(700)).await;
-            if field.epoch() == epoch && !field.closing.is_cancelled() {
-                let text = format!("{}: {}", field.plan.name(me), why.error);
-                field.ledger.find("door: a connection broke", text);
-            }
+            field.connection_broke(me, phase, &why).await;
         }
     }
 }

@@ -141,14 +141,18 @@ impl Ledger {
                 }
                 inner.totals.acknowledged += 1;
                 if passed && !mark.channel.loose {
-                    inner.find("reader: left out", format!("{mark} was acknowledged after later ones had come"));
+                    inner.find(
+                        "reader: left out",
+                        format!("{mark} was acknowledged after later ones had come"),
+                    );
                 }
             }
             Outcome::Refused => {
                 line.odd.insert(mark.n, Odd::Refused);
                 inner.totals.refused += 1;
                 if pending.in_books {
-                    inner.find("books: refused but there", format!("{mark} was refused after it was written"));
+                    inner
+                        .find("books: refused but there", format!("{mark} was refused after it was written"));
                 }
             }
             Outcome::Unknown => {
@@ -170,37 +174,38 @@ impl Ledger {
         };
         // Numbers that were acknowledged under the same office and should have come before this one.
         let mut missing = Vec::new();
-        let epoch = match (line.pending.get_mut(&mark.n), line.owed.remove(&mark.n), line.odd.get_mut(&mark.n)) {
-            (Some(pending), _, _) => {
-                if std::mem::replace(&mut pending.in_books, true) {
+        let epoch =
+            match (line.pending.get_mut(&mark.n), line.owed.remove(&mark.n), line.odd.get_mut(&mark.n)) {
+                (Some(pending), _, _) => {
+                    if std::mem::replace(&mut pending.in_books, true) {
+                        return inner.find("books: doubled", format!("{mark}, again at {place}"));
+                    }
+                    pending.epoch
+                }
+                (None, Some(epoch), _) => epoch,
+                (None, None, Some(Odd::Unknown { in_books })) => {
+                    if std::mem::replace(in_books, true) {
+                        return inner.find("books: doubled", format!("{mark}, again at {place}"));
+                    }
+                    // A letter whose sender gave up on the answer keeps no order with those it sent afterwards.
+                    line.books_count += 1;
+                    line.books_last = line.books_last.max(mark.n);
+                    inner.totals.in_books += 1;
+                    inner.totals.unanswered_and_kept += 1;
+                    inner.totals.unanswered_and_absent -= 1;
+                    return;
+                }
+                (None, None, Some(Odd::Refused)) => {
+                    return inner.find("books: refused but there", format!("{mark} at {place}"));
+                }
+                (None, None, Some(Odd::Missing)) => {
+                    line.books_count += 1;
+                    return inner.find("books: out of order", format!("{mark} at {place}, after later ones"));
+                }
+                (None, None, None) => {
                     return inner.find("books: doubled", format!("{mark}, again at {place}"));
                 }
-                pending.epoch
-            }
-            (None, Some(epoch), _) => epoch,
-            (None, None, Some(Odd::Unknown { in_books })) => {
-                if std::mem::replace(in_books, true) {
-                    return inner.find("books: doubled", format!("{mark}, again at {place}"));
-                }
-                // A letter whose sender gave up on the answer keeps no order with those it sent afterwards.
-                line.books_count += 1;
-                line.books_last = line.books_last.max(mark.n);
-                inner.totals.in_books += 1;
-                inner.totals.unanswered_and_kept += 1;
-                inner.totals.unanswered_and_absent -= 1;
-                return;
-            }
-            (None, None, Some(Odd::Refused)) => {
-                return inner.find("books: refused but there", format!("{mark} at {place}"));
-            }
-            (None, None, Some(Odd::Missing)) => {
-                line.books_count += 1;
-                return inner.find("books: out of order", format!("{mark} at {place}, after later ones"));
-            }
-            (None, None, None) => {
-                return inner.find("books: doubled", format!("{mark}, again at {place}"));
-            }
-        };
+            };
         line.books_count += 1;
         let behind = mark.n < line.books_last;
         if !behind {
@@ -327,12 +332,6 @@ impl Ledger {
         let inner = self.lock();
         let lines = inner.lines.iter().filter(|(channel, _)| lasting(channel.to));
         lines.map(|(_, line)| line.books_count.saturating_sub(line.reader.count)).sum()
-    }
-
-    /// How many acknowledged letters the auditor has not come across yet.
-    pub(super) fn owed(&self) -> u64 {
-        let inner = self.lock();
-        inner.lines.values().map(|line| line.owed.len() as u64).sum()
     }
 
     /// How many are on their way without an answer.

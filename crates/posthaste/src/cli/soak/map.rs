@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long one who leaves in good order waits for its answers.
 const FAREWELL: Duration = Duration::from_secs(10);
 /// Calls on their way at once.
-const AT_ONCE: u64 = 6;
+const AT_ONCE: u64 = 4;
 
 /// One connection of an agent's.
 struct Seat<'a> {
@@ -47,15 +47,15 @@ pub(super) async fn live(field: Arc<Field>, me: u32) {
     // Not everybody at once.
     let mut there = field.rest(chance.millis(0, 2_000)).await;
     while there {
-        let epoch = field.epoch();
+        let phase = field.phase();
         match take_seat(&field, me).await {
             Ok(seat) => {
                 tick(&field.deeds.joins);
                 if let End::Broken(why) = sit(seat, &mut chance).await {
-                    complain_if_alive(&field, me, epoch, &why).await;
+                    field.connection_broke(me, phase, &why).await;
                 }
             }
-            Err(why) => complain_if_alive(&field, me, epoch, &why).await,
+            Err(why) => field.connection_broke(me, phase, &why).await,
         }
         there = field.rest(chance.millis(50, 1_500)).await;
     }
@@ -65,11 +65,11 @@ pub(super) async fn live(field: Arc<Field>, me: u32) {
 pub(super) async fn visit(field: Arc<Field>, me: u32) {
     let mut chance = field.chance(me);
     while field.rest(chance.about(field.pause * 3)).await {
-        let epoch = field.epoch();
+        let phase = field.phase();
         let mut seat = match take_seat(&field, me).await {
             Ok(seat) => seat,
             Err(why) => {
-                complain_if_alive(&field, me, epoch, &why).await;
+                field.connection_broke(me, phase, &why).await;
                 continue;
             }
         };
@@ -89,15 +89,6 @@ pub(super) async fn visit(field: Arc<Field>, me: u32) {
             tick(&field.deeds.crashes);
         }
         seat.forget();
-    }
-}
-
-/// A broken connection is the office's fault only if the office was not killed.
-async fn complain_if_alive(field: &Field, me: u32, epoch: u64, why: &Failure) {
-    sleep(Duration::from_millis(700)).await;
-    if field.epoch() == epoch && !field.closing.is_cancelled() {
-        let text = format!("{}: {}", field.plan.name(me), why.error);
-        field.ledger.find("door: a connection broke", text);
     }
 }
 
@@ -192,19 +183,25 @@ impl Seat<'_> {
     async fn write(&mut self, chance: &mut Chance) -> Result<(), Failure> {
         let agent = self.field.plan.agent(self.me);
         for _ in 0..=chance.below(AT_ONCE.saturating_sub(self.pending.len() as u64)) {
-            let talk = agent.conversation.and_then(|of| Some((of, self.field.conversations.get(of as usize)?)));
+            let talk =
+                agent.conversation.and_then(|of| Some((of, self.field.conversations.get(of as usize)?)));
             let kind = chance.below(10);
             let (mark, method, params) = match (kind, talk) {
                 (0..=2, Some((of, id))) => {
                     let mark = self.field.ledger.next(Channel::turns(self.me, of));
                     let content = json!({ "text": mark.to_string() });
                     tick(&self.field.deeds.turns);
-                    (mark, "mail/turn", json!({ "conversationId": id, "contentType": "text", "content": content }))
+                    (
+                        mark,
+                        "mail/turn",
+                        json!({ "conversationId": id, "contentType": "text", "content": content }),
+                    )
                 }
                 _ => {
                     let Some(&to) = chance.pick(&agent.circle) else { return Ok(()) };
                     let loose = kind > 6;
-                    let channel = if loose { Channel::loose(self.me, to) } else { Channel::kept(self.me, to) };
+                    let channel =
+                        if loose { Channel::loose(self.me, to) } else { Channel::kept(self.me, to) };
                     let mark = self.field.ledger.next(channel);
                     let meta = if loose { json!({}) } else { json!({ "delivery": "guaranteed" }) };
                     let payload = json!({ "type": "note", "subject": mark.to_string(), "text": "Two files are left for you." });

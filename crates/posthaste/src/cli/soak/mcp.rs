@@ -35,7 +35,9 @@ pub(super) fn result(mut answer: Value) -> Result<Value, String> {
         return Err(text.unwrap_or_else(|| answer.to_string()));
     }
     Ok(match result["structuredContent"].take() {
-        Value::Object(mut found) if found.len() == 1 && found.contains_key("result") => found["result"].take(),
+        Value::Object(mut found) if found.len() == 1 && found.contains_key("result") => {
+            found["result"].take()
+        }
         found => found,
     })
 }
@@ -87,13 +89,17 @@ impl Agent<'_> {
     }
 
     async fn read(&mut self) -> Result<(), Cut> {
-        let given = json!({ "project_key": REALM, "agent_name": self.name, "limit": 1000, "after_id": self.cursor });
+        let given = json!({
+            "project_key": REALM, "agent_name": self.name, "limit": 1000, "after_id": self.cursor,
+            "include_bodies": true,
+        });
         let Some(letters) = self.ask("fetch_inbox", &given).await? else { return Ok(()) };
         // The newest is first.
         for letter in letters.as_array().into_iter().flatten().rev() {
             let id = letter["id"].as_i64().unwrap_or_default();
             self.cursor = self.cursor.max(id);
-            if let Some(mark) = letter["subject"].as_str().and_then(Mark::find) {
+            let texts = [&letter["subject"], &letter["body_md"]];
+            if let Some(mark) = texts.into_iter().filter_map(Value::as_str).find_map(Mark::find) {
                 self.field.ledger.at_reader(mark, Sitting::Lasting);
             }
             if letter["ack_required"] == true {

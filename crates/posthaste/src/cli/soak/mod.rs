@@ -23,6 +23,8 @@ mod setup;
 mod swarm;
 mod watch;
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -116,7 +118,8 @@ async fn soak(given: &SoakArgs, directory: &Path, output: &Output) -> Result<Rep
     let started = Instant::now();
     let bar = output.progress("soaking", lasts.as_secs());
     let base = Sample::take(office.process(), started, 0);
-    let fleet = setup::prepare(&office, &place, Plan::new(given.agents, given.seed), given.seed, given.rate).await?;
+    let fleet =
+        setup::prepare(&office, &place, Plan::new(given.agents, given.seed), given.seed, given.rate).await?;
     let field = fleet.field.clone();
     let office = Arc::new(Mutex::new(office));
 
@@ -130,6 +133,8 @@ async fn soak(given: &SoakArgs, directory: &Path, output: &Output) -> Result<Rep
     let interrupted = work(&field, &bar, lasts).await;
     let worked = begun.elapsed();
     field.ending.cancel();
+    // What comes now is no load, and says nothing about memory.
+    watching.cancel();
     let openings = storm.await?;
     bar.set_message("coming to rest");
 
@@ -137,8 +142,6 @@ async fn soak(given: &SoakArgs, directory: &Path, output: &Output) -> Result<Rep
     let mut counters = Default::default();
     if openings.is_ok() {
         drain(&field, &audited).await;
-        // Load has ended: what comes now says nothing about memory.
-        watching.cancel();
         counters = match tokio::time::timeout(DRAIN, audit::compare(&field, &audited)).await {
             Ok(Ok(counters)) => counters,
             _ => {
@@ -147,7 +150,6 @@ async fn soak(given: &SoakArgs, directory: &Path, output: &Output) -> Result<Rep
             }
         };
     }
-    watching.cancel();
     let samples = watcher.await?;
     auditing.cancel();
     auditor.await?;
@@ -274,17 +276,23 @@ async fn drain(field: &Field, audited: &audit::Place) {
 }
 
 /// Everybody has left: handles must come back to what they were before anybody came.
-async fn come_to_rest(field: &Field, office: &Office, base: Option<Sample>, started: Instant) -> Option<Sample> {
+async fn come_to_rest(
+    field: &Field,
+    office: &Office,
+    base: Option<Sample>,
+    started: Instant,
+) -> Option<Sample> {
     let base = base?;
+    let mailboxes = std::fs::read_dir(&field.mail).map_or(0, |entries| entries.count() as u64);
     let end = Instant::now() + watch::SETTLING;
     loop {
         let now = Sample::take(office.process(), started, field.epoch())?;
-        if watch::is_at_rest(&base, &now) {
+        if watch::is_at_rest(&base, &now, mailboxes) {
             return Some(now);
         }
         if Instant::now() > end {
             let text = format!(
-                "{} sockets and {} files, {} and {} before anybody came",
+                "{} sockets and {} files, {} and {} before anybody came; {mailboxes} mailboxes",
                 now.sockets, now.files, base.sockets, base.files
             );
             field.ledger.find("office: handles do not come back", text);
@@ -309,9 +317,9 @@ async fn doctor(field: &Field, place: &Place) -> Result<(), Failure> {
 
 /// Errors that the office wrote down are findings; warnings are counted.
 fn read_log(field: &Field, log: &PathBuf) -> Result<u64, Failure> {
-    let text = std::fs::read_to_string(log)?;
     let mut warnings = 0;
-    for line in text.lines() {
+    for line in BufReader::new(File::open(log)?).lines() {
+        let line = line?;
         match line.contains(r#""level":"ERROR""#) || !line.starts_with('{') {
             true => field.ledger.find("office: an error in its log", line.chars().take(600).collect()),
             false => warnings += 1,

@@ -97,8 +97,12 @@ impl Office {
         let (place, address, started) = (self.place.clone(), self.address.clone(), Instant::now());
         let server = tokio::task::spawn_blocking(move || place.start(&address)).await?;
         self.server = Some(server.map_err(|failure| {
-            Failure::new(Exit::Failed, format!("the office did not open again after a kill: {}", failure.error))
+            Failure::new(
+                Exit::Failed,
+                format!("the office did not open again after a kill: {}", failure.error),
+            )
         })?);
+        field.office_opened();
         Ok(started.elapsed())
     }
 

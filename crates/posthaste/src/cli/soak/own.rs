@@ -78,8 +78,7 @@ impl Agent<'_> {
 
     async fn read(&mut self) -> Result<(), Cut> {
         loop {
-            let page =
-                json!({ "agent": self.name, "after": self.cursor, "order": "oldest", "limit": 200 });
+            let page = json!({ "agent": self.name, "after": self.cursor, "order": "oldest", "limit": 200 });
             let Some(page) = self.ask("inbox", &page).await? else { return Ok(()) };
             let letters = page["messages"].as_array().cloned().unwrap_or_default();
             for letter in &letters {
@@ -104,8 +103,9 @@ impl Agent<'_> {
     /// Takes a reservation, or gives it back.
     async fn reserve(&mut self) -> Result<(), Cut> {
         let held = &self.field.held[self.me as usize];
-        let key = format!("soak-{}", self.name);
         if held.load(Ordering::Relaxed) == 0 {
+            // A name for each, which makes asking again harmless.
+            let key = format!("soak-{:x}", self.chance.next());
             let given = json!({
                 "agent": self.name, "key": key, "scope": "project:own", "paths": [format!("src/{}/**", self.name)],
                 "expires_at": stamp::now() + 24 * 3_600_000,
@@ -114,7 +114,8 @@ impl Agent<'_> {
                 held.store(1, Ordering::Relaxed);
                 tick(&self.field.deeds.reserved);
             }
-        } else if self.ask("release", &json!({ "agent": self.name, "scope": "project:own" })).await?.is_some() {
+        } else if self.ask("release", &json!({ "agent": self.name, "scope": "project:own" })).await?.is_some()
+        {
             held.store(0, Ordering::Relaxed);
             tick(&self.field.deeds.released);
         }

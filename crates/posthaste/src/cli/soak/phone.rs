@@ -30,7 +30,7 @@ impl<'a> Phone<'a> {
 
     /// One question and its answer.
     pub(super) async fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<(u16, Value), Cut> {
-        let epoch = self.field.epoch();
+        let phase = self.field.phase();
         let mut line = self.dial().await?;
         match tokio::time::timeout(PATIENCE, line.exchange(method, path, body)).await {
             Ok(Ok((status, answer))) => {
@@ -41,7 +41,7 @@ impl<'a> Phone<'a> {
             Ok(Err(_)) => Err(Cut),
             Err(_) => {
                 // Whoever was alive all the time should have answered.
-                if self.field.epoch() == epoch {
+                if self.field.was_open_since(phase) {
                     let text = format!("{method} {path} within {} s", PATIENCE.as_secs());
                     self.field.ledger.find("door: no answer", text);
                 }
@@ -76,7 +76,11 @@ impl<'a> Phone<'a> {
     }
 
     /// The same until there is an answer.
-    pub(super) async fn own_surely(&mut self, method: &str, params: &Value) -> Result<Result<Value, String>, Cut> {
+    pub(super) async fn own_surely(
+        &mut self,
+        method: &str,
+        params: &Value,
+    ) -> Result<Result<Value, String>, Cut> {
         loop {
             match self.own(method, params).await {
                 Ok(Err(why)) if why.contains("busy") => {}
@@ -90,7 +94,13 @@ impl<'a> Phone<'a> {
     }
 
     /// Asks and is gone: after half of the question, or without waiting for the answer.
-    pub(super) async fn abandon(&mut self, method: &str, path: &str, body: &str, whole: bool) -> Result<(), Cut> {
+    pub(super) async fn abandon(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &str,
+        whole: bool,
+    ) -> Result<(), Cut> {
         let line = self.dial().await?;
         line.abandon(method, path, body, whole).await;
         Ok(())

@@ -46,7 +46,9 @@ pub(super) async fn prepare(
                 let signer = Signer::register(&mut identities, agent.name.clone(), number).await?;
                 signers.insert(number, signer);
             }
-            Door::Map | Door::Mcp | Door::Visitor => token = make_token(&mut line, "agent", &agent.name).await?,
+            Door::Map | Door::Mcp | Door::Visitor => {
+                token = make_token(&mut line, "agent", &agent.name).await?
+            }
             Door::Swarm => token = make_token(&mut line, "user", &agent.name).await?,
             Door::Follower => {}
         }
@@ -70,7 +72,8 @@ pub(super) async fn prepare(
         let mut peer = enter(office, &tokens[first as usize], plan.name(first)).await?;
         let others: Vec<_> =
             others.iter().map(|of| json!({ "id": plan.name(*of), "role": "assistant" })).collect();
-        let made = peer.call("mail/create", &json!({ "subject": "soak", "initialParticipants": others })).await?;
+        let made =
+            peer.call("mail/create", &json!({ "subject": "soak", "initialParticipants": others })).await?;
         conversations.push(made["conversation"]["id"].as_str().unwrap_or_default().to_owned());
         peer.close().await;
     }

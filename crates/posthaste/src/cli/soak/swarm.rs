@@ -68,7 +68,13 @@ async fn task(field: &Field, phone: &mut Phone<'_>, chance: &mut Chance) -> Resu
 }
 
 /// Waits for the end of a task and looks whether everything in it happened once.
-async fn look(field: &Field, phone: &mut Phone<'_>, id: &str, text: &str, disturbed: bool) -> Result<(), Cut> {
+async fn look(
+    field: &Field,
+    phone: &mut Phone<'_>,
+    id: &str,
+    text: &str,
+    disturbed: bool,
+) -> Result<(), Cut> {
     let end = tokio::time::Instant::now() + TASK;
     let task = loop {
         let (status, task) = phone.insist("GET", &format!("/task?task_id={id}"), "").await?;
@@ -92,7 +98,9 @@ async fn look(field: &Field, phone: &mut Phone<'_>, id: &str, text: &str, distur
         tick(&field.deeds.tasks);
     }
     let (mut ids, mut course) = (HashSet::new(), Vec::new());
-    for event in task["events"].as_array().into_iter().flatten().filter(|event| event["event"] == "new_message") {
+    for event in
+        task["events"].as_array().into_iter().flatten().filter(|event| event["event"] == "new_message")
+    {
         let message = &event["data"]["extra_data"]["full_message"];
         if !ids.insert(message["id"].to_string()) {
             field.ledger.find("task: doubled", format!("{id}: message {}", message["id"]));
@@ -104,7 +112,9 @@ async fn look(field: &Field, phone: &mut Phone<'_>, id: &str, text: &str, distur
     }
     let usual = if disturbed { COURSE.get() } else { Some(COURSE.get_or_init(|| course.clone())) };
     if let Some(usual) = usual.filter(|usual| **usual != course) {
-        field.ledger.find("task: another course", format!("{id}: {} instead of {}", json!(course), json!(usual)));
+        field
+            .ledger
+            .find("task: another course", format!("{id}: {} instead of {}", json!(course), json!(usual)));
     }
     Ok(())
 }

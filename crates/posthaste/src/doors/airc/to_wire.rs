@@ -163,13 +163,23 @@ fn payload(message: &Message) -> Value {
         }
         return mail;
     }
-    match text {
+    let mut shown = match text {
         // A payload of this door comes back as it was.
-        Value::Object(members) if members.get("type").is_some_and(Value::is_string) => Value::Object(members),
+        Value::Object(members) if members.get("type").is_some_and(Value::is_string) => members,
         other => {
-            json!({ "type": if message.kind.is_empty() { "text" } else { &message.kind }, "content": other })
+            let kind = if message.kind.is_empty() { "text" } else { &message.kind };
+            Map::from_iter([("type".to_owned(), json!(kind)), ("content".to_owned(), other)])
         }
+    };
+    // A letter of some kind that only another door knows has a subject and can be acknowledged all the same.
+    if let Some(subject) = &message.subject {
+        shown.entry("subject").or_insert_with(|| json!(subject));
     }
+    if message.ack_required {
+        shown.entry("message_id").or_insert_with(|| json!(message.id));
+        shown.entry("ack_required").or_insert_with(|| json!(true));
+    }
+    Value::Object(shown)
 }
 
 fn priority(priority: Priority) -> &'static str {
