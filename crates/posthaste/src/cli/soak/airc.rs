@@ -48,11 +48,11 @@ impl Agent<'_> {
         let Some(&to) = self.chance.pick(&self.field.plan.agent(self.me).circle) else { return Ok(()) };
         let mark = self.field.ledger.next(Channel::kept(self.me, to));
         let payload = if self.chance.one_in(3) {
-            json!({ "type": "text", "content": format!("{mark} Yours when it is green.") })
+            json!({ "type": "text", "content": format!("{mark} {}", self.chance.prose()) })
         } else {
             json!({
                 "type": "context:mailbox", "message_id": format!("mail-{}-{to}-{}", self.me, mark.n),
-                "subject": mark.to_string(), "body_md": "Done.", "ack_required": self.chance.one_in(4),
+                "subject": mark.to_string(), "body_md": self.chance.prose(), "ack_required": self.chance.one_in(4),
             })
         };
         let envelope = self.signer.sign(self.field.plan.name(to), &payload);

@@ -117,6 +117,44 @@ pub(super) async fn compare(field: &Field, place: &Place) -> Result<BTreeMap<Str
     Ok(pairs)
 }
 
+/// What the office counts about itself at a moment: who waits for mail, who follows, and what went wrong inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Gauges {
+    pub(super) attached: u64,
+    pub(super) followers: u64,
+    failed: u64,
+    poisoned: u64,
+}
+
+impl Gauges {
+    pub(super) async fn read(field: &Field) -> Result<Self, Cut> {
+        Ok(Self::parse(&Phone::new(field, &field.token).text("/metrics").await?))
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut gauges = Self::default();
+        for line in text.lines() {
+            let Some((name, value)) = line.rsplit_once(' ') else { continue };
+            let value: u64 = value.parse().unwrap_or_default();
+            match name.split('{').next() {
+                Some("posthaste_attached_agents") => gauges.attached += value,
+                Some("posthaste_followers") => gauges.followers += value,
+                Some("posthaste_poisoned") => gauges.poisoned += value,
+                Some("posthaste_verb_total") if name.contains(r#"outcome="failed""#) => {
+                    gauges.failed += value
+                }
+                _ => {}
+            }
+        }
+        gauges
+    }
+
+    /// What is not as it was before anybody came.
+    pub(super) fn problem(&self, base: &Self) -> Option<String> {
+        (self != base).then(|| format!("{self:?}, {base:?} before anybody came"))
+    }
+}
+
 /// Everybody who lives here is in the address book, once. Gives how many are in it.
 async fn agents(field: &Field, phone: &mut Phone<'_>) -> Result<u64, Cut> {
     let mut found: HashMap<String, u64> = HashMap::new();
@@ -213,5 +251,22 @@ async fn conversations(field: &Field, phone: &mut Phone<'_>) -> Result<u64, Cut>
         if cursor.is_null() {
             return Ok(turns);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gauges_are_read_from_the_metrics() {
+        let text = "# HELP posthaste_followers Followers.\nposthaste_followers{realm=\"a\"} 2\n\
+                    posthaste_followers{realm=\"b\"} 1\nposthaste_attached_agents{realm=\"a\"} 4\n\
+                    posthaste_verb_total{realm=\"a\",verb=\"send\",outcome=\"done\"} 9\n\
+                    posthaste_verb_total{realm=\"a\",verb=\"send\",outcome=\"failed\"} 3\nposthaste_poisoned{realm=\"a\"} 0\n";
+        let gauges = Gauges::parse(text);
+        assert_eq!(gauges, Gauges { attached: 4, followers: 3, failed: 3, poisoned: 0 });
+        assert_eq!(gauges.problem(&gauges), None);
+        assert!(gauges.problem(&Gauges::default()).is_some());
     }
 }

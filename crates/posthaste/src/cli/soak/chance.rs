@@ -47,6 +47,16 @@ impl Chance {
         span.mul_f64(0.5 + self.below(1_000) as f64 / 1_000.0)
     }
 
+    /// What a letter says besides its mark: mostly a line, sometimes pages, so that slow readers fall behind.
+    pub(super) fn prose(&mut self) -> String {
+        let lines = match self.below(40) {
+            0 => 500,
+            1..=4 => 60,
+            _ => 1,
+        };
+        "Two files are left for you; the tests pass.\n".repeat(lines)
+    }
+
     /// A name for a task.
     pub(super) fn uuid(&mut self) -> String {
         let (a, b) = (self.next(), self.next());

@@ -17,7 +17,7 @@ use super::own::LAST_LOOKS;
 use crate::doors::files::{Draft, FilesError, MailDir};
 
 /// How long the office may take to find a file that was written in two pieces.
-const FOUND: Duration = Duration::from_secs(20);
+const FOUND: Duration = Duration::from_secs(60);
 
 struct Agent<'a> {
     field: &'a Field,
@@ -52,7 +52,7 @@ impl Agent<'_> {
             kind: Kind::Coordination,
             urgency: Urgency::Normal,
             subject: mark.to_string(),
-            body: "The build is green.".to_owned(),
+            body: self.chance.prose(),
             at: None,
             extra: Map::new(),
         };

@@ -189,7 +189,7 @@ impl Seat<'_> {
             let (mark, method, params) = match (kind, talk) {
                 (0..=2, Some((of, id))) => {
                     let mark = self.field.ledger.next(Channel::turns(self.me, of));
-                    let content = json!({ "text": mark.to_string() });
+                    let content = json!({ "text": format!("{mark} {}", chance.prose()) });
                     tick(&self.field.deeds.turns);
                     (
                         mark,
@@ -204,7 +204,8 @@ impl Seat<'_> {
                         if loose { Channel::loose(self.me, to) } else { Channel::kept(self.me, to) };
                     let mark = self.field.ledger.next(channel);
                     let meta = if loose { json!({}) } else { json!({ "delivery": "guaranteed" }) };
-                    let payload = json!({ "type": "note", "subject": mark.to_string(), "text": "Two files are left for you." });
+                    let payload =
+                        json!({ "type": "note", "subject": mark.to_string(), "text": chance.prose() });
                     let to = json!({ "agent": self.field.plan.name(to) });
                     (mark, "map/send", json!({ "to": to, "payload": payload, "meta": meta }))
                 }

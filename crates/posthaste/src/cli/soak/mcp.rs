@@ -67,7 +67,7 @@ impl Agent<'_> {
         let mark = self.field.ledger.next(Channel::kept(self.me, to));
         let letter = json!({
             "project_key": REALM, "sender_name": self.name, "to": [self.field.plan.name(to)],
-            "subject": mark.to_string(), "body_md": "Please *look* at the open question before you merge.",
+            "subject": mark.to_string(), "body_md": self.chance.prose(),
             "ack_required": self.chance.one_in(4),
         });
         let body = call("send_message", &letter);

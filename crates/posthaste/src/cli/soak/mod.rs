@@ -121,6 +121,7 @@ async fn soak(given: &SoakArgs, directory: &Path, output: &Output) -> Result<Rep
     let fleet =
         setup::prepare(&office, &place, Plan::new(given.agents, given.seed), given.seed, given.rate).await?;
     let field = fleet.field.clone();
+    let gauges = audit::Gauges::read(&field).await.unwrap_or_default();
     let office = Arc::new(Mutex::new(office));
 
     let mut agents = enter(fleet);
@@ -164,6 +165,7 @@ async fn soak(given: &SoakArgs, directory: &Path, output: &Output) -> Result<Rep
     let mut rest = None;
     if let (Some(office), Ok(_)) = (office, &openings) {
         rest = come_to_rest(&field, &office, base, started).await;
+        come_to_nobody(&field, &gauges).await;
         if let Some(problem) = office.close().await? {
             field.ledger.find("office: did not close in order", problem);
         }
@@ -299,6 +301,23 @@ async fn come_to_rest(
             return Some(now);
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Nobody waits for mail or follows any more, and nothing went wrong inside.
+async fn come_to_nobody(field: &Field, base: &audit::Gauges) {
+    let end = Instant::now() + watch::SETTLING;
+    loop {
+        let now = audit::Gauges::read(field).await;
+        let problem = match &now {
+            Ok(now) => now.problem(base),
+            Err(_) => Some("the metrics cannot be read".to_owned()),
+        };
+        match problem {
+            None => return,
+            Some(problem) if Instant::now() > end => return field.ledger.find("office: gauges", problem),
+            Some(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+        }
     }
 }
 

@@ -55,7 +55,7 @@ impl Agent<'_> {
         let mark = self.field.ledger.next(Channel::kept(self.me, to));
         let letter = json!({
             "from": self.name, "to": [self.field.plan.name(to)], "subject": mark.to_string(),
-            "body": "The parser is done; the samples are yours.", "key": mark.to_string(),
+            "body": self.chance.prose(), "key": mark.to_string(),
             "ack_required": self.chance.one_in(4),
         });
         if self.chance.one_in(30) {
@@ -123,7 +123,7 @@ impl Agent<'_> {
     }
 
     async fn search(&mut self) -> Result<(), Cut> {
-        let query = json!({ "agent": self.name, "query": "parser samples", "newest": true, "limit": 5 });
+        let query = json!({ "agent": self.name, "query": "tests files", "newest": true, "limit": 5 });
         self.ask("search", &query).await?;
         tick(&self.field.deeds.searches);
         Ok(())

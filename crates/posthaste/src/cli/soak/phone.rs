@@ -50,6 +50,15 @@ impl<'a> Phone<'a> {
         }
     }
 
+    /// What stands at a path that does not speak JSON.
+    pub(super) async fn text(&mut self, path: &str) -> Result<String, Cut> {
+        let mut line = self.dial().await?;
+        match tokio::time::timeout(PATIENCE, line.exchange("GET", path, "")).await {
+            Ok(Ok((200, text))) => Ok(String::from_utf8_lossy(text).into_owned()),
+            _ => Err(Cut),
+        }
+    }
+
     /// Asks until there is an answer. Only for what may be asked twice. Nothing if everybody leaves meanwhile.
     pub(super) async fn insist(&mut self, method: &str, path: &str, body: &str) -> Result<(u16, Value), Cut> {
         loop {
