@@ -245,6 +245,7 @@ impl Bridge {
             return;
         }
         let verb = MarkDelivered { agent: agent.clone(), messages };
+        // Waited for: as long as the books call a letter queued, a look at what waits would write it once more.
         if let Err(error) = self.engine.submit(&Caller::member(agent.clone(), VIA), verb).await {
             tracing::debug!(%agent, %error, "cannot be marked as delivered");
         }
@@ -252,7 +253,8 @@ impl Bridge {
 
     async fn mark_read(&self, agent: &AgentId, message: MessageId) {
         let verb = MarkRead { agent: agent.clone(), message, unread: false };
-        if let Err(error) = self.engine.submit(&Caller::member(agent.clone(), VIA), verb).await {
+        // Not waited for: one commit for each file that a busy agent takes out would hold up every other mailbox.
+        if let Err(error) = self.engine.post(&Caller::member(agent.clone(), VIA), verb).await {
             tracing::debug!(%agent, %error, "cannot be marked as read");
         }
     }
