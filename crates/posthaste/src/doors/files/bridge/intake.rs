@@ -245,7 +245,6 @@ impl Bridge {
             return;
         }
         let verb = MarkDelivered { agent: agent.clone(), messages };
-        // Waited for: as long as the books call a letter queued, a look at what waits would write it once more.
         if let Err(error) = self.engine.submit(&Caller::member(agent.clone(), VIA), verb).await {
             tracing::debug!(%agent, %error, "cannot be marked as delivered");
         }
@@ -253,8 +252,7 @@ impl Bridge {
 
     async fn mark_read(&self, agent: &AgentId, message: MessageId) {
         let verb = MarkRead { agent: agent.clone(), message, unread: false };
-        // Not waited for: one commit for each file that a busy agent takes out would hold up every other mailbox.
-        if let Err(error) = self.engine.post(&Caller::member(agent.clone(), VIA), verb).await {
+        if let Err(error) = self.engine.submit(&Caller::member(agent.clone(), VIA), verb).await {
             tracing::debug!(%agent, %error, "cannot be marked as read");
         }
     }
