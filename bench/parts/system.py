@@ -82,11 +82,7 @@ class Server:
             try:
                 self.process.wait(15)
             except subprocess.TimeoutExpired:
-                for pid in reversed(tree(self.pid)):
-                    try:
-                        os.kill(pid, signal.SIGKILL)
-                    except ProcessLookupError:
-                        pass
+                end_all(tree(self.pid))
                 self.process.wait()
 
     def cpu(self):
@@ -128,6 +124,14 @@ def tree(pid):
     return found
 
 
+def end_all(pids):
+    for pid in reversed(pids):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
 def free_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -148,11 +152,23 @@ def answers(port):
 def run(command, timeout=300, **further):
     """Runs a program to its end: what it printed, and the seconds it computed (children that it waited for included)."""
     before = os.times()
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, text=True, **further)
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **further)
+    try:
+        out, said = started.communicate(timeout=timeout)
+    except BaseException:
+        # It may have a server of its own, which it ends if it is asked to and which would outlive it if it were killed.
+        below = tree(started.pid)
+        started.send_signal(signal.SIGINT)
+        try:
+            started.wait(5)
+        except subprocess.TimeoutExpired:
+            end_all(below)
+            started.wait()
+        raise
     after = os.times()
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))[:300]}: {done.stderr.strip()[-800:]}")
-    return done.stdout, after.children_user + after.children_system - before.children_user - before.children_system
+    if started.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))[:300]}: {said.strip()[-800:]}")
+    return out, after.children_user + after.children_system - before.children_user - before.children_system
 
 
 def rank(times, share):
