@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pwd
+import threading
 import time
 
 from . import install
@@ -225,11 +226,16 @@ class Postgres:
         with open(script, "w") as out:
             out.write(SEND.format(last=agents - 1, subject=SUBJECT, body=BODY))
         often = ["-T", str(seconds)] if count is None else ["-t", str(max(1, count // in_flight))]
+        # While its connections are open: each is a process.
+        held = []
+        look = threading.Timer(0.7 * (seconds or 1), lambda: held.append(self.server.memory()))
+        look.start()
         cpu = self.server.cpu()
-        out, own = run([*self.command("pgbench"), "-n", "-M", "prepared", "-c", str(in_flight), "-j", str(min(2, in_flight)), *often, "-l",
+        _, own = run([*self.command("pgbench"), "-n", "-M", "prepared", "-c", str(in_flight), "-j", str(min(2, in_flight)), *often, "-l",
                         "--log-prefix", os.path.join(folder, "log"), "-f", script, database], cwd=folder)
         # Each connection is a process of the server, and what it cost until it ended counts.
         cpu = self.server.cpu() - cpu
+        look.join()
         times, ends = [], []
         for path in glob.glob(os.path.join(folder, "log.*")):
             with open(path) as log:
@@ -239,7 +245,7 @@ class Postgres:
                     ends.append(int(fields[4]) + int(fields[5]) / 1e6)
                 os.unlink(path)
         wall = max(ends) - min(ends) if len(ends) > 1 else 1
-        return figure(times, wall, cpu, own, self.server.memory())
+        return figure(times, wall, cpu, own, held[0])
 
     def reads(self, text, count):
         """One statement again and again over one connection."""

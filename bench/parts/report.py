@@ -149,7 +149,8 @@ def sizes(results):
     agents = results["parts"].get("agents", {}).get("results", [])
     if agents:
         rows = [["knowing agents", "agents", "memory before, MiB", "after the sends, MiB", "sends per second", "CPU µs per send", "p99 ms"]]
-        for row in sorted(agents, key=lambda row: row["system"] != "posthaste"):
+        systems = list(dict.fromkeys(row["system"] for row in agents))
+        for row in sorted(agents, key=lambda row: systems.index(row["system"])):
             send = row["send"]
             rows.append([row["system"], f"{row['agents']:,}", number(row["memory_before"] / (1 << 20)), number(send["memory"] / (1 << 20)),
                          number(send["per_second"]), number(send["server_cpu_us"]), number(send["p99_us"] / 1000)])

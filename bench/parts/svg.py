@@ -43,7 +43,7 @@ def short(value):
 
 def bars(title, note, rows):
     """Pairs of bars on one logarithmic scale: `(what, peer's name, ours, theirs, how the ratio is said)`."""
-    left, right, top, step = 300, 150, 66, 50
+    left, right, top, step = 310, 150, 66, 50
     values = [value for _, _, ours, theirs, _ in rows for value in (ours, theirs) if value]
     if not values:
         return None
