@@ -58,6 +58,8 @@ pub struct Feed {
     /// Whether the caller is kept to some of what others may see, so that the books must be asked.
     bounded: bool,
     filter: Filter,
+    /// Whether the filter must ask the books.
+    by_books: bool,
     head: watch::Receiver<Seq>,
     /// The last place looked at.
     place: Seq,
@@ -87,11 +89,13 @@ impl Feed {
         buffer: usize,
     ) -> Self {
         let head = engine.hub().head.subscribe();
+        let by_books = filter.needs_books();
         Self {
             engine,
             caller,
             bounded,
             filter,
+            by_books,
             head,
             place,
             ready: VecDeque::new(),
@@ -133,6 +137,12 @@ impl Feed {
                 self.ready.push_back(Step::Event { number: 0, event });
             }
         }
+    }
+
+    /// Whether [`next`](Self::next) has something to hand out without waiting.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        !self.is_held() && !self.was_held && !self.ready.is_empty()
     }
 
     /// The place up to which everything wanted has been handed out, once nothing is ready.
@@ -213,7 +223,7 @@ impl Feed {
     }
 
     async fn choose(&self, events: Vec<Arc<Event>>, live: bool) -> Result<Vec<Arc<Event>>, EngineError> {
-        let by_books = self.filter.needs_books();
+        let by_books = self.by_books;
         let mut wanted = Vec::new();
         let mut to_ask = Vec::new();
         for event in events {

@@ -167,6 +167,23 @@ pub(super) fn settle(fresh: &Path, place: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The same, unless something is in that place.
+pub(super) fn settle_new(fresh: &Path, place: &Path) -> Result<(), Failure> {
+    File::open(fresh)?.sync_all()?;
+    // A second name is given only where there is none.
+    fs::hard_link(fresh, place).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Failure::new(Exit::Held, format!("{} was made meanwhile", place.display()))
+        }
+        _ => error.into(),
+    })?;
+    fs::remove_file(fresh)?;
+    if let Some(directory) = place.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        File::open(directory)?.sync_all()?;
+    }
+    Ok(())
+}
+
 pub(super) fn refuse_to_replace(path: &Path, force: bool) -> Result<(), Failure> {
     if path.exists() && !force {
         return Err(Failure::new(Exit::Usage, format!("{} exists; --force replaces it", path.display())));

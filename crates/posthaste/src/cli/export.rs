@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use posthaste_engine::store::{PortableError, count_rows, open_reader, open_writer, read_rows, write_rows};
-use posthaste_engine::{DirectoryLock, books_of};
+use posthaste_engine::{DirectoryLock, Fault, books_of};
 use serde_json::json;
 
 use super::args::GlobalArgs;
-use super::backup::{beside, make_private, refuse_to_replace, replace, settle, tidy_up};
+use super::backup::{beside, make_private, refuse_to_replace, replace, settle, settle_new, tidy_up};
 use super::client::Client;
 use super::exit::{Exit, Failure, OutputError};
 use super::interruptible;
@@ -156,7 +156,8 @@ impl Counted {
     }
 }
 
-/// Makes a realm of the lines. The office must be closed: its lock is taken for as long as this lasts.
+/// Makes a realm of the lines. The office is kept closed for as long as this lasts; beside one that is open only a realm
+/// that it does not have yet can be made, which it opens when it is first asked for it.
 pub(super) fn import(global: &GlobalArgs, args: &ImportArgs, output: &Output) -> Result<(), Failure> {
     let office = super::args::OfficeArgs { realm: args.realm.clone(), ..Default::default() };
     let config = Config::load(global, &office, &|name| std::env::var_os(name))?;
@@ -173,15 +174,24 @@ pub(super) fn import(global: &GlobalArgs, args: &ImportArgs, output: &Output) ->
     };
     make_private_directory(data)?;
     make_private_directory(&posthaste_engine::realms_in(data))?;
-    let lock = DirectoryLock::take(data).map_err(held)?;
+    let lock = match DirectoryLock::take(data) {
+        Ok(lock) => Some(lock),
+        Err(Fault::Locked { .. }) if !place.exists() => None,
+        Err(fault) => return Err(held(fault)),
+    };
     refuse_to_replace(&place, args.force)?;
     let bar = output.progress("importing", bytes);
     let rows = interruptible(move |stop| {
-        let fresh = beside(&place, "imported");
+        // Without the lock another import may be at it, too.
+        let fresh = beside(&place, &format!("{}.imported", std::process::id()));
         let made = read_in(&fresh, input, stop, &bar);
         bar.finish_and_clear();
+        let put = |fresh: &Path| match lock {
+            Some(_) => replace(fresh, &place),
+            None => settle_new(fresh, &place),
+        };
         let rows = match made {
-            Ok(rows) => tidy_up(replace(&fresh, &place), &fresh).map(|()| rows),
+            Ok(rows) => tidy_up(put(&fresh), &fresh).map(|()| rows),
             Err(error) => tidy_up(Err(error), &fresh).map(|()| 0),
         };
         drop(lock);

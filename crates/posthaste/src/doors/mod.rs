@@ -1,5 +1,6 @@
 //! The doors: one protocol's way in each. A door parses, calls one verb or view of the engine, and renders.
 
+pub(crate) mod acks;
 pub mod address;
 mod airc;
 pub mod control;
@@ -9,6 +10,7 @@ pub(crate) mod mcp;
 mod operators;
 mod swarm;
 mod web;
+pub(crate) mod words;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -19,6 +21,8 @@ use crate::shared::Shared;
 pub(crate) use airc::{Challenges, Faces};
 pub(crate) use map::{Halls, lines as map_lines, serve as serve_map};
 pub(crate) use mcp::Desk as McpDesk;
+#[doc(hidden)]
+pub use mcp::read_arguments as mcp_arguments;
 pub(crate) use web::PATH as WEB_PATH;
 
 /// Which of an event's remembered forms belongs to which door. There are as many as the engine keeps.

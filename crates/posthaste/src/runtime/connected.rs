@@ -5,9 +5,9 @@ use posthaste_engine::{Filter, Start, Step};
 use posthaste_wire::mail::words::subjects;
 use posthaste_wire::mail::{MailAddress, MsgType, Owner};
 
-use super::letters::{Draft, Extra, principal, to_mail};
+use super::letters::{Draft, principal, to_mail};
 use super::live::{Incoming, Key};
-use super::work::Move;
+use super::steps::{Ending, Move};
 use super::{Runtime, Slot, VIA};
 
 /// Events kept for this follower before it reads the books.
@@ -15,7 +15,7 @@ const BUFFER: usize = 1_024;
 
 impl Runtime {
     /// Follows what agents of other doors write and do.
-    pub(super) async fn follow_connected(self) {
+    pub(super) async fn follow_others(self) {
         let filter = Filter::Kinds(vec![
             "message.sent".to_owned(),
             "task.status".to_owned(),
@@ -25,6 +25,8 @@ impl Runtime {
         let Ok(mut feed) = self.inner.engine.follow(&caller, filter, Start::Now, BUFFER).await else {
             return;
         };
+        // What was written before this follower was there.
+        self.take_waiting_letters().await;
         loop {
             let step = tokio::select! {
                 () = self.inner.stop.cancelled() => return,
@@ -52,9 +54,14 @@ impl Runtime {
         drop(hosted);
         match (&event.fact, &event.message) {
             (Fact::MessageSent, Some(message)) if message.via != VIA => {
-                let Some(task) = &message.conversation else { return };
-                if self.inner.hosted.load().is_connected(message.from.as_str()) {
-                    self.heard_from(task, message).await;
+                let heard = match &message.conversation {
+                    Some(task) if self.inner.hosted.load().is_connected(message.from.as_str()) => {
+                        self.heard_from(task, message).await
+                    }
+                    _ => false,
+                };
+                if !heard {
+                    self.take_letter(message).await;
                 }
             }
             (Fact::TaskStatusChanged { task, current, .. }, _) if current.is_final() => {
@@ -71,12 +78,19 @@ impl Runtime {
         }
     }
 
-    /// An agent wrote a letter into the conversation of a task, by its own door.
-    async fn heard_from(&self, task: &TaskId, message: &Message) {
-        let Some((key, owner)) = self.run_behind(task).await else { return };
+    /// An agent wrote a letter into the conversation of a task, by its own door. Says whether it has a part in that task.
+    async fn heard_from(&self, task: &TaskId, message: &Message) -> bool {
+        let Some((key, owner)) = self.run_behind(task).await else { return false };
         let (cell, mut held) = self.hold(&key).await;
         if !matches!(self.load(&key, &mut held).await, Ok(Some(_))) {
-            return;
+            return false;
+        }
+        // Anybody can write a conversation's name on a letter; only those whom the task has asked speak in it.
+        if let Slot::Loaded(live) = &*held
+            && !live.seats.contains_key(message.from.as_str())
+        {
+            self.retire(&cell, &mut held);
+            return false;
         }
         let swarm = self.swarm();
         if let Slot::Loaded(live) = &mut *held
@@ -94,25 +108,24 @@ impl Runtime {
                 _ => false,
             });
             let ends = message.kind == MsgType::BroadcastComplete.as_str() || to_person;
-            if may_end && ends {
-                let end = Draft {
-                    kind: MsgType::BroadcastComplete,
-                    sender: MailAddress::agent(&sender),
-                    recipients: vec![MailAddress::all()],
-                    here: Vec::new(),
-                    subject: subjects::TASK_COMPLETE.to_owned(),
-                    body: mail.message.body.clone(),
-                    own_id: None,
-                    key: None,
-                    extra: Extra::default(),
-                };
+            // A task of one question ends with the answer, whoever gives it.
+            if (may_end && ends) || (live.state.direct && to_person) {
+                let end = Draft::completion(&sender, mail.message.body.clone());
                 self.end(&cell, live, Move { agent: sender, ..Move::default() }, end).await;
+            } else if ends {
+                let why = "users get what the supervisor completes the task with; answer the agent that asked you instead";
+                let to = [sender.as_str()];
+                let draft =
+                    Draft::system(&swarm.name, MsgType::Response, &to, subjects::IMPROPER_RESPONSE, why);
+                let mv = Move { drafts: vec![draft], ..Move::default() };
+                self.step(&cell, live, mv, Ending::default()).await;
             } else {
+                let hosted = self.inner.hosted.load_full();
                 for to in &message.to {
-                    if let posthaste_engine::nouns::Address::Agent(id) = to
-                        && swarm.agent(id.as_str()).is_some()
-                        && !self.inner.hosted.load().is_connected(id.as_str())
-                    {
+                    let posthaste_engine::nouns::Address::Agent(id) = to else { continue };
+                    if hosted.is_connected(id.as_str()) {
+                        live.seats.entry(id.to_string()).or_default().unanswered += 1;
+                    } else if swarm.agent(id.as_str()).is_some() {
                         live.enqueue(id.as_str(), Incoming::of(message, mail.clone()));
                     }
                 }
@@ -122,6 +135,7 @@ impl Runtime {
             }
         }
         self.retire(&cell, &mut held);
+        true
     }
 
     /// Somebody ended the task by another door.
@@ -150,7 +164,7 @@ impl Runtime {
         self.retire(&cell, &mut held);
     }
 
-    async fn run_behind(&self, task: &TaskId) -> Option<(Key, String)> {
+    pub(super) async fn run_behind(&self, task: &TaskId) -> Option<(Key, String)> {
         let id = task.clone();
         let found = self.inner.engine.read(move |view| view.run_of_task(&Caller::office(), &id)).await;
         let (run, task) = found.ok()??;

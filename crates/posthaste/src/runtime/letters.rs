@@ -1,16 +1,16 @@
 //! The same letter as the engine keeps it and as MAIL spells it.
 
-use posthaste_engine::nouns::{
-    Address, AgentId, AgentKind, Body, Json, Message, MessageId, Priority, RealmName,
-};
+use posthaste_engine::nouns::{Address, AgentId, AgentKind, Json, Message, MessageId, Priority, RealmName};
 use posthaste_engine::stamp::Stamp;
 use posthaste_engine::verbs::runs::RunLetter;
+use posthaste_wire::mail::words::subjects;
 use posthaste_wire::mail::{AddressType, MailAddress, MailMessage, MsgType, Payload, split};
 use posthaste_wire::time::to_rfc3339;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::definition::Swarm;
+use crate::doors::words;
 
 /// What the engine's fields do not say about a letter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -92,6 +92,21 @@ impl Draft {
         }
     }
 
+    /// The letter with which an agent ends a turn of the task. It is for everybody and reaches nobody's queue.
+    pub(crate) fn completion(agent: &str, text: String) -> Self {
+        Self {
+            kind: MsgType::BroadcastComplete,
+            sender: MailAddress::agent(agent),
+            recipients: vec![MailAddress::all()],
+            here: Vec::new(),
+            subject: subjects::TASK_COMPLETE.to_owned(),
+            body: text,
+            own_id: None,
+            key: None,
+            extra: Extra::default(),
+        }
+    }
+
     /// Its tier: the system's first, then people's, interrupts, broadcasts, everything else.
     pub(crate) fn priority(&self) -> Priority {
         match (self.sender.address_type, self.kind) {
@@ -150,6 +165,8 @@ impl Draft {
             correlation: Some(self.own_id.unwrap_or_else(|| id.to_string())),
             key: self.key,
             meta: self.extra.to_json(),
+            in_reply_to: None,
+            elsewhere: None,
         }
     }
 }
@@ -206,10 +223,6 @@ pub(crate) fn to_mail(message: &Message, task_id: &str, swarm: &str) -> MailMess
         Some(id) if kind == MsgType::Response || uuid::Uuid::try_parse(id).is_ok() => id.clone(),
         _ => message.id.to_string(),
     };
-    let body = match &message.body {
-        Body::Text(text) => text.clone(),
-        Body::Json(json) => json.as_str().to_owned(),
-    };
     MailMessage {
         id: message.id.to_string(),
         timestamp: to_rfc3339(message.at),
@@ -219,8 +232,8 @@ pub(crate) fn to_mail(message: &Message, task_id: &str, swarm: &str) -> MailMess
             own_id,
             sender,
             recipients,
-            subject: message.subject.clone().unwrap_or_default(),
-            body,
+            subject: words::heading(message),
+            body: words::text(message),
             sender_swarm: extra.sender_swarm,
             recipient_swarms: extra.recipient_swarms,
             routing_info: extra.routing_info,

@@ -6,31 +6,39 @@
 mod actions;
 mod begin;
 mod connected;
+mod correspondence;
 pub mod definition;
 mod drivers;
+mod ends;
+mod express;
+mod intents;
 mod interswarm;
 mod letters;
 mod live;
 pub(crate) mod record;
 mod registry;
 mod router;
+mod steps;
 mod tools;
-mod work;
+mod turns;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Millis, RunPhase, Seq, Taken, TaskId};
 use posthaste_engine::verbs::agents::{Existing, Register};
+use posthaste_engine::verbs::office::SetRules;
 use posthaste_engine::verbs::runs::{Advance, Advanced};
 use posthaste_engine::{Engine, EngineError, stamp};
+use posthaste_wire::mail::split;
 use tokio::sync::{Notify, OwnedMutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::begin::{Ask, BeginError, Waited};
+pub(crate) use self::begin::{Ask, BeginError, Ended, Waited};
 use self::definition::{AgentDefinition, Swarm};
 use self::drivers::{Desk, Driver};
 pub(crate) use self::interswarm::ReceiveError;
@@ -38,7 +46,7 @@ pub(crate) use self::interswarm::ReceiveError;
 pub(crate) use self::live::Finish;
 use self::live::{Host, Key, Live};
 pub(crate) use self::registry::{Entry, RegisterError};
-use crate::http::outgoing::Outgoing;
+use crate::http::outgoing::{Outgoing, WaysOut};
 
 /// The tag that letters of this door carry.
 pub(crate) const VIA: &str = "swarm";
@@ -55,19 +63,22 @@ pub(crate) struct Hosted {
     pub(crate) swarm: Arc<Swarm>,
     here: PathBuf,
     agents: HashMap<String, (Arc<AgentDefinition>, Arc<Desk>)>,
+    /// The way to the addresses that the description names.
+    outgoing: Outgoing,
     /// Ends its programs when the swarm is replaced.
     stop: CancellationToken,
 }
 
 impl Hosted {
     fn new(swarm: Swarm, here: PathBuf, outgoing: &Outgoing, stop: &CancellationToken) -> Self {
+        let outgoing = outgoing.clone();
         let stop = stop.child_token();
         let desk = |agent: &AgentDefinition| {
-            let driver = Driver::start(agent, &here, outgoing, &stop);
+            let driver = Driver::start(agent, &here, &outgoing, &stop);
             (agent.name.clone(), (Arc::new(agent.clone()), Arc::new(Desk::new(agent, driver))))
         };
         let agents = swarm.agents.iter().map(desk).collect();
-        Self { swarm: Arc::new(swarm), here, agents, stop }
+        Self { swarm: Arc::new(swarm), here, agents, outgoing, stop }
     }
 
     fn is_connected(&self, agent: &str) -> bool {
@@ -112,12 +123,14 @@ pub struct Runtime {
 struct Inner {
     engine: Engine,
     hosted: ArcSwap<Hosted>,
-    /// Programs that the operator's own file names; others are not started because somebody posted them.
-    programs: BTreeSet<Vec<String>>,
+    /// What the operator's own file takes from this machine; nothing more is taken because somebody posted it.
+    licences: BTreeSet<String>,
+    /// Addresses that the operator's own file names.
+    addresses: BTreeSet<String>,
     runs: Mutex<HashMap<Key, Arc<RunCell>>>,
     deadlines: Mutex<BTreeSet<(Millis, Key)>>,
     known: Mutex<HashSet<AgentId>>,
-    outgoing: Outgoing,
+    ways: WaysOut,
     registry: registry::Registry,
     /// Wakes the router when letters for other swarms are written.
     outbox: Notify,
@@ -146,20 +159,21 @@ impl Runtime {
         swarm: Swarm,
         here: PathBuf,
         data: PathBuf,
-        outgoing: Outgoing,
+        ways: WaysOut,
         stop: CancellationToken,
     ) -> Result<Self, EngineError> {
-        let programs = swarm.programs();
-        let hosted = Hosted::new(swarm, here, &outgoing, &stop);
+        let (licences, addresses) = (swarm.licences(), swarm.addresses());
+        let hosted = Hosted::new(swarm, here, &ways.written, &stop);
         let registry = registry::Registry::open(&engine, data).await?;
         let inner = Inner {
             engine,
             hosted: ArcSwap::from_pointee(hosted),
-            programs,
+            licences,
+            addresses,
             runs: Mutex::default(),
             deadlines: Mutex::default(),
             known: Mutex::default(),
-            outgoing,
+            ways,
             registry,
             outbox: Notify::new(),
             stop,
@@ -170,7 +184,7 @@ impl Runtime {
         tokio::spawn(runtime.clone().watch_deadlines());
         tokio::spawn(runtime.clone().route());
         tokio::spawn(runtime.clone().watch_neighbours());
-        tokio::spawn(runtime.clone().follow_connected());
+        tokio::spawn(runtime.clone().follow_others());
         Ok(runtime)
     }
 
@@ -189,13 +203,14 @@ impl Runtime {
         if swarm.name != self.swarm().name {
             return Err(format!("field `json` this server hosts the swarm {:?}", self.swarm().name));
         }
-        if let Some(program) = swarm.programs().difference(&self.inner.programs).next() {
-            return Err(format!(
-                "field `json` names a program that the operator's file does not: {program:?}"
-            ));
+        if let Some(licence) = swarm.licences().difference(&self.inner.licences).next() {
+            return Err(format!("field `json` has what the operator's file has not: {licence}"));
         }
         let name = swarm.name.clone();
-        let hosted = Hosted::new(swarm, here, &self.inner.outgoing, &self.inner.stop);
+        let known = swarm.addresses().is_subset(&self.inner.addresses);
+        let ways = &self.inner.ways;
+        let outgoing = if known { &ways.written } else { &ways.named };
+        let hosted = Hosted::new(swarm, here, outgoing, &self.inner.stop);
         self.inner.hosted.store(Arc::new(hosted));
         self.enter_agents().await.map_err(|error| error.to_string())?;
         Ok(name)
@@ -211,6 +226,26 @@ impl Runtime {
             if let Ok(id) = AgentId::new(name) {
                 self.enter(id, AgentKind::Agent).await?;
             }
+        }
+        self.limit_reach(&hosted).await
+    }
+
+    /// Has the engine keep agents of other doors to their `comm_targets` in this swarm's tasks; those that are called from
+    /// here are kept to them by what is made of their answers.
+    async fn limit_reach(&self, hosted: &Hosted) -> Result<(), EngineError> {
+        let target = |listed: &String| match split(listed) {
+            (name, Some(swarm)) if swarm == hosted.swarm.name => AgentId::new(name).ok(),
+            _ => AgentId::new(listed).ok(),
+        };
+        let limited = |(name, (agent, desk)): (&String, &(Arc<AgentDefinition>, Arc<Desk>))| {
+            let id = AgentId::new(name).ok().filter(|_| desk.driver.is_connected())?;
+            Some((id, agent.comm_targets.iter().filter_map(target).collect()))
+        };
+        let reach: BTreeMap<AgentId, BTreeSet<AgentId>> = hosted.agents.iter().filter_map(limited).collect();
+        let rules = self.inner.engine.read(|view| view.rules()).await?;
+        if rules.reach != reach {
+            let rules = SetRules { rules: Rules { reach, ..rules } };
+            self.inner.engine.submit(&Caller::admin(AgentId::office(), VIA), rules).await?;
         }
         Ok(())
     }
@@ -397,7 +432,7 @@ impl Runtime {
         body: &serde_json::Value,
         patience: Duration,
     ) -> Result<crate::http::outgoing::Answer, crate::http::outgoing::OutgoingError> {
-        self.inner.outgoing.post_json(url, Some(token), body, patience).await
+        self.inner.ways.named.post_json(url, Some(token), body, patience).await
     }
 
     /// Runs that are in memory, for those who watch over the office.

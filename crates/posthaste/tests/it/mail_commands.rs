@@ -172,6 +172,33 @@ fn what_to_say_comes_from_a_file_standard_input_or_an_editor() {
     assert_eq!(run(&dir, &["send", "--from=ann", "--to=ann", "--body-file=/no/such"]).code, 2);
 }
 
+/// At a terminal, whoever gives no text gets the editor; an empty text or an editor that fails sends nothing.
+#[test]
+fn a_letter_is_written_in_the_editor() {
+    let dir = TestDir::new();
+    let program = env!("CARGO_BIN_EXE_posthaste");
+    let data = dir.path().to_str().unwrap();
+    let write = |editor: &str| {
+        let line = format!("{program} --data {data} send --from=ann --to=ann --subject=edited");
+        // `script` gives the program a terminal.
+        let mut terminal = std::process::Command::new("script");
+        terminal.args(["-qec", &line, "/dev/null"]).env_clear().env("PATH", std::env::var("PATH").unwrap());
+        terminal.env("EDITOR", editor).stdin(Stdio::null());
+        terminal.output().unwrap().status.code()
+    };
+    let editor = dir.write(
+        "editor.sh",
+        "#!/bin/sh\nprintf '%s: %s\\n' \"$1\" \"written in $(wc -c < \"$2\") bytes\" > \"$2\"\n",
+    );
+    assert_eq!(write(&format!("sh {} 'two words'", editor.display())), Some(0));
+    assert_eq!(write("false"), Some(1), "an editor that fails");
+    assert_eq!(write("true"), Some(1), "a text that is empty");
+    assert_eq!(write(""), Some(2), "no editor");
+    let listed = run(&dir, &["inbox", "--agent=ann", "--json"]).ok().json();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed[0]["body"], "two words: written in 0 bytes\n");
+}
+
 /// A realm goes out and comes in again, and is the same; whatever is damaged on the way changes nothing.
 #[tokio::test]
 async fn a_realm_is_exported_and_imported_without_loss() {
@@ -192,9 +219,17 @@ async fn a_realm_is_exported_and_imported_without_loss() {
         "a file that exists is not replaced unasked"
     );
     assert_eq!(
-        run(&dir, &["import", first.to_str().unwrap(), "--realm=copy"]).code,
+        run(&dir, &["import", first.to_str().unwrap(), "--force"]).code,
         5,
-        "the office is running"
+        "the office is running and has this realm open"
+    );
+    run(&dir, &["import", first.to_str().unwrap(), "--realm=beside"]).ok();
+    let found = run(&dir, &["search", "n49", "--realm=beside", "--json"]).ok().json();
+    assert_eq!(found["hits"].as_array().unwrap().len(), 1, "a running office opens the new realm when asked");
+    assert_eq!(
+        run(&dir, &["import", first.to_str().unwrap(), "--realm=beside"]).code,
+        5,
+        "once it is there it is the office's"
     );
     assert_eq!(office.close(), Some(0));
     assert_eq!(

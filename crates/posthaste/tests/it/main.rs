@@ -1,12 +1,15 @@
 //! The program from outside: its command line, its configuration and its listener.
 
 mod airc;
+mod attack;
+mod authority;
 mod bridge;
 mod bridge_crash;
 mod cli;
 mod commands;
 mod config;
 mod crash;
+mod crossing;
 mod files;
 mod harness;
 mod layers;
@@ -24,7 +27,9 @@ mod mcp_guard;
 mod mcp_load;
 mod mcp_streams;
 mod office;
+mod parsers;
 mod readme;
+mod soak;
 mod swarm;
 mod swarm_agents;
 mod swarm_crash;

@@ -39,6 +39,13 @@ impl Office {
         Self::start(command, data)
     }
 
+    /// Starts another build of it.
+    pub(crate) fn open_program(program: &Path, data: &Path) -> Self {
+        let mut command = Command::new(program);
+        command.env_clear();
+        Self::start(command, data)
+    }
+
     /// Starts it with further flags and variables.
     pub(crate) fn open_with(data: &Path, args: &[&str], env: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
@@ -82,6 +89,21 @@ impl Office {
         command.env_clear();
         let log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
         Self::start_as(command, data, "info", flags, log.into())
+    }
+
+    /// Starts it with everything that can be logged going into a file, and further flags.
+    pub(crate) fn open_talkative(
+        data: &Path,
+        form: &str,
+        flags: &[&str],
+        log: &Path,
+        env: &[(&str, &str)],
+    ) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        command.env_clear().envs(env.iter().copied());
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+        let flags = ["--log", form].into_iter().chain(flags.iter().copied());
+        Self::start_as(command, data, "trace", flags, log.into())
     }
 
     fn start(command: Command, data: &Path) -> Self {

@@ -16,4 +16,4 @@ pub use event_id::{EventId, history_tag};
 pub use filter::{FilterError, MailFilter, Spec, stream_pattern};
 pub use glob::glob;
 pub use mode::{Mode, detect_mode};
-pub use names::{EventName, Pattern};
+pub use names::{EventName, NameSet, Pattern};

@@ -1,5 +1,9 @@
 //! The names of events, in the SDK's spelling, in the draft's, and as filters may write them.
 
+use std::collections::HashMap;
+use std::iter::repeat;
+use std::sync::LazyLock;
+
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident = $sdk:literal, $draft:literal $(, $alias:literal)*;)+) => {
         /// What an event is called.
@@ -119,8 +123,12 @@ impl EventName {
     /// The event of that spelling, whichever vocabulary it is of.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let wanted = normal(text);
-        Self::ALL.iter().copied().find(|name| name.spellings().iter().any(|known| normal(known) == wanted))
+        static KNOWN: LazyLock<HashMap<String, EventName>> = LazyLock::new(|| {
+            let spelled =
+                EventName::ALL.iter().rev().flat_map(|name| name.spellings().iter().zip(repeat(*name)));
+            spelled.map(|(spelling, name)| (normal(spelling), name)).collect()
+        });
+        KNOWN.get(&normal(text)).copied()
     }
 }
 
@@ -154,6 +162,14 @@ impl Pattern {
         self.start.starts_with("x-") && self.fits(&normal(name))
     }
 
+    /// The events that one of these patterns names. Patterns are read once, events come by the thousand.
+    #[must_use]
+    pub fn names(patterns: &[Self]) -> NameSet {
+        let named =
+            EventName::ALL.iter().filter(|name| patterns.iter().any(|pattern| pattern.matches(**name)));
+        NameSet(named.fold(0, |set, name| set | NameSet::bit(*name)))
+    }
+
     fn fits(&self, name: &str) -> bool {
         if self.open {
             // `scope.*` is for what is below scope, and for `scope` itself should there be such an event.
@@ -161,6 +177,23 @@ impl Pattern {
         } else {
             name == self.start
         }
+    }
+}
+
+/// Some of the events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameSet(u64);
+
+impl NameSet {
+    /// Whether the event is one of them.
+    #[must_use]
+    pub fn contains(self, name: EventName) -> bool {
+        self.0 & Self::bit(name) != 0
+    }
+
+    fn bit(name: EventName) -> u64 {
+        const { assert!(EventName::ALL.len() <= 64, "a set has 64 places") };
+        1 << name as u32
     }
 }
 
@@ -188,6 +221,10 @@ mod tests {
         ] {
             assert_eq!(EventName::parse(text), Some(name), "{text}");
             assert!(Pattern::new(text).matches(name), "{text}");
+            let set = Pattern::names(&[Pattern::new(text)]);
+            for other in EventName::ALL {
+                assert_eq!(set.contains(*other), *other == name, "{text}: {other:?}");
+            }
         }
         assert_eq!(EventName::parse("agent.flew"), None);
     }

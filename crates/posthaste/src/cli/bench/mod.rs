@@ -2,9 +2,7 @@
 
 mod bare;
 mod files;
-mod line;
 mod map;
-mod server;
 mod signed;
 
 use std::time::{Duration, Instant};
@@ -12,9 +10,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::line::Line;
-use self::server::{Process, Server};
 use super::args::{BenchArgs, BenchDoor};
+use super::drive::{Line, Process, Server, Signer};
 use super::exit::{Exit, Failure};
 use super::human::{show_bytes, show_span};
 use super::output::{Output, Style, Table};
@@ -35,6 +32,8 @@ struct Round {
     p99_us: u64,
     /// Of the server, user and system time together; absent where the system does not tell.
     server_cpu_us_per_message: Option<f64>,
+    /// Of this program, which asks: the same cores paid for it, too.
+    client_cpu_us_per_message: Option<f64>,
     server_bytes: Option<u64>,
     /// A loop that writes the same rows in transactions of `in_flight` letters, without any server.
     bare_per_second: f64,
@@ -95,18 +94,22 @@ async fn measure(
         line.call("register", &json!({ "id": name(agent) })).await?;
     }
     let senders = match args.door {
-        BenchDoor::Office => None,
-        BenchDoor::Airc => Some(signed::register(&server, args.agents).await?),
+        BenchDoor::Office | BenchDoor::Mcp => Vec::new(),
+        BenchDoor::Airc => signed::register(&server, args.agents).await?,
+    };
+    let ways: &[Way] = match args.door {
+        BenchDoor::Office => &[Way::Office],
+        BenchDoor::Mcp => &[Way::Office, Way::Mcp],
+        BenchDoor::Airc => &[Way::Office, Way::Mcp, Way::Airc(&senders)],
     };
     let bar = output.progress("measuring", args.in_flight.len() as u64);
     let mut rounds = Vec::new();
     for (n, &in_flight) in args.in_flight.iter().enumerate() {
         // Books of its own for each round: the same number may be asked for twice.
         let bare = bare::per_second(&directory.join(format!("bare-{n}.db")), in_flight, BODY)?;
-        rounds.push(round(args, &server, in_flight, bare, None).await?);
-        // Turn by turn with the office's own, so that both see the same machine.
-        if let Some(senders) = &senders {
-            rounds.push(round(args, &server, in_flight, bare, Some(senders)).await?);
+        // Turn by turn, so that all see the same machine.
+        for way in ways {
+            rounds.push(round(args, &server, in_flight, bare, *way).await?);
         }
         bar.inc(1);
     }
@@ -115,22 +118,31 @@ async fn measure(
     Ok(rounds)
 }
 
+/// The door that letters go in by.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    Office,
+    Mcp,
+    Airc(&'a [Signer]),
+}
+
 async fn round(
     args: &BenchArgs,
     server: &Server,
     in_flight: u32,
     bare: f64,
-    senders: Option<&Vec<signed::Sender>>,
+    way: Way<'_>,
 ) -> Result<Round, Failure> {
     let each = args.messages.map_or(u64::MAX, |all| all.div_ceil(in_flight.into()));
     // Signed first and connected then: the office does not wait long for those who say nothing.
-    let senders_of = |n: u32| senders.map(|senders| &senders[(n % args.agents) as usize]);
     let works: Vec<Work> = (0..in_flight)
         .map(|n| {
             let me = n % args.agents;
-            match senders_of(n) {
-                None => Work::Letter(letter(me, args.agents)),
-                Some(sender) => {
+            match way {
+                Way::Office => Work::Letter(letter(me, args.agents)),
+                Way::Mcp => Work::Tool(tool_call(me, args.agents)),
+                Way::Airc(senders) => {
+                    let sender = &senders[me as usize];
                     Work::Signed(signed::sign(sender, me, args.agents, args.seconds, in_flight, each))
                 }
             }
@@ -138,13 +150,17 @@ async fn round(
         .collect();
     let mut jobs = Vec::new();
     for (n, work) in (0..in_flight).zip(works) {
-        let line = match senders_of(n) {
-            None => Line::connect(&server.address, &server.token).await?,
-            Some(sender) => Line::to(&server.address, Some(&sender.token), "/messages").await?,
+        let line = match way {
+            Way::Office => Line::connect(&server.address, &server.token).await?,
+            Way::Mcp => Line::to(&server.address, Some(&server.token), "/mcp").await?,
+            Way::Airc(senders) => {
+                let token = &senders[(n % args.agents) as usize].token;
+                Line::to(&server.address, Some(token), "/messages").await?
+            }
         };
         jobs.push(Job { line, work });
     }
-    let cpu = server.cpu();
+    let (cpu, own) = (server.cpu(), Process::this().cpu());
     let started = Instant::now();
     let end = started + Duration::from_secs(args.seconds);
     let working: Vec<_> = jobs.into_iter().map(|job| tokio::spawn(send_until(job, end, each))).collect();
@@ -157,15 +173,23 @@ async fn round(
     let messages = times.len() as u64;
     let rank = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or_default();
     let per_second = messages as f64 / wall.as_secs_f64();
-    let spent = cpu.zip(server.cpu()).map(|(before, after)| after.saturating_sub(before));
+    let per_message = |before: Option<Duration>, after: Option<Duration>| {
+        let spent = before.zip(after).map(|(before, after)| after.saturating_sub(before));
+        spent.map(|spent| spent.as_secs_f64() * 1e6 / messages.max(1) as f64)
+    };
     Ok(Round {
-        door: if senders.is_some() { "airc" } else { "office" },
+        door: match way {
+            Way::Office => "office",
+            Way::Mcp => "mcp",
+            Way::Airc(_) => "airc",
+        },
         in_flight,
         messages,
         per_second,
         p50_us: rank(0.5),
         p99_us: rank(0.99),
-        server_cpu_us_per_message: spent.map(|spent| spent.as_secs_f64() * 1e6 / messages.max(1) as f64),
+        server_cpu_us_per_message: per_message(cpu, server.cpu()),
+        client_cpu_us_per_message: per_message(own, Process::this().cpu()),
         server_bytes: server.resident_bytes(),
         bare_per_second: bare,
         ratio: per_second / bare,
@@ -181,12 +205,23 @@ struct Job {
 enum Work {
     /// The same letter again and again.
     Letter(Value),
+    /// The same tool call again and again.
+    Tool(String),
     /// Messages that each go once.
     Signed(Vec<String>),
 }
 
 fn letter(me: u32, agents: u32) -> Value {
     json!({ "from": name(me), "to": [name((me + 1) % agents)], "subject": "Ready for review", "body": BODY })
+}
+
+fn tool_call(me: u32, agents: u32) -> String {
+    let letter = json!({
+        "project_key": "main", "sender_name": name(me), "to": [name((me + 1) % agents)],
+        "subject": "Ready for review", "body_md": BODY,
+    });
+    let params = json!({ "name": "send_message", "arguments": letter });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string()
 }
 
 /// Sends one letter after the other; gives the microseconds that each took to be durable.
@@ -196,6 +231,7 @@ async fn send_until(mut job: Job, end: Instant, most: u64) -> Result<Vec<u64>, F
         let asked = Instant::now();
         match &job.work {
             Work::Letter(letter) => job.line.call("send", letter).await?,
+            Work::Tool(call) => job.line.call_tool(call).await?,
             Work::Signed(messages) => match messages.get(times.len()) {
                 Some(message) => job.line.send(message).await?,
                 None => break,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use posthaste_wire::files::name::{self, ARCHIVE};
@@ -16,6 +17,8 @@ use super::errors::FilesError;
 
 /// Mailboxes kept open at once; one that is not is opened again.
 const OPEN_BOXES: usize = 4_096;
+/// Syncs of one directory that run beside each other; the disk takes several at once, and waiting for a turn costs more.
+const SYNCS_AT_ONCE: usize = 4;
 /// Files are for their owner to write and for all to read; no mail is writable by the world.
 pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
@@ -26,6 +29,8 @@ pub struct MailDir {
     path: PathBuf,
     root: OwnedFd,
     open: Mutex<HashMap<String, Arc<Mailbox>>>,
+    /// Batches under way.
+    pub(super) batches: AtomicUsize,
 }
 
 /// One agent's mailbox.
@@ -60,8 +65,8 @@ struct SyncState {
     asked: u64,
     /// Syncs that are done; all up to this one.
     done: u64,
-    /// Whether one is under way.
-    busy: bool,
+    /// How many are under way.
+    busy: usize,
     /// All up to this one failed, because of this.
     failed: Option<(u64, Errno)>,
 }
@@ -74,7 +79,7 @@ impl MailDir {
     pub fn open(path: &Path) -> Result<Self, FilesError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = sys::open(path, flags, Mode::empty()).map_err(|error| FilesError::at(path, error))?;
-        Ok(Self { path: path.to_owned(), root, open: Mutex::default() })
+        Ok(Self { path: path.to_owned(), root, open: Mutex::default(), batches: AtomicUsize::new(0) })
     }
 
     /// Opens a directory, making it durably if it is not there.
@@ -218,8 +223,8 @@ impl Mailbox {
         self.archive()?.ok_or_else(|| FilesError::at(self.path.join(ARCHIVE), Errno::NOENT))
     }
 
-    /// Makes what was renamed here so far survive a power cut. Callers that come while a sync is under way share the
-    /// next one.
+    /// Makes what was renamed here so far survive a power cut. Callers that come while some syncs are under way share
+    /// the next one.
     ///
     /// # Errors
     /// When the system says that it did not.
@@ -246,20 +251,21 @@ impl SharedSync {
         state.asked += 1;
         let mine = state.asked;
         while state.done < mine {
-            if state.busy {
+            if state.busy >= SYNCS_AT_ONCE {
                 state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            // Nobody is at it, so this caller does it for everyone who has asked by now.
+            // Whoever begins one does it for everyone who has asked by now.
             let covers = state.asked;
-            state.busy = true;
+            state.busy += 1;
             drop(state);
             let synced = sys::fsync(directory);
             state = lock(&self.state);
-            state.busy = false;
-            state.done = covers;
+            state.busy -= 1;
+            state.done = state.done.max(covers);
             if let Err(error) = synced {
-                state.failed = Some((covers, error));
+                // The system tells of a failure once, so whoever asks meanwhile may not hear of it by another sync.
+                state.failed = Some((state.asked, error));
             }
             self.done.notify_all();
         }

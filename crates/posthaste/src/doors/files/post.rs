@@ -24,6 +24,9 @@ const SMALL_LIST: u64 = 1 << 20;
 /// A stamp of ours that lies further ahead than this is somebody's clock gone wrong and not followed.
 const TRUSTED_AHEAD: i128 = 60_000_000_000;
 
+/// With more batches than this under way the disk has enough to do, and being told to begin only costs.
+const EAGER_BATCHES: usize = 4;
+
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// A message to be written.
@@ -129,7 +132,14 @@ impl MailDir {
         if let [draft] = drafts {
             return vec![self.post(draft)];
         }
-        let written: Vec<_> = drafts.iter().map(|draft| self.begin(draft)).collect();
+        let batches = self.batches.fetch_add(1, Ordering::Relaxed) + 1;
+        let results = self.post_batch(drafts, batches <= EAGER_BATCHES);
+        self.batches.fetch_sub(1, Ordering::Relaxed);
+        results
+    }
+
+    fn post_batch(&self, drafts: &[Draft], eager: bool) -> Vec<Result<Placed, FilesError>> {
+        let written: Vec<_> = drafts.iter().map(|draft| self.begin(draft, eager)).collect();
         let mut results: Vec<Result<Placed, FilesError>> =
             written.into_iter().zip(drafts).map(|(waiting, draft)| finish(waiting?, draft)).collect();
         let mut settled: Vec<(Arc<Mailbox>, Result<(), String>)> = Vec::new();
@@ -151,15 +161,17 @@ impl MailDir {
         results
     }
 
-    /// Writes a message under a temporary name and lets the disk begin with it.
-    fn begin(&self, draft: &Draft) -> Result<Waiting, FilesError> {
+    /// Writes a message under a temporary name and, if eager, lets the disk begin with it.
+    fn begin(&self, draft: &Draft, eager: bool) -> Result<Waiting, FilesError> {
         draft.check()?;
         let mailbox = self.mailbox_or_make(&draft.to)?;
         let (file, text) = mailbox.choose(draft);
         let fresh = mailbox.write(&text)?;
-        // Dropping clean pages is not the point: asking for it starts the writing of dirty ones, all at once instead of
-        // one after the other, so that the first sync finds most of the work done.
-        let _ = sys::fadvise(&fresh.handle, 0, None, sys::Advice::DontNeed);
+        if eager {
+            // Dropping clean pages is not the point: asking for it starts the writing of dirty ones, all at once instead
+            // of one after the other, so that the first sync finds most of the work done.
+            let _ = sys::fadvise(&fresh.handle, 0, None, sys::Advice::DontNeed);
+        }
         Ok(Waiting { mailbox, fresh, file })
     }
 }

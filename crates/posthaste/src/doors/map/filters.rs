@@ -29,11 +29,7 @@ fn nothing() -> Filter {
 pub(super) fn compile(spec: &Spec, streams: Vec<Pattern>, mail: bool) -> Filter {
     let mut all = vec![visible(spec, mail)];
     if !streams.is_empty() {
-        all.push(test(move |event| match seen(event) {
-            Seen::As(name) => streams.iter().any(|stream| stream.matches(name)),
-            Seen::Extension(name) => streams.iter().any(|stream| stream.matches_extension(&name)),
-            Seen::Hidden => false,
-        }));
+        all.push(named(streams));
     }
     all.push(fields(spec));
     Filter::All(all)
@@ -54,15 +50,20 @@ fn visible(spec: &Spec, mail: bool) -> Filter {
     })
 }
 
+/// What goes by a name that one of the patterns fits.
+fn named(patterns: Vec<Pattern>) -> Filter {
+    let names = Pattern::names(&patterns);
+    test(move |event| match seen(event) {
+        Seen::As(name) => names.contains(name),
+        Seen::Extension(name) => patterns.iter().any(|pattern| pattern.matches_extension(&name)),
+        Seen::Hidden => false,
+    })
+}
+
 fn fields(spec: &Spec) -> Filter {
     let mut parts = Vec::new();
     if !spec.event_types.is_empty() {
-        let patterns = spec.event_types.clone();
-        parts.push(test(move |event| match seen(event) {
-            Seen::As(name) => patterns.iter().any(|pattern| pattern.matches(name)),
-            Seen::Extension(name) => patterns.iter().any(|pattern| pattern.matches_extension(&name)),
-            Seen::Hidden => false,
-        }));
+        parts.push(named(spec.event_types.clone()));
     }
     if !spec.from_agents.is_empty() {
         parts.push(Filter::Sources(ids(&spec.from_agents)));

@@ -6,8 +6,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
+use super::MAX_MESSAGE;
 use super::connection::{Connection, Line};
-use super::{MAX_MESSAGE, OUTGOING_FRAMES};
+use super::outbox::Outbox;
 use crate::caller::Identity;
 use crate::shared::Shared;
 
@@ -19,10 +20,10 @@ pub(crate) async fn serve(
     input: impl AsyncRead + Unpin + Send,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) {
-    let (out, frames) = mpsc::channel(OUTGOING_FRAMES);
+    let (out, frames) = Outbox::queue();
     let line = Line::new(out, shared.stop().child_token());
     let writing = tokio::spawn(write(output, frames, line.clone()));
-    Connection::new(shared, engine, Some((identity, None)), line).run(Box::pin(lines(input))).await;
+    Connection::new(shared, engine, Some((identity, None)), None, line).run(Box::pin(lines(input))).await;
     drop(writing.await);
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::{StreamExt, stream};
 use posthaste_engine::nouns::{Caller, Event};
 use posthaste_engine::{Engine, EngineError, Feed, Filter, Overflow, Start, Step, stamp};
 use posthaste_wire::map::{EventId, EventName};
@@ -17,6 +18,9 @@ use super::to_wire;
 
 /// How often those who ask for it hear that the office is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Frames that are written together at most.
+const AT_ONCE: usize = 32;
 
 /// What a subscriber wants and how far it has come. Outlives the connection.
 #[derive(Debug)]
@@ -125,6 +129,13 @@ impl Subscription {
         if signal.borrow_and_update().paused {
             feed.pause();
         }
+        // One future for all rounds: subscribers are signalled rarely, and events come often.
+        let signals = stream::unfold(signal, async |mut signal| {
+            signal.changed().await.ok()?;
+            let now = *signal.borrow_and_update();
+            Some((now, signal))
+        });
+        tokio::pin!(signals);
         let mut beat = tokio::time::interval(HEARTBEAT);
         // Events that this feed has handed out; the subscriber's numbers run on over several feeds and also count
         // what is no event of the history.
@@ -132,28 +143,34 @@ impl Subscription {
         loop {
             tokio::select! {
                 biased;
-                changed = signal.changed() => {
-                    let now = *signal.borrow_and_update();
-                    if changed.is_err() || now.closed {
-                        return Ok(());
-                    }
+                signal = signals.next() => {
+                    let Some(now) = signal.filter(|now| !now.closed) else { return Ok(()) };
                     self.obey(&mut feed, now, fed);
                 }
                 _ = beat.tick(), if self.heartbeat || self.capacity => {
-                    for members in self.signs_of_life(&engine, &session.caller()).await? {
-                        if !self.send(&line, &session, &members).await { return Ok(()) }
-                    }
+                    let signs = self.signs_of_life(&engine, &session.caller()).await?;
+                    let frames = signs.iter().flat_map(|members| self.frames(&session, members)).collect();
+                    if line.out.send_together(frames).await.is_err() { return Ok(()) }
                 }
                 step = feed.next() => {
-                    let members = match step? {
-                        Step::Event { event, .. } => {
-                            fed += 1;
-                            self.place.store(event.seq, Ordering::Release);
-                            self.written(&engine, &session, &event).await?
+                    let mut step = step?;
+                    let mut frames = Vec::new();
+                    loop {
+                        let members = match step {
+                            Step::Event { event, .. } => {
+                                fed += 1;
+                                self.place.store(event.seq, Ordering::Release);
+                                self.written(&engine, &session, &event).await?
+                            }
+                            Step::Overflow(lost) => Arc::from(self.overflow(&engine, lost).await?),
+                        };
+                        frames.extend(self.frames(&session, &members));
+                        if frames.len() >= AT_ONCE || !feed.has_more() {
+                            break;
                         }
-                        Step::Overflow(lost) => Arc::from(self.overflow(&engine, lost).await?),
-                    };
-                    if !self.send(&line, &session, &members).await { return Ok(()) }
+                        step = feed.next().await?;
+                    }
+                    if line.out.send_together(frames).await.is_err() { return Ok(()) }
                 }
             }
         }
@@ -186,26 +203,23 @@ impl Subscription {
         })
     }
 
-    /// Sends one numbered envelope. False when nobody is left to send it to.
-    async fn send(&self, line: &Line, session: &Session, members: &str) -> bool {
+    /// One numbered envelope, in the frames it travels in.
+    fn frames(&self, session: &Session, members: &str) -> impl Iterator<Item = String> + use<> {
         let number = self.number.fetch_add(1, Ordering::AcqRel) + 1;
-        let envelope = envelope(&self.id, number, members);
-        if self.acp {
+        let acp = self.acp.then(|| {
             let mut text =
                 String::from(r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"#);
             to_wire::push_text(&mut text, &session.id);
             text.push_str(r#","update":{"sessionUpdate":"_map/event","event":"#);
-            text.push_str(&envelope);
+            push_envelope(&mut text, &self.id, number, members);
             text.push_str("}}}");
-            if line.out.send(text).await.is_err() {
-                return false;
-            }
-        }
-        let mut text = String::with_capacity(envelope.len() + 64);
+            text
+        });
+        let mut text = String::with_capacity(members.len() + 192);
         text.push_str(r#"{"jsonrpc":"2.0","method":"map/event","params":"#);
-        text.push_str(&envelope);
+        push_envelope(&mut text, &self.id, number, members);
         text.push('}');
-        line.out.send(text).await.is_ok()
+        acp.into_iter().chain([text])
     }
 
     /// What was passed over, and how to get it after all.
@@ -251,12 +265,17 @@ pub(super) async fn cause_time(engine: &Engine, event: &Event) -> Result<Option<
 /// The parameters of `map/event`. Both vocabularies' names for the number are there.
 pub(super) fn envelope(subscription: &str, number: u64, members: &str) -> String {
     let mut text = String::with_capacity(members.len() + 128);
-    text.push_str(r#"{"subscriptionId":"#);
-    to_wire::push_text(&mut text, subscription);
-    text.push_str(&format!(r#","sequenceNumber":{number},"sequence":{number},"#));
-    text.push_str(members);
-    text.push('}');
+    push_envelope(&mut text, subscription, number, members);
     text
+}
+
+fn push_envelope(text: &mut String, subscription: &str, number: u64, members: &str) {
+    text.push_str(r#"{"subscriptionId":"#);
+    to_wire::push_text(text, subscription);
+    let number = number.to_string();
+    for piece in [r#","sequenceNumber":"#, &number, r#","sequence":"#, &number, ",", members, "}"] {
+        text.push_str(piece);
+    }
 }
 
 /// An event that is not of the history: about the subscription or the office, and of this moment.

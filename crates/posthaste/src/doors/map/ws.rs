@@ -1,24 +1,27 @@
 //! The WebSocket: one JSON value per text frame out; one or several, line by line, in.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream::{self, SplitSink, SplitStream};
-use futures_util::{SinkExt, StreamExt};
+use futures_util::StreamExt;
+use futures_util::stream::{self, SplitStream};
 use posthaste_engine::Engine;
-use tokio::sync::mpsc;
 
+use super::MAX_MESSAGE;
 use super::connection::{Connection, Known, Line};
-use super::{MAX_MESSAGE, OUTGOING_FRAMES};
+use super::outbox::{Frames, Outbox};
 use crate::caller::{AuthError, Realm, bearer};
 use crate::http::errors::answer;
+use crate::http::listen::Peer;
 use crate::shared::Shared;
 
 /// How often a peer is asked whether it is there, and how many times it may leave that unanswered.
@@ -34,6 +37,7 @@ pub(super) async fn open(
     Realm(engine): Realm,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
+    peer: Option<Extension<Peer>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let upgrade = match upgrade {
@@ -47,13 +51,14 @@ pub(super) async fn open(
         Ok(known) => known,
         Err(response) => return *response,
     };
+    let address = peer.map(|Extension(peer)| peer.address.ip());
     upgrade
         .max_message_size(MAX_MESSAGE)
         .max_frame_size(MAX_MESSAGE)
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
         .max_write_buffer_size(4 * MAX_MESSAGE)
-        .on_upgrade(move |socket| serve(shared, engine, known, socket))
+        .on_upgrade(move |socket| serve(shared, engine, known, address, socket))
 }
 
 /// Who calls, as far as the request itself tells; nobody if it shows no token where one is needed.
@@ -76,14 +81,20 @@ pub(super) async fn identify(
     }
 }
 
-async fn serve(shared: Shared, engine: Engine, known: Option<Known>, socket: WebSocket) {
-    let (out, frames) = mpsc::channel(OUTGOING_FRAMES);
+async fn serve(
+    shared: Shared,
+    engine: Engine,
+    known: Option<Known>,
+    address: Option<IpAddr>,
+    socket: WebSocket,
+) {
     let (sink, stream) = socket.split();
+    let (out, frames) = Outbox::socket(sink);
     let line = Line::new(out, shared.stop().child_token());
     let heard = Arc::new(AtomicBool::new(true));
-    let writing = tokio::spawn(write(sink, frames, heard.clone(), line.clone()));
+    let writing = tokio::spawn(write(frames, heard.clone(), line.clone()));
     let frames = Box::pin(read(stream, heard, line.clone()));
-    Connection::new(shared, engine, known, line).run(frames).await;
+    Connection::new(shared, engine, known, address, line).run(frames).await;
     // The writer ends when nobody is left who could send, or when it says goodbye.
     drop(writing.await);
 }
@@ -122,12 +133,7 @@ fn too_large(error: &axum::Error) -> bool {
 }
 
 /// Sends what there is, several frames at a time where there are several. Lets go of a peer that has fallen silent.
-async fn write(
-    mut sink: SplitSink<WebSocket, Message>,
-    mut frames: mpsc::Receiver<String>,
-    heard: Arc<AtomicBool>,
-    line: Line,
-) {
+async fn write(mut frames: Frames, heard: Arc<AtomicBool>, line: Line) {
     let mut unanswered = 0;
     let mut ping = tokio::time::interval(PING_EVERY);
     ping.reset();
@@ -135,9 +141,9 @@ async fn write(
         tokio::select! {
             biased;
             () = line.stop.cancelled() => break None,
-            frame = frames.recv() => {
+            frame = frames.next() => {
                 let Some(frame) = frame else { break None };
-                if send(&mut sink, frame, &mut frames).await.is_err() {
+                if !taken(frames.write(frame)).await {
                     // Whoever still has something to send must hear that nobody takes it.
                     line.stop.cancel();
                     return;
@@ -148,35 +154,22 @@ async fn write(
                 if unanswered >= SILENT_PINGS {
                     break Some((close_code::AWAY, "no sign of life"));
                 }
-                if sink.send(Message::Ping(Default::default())).await.is_err() {
+                if !taken(frames.write_control(Message::Ping(Default::default()))).await {
                     line.stop.cancel();
                     return;
                 }
             }
         }
     };
-    // What was ready goes out before the goodbye.
-    while let Ok(frame) = frames.try_recv() {
-        if sink.feed(Message::Text(frame.into())).await.is_err() {
-            return;
-        }
-    }
     let farewell = farewell.or_else(|| line.why.get().copied());
     let (code, reason) = farewell.unwrap_or((close_code::AWAY, "the office is done"));
     let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
-    // The peer may be gone already.
-    let _ = sink.send(close).await;
+    // What was ready goes out before the goodbye. The peer may be gone already.
+    let _ = taken(frames.write_control(close)).await;
     line.stop.cancel();
 }
 
-async fn send(
-    sink: &mut SplitSink<WebSocket, Message>,
-    frame: String,
-    frames: &mut mpsc::Receiver<String>,
-) -> Result<(), axum::Error> {
-    sink.feed(Message::Text(frame.into())).await?;
-    while let Ok(frame) = frames.try_recv() {
-        sink.feed(Message::Text(frame.into())).await?;
-    }
-    sink.flush().await
+/// Whether a peer took what was written. One that takes nothing for as long as it may be silent is as good as gone.
+async fn taken(writing: impl Future<Output = Result<(), axum::Error>>) -> bool {
+    matches!(tokio::time::timeout(PING_EVERY * SILENT_PINGS, writing).await, Ok(Ok(())))
 }

@@ -12,6 +12,7 @@ use subtle::ConstantTimeEq;
 
 use super::args::Args;
 use super::errors::{Problem, did_you_mean, nearest, unknown_agent};
+use super::holders::Holder;
 use crate::caller::Identity;
 use crate::projects::{self, Project};
 use crate::shared::Shared;
@@ -59,8 +60,15 @@ impl Call {
         Self { shared, visitor, progress: None }
     }
 
-    pub(super) fn is_operator(&self) -> bool {
-        self.visitor.identity.role == TokenRole::Admin
+    /// Whether the visitor runs a project: the whole office, or the realm that the project is in.
+    pub(super) fn runs(&self, project: &Project) -> bool {
+        let identity = &self.visitor.identity;
+        identity.role == TokenRole::Admin
+            && (identity.everywhere || project.realm() == self.visitor.home.realm())
+    }
+
+    pub(super) fn runs_office(&self) -> bool {
+        self.visitor.identity.runs_office()
     }
 
     fn at_default(&self) -> bool {
@@ -73,7 +81,7 @@ impl Call {
         let found = self.shared.project(key).await?.filter(|project| {
             // A door below /r/ opens its own realm; the main door opens the default realm and every claimed project.
             let claimed = self.at_default() && project.created_at > 0;
-            project.realm() == home || claimed || self.is_operator()
+            project.realm() == home || claimed || self.runs_office()
         });
         match found {
             Some(project) => Ok(project),
@@ -108,7 +116,7 @@ impl Call {
         let known = claims.iter().find(|claim| claim.alias == alias);
         if !self.at_default() {
             let home = self.visitor.home.realm();
-            if known.is_some_and(|claim| claim.realm != *home) && !self.is_operator() {
+            if known.is_some_and(|claim| claim.realm != *home) && !self.runs_office() {
                 let text = format!("project '{alias}' belongs to another realm than '{home}'");
                 return Err(Problem::new("NOT_ALLOWED", text));
             }
@@ -141,27 +149,18 @@ impl Call {
         let id = AgentId::new(name)
             .map_err(|why| Problem::new("INVALID_NAME", format!("agent name '{name}': {why}")))?;
         let caller = Caller::member(id.clone(), VIA);
-        let trusted = self.is_operator() || (self.shared.mcp().trusts_local() && self.visitor.local);
+        let trusted = self.runs(project) || (self.shared.mcp().trusts_local() && self.visitor.local);
         if token.is_some() || !(trusted || self.visitor.identity.name == id) {
-            let office = Caller::office();
-            let asked = id.clone();
-            let agent = project.engine.read(move |view| view.agent(&office, &asked)).await;
-            let agent = match agent {
-                Ok(agent) => agent,
-                Err(error) => {
-                    return Err(self.explain(project, &self.visitor.identity.caller(VIA), error).await);
-                }
-            };
+            let holder = self.holder(project, &id).await?;
             match token {
                 Some(token) => {
-                    let right = self.secret_of(project, &agent);
-                    if !bool::from(right.as_bytes().ct_eq(token.as_bytes())) {
+                    if !bool::from(holder.secret.as_bytes().ct_eq(token.as_bytes())) {
                         let text =
                             format!("the token is not that of agent '{name}'; register_agent returns it");
                         return Err(Problem::new("AUTHENTICATION_REQUIRED", text));
                     }
                 }
-                None if agent.owner.as_ref() == Some(&self.visitor.identity.name) => {}
+                None if holder.owner.as_ref() == Some(&self.visitor.identity.name) => {}
                 None => {
                     let text = format!(
                         "you may not act as '{name}': pass its registration_token (sender_token when sending), \
@@ -173,6 +172,26 @@ impl Call {
         }
         project.engine.presences().beat(id, "available", None, ALIVE);
         Ok(caller)
+    }
+
+    /// Who holds an agent.
+    async fn holder(&self, project: &Project, agent: &AgentId) -> Result<Arc<Holder>, Problem> {
+        let holders = &self.shared.mcp().holders;
+        // Asked before the books, so that what changes meanwhile counts.
+        let edition = project.engine.edition();
+        if let Some(known) = holders.recall(project.realm(), agent, edition) {
+            return Ok(known);
+        }
+        let (office, asked) = (Caller::office(), agent.clone());
+        match project.engine.read(move |view| view.agent(&office, &asked)).await {
+            Ok(found) => {
+                let secret = self.secret_of(project, &found);
+                let holder = Arc::new(Holder { owner: found.owner, secret });
+                holders.remember(project.realm(), agent.clone(), edition, holder.clone());
+                Ok(holder)
+            }
+            Err(error) => Err(self.explain(project, &self.visitor.identity.caller(VIA), error).await),
+        }
     }
 
     /// Those through whose eyes a call without an agent looks: the office's for those who run it, else the visitor's own
@@ -187,7 +206,7 @@ impl Call {
             return Ok(vec![self.act_with(project, name, token).await?]);
         }
         let own = self.visitor.identity.caller(VIA);
-        if self.is_operator() {
+        if self.runs(project) {
             return Ok(vec![own]);
         }
         let query = AgentQuery { owner: Some(own.agent.clone()), limit: MOST_OWN, ..AgentQuery::default() };

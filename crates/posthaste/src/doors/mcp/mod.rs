@@ -9,6 +9,7 @@ mod args;
 mod attachments;
 mod call;
 mod errors;
+mod holders;
 mod http;
 mod markdown;
 mod prompts;
@@ -50,6 +51,7 @@ pub(crate) struct Settings {
 pub(crate) struct Desk {
     settings: OnceLock<Settings>,
     sessions: OnceLock<sessions::Sessions>,
+    holders: holders::Holders,
 }
 
 impl Desk {
@@ -95,4 +97,12 @@ async fn readiness(axum::extract::State(shared): axum::extract::State<Shared>) -
 /// Clients that look for OAuth are told that there is none, so that they use the token they were given.
 async fn no_oauth() -> axum::response::Response {
     answer(StatusCode::NOT_FOUND, "oauth_disabled", "OAuth disabled: send `Authorization: Bearer TOKEN`")
+}
+
+/// Reads the arguments of a tool as a caller gave them. A seam for the fuzz targets.
+#[doc(hidden)]
+pub fn read_arguments(tool: &str, given: &str) -> Option<bool> {
+    let tool = table::find(tool)?;
+    let given = serde_json::from_str(given).ok()?;
+    Some(args::Args::check(&tool.specs, given).is_ok())
 }

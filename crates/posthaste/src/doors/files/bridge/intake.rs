@@ -17,6 +17,7 @@ use super::super::post;
 use super::boxes::{Known, Seen};
 use super::convert::{self, VIA};
 use super::{Backlog, Bridge};
+use crate::doors::{acks, map};
 
 /// Files that are read before any of them is handed to the office.
 const CHUNK: usize = 256;
@@ -185,9 +186,7 @@ impl Bridge {
             }
         }
         self.mark_delivered(&owner, delivered).await;
-        for message in read {
-            self.mark_read(&owner, message).await;
-        }
+        self.mark_all_read(&owner, read).await;
     }
 
     /// A letter that names a conversation or a letter it may not name is taken without that; an agent that left in between
@@ -241,7 +240,7 @@ impl Bridge {
     }
 
     pub(super) async fn mark_delivered(&self, agent: &AgentId, messages: Vec<MessageId>) {
-        if messages.is_empty() {
+        if messages.is_empty() || self.is_handed_letters(agent).await {
             return;
         }
         let verb = MarkDelivered { agent: agent.clone(), messages };
@@ -250,9 +249,34 @@ impl Bridge {
         }
     }
 
+    /// Whether an agent is handed its letters on a connection. Whoever writes to it by a file makes a directory of its
+    /// name, so a file there is no sign that the agent has the letter.
+    async fn is_handed_letters(&self, agent: &AgentId) -> bool {
+        let name = agent.clone();
+        let entry = self.engine.read(move |view| view.agent(&Caller::office(), &name)).await;
+        entry.is_ok_and(|entry| entry.via == map::VIA)
+    }
+
+    /// Marks letters as read, together: a commit for each file that a busy agent takes out would hold up every mailbox.
+    pub(super) async fn mark_all_read(&self, agent: &AgentId, messages: Vec<MessageId>) {
+        futures_util::future::join_all(messages.into_iter().map(|message| self.mark_read(agent, message)))
+            .await;
+    }
+
     async fn mark_read(&self, agent: &AgentId, message: MessageId) {
-        let verb = MarkRead { agent: agent.clone(), message, unread: false };
-        if let Err(error) = self.engine.submit(&Caller::member(agent.clone(), VIA), verb).await {
+        let caller = Caller::member(agent.clone(), VIA);
+        let asking = caller.clone();
+        let asks =
+            self.engine.read(move |view| Ok(view.message(&asking, message)?.message.ack_required)).await;
+        // A file has one flag: whoever sets it on a letter that asks for an acknowledgement gives it.
+        let done = match asks {
+            Ok(true) => acks::acknowledge(&self.engine, &caller, message, None).await.map(drop),
+            _ => {
+                let verb = MarkRead { agent: agent.clone(), message, unread: false };
+                self.engine.submit(&caller, verb).await.map(drop)
+            }
+        };
+        if let Err(error) = done {
             tracing::debug!(%agent, %error, "cannot be marked as read");
         }
     }
@@ -293,9 +317,7 @@ impl Bridge {
             }
         }
         let owner = state.agent.clone();
-        for message in read {
-            self.mark_read(&owner, message).await;
-        }
+        self.mark_all_read(&owner, read).await;
     }
 
     /// Decides about files that have been gone for a while: archived, or taken away by their recipient.
@@ -332,16 +354,14 @@ impl Bridge {
                 if let Some(known) = state.known.get_mut(&file) {
                     known.archived = true;
                 }
-            } else if let Some(known) = state.unlearn(&file)
+            } else if let Some(known) = state.take_out(&file)
                 && !known.read
             {
                 read.push(known.message);
             }
         }
         let owner = state.agent.clone();
-        for message in read {
-            self.mark_read(&owner, message).await;
-        }
+        self.mark_all_read(&owner, read).await;
     }
 }
 

@@ -226,17 +226,7 @@ impl Bridge {
         for part in delivered.chunks(1_000) {
             self.mark_delivered(&owner, part.to_vec()).await;
         }
-        for message in read {
-            let verb = posthaste_engine::verbs::deliveries::MarkRead {
-                agent: owner.clone(),
-                message,
-                unread: false,
-            };
-            let caller = Caller::member(owner.clone(), convert::VIA);
-            if let Err(error) = self.engine.submit(&caller, verb).await {
-                tracing::debug!(mailbox = agent, %error, "cannot be marked as read");
-            }
-        }
+        self.mark_all_read(&owner, read).await;
     }
 
     /// Writes the letters into a mailbox that are kept for its agent and have not been handed over.
