@@ -348,7 +348,8 @@ impl Shared {
         let moment = books.unchecked_transaction()?;
         let view = View { books: &moment, limits: &self.limits, now: stamp::now() };
         let looked = look(&view);
-        moment.finish()?;
+        // Not taken back: what a search laid out for itself is of use to the next one.
+        moment.commit()?;
         looked
     }
 

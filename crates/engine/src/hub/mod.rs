@@ -55,7 +55,11 @@ impl Hub {
     pub(crate) fn keep(&self, events: Vec<Arc<Event>>) -> Option<Seq> {
         let last = events.last().map(|event| event.seq);
         self.lane.note(&events);
-        self.ring.push(events);
+        match last {
+            // Whoever comes later begins in the books.
+            Some(last) if self.followers() == 0 => self.ring.start_at(last),
+            _ => self.ring.push(events),
+        }
         last
     }
 

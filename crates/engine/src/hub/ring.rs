@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::nouns::{Event, Seq};
 
 /// Letters can be large; beyond this many bytes the oldest events go, however few they are.
-const RING_BYTES: usize = 16 << 20;
+const RING_BYTES: usize = 8 << 20;
 
 /// What a follower finds after its place.
 #[derive(Debug)]

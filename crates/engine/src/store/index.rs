@@ -70,39 +70,40 @@ fn indexed_up_to(books: &Connection) -> rusqlite::Result<Seq> {
     Ok(one(books, "SELECT value FROM meta WHERE key = 'indexed'", [], |row| row.get(0))?.unwrap_or(0))
 }
 
-/// The tail, laid out in an index of its own on a reader's connection for as long as this lives.
-pub(crate) struct LaidOut<'a> {
-    books: &'a Connection,
-}
-
-impl<'a> LaidOut<'a> {
-    /// Lays the tail out; nothing if there is none.
-    pub(crate) fn of(books: &'a Connection) -> rusqlite::Result<Option<Self>> {
-        let after = indexed_up_to(books)?;
-        let sql = "SELECT EXISTS(SELECT 1 FROM messages WHERE seq > ?1)
-                       OR EXISTS(SELECT 1 FROM turns WHERE seq > ?1 AND message IS NULL)";
-        if one(books, sql, [after], |row| row.get::<_, bool>(0))? != Some(true) {
-            return Ok(None);
-        }
-        let sql = "SELECT 1 FROM temp.sqlite_schema WHERE name = 'fresh'";
-        if one(books, sql, [], |_| Ok(()))?.is_none() {
-            books.execute_batch(
-                "CREATE TEMP VIEW fresh_letters(seq, subject, body) AS
-                     SELECT seq, subject, body FROM main.messages
-                     UNION ALL SELECT seq, NULL, content FROM main.turns WHERE message IS NULL;
-                 CREATE VIRTUAL TABLE temp.fresh USING fts5(
-                     subject, body, content='fresh_letters', content_rowid='seq', tokenize='unicode61');",
-            )?;
-        }
-        let laid_out = Self { books };
-        exec(books, &format!("INSERT INTO temp.fresh(rowid, subject, body) {TAIL} ORDER BY 1"), [after])?;
-        Ok(Some(laid_out))
+/// Lays the tail out in an index of its own on a reader's connection; says whether there is one. What an earlier search
+/// on the same connection laid out is kept for as long as it is still the tail, so that each letter is taken in once.
+pub(crate) fn lay_out(books: &Connection) -> rusqlite::Result<bool> {
+    let after = indexed_up_to(books)?;
+    let sql =
+        "SELECT max(coalesce((SELECT max(seq) FROM messages), 0), coalesce((SELECT max(seq) FROM turns), 0))";
+    let end: Seq = one(books, sql, [], |row| row.get(0))?.unwrap_or(0);
+    if end <= after {
+        return Ok(false);
     }
-}
-
-impl Drop for LaidOut<'_> {
-    fn drop(&mut self) {
-        // Only a connection that fails altogether cannot forget; whatever is asked of it next says so.
-        drop(exec(self.books, "INSERT INTO temp.fresh(fresh) VALUES('delete-all')", []));
+    let sql = "SELECT 1 FROM temp.sqlite_schema WHERE name = 'fresh'";
+    if one(books, sql, [], |_| Ok(()))?.is_none() {
+        books.execute_batch(
+            "CREATE TEMP VIEW fresh_letters(seq, subject, body) AS
+                 SELECT seq, subject, body FROM main.messages
+                 UNION ALL SELECT seq, NULL, content FROM main.turns WHERE message IS NULL;
+             CREATE VIRTUAL TABLE temp.fresh USING fts5(
+                 subject, body, content='fresh_letters', content_rowid='seq', tokenize='unicode61');
+             CREATE TABLE temp.laid_out(after INTEGER NOT NULL, up_to INTEGER NOT NULL);
+             INSERT INTO temp.laid_out VALUES(0, 0);",
+        )?;
     }
+    let laid_out: Option<(Seq, Seq)> =
+        one(books, "SELECT after, up_to FROM temp.laid_out", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let from = match laid_out {
+        Some((begun, up_to)) if begun == after => up_to,
+        _ => {
+            exec(books, "INSERT INTO temp.fresh(fresh) VALUES('delete-all')", [])?;
+            after
+        }
+    };
+    if end > from {
+        exec(books, &format!("INSERT INTO temp.fresh(rowid, subject, body) {TAIL} ORDER BY 1"), [from])?;
+        exec(books, "UPDATE temp.laid_out SET after = ?1, up_to = ?2", (after, end))?;
+    }
+    Ok(true)
 }

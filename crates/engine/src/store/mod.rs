@@ -10,7 +10,7 @@ mod schema;
 
 pub use digest::digest;
 pub(crate) use history::write_history;
-pub(crate) use index::{LaidOut, Tail};
+pub(crate) use index::{Tail, lay_out};
 pub use open::{check_integrity, open_reader, open_writer};
 pub use portable::{PortableError, count_rows, read_rows, write_rows};
 pub use schema::VERSION;

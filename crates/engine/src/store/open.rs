@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::schema;
@@ -10,6 +11,13 @@ use crate::error::Fault;
 
 /// Statements each connection keeps prepared; more than the engine has, so none is ever compiled twice.
 const KEPT_STATEMENTS: usize = 512;
+/// Pages that the writer keeps, in KiB. It mostly writes at the end of a few tables; more than this made nothing faster
+/// (docs/BENCH.md).
+const WRITER_KIB: i64 = 6 << 10;
+/// Pages of one transaction that stay in memory before some are written ahead of the commit, which costs twice.
+const UNWRITTEN_PAGES: i64 = 4_096;
+/// Pages that each reader keeps, in KiB. After a commit it begins anew, so more would seldom be of use.
+const READER_KIB: i64 = 1 << 10;
 
 /// Opens the books for the one writer, making or upgrading them.
 ///
@@ -26,7 +34,8 @@ pub fn open_writer(path: &Path) -> Result<Connection, Fault> {
     books.pragma_update(None, "synchronous", "full")?;
     books.pragma_update(None, "wal_autocheckpoint", 4_000)?;
     books.pragma_update(None, "journal_size_limit", 64 << 20)?;
-    tune(&books, 16 << 10)?;
+    tune(&books, WRITER_KIB)?;
+    books.pragma_update(None, "cache_spill", UNWRITTEN_PAGES)?;
     let found: i64 = books.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found != schema::VERSION {
         let upgrade = books.transaction()?;
@@ -44,7 +53,7 @@ pub fn open_reader(path: &Path) -> Result<Connection, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let books = Connection::open_with_flags(path, flags)?;
     books.busy_timeout(Duration::from_secs(5))?;
-    tune(&books, 4 << 10)?;
+    tune(&books, READER_KIB)?;
     let found: i64 = books.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found > schema::VERSION {
         return Err(Fault::NewerBooks { found, known: schema::VERSION });
@@ -64,6 +73,9 @@ pub fn check_integrity(books: &Connection) -> Result<Vec<String>, Fault> {
 
 fn tune(books: &Connection, cache_kib: i64) -> Result<(), Fault> {
     books.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
+    // A plan goes by the statement, never by what is bound to it. Otherwise SQLite compiles every statement with a bound
+    // LIMIT, and some others, anew each time it is used.
+    books.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     books.pragma_update(None, "cache_size", -cache_kib)?;
     // No memory map: an error while reading a mapped file would kill the process instead of coming back as an error, and
     // pages cost the same without (docs/BENCH.md).

@@ -1,10 +1,12 @@
 //! Full-text search over letters and turns, limited to what the caller may see.
 
+use std::sync::LazyLock;
+
 use super::{View, Viewed, require_member, snippet};
 use crate::error::Refusal;
-use crate::nouns::{AgentId, Caller, ConversationId, Message, Seq, Turn, TurnSource};
-use crate::sight;
-use crate::store::{LaidOut, one, rows};
+use crate::nouns::{AgentId, Caller, ConversationId, Message, Seq, Turn};
+use crate::sight::{Glimpse, Seeker};
+use crate::store::{lay_out, one, rows};
 
 /// In which order matches are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,32 +83,37 @@ impl View<'_> {
         } else {
             limit
         };
-        let mut ranked: Vec<(f64, Hit)> = Vec::new();
+        let mut ranked: Vec<(f64, Place)> = Vec::new();
         let mut found = Found::default();
         let mut seen = 0;
+        let mut seeker = Seeker::of(self.books, caller)?;
         // The latest letters may not be in the index yet; they come first, because they are the latest.
-        let laid_out = LaidOut::of(self.books)?;
-        let shelves: &[Shelf] = if laid_out.is_some() { &[FRESH, INDEX] } else { &[INDEX] };
+        let shelves: &[&Shelf] = if lay_out(self.books)? { &[&FRESH, &INDEX] } else { &[&INDEX] };
         'shelves: for shelf in shelves {
-            let sql = if query.order == SearchOrder::Best { shelf.ranked } else { shelf.newest };
+            let sql = if query.order == SearchOrder::Best { &shelf.ranked } else { &shelf.newest };
             let mut statement = self.books.prepare_cached(sql)?;
-            let mut matches = statement.query((&text, before)).map_err(bad_query)?;
+            let params = (&text, before, seeker.may_see_any(), &caller.agent);
+            let mut matches = statement.query(params).map_err(bad_query)?;
             while let Some(row) = matches.next().map_err(bad_query)? {
                 seen += 1;
                 if seen > self.limits.search_rows || ranked.len() == wanted {
                     found.partial = true;
                     break 'shelves;
                 }
-                if let Some(hit) = self.visible_hit(caller, query, row.get(0)?)? {
-                    ranked.push((row.get(1)?, hit));
+                let Some(rank) = row.get::<_, Option<f64>>(1)? else { continue };
+                if let Some(place) = self.place(&mut seeker, query, row.get(0)?)? {
+                    ranked.push((rank, place));
                 }
             }
         }
         // Smaller is better; of equals the later one comes first.
-        ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.seq.cmp(&a.1.seq)));
+        ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.seq().cmp(&a.1.seq())));
         found.partial |= ranked.len() > limit;
         ranked.truncate(limit);
-        found.hits = ranked.into_iter().map(|(_, hit)| hit).collect();
+        // Only what is shown is read whole.
+        for (_, place) in ranked {
+            found.hits.extend(self.hit(place)?);
+        }
         for hit in &mut found.hits {
             let (before, behind) = query.marks.unwrap_or(('[', ']'));
             if let Some(long) = hit.text().filter(|text| text.len() > snippet::LONG) {
@@ -116,7 +123,7 @@ impl View<'_> {
             let marks = (before.to_string(), behind.to_string());
             let cut_out = |shelf: &Shelf| {
                 let params = (&text, hit.seq, &marks.0, &marks.1);
-                one(self.books, shelf.snippet, params, |row| row.get::<_, String>(0))
+                one(self.books, &shelf.snippet, params, |row| row.get::<_, String>(0))
             };
             for shelf in shelves {
                 if let Some(text) = cut_out(shelf)? {
@@ -128,86 +135,114 @@ impl View<'_> {
         Ok(found)
     }
 
-    fn visible_hit(&self, caller: &Caller, query: &SearchQuery, seq: Seq) -> Viewed<Option<Hit>> {
+    /// What the caller sees at a place that matches, if it sees anything there and the query is not narrower than that.
+    fn place(&self, seeker: &mut Seeker<'_>, query: &SearchQuery, seq: Seq) -> Viewed<Option<Place>> {
         let fits = |conversation: Option<&ConversationId>, author: &AgentId| {
             query.conversation.as_ref().is_none_or(|wanted| conversation == Some(wanted))
                 && query.from.as_ref().is_none_or(|wanted| author == wanted)
         };
-        if let Some(message) = rows::message_at(self.books, seq)? {
-            if !fits(message.conversation.as_ref(), &message.from) {
+        // What stands behind a letter's body is read only where it matters: the way there may be long.
+        let glimpse = if seeker.may_see_any() || query.conversation.is_some() {
+            let sql = "SELECT sender, audience, conversation FROM messages WHERE seq = ?1";
+            one(self.books, sql, [seq], |row| {
+                Ok(Glimpse { from: row.get(0)?, audience: Some(row.get(1)?), conversation: row.get(2)? })
+            })?
+        } else {
+            let sql = "SELECT sender FROM messages WHERE seq = ?1";
+            one(self.books, sql, [seq], |row| {
+                Ok(Glimpse { from: row.get(0)?, audience: None, conversation: None })
+            })?
+        };
+        if let Some(letter) = glimpse {
+            if !fits(letter.conversation.as_ref(), &letter.from) {
                 return Ok(None);
             }
-            if sight::sees_message(self.books, caller, &message)? {
-                return Ok(Some(Hit { seq, message: Some(message), turn: None, snippet: String::new() }));
+            if seeker.sees_letter(self.books, seq, &letter)? {
+                return Ok(Some(Place::Letter(seq)));
             }
             // A letter that was recorded is a turn as well, written down right after it.
-            let turn = rows::turn_at(self.books, seq + 1)?;
-            let turn = turn.filter(|turn| turn.source == TurnSource::Intercepted(message.id));
-            return match turn {
-                Some(turn) => self.visible_turn(caller, seq, turn),
-                None => Ok(None),
-            };
+            let sql = "SELECT 1 FROM turns WHERE seq = ?1 + 1 AND message = ?1";
+            if one(self.books, sql, [seq], |_| Ok(()))?.is_none() {
+                return Ok(None);
+            }
+            let Some(turn) = rows::turn_at(self.books, seq + 1)? else { return Ok(None) };
+            let reads = seeker.reads_turn(self.books, &turn)?;
+            return Ok(reads.then_some(Place::Turn { seq, turn: seq + 1 }));
         }
         let Some(turn) = rows::turn_at(self.books, seq)? else { return Ok(None) };
-        if !fits(Some(&turn.conversation), &turn.author) {
-            return Ok(None);
-        }
-        self.visible_turn(caller, seq, turn)
+        let reads = fits(Some(&turn.conversation), &turn.author) && seeker.reads_turn(self.books, &turn)?;
+        Ok(reads.then_some(Place::Turn { seq, turn: seq }))
     }
 
-    fn visible_turn(&self, caller: &Caller, seq: Seq, turn: Turn) -> Viewed<Option<Hit>> {
-        let Some(conversation) = rows::conversation_by_id(self.books, &turn.conversation)? else {
-            return Ok(None);
-        };
-        let reader = sight::reads_conversation(self.books, caller, &conversation)?;
-        let visible = reader.is_some_and(|reader| reader.reads(&turn));
-        Ok(visible.then(|| Hit { seq, message: None, turn: Some(turn), snippet: String::new() }))
+    fn hit(&self, place: Place) -> Viewed<Option<Hit>> {
+        let snippet = String::new();
+        Ok(match place {
+            Place::Letter(seq) => rows::message_at(self.books, seq)?.map(|message| Hit {
+                seq,
+                message: Some(message),
+                turn: None,
+                snippet,
+            }),
+            Place::Turn { seq, turn } => rows::turn_at(self.books, turn)?.map(|turn| Hit {
+                seq,
+                message: None,
+                turn: Some(turn),
+                snippet,
+            }),
+        })
+    }
+}
+
+/// Where a match is, and as what the caller sees it.
+#[derive(Clone, Copy)]
+enum Place {
+    Letter(Seq),
+    /// A turn, which may be the record of a letter at another place.
+    Turn {
+        seq: Seq,
+        turn: Seq,
+    },
+}
+
+impl Place {
+    fn seq(self) -> Seq {
+        match self {
+            Self::Letter(seq) | Self::Turn { seq, .. } => seq,
+        }
     }
 }
 
 /// One of the two indices that a search looks into. The rank comes with the match: asked for each by itself, it would
-/// count the word in all letters every time.
+/// count the word in all letters every time. There is none for what the caller surely does not see: working it out
+/// costs more than all the rest.
 struct Shelf {
-    ranked: &'static str,
-    newest: &'static str,
-    snippet: &'static str,
+    ranked: String,
+    newest: String,
+    snippet: String,
 }
 
-macro_rules! shelf {
-    ($name:literal) => {
-        Shelf {
-            ranked: concat!(
-                "SELECT rowid, bm25(",
-                $name,
-                ", 4.0, 1.0) FROM ",
-                $name,
-                " WHERE ",
-                $name,
-                " MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC"
-            ),
-            newest: concat!(
-                "SELECT rowid, 0.0 FROM ",
-                $name,
-                " WHERE ",
-                $name,
-                " MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC"
-            ),
-            snippet: concat!(
-                "SELECT snippet(",
-                $name,
-                ", -1, ?3, ?4, '…', 16) FROM ",
-                $name,
-                " WHERE ",
-                $name,
-                " MATCH ?1 AND rowid = ?2"
+impl Shelf {
+    fn of(name: &str) -> Self {
+        let perhaps = Seeker::PERHAPS.replace("{place}", &format!("{name}.rowid"));
+        let matches = |rank: &str| {
+            format!(
+                "SELECT rowid, CASE WHEN {perhaps} THEN {rank} END FROM {name}
+                 WHERE {name} MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC"
+            )
+        };
+        Self {
+            ranked: matches(&format!("bm25({name}, 4.0, 1.0)")),
+            newest: matches("0.0"),
+            snippet: format!(
+                "SELECT snippet({name}, -1, ?3, ?4, '…', 16) FROM {name} WHERE {name} MATCH ?1 AND rowid = ?2"
             ),
         }
-    };
+    }
 }
 
-const INDEX: Shelf = shelf!("found");
-/// What is laid out for this search alone.
-const FRESH: Shelf = shelf!("fresh");
+static INDEX: LazyLock<Shelf> = LazyLock::new(|| Shelf::of("found"));
+/// What is laid out by searches for themselves.
+static FRESH: LazyLock<Shelf> = LazyLock::new(|| Shelf::of("fresh"));
 
 /// A query that the full-text search can read. Words with hyphens and the like, which it would take for operators, are
 /// quoted for the caller; whoever quotes or uses operators is taken at their word.

@@ -243,3 +243,85 @@ async fn large_letters_are_indexed_sooner() {
     assert_eq!(books.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count"), 2);
     assert_eq!(find(&realm, "bert", &query("lapwing")).hits.len(), 2);
 }
+
+/// Readers keep what they laid out for a search. It must be forgotten when the index has taken it up, and grow with what
+/// comes after, whichever reader is asked.
+#[tokio::test]
+async fn readers_that_searched_before_find_what_came_since() {
+    let realm = Realm::new();
+    let [anna, _] = realm.agents(["anna", "bert"]).await;
+    for round in 0..600_u32 {
+        realm.send(&anna, "bert", &format!("plover number{round}")).await;
+        if round % 7 != 0 {
+            continue;
+        }
+        // Two at once, so that more than one connection takes part; the inner one sees the same moment or a later one.
+        let wanted = query(&format!("number{round}"));
+        realm.see(|view| {
+            let inner = find(&realm, "bert", &wanted);
+            let outer = view.search(&member("bert"), &wanted)?;
+            assert_eq!((inner.hits.len(), outer.hits.len()), (1, 1), "{round}");
+            Ok(())
+        });
+        let all = find(&realm, "bert", &SearchQuery { limit: 1_000, ..query("plover") });
+        assert_eq!(all.hits.len(), round as usize + 1, "each once");
+    }
+    // A query that cannot be read leaves nothing half laid out.
+    realm.send(&anna, "bert", "plover last").await;
+    realm.hidden(|view| view.search(&member("bert"), &query("\"")));
+    assert_eq!(find(&realm, "bert", &query("last")).hits.len(), 1);
+}
+
+/// A search looks at little before it decides who sees what; it must come to the same as the rules for single letters
+/// and turns.
+#[tokio::test]
+async fn a_search_sees_exactly_what_can_be_read_one_by_one() {
+    use posthaste_engine::nouns::{Audience, Caller};
+    let realm = Realm::new();
+    let names = ["anna", "bert", "carl", "dora"];
+    let agents = realm.agents(names).await;
+    let mut places = Vec::new();
+    for round in 0..320_usize {
+        let (from, to) = (&agents[round % 4], names[(round / 4) % 4]);
+        let mut send = letter(to, &format!("dunlin {round}"));
+        if round % 5 == 0 {
+            send.audience = Audience::Observers;
+        }
+        // Letters that are recorded are turns as well, for those who take part; bert and carl never do.
+        let conversation = talk("notes");
+        if round % 3 == 0 && [round % 4, (round / 4) % 4].iter().all(|agent| [0, 3].contains(agent)) {
+            let entry = Entry::Label { kind: "thread".into() };
+            let conversation = conversation.clone();
+            send.within =
+                Some(Within { conversation, thread: None, reply_to: None, visibility: None, entry });
+        }
+        let sent = realm.ask(from, send).await;
+        places.push((sent.message.seq, sent.turn.map(|turn| (conversation, turn))));
+    }
+    // A name given up and taken again has no mail from before.
+    let gone = posthaste_engine::verbs::agents::Unregister { agent: id("dora"), reason: None, cause: None };
+    realm.ask(&agents[3], gone).await;
+    realm.agent("dora").await;
+    places.push((realm.send(&agents[0], "dora", "dunlin for the new one").await.message.seq, None));
+    assert!(places.iter().filter(|(_, turn)| turn.is_some()).count() > 10);
+    let admin = crate::harness::admin();
+    let callers = names.map(|name| Caller::member(id(name), "test"));
+    let observers = names.map(|name| Caller::observer(id(name), "test"));
+    for caller in callers.iter().chain(&observers).chain([&admin]) {
+        let readable = |place: &(i64, Option<_>)| {
+            realm.engine.read_blocking(|view| view.message_at(caller, place.0)).is_ok()
+                || place.1.as_ref().is_some_and(|(conversation, turn)| {
+                    realm.engine.read_blocking(|view| view.turn(caller, conversation, *turn)).is_ok()
+                })
+        };
+        let one_by_one: Vec<i64> =
+            places.iter().rev().filter(|place| readable(place)).map(|place| place.0).collect();
+        for order in [SearchOrder::Newest, SearchOrder::Best] {
+            let wanted = SearchQuery { limit: 1_000, order, ..query("dunlin") };
+            let found = realm.see(|view| view.search(caller, &wanted));
+            let mut found: Vec<i64> = found.hits.iter().map(|hit| hit.seq).collect();
+            found.sort_by_key(|seq| std::cmp::Reverse(*seq));
+            assert_eq!(found, one_by_one, "{caller:?}");
+        }
+    }
+}

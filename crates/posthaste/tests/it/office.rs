@@ -39,6 +39,13 @@ impl Office {
         Self::start(command, data)
     }
 
+    /// Starts another build of it.
+    pub(crate) fn open_program(program: &Path, data: &Path) -> Self {
+        let mut command = Command::new(program);
+        command.env_clear();
+        Self::start(command, data)
+    }
+
     /// Starts it with further flags and variables.
     pub(crate) fn open_with(data: &Path, args: &[&str], env: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));

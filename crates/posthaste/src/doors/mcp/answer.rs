@@ -42,6 +42,25 @@ impl Answer {
             Self::Wrapped(rows) => Self::One(json!({ "result": rows })).forms(),
         }
     }
+
+    /// The result of `tools/call` as text. What both forms have in common is spelled once.
+    pub(super) fn write(&self) -> String {
+        match self {
+            Self::One(value) => {
+                let text = value.to_string();
+                write(Some(&text), &text, false)
+            }
+            Self::List(rows) if rows.is_empty() => write(None, r#"{"result":[]}"#, false),
+            Self::List(rows) => {
+                let text = spelled(rows);
+                write(Some(&text), &format!(r#"{{"result":{text}}}"#), false)
+            }
+            Self::Wrapped(rows) => {
+                let text = format!(r#"{{"result":{}}}"#, spelled(rows));
+                write(Some(&text), &text, false)
+            }
+        }
+    }
 }
 
 /// An answer that says what went wrong.
@@ -50,19 +69,54 @@ pub(super) fn failure(tool: &str, problem: &Problem) -> Forms {
     Forms { text: Some(text), structured: problem.value(), is_error: true }
 }
 
-impl Forms {
-    /// The result of `tools/call` as text, written once.
-    pub(super) fn write(&self) -> String {
-        let mut out = String::from(r#"{"content":["#);
-        if let Some(text) = &self.text {
-            out.push_str(r#"{"type":"text","text":"#);
-            // A string is always writable as JSON.
-            out.push_str(&serde_json::to_string(text).unwrap_or_default());
-            out.push('}');
+/// The same as text.
+pub(super) fn write_failure(tool: &str, problem: &Problem) -> String {
+    let Forms { text, structured, is_error } = failure(tool, problem);
+    write(text.as_deref(), &structured.to_string(), is_error)
+}
+
+fn write(text: Option<&str>, structured: &str, is_error: bool) -> String {
+    // Quotes are escaped in the text block.
+    let room = structured.len() + text.map_or(0, |text| text.len() + text.len() / 8) + 96;
+    let mut out = String::with_capacity(room);
+    out.push_str(r#"{"content":["#);
+    if let Some(text) = text {
+        out.push_str(r#"{"type":"text","text":"#);
+        out.push_str(&spelled(text));
+        out.push('}');
+    }
+    out.push_str(r#"],"structuredContent":"#);
+    out.push_str(structured);
+    out.push_str(if is_error { r#","isError":true}"# } else { r#","isError":false}"# });
+    out
+}
+
+/// Texts and values are always writable as JSON.
+fn spelled<T: serde::Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is written directly has the forms that rmcp is given.
+    #[test]
+    fn both_ways_give_the_same_forms() {
+        let row = json!({ "b": "a \"quoted\" word\n", "a": [1, null, "ü"] });
+        let rows = vec![row.clone(), json!({})];
+        for answer in [
+            Answer::One(row.clone()),
+            Answer::List(Vec::new()),
+            Answer::List(rows.clone()),
+            Answer::Wrapped(rows),
+            Answer::Wrapped(Vec::new()),
+        ] {
+            let written: Value = serde_json::from_str(&answer.write()).unwrap();
+            let forms = answer.forms();
+            assert_eq!(written["structuredContent"], forms.structured);
+            assert_eq!(written["content"][0]["text"].as_str(), forms.text.as_deref());
+            assert_eq!(written["isError"], forms.is_error);
         }
-        out.push_str(r#"],"structuredContent":"#);
-        out.push_str(&self.structured.to_string());
-        out.push_str(if self.is_error { r#","isError":true}"# } else { r#","isError":false}"# });
-        out
     }
 }

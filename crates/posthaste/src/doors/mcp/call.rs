@@ -12,6 +12,7 @@ use subtle::ConstantTimeEq;
 
 use super::args::Args;
 use super::errors::{Problem, did_you_mean, nearest, unknown_agent};
+use super::holders::Holder;
 use crate::caller::Identity;
 use crate::projects::{self, Project};
 use crate::shared::Shared;
@@ -143,25 +144,16 @@ impl Call {
         let caller = Caller::member(id.clone(), VIA);
         let trusted = self.is_operator() || (self.shared.mcp().trusts_local() && self.visitor.local);
         if token.is_some() || !(trusted || self.visitor.identity.name == id) {
-            let office = Caller::office();
-            let asked = id.clone();
-            let agent = project.engine.read(move |view| view.agent(&office, &asked)).await;
-            let agent = match agent {
-                Ok(agent) => agent,
-                Err(error) => {
-                    return Err(self.explain(project, &self.visitor.identity.caller(VIA), error).await);
-                }
-            };
+            let holder = self.holder(project, &id).await?;
             match token {
                 Some(token) => {
-                    let right = self.secret_of(project, &agent);
-                    if !bool::from(right.as_bytes().ct_eq(token.as_bytes())) {
+                    if !bool::from(holder.secret.as_bytes().ct_eq(token.as_bytes())) {
                         let text =
                             format!("the token is not that of agent '{name}'; register_agent returns it");
                         return Err(Problem::new("AUTHENTICATION_REQUIRED", text));
                     }
                 }
-                None if agent.owner.as_ref() == Some(&self.visitor.identity.name) => {}
+                None if holder.owner.as_ref() == Some(&self.visitor.identity.name) => {}
                 None => {
                     let text = format!(
                         "you may not act as '{name}': pass its registration_token (sender_token when sending), \
@@ -173,6 +165,26 @@ impl Call {
         }
         project.engine.presences().beat(id, "available", None, ALIVE);
         Ok(caller)
+    }
+
+    /// Who holds an agent.
+    async fn holder(&self, project: &Project, agent: &AgentId) -> Result<Arc<Holder>, Problem> {
+        let holders = &self.shared.mcp().holders;
+        // Asked before the books, so that what changes meanwhile counts.
+        let edition = project.engine.edition();
+        if let Some(known) = holders.recall(project.realm(), agent, edition) {
+            return Ok(known);
+        }
+        let (office, asked) = (Caller::office(), agent.clone());
+        match project.engine.read(move |view| view.agent(&office, &asked)).await {
+            Ok(found) => {
+                let secret = self.secret_of(project, &found);
+                let holder = Arc::new(Holder { owner: found.owner, secret });
+                holders.remember(project.realm(), agent.clone(), edition, holder.clone());
+                Ok(holder)
+            }
+            Err(error) => Err(self.explain(project, &self.visitor.identity.caller(VIA), error).await),
+        }
     }
 
     /// Those through whose eyes a call without an agent looks: the office's for those who run it, else the visitor's own

@@ -128,20 +128,13 @@ async fn line(call: &Call, message: Message) -> Option<String> {
     match message {
         Message::Request { id, method, params } => {
             Some(match reply(call, &method, params.as_deref()).await {
-                Ok(result) => write_result(&id, &result),
+                // The result is JSON that was just written.
+                Ok(result) => rpc::write_result_text(&id, &result),
                 Err(error) => rpc::write_error(&id, &error),
             })
         }
         Message::Invalid { id, error } => Some(rpc::write_error(&id, &error)),
         Message::Notification { .. } | Message::Response { .. } => None,
-    }
-}
-
-fn write_result(id: &RequestId, result: &str) -> String {
-    // The result is JSON that was just written.
-    match serde_json::value::RawValue::from_string(result.to_owned()) {
-        Ok(raw) => rpc::write_result(id, &raw),
-        Err(error) => rpc::write_error(id, &ErrorObject::new(INVALID_REQUEST, error.to_string())),
     }
 }
 

@@ -9,6 +9,7 @@ mod args;
 mod attachments;
 mod call;
 mod errors;
+mod holders;
 mod http;
 mod markdown;
 mod prompts;
@@ -50,6 +51,7 @@ pub(crate) struct Settings {
 pub(crate) struct Desk {
     settings: OnceLock<Settings>,
     sessions: OnceLock<sessions::Sessions>,
+    holders: holders::Holders,
 }
 
 impl Desk {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::answer::failure;
+use super::answer::write_failure;
 use super::call::Call;
 use super::errors::Problem;
 use super::{prompts, resources, table};
@@ -65,11 +65,10 @@ pub(super) async fn reply(
     match method {
         "tools/call" => {
             let given: CallParams = read(params)?;
-            let forms = match table::run(call, &given.name, given.arguments.unwrap_or_default()).await {
-                Ok(answer) => answer.forms(),
-                Err(problem) => failure(&given.name, &problem),
-            };
-            Ok(forms.write())
+            Ok(match table::run(call, &given.name, given.arguments.unwrap_or_default()).await {
+                Ok(answer) => answer.write(),
+                Err(problem) => write_failure(&given.name, &problem),
+            })
         }
         "tools/list" => {
             let tools: Vec<Value> =
