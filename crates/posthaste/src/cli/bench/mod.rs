@@ -35,6 +35,8 @@ struct Round {
     p99_us: u64,
     /// Of the server, user and system time together; absent where the system does not tell.
     server_cpu_us_per_message: Option<f64>,
+    /// Of this program, which asks: the same cores paid for it, too.
+    client_cpu_us_per_message: Option<f64>,
     server_bytes: Option<u64>,
     /// A loop that writes the same rows in transactions of `in_flight` letters, without any server.
     bare_per_second: f64,
@@ -161,7 +163,7 @@ async fn round(
         };
         jobs.push(Job { line, work });
     }
-    let cpu = server.cpu();
+    let (cpu, own) = (server.cpu(), Process::this().cpu());
     let started = Instant::now();
     let end = started + Duration::from_secs(args.seconds);
     let working: Vec<_> = jobs.into_iter().map(|job| tokio::spawn(send_until(job, end, each))).collect();
@@ -174,7 +176,10 @@ async fn round(
     let messages = times.len() as u64;
     let rank = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or_default();
     let per_second = messages as f64 / wall.as_secs_f64();
-    let spent = cpu.zip(server.cpu()).map(|(before, after)| after.saturating_sub(before));
+    let per_message = |before: Option<Duration>, after: Option<Duration>| {
+        let spent = before.zip(after).map(|(before, after)| after.saturating_sub(before));
+        spent.map(|spent| spent.as_secs_f64() * 1e6 / messages.max(1) as f64)
+    };
     Ok(Round {
         door: match way {
             Way::Office => "office",
@@ -186,7 +191,8 @@ async fn round(
         per_second,
         p50_us: rank(0.5),
         p99_us: rank(0.99),
-        server_cpu_us_per_message: spent.map(|spent| spent.as_secs_f64() * 1e6 / messages.max(1) as f64),
+        server_cpu_us_per_message: per_message(cpu, server.cpu()),
+        client_cpu_us_per_message: per_message(own, Process::this().cpu()),
         server_bytes: server.resident_bytes(),
         bare_per_second: bare,
         ratio: per_second / bare,

@@ -67,6 +67,11 @@ pub(super) struct Process {
 }
 
 impl Process {
+    /// This program itself.
+    pub(super) fn this() -> Self {
+        Self { id: Some(std::process::id()) }
+    }
+
     /// The time it has spent computing.
     pub(super) fn cpu(&self) -> Option<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id?)).ok()?;

@@ -37,6 +37,9 @@ pub(super) struct Figure {
     /// Of the server, for each operation or each event that reached a follower.
     #[serde(skip_serializing_if = "Option::is_none")]
     server_cpu_us: Option<f64>,
+    /// Of this program, which asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_cpu_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     server_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,10 +109,30 @@ struct Bench<'a> {
 struct Run {
     times: Vec<u64>,
     wall: Duration,
-    cpu: Option<Duration>,
+    cpu: Clocks,
+}
+
+/// The time that the server and this program have spent computing.
+#[derive(Clone, Copy)]
+struct Clocks {
+    server: Option<Duration>,
+    client: Option<Duration>,
+}
+
+impl Clocks {
+    fn since(self, before: Self) -> Self {
+        let spent = |before: Option<Duration>, now: Option<Duration>| {
+            before.zip(now).map(|(before, now)| now.saturating_sub(before))
+        };
+        Self { server: spent(before.server, self.server), client: spent(before.client, self.client) }
+    }
 }
 
 impl Bench<'_> {
+    fn clocks(&self) -> Clocks {
+        Clocks { server: self.process.cpu(), client: Process::this().cpu() }
+    }
+
     /// Letters from one agent to another, both connected.
     async fn send(&self, in_flight: usize) -> Result<Figure, Failure> {
         let mut from = Peer::open(self.url, "agent", "bench").await?;
@@ -158,14 +181,14 @@ impl Bench<'_> {
             });
         }
         let params = turn(&talk, "news");
-        let started = (Instant::now(), self.process.cpu());
+        let started = (Instant::now(), self.clocks());
         let run = self.pump_for(&mut peer, in_flight, "mail/turn", &params, self.lasts).await?;
         let all = (run.times.len() * followers) as u64;
         let patience = Instant::now() + Duration::from_secs(10);
         while got.load(Ordering::Relaxed) < all && Instant::now() < patience {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        let cpu = started.1.zip(self.process.cpu()).map(|(before, after)| after.saturating_sub(before));
+        let cpu = self.clocks().since(started.1);
         let (events, wall) = (got.load(Ordering::Relaxed), started.0.elapsed());
         let run = Run { times: run.times, wall, cpu };
         let lost = all.saturating_sub(events);
@@ -228,17 +251,17 @@ impl Bench<'_> {
             params["conversationId"] = talk.as_str().into();
             params["limit"] = 50.into();
             let mut times = Vec::new();
-            let mut cpu = self.process.cpu();
+            let mut cpu = self.clocks();
             for round in 0..PAGES + 20 {
                 if round == 20 {
                     times.clear();
-                    cpu = self.process.cpu();
+                    cpu = self.clocks();
                 }
                 let asked = Instant::now();
                 peer.call("mail/turns/list", &params).await?;
                 times.push(micros(asked.elapsed()));
             }
-            let cpu = cpu.zip(self.process.cpu()).map(|(before, after)| after.saturating_sub(before));
+            let cpu = self.clocks().since(cpu);
             let run = Run { times, wall: Duration::ZERO, cpu };
             let mut figure = run.figure(format!("page {name}, of {turns}"), None, self.process);
             figure.per_second = None;
@@ -300,7 +323,7 @@ impl Bench<'_> {
         params: &str,
         lasts: Duration,
     ) -> Result<Run, Failure> {
-        let cpu = self.process.cpu();
+        let cpu = self.clocks();
         let started = Instant::now();
         let mut times = Vec::new();
         let mut asked = std::collections::HashMap::with_capacity(n * 2);
@@ -323,7 +346,7 @@ impl Bench<'_> {
                 next = peer.frame_at_hand();
             }
         }
-        let cpu = cpu.zip(self.process.cpu()).map(|(before, after)| after.saturating_sub(before));
+        let cpu = self.clocks().since(cpu);
         Ok(Run { times, wall: started.elapsed(), cpu })
     }
 }
@@ -335,12 +358,14 @@ impl Run {
         let rank = |share: f64| {
             self.times.get((self.times.len() as f64 * share) as usize).copied().unwrap_or_default()
         };
+        let each = |cpu: Duration| cpu.as_secs_f64() * 1e6 / count.max(1) as f64;
         Figure {
             name,
             per_second: Some(count as f64 / self.wall.as_secs_f64().max(1e-9)),
             p50_us: Some(rank(0.5)),
             p99_us: Some(rank(0.99)),
-            server_cpu_us: self.cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / count.max(1) as f64),
+            server_cpu_us: self.cpu.server.map(each),
+            client_cpu_us: self.cpu.client.map(each),
             server_bytes: process.resident_bytes(),
             bytes_per_connection: None,
         }
@@ -360,6 +385,7 @@ impl Figure {
         add("p50us", self.p50_us.map(|n| n.to_string()));
         add("p99us", self.p99_us.map(|n| n.to_string()));
         add("serverUs", self.server_cpu_us.map(|n| format!("{n:.1}")));
+        add("clientUs", self.client_cpu_us.map(|n| format!("{n:.1}")));
         add("serverMiB", self.server_bytes.map(|n| format!("{:.1}", n as f64 / 1_048_576.0)));
         add("KiBEach", self.bytes_per_connection.map(|n| format!("{:.1}", n as f64 / 1_024.0)));
         line
