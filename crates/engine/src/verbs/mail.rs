@@ -99,7 +99,7 @@ pub struct Within {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
-    /// It is recorded if the ordinary rules allow it; the letter goes out in any case.
+    /// It is recorded if the ordinary rules allow it; the letter goes out under the conversation's name in any case.
     IfAllowed,
     /// The conversation is opened if need be, and sender and recipients take part.
     Gather {
@@ -206,7 +206,7 @@ impl Send {
         let (message, receipts) = self.post(to, &recipients, &place)?;
         let (turn, unrecorded) = match place {
             Place::None => (None, None),
-            Place::Refused(why) | Place::Labelled(_, why) => (None, Some(why)),
+            Place::Labelled(_, why) => (None, Some(why)),
             Place::In(spot) => (Some(turns::record_letter(to, &sender, *spot, &message)?), None),
         };
         Ok(Sent { message, receipts, turn: turn.map(|turn: Turn| turn.id), unrecorded, repeated: false })
@@ -275,7 +275,10 @@ impl Send {
         };
         match (spot, &within.entry) {
             (Ok(spot), _) => Ok(Place::In(Box::new(spot))),
-            (Err(Halt::Refused(why)), Entry::IfAllowed | Entry::Among { .. }) => Ok(Place::Refused(why)),
+            // The letter goes out under the name that it gave, so that whoever answers it can give the same.
+            (Err(Halt::Refused(why)), Entry::IfAllowed | Entry::Among { .. }) => {
+                Ok(Place::Labelled(within.conversation.clone(), why))
+            }
             (
                 Err(Halt::Refused(
                     why @ (Refusal::NotAParticipant { .. } | Refusal::ParticipantMayNot { .. }),
@@ -295,7 +298,7 @@ impl Send {
         let (conversation, thread) = match place {
             Place::In(spot) => (Some(spot.conversation.id.clone()), spot.thread),
             Place::Labelled(conversation, _) => (Some(conversation.clone()), None),
-            Place::None | Place::Refused(_) => (None, None),
+            Place::None => (None, None),
         };
         let message = self.letter(to.caller, MessageId(to.fresh_id()), to.now);
         let message = Message { seq: to.next_seq(), conversation, thread, ..message };
@@ -403,7 +406,6 @@ impl Send {
 /// Where in a conversation a letter goes.
 enum Place {
     None,
-    Refused(Refusal),
     /// Under its name, but not in it.
     Labelled(ConversationId, Refusal),
     In(Box<turns::Spot>),

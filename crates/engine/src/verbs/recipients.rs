@@ -171,6 +171,7 @@ fn direct(to: &mut Apply<'_>, sender: &Agent, id: &AgentId) -> Applied<AgentId> 
     match contact_allows(to.books, sender, &agent, to.now)? {
         Consent::Given => Ok(agent.id),
         Consent::Denied => Err(Refusal::ConsentBlocked { agent: agent.id }.into()),
+        Consent::Needed if may_answer(to, sender, &agent)? => Ok(agent.id),
         Consent::Needed => {
             // The refusal leaves a request behind, so that the recipient can let the next letter in.
             let asked = rows::contact_of(to.books, &sender.id, &agent.id)?;
@@ -187,6 +188,28 @@ fn direct(to: &mut Apply<'_>, sender: &Agent, id: &AgentId) -> Applied<AgentId> 
             Err(Halt::Noted(Refusal::ConsentPending { agent: agent.id }))
         }
     }
+}
+
+/// Letters of somebody's that are looked through for one to the agent that wants to answer it.
+const LOOKED_THROUGH: u32 = 1_000;
+
+/// Whether somebody who wants to be asked has lately written to this sender by name: who writes to an agent that takes
+/// letters from anybody takes its answers. Between two that both ask for consent, consent alone counts.
+fn may_answer(to: &Apply<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Result<bool> {
+    if sender.contact_policy != ContactPolicy::Open {
+        return Ok(false);
+    }
+    let sql = "SELECT m.recipients FROM (SELECT seq, recipients FROM messages WHERE sender = ?1 AND seq > ?3
+                   ORDER BY seq DESC LIMIT ?4) m
+               JOIN deliveries d ON d.agent = ?2 AND d.message = m.seq";
+    let born = sender.born.max(agent.born);
+    let found: Vec<String> =
+        all(to.books, sql, (&agent.id, &sender.id, born, LOOKED_THROUGH), |row| row.get(0))?;
+    let named = |text: &String| {
+        let to: Vec<Address> = serde_json::from_str(text).unwrap_or_default();
+        to.contains(&Address::Agent(sender.id.clone()))
+    };
+    Ok(found.iter().any(named))
 }
 
 /// The refusal for a name nobody has, with names like it.

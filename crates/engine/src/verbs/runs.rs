@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{Applied, Apply, mail};
 use crate::error::Refusal;
 use crate::nouns::{
-    Address, AgentId, AgentKind, Audience, Body, Conversation, ConversationStatus, Fact, Json, Message,
-    MessageId, Permissions, Priority, RealmName, Run, RunPhase, Seq, Sight, Taken, Task, TaskId, TaskStatus,
-    Turn, TurnId, TurnSource, TurnVisibility,
+    Address, AgentId, AgentKind, Audience, Body, Conversation, ConversationId, ConversationStatus, Fact,
+    Json, Message, MessageId, Permissions, Priority, RealmName, Run, RunPhase, Seq, Sight, Taken, Task,
+    TaskId, TaskStatus, Turn, TurnId, TurnSource, TurnVisibility,
 };
 use crate::sight;
 use crate::store::{all, exec, one, rows};
@@ -106,6 +106,12 @@ pub struct RunLetter {
     /// What a door cannot express otherwise.
     #[serde(default)]
     pub meta: Option<Json>,
+    /// The letter it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_reply_to: Option<MessageId>,
+    /// Under the name of which other conversation it goes out. It is no turn of the run's own then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<ConversationId>,
 }
 
 /// What moving a run along gave.
@@ -197,7 +203,8 @@ impl Advance {
             letters.push((post(to, &run, letter, &seeing)?, letter.to.clone()));
         }
         if !letters.is_empty() {
-            let turns = i64::try_from(letters.len()).unwrap_or(i64::MAX);
+            let own = self.letters.iter().filter(|letter| letter.elsewhere.is_none()).count();
+            let turns = i64::try_from(own).unwrap_or(i64::MAX);
             let sql = "UPDATE conversations SET participant_count = participant_count + ?2, turn_count = turn_count + ?3,
                            updated_at = ?4 WHERE id = ?1";
             exec(to.books, sql, (&run.task, joined, turns, to.now))?;
@@ -394,9 +401,9 @@ fn post(to: &mut Apply<'_>, run: &Run, letter: &RunLetter, seeing: &[AgentId]) -
         ack_required: false,
         expires_at: None,
         correlation: letter.correlation.clone(),
-        conversation: Some(run.task.clone()),
+        conversation: Some(letter.elsewhere.clone().unwrap_or_else(|| run.task.clone())),
         thread: None,
-        in_reply_to: None,
+        in_reply_to: letter.in_reply_to,
         task: Some(run.task.clone()),
         key: letter.key.clone(),
         envelope: None,
@@ -423,6 +430,9 @@ fn post(to: &mut Apply<'_>, run: &Run, letter: &RunLetter, seeing: &[AgentId]) -
     let message = Arc::new(message);
     let sight = sight::of_message(&message, recipients);
     to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
+    if letter.elsewhere.is_some() {
+        return Ok(message);
+    }
     let turn = Turn {
         seq: to.next_seq(),
         id: TurnId(to.fresh_id()),

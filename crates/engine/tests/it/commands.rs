@@ -325,6 +325,8 @@ impl Commands {
             correlation: None,
             key: self.chance.once_in(4).then(|| self.words()),
             meta: None,
+            in_reply_to: self.chance.once_in(4).then(|| self.message()),
+            elsewhere: self.chance.once_in(6).then(|| ConversationId::new("elsewhere").unwrap()),
         });
         let letters: Vec<RunLetter> = letters.collect();
         let agent = self.agent();

@@ -50,6 +50,35 @@ async fn a_refused_first_letter_leaves_a_request_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn who_wrote_first_takes_the_answer() {
+    let realm = Realm::new();
+    let [anna, carl] = realm.agents(["anna", "carl"]).await;
+    let bert = with_policy(&realm, "bert", ContactPolicy::Contacts).await;
+    let dora = with_policy(&realm, "dora", ContactPolicy::Contacts).await;
+    realm.ask(&bert, Send { to_nobody: true, ..Send::text(vec![Address::All], "to everybody") }).await;
+    let pending = Refusal::ConsentPending { agent: id("bert") };
+    assert_eq!(realm.refused(&anna, letter("bert", "was that for me?")).await, pending);
+    realm.send(&bert, "anna", "that was").await;
+    realm.send(&anna, "bert", "then I answer").await;
+    assert_eq!(realm.mail("bert"), ["then I answer"]);
+    assert_eq!(
+        stands(&realm, &bert, "anna", "bert"),
+        Some(ContactState::Pending),
+        "it makes nobody a contact"
+    );
+    assert_eq!(realm.refused(&carl, letter("bert", "and I?")).await, pending, "only whom it wrote to");
+    // Between two who both want to be asked, consent that was taken back is gone.
+    realm.befriend(&bert, &dora).await;
+    realm.send(&bert, "dora", "friends").await;
+    realm.ask(&bert, end("dora")).await;
+    assert_eq!(realm.refused(&dora, letter("bert", "still?")).await, pending);
+    // A block stands above all.
+    realm.ask(&bert, answer(&id("anna"), ContactState::Blocked)).await;
+    let blocked = Refusal::ConsentBlocked { agent: id("bert") };
+    assert_eq!(realm.refused(&anna, letter("bert", "please")).await, blocked);
+}
+
+#[tokio::test]
 async fn policies_decide_about_first_letters() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;

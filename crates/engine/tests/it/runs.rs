@@ -27,6 +27,8 @@ pub(crate) fn run_letter(n: u128, from: &str, to: &str, body: &str) -> RunLetter
         correlation: None,
         key: None,
         meta: None,
+        in_reply_to: None,
+        elsewhere: None,
     }
 }
 
@@ -202,4 +204,29 @@ async fn only_those_who_run_the_office_move_runs() {
     realm.agents(["insider", "hand"]).await;
     let refused = realm.refused(&member("insider"), opening("r")).await;
     assert_eq!(refused, Refusal::NotAllowed { need: "to run the office" });
+}
+
+#[tokio::test]
+async fn a_letter_that_goes_elsewhere_is_no_turn_of_the_run() {
+    let realm = Realm::new();
+    realm.agents(["insider", "hand"]).await;
+    let go = Advance { letters: vec![run_letter(1, "insider", "hand", "please")], ..opening("r") };
+    let opened = realm.ask(&admin(), go).await;
+    let answer = RunLetter {
+        in_reply_to: Some(opened.letters[0].0.id),
+        elsewhere: Some(crate::harness::talk("other")),
+        ..run_letter(2, "hand", "insider", "done")
+    };
+    let done = realm.ask(&admin(), Advance { letters: vec![answer], ..step("r") }).await;
+    let sent = &done.letters[0].0;
+    assert_eq!(sent.conversation, Some(crate::harness::talk("other")));
+    assert_eq!(
+        (sent.task.as_ref(), sent.in_reply_to),
+        (Some(&opened.run.task), Some(opened.letters[0].0.id))
+    );
+    assert_eq!(realm.mail("insider"), ["done"]);
+    let talk = realm.see(|view| view.conversation(&admin(), &opened.run.task));
+    assert_eq!(talk.turn_count, 1);
+    let record = realm.see(|view| view.run_record(&admin(), &opened.run.task, 0, 10));
+    assert_eq!(record.letters.len(), 1);
 }

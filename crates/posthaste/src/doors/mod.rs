@@ -1,5 +1,6 @@
 //! The doors: one protocol's way in each. A door parses, calls one verb or view of the engine, and renders.
 
+pub(crate) mod acks;
 pub mod address;
 mod airc;
 pub mod control;
@@ -9,6 +10,7 @@ pub(crate) mod mcp;
 mod operators;
 mod swarm;
 mod web;
+pub(crate) mod words;
 
 use axum::Router;
 use axum::http::StatusCode;

@@ -9,6 +9,7 @@ use posthaste_engine::names::slug;
 use posthaste_engine::nouns::{Caller, Millis, RealmName};
 use posthaste_engine::verbs::office::{Claim, Claimed};
 use posthaste_engine::{Engine, EngineError};
+use posthaste_wire::airc::normal_remote;
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 
@@ -21,6 +22,9 @@ pub(crate) struct Projects {
     /// Nothing until somebody asks.
     known: Mutex<Option<Vec<Claimed>>>,
 }
+
+/// Work trees of one realm that are asked where they came from.
+const MOST_TREES: usize = 64;
 
 /// A project and the realm that it is.
 #[derive(Clone, Debug)]
@@ -69,6 +73,40 @@ pub(crate) fn alias(text: &str) -> Option<String> {
 }
 
 impl Shared {
+    /// A scope of reservations as it is compared in a realm: every way to name the realm's own project is one. Those are
+    /// `project`, `project:` with the realm's name or another name of it, and `repo:` with the address of a repository
+    /// that one of its work trees came from. Everything else means what it says.
+    pub(crate) async fn scope_in(&self, realm: &RealmName, scope: &str) -> Result<String, EngineError> {
+        let own = scope_of(realm);
+        let (project, repo) = match scope.split_once(':') {
+            None if scope == "project" => return Ok(own),
+            Some(("project", key)) if key == realm.as_str() => return Ok(own),
+            Some(("project", key)) => (alias(key), None),
+            Some(("repo", address)) => (None, Some(normal_remote(address))),
+            _ => (None, None),
+        };
+        if project.is_none() && repo.is_none() {
+            return Ok(scope.to_owned());
+        }
+        let mut known = self.projects().known.lock().await;
+        let claims = self.claims(&mut known).await?;
+        let ours: Vec<&str> =
+            claims.iter().filter(|claim| claim.realm == *realm).map(|claim| claim.alias.as_str()).collect();
+        let came_from = |path: &str, repo: &str| {
+            path.starts_with('/')
+                && WorkTree::at(Path::new(path)).and_then(|tree| tree.remote).is_some_and(|from| from == repo)
+        };
+        let meant = match (&project, &repo) {
+            (Some(alias), _) => ours.contains(&alias.as_str()),
+            (None, Some(repo)) => {
+                ours.contains(&repo.as_str())
+                    || ours.iter().take(MOST_TREES).any(|path| came_from(path, repo))
+            }
+            (None, None) => false,
+        };
+        Ok(if meant { own } else { scope.to_owned() })
+    }
+
     /// The project of that key: a path, an address, a realm's name. `None` if there is none.
     pub(crate) async fn project(&self, key: &str) -> Result<Option<Project>, EngineError> {
         let mut known = self.projects().known.lock().await;

@@ -12,6 +12,8 @@ use posthaste_wire::mail::{AddressType, FieldError, MailAddress, MsgType, Owner,
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
+use super::correspondence::Asked;
+use super::definition::Swarm;
 use super::letters::{Draft, Extra, principal};
 use super::live::{Finish, Key, Live, Memory, Note, State, ToolResult};
 use super::work::Move;
@@ -39,6 +41,8 @@ pub(crate) struct Ask {
     pub(crate) timeout: Option<Duration>,
     /// Whether any agent's answer to the asker ends the task.
     pub(crate) direct: bool,
+    /// The letter of another door that asks.
+    pub(crate) letter: Option<Asked>,
 }
 
 /// A task that goes on, for whoever asked.
@@ -76,7 +80,7 @@ impl Runtime {
         let swarm = self.swarm();
         let known = ask.task_id.is_some();
         let task_id = ask.task_id.clone().unwrap_or_else(|| Stamp::new().id.to_string());
-        let sender = sender_of(&ask.owner);
+        let sender = sender_of(&ask, &swarm);
         let (person, kind) = principal(&swarm, &sender);
         self.enter(person.clone(), kind).await?;
         let key = Key::new(&ask.owner.instance(), &task_id);
@@ -147,17 +151,18 @@ impl Runtime {
             deadline: Some(stamp::now() + i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX / 2)),
             remote: std::mem::take(&mut live.state.remote),
             direct: ask.direct,
+            letter: ask.letter.clone(),
             ..State::default()
         };
         let draft = Draft {
             kind: ask.kind,
-            sender: sender_of(&ask.owner),
+            sender: sender_of(ask, &swarm),
             recipients,
             here: names,
             subject: ask.subject.clone(),
             body: ask.body.clone(),
             own_id: None,
-            key: None,
+            key: ask.letter.as_ref().map(|letter| letter.message.to_string()),
             extra: Extra { routing_info: ask.routing_info.clone(), ..Extra::default() },
         };
         let title = Some(ask.subject.chars().take(200).collect());
@@ -298,8 +303,11 @@ impl Runtime {
     }
 }
 
-fn sender_of(owner: &Owner) -> MailAddress {
+fn sender_of(ask: &Ask, swarm: &Swarm) -> MailAddress {
+    let owner = &ask.owner;
     let address_type = match owner.role {
+        // An agent of the swarm that writes by its own door writes as itself.
+        OwnerRole::User if ask.letter.is_some() && swarm.agent(&owner.id).is_some() => AddressType::Agent,
         OwnerRole::Admin => AddressType::Admin,
         OwnerRole::User | OwnerRole::Swarm => AddressType::User,
     };

@@ -15,7 +15,7 @@ const BUFFER: usize = 1_024;
 
 impl Runtime {
     /// Follows what agents of other doors write and do.
-    pub(super) async fn follow_connected(self) {
+    pub(super) async fn follow_others(self) {
         let filter = Filter::Kinds(vec![
             "message.sent".to_owned(),
             "task.status".to_owned(),
@@ -25,6 +25,8 @@ impl Runtime {
         let Ok(mut feed) = self.inner.engine.follow(&caller, filter, Start::Now, BUFFER).await else {
             return;
         };
+        // What was written before this follower was there.
+        self.take_waiting_letters().await;
         loop {
             let step = tokio::select! {
                 () = self.inner.stop.cancelled() => return,
@@ -52,9 +54,14 @@ impl Runtime {
         drop(hosted);
         match (&event.fact, &event.message) {
             (Fact::MessageSent, Some(message)) if message.via != VIA => {
-                let Some(task) = &message.conversation else { return };
-                if self.inner.hosted.load().is_connected(message.from.as_str()) {
-                    self.heard_from(task, message).await;
+                let heard = match &message.conversation {
+                    Some(task) if self.inner.hosted.load().is_connected(message.from.as_str()) => {
+                        self.heard_from(task, message).await
+                    }
+                    _ => false,
+                };
+                if !heard {
+                    self.take_letter(message).await;
                 }
             }
             (Fact::TaskStatusChanged { task, current, .. }, _) if current.is_final() => {
@@ -71,12 +78,19 @@ impl Runtime {
         }
     }
 
-    /// An agent wrote a letter into the conversation of a task, by its own door.
-    async fn heard_from(&self, task: &TaskId, message: &Message) {
-        let Some((key, owner)) = self.run_behind(task).await else { return };
+    /// An agent wrote a letter into the conversation of a task, by its own door. Says whether it has a part in that task.
+    async fn heard_from(&self, task: &TaskId, message: &Message) -> bool {
+        let Some((key, owner)) = self.run_behind(task).await else { return false };
         let (cell, mut held) = self.hold(&key).await;
         if !matches!(self.load(&key, &mut held).await, Ok(Some(_))) {
-            return;
+            return false;
+        }
+        // Anybody can write a conversation's name on a letter; only those whom the task has asked speak in it.
+        if let Slot::Loaded(live) = &*held
+            && !live.seats.contains_key(message.from.as_str())
+        {
+            self.retire(&cell, &mut held);
+            return false;
         }
         let swarm = self.swarm();
         if let Slot::Loaded(live) = &mut *held
@@ -122,6 +136,7 @@ impl Runtime {
             }
         }
         self.retire(&cell, &mut held);
+        true
     }
 
     /// Somebody ended the task by another door.
@@ -150,7 +165,7 @@ impl Runtime {
         self.retire(&cell, &mut held);
     }
 
-    async fn run_behind(&self, task: &TaskId) -> Option<(Key, String)> {
+    pub(super) async fn run_behind(&self, task: &TaskId) -> Option<(Key, String)> {
         let id = task.clone();
         let found = self.inner.engine.read(move |view| view.run_of_task(&Caller::office(), &id)).await;
         let (run, task) = found.ok()??;

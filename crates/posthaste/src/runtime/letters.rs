@@ -1,8 +1,6 @@
 //! The same letter as the engine keeps it and as MAIL spells it.
 
-use posthaste_engine::nouns::{
-    Address, AgentId, AgentKind, Body, Json, Message, MessageId, Priority, RealmName,
-};
+use posthaste_engine::nouns::{Address, AgentId, AgentKind, Json, Message, MessageId, Priority, RealmName};
 use posthaste_engine::stamp::Stamp;
 use posthaste_engine::verbs::runs::RunLetter;
 use posthaste_wire::mail::{AddressType, MailAddress, MailMessage, MsgType, Payload, split};
@@ -11,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::definition::Swarm;
+use crate::doors::words;
 
 /// What the engine's fields do not say about a letter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -150,6 +149,8 @@ impl Draft {
             correlation: Some(self.own_id.unwrap_or_else(|| id.to_string())),
             key: self.key,
             meta: self.extra.to_json(),
+            in_reply_to: None,
+            elsewhere: None,
         }
     }
 }
@@ -206,10 +207,6 @@ pub(crate) fn to_mail(message: &Message, task_id: &str, swarm: &str) -> MailMess
         Some(id) if kind == MsgType::Response || uuid::Uuid::try_parse(id).is_ok() => id.clone(),
         _ => message.id.to_string(),
     };
-    let body = match &message.body {
-        Body::Text(text) => text.clone(),
-        Body::Json(json) => json.as_str().to_owned(),
-    };
     MailMessage {
         id: message.id.to_string(),
         timestamp: to_rfc3339(message.at),
@@ -219,8 +216,8 @@ pub(crate) fn to_mail(message: &Message, task_id: &str, swarm: &str) -> MailMess
             own_id,
             sender,
             recipients,
-            subject: message.subject.clone().unwrap_or_default(),
-            body,
+            subject: words::heading(message),
+            body: words::text(message),
             sender_swarm: extra.sender_swarm,
             recipient_swarms: extra.recipient_swarms,
             routing_info: extra.routing_info,

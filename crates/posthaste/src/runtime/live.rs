@@ -56,6 +56,9 @@ pub(crate) struct State {
     /// Things the system had to say since the last message that was nobody's mistake.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) troubles: u32,
+    /// The letter of another door that it is to answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) letter: Option<super::correspondence::Asked>,
     /// Whether any agent's answer to the user ends it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) direct: bool,

@@ -6,6 +6,7 @@
 mod actions;
 mod begin;
 mod connected;
+mod correspondence;
 pub mod definition;
 mod drivers;
 mod interswarm;
@@ -170,7 +171,7 @@ impl Runtime {
         tokio::spawn(runtime.clone().watch_deadlines());
         tokio::spawn(runtime.clone().route());
         tokio::spawn(runtime.clone().watch_neighbours());
-        tokio::spawn(runtime.clone().follow_connected());
+        tokio::spawn(runtime.clone().follow_others());
         Ok(runtime)
     }
 

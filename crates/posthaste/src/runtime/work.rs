@@ -301,13 +301,15 @@ impl Runtime {
             in_hand.iter().map(|incoming| Taken { agent: mover.clone(), message: incoming.id }).collect();
         note.took = in_hand.as_ref().map(|incoming| incoming.id);
         let empty = note.events.is_empty() && note.results.is_empty();
+        let mut letters: Vec<_> = drafts.into_iter().map(|draft| draft.into_letter(&swarm)).collect();
+        let asked = live.answer_letter(&mut letters);
         let step = Advance {
             agent: mover,
             took,
             forget,
             gave_up,
             note: if empty { None } else { note.to_json() },
-            letters: drafts.into_iter().map(|draft| draft.into_letter(&swarm)).collect(),
+            letters,
             steps: in_hand.as_ref().map_or(0, |incoming| u32::from(incoming.counts())),
             phase,
             result,
@@ -315,6 +317,9 @@ impl Runtime {
             ..self.step_of(live)
         };
         let advanced = self.advance(step).await;
+        if advanced.is_err() {
+            live.state.letter = asked;
+        }
         if let Some(seat) = live.seats.get_mut(&agent)
             && seat.busy == in_hand.as_ref().map(|incoming| incoming.id)
         {
@@ -379,10 +384,12 @@ impl Runtime {
         if ends {
             draft.here.clear();
         }
+        let mut letters = vec![draft.into_letter(&swarm)];
+        live.answer_letter(&mut letters);
         let step = Advance {
             took: in_hand.iter().map(|one| Taken { agent: mover.clone(), message: one.id }).collect(),
             agent: mover,
-            letters: vec![draft.into_letter(&swarm)],
+            letters,
             phase: ends.then_some(RunPhase::Ended),
             state: live.state_json(),
             ..self.step_of(live)

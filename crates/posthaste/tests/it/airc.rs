@@ -8,10 +8,10 @@ use crate::harness::{Posthaste, TestDir};
 use crate::office::Office;
 
 /// Somebody with a key and a token.
-struct Agent {
+pub(crate) struct Agent {
     url: String,
     http: reqwest::Client,
-    handle: String,
+    pub(crate) handle: String,
     key: SecretKey,
     recovery: SecretKey,
     token: String,
@@ -19,10 +19,10 @@ struct Agent {
 
 /// What came back.
 #[derive(Debug)]
-struct Reply {
-    status: u16,
-    body: Value,
-    text: String,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+    pub(crate) text: String,
     headers: reqwest::header::HeaderMap,
 }
 
@@ -50,17 +50,17 @@ fn now() -> i64 {
     posthaste_engine::stamp::now() / 1_000
 }
 
-fn soon(seconds: i64) -> String {
+pub(crate) fn soon(seconds: i64) -> String {
     posthaste_wire::time::to_rfc3339((now() + seconds) * 1_000)
 }
 
 /// A word that comes once.
-fn word() -> String {
+pub(crate) fn word() -> String {
     posthaste_engine::stamp::secret()[..32].to_owned()
 }
 
 impl Agent {
-    async fn new(url: &str, handle: &str) -> Self {
+    pub(crate) async fn new(url: &str, handle: &str) -> Self {
         let seed = |n: u8| {
             let mut seed = [n; 32];
             seed[..handle.len()].copy_from_slice(handle.as_bytes());
@@ -87,14 +87,14 @@ impl Agent {
         (a, b)
     }
 
-    async fn befriend(&self, other: &Self) {
+    pub(crate) async fn befriend(&self, other: &Self) {
         let asked = self.post("/consent", json!({ "action": "request", "handle": other.handle })).await;
         assert_eq!(asked.status, 200, "{}", asked.text);
         let given = other.post("/consent", json!({ "action": "accept", "handle": self.handle })).await;
         assert_eq!(given.status, 200, "{}", given.text);
     }
 
-    async fn post(&self, path: &str, body: Value) -> Reply {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Reply {
         self.raw(path, body.to_string().into()).await
     }
 
@@ -102,7 +102,7 @@ impl Agent {
         ask(&self.url, Method::POST, path, Some(&self.token), Some(body)).await
     }
 
-    async fn get(&self, path: &str) -> Reply {
+    pub(crate) async fn get(&self, path: &str) -> Reply {
         ask(&self.url, Method::GET, path, Some(&self.token), None).await
     }
 
@@ -120,11 +120,11 @@ impl Agent {
         envelope["signature"] = json!(signature.to_string());
     }
 
-    async fn send(&self, to: &str, payload: Value) -> Reply {
+    pub(crate) async fn send(&self, to: &str, payload: Value) -> Reply {
         self.post("/messages", self.envelope(to, payload)).await
     }
 
-    async fn inbox(&self) -> Vec<Value> {
+    pub(crate) async fn inbox(&self) -> Vec<Value> {
         let reply = self.get("/messages/inbox?limit=200").await;
         assert_eq!(reply.status, 200, "{}", reply.text);
         reply.body["messages"].as_array().unwrap().clone()

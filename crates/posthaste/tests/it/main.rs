@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod config;
 mod crash;
+mod crossing;
 mod files;
 mod harness;
 mod layers;

@@ -101,8 +101,24 @@ impl Client {
         Self::dial(office, format!("ws://{}/map?token={token}", office.address)).await
     }
 
+    /// An agent of that name at an office that somebody else started, with a token.
+    pub(crate) async fn agent_at(url: &str, token: &str, name: &str) -> Self {
+        let address = url.strip_prefix("http://").unwrap();
+        let mut client = Self::dial_at(address, format!("ws://{address}/map?token={token}")).await;
+        client
+            .call("map/connect", json!({ "protocolVersion": 1, "participantType": "agent" }))
+            .await
+            .unwrap();
+        client.call("map/agents/register", json!({ "agentId": name, "name": name })).await.unwrap();
+        client
+    }
+
     async fn dial(office: &Office, url: String) -> Self {
-        let stream = TcpStream::connect(&office.address).await.unwrap();
+        Self::dial_at(&office.address, url).await
+    }
+
+    async fn dial_at(address: &str, url: String) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
         let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
         Self { socket, kept: Vec::new(), next_id: 10_000 }
     }

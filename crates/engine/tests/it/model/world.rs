@@ -57,6 +57,8 @@ pub struct Agent {
 #[derive(Clone, Debug)]
 pub struct Letter {
     pub from: usize,
+    /// Whom it names, for all to see.
+    named: Vec<usize>,
     /// In the order of the addresses.
     pub copies: Vec<(usize, Copy, DeliveryState)>,
 }
@@ -212,7 +214,11 @@ impl World {
         if copies.is_empty() {
             return Err("NoRecipients");
         }
-        self.letters.push(Letter { from, copies });
+        let named = lists[..2].iter().flat_map(|targets| targets.iter()).filter_map(|target| match target {
+            Target::One(to) => Some(*to),
+            Target::All | Target::Scope(_) => None,
+        });
+        self.letters.push(Letter { from, named: named.collect(), copies });
         Ok(())
     }
 
@@ -224,6 +230,7 @@ impl World {
                 return match self.consent(from, *to) {
                     Consent::Given => Ok(vec![*to]),
                     Consent::Denied => Err("ConsentBlocked"),
+                    Consent::Needed if self.may_answer(from, *to) => Ok(vec![*to]),
                     Consent::Needed => {
                         // The refusal leaves a request behind.
                         self.contacts.entry((from, *to)).or_insert(ContactState::Pending);
@@ -235,6 +242,13 @@ impl World {
             Target::Scope(scope) => self.scopes[*scope].iter().copied().filter(others).collect(),
         };
         Ok(group.into_iter().filter(|to| self.consent(from, *to) == Consent::Given).collect())
+    }
+
+    /// Whether the other has written to this one, which takes letters from anybody.
+    fn may_answer(&self, from: usize, to: usize) -> bool {
+        let first = self.agents[from].first_letter.max(self.agents[to].first_letter);
+        let wrote = |letter: &Letter| letter.from == to && letter.named.contains(&from);
+        self.agents[from].policy == Some(ContactPolicy::Open) && self.letters[first..].iter().any(wrote)
     }
 
     fn consent(&self, from: usize, to: usize) -> Consent {

@@ -18,6 +18,8 @@ use super::to_wire;
 /// Letters on a page, unless asked for otherwise, and at most.
 const USUAL_PAGE: usize = 50;
 pub(super) const LARGEST_PAGE: usize = 200;
+/// Letters read at once when most may not be wanted.
+const LOOKED_THROUGH: usize = 500;
 /// Pages that are looked through for letters of a type before the caller is asked to go on from the cursor.
 const MOST_PAGES: usize = 20;
 
@@ -123,11 +125,11 @@ pub(super) async fn fetch(
     query: Query,
     order: InboxOrder,
 ) -> Answer<Page<Letter, Seq>> {
-    let kinds = match query.kind.as_deref() {
-        // Letters of other doors have no kind; what they are shown as is found out when they are shown.
-        Some(kind @ ("text" | "context:mailbox")) => vec![kind.to_owned(), String::new()],
-        Some(kind) => vec![kind.to_owned()],
-        None => Vec::new(),
+    let (kinds, read_at_once) = match query.kind.as_deref() {
+        // What letters of other doors are shown as is found out when they are shown: any kind can be one of these.
+        Some("text" | "context:mailbox") => (Vec::new(), LOOKED_THROUGH),
+        Some(kind) => (vec![kind.to_owned()], query.limit),
+        None => (Vec::new(), query.limit),
     };
     let wanted = InboxQuery {
         kinds,
@@ -135,7 +137,7 @@ pub(super) async fn fetch(
         after: if order == InboxOrder::Oldest { query.after } else { None },
         expired: query.expired,
         order,
-        limit: query.limit,
+        limit: read_at_once.max(query.limit),
         ..InboxQuery::default()
     };
     let (caller, kind, expired, limit) = (actor.caller.clone(), query.kind, query.expired, query.limit);

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use posthaste_engine::nouns::{AgentId, Millis, Reservation, ReservationStatus, Reserved};
-use posthaste_engine::verbs::sealed::SealedSent;
+use posthaste_engine::verbs::sealed::{Deed, SealedSent};
 use posthaste_engine::{EngineError, Refusal, stamp};
 use posthaste_wire::airc::{CLOCK_WINDOW, Envelope, Payload, ReservationStatus as Said, STALE_AFTER, Target};
 use posthaste_wire::time::to_rfc3339;
@@ -118,7 +118,10 @@ pub(super) async fn send(context: &Context, actor: &Actor, draft: Draft, turn: T
     let now = stamp::now();
     let payload = draft.payload.clone();
     let (id, to, thread) = (draft.id.clone(), draft.target.clone(), draft.thread_id.clone());
-    let verb = draft.into_verb(now)?;
+    let mut verb = draft.into_verb(now)?;
+    if let Some(Deed::Reserve(reserve)) = &mut verb.deed {
+        reserve.scope = context.shared.scope_in(context.engine.realm(), &reserve.scope).await?;
+    }
     let done = match context.engine.submit(&actor.caller, verb).await {
         Ok(done) => done,
         Err(error) => return Err(explain(context, actor, payload.as_ref(), error).await),

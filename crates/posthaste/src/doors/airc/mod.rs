@@ -30,7 +30,7 @@ pub(crate) use challenges::Challenges;
 pub(crate) use faces::Faces;
 
 /// The tag of what comes in this way.
-const VIA: &str = "airc";
+pub(super) const VIA: &str = "airc";
 
 pub(super) fn router(shared: &Shared) -> Router<Shared> {
     let full = Router::new()

@@ -7,6 +7,9 @@ use posthaste_wire::time::to_rfc3339;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::VIA;
+use crate::doors::words;
+
 /// An identity. The keys are public, tokens never are.
 pub(super) fn identity(agent: &Agent, registry: &str) -> Value {
     let keys = agent.keys.as_ref().map_or(Value::Null, Kept::value);
@@ -43,7 +46,7 @@ fn former_key(key: &Value) -> Value {
 
 /// A letter as its recipient may verify it: the envelope verbatim, with what the registry knows under `delivery`.
 pub(super) fn enveloped(letter: &Letter) -> Option<Box<RawValue>> {
-    let delivery = json!({
+    let mut delivery = json!({
         "seq": letter.message.seq,
         "received_at": to_rfc3339(letter.message.at),
         "read": matches!(letter.delivery.state, DeliveryState::Read | DeliveryState::Acked),
@@ -51,6 +54,9 @@ pub(super) fn enveloped(letter: &Letter) -> Option<Box<RawValue>> {
         "to": letter.delivery.agent,
         "id": id_of(&letter.message),
     });
+    if is_foreign(&letter.message) {
+        put_outside(&mut delivery, &letter.message);
+    }
     let text = match &letter.message.envelope {
         Some(envelope) => Envelope::with_delivery(envelope, &delivery.to_string()),
         None => {
@@ -60,6 +66,20 @@ pub(super) fn enveloped(letter: &Letter) -> Option<Box<RawValue>> {
         }
     };
     RawValue::from_string(text).ok()
+}
+
+/// What a letter of another door says on its outside: its payload may be of a form that has no place for it.
+fn put_outside(delivery: &mut Value, message: &Message) {
+    delivery["door"] = json!(message.via);
+    delivery["priority"] = json!(priority(message.priority));
+    delivery["ack_required"] = json!(message.ack_required);
+    let subject = words::heading(message);
+    if !subject.is_empty() {
+        delivery["subject"] = json!(subject);
+    }
+    if let Some(answered) = message.in_reply_to {
+        delivery["in_reply_to"] = json!(answered);
+    }
 }
 
 /// A letter as Safe Mode's clients read it.
@@ -95,19 +115,27 @@ pub(super) fn id_of(message: &Message) -> String {
 
 /// `payload.type` as a recipient sees it; nothing for an envelope without payload.
 pub(super) fn type_of(message: &Message) -> Option<String> {
-    if !message.kind.is_empty() {
-        return Some(message.kind.clone());
+    if is_foreign(message) {
+        return payload(message)["type"].as_str().map(str::to_owned);
     }
-    match &message.envelope {
-        Some(_) => None,
-        None if is_mail(message) => Some("context:mailbox".to_owned()),
-        None => Some("text".to_owned()),
+    match (message.kind.is_empty(), &message.envelope) {
+        (false, _) => Some(message.kind.clone()),
+        (true, Some(_)) => None,
+        (true, None) => Some("text".to_owned()),
     }
+}
+
+/// Whether a letter came by another door.
+fn is_foreign(message: &Message) -> bool {
+    message.via != VIA && message.envelope.is_none()
 }
 
 /// Letters of other doors that are more than a line are shown as mailbox entries.
 fn is_mail(message: &Message) -> bool {
-    message.kind.is_empty() && (message.subject.is_some() || message.ack_required)
+    message.subject.is_some()
+        || message.ack_required
+        || message.expires_at.is_some()
+        || message.priority != Priority::NORMAL
 }
 
 fn envelope_of(message: &Message) -> Map<String, Value> {
@@ -133,28 +161,39 @@ fn stand_in(message: &Message) -> Map<String, Value> {
     if let Some(answered) = said.get("reply_to") {
         put("reply_to", answered.clone());
     }
-    if let Body::Text(text) = &message.body {
-        put("body", json!(text));
+    match &message.body {
+        Body::Text(text) => put("body", json!(text)),
+        Body::Json(json) => {
+            if let Some(text) = words::spoken(&json.value()) {
+                put("body", json!(text));
+            }
+        }
     }
     put("payload", said.get("payload").cloned().unwrap_or_else(|| payload(message)));
     made
 }
 
 fn payload(message: &Message) -> Value {
-    let text = match &message.body {
+    let said = match &message.body {
         Body::Text(text) => json!(text),
         Body::Json(json) => json.value(),
     };
-    if is_mail(message) {
-        let body = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+    // A payload of the sender's own with a type is carried untouched, as one of this door would be.
+    let typed = said.get("type").is_some_and(Value::is_string);
+    let prose = words::spoken(&said).is_some();
+    if is_mail(message) && (prose || !typed) {
+        let subject = Some(words::heading(message)).filter(|subject| !subject.is_empty());
         let mut mail = json!({
             "type": "context:mailbox",
             "message_id": message.id,
-            "subject": message.subject.as_deref().unwrap_or("(no subject)"),
-            "body_md": body,
+            "subject": subject.as_deref().unwrap_or("(no subject)"),
+            "body_md": words::text(message),
             "ack_required": message.ack_required,
             "priority": priority(message.priority),
         });
+        if !message.kind.is_empty() {
+            mail["kind"] = json!(message.kind);
+        }
         if let Some(expires) = message.expires_at {
             mail["expires_ts"] = json!(to_rfc3339(expires));
         }
@@ -163,13 +202,10 @@ fn payload(message: &Message) -> Value {
         }
         return mail;
     }
-    match text {
-        // A payload of this door comes back as it was.
-        Value::Object(members) if members.get("type").is_some_and(Value::is_string) => Value::Object(members),
-        other => {
-            json!({ "type": if message.kind.is_empty() { "text" } else { &message.kind }, "content": other })
-        }
+    if typed {
+        return said;
     }
+    json!({ "type": if message.kind.is_empty() { "text" } else { &message.kind }, "content": said })
 }
 
 fn priority(priority: Priority) -> &'static str {

@@ -43,6 +43,7 @@ fn yes() -> bool {
 }
 
 pub(super) async fn reserve(
+    shared: &Shared,
     engine: &Engine,
     identity: &Identity,
     given: ReserveParams,
@@ -50,7 +51,7 @@ pub(super) async fn reserve(
     let caller = acting(identity, given.agent)?;
     let verb = Reserve {
         key: given.key,
-        scope: given.scope,
+        scope: shared.scope_in(engine.realm(), &given.scope).await.map_err(refused)?,
         paths: given.paths,
         exclusive: given.exclusive,
         reason: given.reason,
@@ -81,6 +82,7 @@ pub(super) struct ReleaseParams {
 }
 
 pub(super) async fn release(
+    shared: &Shared,
     engine: &Engine,
     identity: &Identity,
     given: ReleaseParams,
@@ -89,7 +91,7 @@ pub(super) async fn release(
     let named = given.keys.into_iter().map(Which::Key);
     let mut which: Vec<Which> = given.ids.into_iter().map(Which::Number).chain(named).collect();
     if which.is_empty() {
-        let (asking, scope) = (caller.clone(), given.scope);
+        let (asking, scope) = (caller.clone(), scope_of(shared, engine, given.scope).await?);
         let query =
             ReservationQuery { scope, owner: Some(caller.agent.clone()), limit: 1_000, ..Default::default() };
         let held = engine.read(move |view| view.reservations(&asking, &query)).await.map_err(refused)?;
@@ -118,18 +120,31 @@ pub(super) struct ReservationsParams {
     limit: usize,
 }
 
+/// The scope that is asked for, as it is compared.
+async fn scope_of(
+    shared: &Shared,
+    engine: &Engine,
+    given: Option<String>,
+) -> Result<Option<String>, ErrorObject> {
+    match given {
+        None => Ok(None),
+        Some(scope) => shared.scope_in(engine.realm(), &scope).await.map(Some).map_err(refused),
+    }
+}
+
 fn usual_page() -> usize {
     50
 }
 
 pub(super) async fn reservations(
+    shared: &Shared,
     engine: &Engine,
     identity: &Identity,
     given: ReservationsParams,
 ) -> Result<Value, ErrorObject> {
     let caller = identity.caller(VIA);
     let query = ReservationQuery {
-        scope: given.scope,
+        scope: scope_of(shared, engine, given.scope).await?,
         owner: given.owner,
         ended: given.ended,
         after: given.after,

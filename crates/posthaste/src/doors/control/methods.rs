@@ -2,7 +2,7 @@
 
 use posthaste_engine::nouns::{AgentId, Caller, ContactState, TokenRole};
 use posthaste_engine::verbs::agents::{Existing, Register};
-use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
+use posthaste_engine::verbs::deliveries::MarkRead;
 use posthaste_engine::verbs::office::SetRules;
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
 use posthaste_engine::views::{AgentQuery, SearchOrder, SearchQuery};
@@ -18,6 +18,7 @@ use super::from_wire::{
 };
 use super::{desk, talk, to_wire};
 use crate::caller::Identity;
+use crate::doors::acks;
 use crate::keys;
 use crate::shared::Shared;
 
@@ -44,9 +45,9 @@ pub(super) async fn call(
         "thread" => talk::thread(engine, identity, params(given)?).await,
         "conversations" => talk::conversations(engine, identity, params(given)?).await,
         "events" => talk::events(engine, identity, params(given)?).await,
-        "reserve" => desk::reserve(engine, identity, params(given)?).await,
-        "release" => desk::release(engine, identity, params(given)?).await,
-        "reservations" => desk::reservations(engine, identity, params(given)?).await,
+        "reserve" => desk::reserve(shared, engine, identity, params(given)?).await,
+        "release" => desk::release(shared, engine, identity, params(given)?).await,
+        "reservations" => desk::reservations(shared, engine, identity, params(given)?).await,
         "contacts" => desk::contacts(engine, identity, params(given)?).await,
         "contact.ask" => desk::contact_ask(engine, identity, params(given)?).await,
         "contact.accept" => {
@@ -136,8 +137,8 @@ async fn read(engine: &Engine, identity: &Identity, given: MarkParams) -> Result
 
 async fn ack(engine: &Engine, identity: &Identity, given: MarkParams) -> Result<Value, ErrorObject> {
     let caller = acting(identity, given.agent)?;
-    let verb = Acknowledge { agent: caller.agent.clone(), message: given.message, response: given.response };
-    let delivery = engine.submit(&caller, verb).await.map_err(refused)?;
+    let delivery =
+        acks::acknowledge(engine, &caller, given.message, given.response).await.map_err(refused)?;
     Ok(to_wire::delivery(&delivery))
 }
 

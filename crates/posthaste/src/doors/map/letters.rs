@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::connection::Line;
 use super::session::Session;
 use super::to_wire;
+use crate::doors::acks;
 
 /// Letters noted as delivered with one command.
 const NOTED_AT_ONCE: usize = 64;
@@ -40,7 +41,7 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
     let agent = slot.agent().clone();
     let caller = session.caller_as(agent.clone());
     let mut handed: Vec<MessageId> = Vec::new();
-    let mut to_acknowledge: Vec<MessageId> = Vec::new();
+    let mut to_acknowledge: Vec<Arc<Message>> = Vec::new();
     loop {
         let letter = tokio::select! {
             biased;
@@ -74,7 +75,7 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
         }
         handed.push(letter.message.id);
         if letter.message.ack_required {
-            to_acknowledge.push(letter.message.id);
+            to_acknowledge.push(letter.message.clone());
         }
         if handed.len() == NOTED_AT_ONCE {
             Box::pin(note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge)).await;
@@ -105,7 +106,7 @@ async fn note(
     caller: &posthaste_engine::nouns::Caller,
     agent: &AgentId,
     handed: &mut Vec<MessageId>,
-    to_acknowledge: &mut Vec<MessageId>,
+    to_acknowledge: &mut Vec<Arc<Message>>,
 ) {
     let verb = MarkDelivered { agent: agent.clone(), messages: std::mem::take(handed) };
     if let Err(error) = engine.post(caller, verb).await {
@@ -113,8 +114,14 @@ async fn note(
         tracing::warn!(%agent, %error, "what was delivered could not be noted");
     }
     for message in std::mem::take(to_acknowledge) {
-        let verb = Acknowledge { agent: agent.clone(), message, response: None };
-        if let Err(error) = engine.post(caller, verb).await {
+        let noted = match acks::wants_letter(&message) {
+            true => acks::acknowledge(engine, caller, message.id, None).await.map(drop),
+            false => {
+                let verb = Acknowledge { agent: agent.clone(), message: message.id, response: None };
+                engine.post(caller, verb).await.map(drop)
+            }
+        };
+        if let Err(error) = noted {
             tracing::warn!(%agent, %error, "an acknowledgement could not be noted");
         }
     }

@@ -49,7 +49,7 @@ use axum::routing::{any, get, post};
 use crate::shared::Shared;
 
 /// The tag of what comes in by this door.
-const VIA: &str = "map";
+pub(super) const VIA: &str = "map";
 /// The largest frame, and the largest message in it.
 const MAX_MESSAGE: usize = 1 << 20;
 /// Subscriptions of one session.

@@ -1,7 +1,7 @@
 //! Spelling projects, agents, messages and reservations the way the tools have them.
 
 use posthaste_engine::nouns::{
-    Agent, Body, Conflict, ContactPolicy, Copy, Delivery, Message, Millis, Priority, Reservation, Seq,
+    Agent, Conflict, ContactPolicy, Copy, Delivery, Message, Millis, Priority, Reservation, Seq,
 };
 use posthaste_engine::presence::Presence;
 use posthaste_engine::verbs::mail::Sent;
@@ -141,18 +141,7 @@ pub(super) fn priority(importance: &str) -> Priority {
     }
 }
 
-/// What a letter says, as prose; a JSON payload of another door as compact JSON.
-pub(super) fn body(message: &Message) -> String {
-    match &message.body {
-        Body::Text(text) => text.clone(),
-        Body::Json(json) => json.value().to_string(),
-    }
-}
-
-/// A letter's heading; its kind where it has none.
-pub(super) fn subject(message: &Message) -> &str {
-    message.subject.as_deref().unwrap_or(&message.kind)
-}
+pub(super) use crate::doors::words::{heading as subject, text as body};
 
 /// What this door keeps in a letter's meta: its topic and what is attached.
 pub(super) fn extras(message: &Message) -> (Value, Value) {
@@ -212,12 +201,19 @@ pub(super) fn sent(project: &Project, sent: &Sent) -> Value {
     Value::Object(row)
 }
 
-/// A letter with those it went to, as far as the caller may know.
+/// A letter with those it went to, as far as the caller may know, and with those who have acknowledged it.
 pub(super) fn tracked(project: &Project, tracked: &Tracked, with_body: bool) -> Value {
     let mut row = message(project, &tracked.message, with_body);
     for (name, copy) in [("to", Copy::To), ("cc", Copy::Cc), ("bcc", Copy::Bcc)] {
         let names: Value = of_copy(&tracked.deliveries, copy).collect();
         row.insert(name.to_owned(), names);
+    }
+    if tracked.message.ack_required {
+        let acked = tracked.deliveries.iter().filter_map(|delivery| Some((delivery, delivery.acked_at?)));
+        let acked = acked.map(|(delivery, at)| {
+            json!({ "agent": delivery.agent, "acknowledged_at": time(at), "response": delivery.note })
+        });
+        row.insert("acknowledgements".to_owned(), acked.collect());
     }
     Value::Object(row)
 }

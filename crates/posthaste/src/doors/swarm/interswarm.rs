@@ -115,6 +115,7 @@ async fn run_here(
         max_steps: None,
         timeout: None,
         direct: true,
+        letter: None,
     };
     let waited = runtime.ask(ask).await?;
     let (task, task_id) = (waited.task.clone(), waited.task_id.clone());

@@ -96,5 +96,6 @@ fn to_ask(
         max_steps: request.max_steps()?,
         timeout: request.timeout()?.map(|seconds| Duration::from_secs_f64(seconds.min(1e9))),
         direct: false,
+        letter: None,
     })
 }

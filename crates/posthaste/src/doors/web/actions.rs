@@ -10,7 +10,7 @@ use posthaste_engine::nouns::{
 use posthaste_engine::verbs::agents::SetState;
 use posthaste_engine::verbs::contacts::Answer;
 use posthaste_engine::verbs::conversations::{Close, Invite, Invitee, Join, Reopen};
-use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
+use posthaste_engine::verbs::deliveries::MarkRead;
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::verbs::reservations::{Release, Which};
@@ -26,7 +26,7 @@ use super::visitor::Visitor;
 use super::write::{self, Draft};
 use super::{letter, settings};
 use crate::cli::human::parse_span;
-use crate::doors::address;
+use crate::doors::{acks, address};
 use crate::keys;
 
 /// The kind of an interruption, which the doors that know such a thing spell in their own way.
@@ -194,12 +194,7 @@ async fn resume(visitor: &Visitor, given: &Given) -> Result<Done, Trouble> {
 
 /// One's own copy: a person does not acknowledge for somebody else.
 async fn ack(visitor: &Visitor, given: &Given) -> Result<Done, Trouble> {
-    let verb = Acknowledge {
-        agent: visitor.me().clone(),
-        message: letter_in(given)?,
-        response: given.owned("response"),
-    };
-    visitor.engine.submit(&visitor.caller(), verb).await?;
+    acks::acknowledge(&visitor.engine, &visitor.caller(), letter_in(given)?, given.owned("response")).await?;
     done("acked", "/inbox")
 }
 

@@ -7,6 +7,8 @@ use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_wire::files::{FileMessage, FileName, Kind, Stamp, Urgency, check_agent};
 use serde_json::{Map, Value, json};
 
+use crate::doors::words;
+
 /// The tag of what comes in this way.
 pub(super) const VIA: &str = "files";
 /// Who is named as the sender of a letter whose sender's name cannot stand in a file's.
@@ -31,12 +33,15 @@ pub(super) fn letter(mailbox: &AgentId, file: &str, message: &FileMessage) -> Se
     let mut kept = message.extra.clone();
     kept.insert("timestamp".to_owned(), json!(message.timestamp));
     kept.insert("file".to_owned(), json!(file));
-    let priority = match message.priority.as_str() {
-        "urgent" => Priority::URGENT,
-        "high" => Priority::HIGH,
-        "low" => Priority::LOW,
-        "normal" => Priority::NORMAL,
-        other => {
+    let text = |field: &str| message.extra.get(field).and_then(Value::as_str);
+    // What the three words cannot say we add when we write a file, so it is understood when one is read.
+    let priority = match (message.priority.as_str(), text("importance")) {
+        ("urgent", Some("high")) | ("high", _) => Priority::HIGH,
+        ("low", Some("bulk")) => Priority::BULK,
+        ("urgent", _) => Priority::URGENT,
+        ("low", _) => Priority::LOW,
+        ("normal", _) => Priority::NORMAL,
+        (other, _) => {
             kept.insert("priority".to_owned(), json!(other));
             Priority::NORMAL
         }
@@ -44,13 +49,12 @@ pub(super) fn letter(mailbox: &AgentId, file: &str, message: &FileMessage) -> Se
     if message.to != mailbox.as_str() {
         kept.insert("to".to_owned(), json!(message.to));
     }
-    let text = |field: &str| message.extra.get(field).and_then(Value::as_str);
     let within = text("thread_id").and_then(|id| ConversationId::new(id).ok()).map(|conversation| Within {
         conversation,
         thread: None,
         reply_to: None,
         visibility: None,
-        entry: Entry::Gather { kind: "thread".to_owned() },
+        entry: Entry::Label { kind: "thread".to_owned() },
     });
     let in_reply_to = text("in_reply_to").and_then(|id| id.parse().ok()).map(MessageId);
     Send {
@@ -58,6 +62,8 @@ pub(super) fn letter(mailbox: &AgentId, file: &str, message: &FileMessage) -> Se
         subject: Some(message.subject.clone()),
         body,
         priority,
+        ack_required: matches!(message.extra.get("ack_required"), Some(Value::Bool(true)))
+            || text("ack_required") == Some("true"),
         within,
         in_reply_to,
         key: Some(key_of(mailbox.as_str(), file)),
@@ -125,33 +131,15 @@ pub(super) fn file(mailbox: &AgentId, message: &Message) -> FileMessage {
     if sender(&message.from) != message.from.as_str() {
         add("sender", message.from.to_string());
     }
-    let (subject, body) = words(message);
     FileMessage {
         from: sender(&message.from).to_owned(),
         to: mailbox.to_string(),
         kind: kind.as_str().to_owned(),
-        subject,
-        body: Value::String(body),
+        subject: words::heading(message),
+        body: Value::String(words::text(message)),
         timestamp: stamp(message.at, message.seq).to_string(),
         read: false,
         priority: urgency.as_str().to_owned(),
         extra,
     }
-}
-
-/// Heading and text. A JSON object that has its own is taken at its word, any other is shown as it is.
-fn words(message: &Message) -> (String, String) {
-    let Body::Json(json) = &message.body else {
-        return (message.subject.clone().unwrap_or_default(), message.body.as_str().to_owned());
-    };
-    let value = json.value();
-    let text = |names: &[&str]| names.iter().find_map(|name| value.get(name).and_then(Value::as_str));
-    let heading = message.subject.clone().or_else(|| text(&["subject"]).map(str::to_owned));
-    let body = text(&["body", "body_md", "text"]).map_or_else(|| json.as_str().to_owned(), str::to_owned);
-    // Only an object that says nothing else may be shortened to its text; nothing is dropped.
-    let spoken = value.as_object().is_some_and(|object| {
-        object.keys().all(|key| matches!(key.as_str(), "subject" | "body" | "body_md" | "text" | "type"))
-    });
-    let body = if spoken { body } else { json.as_str().to_owned() };
-    (heading.unwrap_or_else(|| message.kind.clone()), body)
 }

@@ -17,6 +17,7 @@ use super::super::post;
 use super::boxes::{Known, Seen};
 use super::convert::{self, VIA};
 use super::{Backlog, Bridge};
+use crate::doors::{acks, map};
 
 /// Files that are read before any of them is handed to the office.
 const CHUNK: usize = 256;
@@ -241,7 +242,7 @@ impl Bridge {
     }
 
     pub(super) async fn mark_delivered(&self, agent: &AgentId, messages: Vec<MessageId>) {
-        if messages.is_empty() {
+        if messages.is_empty() || self.is_handed_letters(agent).await {
             return;
         }
         let verb = MarkDelivered { agent: agent.clone(), messages };
@@ -250,9 +251,28 @@ impl Bridge {
         }
     }
 
-    async fn mark_read(&self, agent: &AgentId, message: MessageId) {
-        let verb = MarkRead { agent: agent.clone(), message, unread: false };
-        if let Err(error) = self.engine.submit(&Caller::member(agent.clone(), VIA), verb).await {
+    /// Whether an agent is handed its letters on a connection. Whoever writes to it by a file makes a directory of its
+    /// name, so a file there is no sign that the agent has the letter.
+    async fn is_handed_letters(&self, agent: &AgentId) -> bool {
+        let name = agent.clone();
+        let entry = self.engine.read(move |view| view.agent(&Caller::office(), &name)).await;
+        entry.is_ok_and(|entry| entry.via == map::VIA)
+    }
+
+    pub(super) async fn mark_read(&self, agent: &AgentId, message: MessageId) {
+        let caller = Caller::member(agent.clone(), VIA);
+        let asking = caller.clone();
+        let asks =
+            self.engine.read(move |view| Ok(view.message(&asking, message)?.message.ack_required)).await;
+        // A file has one flag: whoever sets it on a letter that asks for an acknowledgement gives it.
+        let done = match asks {
+            Ok(true) => acks::acknowledge(&self.engine, &caller, message, None).await.map(drop),
+            _ => {
+                let verb = MarkRead { agent: agent.clone(), message, unread: false };
+                self.engine.submit(&caller, verb).await.map(drop)
+            }
+        };
+        if let Err(error) = done {
             tracing::debug!(%agent, %error, "cannot be marked as read");
         }
     }

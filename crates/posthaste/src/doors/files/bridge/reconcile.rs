@@ -227,15 +227,7 @@ impl Bridge {
             self.mark_delivered(&owner, part.to_vec()).await;
         }
         for message in read {
-            let verb = posthaste_engine::verbs::deliveries::MarkRead {
-                agent: owner.clone(),
-                message,
-                unread: false,
-            };
-            let caller = Caller::member(owner.clone(), convert::VIA);
-            if let Err(error) = self.engine.submit(&caller, verb).await {
-                tracing::debug!(mailbox = agent, %error, "cannot be marked as read");
-            }
+            self.mark_read(&owner, message).await;
         }
     }
 

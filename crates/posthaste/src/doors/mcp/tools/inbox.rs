@@ -1,7 +1,7 @@
 //! Reading mail. Fetching never consumes; unread is one truth for every door.
 
 use posthaste_engine::nouns::{Caller, Priority, Seq};
-use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
+use posthaste_engine::verbs::deliveries::MarkRead;
 use posthaste_engine::views::{InboxQuery, Letter};
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ use super::super::errors::Problem;
 use super::super::table::{Line, tool};
 use super::super::to_wire::{self, Since};
 use super::mail::id_of;
+use crate::doors::acks;
 use crate::projects::Project;
 
 pub(in super::super) const LINES: &[Line] = &[
@@ -134,8 +135,7 @@ pub(in super::super) async fn acknowledge(
     response: Option<String>,
 ) -> Result<Value, Problem> {
     let message = id_of(call, project, caller, number).await?;
-    let verb = Acknowledge { agent: caller.agent.clone(), message, response };
-    let delivery = call.ask(project, caller, verb).await?;
+    let delivery = acks::acknowledge(&project.engine, caller, message, response).await?;
     Ok(json!({
         "message_id": number,
         "acknowledged": true,

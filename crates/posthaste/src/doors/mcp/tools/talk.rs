@@ -15,6 +15,7 @@ use super::super::call::Call;
 use super::super::errors::Problem;
 use super::super::table::{Line, tool};
 use super::super::{markdown, to_wire};
+use crate::doors::words::{compact, spoken};
 
 pub(in super::super) const LINES: &[Line] = &[
     tool!(
@@ -170,7 +171,8 @@ fn shown(conversation: &Conversation) -> Value {
 
 fn said(turn: &Turn) -> Value {
     let content = turn.content.value();
-    let text = content.get("text").and_then(Value::as_str).map_or_else(|| content.to_string(), str::to_owned);
+    let said = content.get("text").and_then(Value::as_str).or_else(|| spoken(&content));
+    let text = said.map_or_else(|| compact(turn.content.as_str()), str::to_owned);
     json!({
         "turn_id": turn.id,
         "from": turn.author,

@@ -1,0 +1,99 @@
+//! An AIRC identity: signed envelopes out, the inbox in.
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::{Arrived, Correspondent, Letter, find, text};
+use crate::airc::{Agent, soon, word};
+
+pub(super) struct AtAirc {
+    pub(super) agent: Agent,
+    last: String,
+}
+
+impl AtAirc {
+    pub(super) fn new(agent: Agent) -> Self {
+        Self { agent, last: String::new() }
+    }
+
+    async fn post(&mut self, to: &str, payload: Value) {
+        let reply = self.agent.send(to, payload).await;
+        assert_eq!(reply.status, 201, "to {to}: {}", reply.text);
+    }
+}
+
+impl Correspondent for AtAirc {
+    fn name(&self) -> String {
+        self.agent.handle.clone()
+    }
+
+    fn send<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()> {
+        async move {
+            self.last = format!("mail-{}", word());
+            let payload = json!({
+                "type": "context:mailbox", "message_id": self.last, "subject": letter.subject, "body_md": letter.body,
+                "priority": letter.priority, "ack_required": letter.wants_ack, "thread_id": letter.thread,
+            });
+            self.post(&letter.to, payload).await;
+        }
+        .boxed()
+    }
+
+    fn receive<'a>(&'a mut self, words: &'a str) -> BoxFuture<'a, Arrived> {
+        async move {
+            let raw = find(words, async || {
+                let reply = self.agent.get("/messages/inbox?limit=200&payload_type=context:mailbox").await;
+                let page = reply.body["messages"].as_array().cloned().unwrap_or_default();
+                page.into_iter().find(|letter| letter["payload"].to_string().contains(words))
+            })
+            .await;
+            let payload = &raw["payload"];
+            Arrived {
+                from: text(&raw["from"]).unwrap(),
+                subject: text(&payload["subject"]),
+                body: text(&payload["body_md"]).unwrap(),
+                thread: text(&raw["thread_id"]).or_else(|| text(&payload["thread_id"])),
+                priority: text(&payload["priority"]),
+                wants_ack: payload["ack_required"].as_bool(),
+                raw,
+            }
+        }
+        .boxed()
+    }
+
+    fn reply<'a>(&'a mut self, to: &'a Arrived, body: &'a str) -> BoxFuture<'a, ()> {
+        async move {
+            let payload = json!({
+                "type": "context:mailbox", "message_id": format!("mail-{}", word()), "body_md": body,
+                "subject": format!("Re: {}", to.subject.as_deref().unwrap_or_default()), "thread_id": to.thread,
+            });
+            self.post(&to.from, payload).await;
+        }
+        .boxed()
+    }
+
+    fn acknowledge<'a>(&'a mut self, letter: &'a Arrived) -> BoxFuture<'a, ()> {
+        async move {
+            let id = &letter.raw["payload"]["message_id"];
+            let payload = json!({ "type": "context:mailbox_ack", "message_id": id, "ack_ts": soon(0) });
+            self.post(&letter.from, payload).await;
+        }
+        .boxed()
+    }
+
+    fn hear_ack<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()> {
+        async move {
+            find("the acknowledgement", async || {
+                let reply =
+                    self.agent.get("/messages/inbox?payload_type=context:mailbox_ack&limit=200").await;
+                let page = reply.body["messages"].as_array().cloned().unwrap_or_default();
+                page.into_iter().find(|one| {
+                    one["from"] == letter.to.as_str() && one["payload"]["message_id"] == self.last.as_str()
+                })
+            })
+            .await;
+        }
+        .boxed()
+    }
+}

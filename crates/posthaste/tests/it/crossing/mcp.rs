@@ -1,0 +1,100 @@
+//! A coding agent that calls tools.
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::office::REALM;
+use super::{Arrived, Correspondent, Letter, find, text};
+use crate::mcp_client::Mcp;
+
+pub(super) struct AtMcp {
+    pub(super) mcp: Mcp,
+    name: String,
+    last: Value,
+}
+
+impl AtMcp {
+    pub(super) fn new(mcp: Mcp, name: &str) -> Self {
+        Self { mcp, name: name.to_owned(), last: Value::Null }
+    }
+
+    /// Calls a tool under this agent's name.
+    pub(super) async fn call(&self, tool: &str, mut given: Value) -> Value {
+        let who = match tool {
+            "send_message" | "reply_message" => "sender_name",
+            _ => "agent_name",
+        };
+        given["project_key"] = REALM.into();
+        given[who] = self.name.as_str().into();
+        self.mcp.call(tool, given).await
+    }
+}
+
+impl Correspondent for AtMcp {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn send<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()> {
+        async move {
+            let given = json!({
+                "to": [letter.to], "subject": letter.subject, "body_md": letter.body, "thread_id": letter.thread,
+                "importance": letter.priority, "ack_required": letter.wants_ack,
+            });
+            let sent = self.call("send_message", given).await;
+            self.last = sent["deliveries"][0]["payload"]["id"].clone();
+        }
+        .boxed()
+    }
+
+    fn receive<'a>(&'a mut self, words: &'a str) -> BoxFuture<'a, Arrived> {
+        async move {
+            let raw = find(words, async || {
+                let page = self.call("fetch_inbox", json!({ "include_bodies": true, "limit": 100 })).await;
+                let mut page = page.as_array().unwrap().iter();
+                page.find(|letter| letter["body_md"].as_str().unwrap().contains(words)).cloned()
+            })
+            .await;
+            Arrived {
+                from: text(&raw["from"]).unwrap(),
+                subject: text(&raw["subject"]),
+                body: text(&raw["body_md"]).unwrap(),
+                thread: text(&raw["thread_id"]),
+                priority: text(&raw["importance"]),
+                wants_ack: raw["ack_required"].as_bool(),
+                raw,
+            }
+        }
+        .boxed()
+    }
+
+    fn reply<'a>(&'a mut self, to: &'a Arrived, body: &'a str) -> BoxFuture<'a, ()> {
+        async move {
+            self.call("reply_message", json!({ "message_id": to.raw["id"], "body_md": body })).await;
+        }
+        .boxed()
+    }
+
+    fn acknowledge<'a>(&'a mut self, letter: &'a Arrived) -> BoxFuture<'a, ()> {
+        async move {
+            self.call("acknowledge_message", json!({ "message_id": letter.raw["id"] })).await;
+        }
+        .boxed()
+    }
+
+    fn hear_ack<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()> {
+        async move {
+            let uri = format!("resource://outbox/{}?project={REALM}&limit=100", self.name);
+            find("the acknowledgement", async || {
+                let outbox = self.mcp.resource(&uri).await;
+                let sent = outbox["messages"].as_array().unwrap().clone();
+                let sent = sent.into_iter().find(|sent| sent["id"] == self.last).unwrap();
+                let acks = sent["acknowledgements"].as_array().unwrap().clone();
+                acks.into_iter().find(|ack| ack["agent"] == letter.to.as_str())
+            })
+            .await;
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,150 @@
+//! Agents that the office itself hosts: `boss`, who does what a person asks it to, and `parrot`, who answers.
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::office::Turns;
+use super::{Arrived, Correspondent, Letter, find, text};
+
+/// The agent `boss`, led by a person who has a task for it.
+pub(super) struct InSwarm {
+    http: reqwest::Client,
+    url: String,
+    token: String,
+    going_on: Vec<(String, JoinHandle<Value>)>,
+}
+
+impl InSwarm {
+    pub(super) fn new(url: &str, token: String) -> Self {
+        Self { http: reqwest::Client::new(), url: url.to_owned(), token, going_on: Vec::new() }
+    }
+}
+
+impl Correspondent for InSwarm {
+    fn name(&self) -> String {
+        "boss".to_owned()
+    }
+
+    fn send<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()> {
+        async move {
+            let args = json!({ "target": letter.to, "subject": letter.subject, "body": letter.body });
+            let script = json!({ "calls": [{ "tool": "send_request", "args": args }] }).to_string();
+            let body = json!({ "body": script, "subject": "errand", "task_id": letter.thread });
+            let request =
+                self.http.post(format!("{}/message", self.url)).bearer_auth(&self.token).json(&body);
+            let task = tokio::spawn(async move { request.send().await.unwrap().json().await.unwrap() });
+            self.going_on.push((letter.thread.clone(), task));
+        }
+        .boxed()
+    }
+
+    fn receive<'a>(&'a mut self, words: &'a str) -> BoxFuture<'a, Arrived> {
+        async move {
+            // What it gets ends the task it was asked to do.
+            let (task, answer) = self.going_on.pop().expect("a task that goes on");
+            let raw = tokio::time::timeout(super::PATIENCE, answer).await.expect("the task ends").unwrap();
+            let events = self.http.get(format!("{}/task?task_id={task}", self.url)).bearer_auth(&self.token);
+            let record: Value = events.send().await.unwrap().json().await.unwrap();
+            let mail = letters(&record).into_iter().rev().find(|mail| {
+                mail["message"]["body"].as_str().is_some_and(|body| body.contains(words))
+                    && mail["msg_type"] == "response"
+            });
+            let mail = mail.unwrap_or_else(|| panic!("{words} is not in {record}"));
+            assert!(raw["response"].as_str().unwrap().contains(words), "{raw}");
+            Arrived { thread: Some(task), ..mail_of(&mail) }
+        }
+        .boxed()
+    }
+
+    fn reply<'a>(&'a mut self, _: &'a Arrived, _: &'a str) -> BoxFuture<'a, ()> {
+        unreachable!("boss leads")
+    }
+
+    fn acknowledge<'a>(&'a mut self, _: &'a Arrived) -> BoxFuture<'a, ()> {
+        unreachable!("boss leads")
+    }
+
+    fn hear_ack<'a>(&'a mut self, _: &'a Letter) -> BoxFuture<'a, ()> {
+        unreachable!("MAIL has no acknowledgements of requests")
+    }
+}
+
+/// The messages in a task's record, wherever they stand.
+fn letters(record: &Value) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut open = vec![record];
+    while let Some(value) = open.pop() {
+        if value["msg_type"].is_string() && value["message"]["body"].is_string() {
+            found.push(value.clone());
+        }
+        match value {
+            Value::Object(members) => open.extend(members.values()),
+            Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    found.sort_by_key(|mail| mail["timestamp"].to_string());
+    found
+}
+
+fn mail_of(mail: &Value) -> Arrived {
+    let payload = &mail["message"];
+    let outside = &payload["routing_info"];
+    let words = ["", "urgent", "high", "normal", "low", "bulk"];
+    Arrived {
+        from: text(&payload["sender"]["address"]).unwrap(),
+        subject: text(&payload["subject"]),
+        body: text(&payload["body"]).unwrap(),
+        thread: text(&outside["thread_id"]).or_else(|| text(&payload["task_id"])),
+        priority: outside["priority"].as_u64().map(|tier| words[tier as usize].to_owned()),
+        wants_ack: outside["door"].is_string().then_some(outside["ack_required"] == true),
+        raw: mail.clone(),
+    }
+}
+
+/// The agent `parrot`, a program behind a web hook: it has heard what its turns say, and answers by itself.
+pub(super) struct Hosted {
+    turns: Turns,
+}
+
+impl Hosted {
+    pub(super) fn new(turns: Turns) -> Self {
+        Self { turns }
+    }
+}
+
+impl Correspondent for Hosted {
+    fn name(&self) -> String {
+        "parrot".to_owned()
+    }
+
+    fn send<'a>(&'a mut self, _: &'a Letter) -> BoxFuture<'a, ()> {
+        unreachable!("parrot only answers")
+    }
+
+    fn receive<'a>(&'a mut self, words: &'a str) -> BoxFuture<'a, Arrived> {
+        async move {
+            find(words, async || {
+                let turns = self.turns.lock().unwrap();
+                let mail = turns.iter().filter_map(|turn| turn["inbox"].as_array()?.last());
+                mail.map(mail_of).find(|mail| mail.body.contains(words))
+            })
+            .await
+        }
+        .boxed()
+    }
+
+    fn reply<'a>(&'a mut self, _: &'a Arrived, _: &'a str) -> BoxFuture<'a, ()> {
+        async {}.boxed()
+    }
+
+    fn acknowledge<'a>(&'a mut self, _: &'a Arrived) -> BoxFuture<'a, ()> {
+        async {}.boxed()
+    }
+
+    fn hear_ack<'a>(&'a mut self, _: &'a Letter) -> BoxFuture<'a, ()> {
+        unreachable!("parrot only answers")
+    }
+}

@@ -1,0 +1,104 @@
+//! Nothing is lost on the way: what a door cannot show comes back whole at the door that can; who was away gets its mail.
+
+use serde_json::{Value, json};
+
+use super::office::Everywhere;
+use super::{Correspondent, Letter, find};
+use crate::airc::Agent;
+
+/// A payload and a meta with everything that is hard to carry.
+fn odd() -> (Value, Value) {
+    let payload = json!({
+        "type": "com.example:odd", "subject": "odd \u{0} \u{2028} \"one\"", "nested": { "a": [1, null, { "b": [[], {}] }] },
+        "numbers": [0, -1, 9_007_199_254_740_993_i64, 0.1, 1e300], "text": "caf\u{e9} \u{1f48c}\r\n\t\\",
+    });
+    let meta = json!({
+        "priority": "low", "correlationId": "c-1", "x-custom": { "keep": ["me", 1.50, false] }, "\u{fc}": null,
+        "_meta": { "files": { "read": true }, "map": 1 }, "delivery": "guaranteed",
+    });
+    (payload, meta)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_door_cannot_show_comes_back_whole() {
+    let all = Everywhere::open().await;
+    let (mut map, mcp) = (all.at_map("map_s").await, all.at_mcp("mcp_s").await);
+    let airc = Agent::new(all.office.url(), "airc_r").await;
+    all.office.call("contact.ask", json!({ "agent": "map_s", "other": "airc_r" })).await.unwrap();
+    all.office.call("contact.accept", json!({ "agent": "airc_r", "other": "map_s" })).await.unwrap();
+    let mut mailbox = all.agent("files", "files_r").await;
+    all.office.register("files_r").await;
+    let (payload, meta) = odd();
+    for to in ["mcp_s", "airc_r", "files_r", "parrot"] {
+        map.send_raw(to, payload.clone(), meta.clone()).await;
+    }
+    // Shown whole where there is a text only: as compact JSON, under its own heading.
+    let inbox = mcp.call("fetch_inbox", json!({ "include_bodies": true })).await;
+    let said: Value = serde_json::from_str(inbox[0]["body_md"].as_str().unwrap()).unwrap();
+    assert_eq!((&said, &inbox[0]["subject"]), (&payload, &payload["subject"]));
+    let file = mailbox.receive("com.example:odd").await;
+    let said: Value = serde_json::from_str(&file.body).unwrap();
+    assert_eq!((&said, &file.raw["subject"]), (&payload, &payload["subject"]));
+    assert_eq!((&file.raw["kind"], &file.raw["priority"]), (&json!("com.example:odd"), &json!("low")));
+    // Where there are payloads, it is one; what that has no place for stands on the outside.
+    let page = airc.inbox().await;
+    assert_eq!(page[0]["payload"], payload);
+    assert_eq!(page[0]["delivery"]["subject"], payload["subject"]);
+    assert_eq!(
+        (&page[0]["delivery"]["priority"], &page[0]["delivery"]["door"]),
+        (&json!("low"), &json!("map"))
+    );
+    // A hosted agent is told what it was that it reads as a text.
+    let turn = find("the turn", async || all.turns.lock().unwrap().last().cloned()).await;
+    let mail = &turn["inbox"][0]["message"];
+    assert_eq!(serde_json::from_str::<Value>(mail["body"].as_str().unwrap()).unwrap(), payload);
+    assert_eq!(
+        (&mail["routing_info"]["payload"], &mail["routing_info"]["meta"]["map"]["meta"]),
+        (&payload, &meta)
+    );
+
+    // The file is marked and put away, the letters are read elsewhere; at MAP they are what they were.
+    mailbox.acknowledge(&file).await;
+    let replayed = map.client.call("map/replay", json!({})).await.unwrap();
+    let sent: Vec<&Value> = replayed["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["event"]["data"]["message"])
+        .filter(|message| message["from"] == "map_s" && message["payload"].is_object())
+        .collect();
+    assert!(sent.len() >= 4, "{replayed}");
+    for message in sent {
+        assert_eq!((&message["payload"], &message["meta"]), (&payload, &meta));
+    }
+    assert_eq!(all.office.close(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_away_gets_what_came_by_a_file() {
+    let all = Everywhere::open().await;
+    let token = all.token("agent", "map_s").await;
+    drop(super::map::AtMap::connect(all.office.url(), &token, "map_s").await);
+    let mut files = all.agent("files", "files_s").await;
+    let letter = Letter {
+        to: "map_s".into(),
+        subject: "while you were away".into(),
+        body: "the first".into(),
+        thread: "T".into(),
+        priority: "normal",
+        wants_ack: false,
+    };
+    files.send(&letter).await;
+    find("the letter at the office", async || {
+        let page = all.office.call("inbox", json!({ "agent": "map_s" })).await.unwrap();
+        (page["messages"].as_array().unwrap().len() == 1).then_some(())
+    })
+    .await;
+    // A directory of its name is there now. It does not keep letters of others from the connection either.
+    all.office.call("send", json!({ "from": "map_s", "to": ["map_s"], "body": "the second" })).await.unwrap();
+    find("its file", async || std::fs::read_dir(all.mail().join("map_s")).unwrap().nth(1).map(drop)).await;
+    let mut map = super::map::AtMap::connect(all.office.url(), &token, "map_s").await;
+    map.receive("the first").await;
+    map.receive("the second").await;
+    assert_eq!(all.office.close(), Some(0));
+}
