@@ -97,6 +97,9 @@ pub enum Command {
     /// Measure how much mail this machine can take
     #[command(long_about = help::BENCH, after_long_help = help::BENCH_AFTER)]
     Bench(BenchArgs),
+    /// Let a mixed fleet work through every door and check what must hold
+    #[command(long_about = help::SOAK, after_long_help = help::SOAK_AFTER)]
+    Soak(SoakArgs),
     /// Send a letter
     #[command(long_about = help::SEND, after_long_help = help::SEND_AFTER)]
     Send(SendArgs),
@@ -483,6 +486,34 @@ impl DemoArgs {
     pub fn office(&self) -> OfficeArgs {
         OfficeArgs { listen: self.listen.clone(), ..OfficeArgs::default() }
     }
+}
+
+/// A fleet that works for a while.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct SoakArgs {
+    /// How long the fleet works
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub minutes: u64,
+    /// The same in seconds
+    #[arg(long, value_name = "N", conflicts_with = "minutes")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub seconds: Option<u64>,
+    /// How many agents, at all doors together
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    #[arg(value_parser = clap::value_parser!(u32).range(16..=20_000))]
+    pub agents: u32,
+    /// How much they do a second, all together
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rate: u32,
+    /// How often the office is killed; none in the last two fifths of the time [default: 1 for each 10 seconds of the rest]
+    #[arg(long, value_name = "N")]
+    pub kills: Option<u32>,
+    /// What chance begins with; the same seed gives the same fleet
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Leave the data directory, the mail directory and the office's log where they are
+    #[arg(long)]
+    pub keep: bool,
 }
 
 #[derive(Clone, Debug, ClapArgs)]

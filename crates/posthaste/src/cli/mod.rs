@@ -11,6 +11,7 @@ mod connect;
 mod demo;
 mod desk;
 mod doctor;
+mod drive;
 pub mod exit;
 mod export;
 mod files;
@@ -29,6 +30,7 @@ mod reserve;
 mod send;
 mod serve;
 mod signals;
+mod soak;
 mod status;
 mod tail;
 mod thread;
@@ -85,6 +87,7 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Status(status) => status::run(&args.global, status, output),
         Command::Demo(given) => demo::run(&args.global, given, output),
         Command::Bench(given) => bench::run(given, output),
+        Command::Soak(given) => soak::run(&args.global, given, output),
         Command::Send(given) => match &given.mail_dir.mail_dir {
             Some(dir) => files::send(dir, given, output),
             None => send::send(&args.global, given, output),

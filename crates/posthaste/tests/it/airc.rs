@@ -293,6 +293,22 @@ async fn airc_mail_and_reservations_meet_the_other_doors() {
     let letters = office.inbox("bri_b", 0).await;
     let acked = letters.iter().find(|letter| letter["from"] == "worker").unwrap();
     assert_eq!(acked["delivery"]["state"], "acked");
+
+    // The same for a letter whose kind only another door knows: neither its subject nor its wish is lost.
+    let params = json!({
+        "from": "worker", "to": ["bri_b"], "kind": "coordination", "subject": "Build 2", "body": "red", "ack_required": true,
+    });
+    office.call("send", params).await.unwrap();
+    let page = b.get("/messages/inbox?payload_type=coordination").await;
+    let payload = &page.body["messages"][0]["payload"];
+    assert_eq!((&payload["content"], &payload["subject"]), (&json!("red"), &json!("Build 2")));
+    assert_eq!(payload["ack_required"], true);
+    let ack =
+        json!({ "type": "context:mailbox_ack", "message_id": payload["message_id"], "ack_ts": soon(0) });
+    assert_eq!(b.send("worker", ack).await.status, 201);
+    let letters = office.inbox("bri_b", 0).await;
+    let acked = letters.iter().find(|letter| letter["subject"] == "Build 2").unwrap();
+    assert_eq!(acked["delivery"]["state"], "acked");
     assert_eq!(office.close(), Some(0));
 }
 

@@ -26,6 +26,7 @@ mod mcp_load;
 mod mcp_streams;
 mod office;
 mod readme;
+mod soak;
 mod swarm;
 mod swarm_agents;
 mod swarm_crash;

@@ -13,9 +13,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::BODY;
-use super::line::Line;
-use super::server::Server;
 use crate::cli::args::BenchArgs;
+use crate::cli::drive::{Line, Server};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::human::show_span;
 use crate::cli::output::{Output, Style, Table};

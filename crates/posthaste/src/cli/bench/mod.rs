@@ -2,9 +2,7 @@
 
 mod bare;
 mod files;
-mod line;
 mod map;
-mod server;
 mod signed;
 
 use std::time::{Duration, Instant};
@@ -12,9 +10,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::line::Line;
-use self::server::{Process, Server};
 use super::args::{BenchArgs, BenchDoor};
+use super::drive::{Line, Process, Server, Signer};
 use super::exit::{Exit, Failure};
 use super::human::{show_bytes, show_span};
 use super::output::{Output, Style, Table};
@@ -126,7 +123,7 @@ async fn measure(
 enum Way<'a> {
     Office,
     Mcp,
-    Airc(&'a [signed::Sender]),
+    Airc(&'a [Signer]),
 }
 
 async fn round(

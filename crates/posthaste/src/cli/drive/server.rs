@@ -1,26 +1,46 @@
 //! The office under test: this very program, as a process of its own.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::cli::exit::{Exit, Failure};
 use crate::keys::AdminKey;
 
-pub(super) struct Server {
+pub(in crate::cli) struct Server {
     child: Child,
-    pub(super) address: String,
-    pub(super) token: String,
+    pub(in crate::cli) address: String,
+    pub(in crate::cli) token: String,
 }
 
 impl Server {
-    pub(super) fn start(data: &Path, further: &[&str]) -> Result<Self, Failure> {
+    /// An office on a free port.
+    pub(in crate::cli) fn start(data: &Path, further: &[&str]) -> Result<Self, Failure> {
+        Self::start_at("127.0.0.1:0", data, further, None)
+    }
+
+    /// An office at an address. If its complaints go into a file, it is also out of reach of a Ctrl-C that is meant for
+    /// whoever started it.
+    pub(in crate::cli) fn start_at(
+        address: &str,
+        data: &Path,
+        further: &[&str],
+        complaints: Option<File>,
+    ) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
+        command.args(["serve", "--listen", address, "--log", "json", "--log-level"]);
         command
-            .args(["serve", "--listen", "127.0.0.1:0", "--log", "json", "--log-level", "error", "--data"])
+            .arg(if complaints.is_some() { "warn" } else { "error" })
+            .arg("--data")
             .arg(data)
             .args(further);
+        if let Some(file) = complaints {
+            command.stderr(file);
+            #[cfg(unix)]
+            std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        }
         // What is measured is the office and not its patience.
         for rate in ["REQUESTS", "MESSAGES", "BROADCASTS", "HEARTBEATS", "CONSENTS", "REGISTRATIONS"] {
             command.env(format!("POSTHASTE_RATE_{rate}"), "off");
@@ -38,21 +58,38 @@ impl Server {
     }
 
     /// The server's process.
-    pub(super) fn process(&self) -> Process {
+    pub(in crate::cli) fn process(&self) -> Process {
         Process { id: Some(self.child.id()) }
     }
 
     /// The time the server has spent computing.
-    pub(super) fn cpu(&self) -> Option<Duration> {
+    pub(in crate::cli) fn cpu(&self) -> Option<Duration> {
         self.process().cpu()
     }
 
     /// The memory the server has in use.
-    pub(super) fn resident_bytes(&self) -> Option<u64> {
+    pub(in crate::cli) fn resident_bytes(&self) -> Option<u64> {
         self.process().resident_bytes()
     }
 
-    pub(super) fn stop(mut self) -> Result<(), Failure> {
+    /// Asks it to close and gives how it ended; nothing if it had to be killed.
+    pub(in crate::cli) fn close(mut self, patience: Duration) -> Result<Option<ExitStatus>, Failure> {
+        let end = Instant::now() + patience;
+        #[cfg(unix)]
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+        }
+        while Instant::now() < end {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(status));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.stop()?;
+        Ok(None)
+    }
+
+    pub(in crate::cli) fn stop(mut self) -> Result<(), Failure> {
         // What it holds is thrown away, so it need not be asked politely.
         self.child.kill()?;
         self.child.wait()?;
@@ -62,8 +99,8 @@ impl Server {
 
 /// What the system tells about a process of this machine.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Process {
-    pub(super) id: Option<u32>,
+pub(in crate::cli) struct Process {
+    pub(in crate::cli) id: Option<u32>,
 }
 
 impl Process {
@@ -73,7 +110,7 @@ impl Process {
     }
 
     /// The time it has spent computing.
-    pub(super) fn cpu(&self) -> Option<Duration> {
+    pub(in crate::cli) fn cpu(&self) -> Option<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id?)).ok()?;
         // The name in parentheses may contain anything, so fields are counted from behind it.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -82,7 +119,7 @@ impl Process {
     }
 
     /// The memory it has in use.
-    pub(super) fn resident_bytes(&self) -> Option<u64> {
+    pub(in crate::cli) fn resident_bytes(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id?)).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1_024)

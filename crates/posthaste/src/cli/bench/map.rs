@@ -1,8 +1,6 @@
 //! Measuring a MAP server over WebSocket, this office or another: the scenarios of the published load generator with a
 //! driver that is not the limit itself.
 
-mod peer;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -11,9 +9,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use self::peer::{Peer, answered};
-use super::server::Process;
 use crate::cli::args::BenchArgs;
+use crate::cli::drive::{Peer, Process, answered};
 use crate::cli::exit::Failure;
 use crate::cli::output::Output;
 
