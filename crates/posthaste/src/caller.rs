@@ -1,16 +1,18 @@
 //! Who is speaking: from what a request carries to an identity, and from an identity to the engine's caller.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use posthaste_engine::nouns::{AgentId, Caller, RealmName, Token, TokenRole};
+use posthaste_engine::nouns::{AgentId, Caller, Millis, RealmName, Token, TokenRole};
 use posthaste_engine::{Engine, EngineError, stamp};
 
 use crate::http::errors::answer;
+use crate::http::rate::{Bucket, network};
 use crate::keys;
 use crate::shared::Shared;
 
@@ -21,6 +23,17 @@ pub struct Identity {
     pub role: TokenRole,
     /// Whom the bearer is taken for.
     pub name: AgentId,
+    /// Whether that holds in every realm of the office, or in the one whose books know the token.
+    pub everywhere: bool,
+}
+
+/// What somebody came in with that can lapse or be revoked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// The books' name for the token; nothing for one that is not in the books and cannot be revoked.
+    pub id: Option<String>,
+    /// When it lapses.
+    pub expires_at: Option<Millis>,
 }
 
 /// Why somebody is not let in.
@@ -37,7 +50,13 @@ pub enum AuthError {
 impl Identity {
     /// The operator of this machine: whoever can read the admin's key, or anyone when authentication is off.
     pub(crate) fn operator() -> Self {
-        Self { role: TokenRole::Admin, name: AgentId::new("admin").unwrap_or_else(|_| AgentId::office()) }
+        let name = AgentId::new("admin").unwrap_or_else(|_| AgentId::office());
+        Self { role: TokenRole::Admin, name, everywhere: true }
+    }
+
+    /// Whether it runs the office, not just one of its realms.
+    pub fn runs_office(&self) -> bool {
+        self.role == TokenRole::Admin && self.everywhere
     }
 
     /// As the engine's caller, acting under its own name.
@@ -60,12 +79,12 @@ impl Shared {
         self.recognise(engine, token).await.map(|(identity, _)| identity)
     }
 
-    /// The same, with the token by which somebody was recognised, if it is one that can lapse or be revoked.
+    /// The same, with what somebody was recognised by, if that can lapse or be revoked.
     pub(crate) async fn recognise(
         &self,
         engine: &Engine,
         token: Option<&str>,
-    ) -> Result<(Identity, Option<Token>), AuthError> {
+    ) -> Result<(Identity, Option<Pass>), AuthError> {
         let Some(token) = token else {
             return if self.needs_token() {
                 Err(AuthError::Missing)
@@ -75,15 +94,31 @@ impl Shared {
         };
         if let Some(key) = self.jwt()
             && token.bytes().filter(|byte| *byte == b'.').count() == 2
-            && let Some(identity) = key.identify(token, engine.realm())
+            && let Some((identity, expires_at)) = key.identify(token, engine.realm())
         {
-            return Ok((identity, None));
+            return Ok((identity, Some(Pass { id: None, expires_at: Some(expires_at) })));
         }
         match self.recognise_hash(engine, keys::hash(token)).await? {
             Some(recognised) => Ok(recognised),
             None if !self.needs_token() => Ok((Identity::operator(), None)),
             None => Err(AuthError::Invalid),
         }
+    }
+
+    /// Where somebody's calls are counted: by token, or by name for those who came without one of the books'.
+    pub(crate) fn bucket_of(&self, engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Bucket {
+        let quota = self.rates().calls;
+        let who = match pass.and_then(|pass| pass.id.as_deref()) {
+            Some(id) => format!("{}/{id}", engine.realm()),
+            None => format!("{}//{}", engine.realm(), identity.name),
+        };
+        self.limiter().bucket("calls", &who, quota)
+    }
+
+    /// Where a stranger's calls are counted.
+    pub(crate) fn bucket_of_address(&self, address: Option<IpAddr>) -> Bucket {
+        let who = address.map_or_else(|| "nowhere".to_owned(), network);
+        self.limiter().bucket("strangers", &who, self.rates().calls)
     }
 
     /// Who bears the token with that hash: the admin's key, or a token of the realm that is still good.
@@ -95,67 +130,90 @@ impl Shared {
         Ok(self.recognise_hash(engine, hash).await?.map(|(identity, _)| identity))
     }
 
-    async fn recognise_hash(
+    /// The same, with the pass.
+    pub(crate) async fn recognise_hash(
         &self,
         engine: &Engine,
         hash: [u8; 32],
-    ) -> Result<Option<(Identity, Option<Token>)>, EngineError> {
+    ) -> Result<Option<(Identity, Option<Pass>)>, EngineError> {
         if self.admin().has_hash(&hash) {
             return Ok(Some((Identity::operator(), None)));
         }
         if let Some(memory) = self.remembered().get(engine, &hash) {
-            return Ok(Some((memory.identity, Some(memory.token))));
+            return Ok(Some((memory.identity, Some(memory.pass))));
         }
-        // Read before the books, so that what changes meanwhile counts.
-        let epoch = epoch(engine);
+        let before = self.remembered().before(engine);
         let known = engine.read(move |view| view.token_by_hash(&hash)).await?;
         let Some(token) = known else { return Ok(None) };
-        let Ok(name) = AgentId::new(&token.name) else { return Ok(None) };
-        let identity = Identity { role: token.role, name };
-        let memory = Memory { identity: identity.clone(), token: token.clone(), epoch };
-        self.remembered().put(engine, hash, memory);
-        Ok(Some((identity, Some(token))))
+        let Some(memory) = self.remembered().put(before, hash, &token) else { return Ok(None) };
+        Ok(Some((memory.identity, Some(memory.pass))))
     }
 }
 
 /// Whose tokens were looked up, for as long as no token is made or revoked: busy callers need not be looked up each
-/// time.
+/// time. The one memory of tokens, for all doors.
 #[derive(Debug, Default)]
 pub(crate) struct Remembered {
     known: Mutex<HashMap<(RealmName, [u8; 32]), Memory>>,
 }
 
+/// What was found out about a token.
 #[derive(Clone, Debug)]
-struct Memory {
-    identity: Identity,
-    token: Token,
-    epoch: u64,
+pub(crate) struct Memory {
+    pub(crate) identity: Identity,
+    pub(crate) pass: Pass,
+    epoch: Epoch,
 }
+
+/// How things stood before the books were asked, so that what changes meanwhile counts.
+#[derive(Debug)]
+pub(crate) struct Before {
+    realm: RealmName,
+    epoch: Epoch,
+}
+
+/// Which opening of the realm, and how many tokens were made or revoked in it.
+type Epoch = (u64, u64);
 
 /// Tokens remembered at once; beyond it all are looked up again.
 const MOST_REMEMBERED: usize = 10_000;
 
 impl Remembered {
-    fn get(&self, engine: &Engine, hash: &[u8; 32]) -> Option<Memory> {
+    /// Who bears the token of this hash, if that was found out before and still holds.
+    pub(crate) fn get(&self, engine: &Engine, hash: &[u8; 32]) -> Option<Memory> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let memory = known.get(&(engine.realm().clone(), *hash))?;
         let fresh =
-            memory.epoch == epoch(engine) && memory.token.expires_at.is_none_or(|end| stamp::now() < end);
+            memory.epoch == epoch(engine) && memory.pass.expires_at.is_none_or(|end| stamp::now() < end);
         fresh.then(|| memory.clone())
     }
 
-    fn put(&self, engine: &Engine, hash: [u8; 32], memory: Memory) {
+    /// To be taken before the books are asked for a token.
+    pub(crate) fn before(&self, engine: &Engine) -> Before {
+        Before { realm: engine.realm().clone(), epoch: epoch(engine) }
+    }
+
+    /// Remembers a token as the books had it; nothing if its name is nobody's.
+    pub(crate) fn put(&self, before: Before, hash: [u8; 32], token: &Token) -> Option<Memory> {
+        let name = AgentId::new(&token.name).ok()?;
+        let identity = Identity { role: token.role, name, everywhere: false };
+        let pass = Pass { id: Some(token.id.clone()), expires_at: token.expires_at };
+        let memory = Memory { identity, pass, epoch: before.epoch };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_REMEMBERED {
             known.clear();
         }
-        known.insert((engine.realm().clone(), hash), memory);
+        known.insert((before.realm, hash), memory.clone());
+        Some(memory)
     }
 }
 
-/// Changes whenever a token of the realm is made or revoked; new keys end the tokens of the old ones.
-fn epoch(engine: &Engine) -> u64 {
-    ["create_token", "revoke_token", "change_keys"].iter().map(|verb| engine.meter().done(verb)).sum()
+/// Changes whenever a token of the realm is made or revoked; new keys end the tokens of the old ones. A realm that was
+/// closed and opened again counts from nothing, hence the opening.
+fn epoch(engine: &Engine) -> Epoch {
+    let meter = engine.meter();
+    let changes = ["create_token", "revoke_token", "change_keys"].iter().map(|verb| meter.done(verb)).sum();
+    (meter.opening(), changes)
 }
 
 /// The bearer token of a request's headers.

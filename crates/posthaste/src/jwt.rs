@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
-use posthaste_engine::nouns::{AgentId, RealmName, TokenRole};
+use posthaste_engine::nouns::{AgentId, Millis, RealmName, TokenRole};
 use serde::Deserialize;
 use sha2::Sha256;
 use signature::{Signer, Verifier};
@@ -32,6 +32,8 @@ struct Claims {
     /// The realm it is good for; every realm if it does not say.
     #[serde(default, alias = "swarm")]
     realm: Option<String>,
+    /// When it lapses, in seconds.
+    exp: f64,
 }
 
 impl JwtKey {
@@ -56,23 +58,27 @@ impl JwtKey {
         Self { key: DecodingKey::from_secret(key) }
     }
 
-    /// Who bears a token, if it is signed, in force, and good for the realm.
-    pub(crate) fn identify(&self, token: &str, realm: &RealmName) -> Option<Identity> {
+    /// Who bears a token, if it is signed, in force, and good for the realm; and until when.
+    pub(crate) fn identify(&self, token: &str, realm: &RealmName) -> Option<(Identity, Millis)> {
         let mut rules = Validation::new(Algorithm::HS256);
         rules.set_required_spec_claims(&["exp"]);
         rules.validate_nbf = true;
         rules.validate_aud = false;
         let claims = jsonwebtoken::decode::<Claims>(token, &self.key, &rules).ok()?.claims;
-        if claims.realm.is_some_and(|named| named != realm.as_str()) {
+        if claims.realm.as_ref().is_some_and(|named| named != realm.as_str()) {
             return None;
         }
+        // As much of the time as counts; the sign was checked with the rest.
+        let expires_at = (claims.exp.clamp(0.0, 9e12) * 1000.0) as Millis;
         let role = match claims.role.as_str() {
             "admin" => TokenRole::Admin,
             "user" => TokenRole::User,
             "agent" => TokenRole::Agent,
             _ => return None,
         };
-        Some(Identity { role, name: AgentId::new(&claims.sub).ok()? })
+        let identity =
+            Identity { role, name: AgentId::new(&claims.sub).ok()?, everywhere: claims.realm.is_none() };
+        Some((identity, expires_at))
     }
 }
 
@@ -145,7 +151,7 @@ mod tests {
     #[test]
     fn a_token_says_who_its_bearer_is() {
         let claims = json!({ "sub": "ann", "role": "user", "exp": 4_000_000_000_u64, "realm": "main" });
-        let found = JwtKey::new(KEY).identify(&token(&claims, KEY), &RealmName::main()).unwrap();
+        let found = JwtKey::new(KEY).identify(&token(&claims, KEY), &RealmName::main()).unwrap().0;
         assert_eq!((found.role, found.name.as_str()), (TokenRole::User, "ann"));
     }
 

@@ -16,3 +16,4 @@ pub mod runtime;
 pub mod serve;
 pub mod shared;
 pub mod signals;
+mod warden;

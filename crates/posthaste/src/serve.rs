@@ -23,7 +23,7 @@ use crate::doors::files::{Bridge, BridgeOptions};
 use crate::http::dial::Trust;
 use crate::http::layers::{LayerOptions, wrap};
 use crate::http::listen::{self, ListenOptions};
-use crate::http::outgoing::{Outgoing, Reach};
+use crate::http::outgoing::WaysOut;
 use crate::http::tls::{Tls, reload_on_hangup};
 use crate::jwt::JwtKey;
 use crate::keys::AdminKey;
@@ -100,9 +100,8 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
         shared.accept_jwt(JwtKey::read(path)?);
     }
     if let Some((swarm, here, _)) = swarm {
-        let reach = if config.private_networks.value { Reach::Anywhere } else { Reach::Public };
-        let outgoing = Outgoing::new(config.tls_ca.value.as_deref(), reach)?;
-        let started = Runtime::start(engine, swarm, here, data.clone(), outgoing, stop.clone()).await;
+        let ways = WaysOut::new(config.tls_ca.value.as_deref(), switches.reaches)?;
+        let started = Runtime::start(engine, swarm, here, data.clone(), ways, stop.clone()).await;
         shared.host(started.map_err(anyhow::Error::from)?);
     }
     open_projects(&shared, config).await?;

@@ -12,11 +12,13 @@ use crate::caller::Remembered;
 use crate::doors::{Challenges, Faces, Halls, McpDesk};
 use crate::http::dial::Trust;
 use crate::http::rate::{Limiter, Rates};
+use crate::http::reach::Reaches;
 use crate::jwt::JwtKey;
 use crate::keys::AdminKey;
 use crate::observe::health::Health;
 use crate::projects::Projects;
 use crate::runtime::Runtime;
+use crate::warden::Wardens;
 
 /// Handed to every door. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -43,6 +45,8 @@ pub struct Switches {
     pub mail: bool,
     /// How often callers may ask.
     pub rates: Rates,
+    /// Where the office may go on its own account.
+    pub reaches: Reaches,
     /// Whether AIRC's Safe Mode is spoken: tokens without signatures.
     pub safe_mode: bool,
     /// Whether anybody may become an AIRC identity, or only those whom somebody with a token brings.
@@ -68,6 +72,8 @@ struct Inner {
     jwt: OnceLock<JwtKey>,
     /// Whose tokens were looked up.
     remembered: Remembered,
+    /// Who watches over the tokens of open connections.
+    wardens: Wardens,
     started: Instant,
     stop: CancellationToken,
     /// The directory that the files bridge serves, if there is one.
@@ -99,6 +105,7 @@ impl Shared {
             runtime: OnceLock::new(),
             jwt: OnceLock::new(),
             remembered: Remembered::default(),
+            wardens: Wardens::default(),
             mail_dir: OnceLock::new(),
             trust: OnceLock::new(),
             started: Instant::now(),
@@ -149,7 +156,7 @@ impl Shared {
         &self.inner.challenges
     }
 
-    /// Who bore AIRC's tokens a moment ago.
+    /// How AIRC's senders stood in the address book a moment ago.
     pub(crate) fn faces(&self) -> &Faces {
         &self.inner.faces
     }
@@ -157,6 +164,11 @@ impl Shared {
     /// Everyone who is connected by MAP.
     pub(crate) fn halls(&self) -> &Halls {
         &self.inner.halls
+    }
+
+    /// Where the office may go on its own account.
+    pub fn reaches(&self) -> Reaches {
+        self.inner.switches.reaches
     }
 
     /// How often callers may ask.
@@ -182,6 +194,10 @@ impl Shared {
 
     pub(crate) fn jwt(&self) -> Option<&JwtKey> {
         self.inner.jwt.get()
+    }
+
+    pub(crate) fn wardens(&self) -> &Wardens {
+        &self.inner.wardens
     }
 
     pub(crate) fn remembered(&self) -> &Remembered {

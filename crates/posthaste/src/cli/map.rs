@@ -22,6 +22,7 @@ use crate::caller::Identity;
 use crate::config::Config;
 use crate::doors;
 use crate::http::dial::{Endpoint, Trust};
+use crate::http::reach::{Reach, Scout};
 use crate::keys::AdminKey;
 use crate::serve::{Whereabouts, held, make_private_directory};
 use crate::shared::Shared;
@@ -85,7 +86,10 @@ async fn attach(
         true => Trust::of_this_machine(),
         false => Trust::load(ca).map_err(|error| unreachable(error.to_string()))?,
     };
-    let stream = endpoint.dial(&trust).await.map_err(|error| unreachable(error.to_string()))?;
+    let stream = endpoint
+        .dial(&trust, &Scout::new(Reach::Anywhere))
+        .await
+        .map_err(|error| unreachable(error.to_string()))?;
     let (socket, _) = tokio_tungstenite::client_async(request, stream)
         .await
         .map_err(|error| unreachable(error.to_string()))?;

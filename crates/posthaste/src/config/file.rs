@@ -22,7 +22,12 @@ impl File {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(ConfigError::new(path.display(), error)),
         };
-        let table: toml::Table = text.parse().map_err(|error| syntax_error(path, &text, &error))?;
+        Self::parse(path, &text, known).map(Some)
+    }
+
+    /// Reads a file's text.
+    pub(super) fn parse(path: &Path, text: &str, known: &[&str]) -> Result<Self, ConfigError> {
+        let table: toml::Table = text.parse().map_err(|error| syntax_error(path, text, &error))?;
         for key in table.keys() {
             if !known.contains(&key.as_str()) {
                 let hint = match nearest(key, known) {
@@ -32,7 +37,7 @@ impl File {
                 return Err(ConfigError::new(path.display(), hint));
             }
         }
-        Ok(Some(Self { path: path.to_owned(), table }))
+        Ok(Self { path: path.to_owned(), table })
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&toml::Value> {

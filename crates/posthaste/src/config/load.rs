@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use posthaste_engine::nouns::RealmName;
 
@@ -62,6 +62,7 @@ const PRIVATE_NETWORKS: Key =
     Key { name: "private_networks", var: "POSTHASTE_PRIVATE_NETWORKS", flag: "private_networks" };
 
 /// Rates stand in the file or the environment: they are set once, not typed.
+const RATE_CALLS: Key = Key { name: "rate_calls", var: "POSTHASTE_RATE_CALLS", flag: "rate_calls" };
 const RATE_REQUESTS: Key =
     Key { name: "rate_requests", var: "POSTHASTE_RATE_REQUESTS", flag: "rate_requests" };
 const RATE_MESSAGES: Key =
@@ -101,6 +102,7 @@ const FILE_KEYS: &[&str] = &[
     SWARM.name,
     JWT_KEY.name,
     PRIVATE_NETWORKS.name,
+    RATE_CALLS.name,
     RATE_REQUESTS.name,
     RATE_MESSAGES.name,
     RATE_BROADCASTS.name,
@@ -114,7 +116,18 @@ impl Config {
     /// that is the work of [`Config::check`].
     pub fn load(global: &GlobalArgs, office: &OfficeArgs, env: Env<'_>) -> Result<Self, ConfigError> {
         let (data, file) = locate(global, env)?;
-        let from = Sources { env, file: file.as_ref() };
+        Self::read(data, office, &Sources { env, file: file.as_ref() })
+    }
+
+    /// The settings of a file alone, by its text: a seam for tests and fuzz targets.
+    #[doc(hidden)]
+    pub fn from_text(text: &str) -> Result<Self, ConfigError> {
+        let file = File::parse(Path::new("posthaste.toml"), text, FILE_KEYS)?;
+        let data = Setting::by_default(PathBuf::from("data"));
+        Self::read(data, &OfficeArgs::default(), &Sources { env: &|_| None, file: Some(&file) })
+    }
+
+    fn read(data: Setting<PathBuf>, office: &OfficeArgs, from: &Sources<'_>) -> Result<Self, ConfigError> {
         let usual = Rates::default();
         Ok(Self {
             data,
@@ -140,7 +153,8 @@ impl Config {
             log_level: from.text(&LOG_LEVEL, office.log_level.as_deref(), LogLevel::default())?,
             swarm: from.flag(&SWARM, office.swarm.clone().map(Some), None)?,
             jwt_key: from.flag(&JWT_KEY, office.jwt_key.clone().map(Some), None)?,
-            private_networks: from.flag(&PRIVATE_NETWORKS, None, true)?,
+            private_networks: from.flag(&PRIVATE_NETWORKS, None, Opening::Auto)?,
+            rate_calls: from.flag(&RATE_CALLS, None, usual.calls)?,
             rate_requests: from.flag(&RATE_REQUESTS, None, usual.requests)?,
             rate_messages: from.flag(&RATE_MESSAGES, None, usual.messages)?,
             rate_broadcasts: from.flag(&RATE_BROADCASTS, None, usual.broadcasts)?,

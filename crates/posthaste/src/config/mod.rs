@@ -18,6 +18,7 @@ use serde_json::Value as Json;
 
 use self::value::Value;
 use crate::http::rate::{Quota, Rates};
+use crate::http::reach::{Reach, Reaches};
 use crate::observe::logs::LogForm;
 use crate::shared::Switches;
 
@@ -54,8 +55,10 @@ pub struct Config {
     /// Further authorities that the office's own requests trust.
     /// The key that JSON web tokens are signed with.
     pub jwt_key: Setting<Option<PathBuf>>,
-    /// Whether the office's own requests may go to private networks.
-    pub private_networks: Setting<bool>,
+    /// Whether the office's own requests may go to private networks: for addresses that callers name, and (unless off)
+    /// always for those that the operator wrote down.
+    pub private_networks: Setting<Opening>,
+    pub rate_calls: Setting<Quota>,
     pub rate_requests: Setting<Quota>,
     pub rate_messages: Setting<Quota>,
     pub rate_broadcasts: Setting<Quota>,
@@ -132,13 +135,23 @@ impl Config {
             auth: self.auth.value,
             mail: self.mail.value,
             rates: self.rates(),
+            reaches: self.reaches(),
             safe_mode: self.safe_mode.value.is_open(self.is_loopback()),
             registration: self.registration.value.is_open(self.is_loopback()),
         }
     }
 
+    /// What the operator wrote down is reached unless private networks are closed altogether. What callers name is
+    /// reached in private networks only where all callers are on this machine, or where the operator says so.
+    pub fn reaches(&self) -> Reaches {
+        let reach = |open: bool| if open { Reach::Anywhere } else { Reach::Public };
+        let private = self.private_networks.value;
+        Reaches { written: reach(private != Opening::Off), named: reach(private.is_open(self.is_loopback())) }
+    }
+
     fn rates(&self) -> Rates {
         Rates {
+            calls: self.rate_calls.value,
             requests: self.rate_requests.value,
             messages: self.rate_messages.value,
             broadcasts: self.rate_broadcasts.value,
@@ -183,6 +196,7 @@ impl Config {
             row("swarm", &self.swarm),
             row("jwt_key", &self.jwt_key),
             row("private_networks", &self.private_networks),
+            row("rate_calls", &self.rate_calls),
             row("rate_requests", &self.rate_requests),
             row("rate_messages", &self.rate_messages),
             row("rate_broadcasts", &self.rate_broadcasts),

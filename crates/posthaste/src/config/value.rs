@@ -136,6 +136,16 @@ impl Value for Opening {
         choice(text)
     }
 
+    /// In a file, true and false are as good as on and off.
+    fn from_toml(value: &toml::Value, _base: &Path) -> Result<Self, String> {
+        match value {
+            toml::Value::Boolean(true) => Ok(Self::On),
+            toml::Value::Boolean(false) => Ok(Self::Off),
+            toml::Value::String(text) => Self::from_text(text),
+            other => Err(format!("expected auto, on or off, found {}", kind(other))),
+        }
+    }
+
     fn to_json(&self) -> Json {
         json!(self)
     }

@@ -21,6 +21,8 @@ use crate::shared::Shared;
 pub(crate) use airc::{Challenges, Faces};
 pub(crate) use map::{Halls, lines as map_lines, serve as serve_map};
 pub(crate) use mcp::Desk as McpDesk;
+#[doc(hidden)]
+pub use mcp::read_arguments as mcp_arguments;
 pub(crate) use web::PATH as WEB_PATH;
 
 /// Which of an event's remembered forms belongs to which door. There are as many as the engine keeps.

@@ -15,6 +15,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
+use super::reach::Scout;
+
 /// A connection to another server.
 pub type Stream = Either<TcpStream, TlsStream<TcpStream>>;
 
@@ -100,9 +102,12 @@ impl Endpoint {
         Some(Self { url, authority: with_port, host, tls })
     }
 
-    /// Opens the connection.
-    pub async fn dial(&self, trust: &Trust) -> io::Result<Stream> {
-        let stream = TcpStream::connect(&self.authority).await?;
+    /// Opens the connection, to an address that the scout has judged.
+    pub async fn dial(&self, trust: &Trust, scout: &Scout) -> io::Result<Stream> {
+        let port = self.authority.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        let port = port.ok_or_else(|| io::Error::other("there is no port"))?;
+        let found = scout.find(&self.host, port).await?;
+        let stream = TcpStream::connect(found.as_slice()).await?;
         stream.set_nodelay(true)?;
         if !self.tls {
             return Ok(Either::Left(stream));

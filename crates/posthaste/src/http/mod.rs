@@ -8,5 +8,6 @@ pub mod layers;
 pub mod listen;
 pub mod outgoing;
 pub mod rate;
+pub mod reach;
 mod socket;
 pub mod tls;

@@ -1,7 +1,6 @@
 //! Requests that the office makes itself: to other swarms, web hooks and models. One client with limits on time and
-//! size, certificates that are checked, and a rule about private addresses.
+//! size, certificates that are checked, and a rule about private addresses ([`super::reach`]).
 
-use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,24 +9,40 @@ use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use reqwest::{Certificate, Client, RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 
+use super::reach::{Reach, Reaches, Scout, is_of_reach};
+
 /// The largest answer that is read.
 const LARGEST_ANSWER: usize = 16 << 20;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Which addresses the office may reach on its own account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// Anything.
-    Anywhere,
-    /// Nothing on this machine or in private networks.
-    Public,
-}
 
 /// Makes requests. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     client: Client,
-    reach: Reach,
+    scout: Scout,
+}
+
+/// The two ways out of an office: one for addresses that the operator wrote down, one for those that callers name.
+#[derive(Clone, Debug)]
+pub struct WaysOut {
+    pub written: Outgoing,
+    pub named: Outgoing,
+}
+
+impl WaysOut {
+    /// Both, with the authorities of a file if one is given.
+    ///
+    /// # Errors
+    /// When the file holds no certificates.
+    pub fn new(extra_ca: Option<&Path>, reaches: Reaches) -> anyhow::Result<Self> {
+        let written = Outgoing::new(extra_ca, reaches.written)?;
+        let named = if reaches.named == reaches.written {
+            written.clone()
+        } else {
+            Outgoing::new(extra_ca, reaches.named)?
+        };
+        Ok(Self { written, named })
+    }
 }
 
 /// An answer that was read whole.
@@ -63,6 +78,9 @@ impl OutgoingError {
 
 impl From<reqwest::Error> for OutgoingError {
     fn from(error: reqwest::Error) -> Self {
+        if is_of_reach(&error) {
+            return Self::Private;
+        }
         // The address may hold a secret, and whoever asked knows it.
         let error = error.without_url();
         let mut text = error.to_string();
@@ -87,11 +105,21 @@ impl Outgoing {
     /// # Errors
     /// When the file holds no certificates.
     pub fn new(extra_ca: Option<&Path>, reach: Reach) -> anyhow::Result<Self> {
+        Self::with(extra_ca, Scout::new(reach), reach == Reach::Public)
+    }
+
+    fn with(extra_ca: Option<&Path>, scout: Scout, direct: bool) -> anyhow::Result<Self> {
+        // Redirects are not followed: they would lead away from what was judged, with the token.
         let mut client = Client::builder()
+            .dns_resolver(std::sync::Arc::new(scout.clone()))
             .connect_timeout(CONNECT_PATIENCE)
             .redirect(reqwest::redirect::Policy::none())
             .pool_idle_timeout(Duration::from_secs(60))
             .user_agent(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
+        if direct {
+            // A proxy looks names up by itself, where nobody judges what it finds.
+            client = client.no_proxy();
+        }
         if let Some(path) = extra_ca {
             let bytes = std::fs::read(path)?;
             let found = Certificate::from_pem_bundle(&bytes)?;
@@ -100,7 +128,7 @@ impl Outgoing {
                 client = client.add_root_certificate(certificate);
             }
         }
-        Ok(Self { client: client.build()?, reach })
+        Ok(Self { client: client.build()?, scout })
     }
 
     /// Posts JSON and reads the answer.
@@ -140,7 +168,7 @@ impl Outgoing {
         patience: Duration,
     ) -> Result<(StatusCode, impl Stream<Item = reqwest::Result<axum::body::Bytes>> + use<>), OutgoingError>
     {
-        let request = self.request(url, token, Some(body), None).await?.timeout(patience);
+        let request = self.request(url, token, Some(body), None)?.timeout(patience);
         let answer = request.send().await?;
         Ok((answer.status(), answer.bytes_stream()))
     }
@@ -153,7 +181,7 @@ impl Outgoing {
         agent: Option<&str>,
         patience: Duration,
     ) -> Result<Answer, OutgoingError> {
-        let request = self.request(url, token, body, agent).await?.timeout(patience);
+        let request = self.request(url, token, body, agent)?.timeout(patience);
         let mut answer = request.send().await?;
         let status = answer.status();
         let mut read = Vec::new();
@@ -166,7 +194,7 @@ impl Outgoing {
         Ok(Answer { status, body: read })
     }
 
-    async fn request(
+    fn request(
         &self,
         url: &str,
         token: Option<&str>,
@@ -178,9 +206,9 @@ impl Outgoing {
         if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
             return Err(bad());
         }
-        if self.reach == Reach::Public {
-            check_public(&parsed).await?;
-        }
+        // The connector does not look numbers up, so they are judged here.
+        let host = parsed.host_str().unwrap_or_default();
+        self.scout.judge_literal(host).map_err(|_| OutgoingError::Private)?;
         let mut request = match body {
             Some(body) => self.client.post(parsed).json(body),
             None => self.client.get(parsed),
@@ -198,64 +226,107 @@ impl Outgoing {
     }
 }
 
-/// Refuses names that lead into this machine or a private network.
-async fn check_public(url: &Url) -> Result<(), OutgoingError> {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-    let port = url.port_or_known_default().unwrap_or(443);
-    let found = tokio::net::lookup_host((host, port))
-        .await
-        .map_err(|error| OutgoingError::Unreachable(error.to_string()))?;
-    for address in found {
-        if is_private(address.ip()) {
-            return Err(OutgoingError::Private);
-        }
-    }
-    Ok(())
-}
-
-fn is_private(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
-        IpAddr::V4(v4) => {
-            v4.is_loopback()
-                || v4.is_private()
-                || v4.is_link_local()
-                || v4.is_unspecified()
-                || v4.is_multicast()
-                || v4.is_broadcast()
-                || v4.octets()[0] == 100 && (64..128).contains(&v4.octets()[1])
-        }
-        IpAddr::V6(v6) => {
-            v6.is_loopback()
-                || v6.is_unspecified()
-                || v6.is_multicast()
-                || v6.is_unique_local()
-                || v6.is_unicast_link_local()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::Router;
+    use axum::routing::{get, post};
+    use serde_json::json;
+    use tokio::net::TcpListener;
+
     use super::*;
 
-    #[test]
-    fn private_addresses_are_told_from_public_ones() {
-        for private in [
-            "127.0.0.1",
-            "10.1.2.3",
-            "192.168.0.1",
-            "169.254.169.254",
-            "100.64.0.1",
-            "::1",
-            "fe80::1",
-            "fd00::1",
-            "::ffff:127.0.0.1",
-            "0.0.0.0",
+    /// Servers on two addresses of this machine and one port: the first counts as private here, the second as public.
+    struct Two {
+        port: u16,
+        private_hits: Arc<AtomicUsize>,
+    }
+
+    const PRIVATE: &str = "127.0.0.1";
+    const PUBLIC: &str = "127.0.0.2";
+
+    fn first_is_forbidden(address: IpAddr) -> bool {
+        address.to_canonical() == PRIVATE.parse::<IpAddr>().unwrap()
+    }
+
+    async fn two() -> Two {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let private_hits = Arc::new(AtomicUsize::new(0));
+        let hits = private_hits.clone();
+        let secret = get(async move || {
+            hits.fetch_add(1, Ordering::SeqCst);
+            "secret"
+        });
+        let inside = TcpListener::bind((PRIVATE, 0)).await.unwrap();
+        let port = inside.local_addr().unwrap().port();
+        let outside = TcpListener::bind((PUBLIC, port)).await.unwrap();
+        tokio::spawn(async move { axum::serve(inside, Router::new().route("/", secret)).await });
+        let moved = move || async move {
+            (StatusCode::TEMPORARY_REDIRECT, [("location", format!("http://{PRIVATE}:{port}/"))])
+        };
+        let open = Router::new().route("/", get("public")).route("/moved", get(moved).merge(post(moved)));
+        tokio::spawn(async move { axum::serve(outside, open).await });
+        Two { port, private_hits }
+    }
+
+    /// A client whose names stand for one address when they are first asked for and for another ever after.
+    fn client(first: &'static str, then: &'static str, asked: &Arc<AtomicUsize>) -> Outgoing {
+        let asked = asked.clone();
+        let lookup = Arc::new(move |_: String| {
+            let now = if asked.fetch_add(1, Ordering::SeqCst) == 0 { first } else { then };
+            let found = vec![now.parse().unwrap()];
+            Box::pin(async move { Ok(found) })
+                as std::pin::Pin<Box<dyn Future<Output = std::io::Result<Vec<IpAddr>>> + Send>>
+        });
+        Outgoing::with(None, Scout::with(first_is_forbidden, lookup), true).unwrap()
+    }
+
+    const SOON: Duration = Duration::from_secs(5);
+
+    #[tokio::test]
+    async fn a_name_that_changes_its_answer_leads_nowhere_else() {
+        let two = two().await;
+        let asked = Arc::new(AtomicUsize::new(0));
+        let client = client(PUBLIC, PRIVATE, &asked);
+        let url = format!("http://rebind.test:{}/", two.port);
+        // Judged and reached are the same address, although the name stands for another by now.
+        assert_eq!(client.get(&url, SOON).await.unwrap().body, b"public");
+        assert_eq!(asked.load(Ordering::SeqCst), 1, "looked up once for one connection");
+        // A later connection asks again, and is refused by the new answer.
+        let fresh = Outgoing { client: client_like(&client), ..client };
+        let refused = fresh.get(&url, SOON).await.unwrap_err();
+        assert!(matches!(refused, OutgoingError::Private), "{refused:?}");
+        assert_eq!(two.private_hits.load(Ordering::SeqCst), 0);
+    }
+
+    /// Another pool under the same rules.
+    fn client_like(of: &Outgoing) -> Client {
+        Outgoing::with(None, of.scout.clone(), true).unwrap().client
+    }
+
+    #[tokio::test]
+    async fn neither_numbers_nor_redirects_lead_to_private_addresses() {
+        let two = two().await;
+        let asked = Arc::new(AtomicUsize::new(0));
+        let client = client(PUBLIC, PUBLIC, &asked);
+        for host in [
+            PRIVATE.to_owned(),
+            format!("[::ffff:{PRIVATE}]"),
+            "0x7f000001".to_owned(),
+            "2130706433".to_owned(),
         ] {
-            assert!(is_private(private.parse().unwrap()), "{private}");
+            let url = format!("http://{host}:{}/", two.port);
+            let refused = client.get(&url, SOON).await.unwrap_err();
+            assert!(matches!(refused, OutgoingError::Private), "{host}: {refused:?}");
         }
-        for public in ["1.1.1.1", "100.63.0.1", "2606:4700::1111"] {
-            assert!(!is_private(public.parse().unwrap()), "{public}");
-        }
+        let url = format!("http://name.test:{}/moved", two.port);
+        let moved = client.get(&url, SOON).await.unwrap();
+        assert_eq!(moved.status, StatusCode::TEMPORARY_REDIRECT, "handed back, not followed");
+        let moved = client.post_json(&url, Some("t"), &json!({}), SOON).await.unwrap();
+        assert_eq!(moved.status, StatusCode::TEMPORARY_REDIRECT);
+        assert_eq!(two.private_hits.load(Ordering::SeqCst), 0);
     }
 }

@@ -8,7 +8,8 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -32,6 +33,8 @@ pub struct Quota {
 /// The quotas of an office. Zero means that nobody counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
+    /// Calls at any door, by token. High: it stops what has run wild, not what is busy.
+    pub calls: Quota,
     /// Requests of any kind, by token or, without one, by address.
     pub requests: Quota,
     /// Messages, by sender.
@@ -51,6 +54,7 @@ impl Default for Rates {
         let minute = |count| Quota { count, span: Duration::from_secs(60) };
         let hour = |count| Quota { count, span: Duration::from_secs(3_600) };
         Self {
+            calls: Quota { count: 100_000, span: Duration::from_secs(1) },
             requests: minute(6_000),
             messages: minute(60),
             broadcasts: minute(10),
@@ -124,8 +128,41 @@ pub struct Limiter {
     parts: [Mutex<Part>; PARTS],
 }
 
-/// When each bucket will be full again, in nanoseconds since the start.
-type Part = HashMap<(&'static str, String), u64>;
+type Part = HashMap<(&'static str, String), Arc<AtomicU64>>;
+
+/// One caller's bucket, for those who ask so often that looking it up each time would count. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    /// When it will be full again, in nanoseconds since the start.
+    full_at: Arc<AtomicU64>,
+    pace: Option<Pace>,
+    quota: Quota,
+    started: Instant,
+}
+
+impl Bucket {
+    /// Takes a turn.
+    pub fn take(&self) -> Turn {
+        self.take_at(self.started.elapsed())
+    }
+
+    fn take_at(&self, now: Duration) -> Turn {
+        let Some(pace) = self.pace else { return Turn::FREE };
+        let now = nanos(now);
+        let mut seen = self.full_at.load(Ordering::Relaxed);
+        loop {
+            let full_at = seen.max(now);
+            let after = full_at.saturating_add(pace.each);
+            if after - now > pace.span {
+                return pace.turn(self.quota, full_at - now, Some(after - now - pace.span));
+            }
+            match self.full_at.compare_exchange_weak(seen, after, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return pace.turn(self.quota, after - now, None),
+                Err(other) => seen = other,
+            }
+        }
+    }
+}
 
 impl Default for Limiter {
     fn default() -> Self {
@@ -149,28 +186,33 @@ impl Limiter {
         let Some(pace) = Pace::of(quota) else { return Turn::FREE };
         let now = nanos(self.started.elapsed());
         let part = self.part(what, who).lock().unwrap_or_else(PoisonError::into_inner);
-        let full_at = part.get(&(what, who.to_owned())).copied().unwrap_or(0).max(now);
+        let full_at =
+            part.get(&(what, who.to_owned())).map_or(0, |cell| cell.load(Ordering::Relaxed)).max(now);
         pace.turn(quota, full_at - now, None)
     }
 
+    /// The bucket of `who` for `what`, to be kept for as long as it is the same caller.
+    pub fn bucket(&self, what: &'static str, who: &str, quota: Quota) -> Bucket {
+        self.bucket_at(what, who, quota, self.started.elapsed())
+    }
+
     fn take_at(&self, what: &'static str, who: &str, quota: Quota, now: Duration) -> Turn {
-        let Some(pace) = Pace::of(quota) else { return Turn::FREE };
+        self.bucket_at(what, who, quota, now).take_at(now)
+    }
+
+    fn bucket_at(&self, what: &'static str, who: &str, quota: Quota, now: Duration) -> Bucket {
+        let of = |full_at, pace| Bucket { full_at, pace, quota, started: self.started };
+        let Some(pace) = Pace::of(quota) else { return of(Arc::default(), None) };
         let now = nanos(now);
         let mut part = self.part(what, who).lock().unwrap_or_else(PoisonError::into_inner);
         let mut key = (what, who.to_owned());
         if part.len() >= MOST_KEYS && !part.contains_key(&key) {
-            part.retain(|_, full_at| *full_at > now);
+            part.retain(|_, full_at| full_at.load(Ordering::Relaxed) > now || Arc::strong_count(full_at) > 1);
             if part.len() >= MOST_KEYS {
                 key.1 = CROWD.to_owned();
             }
         }
-        let full_at = part.get(&key).copied().unwrap_or(0).max(now);
-        let after = full_at.saturating_add(pace.each);
-        if after - now > pace.span {
-            return pace.turn(quota, full_at - now, Some(after - now - pace.span));
-        }
-        part.insert(key, after);
-        pace.turn(quota, after - now, None)
+        of(part.entry(key).or_default().clone(), Some(pace))
     }
 
     fn part(&self, what: &str, who: &str) -> &Mutex<Part> {
@@ -180,7 +222,7 @@ impl Limiter {
 }
 
 /// A quota in nanoseconds.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Pace {
     each: u64,
     span: u64,
@@ -210,7 +252,7 @@ fn nanos(span: Duration) -> u64 {
 }
 
 /// What counts as one caller: an IPv4 address, or the /64 that one IPv6 customer has to itself.
-fn network(address: IpAddr) -> String {
+pub(crate) fn network(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => {

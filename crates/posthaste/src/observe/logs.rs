@@ -5,6 +5,7 @@ use std::io;
 use clap::ValueEnum;
 use serde::Serialize;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -33,9 +34,23 @@ pub fn start(form: LogForm, filter: &str, color: bool) -> anyhow::Result<()> {
 }
 
 /// Reads a level (`info`) or a list of `target=level` (`info,posthaste=debug`).
+///
+/// What carries frames and messages for us writes them into its finest lines, tokens and mail included. A general level
+/// does not reach those; whoever wants them names them.
 pub fn parse_filter(text: &str) -> Result<EnvFilter, String> {
-    EnvFilter::try_new(text).map_err(|error| format!("`{text}` is not a log level: {error}"))
+    let given = EnvFilter::try_new(text).map_err(|error| format!("`{text}` is not a log level: {error}"))?;
+    let fine = given.max_level_hint().is_none_or(|level| level > LevelFilter::INFO);
+    if !fine {
+        return Ok(given);
+    }
+    let quiet: Vec<String> = TALKATIVE.iter().map(|target| format!("{target}=info")).collect();
+    // The later one of two directives for one target counts.
+    EnvFilter::try_new(format!("{},{text}", quiet.join(","))).map_err(|error| error.to_string())
 }
+
+/// Crates whose finest lines hold what passes through them.
+const TALKATIVE: [&str; 8] =
+    ["tungstenite", "tokio_tungstenite", "rmcp", "h2", "hyper", "hyper_util", "reqwest", "rustls"];
 
 #[cfg(test)]
 mod tests {

@@ -293,14 +293,47 @@ impl Swarm {
         })
     }
 
-    /// Every program that may be started because the file says so.
-    pub fn programs(&self) -> BTreeSet<Vec<String>> {
+    /// Everything that the description takes from the machine it runs on, spelled out: programs with the environment
+    /// they are given, and variables of the environment with where their values are sent.
+    pub fn licences(&self) -> BTreeSet<String> {
+        let sends = |url: &str, name: &str| format!("the variable {name} for {url}");
+        let agents = self.agents.iter().flat_map(|agent| match &agent.driver {
+            DriverDefinition::Command(driver) if driver.env.is_empty() => {
+                vec![format!("the program {:?}", driver.command)]
+            }
+            DriverDefinition::Command(driver) => {
+                vec![format!("the program {:?} with {:?}", driver.command, driver.env)]
+            }
+            DriverDefinition::Http(driver) => {
+                driver.token_env.iter().map(|name| sends(&driver.http, name)).collect()
+            }
+            DriverDefinition::Model(driver) => {
+                let ModelEndpoint { url, name, key_env, .. } = &driver.model;
+                let inside = [url, name].into_iter().filter(|text| text.contains("${"));
+                let inside = inside.map(|text| sends(url, text));
+                key_env.iter().map(|name| sends(url, name)).chain(inside).collect()
+            }
+            DriverDefinition::Builtin(_) | DriverDefinition::Connected => Vec::new(),
+        });
+        let actions = self.actions.iter().flat_map(|action| match &action.driver {
+            Some(ActionDriver::Command { command, .. }) => vec![format!("the program {command:?}")],
+            Some(ActionDriver::Http { http, token_env, .. }) => {
+                token_env.iter().map(|name| sends(http, name)).collect()
+            }
+            None => Vec::new(),
+        });
+        agents.chain(actions).collect()
+    }
+
+    /// Every address that requests go to because the description says so.
+    pub fn addresses(&self) -> BTreeSet<String> {
         let agents = self.agents.iter().filter_map(|agent| match &agent.driver {
-            DriverDefinition::Command(driver) => Some(driver.command.clone()),
+            DriverDefinition::Http(driver) => Some(driver.http.clone()),
+            DriverDefinition::Model(driver) => Some(driver.model.url.clone()),
             _ => None,
         });
         let actions = self.actions.iter().filter_map(|action| match &action.driver {
-            Some(ActionDriver::Command { command, .. }) => Some(command.clone()),
+            Some(ActionDriver::Http { http, .. }) => Some(http.clone()),
             _ => None,
         });
         agents.chain(actions).collect()

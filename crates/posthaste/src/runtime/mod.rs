@@ -39,7 +39,7 @@ pub(crate) use self::interswarm::ReceiveError;
 pub(crate) use self::live::Finish;
 use self::live::{Host, Key, Live};
 pub(crate) use self::registry::{Entry, RegisterError};
-use crate::http::outgoing::Outgoing;
+use crate::http::outgoing::{Outgoing, WaysOut};
 
 /// The tag that letters of this door carry.
 pub(crate) const VIA: &str = "swarm";
@@ -56,19 +56,22 @@ pub(crate) struct Hosted {
     pub(crate) swarm: Arc<Swarm>,
     here: PathBuf,
     agents: HashMap<String, (Arc<AgentDefinition>, Arc<Desk>)>,
+    /// The way to the addresses that the description names.
+    outgoing: Outgoing,
     /// Ends its programs when the swarm is replaced.
     stop: CancellationToken,
 }
 
 impl Hosted {
     fn new(swarm: Swarm, here: PathBuf, outgoing: &Outgoing, stop: &CancellationToken) -> Self {
+        let outgoing = outgoing.clone();
         let stop = stop.child_token();
         let desk = |agent: &AgentDefinition| {
-            let driver = Driver::start(agent, &here, outgoing, &stop);
+            let driver = Driver::start(agent, &here, &outgoing, &stop);
             (agent.name.clone(), (Arc::new(agent.clone()), Arc::new(Desk::new(agent, driver))))
         };
         let agents = swarm.agents.iter().map(desk).collect();
-        Self { swarm: Arc::new(swarm), here, agents, stop }
+        Self { swarm: Arc::new(swarm), here, agents, outgoing, stop }
     }
 
     fn is_connected(&self, agent: &str) -> bool {
@@ -113,12 +116,14 @@ pub struct Runtime {
 struct Inner {
     engine: Engine,
     hosted: ArcSwap<Hosted>,
-    /// Programs that the operator's own file names; others are not started because somebody posted them.
-    programs: BTreeSet<Vec<String>>,
+    /// What the operator's own file takes from this machine; nothing more is taken because somebody posted it.
+    licences: BTreeSet<String>,
+    /// Addresses that the operator's own file names.
+    addresses: BTreeSet<String>,
     runs: Mutex<HashMap<Key, Arc<RunCell>>>,
     deadlines: Mutex<BTreeSet<(Millis, Key)>>,
     known: Mutex<HashSet<AgentId>>,
-    outgoing: Outgoing,
+    ways: WaysOut,
     registry: registry::Registry,
     /// Wakes the router when letters for other swarms are written.
     outbox: Notify,
@@ -147,20 +152,21 @@ impl Runtime {
         swarm: Swarm,
         here: PathBuf,
         data: PathBuf,
-        outgoing: Outgoing,
+        ways: WaysOut,
         stop: CancellationToken,
     ) -> Result<Self, EngineError> {
-        let programs = swarm.programs();
-        let hosted = Hosted::new(swarm, here, &outgoing, &stop);
+        let (licences, addresses) = (swarm.licences(), swarm.addresses());
+        let hosted = Hosted::new(swarm, here, &ways.written, &stop);
         let registry = registry::Registry::open(&engine, data).await?;
         let inner = Inner {
             engine,
             hosted: ArcSwap::from_pointee(hosted),
-            programs,
+            licences,
+            addresses,
             runs: Mutex::default(),
             deadlines: Mutex::default(),
             known: Mutex::default(),
-            outgoing,
+            ways,
             registry,
             outbox: Notify::new(),
             stop,
@@ -190,13 +196,14 @@ impl Runtime {
         if swarm.name != self.swarm().name {
             return Err(format!("field `json` this server hosts the swarm {:?}", self.swarm().name));
         }
-        if let Some(program) = swarm.programs().difference(&self.inner.programs).next() {
-            return Err(format!(
-                "field `json` names a program that the operator's file does not: {program:?}"
-            ));
+        if let Some(licence) = swarm.licences().difference(&self.inner.licences).next() {
+            return Err(format!("field `json` has what the operator's file has not: {licence}"));
         }
         let name = swarm.name.clone();
-        let hosted = Hosted::new(swarm, here, &self.inner.outgoing, &self.inner.stop);
+        let known = swarm.addresses().is_subset(&self.inner.addresses);
+        let ways = &self.inner.ways;
+        let outgoing = if known { &ways.written } else { &ways.named };
+        let hosted = Hosted::new(swarm, here, outgoing, &self.inner.stop);
         self.inner.hosted.store(Arc::new(hosted));
         self.enter_agents().await.map_err(|error| error.to_string())?;
         Ok(name)
@@ -398,7 +405,7 @@ impl Runtime {
         body: &serde_json::Value,
         patience: Duration,
     ) -> Result<crate::http::outgoing::Answer, crate::http::outgoing::OutgoingError> {
-        self.inner.outgoing.post_json(url, Some(token), body, patience).await
+        self.inner.ways.named.post_json(url, Some(token), body, patience).await
     }
 
     /// Runs that are in memory, for those who watch over the office.

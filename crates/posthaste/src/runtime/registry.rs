@@ -179,7 +179,7 @@ impl Runtime {
     /// What a swarm's root says about it.
     async fn who_is(&self, base_url: &str) -> Result<About, RegisterError> {
         let started = Instant::now();
-        let answer = match self.inner.outgoing.get(&format!("{base_url}/"), PATIENCE).await {
+        let answer = match self.inner.ways.named.get(&format!("{base_url}/"), PATIENCE).await {
             Ok(answer) => answer,
             Err(OutgoingError::BadUrl(_)) => {
                 return Err(RegisterError::Bad("base_url", "must be an http or https address".to_owned()));
@@ -240,7 +240,7 @@ impl Runtime {
 
     async fn check_neighbour(&self, mut entry: Entry) {
         let started = Instant::now();
-        let answer = self.inner.outgoing.get(&format!("{}/health", entry.base_url), PATIENCE).await;
+        let answer = self.inner.ways.named.get(&format!("{}/health", entry.base_url), PATIENCE).await;
         let well = matches!(&answer, Ok(answer) if answer.status.is_success());
         let changed = well != entry.active;
         entry.active = well;

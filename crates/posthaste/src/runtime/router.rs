@@ -233,7 +233,8 @@ impl Runtime {
         let url = format!("{}/interswarm/{path}", entry.base_url);
         let body = json!({ "message": wrapper.to_json() });
         let agent = format!("MAIL-Interswarm-Router/{own}");
-        let posted = self.inner.outgoing.post_json_as(&url, token.as_deref(), &body, &agent, PATIENCE).await;
+        let posted =
+            self.inner.ways.named.post_json_as(&url, token.as_deref(), &body, &agent, PATIENCE).await;
         match posted {
             Ok(answer) if answer.status.is_success() => {
                 let answer: Value = serde_json::from_slice(&answer.body).unwrap_or_default();

@@ -112,7 +112,7 @@ impl Runtime {
             }
             let granted = agent.actions.contains(&call.tool) && !hosted.swarm.is_breakpoint(&call.tool);
             let Some(action) = hosted.swarm.action(&call.tool).filter(|_| granted) else { continue };
-            let result = actions::run(action, &call.args, &hosted.here, &self.inner.outgoing).await;
+            let result = actions::run(action, &call.args, &hosted.here, &hosted.outgoing).await;
             results.insert(call.call_id.clone(), result);
         }
         results

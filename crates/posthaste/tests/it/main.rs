@@ -1,6 +1,8 @@
 //! The program from outside: its command line, its configuration and its listener.
 
 mod airc;
+mod attack;
+mod authority;
 mod bridge;
 mod bridge_crash;
 mod cli;
@@ -25,6 +27,7 @@ mod mcp_guard;
 mod mcp_load;
 mod mcp_streams;
 mod office;
+mod parsers;
 mod readme;
 mod soak;
 mod swarm;

@@ -91,6 +91,21 @@ impl Office {
         Self::start_as(command, data, "info", flags, log.into())
     }
 
+    /// Starts it with everything that can be logged going into a file, and further flags.
+    pub(crate) fn open_talkative(
+        data: &Path,
+        form: &str,
+        flags: &[&str],
+        log: &Path,
+        env: &[(&str, &str)],
+    ) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        command.env_clear().envs(env.iter().copied());
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+        let flags = ["--log", form].into_iter().chain(flags.iter().copied());
+        Self::start_as(command, data, "trace", flags, log.into())
+    }
+
     fn start(command: Command, data: &Path) -> Self {
         Self::start_with(command, data, &[])
     }

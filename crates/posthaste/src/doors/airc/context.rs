@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use posthaste_engine::Engine;
-use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, TokenRole};
+use posthaste_engine::nouns::{Agent, AgentId, Caller, Token, TokenRole};
 use posthaste_engine::views::View;
 use posthaste_wire::airc::{Handle, MAX_MESSAGE};
 use posthaste_wire::canonical::canonicalize;
@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 
 use super::VIA;
 use super::errors::{Answer, Trouble};
+use super::faces;
 use crate::caller::{Realm, bearer};
 use crate::http::listen::Peer;
 use crate::http::rate::{Quota, Turn};
@@ -142,12 +143,12 @@ impl Context {
         let bearer = self.bearer()?;
         let hash = bearer.hash();
         // Before the books are asked, so that what changes meanwhile makes the answer count as old.
-        let edition = self.engine.edition();
+        let (edition, before) = (faces::edition(&self.engine), self.shared.remembered().before(&self.engine));
         // As written and in the usual spelling: agents of other doors may have names that no handle has.
         let written = claimed.map(|text| text.trim().trim_start_matches('@').to_owned());
         let claimed = claimed.map(spelled);
         let seen = self.engine.read(move |view| {
-            let Some((name, until)) = bearer.name(view, claimed.as_deref())? else {
+            let Some((name, source)) = bearer.name(view, claimed.as_deref())? else {
                 return Ok(Seen::Unknown);
             };
             if claimed.is_some_and(|claimed| claimed != name)
@@ -160,7 +161,7 @@ impl Context {
             match view.entry(&caller, &id) {
                 Ok(agent) if agent.is_active() => {
                     let more = look(view, &caller)?;
-                    Ok(Seen::Known(Box::new(Actor::new(caller, agent)), until, more))
+                    Ok(Seen::Known(Box::new(Actor::new(caller, agent)), source, more))
                 }
                 Ok(_) => Ok(Seen::Gone),
                 Err(error) if error.refusal().is_some() => Ok(Seen::Absent(name)),
@@ -171,9 +172,10 @@ impl Context {
             Seen::Known(actor, ..) if actor.agent.is_suspended() => {
                 Err(Trouble::new(403, "identity_suspended", "this identity is suspended"))
             }
-            Seen::Known(actor, until, more) => {
-                if let (Some(hash), Validity::Own(until)) = (hash, until) {
-                    self.shared.faces().remember(self.engine.realm(), hash, edition, until, &actor);
+            Seen::Known(actor, source, more) => {
+                if let (Some(hash), Source::Token(token)) = (hash, source) {
+                    drop(self.shared.remembered().put(before, hash, &token));
+                    self.shared.faces().remember(self.engine.realm(), edition, &actor);
                 }
                 Ok((*actor, more))
             }
@@ -188,7 +190,12 @@ impl Context {
     /// somebody else.
     pub(super) fn recall(&self, claimed: Option<&str>) -> Option<Actor> {
         let hash = self.bearer().ok()?.hash()?;
-        let actor = self.shared.faces().recall(self.engine.realm(), &hash, self.engine.edition())?;
+        let bearer = self.shared.remembered().get(&self.engine, &hash)?.identity;
+        // Those who run the realm speak for whom they say, which is looked up each time.
+        if bearer.role == TokenRole::Admin {
+            return None;
+        }
+        let actor = self.shared.faces().recall(&self.engine, &bearer.name)?;
         claimed.is_none_or(|claimed| spelled(claimed) == actor.handle()).then_some(actor)
     }
 
@@ -225,33 +232,32 @@ impl Bearer {
         if let Self::Token(hash) = self { Some(*hash) } else { None }
     }
 
-    /// Whom it speaks for, and for how long.
+    /// Whom it speaks for.
     fn name(
         &self,
         view: &View<'_>,
         claimed: Option<&str>,
-    ) -> Result<Option<(String, Validity)>, posthaste_engine::EngineError> {
-        let operator = || Some((claimed.unwrap_or("admin").to_owned(), Validity::Asked));
+    ) -> Result<Option<(String, Source)>, posthaste_engine::EngineError> {
+        let operator = || Some((claimed.unwrap_or("admin").to_owned(), Source::Asked));
         let Self::Token(hash) = self else { return Ok(operator()) };
         Ok(match view.token_by_hash(hash)? {
             Some(token) if token.role == TokenRole::Admin => operator(),
-            Some(token) => Some((token.name, Validity::Own(token.expires_at))),
+            Some(token) => Some((token.name.clone(), Source::Token(Box::new(token)))),
             None => None,
         })
     }
 }
 
-/// How long a token speaks for the same name.
-#[derive(Clone, Copy)]
-enum Validity {
-    /// Until this time, or until revoked.
-    Own(Option<Millis>),
-    /// For this request: it speaks for whom it says.
+/// Where the name comes from that somebody speaks under.
+enum Source {
+    /// From the token.
+    Token(Box<Token>),
+    /// From the request: it speaks for whom it says.
     Asked,
 }
 
 enum Seen<T> {
-    Known(Box<Actor>, Validity, T),
+    Known(Box<Actor>, Source, T),
     Unknown,
     Other(String),
     Gone,

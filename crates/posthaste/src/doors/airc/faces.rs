@@ -1,11 +1,12 @@
-//! Faces: who bore a token a moment ago, so that a message need not ask the books again. A face is forgotten as soon as an
-//! agent or a token of the realm changes, before whoever changed it has its answer.
+//! Faces: how a sender stood in the address book a moment ago, so that a message need not ask the books again. A face is
+//! forgotten as soon as an agent of the realm changes, before whoever changed it has its answer. Whose token is whose is
+//! not remembered here: that is the office's own memory, for all doors.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use posthaste_engine::nouns::{Millis, RealmName};
-use posthaste_engine::stamp;
+use posthaste_engine::Engine;
+use posthaste_engine::nouns::{AgentId, RealmName};
 
 use super::context::Actor;
 
@@ -14,39 +15,31 @@ const REMEMBERED: usize = 4_096;
 
 #[derive(Debug, Default)]
 pub(crate) struct Faces {
-    known: Mutex<HashMap<(RealmName, [u8; 32]), Face>>,
+    known: Mutex<HashMap<(RealmName, AgentId), (Edition, Actor)>>,
 }
 
-#[derive(Debug)]
-struct Face {
-    edition: u64,
-    /// When the token stops working.
-    until: Option<Millis>,
-    actor: Actor,
+/// Which opening of the realm, and which state of its address book.
+pub(super) type Edition = (u64, u64);
+
+/// To be taken before the books are asked.
+pub(super) fn edition(engine: &Engine) -> Edition {
+    (engine.meter().opening(), engine.edition())
 }
 
 impl Faces {
-    /// Who bears the token of this hash, if that still holds.
-    pub(super) fn recall(&self, realm: &RealmName, hash: &[u8; 32], edition: u64) -> Option<Actor> {
+    /// The sender of that name, if what was found out still holds.
+    pub(super) fn recall(&self, engine: &Engine, name: &AgentId) -> Option<Actor> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let face = known.get(&(realm.clone(), *hash))?;
-        let valid = face.edition == edition && face.until.is_none_or(|until| stamp::now() < until);
-        valid.then(|| face.actor.clone())
+        let (of, actor) = known.get(&(engine.realm().clone(), name.clone()))?;
+        (*of == edition(engine)).then(|| actor.clone())
     }
 
     /// Remembers a face as the books had it in an edition.
-    pub(super) fn remember(
-        &self,
-        realm: &RealmName,
-        hash: [u8; 32],
-        edition: u64,
-        until: Option<Millis>,
-        actor: &Actor,
-    ) {
+    pub(super) fn remember(&self, realm: &RealmName, of: Edition, actor: &Actor) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED {
             known.clear();
         }
-        known.insert((realm.clone(), hash), Face { edition, until, actor: actor.clone() });
+        known.insert((realm.clone(), actor.agent.id.clone()), (of, actor.clone()));
     }
 }

@@ -39,6 +39,12 @@ pub(super) fn denied(why: &str) -> ErrorObject {
     with_word(REFUSED, why.to_owned(), "not_allowed")
 }
 
+/// The caller calls more often than it may.
+pub(super) fn too_often(wait: std::time::Duration) -> ErrorObject {
+    let text = format!("too many calls with this token; wait {} ms", wait.as_millis().max(1));
+    with_word(UNAVAILABLE, text, "too_many_requests")
+}
+
 fn code_of(refusal: &Refusal) -> i64 {
     match refusal {
         Refusal::Busy => UNAVAILABLE,

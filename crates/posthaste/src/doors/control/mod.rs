@@ -19,6 +19,7 @@ use posthaste_wire::rpc::{self, ErrorObject, Item, Message};
 use serde_json::value::RawValue;
 
 use crate::caller::{Identity, Realm, bearer};
+use crate::http::rate::Bucket;
 use crate::shared::Shared;
 
 /// Where the methods are called.
@@ -51,21 +52,22 @@ async fn answer(
     headers: HeaderMap,
     body: String,
 ) -> Response {
-    let identity = match shared.identify(&engine, bearer(&headers)).await {
-        Ok(identity) => identity,
+    let (identity, pass) = match shared.recognise(&engine, bearer(&headers)).await {
+        Ok(known) => known,
         Err(error) => {
             let text = rpc::write_error(&rpc::RequestId::null(), &errors::of_auth(&error));
             return (StatusCode::UNAUTHORIZED, json_type(), text).into_response();
         }
     };
+    let desk = Desk { bucket: shared.bucket_of(&engine, &identity, pass.as_ref()), shared, engine, identity };
     let mut lines = Vec::new();
     for item in rpc::parse(&body, MOST_CALLS) {
         match item {
-            Item::Single(message) => lines.extend(reply(&shared, &engine, &identity, message).await),
+            Item::Single(message) => lines.extend(desk.reply(message).await),
             Item::Batch(messages) => {
                 let mut answers = Vec::new();
                 for message in messages {
-                    answers.extend(reply(&shared, &engine, &identity, message).await);
+                    answers.extend(desk.reply(message).await);
                 }
                 lines.extend(rpc::write_batch(&answers));
             }
@@ -77,22 +79,39 @@ async fn answer(
     }
 }
 
-async fn reply(shared: &Shared, engine: &Engine, identity: &Identity, message: Message) -> Option<String> {
-    match message {
-        Message::Request { id, method, params } => {
-            Some(match call(shared, engine, identity, &method, params.as_deref()).await {
-                Ok(result) => rpc::write_result(&id, &result),
-                Err(error) => rpc::write_error(&id, &error),
-            })
+/// What the calls of one request share.
+struct Desk {
+    shared: Shared,
+    engine: Engine,
+    identity: Identity,
+    bucket: Bucket,
+}
+
+impl Desk {
+    async fn reply(&self, message: Message) -> Option<String> {
+        match message {
+            Message::Request { id, method, params } => {
+                Some(match self.call(&method, params.as_deref()).await {
+                    Ok(result) => rpc::write_result(&id, &result),
+                    Err(error) => rpc::write_error(&id, &error),
+                })
+            }
+            Message::Notification { method, params } => {
+                // Carried out like a request; whoever sends one does not want to know how it went.
+                drop(self.call(&method, params.as_deref()).await);
+                None
+            }
+            Message::Invalid { id, error } => Some(rpc::write_error(&id, &error)),
+            // The office asks nothing this way, so nobody can be answering it.
+            Message::Response { .. } => None,
         }
-        Message::Notification { method, params } => {
-            // Carried out like a request; whoever sends one does not want to know how it went.
-            drop(call(shared, engine, identity, &method, params.as_deref()).await);
-            None
+    }
+
+    async fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Box<RawValue>, ErrorObject> {
+        match self.bucket.take().wait {
+            Some(wait) => Err(errors::too_often(wait)),
+            None => call(&self.shared, &self.engine, &self.identity, method, params).await,
         }
-        Message::Invalid { id, error } => Some(rpc::write_error(&id, &error)),
-        // The office asks nothing this way, so nobody can be answering it.
-        Message::Response { .. } => None,
     }
 }
 

@@ -1,13 +1,13 @@
 //! One peer on one carrier: frames in, answers out, in the order in which calls came where that matters.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use posthaste_engine::Engine;
-use posthaste_engine::nouns::Token;
 use posthaste_wire::rpc::{self, Item, Message, RequestId};
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -17,7 +17,8 @@ use super::hall::Hall;
 use super::outbox::Outbox;
 use super::session::Session;
 use super::{HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, farewell, hello, methods, warden};
-use crate::caller::Identity;
+use crate::caller::{Identity, Pass};
+use crate::http::rate::Bucket;
 use crate::shared::Shared;
 
 /// The way back to a peer. Cheap to clone.
@@ -95,7 +96,7 @@ struct Frame {
 type Waiting = FuturesUnordered<Pin<Box<dyn Future<Output = Frame> + Send>>>;
 
 /// Who somebody is, and the token that says so, if it can lapse or be revoked.
-pub(super) type Known = (Identity, Option<Token>);
+pub(super) type Known = (Identity, Option<Pass>);
 
 /// What a connection has and does. Everything a method needs is reached from here.
 pub(super) struct Connection {
@@ -106,9 +107,11 @@ pub(super) struct Connection {
     /// Who it is; nobody before it has said so.
     pub(super) identity: Option<Identity>,
     /// The token that says so, if it can lapse or be revoked.
-    pub(super) token: Option<Token>,
-    /// Ends the watch over the token when another takes its place.
-    pub(super) watch: Option<DropGuard>,
+    pub(super) token: Option<Pass>,
+    /// The token that is watched over; the watch ends when another takes its place.
+    pub(super) watch: Option<(Pass, DropGuard)>,
+    /// Where its calls are counted.
+    pub(super) bucket: Bucket,
     pub(super) session: Option<Arc<Session>>,
     /// What it said in its greeting, while it still has to say who it is.
     pub(super) greeting: Option<hello::Greeting>,
@@ -118,13 +121,24 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(shared: Shared, engine: Engine, known: Option<Known>, line: Line) -> Self {
+    pub(super) fn new(
+        shared: Shared,
+        engine: Engine,
+        known: Option<Known>,
+        address: Option<IpAddr>,
+        line: Line,
+    ) -> Self {
         let hall = shared.halls().of(engine.realm());
         if hall.is_new() {
             tokio::spawn(farewell::sweep(engine.clone(), hall.clone()));
         }
+        let bucket = match &known {
+            Some((identity, pass)) => shared.bucket_of(&engine, identity, pass.as_ref()),
+            None => shared.bucket_of_address(address),
+        };
         let (identity, token) = known.unzip();
         Self {
+            bucket,
             shared,
             engine,
             hall,
@@ -139,10 +153,10 @@ impl Connection {
     }
 
     /// A connection for one request, which nothing can be sent back on but the answer.
-    pub(super) fn passing(shared: Shared, engine: Engine, identity: Identity, session: Arc<Session>) -> Self {
+    pub(super) fn passing(shared: Shared, engine: Engine, known: Known, session: Arc<Session>) -> Self {
         let (out, _) = Outbox::queue();
         let line = Line::new(out, CancellationToken::new());
-        Self { session: Some(session), ..Self::new(shared, engine, Some((identity, None)), line) }
+        Self { session: Some(session), ..Self::new(shared, engine, Some(known), None, line) }
     }
 
     /// The line as a session gets it: it ends with the connection, or with the session before that.
@@ -152,16 +166,21 @@ impl Connection {
 
     /// Watches over the token from now on, if there is one to watch.
     pub(super) fn watch_token(&mut self) {
+        if self.watch.as_ref().map(|(watched, _)| watched) == self.token.as_ref() {
+            return;
+        }
         self.watch = None;
         let Some(token) = self.token.clone() else { return };
         let watch = self.line.stop.child_token();
-        self.watch = Some(watch.clone().drop_guard());
-        self.go.push(warden::watch(&self.engine, &self.hall, token, watch, self.line.clone()));
+        self.watch = Some((token.clone(), watch.clone().drop_guard()));
+        self.go.push(warden::watch(&self.shared, &self.engine, token, watch, self.line.clone()));
     }
 
     /// Serves frames until they end, then lets the session go.
     pub(super) async fn run(mut self, mut frames: impl Stream<Item: Deref<Target = str>> + Unpin) {
         let mut waiting = Waiting::new();
+        // Before any session: the office's own methods need none.
+        self.watch_token();
         let hello = tokio::time::sleep(HELLO_TIMEOUT);
         tokio::pin!(hello);
         let mut silent = true;

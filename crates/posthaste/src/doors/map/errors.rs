@@ -33,6 +33,12 @@ impl Failure {
         Self::new(codes::PERMISSION_DENIED, why)
     }
 
+    /// The caller calls more often than it may.
+    pub(super) fn too_often(wait: std::time::Duration) -> Self {
+        let millis = wait.as_millis().max(1);
+        Self::new(codes::RESOURCE_EXHAUSTED, format!("too many calls with this token; wait {millis} ms"))
+    }
+
     pub(super) fn no_agent(id: &str) -> Self {
         Self::new(codes::AGENT_NOT_FOUND, format!("there is no agent {id}"))
     }

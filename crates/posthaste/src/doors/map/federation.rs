@@ -24,6 +24,7 @@ use super::hall::Hall;
 use super::session::Session;
 use super::{MAX_MESSAGE, addresses, hello, to_wire};
 use crate::http::dial::{self, Endpoint};
+use crate::http::reach::Scout;
 use crate::shared::Shared;
 
 /// How far a message may come.
@@ -156,7 +157,8 @@ async fn dial(
 ) -> Result<(Socket, Value), Failure> {
     let unavailable = |why: String| Failure::new(codes::FEDERATION_UNAVAILABLE, why);
     let trust = shared.trust().map_err(|error| unavailable(error.to_string()))?;
-    let stream = endpoint.dial(&trust).await.map_err(|error| unavailable(error.to_string()))?;
+    let scout = Scout::new(shared.reaches().named);
+    let stream = endpoint.dial(&trust, &scout).await.map_err(|error| unavailable(error.to_string()))?;
     let config = tokio_tungstenite::tungstenite::protocol::WebSocketConfig::default()
         .max_message_size(Some(MAX_MESSAGE));
     let (mut socket, _) = tokio_tungstenite::client_async_with_config(&endpoint.url, stream, Some(config))

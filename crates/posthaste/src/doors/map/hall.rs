@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use posthaste_engine::nouns::{AgentId, RealmName};
 use posthaste_engine::{Engine, EngineError};
 use posthaste_wire::map::history_tag;
-use tokio::sync::broadcast;
 
 use super::federation::Link;
 use super::session::Session;
@@ -18,9 +17,6 @@ pub(crate) struct Halls {
     halls: Mutex<HashMap<RealmName, Arc<Hall>>>,
 }
 
-/// Where those who watch over tokens hear of revocations.
-type Revoked = broadcast::Sender<Arc<str>>;
-
 /// The sessions of one realm.
 #[derive(Debug, Default)]
 pub(super) struct Hall {
@@ -28,8 +24,6 @@ pub(super) struct Hall {
     history: OnceLock<u16>,
     links: Mutex<HashMap<String, Link>>,
     next_link: AtomicU64,
-    /// Tokens as they are revoked, while anyone watches.
-    revoked: Mutex<Option<Revoked>>,
     swept: AtomicBool,
 }
 
@@ -108,29 +102,6 @@ impl Hall {
             return false;
         }
         links.remove(system).is_some()
-    }
-
-    /// Tokens as they are revoked from now on. `follow` begins to look out for them if nobody does.
-    pub(super) fn revocations(&self, follow: impl FnOnce() -> Revoked) -> broadcast::Receiver<Arc<str>> {
-        self.revoked().get_or_insert_with(follow).subscribe()
-    }
-
-    /// Whether nobody listens any more; then this one is forgotten, and the next who asks gets another.
-    pub(super) fn is_unwatched(&self, told: &Revoked) -> bool {
-        let mut revoked = self.revoked();
-        if told.receiver_count() > 0 {
-            return false;
-        }
-        revoked.take_if(|one| one.same_channel(told));
-        true
-    }
-
-    pub(super) fn forget_revocations(&self, told: &Revoked) {
-        self.revoked().take_if(|one| one.same_channel(told));
-    }
-
-    fn revoked(&self) -> MutexGuard<'_, Option<Revoked>> {
-        self.revoked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What tells the event ids of this history from those of another.

@@ -463,11 +463,10 @@ async fn believe(at: &mut Connection, auth: &Credentials) -> Result<(), Disbelie
                 let message = "the session belongs to somebody else".to_owned();
                 return Err(Disbelief { code: "invalid_credentials", message });
             }
+            at.bucket = at.shared.bucket_of(&at.engine, &identity, token.as_ref());
             at.identity = Some(identity);
             at.token = token;
-            if at.session.is_some() {
-                at.watch_token();
-            }
+            at.watch_token();
             Ok(())
         }
         Err(error @ (AuthError::Missing | AuthError::Invalid)) => {

@@ -29,7 +29,7 @@ pub(super) async fn rpc(
     let refuse = |status, failure: &Failure| {
         (status, json_type(), rpc::write_error(&RequestId::null(), &failure.object())).into_response()
     };
-    let Some((identity, _)) = identity else {
+    let Some(known) = identity else {
         let failure = Failure::new(codes::AUTH_REQUIRED, "a token is needed: Authorization: Bearer TOKEN");
         return refuse(StatusCode::UNAUTHORIZED, &failure);
     };
@@ -37,8 +37,8 @@ pub(super) async fn rpc(
         let failure = Failure::new(codes::QUOTA_EXCEEDED, format!("at most {MAX_MESSAGE} bytes"));
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, &failure);
     }
-    let session = hello::passing(&shared, &identity);
-    let mut connection = Connection::passing(shared, engine, identity, session);
+    let session = hello::passing(&shared, &known.0);
+    let mut connection = Connection::passing(shared, engine, known, session);
     let mut lines = Vec::new();
     for item in rpc::parse(&body, MAX_BATCH) {
         lines.extend(connection.once(item).await);

@@ -221,6 +221,9 @@ fn check(session: &Session, method: Method, by_extension: bool) -> Result<(), Fa
 
 /// Answers a call.
 pub(super) async fn call(connection: &mut Connection, name: &str, params: Option<&RawValue>) -> Reply {
+    if let Some(wait) = connection.bucket.take().wait {
+        return Reply::Now(Err(Failure::too_often(wait)));
+    }
     match name {
         "map/connect" => return Box::pin(hello::connect(connection, params)).await.into(),
         "map/initialize" => return Box::pin(hello::initialize(connection, params)).await.into(),

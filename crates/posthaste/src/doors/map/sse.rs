@@ -42,14 +42,21 @@ pub(super) async fn events(
         Err(response) => return *response,
     };
     let session = hello::passing(&shared, &identity);
-    let connection = Connection::passing(shared.clone(), engine, identity, session);
+    let connection = Connection::passing(shared.clone(), engine, (identity, token.clone()), session);
+    let turn = connection.bucket.take();
+    if let Some(wait) = turn.wait {
+        let refused = Failure::too_often(wait);
+        let mut response = answer(StatusCode::TOO_MANY_REQUESTS, "too_often", &refused.message);
+        turn.write(response.headers_mut());
+        return response;
+    }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let last = last.or_else(|| query.get("lastEventId").map(String::as_str));
     match open(&connection, &query, last).await {
         Ok(flow) => {
             if let Some(token) = token {
                 let line = Line::new(connection.line.out.clone(), flow.stop.clone());
-                let go = warden::watch(&connection.engine, &connection.hall, token, flow.stop.clone(), line);
+                let go = warden::watch(&shared, &connection.engine, token, flow.stop.clone(), line);
                 // It waits for nothing but this.
                 let _ = go.send(());
             }

@@ -23,7 +23,7 @@ pub(crate) async fn serve(
     let (out, frames) = Outbox::queue();
     let line = Line::new(out, shared.stop().child_token());
     let writing = tokio::spawn(write(output, frames, line.clone()));
-    Connection::new(shared, engine, Some((identity, None)), line).run(Box::pin(lines(input))).await;
+    Connection::new(shared, engine, Some((identity, None)), None, line).run(Box::pin(lines(input))).await;
     drop(writing.await);
 }
 

@@ -1,10 +1,12 @@
 //! The WebSocket: one JSON value per text frame out; one or several, line by line, in.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{Query, State};
@@ -19,6 +21,7 @@ use super::connection::{Connection, Known, Line};
 use super::outbox::{Frames, Outbox};
 use crate::caller::{AuthError, Realm, bearer};
 use crate::http::errors::answer;
+use crate::http::listen::Peer;
 use crate::shared::Shared;
 
 /// How often a peer is asked whether it is there, and how many times it may leave that unanswered.
@@ -34,6 +37,7 @@ pub(super) async fn open(
     Realm(engine): Realm,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
+    peer: Option<Extension<Peer>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let upgrade = match upgrade {
@@ -47,13 +51,14 @@ pub(super) async fn open(
         Ok(known) => known,
         Err(response) => return *response,
     };
+    let address = peer.map(|Extension(peer)| peer.address.ip());
     upgrade
         .max_message_size(MAX_MESSAGE)
         .max_frame_size(MAX_MESSAGE)
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
         .max_write_buffer_size(4 * MAX_MESSAGE)
-        .on_upgrade(move |socket| serve(shared, engine, known, socket))
+        .on_upgrade(move |socket| serve(shared, engine, known, address, socket))
 }
 
 /// Who calls, as far as the request itself tells; nobody if it shows no token where one is needed.
@@ -76,14 +81,20 @@ pub(super) async fn identify(
     }
 }
 
-async fn serve(shared: Shared, engine: Engine, known: Option<Known>, socket: WebSocket) {
+async fn serve(
+    shared: Shared,
+    engine: Engine,
+    known: Option<Known>,
+    address: Option<IpAddr>,
+    socket: WebSocket,
+) {
     let (sink, stream) = socket.split();
     let (out, frames) = Outbox::socket(sink);
     let line = Line::new(out, shared.stop().child_token());
     let heard = Arc::new(AtomicBool::new(true));
     let writing = tokio::spawn(write(frames, heard.clone(), line.clone()));
     let frames = Box::pin(read(stream, heard, line.clone()));
-    Connection::new(shared, engine, known, line).run(frames).await;
+    Connection::new(shared, engine, known, address, line).run(frames).await;
     // The writer ends when nobody is left who could send, or when it says goodbye.
     drop(writing.await);
 }

@@ -34,11 +34,15 @@ pub(super) async fn keep(call: &Call, project: &Project, paths: &[String]) -> Re
     if paths.len() > MOST_FILES {
         return Err(Problem::new("TOO_MANY", format!("a message carries {MOST_FILES} files at most")));
     }
-    let (root, anywhere) = (PathBuf::from(&project.human_key), call.is_operator());
+    let bounds = Bounds {
+        root: PathBuf::from(&project.human_key),
+        anywhere: call.runs_office(),
+        office: data_of(call, project.realm()),
+    };
     let store = store_of(call, project.realm());
     let paths = paths.to_vec();
     let kept = tokio::task::spawn_blocking(move || {
-        paths.iter().map(|path| copy(&store, &root, path, anywhere)).collect::<Result<Vec<_>, _>>()
+        paths.iter().map(|path| copy(&store, &bounds, path)).collect::<Result<Vec<_>, _>>()
     });
     kept.await.map_err(|_| Problem::new("OFFICE_FAILED", "the office failed on an attachment"))?
 }
@@ -73,29 +77,57 @@ pub(super) async fn fetch(
 }
 
 fn store_of(call: &Call, realm: &RealmName) -> PathBuf {
+    data_of(call, realm).join("attachments").join(realm.as_str())
+}
+
+fn data_of(call: &Call, realm: &RealmName) -> PathBuf {
     // The books lie in a folder of the data directory, beside which the attachments lie.
     let books = call.shared.office().path_of(realm);
-    let data = books.parent().and_then(Path::parent).unwrap_or(Path::new("."));
-    data.join("attachments").join(realm.as_str())
+    books.parent().and_then(Path::parent).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Which files may be attached. The office reads them with its own rights, which may be more than the agent's.
+struct Bounds {
+    /// The project's folder.
+    root: PathBuf,
+    /// Whether files elsewhere may be attached too.
+    anywhere: bool,
+    /// The office's own folder, with its key and everyone's mail.
+    office: PathBuf,
+}
+
+impl Bounds {
+    fn check(&self, path: &Path) -> Result<(), &'static str> {
+        if self.office.canonicalize().is_ok_and(|office| path.starts_with(office)) {
+            return Err("it belongs to the office");
+        }
+        if self.anywhere {
+            return Ok(());
+        }
+        let Ok(root) = self.root.canonicalize() else { return Err("it lies outside of the project") };
+        // A project is whatever somebody says it is; one as wide as the machine or a whole home bounds nothing.
+        let home = std::env::var_os("HOME").and_then(|home| PathBuf::from(home).canonicalize().ok());
+        if root.parent().is_none() || home.is_some_and(|home| home.starts_with(&root)) {
+            return Err("the project is too wide to attach files from; name the folder of one repository");
+        }
+        if path.starts_with(root) { Ok(()) } else { Err("it lies outside of the project") }
+    }
 }
 
 fn place(store: &Path, hash: &str) -> PathBuf {
     store.join(hash.get(..2).unwrap_or("00")).join(hash)
 }
 
-fn copy(store: &Path, root: &Path, given: &str, anywhere: bool) -> Result<Value, Problem> {
+fn copy(store: &Path, bounds: &Bounds, given: &str) -> Result<Value, Problem> {
     let refused =
         |why: &str| Problem::new("ATTACHMENT_REFUSED", format!("'{given}' cannot be attached: {why}"));
-    let path = root.join(given).canonicalize().map_err(|error| match error.kind() {
+    let path = bounds.root.join(given).canonicalize().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             refused("there is no such file; give an absolute path or one relative to the project")
         }
         _ => refused(&error.to_string()),
     })?;
-    let inside = root.canonicalize().is_ok_and(|root| path.starts_with(root));
-    if !inside && !anywhere {
-        return Err(refused("it lies outside of the project"));
-    }
+    bounds.check(&path).map_err(refused)?;
     let file = fs::File::open(&path).map_err(|error| refused(&error.to_string()))?;
     let about = file.metadata().map_err(|error| refused(&error.to_string()))?;
     if !about.is_file() {

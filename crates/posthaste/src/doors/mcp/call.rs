@@ -60,8 +60,15 @@ impl Call {
         Self { shared, visitor, progress: None }
     }
 
-    pub(super) fn is_operator(&self) -> bool {
-        self.visitor.identity.role == TokenRole::Admin
+    /// Whether the visitor runs a project: the whole office, or the realm that the project is in.
+    pub(super) fn runs(&self, project: &Project) -> bool {
+        let identity = &self.visitor.identity;
+        identity.role == TokenRole::Admin
+            && (identity.everywhere || project.realm() == self.visitor.home.realm())
+    }
+
+    pub(super) fn runs_office(&self) -> bool {
+        self.visitor.identity.runs_office()
     }
 
     fn at_default(&self) -> bool {
@@ -74,7 +81,7 @@ impl Call {
         let found = self.shared.project(key).await?.filter(|project| {
             // A door below /r/ opens its own realm; the main door opens the default realm and every claimed project.
             let claimed = self.at_default() && project.created_at > 0;
-            project.realm() == home || claimed || self.is_operator()
+            project.realm() == home || claimed || self.runs_office()
         });
         match found {
             Some(project) => Ok(project),
@@ -109,7 +116,7 @@ impl Call {
         let known = claims.iter().find(|claim| claim.alias == alias);
         if !self.at_default() {
             let home = self.visitor.home.realm();
-            if known.is_some_and(|claim| claim.realm != *home) && !self.is_operator() {
+            if known.is_some_and(|claim| claim.realm != *home) && !self.runs_office() {
                 let text = format!("project '{alias}' belongs to another realm than '{home}'");
                 return Err(Problem::new("NOT_ALLOWED", text));
             }
@@ -142,7 +149,7 @@ impl Call {
         let id = AgentId::new(name)
             .map_err(|why| Problem::new("INVALID_NAME", format!("agent name '{name}': {why}")))?;
         let caller = Caller::member(id.clone(), VIA);
-        let trusted = self.is_operator() || (self.shared.mcp().trusts_local() && self.visitor.local);
+        let trusted = self.runs(project) || (self.shared.mcp().trusts_local() && self.visitor.local);
         if token.is_some() || !(trusted || self.visitor.identity.name == id) {
             let holder = self.holder(project, &id).await?;
             match token {
@@ -199,7 +206,7 @@ impl Call {
             return Ok(vec![self.act_with(project, name, token).await?]);
         }
         let own = self.visitor.identity.caller(VIA);
-        if self.is_operator() {
+        if self.runs(project) {
             return Ok(vec![own]);
         }
         let query = AgentQuery { owner: Some(own.agent.clone()), limit: MOST_OWN, ..AgentQuery::default() };

@@ -14,6 +14,7 @@ use super::sessions::SESSION;
 use crate::caller::{AuthError, Realm, bearer};
 use crate::http::errors::answer as plain_error;
 use crate::http::listen::Peer;
+use crate::http::rate::Turn;
 use crate::shared::Shared;
 
 /// The header by which newer clients say which revision they speak.
@@ -25,15 +26,19 @@ const MOST_CALLS: usize = 100;
 
 pub(super) async fn answer(State(shared): State<Shared>, Realm(engine): Realm, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let identity = match shared.identify(&engine, bearer(&parts.headers)).await {
-        Ok(identity) => identity,
+    let (identity, pass) = match shared.recognise(&engine, bearer(&parts.headers)).await {
+        Ok(known) => known,
         Err(error) => return refused(&error),
     };
     let local =
         parts.extensions.get::<Peer>().is_none_or(|peer| peer.address.ip().to_canonical().is_loopback());
-    let visitor = Visitor { identity, home: engine, local };
-    match parts.method {
-        Method::POST => post(shared, visitor, parts, body).await,
+    let turn = shared.bucket_of(&engine, &identity, pass.as_ref()).take();
+    if !turn.is_granted() {
+        return too_often(turn);
+    }
+    let visitor = Visitor { identity, home: engine.clone(), local };
+    let response = match parts.method {
+        Method::POST => post(shared.clone(), visitor, parts, body).await,
         Method::GET | Method::DELETE if parts.headers.contains_key(SESSION) => {
             shared.mcp().sessions(&shared).hand_over(visitor, parts, Bytes::new()).await
         }
@@ -42,7 +47,8 @@ pub(super) async fn answer(State(shared): State<Shared>, Realm(engine): Realm, r
             let text = "MCP is spoken by POST here; a stream of notifications needs a session";
             (StatusCode::METHOD_NOT_ALLOWED, allow, text).into_response()
         }
-    }
+    };
+    shared.while_good(&engine, pass.as_ref(), response)
 }
 
 async fn post(shared: Shared, visitor: Visitor, parts: Parts, body: Body) -> Response {
@@ -153,6 +159,13 @@ pub(super) fn accepting(mut parts: Parts) -> Parts {
 
 fn json_answer(text: String) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+fn too_often(turn: Turn) -> Response {
+    let mut response =
+        refuse(StatusCode::TOO_MANY_REQUESTS, "too many calls with this token; try again later");
+    turn.write(response.headers_mut());
+    response
 }
 
 fn refuse(status: StatusCode, why: &str) -> Response {

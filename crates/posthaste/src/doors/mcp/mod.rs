@@ -98,3 +98,11 @@ async fn readiness(axum::extract::State(shared): axum::extract::State<Shared>) -
 async fn no_oauth() -> axum::response::Response {
     answer(StatusCode::NOT_FOUND, "oauth_disabled", "OAuth disabled: send `Authorization: Bearer TOKEN`")
 }
+
+/// Reads the arguments of a tool as a caller gave them. A seam for the fuzz targets.
+#[doc(hidden)]
+pub fn read_arguments(tool: &str, given: &str) -> Option<bool> {
+    let tool = table::find(tool)?;
+    let given = serde_json::from_str(given).ok()?;
+    Some(args::Args::check(&tool.specs, given).is_ok())
+}

@@ -91,6 +91,10 @@ pub(super) async fn set_health(Admin(who): Admin, State(shared): State<Shared>, 
         Some(word) if !word.is_empty() && word.len() <= 64 && !word.chars().any(char::is_control) => word,
         _ => return Err(Failure::bad("field `status` is required: a word of 1 to 64 bytes")),
     };
+    // One office, one health: who runs another realm of it has no say.
+    if who.engine.realm() != shared.default_realm() && !who.identity.runs_office() {
+        return Err(Failure::new(StatusCode::FORBIDDEN, "this needs the role admin of the office"));
+    }
     shared.health().set_word(word);
     Ok(show_health(&shared, swarm_name(who.engine.realm())).await)
 }

@@ -62,7 +62,7 @@ pub(super) fn stream(shared: &Shared, who: &Who, waited: Waited, after: Cursor) 
     };
     // Whoever waits for the end keeps the task in memory; the stream reads it from the books instead.
     drop(waited.finish);
-    flow.into_response()
+    shared.while_good(&who.engine, who.pass.as_ref(), flow.into_response())
 }
 
 /// Streams what happened, and happens, in a task that the caller knows already.
@@ -86,7 +86,7 @@ pub(super) async fn again(shared: &Shared, who: &Who, task_id: &str, after: Curs
         done: false,
         quiet_since: Instant::now(),
     };
-    Ok(flow.into_response())
+    Ok(shared.while_good(&who.engine, who.pass.as_ref(), flow.into_response()))
 }
 
 /// A stream under way.

@@ -14,7 +14,8 @@ use posthaste_wire::mail::{Owner, OwnerRole};
 use serde_json::Value;
 
 use super::errors::Failure;
-use crate::caller::{Identity, Realm, bearer};
+use crate::caller::{Identity, Pass, Realm, bearer};
+use crate::http::rate::Turn;
 use crate::runtime::Runtime;
 use crate::shared::Shared;
 
@@ -23,6 +24,8 @@ use crate::shared::Shared;
 pub(super) struct Who {
     pub(super) identity: Identity,
     pub(super) engine: Engine,
+    /// What it came in with, if that can end.
+    pub(super) pass: Option<Pass>,
 }
 
 impl Who {
@@ -43,9 +46,11 @@ impl Who {
     async fn check(parts: &mut Parts, shared: &Shared) -> Result<Self, Response> {
         let Realm(engine) = Realm::from_request_parts(parts, shared).await?;
         let token = bearer(&parts.headers).filter(|token| !token.is_empty());
-        let identity = shared.identify(&engine, token).await;
-        match identity {
-            Ok(identity) => Ok(Self { identity, engine }),
+        match shared.recognise(&engine, token).await {
+            Ok((identity, pass)) => {
+                let turn = shared.bucket_of(&engine, &identity, pass.as_ref()).take();
+                if turn.is_granted() { Ok(Self { identity, engine, pass }) } else { Err(too_often(turn)) }
+            }
             Err(error) => Err(Failure::from(error).into_response()),
         }
     }
@@ -109,11 +114,15 @@ impl FromRequestParts<Shared> for Passer {
         if turn.is_granted() {
             return Ok(Self);
         }
-        let why = "too many requests; try again later";
-        let mut response = Failure::new(StatusCode::TOO_MANY_REQUESTS, why).into_response();
-        turn.write(response.headers_mut());
-        Err(response)
+        Err(too_often(turn))
     }
+}
+
+fn too_often(turn: Turn) -> Response {
+    let why = "too many requests; try again later";
+    let mut response = Failure::new(StatusCode::TOO_MANY_REQUESTS, why).into_response();
+    turn.write(response.headers_mut());
+    response
 }
 
 /// A body that is JSON, whatever its content type says.

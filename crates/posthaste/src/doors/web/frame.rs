@@ -232,7 +232,7 @@ fn me(visitor: &Visitor) -> Markup {
                     button name="theme" value=(other) { (if other == "dark" { "Dark" } else { "Light" }) }
                     @if visitor.theme.is_some() { button name="theme" value="system" { "As the system" } }
                 }
-                @if visitor.token.is_some() {
+                @if visitor.signed_in {
                     form method="post" action=(visitor.to("/sign-out")) { (word(visitor)) button { "Sign out" } }
                 }
                 p { button.link type="button" data-keys="" { "Keys  ?" } }

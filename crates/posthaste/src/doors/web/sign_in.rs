@@ -89,7 +89,8 @@ async fn welcome(shared: &Shared, place: &Place, identity: Identity) -> Result<(
         here: axum::http::Uri::default(),
         word: String::new(),
         theme: None,
-        token: None,
+        pass: None,
+        signed_in: true,
         now: stamp::now(),
     };
     // A realm that takes no writes can still be looked at.

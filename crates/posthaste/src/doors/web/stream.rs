@@ -2,7 +2,7 @@
 //! goes on from there; where that is too far back, or in another history, it is told of the gap.
 
 use std::convert::Infallible;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
@@ -42,7 +42,8 @@ pub(super) async fn events(visitor: Visitor, headers: HeaderMap) -> Response {
                 Some((Ok::<_, Infallible>(chunk), flow))
             });
             let head = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-            (head, Body::from_stream(chunks)).into_response()
+            let answer = (head, Body::from_stream(chunks)).into_response();
+            visitor.shared.while_good(&visitor.engine, visitor.pass.as_ref(), answer)
         }
         Err(error) => Trouble::from(error).into_response(),
     }
@@ -55,8 +56,6 @@ struct Flow {
     stop: CancellationToken,
     /// What is said first.
     greeting: Option<String>,
-    /// When to see whether the sign-in still holds.
-    look_again: Instant,
 }
 
 async fn open(visitor: Visitor, wanted: Wanted, last: Option<&str>) -> Result<Flow, EngineError> {
@@ -88,8 +87,7 @@ async fn open(visitor: Visitor, wanted: Wanted, last: Option<&str>) -> Result<Fl
         other => other?,
     };
     let stop = visitor.shared.stop().clone();
-    let look_again = Instant::now() + KEEP_ALIVE;
-    Ok(Flow { visitor, history, feed, stop, greeting: Some(greeting), look_again })
+    Ok(Flow { visitor, history, feed, stop, greeting: Some(greeting) })
 }
 
 fn gap(out: &mut String, visitor: &Visitor, why: &str, place: Option<Seq>) {
@@ -108,12 +106,6 @@ impl Flow {
     async fn next(&mut self) -> Option<String> {
         if let Some(greeting) = self.greeting.take() {
             return Some(greeting);
-        }
-        if self.look_again <= Instant::now() {
-            self.look_again = Instant::now() + KEEP_ALIVE;
-            if !self.visitor.is_still_welcome().await {
-                return None;
-            }
         }
         let mut out = String::new();
         tokio::select! {

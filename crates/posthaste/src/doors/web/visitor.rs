@@ -15,7 +15,7 @@ use posthaste_engine::{Engine, EngineError, stamp};
 use super::VIA;
 use super::answers::Trouble;
 use super::query::encoded;
-use crate::caller::{Identity, Realm};
+use crate::caller::{Identity, Pass, Realm};
 use crate::shared::Shared;
 
 /// What the cookies' names start with; the realm follows.
@@ -42,8 +42,10 @@ pub(super) struct Visitor {
     pub(super) word: String,
     /// `light` or `dark`, if one was chosen.
     pub(super) theme: Option<&'static str>,
-    /// The hash of the token that was signed in with; nothing where nobody signs in.
-    pub(super) token: Option<[u8; 32]>,
+    /// What was signed in with, if it can lapse or be revoked.
+    pub(super) pass: Option<Pass>,
+    /// Whether somebody signed in, or nobody has to.
+    pub(super) signed_in: bool,
     pub(super) now: Millis,
 }
 
@@ -107,14 +109,6 @@ impl Visitor {
         self.engine.submit(&self.caller(), verb).await.map(drop)
     }
 
-    /// Whether the token that was signed in with still opens this realm.
-    pub(super) async fn is_still_welcome(&self) -> bool {
-        match self.token {
-            Some(hash) => matches!(self.shared.identify_hash(&self.engine, hash).await, Ok(Some(_))),
-            None => !self.shared.needs_token(),
-        }
-    }
-
     /// Whether a form was made for this visitor by this office.
     pub(super) fn check_form(&self, word: &str) -> Result<(), Trouble> {
         let right = subtle::ConstantTimeEq::ct_eq(self.word.as_bytes(), word.as_bytes());
@@ -162,23 +156,30 @@ impl FromRequestParts<Shared> for Visitor {
         let token = cookie.as_deref().and_then(|cookie| open_session(shared, cookie));
         let known = match token {
             Some(hash) => shared
-                .identify_hash(&engine, hash)
+                .recognise_hash(&engine, hash)
                 .await
                 .map_err(|error| Trouble::from(error).into_response())?,
             None => None,
         };
-        let token = token.filter(|_| known.is_some());
-        let identity = match known {
-            Some(identity) => identity,
-            None if !shared.needs_token() => Identity::operator(),
+        let signed_in = known.is_some();
+        let (identity, pass) = match known {
+            Some(known) => known,
+            None if !shared.needs_token() => (Identity::operator(), None),
             None => return Err(away(parts, &base, &here)),
         };
-        let word = form_word(shared, cookie.as_deref().filter(|_| token.is_some()));
+        let turn = shared.bucket_of(&engine, &identity, pass.as_ref()).take();
+        if !turn.is_granted() {
+            let text = "Too many requests with this token; wait a moment and reload.";
+            let mut response = Trouble::new(StatusCode::TOO_MANY_REQUESTS, text).into_response();
+            turn.write(response.headers_mut());
+            return Err(response);
+        }
+        let word = form_word(shared, cookie.as_deref().filter(|_| signed_in));
         let theme = cookies(&parts.headers)
             .find(|(name, _)| *name == THEME)
             .and_then(|(_, value)| ["light", "dark"].into_iter().find(|known| *known == value));
         let now = stamp::now();
-        Ok(Self { shared: shared.clone(), engine, identity, base, here, word, theme, token, now })
+        Ok(Self { shared: shared.clone(), engine, identity, base, here, word, theme, pass, signed_in, now })
     }
 }
 

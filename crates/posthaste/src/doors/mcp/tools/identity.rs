@@ -72,7 +72,7 @@ async fn health_check(call: &Call, _: Args) -> Result<Answer, Problem> {
         "version": env!("CARGO_PKG_VERSION"),
         "http_host": null,
         "http_port": null,
-        "database_url": if call.is_operator() { Value::from(format!("sqlite://{host}")) } else { Value::Null },
+        "database_url": if call.runs_office() { Value::from(format!("sqlite://{host}")) } else { Value::Null },
         "realm": call.visitor.home.realm(),
         "limits": { "message_bytes": limits.message_bytes, "page": limits.page },
     })

@@ -1,0 +1,8 @@
+//! Attacks from outside, and what comes of them. Each test is named in `docs/SECURITY.md`.
+
+mod forms;
+mod leaks;
+mod paths;
+mod rates;
+mod reach;
+mod streams;

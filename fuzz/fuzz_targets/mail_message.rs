@@ -1,0 +1,8 @@
+//! See `properties::mail_message`.
+#![no_main]
+
+#[path = "../properties/mod.rs"]
+#[allow(dead_code)]
+mod properties;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| properties::mail_message(bytes));

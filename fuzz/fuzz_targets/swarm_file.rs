@@ -1,0 +1,8 @@
+//! See `properties::office::swarm_file`.
+#![no_main]
+
+#[path = "../properties/office.rs"]
+#[allow(dead_code)]
+mod office;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| office::swarm_file(bytes));

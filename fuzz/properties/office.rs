@@ -1,0 +1,109 @@
+//! The same for what the office itself reads: patterns, swarm files, tools' arguments, configuration, exported books.
+
+use posthaste::runtime::definition::Swarm;
+use posthaste_engine::globs::PathPattern;
+use posthaste_engine::store;
+use rusqlite::Connection;
+
+/// A property, by the name of its fuzz target.
+pub(crate) type Property = (&'static str, fn(&[u8]), &'static [&'static str]);
+
+pub(crate) const OFFICE: &[Property] = &[
+    (
+        "path_patterns",
+        path_patterns,
+        &[
+            "src/**/*.rs\nsrc/{a,b}/[a-z]?.rs\nsrc/a/b.rs",
+            "**\n*\na/b",
+            "a\\*b\n[!x]\na*b",
+            "{a,{b,c}}/d\na/d\nc/d",
+            "src/\nsrc/x\nsrc/x/y",
+            "../x\n/x\nx",
+        ],
+    ),
+    (
+        "swarm_file",
+        swarm_file,
+        &[
+            r#"{"name":"s","version":"1.3","entrypoint":"b","actions":[{"name":"act","driver":{"http":"http://x.test","token_env":"T"}}],"agents":[{"name":"b","driver":{"builtin":"echo"},"comm_targets":["h"],"enable_entrypoint":true,"can_complete_tasks":true},{"name":"h","driver":{"command":["{here}/x"]},"comm_targets":["b"],"actions":["act"]}]}"#,
+            r#"[{"name":"s","version":"1","entrypoint":"a","agents":[{"name":"a","driver":{"model":{"url":"${U}/v1","name":"m","key_env":"K"}},"comm_targets":[],"enable_entrypoint":true,"can_complete_tasks":true}],"actions":[],"task_timeout":1e9}]"#,
+        ],
+    ),
+    (
+        "mcp_arguments",
+        mcp_arguments,
+        &[
+            "send_message\n{\"project_key\":\"/x\",\"sender_name\":\"a\",\"to\":[\"b\"],\"subject\":\"s\",\"body_md\":\"b\"}",
+            "fetch_inbox\n{\"project_key\":\"/x\",\"agent_name\":\"a\",\"limit\":\"5\",\"since_ts\":\"x\"}",
+            "file_reservation_paths\n{\"project_key\":\"/x\",\"agent_name\":\"a\",\"paths\":\"src/**\",\"ttl_seconds\":1e3}",
+        ],
+    ),
+    (
+        "config_file",
+        config_file,
+        &[
+            "listen = \"127.0.0.1:7678\"\nauth = false\nrate_messages = \"60/m\"\nmax_connections = 10\n",
+            "allowed_hosts = [\"a.test\"]\nallowed_origins = [\"https://a.test:*\"]\nprivate_networks = \"auto\"\n",
+            "archive_every = \"1h\"\ntools = \"core\"\nallow_remote = \"tls\"\nlog_level = \"info,hyper=warn\"\nrealm = \"main\"\n",
+        ],
+    ),
+];
+
+/// Whether two patterns overlap does not depend on who asks, and a path that both cover is such an overlap.
+pub(crate) fn path_patterns(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let mut lines = text.lines();
+    let (Some(a), Some(b)) = (lines.next(), lines.next()) else { return };
+    let path = lines.next().unwrap_or(b);
+    let (Ok(a), Ok(b)) = (PathPattern::parse(a), PathPattern::parse(b)) else { return };
+    assert!(a.overlaps(&a), "{a} overlaps itself");
+    let overlap = a.overlaps(&b);
+    assert_eq!(overlap, b.overlaps(&a), "{a} and {b}");
+    if a.covers(path) && b.covers(path) {
+        assert!(overlap, "{a} and {b} both cover {path}");
+    }
+    if let (Some(x), Some(y)) = (a.head(), b.head())
+        && x != y
+    {
+        assert!(!overlap, "{a} and {b} have different heads");
+    }
+}
+
+pub(crate) fn swarm_file(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(swarm) = Swarm::from_text(text, std::path::Path::new("/where")) else { return };
+    assert!(swarm.agent(&swarm.entrypoint).is_some());
+    assert!(swarm.timeout() > std::time::Duration::ZERO);
+    let _ = (swarm.licences(), swarm.addresses());
+    for agent in &swarm.agents {
+        let _ = swarm.tools_of(agent).count();
+    }
+}
+
+pub(crate) fn mcp_arguments(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let (tool, given) = text.split_once('\n').unwrap_or(("send_message", text));
+    let _ = posthaste::doors::mcp_arguments(tool, given);
+}
+
+pub(crate) fn config_file(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(config) = posthaste::config::Config::from_text(text) {
+        let _ = (config.check(), config.warnings(), config.guard());
+        for row in config.rows() {
+            let _ = row.shown();
+        }
+    }
+}
+
+/// Exported books: new books from any lines, or none; and a refusal leaves the books as they were.
+pub(crate) fn books_export(books: &mut Connection, bytes: &[u8]) {
+    let before = store::count_rows(books).expect("the books can be read");
+    if store::read_rows(books, &mut &*bytes, &mut |_| true).is_err() {
+        assert_eq!(
+            store::count_rows(books).expect("the books can be read"),
+            before,
+            "a refusal changes nothing"
+        );
+    }
+}
