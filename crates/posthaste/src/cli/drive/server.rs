@@ -105,7 +105,7 @@ pub(in crate::cli) struct Process {
 
 impl Process {
     /// This program itself.
-    pub(super) fn this() -> Self {
+    pub(in crate::cli) fn this() -> Self {
         Self { id: Some(std::process::id()) }
     }
 
