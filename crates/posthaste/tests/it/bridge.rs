@@ -470,3 +470,47 @@ fn bytes_read(pid: u32) -> u64 {
     let text = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("io")).unwrap();
     text.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
 }
+
+/// A number that the office counts, over all its labels.
+async fn counted(office: &Office, start: &str) -> u64 {
+    let text = reqwest::get(format!("{}/metrics", office.url())).await.unwrap().text().await.unwrap();
+    let values = text.lines().filter(|line| line.starts_with(start)).filter_map(|line| line.rsplit_once(' '));
+    values.map(|(_, value)| value.parse::<u64>().unwrap()).sum()
+}
+
+/// Whoever empties a mailbox at one stroke does not make the office commit once for each file; everybody else's files
+/// would wait that long.
+#[tokio::test]
+async fn files_that_are_taken_out_together_share_commits() {
+    const FILES: u64 = 200;
+    let place = Place::new();
+    fs::create_dir(place.mail().join("ann")).unwrap();
+    let office = place.open();
+    for agent in ["ann", "bob"] {
+        office.register(agent).await;
+    }
+    for n in 0..FILES {
+        let letter = json!({ "from": "bob", "to": ["ann"], "subject": n.to_string(), "body": "z" });
+        office.call("send", letter).await.unwrap();
+    }
+    let marked = r#"posthaste_verb_total{realm="main",verb="mark_"#;
+    until("every letter as a file, and noted", async || {
+        place.files("ann").len() as u64 == FILES
+            && mail_of(&office, "ann").await.iter().all(|(_, state)| state == "delivered")
+    })
+    .await;
+    let (commits, marks) =
+        (counted(&office, "posthaste_batch_commands_count").await, counted(&office, marked).await);
+    for (file, _) in place.files("ann") {
+        fs::remove_file(place.mail().join("ann").join(file)).unwrap();
+    }
+    until("every letter read", async || {
+        mail_of(&office, "ann").await.iter().all(|(_, state)| state == "read")
+    })
+    .await;
+    let commits = counted(&office, "posthaste_batch_commands_count").await - commits;
+    let marks = counted(&office, marked).await - marks;
+    assert!(marks >= FILES, "{marks} marks");
+    assert!(commits * 2 < marks, "{commits} commits for {marks} files");
+    assert_eq!(office.close(), Some(0));
+}

@@ -334,6 +334,13 @@ impl Ledger {
         lines.map(|(_, line)| line.books_count.saturating_sub(line.reader.count)).sum()
     }
 
+    /// How many acknowledged letters the auditor has not come across yet, and must.
+    pub(super) fn owed(&self) -> u64 {
+        let inner = self.lock();
+        let kept = inner.lines.iter().filter(|(channel, _)| !channel.loose);
+        kept.map(|(_, line)| line.owed.len() as u64).sum()
+    }
+
     /// How many are on their way without an answer.
     pub(super) fn pending(&self) -> u64 {
         let inner = self.lock();

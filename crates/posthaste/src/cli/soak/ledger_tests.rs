@@ -61,6 +61,7 @@ fn what_was_acknowledged_and_is_not_there_is_missing() {
     let ledger = sent(3);
     books(&ledger, &[1, 2]);
     finds(&ledger, &[]);
+    assert_eq!(ledger.owed(), 1);
     ledger.close(|_| false);
     finds(&ledger, &[("books: missing", 3)]);
 }

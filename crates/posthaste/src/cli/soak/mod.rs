@@ -266,13 +266,14 @@ async fn look_on(
     samples
 }
 
-/// Waits until every sender has heard, the auditor has read to the end, and every lasting reader has what is its own.
+/// Waits until every sender has heard, the auditor has come across what was acknowledged and read to the end, and every lasting reader has what is its own.
 async fn drain(field: &Field, audited: &audit::Place) {
     let end = tokio::time::Instant::now() + DRAIN;
     let mut quiet = 0;
     while quiet < 3 && tokio::time::Instant::now() < end {
         tokio::time::sleep(Duration::from_millis(200)).await;
-        let still = field.ledger.pending() + field.ledger.unread(|to| field.plan.reads_all(to));
+        let ledger = &field.ledger;
+        let still = ledger.pending() + ledger.owed() + ledger.unread(|to| field.plan.reads_all(to));
         quiet = if still == 0 && audited.caught_up(DRAIN).await { quiet + 1 } else { 0 };
     }
 }

@@ -246,6 +246,7 @@ impl Bridge {
             return;
         }
         let verb = MarkDelivered { agent: agent.clone(), messages };
+        // Waited for: as long as the books call a letter queued, a look at what waits would write it once more.
         if let Err(error) = self.engine.submit(&Caller::member(agent.clone(), VIA), verb).await {
             tracing::debug!(%agent, %error, "cannot be marked as delivered");
         }
@@ -269,7 +270,8 @@ impl Bridge {
             Ok(true) => acks::acknowledge(&self.engine, &caller, message, None).await.map(drop),
             _ => {
                 let verb = MarkRead { agent: agent.clone(), message, unread: false };
-                self.engine.submit(&caller, verb).await.map(drop)
+                // Not waited for: one commit for each file that a busy agent takes out would hold up every other mailbox.
+                self.engine.post(&caller, verb).await.map(drop)
             }
         };
         if let Err(error) = done {
