@@ -13,6 +13,12 @@ use std::time::{Duration, Instant};
 const ROUNDS: usize = 20_000;
 const PATIENCE: Duration = Duration::from_millis(400);
 
+/// `POSTHASTE_MUTATE=60` takes a minute for each property instead.
+fn effort() -> (usize, Duration) {
+    let asked = std::env::var("POSTHASTE_MUTATE").ok().and_then(|seconds| seconds.parse().ok());
+    asked.map_or((ROUNDS, PATIENCE), |seconds| (usize::MAX, Duration::from_secs(seconds)))
+}
+
 /// Numbers that look random and are the same each time.
 struct Chance(u64);
 
@@ -114,8 +120,10 @@ fn run(name: &str, given: &[&str], mut check: impl FnMut(&[u8])) {
         check(sample);
     }
     let (started, mut chance) = (Instant::now(), Chance(0x9e37_79b9_7f4a_7c15));
-    for round in 0..ROUNDS {
-        if round % 64 == 0 && started.elapsed() > PATIENCE {
+    let (rounds, patience) = effort();
+    for round in 0..rounds {
+        if round % 64 == 0 && started.elapsed() > patience {
+            println!("{name}: {round} mutations");
             break;
         }
         let (one, other) = (chance.below(samples.len()), chance.below(samples.len()));
