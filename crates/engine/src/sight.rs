@@ -1,6 +1,7 @@
 //! Who may see what: one rule for each noun, asked by verbs, views, search and the feed alike.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::LazyLock;
 
 use rusqlite::Connection;
@@ -194,15 +195,17 @@ impl<'c> Seeker<'c> {
 
     /// Whether the caller may read a turn that was recorded.
     pub(crate) fn reads_turn(&mut self, books: &Connection, turn: &Turn) -> rusqlite::Result<bool> {
-        if !self.conversations.contains_key(&turn.conversation) {
-            let reader = match rows::conversation_by_id(books, &turn.conversation)? {
-                Some(conversation) => reads_conversation(books, self.caller, &conversation)?,
-                None => None,
-            };
-            self.conversations.insert(turn.conversation.clone(), reader);
-        }
-        let reader = self.conversations.get(&turn.conversation).and_then(Option::as_ref);
-        Ok(reader.is_some_and(|reader| reader.reads(turn)))
+        let reader = match self.conversations.entry(turn.conversation.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let reader = match rows::conversation_by_id(books, &turn.conversation)? {
+                    Some(conversation) => reads_conversation(books, self.caller, &conversation)?,
+                    None => None,
+                };
+                unknown.insert(reader)
+            }
+        };
+        Ok(reader.as_ref().is_some_and(|reader| reader.reads(turn)))
     }
 }
 

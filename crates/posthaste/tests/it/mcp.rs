@@ -92,6 +92,13 @@ async fn nobody_acts_for_an_agent_but_its_owner_and_whoever_has_its_token() {
     assert_eq!(found(ann.clone()).await.as_array().unwrap().len(), 3);
     let carl = Mcp::bearer(&office, "user", "carl").await;
     assert_eq!(found(carl).await, json!([]));
+    // A token goes with its agent, at once; whoever takes the name again gets another.
+    ann.call("deregister_agent", json!({ "project_key": APP, "agent_name": "BlueLake" })).await;
+    assert!(bob.fails("send_message", with(&secret)).await.1.contains("not found"));
+    let again = ann.call("register_agent", register("BlueLake")).await["registration_token"].clone();
+    assert_ne!(again, secret);
+    assert_eq!(bob.fails("send_message", with(&secret)).await.0, "AUTHENTICATION_REQUIRED");
+    bob.call("send_message", with(&again)).await;
     assert_eq!(office.close(), Some(0));
 
     // The setting that trusts this machine lets bob act for anybody, as the protocol's first server did.

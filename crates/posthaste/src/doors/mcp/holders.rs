@@ -16,9 +16,12 @@ pub(super) struct Holder {
     pub(super) secret: String,
 }
 
+/// A holder, and the edition of the realm in which it was one.
+type Dated = (u64, Arc<Holder>);
+
 #[derive(Default)]
 pub(super) struct Holders {
-    known: Mutex<HashMap<(RealmName, AgentId), (u64, Arc<Holder>)>>,
+    known: Mutex<HashMap<(RealmName, AgentId), Dated>>,
 }
 
 /// Secrets are not shown.
