@@ -1,7 +1,7 @@
 //! An AIRC identity: signed envelopes out, the inbox in.
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use super::{Arrived, Correspondent, Letter, find, text};
@@ -28,7 +28,7 @@ impl Correspondent for AtAirc {
         self.agent.handle.clone()
     }
 
-    fn send<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()> {
+    fn send<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
         async move {
             self.last = format!("mail-{}", word());
             let payload = json!({
@@ -37,10 +37,10 @@ impl Correspondent for AtAirc {
             });
             self.post(&letter.to, payload).await;
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn receive<'a>(&'a mut self, words: &'a str) -> BoxFuture<'a, Arrived> {
+    fn receive<'a>(&'a mut self, words: &'a str) -> LocalBoxFuture<'a, Arrived> {
         async move {
             let raw = find(words, async || {
                 let reply = self.agent.get("/messages/inbox?limit=200&payload_type=context:mailbox").await;
@@ -59,10 +59,10 @@ impl Correspondent for AtAirc {
                 raw,
             }
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn reply<'a>(&'a mut self, to: &'a Arrived, body: &'a str) -> BoxFuture<'a, ()> {
+    fn reply<'a>(&'a mut self, to: &'a Arrived, body: &'a str) -> LocalBoxFuture<'a, ()> {
         async move {
             let payload = json!({
                 "type": "context:mailbox", "message_id": format!("mail-{}", word()), "body_md": body,
@@ -70,19 +70,19 @@ impl Correspondent for AtAirc {
             });
             self.post(&to.from, payload).await;
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn acknowledge<'a>(&'a mut self, letter: &'a Arrived) -> BoxFuture<'a, ()> {
+    fn acknowledge<'a>(&'a mut self, letter: &'a Arrived) -> LocalBoxFuture<'a, ()> {
         async move {
             let id = &letter.raw["payload"]["message_id"];
             let payload = json!({ "type": "context:mailbox_ack", "message_id": id, "ack_ts": soon(0) });
             self.post(&letter.from, payload).await;
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn hear_ack<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()> {
+    fn hear_ack<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
         async move {
             find("the acknowledgement", async || {
                 let reply =
@@ -94,6 +94,6 @@ impl Correspondent for AtAirc {
             })
             .await;
         }
-        .boxed()
+        .boxed_local()
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use super::{Arrived, Correspondent, Letter, find, text};
@@ -37,7 +37,7 @@ impl Correspondent for InFiles {
         self.name.clone()
     }
 
-    fn send<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()> {
+    fn send<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
         async move {
             // A file knows three words; ours for a fourth is understood.
             let (priority, importance) = match letter.priority {
@@ -50,10 +50,10 @@ impl Correspondent for InFiles {
             });
             self.write(&letter.to, &fields);
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn receive<'a>(&'a mut self, words: &'a str) -> BoxFuture<'a, Arrived> {
+    fn receive<'a>(&'a mut self, words: &'a str) -> LocalBoxFuture<'a, Arrived> {
         async move {
             let raw = find(words, async || {
                 for entry in std::fs::read_dir(self.mail.join(&self.name)).unwrap() {
@@ -79,10 +79,10 @@ impl Correspondent for InFiles {
                 raw,
             }
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn reply<'a>(&'a mut self, to: &'a Arrived, body: &'a str) -> BoxFuture<'a, ()> {
+    fn reply<'a>(&'a mut self, to: &'a Arrived, body: &'a str) -> LocalBoxFuture<'a, ()> {
         async move {
             let fields = json!({
                 "subject": format!("Re: {}", to.subject.as_deref().unwrap_or_default()), "body": body,
@@ -90,18 +90,18 @@ impl Correspondent for InFiles {
             });
             self.write(&to.from, &fields);
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn acknowledge<'a>(&'a mut self, letter: &'a Arrived) -> BoxFuture<'a, ()> {
+    fn acknowledge<'a>(&'a mut self, letter: &'a Arrived) -> LocalBoxFuture<'a, ()> {
         async move {
             let who = format!("--agent={}", self.name);
             on(&self.mail, "read", &[&who, letter.raw["file"].as_str().unwrap()]).ok();
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn hear_ack<'a>(&'a mut self, _: &'a Letter) -> BoxFuture<'a, ()> {
+    fn hear_ack<'a>(&'a mut self, _: &'a Letter) -> LocalBoxFuture<'a, ()> {
         unreachable!("a mailbox of files shows its owner nothing of what it sent")
     }
 }

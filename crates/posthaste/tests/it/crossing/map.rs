@@ -1,7 +1,7 @@
 //! An agent that speaks MAP.
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use super::{Arrived, Correspondent, Letter, text};
@@ -33,7 +33,7 @@ impl Correspondent for AtMap {
         self.name.clone()
     }
 
-    fn send<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()> {
+    fn send<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
         async move {
             let payload = json!({ "subject": letter.subject, "body": letter.body });
             let meta = json!({
@@ -48,10 +48,10 @@ impl Correspondent for AtMap {
                 self.last
             );
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn receive<'a>(&'a mut self, words: &'a str) -> BoxFuture<'a, Arrived> {
+    fn receive<'a>(&'a mut self, words: &'a str) -> LocalBoxFuture<'a, Arrived> {
         async move {
             let wanted = |frame: &Value| {
                 frame["method"] == "map/message"
@@ -69,24 +69,24 @@ impl Correspondent for AtMap {
                 raw,
             }
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn reply<'a>(&'a mut self, to: &'a Arrived, body: &'a str) -> BoxFuture<'a, ()> {
+    fn reply<'a>(&'a mut self, to: &'a Arrived, body: &'a str) -> LocalBoxFuture<'a, ()> {
         async move {
             let subject = format!("Re: {}", to.subject.as_deref().unwrap_or_default());
             let meta = json!({ "mail": { "conversationId": to.thread } });
             self.send_raw(&to.from, json!({ "subject": subject, "body": body }), meta).await;
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn acknowledge<'a>(&'a mut self, _: &'a Arrived) -> BoxFuture<'a, ()> {
+    fn acknowledge<'a>(&'a mut self, _: &'a Arrived) -> LocalBoxFuture<'a, ()> {
         // MAP has no word for it: being handed the letter counts.
-        async {}.boxed()
+        async {}.boxed_local()
     }
 
-    fn hear_ack<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()> {
+    fn hear_ack<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
         async move {
             let id = self.last["messageId"].clone();
             let wanted = |frame: &Value| {
@@ -98,6 +98,6 @@ impl Correspondent for AtMap {
             };
             self.client.next(wanted).await;
         }
-        .boxed()
+        .boxed_local()
     }
 }

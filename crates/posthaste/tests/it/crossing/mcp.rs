@@ -1,7 +1,7 @@
 //! A coding agent that calls tools.
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use super::office::REALM;
@@ -36,7 +36,7 @@ impl Correspondent for AtMcp {
         self.name.clone()
     }
 
-    fn send<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()> {
+    fn send<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
         async move {
             let given = json!({
                 "to": [letter.to], "subject": letter.subject, "body_md": letter.body, "thread_id": letter.thread,
@@ -45,10 +45,10 @@ impl Correspondent for AtMcp {
             let sent = self.call("send_message", given).await;
             self.last = sent["deliveries"][0]["payload"]["id"].clone();
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn receive<'a>(&'a mut self, words: &'a str) -> BoxFuture<'a, Arrived> {
+    fn receive<'a>(&'a mut self, words: &'a str) -> LocalBoxFuture<'a, Arrived> {
         async move {
             let raw = find(words, async || {
                 let page = self.call("fetch_inbox", json!({ "include_bodies": true, "limit": 100 })).await;
@@ -66,24 +66,24 @@ impl Correspondent for AtMcp {
                 raw,
             }
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn reply<'a>(&'a mut self, to: &'a Arrived, body: &'a str) -> BoxFuture<'a, ()> {
+    fn reply<'a>(&'a mut self, to: &'a Arrived, body: &'a str) -> LocalBoxFuture<'a, ()> {
         async move {
             self.call("reply_message", json!({ "message_id": to.raw["id"], "body_md": body })).await;
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn acknowledge<'a>(&'a mut self, letter: &'a Arrived) -> BoxFuture<'a, ()> {
+    fn acknowledge<'a>(&'a mut self, letter: &'a Arrived) -> LocalBoxFuture<'a, ()> {
         async move {
             self.call("acknowledge_message", json!({ "message_id": letter.raw["id"] })).await;
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn hear_ack<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()> {
+    fn hear_ack<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
         async move {
             let uri = format!("resource://outbox/{}?project={REALM}&limit=100", self.name);
             find("the acknowledgement", async || {
@@ -95,6 +95,6 @@ impl Correspondent for AtMcp {
             })
             .await;
         }
-        .boxed()
+        .boxed_local()
     }
 }

@@ -15,7 +15,7 @@ mod whole;
 
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 
 /// Longer than a letter may take from any door to any other.
@@ -48,24 +48,24 @@ pub(super) struct Arrived {
 }
 
 /// An agent at one door, with that door's own means.
-pub(super) trait Correspondent: Send {
+pub(super) trait Correspondent {
     /// Its name in the address book.
     fn name(&self) -> String;
 
     /// Sends a letter. The door must take it.
-    fn send<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()>;
+    fn send<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()>;
 
     /// Waits for the letter whose text has these words.
-    fn receive<'a>(&'a mut self, words: &'a str) -> BoxFuture<'a, Arrived>;
+    fn receive<'a>(&'a mut self, words: &'a str) -> LocalBoxFuture<'a, Arrived>;
 
     /// Answers a letter in its conversation, in the way that the door has for it.
-    fn reply<'a>(&'a mut self, to: &'a Arrived, body: &'a str) -> BoxFuture<'a, ()>;
+    fn reply<'a>(&'a mut self, to: &'a Arrived, body: &'a str) -> LocalBoxFuture<'a, ()>;
 
     /// Acknowledges a letter in the way that the door has for it.
-    fn acknowledge<'a>(&'a mut self, letter: &'a Arrived) -> BoxFuture<'a, ()>;
+    fn acknowledge<'a>(&'a mut self, letter: &'a Arrived) -> LocalBoxFuture<'a, ()>;
 
     /// Waits until the door shows that the last letter sent was acknowledged by its recipient.
-    fn hear_ack<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()>;
+    fn hear_ack<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()>;
 }
 
 /// Asks again and again until there is an answer.

@@ -114,7 +114,8 @@ impl Everywhere {
     pub(super) async fn at_mcp(&self, name: &str) -> AtMcp {
         let token = self.token("agent", name).await;
         let mcp = Mcp::at(&format!("{}/mcp", self.office.url()), Some(&token));
-        mcp.project(REALM, &[name]).await;
+        let given = json!({ "project_key": REALM, "program": "test", "model": "m", "name": name });
+        mcp.call("register_agent", given).await;
         AtMcp::new(mcp, name)
     }
 }

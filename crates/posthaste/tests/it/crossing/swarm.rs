@@ -1,7 +1,7 @@
 //! Agents that the office itself hosts: `boss`, who does what a person asks it to, and `parrot`, who answers.
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -27,7 +27,7 @@ impl Correspondent for InSwarm {
         "boss".to_owned()
     }
 
-    fn send<'a>(&'a mut self, letter: &'a Letter) -> BoxFuture<'a, ()> {
+    fn send<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
         async move {
             let args = json!({ "target": letter.to, "subject": letter.subject, "body": letter.body });
             let script = json!({ "calls": [{ "tool": "send_request", "args": args }] }).to_string();
@@ -37,10 +37,10 @@ impl Correspondent for InSwarm {
             let task = tokio::spawn(async move { request.send().await.unwrap().json().await.unwrap() });
             self.going_on.push((letter.thread.clone(), task));
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn receive<'a>(&'a mut self, words: &'a str) -> BoxFuture<'a, Arrived> {
+    fn receive<'a>(&'a mut self, words: &'a str) -> LocalBoxFuture<'a, Arrived> {
         async move {
             // What it gets ends the task it was asked to do.
             let (task, answer) = self.going_on.pop().expect("a task that goes on");
@@ -55,18 +55,18 @@ impl Correspondent for InSwarm {
             assert!(raw["response"].as_str().unwrap().contains(words), "{raw}");
             Arrived { thread: Some(task), ..mail_of(&mail) }
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn reply<'a>(&'a mut self, _: &'a Arrived, _: &'a str) -> BoxFuture<'a, ()> {
+    fn reply<'a>(&'a mut self, _: &'a Arrived, _: &'a str) -> LocalBoxFuture<'a, ()> {
         unreachable!("boss leads")
     }
 
-    fn acknowledge<'a>(&'a mut self, _: &'a Arrived) -> BoxFuture<'a, ()> {
+    fn acknowledge<'a>(&'a mut self, _: &'a Arrived) -> LocalBoxFuture<'a, ()> {
         unreachable!("boss leads")
     }
 
-    fn hear_ack<'a>(&'a mut self, _: &'a Letter) -> BoxFuture<'a, ()> {
+    fn hear_ack<'a>(&'a mut self, _: &'a Letter) -> LocalBoxFuture<'a, ()> {
         unreachable!("MAIL has no acknowledgements of requests")
     }
 }
@@ -120,11 +120,11 @@ impl Correspondent for Hosted {
         "parrot".to_owned()
     }
 
-    fn send<'a>(&'a mut self, _: &'a Letter) -> BoxFuture<'a, ()> {
+    fn send<'a>(&'a mut self, _: &'a Letter) -> LocalBoxFuture<'a, ()> {
         unreachable!("parrot only answers")
     }
 
-    fn receive<'a>(&'a mut self, words: &'a str) -> BoxFuture<'a, Arrived> {
+    fn receive<'a>(&'a mut self, words: &'a str) -> LocalBoxFuture<'a, Arrived> {
         async move {
             find(words, async || {
                 let turns = self.turns.lock().unwrap();
@@ -133,18 +133,18 @@ impl Correspondent for Hosted {
             })
             .await
         }
-        .boxed()
+        .boxed_local()
     }
 
-    fn reply<'a>(&'a mut self, _: &'a Arrived, _: &'a str) -> BoxFuture<'a, ()> {
-        async {}.boxed()
+    fn reply<'a>(&'a mut self, _: &'a Arrived, _: &'a str) -> LocalBoxFuture<'a, ()> {
+        async {}.boxed_local()
     }
 
-    fn acknowledge<'a>(&'a mut self, _: &'a Arrived) -> BoxFuture<'a, ()> {
-        async {}.boxed()
+    fn acknowledge<'a>(&'a mut self, _: &'a Arrived) -> LocalBoxFuture<'a, ()> {
+        async {}.boxed_local()
     }
 
-    fn hear_ack<'a>(&'a mut self, _: &'a Letter) -> BoxFuture<'a, ()> {
+    fn hear_ack<'a>(&'a mut self, _: &'a Letter) -> LocalBoxFuture<'a, ()> {
         unreachable!("parrot only answers")
     }
 }
