@@ -1,8 +1,11 @@
 //! Every limit of the engine, with the reason. Doors report them and answer in their own form when one is reached.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::nouns::AgentId;
 
 /// Limits that decide outcomes. They live in the books and change only by a verb, so that the same commands give
 /// the same books everywhere.
@@ -23,6 +26,9 @@ pub struct Rules {
     pub pending_contacts: u32,
     /// Rows that one sweep changes; the rest waits for the next, so that a sweep never holds up mail.
     pub sweep_rows: u32,
+    /// Whom an agent may write to in tasks that the office moves along, where that is limited. Its other mail is not.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reach: BTreeMap<AgentId, BTreeSet<AgentId>>,
 }
 
 impl Default for Rules {
@@ -35,6 +41,7 @@ impl Default for Rules {
             participants: 10_000,
             pending_contacts: 100,
             sweep_rows: 1_000,
+            reach: BTreeMap::new(),
         }
     }
 }

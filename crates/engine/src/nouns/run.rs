@@ -54,7 +54,7 @@ pub struct RunNote {
 }
 
 /// A letter's copy, as far as a run needs to know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Taken {
     /// Who has it in hand.
     pub agent: AgentId,

@@ -266,6 +266,7 @@ impl Send {
 
     fn place(&self, to: &mut Apply<'_>, sender: &Agent, recipients: &[Recipient]) -> Applied<Place> {
         let Some(within) = &self.within else { return Ok(Place::None) };
+        check_reach(to, sender, recipients, within)?;
         let spot = match &within.entry {
             Entry::IfAllowed => turns::find_spot(to, sender, within),
             Entry::Gather { kind } | Entry::Among { kind } | Entry::Label { kind } => {
@@ -455,6 +456,24 @@ fn stand_in(id: &AgentId) -> Agent {
         retired_at: None,
         born: 0,
     }
+}
+
+/// Refuses a letter that belongs to a run and is for somebody whom its sender may not write to there. People who take
+/// part may be answered.
+fn check_reach(to: &Apply<'_>, sender: &Agent, recipients: &[Recipient], within: &Within) -> Applied<()> {
+    let Some(reach) = to.rules.reach.get(&sender.id) else { return Ok(()) };
+    let task = &within.conversation;
+    if one(to.books, "SELECT 1 FROM runs WHERE task = ?1", [task], |_| Ok(()))?.is_none() {
+        return Ok(());
+    }
+    for agent in recipients.iter().map(|recipient| &recipient.agent).filter(|agent| !reach.contains(*agent)) {
+        let part = rows::participant_of(to.books, task, agent)?;
+        if part.is_none_or(|part| part.kind == AgentKind::Agent) {
+            let need = "a recipient that the sender may write to in this task";
+            return Err(Refusal::NotAllowed { need }.into());
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn insert(to: &mut Apply<'_>, message: &Message) -> rusqlite::Result<()> {

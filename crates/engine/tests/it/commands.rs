@@ -311,6 +311,28 @@ impl Commands {
     }
 
     fn advance(&mut self) -> Advance {
+        let mut first = self.one_step();
+        // Sometimes two steps at once, of which the second takes what the first sends.
+        if self.chance.once_in(3) {
+            let mut second = Advance {
+                instance: first.instance.clone(),
+                name: first.name.clone(),
+                open: None,
+                letters: Vec::new(),
+                took: Vec::new(),
+                ..self.one_step()
+            };
+            let sent = first.letters.iter().find_map(|letter| Some((letter.to.first()?.clone(), letter.id)));
+            if let Some((agent, message)) = sent {
+                let list = if self.chance.once_in(4) { &mut second.gave_up } else { &mut second.took };
+                list.push(Taken { agent, message });
+            }
+            first.then.push(second);
+        }
+        first
+    }
+
+    fn one_step(&mut self) -> Advance {
         let letters = (0..self.chance.below(3)).map(|n| RunLetter {
             id: MessageId(Uuid::from_u128((u128::from(self.made) << 8) + n as u128 + 1)),
             from: self.agent(),
@@ -347,6 +369,7 @@ impl Commands {
             result: self.chance.once_in(4).then(|| self.json()),
             state: self.chance.once_in(2).then(|| self.json()),
             contributors: self.chance.once_in(4).then(|| self.words()).into_iter().collect(),
+            then: Vec::new(),
         }
     }
 

@@ -1,16 +1,18 @@
 //! Runs: opened, moved along, ended, opened again; each step whole or not at all, and nobody else's.
 
 use posthaste_engine::Refusal;
+use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
     Address, AgentKind, DeliveryState, MessageId, PeerKind, Priority, RunPhase, Taken, TaskStatus,
 };
 use posthaste_engine::verbs::deliveries::Dispatched;
+use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::runs::{Advance, Opening, RunLetter};
 use posthaste_engine::views::{SearchQuery, TurnQuery};
 use uuid::Uuid;
 
-use crate::harness::{Realm, admin, id, json, member, realm as named, talk};
+use crate::harness::{Realm, admin, id, json, letter, member, realm as named, talk};
 
 pub(crate) fn run_letter(n: u128, from: &str, to: &str, body: &str) -> RunLetter {
     RunLetter {
@@ -52,6 +54,7 @@ fn step(name: &str) -> Advance {
         result: None,
         state: None,
         contributors: Vec::new(),
+        then: Vec::new(),
     }
 }
 
@@ -229,4 +232,140 @@ async fn a_letter_that_goes_elsewhere_is_no_turn_of_the_run() {
     assert_eq!(talk.turn_count, 1);
     let record = realm.see(|view| view.run_record(&admin(), &opened.run.task, 0, 10));
     assert_eq!(record.letters.len(), 1);
+}
+
+/// A task that is opened, worked on by two and ended.
+fn worked_on() -> Vec<Advance> {
+    let ask = run_letter(1, "insider", "hand", "marzipan");
+    let pass = RunLetter { from_kind: AgentKind::Agent, ..run_letter(2, "hand", "helper", "almonds") };
+    let late = RunLetter { from_kind: AgentKind::Agent, ..run_letter(3, "hand", "helper", "too late") };
+    let end = RunLetter { to: Vec::new(), ..run_letter(4, "helper", "insider", "done") };
+    vec![
+        Advance { letters: vec![ask], state: Some(json("1")), ..opening("r") },
+        Advance {
+            took: taken("hand", 1),
+            note: Some(json("{\"did\":1}")),
+            letters: vec![pass, late],
+            steps: 1,
+            ..step("r")
+        },
+        Advance {
+            agent: id("helper"),
+            took: taken("helper", 2),
+            forget: true,
+            gave_up: taken("helper", 3),
+            note: Some(json("{\"did\":2}")),
+            letters: vec![end],
+            steps: 1,
+            phase: Some(RunPhase::Ended),
+            result: Some(json("\"done\"")),
+            state: Some(json("2")),
+            ..step("r")
+        },
+    ]
+}
+
+fn together(mut steps: Vec<Advance>) -> Advance {
+    let then = steps.split_off(1);
+    Advance { then, ..steps.remove(0) }
+}
+
+#[tokio::test]
+async fn steps_that_come_together_leave_what_they_would_leave_one_by_one() {
+    let mut left = Vec::new();
+    for apart in [true, false] {
+        let realm = Realm::new();
+        realm.agents(["insider", "hand", "helper"]).await;
+        let steps = worked_on();
+        let commands = if apart { steps } else { vec![together(steps)] };
+        for command in commands {
+            realm.ask(&admin(), command).await;
+        }
+        let record = realm.see(|view| view.run_record(&admin(), &talk("r"), 0, 99));
+        let letters: Vec<_> = record
+            .letters
+            .iter()
+            .map(|row| (row.message.id, row.message.body.as_str().to_owned(), row.copies.clone()))
+            .collect();
+        let notes: Vec<_> = record.notes.iter().map(|note| (note.n, note.note.as_str().to_owned())).collect();
+        let (run, task) = realm.see(|view| view.run(&admin(), "user:insider", "r")).expect("a run");
+        assert_eq!((task.status, task.ended_at.is_some()), (TaskStatus::Completed, true));
+        assert_eq!(task.result.as_ref().map(|json| json.as_str()), Some("\"done\""));
+        let conversation = realm.see(|view| view.conversation(&admin(), &talk("r")));
+        let counts = (conversation.participant_count, conversation.turn_count);
+        left.push((
+            letters,
+            notes,
+            (run.phase, run.steps, run.notes, run.state),
+            counts,
+            realm.replayed(&admin()),
+            ["insider", "hand", "helper"].map(|name| realm.inbox(name).len()),
+        ));
+    }
+    let (apart, at_once) = (left.remove(0), left.remove(0));
+    assert_eq!(apart, at_once);
+    assert_eq!(at_once.3, (3, 4));
+}
+
+#[tokio::test]
+async fn steps_that_cannot_all_be_taken_are_not_taken_at_all() {
+    let realm = Realm::new();
+    realm.agents(["insider", "hand", "helper"]).await;
+    let bad = [
+        Advance { name: "other".into(), ..step("r") },
+        Advance { instance: "user:other".into(), ..step("r") },
+        opening("r"),
+        Advance { then: vec![step("r")], ..step("r") },
+        Advance { took: taken("helper", 1), ..step("r") },
+        Advance { took: [taken("hand", 1), taken("hand", 1)].concat(), ..step("r") },
+    ];
+    for further in bad {
+        let mut steps = worked_on();
+        steps.truncate(1);
+        steps.push(further);
+        realm.refused(&admin(), together(steps)).await;
+    }
+    let mut steps = worked_on();
+    steps.push(step("r"));
+    assert_eq!(realm.refused(&admin(), together(steps)).await, Refusal::TaskEnded { task: talk("r") });
+    assert!(realm.see(|view| view.run(&admin(), "user:insider", "r")).is_none(), "nothing is left of them");
+    realm.ask(&admin(), together(worked_on())).await;
+}
+
+#[tokio::test]
+async fn an_agent_is_kept_to_whom_it_may_write_to_in_a_run_and_nowhere_else() {
+    let realm = Realm::new();
+    let [_, hand, ..] = realm.agents(["insider", "hand", "helper", "boss"]).await;
+    let reach = [(id("hand"), [id("boss")].into())].into();
+    realm.rules(Rules { reach, ..Rules::default() }).await;
+    let ask = run_letter(1, "insider", "hand", "marzipan");
+    realm.ask(&admin(), Advance { letters: vec![ask], ..opening("r") }).await;
+    let within = |name: &str, entry: Entry| Within {
+        conversation: talk(name),
+        thread: None,
+        reply_to: None,
+        visibility: None,
+        entry,
+    };
+    let kind = || "agent-task".to_owned();
+    let entries = [
+        Entry::IfAllowed,
+        Entry::Gather { kind: kind() },
+        Entry::Among { kind: kind() },
+        Entry::Label { kind: kind() },
+    ];
+    for entry in entries {
+        let send = |to: &str| Send { within: Some(within("r", entry.clone())), ..letter(to, "x") };
+        let why = realm.refused(&hand, send("helper")).await;
+        assert!(matches!(why, Refusal::NotAllowed { .. }), "{why:?}");
+        realm.ask(&hand, send("boss")).await;
+        // Whoever the run is for may be answered.
+        realm.ask(&hand, send("insider")).await;
+    }
+    assert_eq!(realm.inbox("helper").len(), 0);
+    let apart =
+        Send { within: Some(within("apart", Entry::Gather { kind: kind() })), ..letter("helper", "x") };
+    realm.ask(&hand, apart).await;
+    realm.ask(&hand, letter("helper", "ordinary mail")).await;
+    assert_eq!(realm.inbox("helper").len(), 2);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use posthaste_engine::nouns::{AgentId, MessageId, RunPhase, Seq, Taken, TaskId};
 use posthaste_engine::stamp::{self, Stamp};
-use posthaste_engine::verbs::runs::{Advance, Opening};
+use posthaste_engine::verbs::runs::{Advance, Advanced, Opening};
 use posthaste_engine::{EngineError, Refusal};
 use posthaste_wire::mail::words::{events, subjects};
 use posthaste_wire::mail::{AddressType, FieldError, MailAddress, MsgType, Owner, OwnerRole, ResumeFrom};
@@ -16,7 +16,7 @@ use super::correspondence::Asked;
 use super::definition::Swarm;
 use super::letters::{Draft, Extra, principal};
 use super::live::{Finish, Key, Live, Memory, Note, State, ToolResult};
-use super::work::Move;
+use super::steps::{Move, step_of};
 use super::{RunCell, Runtime, Slot};
 
 /// Tasks in memory at once; each holds a few kilobytes while it goes on.
@@ -53,7 +53,23 @@ pub(crate) struct Waited {
     pub(crate) cell: Arc<RunCell>,
     /// Where in the history this turn of the task begins.
     pub(crate) place: Seq,
-    pub(crate) finish: oneshot::Receiver<Finish>,
+    pub(crate) finish: Ended,
+}
+
+/// How the task ends.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// It has.
+    Already(Finish),
+    /// It will.
+    Later(oneshot::Receiver<Finish>),
+}
+
+/// A turn of a task that was begun, and may have ended with the same step.
+struct Begun {
+    place: Seq,
+    message: MessageId,
+    finish: Option<Finish>,
 }
 
 /// Why nothing was begun.
@@ -88,6 +104,7 @@ impl Runtime {
         // A name that was just made up cannot be in the books.
         let stale = if known { self.load(&key, &mut held).await? } else { None };
         let existed = stale.is_some();
+        let stale = stale.unwrap_or_default();
         if let Slot::Empty = *held {
             let task =
                 TaskId::new(&task_id).map_err(|error| BeginError::Engine(Refusal::from(error).into()))?;
@@ -100,13 +117,22 @@ impl Runtime {
                 // What waited when the task paused goes on waiting.
                 self.resume(&cell, live, &ask).await
             }
-            _ => self.tell(&cell, live, &ask, person, stale.unwrap_or_default()).await,
+            _ => self.tell(&cell, live, &ask, person, stale, existed).await,
         };
         let result = match begun {
-            Ok((place, message)) => {
-                let finish = live.wait_for(message);
+            Ok(Begun { place, message, finish }) => {
                 let task = live.task.clone();
-                self.pump_all(&cell, live);
+                let finish = match finish {
+                    Some(finish) => {
+                        self.retire(&cell, &mut held);
+                        Ended::Already(finish)
+                    }
+                    None => {
+                        let finish = live.wait_for(message);
+                        self.pump_all(&cell, live);
+                        Ended::Later(finish)
+                    }
+                };
                 Ok(Waited { task_id, task, cell: cell.clone(), place, finish })
             }
             Err(error) => {
@@ -130,7 +156,8 @@ impl Runtime {
         ask: &Ask,
         person: AgentId,
         stale: Vec<Taken>,
-    ) -> Result<(Seq, MessageId), BeginError> {
+        existed: bool,
+    ) -> Result<Begun, BeginError> {
         let swarm = self.swarm();
         let everybody = ask.to.iter().any(|name| name == "all");
         let names: Vec<String> = match everybody {
@@ -166,24 +193,36 @@ impl Runtime {
             extra: Extra { routing_info: ask.routing_info.clone(), ..Extra::default() },
         };
         let title = Some(ask.subject.chars().take(200).collect());
-        let step = Advance {
+        let mut step = Advance {
             open: Some(Opening { owner: ask.owner.to_string(), title }),
             agent: person,
             gave_up: stale,
             letters: vec![draft.into_letter(&swarm)],
             phase: Some(RunPhase::Running),
             state: live.state_json(),
-            ..self.step_of(live)
+            ..step_of(&live.key)
         };
+        if !existed && let Some(then) = self.foresee(live, &step) {
+            step.then = then;
+            // What is too much for one command goes step by step.
+            if step.weight() > self.inner.engine.limits().message_bytes {
+                step.then.clear();
+            }
+        }
         match self.advance(step).await {
+            Ok(advanced) if !existed && advanced.run.phase == RunPhase::Ended => {
+                (live.task, live.phase) = (advanced.run.task.clone(), RunPhase::Ended);
+                let finish = self.finish_of(&live.key, &advanced);
+                Ok(Begun { place: advanced.place, message: first_of(&advanced), finish })
+            }
             Ok(advanced) => {
-                let message = advanced.letters.first().map_or(MessageId(uuid::Uuid::nil()), |one| one.0.id);
+                let message = first_of(&advanced);
                 if !goes_on {
                     live.steps = 0;
                 }
                 self.settle(cell, live, &advanced);
                 self.note_deadline(live);
-                Ok((advanced.place, message))
+                Ok(Begun { place: advanced.place, message, finish: None })
             }
             Err(error) => {
                 (live.state, live.phase, live.steps) = before;
@@ -194,12 +233,7 @@ impl Runtime {
     }
 
     /// Goes on with a task that waits for results from outside.
-    async fn resume(
-        &self,
-        cell: &Arc<RunCell>,
-        live: &mut Live,
-        ask: &Ask,
-    ) -> Result<(Seq, MessageId), BeginError> {
+    async fn resume(&self, cell: &Arc<RunCell>, live: &mut Live, ask: &Ask) -> Result<Begun, BeginError> {
         let swarm = self.swarm();
         let Some(breakpoint) = live.state.breakpoint.clone().filter(|_| live.phase == RunPhase::Paused)
         else {
@@ -228,15 +262,15 @@ impl Runtime {
             letters: vec![draft.into_letter(&swarm)],
             phase: Some(RunPhase::Running),
             state: live.state_json(),
-            ..self.step_of(live)
+            ..step_of(&live.key)
         };
         match self.advance(step).await {
             Ok(advanced) => {
-                let message = advanced.letters.first().map_or(MessageId(uuid::Uuid::nil()), |one| one.0.id);
+                let message = first_of(&advanced);
                 live.remember(&breakpoint.agent, Memory::Did(Vec::new(), results));
                 self.settle(cell, live, &advanced);
                 self.note_deadline(live);
-                Ok((advanced.place, message))
+                Ok(Begun { place: advanced.place, message, finish: None })
             }
             Err(error) => {
                 live.state = before;
@@ -281,26 +315,11 @@ impl Runtime {
             *held = Slot::Retired;
         }
     }
+}
 
-    /// A step of a run that does nothing yet.
-    pub(super) fn step_of(&self, live: &Live) -> Advance {
-        Advance {
-            instance: live.key.instance.to_string(),
-            name: live.key.name.to_string(),
-            open: None,
-            agent: AgentId::office(),
-            took: Vec::new(),
-            forget: false,
-            gave_up: Vec::new(),
-            note: None,
-            letters: Vec::new(),
-            steps: 0,
-            phase: None,
-            result: None,
-            state: None,
-            contributors: Vec::new(),
-        }
-    }
+/// The message with which a turn of a task begins.
+fn first_of(advanced: &Advanced) -> MessageId {
+    advanced.letters.first().map_or(MessageId(uuid::Uuid::nil()), |(message, _)| message.id)
 }
 
 fn sender_of(ask: &Ask, swarm: &Swarm) -> MailAddress {

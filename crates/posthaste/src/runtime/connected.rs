@@ -5,9 +5,9 @@ use posthaste_engine::{Filter, Start, Step};
 use posthaste_wire::mail::words::subjects;
 use posthaste_wire::mail::{MailAddress, MsgType, Owner};
 
-use super::letters::{Draft, Extra, principal, to_mail};
+use super::letters::{Draft, principal, to_mail};
 use super::live::{Incoming, Key};
-use super::work::Move;
+use super::steps::{Ending, Move};
 use super::{Runtime, Slot, VIA};
 
 /// Events kept for this follower before it reads the books.
@@ -108,25 +108,24 @@ impl Runtime {
                 _ => false,
             });
             let ends = message.kind == MsgType::BroadcastComplete.as_str() || to_person;
-            if may_end && ends {
-                let end = Draft {
-                    kind: MsgType::BroadcastComplete,
-                    sender: MailAddress::agent(&sender),
-                    recipients: vec![MailAddress::all()],
-                    here: Vec::new(),
-                    subject: subjects::TASK_COMPLETE.to_owned(),
-                    body: mail.message.body.clone(),
-                    own_id: None,
-                    key: None,
-                    extra: Extra::default(),
-                };
+            // A task of one question ends with the answer, whoever gives it.
+            if (may_end && ends) || (live.state.direct && to_person) {
+                let end = Draft::completion(&sender, mail.message.body.clone());
                 self.end(&cell, live, Move { agent: sender, ..Move::default() }, end).await;
+            } else if ends {
+                let why = "users get what the supervisor completes the task with; answer the agent that asked you instead";
+                let to = [sender.as_str()];
+                let draft =
+                    Draft::system(&swarm.name, MsgType::Response, &to, subjects::IMPROPER_RESPONSE, why);
+                let mv = Move { drafts: vec![draft], ..Move::default() };
+                self.step(&cell, live, mv, Ending::default()).await;
             } else {
+                let hosted = self.inner.hosted.load_full();
                 for to in &message.to {
-                    if let posthaste_engine::nouns::Address::Agent(id) = to
-                        && swarm.agent(id.as_str()).is_some()
-                        && !self.inner.hosted.load().is_connected(id.as_str())
-                    {
+                    let posthaste_engine::nouns::Address::Agent(id) = to else { continue };
+                    if hosted.is_connected(id.as_str()) {
+                        live.seats.entry(id.to_string()).or_default().unanswered += 1;
+                    } else if swarm.agent(id.as_str()).is_some() {
                         live.enqueue(id.as_str(), Incoming::of(message, mail.clone()));
                     }
                 }

@@ -241,7 +241,7 @@ impl Runtime {
             result: over.then(|| Json::from_value(&Value::from(payload.body.as_str()))),
             state: live.state_json(),
             contributors: contributors.clone(),
-            ..self.step_of(live)
+            ..super::steps::step_of(&live.key)
         };
         match self.advance(step).await {
             Ok(advanced) => {

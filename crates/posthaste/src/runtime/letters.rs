@@ -3,6 +3,7 @@
 use posthaste_engine::nouns::{Address, AgentId, AgentKind, Json, Message, MessageId, Priority, RealmName};
 use posthaste_engine::stamp::Stamp;
 use posthaste_engine::verbs::runs::RunLetter;
+use posthaste_wire::mail::words::subjects;
 use posthaste_wire::mail::{AddressType, MailAddress, MailMessage, MsgType, Payload, split};
 use posthaste_wire::time::to_rfc3339;
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,21 @@ impl Draft {
             here: to.iter().map(|name| (*name).to_owned()).collect(),
             subject: subject.to_owned(),
             body: body.into(),
+            own_id: None,
+            key: None,
+            extra: Extra::default(),
+        }
+    }
+
+    /// The letter with which an agent ends a turn of the task. It is for everybody and reaches nobody's queue.
+    pub(crate) fn completion(agent: &str, text: String) -> Self {
+        Self {
+            kind: MsgType::BroadcastComplete,
+            sender: MailAddress::agent(agent),
+            recipients: vec![MailAddress::all()],
+            here: Vec::new(),
+            subject: subjects::TASK_COMPLETE.to_owned(),
+            body: text,
             own_id: None,
             key: None,
             extra: Extra::default(),

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::intents::Intent;
 use super::letters::{Extra, to_mail};
 
 /// Messages that an agent is shown of one task; older ones stay in the books.
@@ -107,6 +108,9 @@ pub(crate) struct Note {
     /// The message that was in hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) took: Option<MessageId>,
+    /// What the agent answered, while that is being carried out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) intent: Option<Intent>,
 }
 
 impl Note {
@@ -243,6 +247,8 @@ pub(crate) struct Live {
     pub(crate) steps: i64,
     pub(crate) state: State,
     pub(crate) seats: HashMap<String, Seat>,
+    /// Answers that were being carried out when the office stopped, by agent and message.
+    pub(crate) intents: HashMap<(String, MessageId), Intent>,
     waiters: Vec<Waiter>,
 }
 
@@ -258,6 +264,7 @@ impl Live {
             steps: 0,
             state: State::default(),
             seats: HashMap::new(),
+            intents: HashMap::new(),
             waiters: Vec::new(),
         }
     }
@@ -318,6 +325,13 @@ impl Live {
     }
 
     fn recall(&mut self, agent: &str, note: &Note) {
+        if let Some(piece) = &note.intent {
+            let known = self.intents.entry((agent.to_owned(), piece.message));
+            known.and_modify(|intent| intent.add(piece)).or_insert_with(|| piece.clone());
+        }
+        if let Some(took) = note.took {
+            self.intents.remove(&(agent.to_owned(), took));
+        }
         let calls: Vec<ToolCall> = note.events.iter().filter_map(|(name, _, x)| call_of(name, x)).collect();
         if calls.is_empty() && note.results.is_empty() {
             return;
@@ -339,6 +353,26 @@ impl Live {
             // The first is what the task is about.
             seat.memory.remove(1);
         }
+    }
+
+    /// Some agent that is free and has mail, and its next message, which it has in hand from now on.
+    pub(crate) fn next_turn(&mut self) -> Option<(String, Incoming)> {
+        self.seats.iter_mut().find_map(|(name, seat)| Some((name.clone(), seat.next()?)))
+    }
+
+    /// Notes that an agent has dealt with the message that it had in hand.
+    pub(crate) fn dealt_with(
+        &mut self,
+        agent: &str,
+        incoming: Incoming,
+        forget: bool,
+        calls: Vec<ToolCall>,
+        results: Vec<ToolResult>,
+    ) {
+        if !forget && !incoming.resumed {
+            self.remember(agent, Memory::Heard(incoming.mail));
+        }
+        self.remember(agent, Memory::Did(calls, results));
     }
 
     /// Whether anything can still happen without somebody from outside.

@@ -9,29 +9,36 @@ mod connected;
 mod correspondence;
 pub mod definition;
 mod drivers;
+mod ends;
+mod express;
+mod intents;
 mod interswarm;
 mod letters;
 mod live;
 pub(crate) mod record;
 mod registry;
 mod router;
+mod steps;
 mod tools;
-mod work;
+mod turns;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Millis, RunPhase, Seq, Taken, TaskId};
 use posthaste_engine::verbs::agents::{Existing, Register};
+use posthaste_engine::verbs::office::SetRules;
 use posthaste_engine::verbs::runs::{Advance, Advanced};
 use posthaste_engine::{Engine, EngineError, stamp};
+use posthaste_wire::mail::split;
 use tokio::sync::{Notify, OwnedMutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::begin::{Ask, BeginError, Waited};
+pub(crate) use self::begin::{Ask, BeginError, Ended, Waited};
 use self::definition::{AgentDefinition, Swarm};
 use self::drivers::{Desk, Driver};
 pub(crate) use self::interswarm::ReceiveError;
@@ -219,6 +226,26 @@ impl Runtime {
             if let Ok(id) = AgentId::new(name) {
                 self.enter(id, AgentKind::Agent).await?;
             }
+        }
+        self.limit_reach(&hosted).await
+    }
+
+    /// Has the engine keep agents of other doors to their `comm_targets` in this swarm's tasks; those that are called from
+    /// here are kept to them by what is made of their answers.
+    async fn limit_reach(&self, hosted: &Hosted) -> Result<(), EngineError> {
+        let target = |listed: &String| match split(listed) {
+            (name, Some(swarm)) if swarm == hosted.swarm.name => AgentId::new(name).ok(),
+            _ => AgentId::new(listed).ok(),
+        };
+        let limited = |(name, (agent, desk)): (&String, &(Arc<AgentDefinition>, Arc<Desk>))| {
+            let id = AgentId::new(name).ok().filter(|_| desk.driver.is_connected())?;
+            Some((id, agent.comm_targets.iter().filter_map(target).collect()))
+        };
+        let reach: BTreeMap<AgentId, BTreeSet<AgentId>> = hosted.agents.iter().filter_map(limited).collect();
+        let rules = self.inner.engine.read(|view| view.rules()).await?;
+        if rules.reach != reach {
+            let rules = SetRules { rules: Rules { reach, ..rules } };
+            self.inner.engine.submit(&Caller::admin(AgentId::office(), VIA), rules).await?;
         }
         Ok(())
     }

@@ -151,6 +151,17 @@ async fn nothing_crosses_from_one_instance_to_another() {
     assert_eq!(one["task_owner"], "user:ann@team");
 }
 
+/// What the office's own agents do is written in one piece, unless that would be too large for one.
+#[tokio::test]
+async fn a_long_message_of_the_office_s_own_agents_comes_back() {
+    let swarm = Swarm::open(&scripted_team(), &[], &[]);
+    let ann = swarm.token("team", "user", "ann");
+    let long = "x".repeat(300_000);
+    assert_eq!(swarm.ask(&ann, json!({ "body": long, "task_id": uuid(1) })).await, long);
+    let (_, task) = swarm.get(&format!("/task?task_id={}", uuid(1)), &ann).await;
+    assert_eq!(task["completed"], true);
+}
+
 #[tokio::test]
 async fn a_stream_that_broke_goes_on_where_it_was() {
     let swarm = Swarm::open(&scripted_team(), &[], &[]);

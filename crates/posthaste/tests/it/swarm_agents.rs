@@ -11,6 +11,7 @@ use posthaste::http::listen::ListenOptions;
 use serde_json::{Value, json};
 
 use crate::harness::{Listening, TestDir, listen};
+use crate::office::Trouble;
 use crate::swarm::{Swarm, boss, hand, script, scripted, team, uuid};
 
 /// What a scripted endpoint was asked, in order.
@@ -214,5 +215,53 @@ async fn an_agent_of_another_door_takes_part() {
     };
     // What the relay gets from the hand is a request to it, so it asks once more; the second answer would be the same.
     let (answer, ()) = tokio::join!(tokio::time::timeout(Duration::from_secs(20), asking), answering);
+    assert_eq!(answer.expect("the task ends"), "it is me");
+}
+
+/// Within a task an agent of another door may write to its comm_targets alone; its other mail is its own business.
+#[tokio::test]
+async fn an_agent_of_another_door_keeps_to_its_comm_targets() {
+    let relay = json!({ "builtin": "relay", "to": "hand" });
+    let agents = json!([
+        boss(relay, &["hand"]),
+        json!({ "name": "hand", "driver": "connected", "comm_targets": ["boss"] }),
+        json!({ "name": "other", "driver": "connected", "comm_targets": ["boss"] }),
+        json!({ "name": "echo", "driver": { "builtin": "echo" }, "comm_targets": ["boss"] }),
+    ]);
+    let swarm = Swarm::open(&team("team", agents), &[], &[]);
+    let ann = swarm.token("team", "user", "ann");
+    let office = swarm.office.as_ref().unwrap();
+    office.register("hand").await;
+    office.register("other").await;
+    let task = uuid(6);
+    let asking = swarm.ask(&ann, json!({ "body": "who is there?", "task_id": task }));
+    let answering = async {
+        while office.inbox("hand", 0).await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        for stranger in ["other", "echo"] {
+            let astray = json!({ "from": "hand", "to": [stranger], "body": "psst", "conversation": task });
+            let refused = office.call("send", astray).await.expect_err("it is not among its comm_targets");
+            assert!(matches!(&refused, Trouble::Refused(code) if code == "not_allowed"), "{refused:?}");
+        }
+        let plain = json!({ "from": "hand", "to": ["other"], "body": "ordinary mail" });
+        office.call("send", plain).await.unwrap();
+        let improper = json!({ "from": "hand", "to": ["ann"], "body": "me", "conversation": task });
+        office.call("send", improper).await.unwrap();
+        let told = async {
+            loop {
+                let mail = office.inbox("hand", 0).await;
+                if mail.iter().any(|letter| letter["subject"] == "::improper_response_to_user::") {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), told).await.expect("it is told");
+        let reply = json!({ "from": "hand", "to": ["boss"], "body": "it is me", "conversation": task });
+        office.call("send", reply).await.unwrap();
+        assert_eq!(office.inbox("other", 0).await.len(), 1, "only its ordinary mail");
+    };
+    let (answer, ()) = tokio::join!(tokio::time::timeout(Duration::from_secs(30), asking), answering);
     assert_eq!(answer.expect("the task ends"), "it is me");
 }

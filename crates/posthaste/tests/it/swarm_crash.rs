@@ -1,5 +1,5 @@
 //! A task survives the process: killed in the middle of fifty, all fifty are finished after the restart, and nothing in
-//! them happens twice.
+//! them happens twice; actions that were under way are told of, and not begun again.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -79,4 +79,71 @@ async fn killing_the_process_in_the_middle_of_fifty_tasks_loses_none() {
             assert!(ids.insert(message["id"].as_str().unwrap().to_owned()), "a message is there twice");
         }
     }
+}
+
+/// An action that notes that it has begun, takes its time if told to, and notes that it has ended.
+const ACTION: &str = r#"read -r args; case $args in *first*) n=1;; *second*) n=2;; *) n=3;; esac
+    echo "begun $n" >> "$0"; if [ $n = 2 ]; then sleep 3; fi; echo "ended $n" >> "$0"; echo "result $n""#;
+
+/// Of three actions of one answer the process dies during the second: the first is not repeated, the second is not begun
+/// again but told of as uncertain, the third is begun.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn actions_are_begun_once_though_the_process_dies() {
+    let text = r#"while read -r line; do
+        id=$(printf '%s' "$line" | sed -E 's/^\{"id":([0-9]+).*/\1/')
+        case $line in
+        *"result 3"*) printf '{"id":%s,"calls":[{"tool":"task_complete","args":{"finish_message":"done"}}]}\n' "$id";;
+        *) printf '{"id":%s,"calls":[{"call_id":"a","tool":"act","args":{"n":"first"}},{"call_id":"b","tool":"act","args":{"n":"second"}},{"call_id":"c","tool":"act","args":{"n":"third"}}]}\n' "$id";;
+        esac
+    done"#;
+    let mut agent = boss(json!({ "command": ["bash", "-c", text] }), &[]);
+    agent["actions"] = json!(["act"]);
+    let mut file = team("team", json!([agent]));
+    let mut swarm = Swarm::open(&file, &[], &[]);
+    drop(swarm.office.take());
+    let log = swarm.dir.path().join("log");
+    file["actions"] = json!([{
+        "name": "act", "description": "acts", "parameters": { "type": "object" },
+        "driver": { "command": ["bash", "-c", ACTION, log.to_str().unwrap()] },
+    }]);
+    swarm.dir.write("swarm.json", &file.to_string());
+    swarm.start(&[], &[]);
+    let ann = swarm.token("team", "user", "ann");
+    let body = json!({ "body": "act", "task_id": uuid(1) });
+    let asking = tokio::spawn(
+        swarm.http.post(format!("{}/message", swarm.url())).bearer_auth(&ann).json(&body).send(),
+    );
+    let noted = || std::fs::read_to_string(&log).unwrap_or_default();
+    let begun = async {
+        while !noted().contains("begun 2") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), begun).await.expect("the second action begins");
+    swarm.office.take().unwrap().kill();
+    drop(asking.await);
+
+    swarm.start(&[], &[]);
+    let mut task = Value::Null;
+    for _ in 0..400 {
+        task = swarm.get(&format!("/task?task_id={}", uuid(1)), &ann).await.1;
+        if task["completed"] == true {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(task["completed"], true, "{task}");
+    let count = |what: &str| noted().lines().filter(|line| *line == what).count();
+    assert_eq!([count("begun 1"), count("begun 2"), count("begun 3")], [1, 1, 1], "{}", noted());
+    let events = task["events"].as_array().unwrap();
+    let results: Vec<&str> = events
+        .iter()
+        .filter(|event| event["event"] == "action_complete")
+        .filter_map(|event| event["data"]["extra_data"]["result"].as_str())
+        .collect();
+    assert_eq!(results.len(), 3, "{results:?}");
+    assert!(results[0].contains("result 1") && results[2].contains("result 3"), "{results:?}");
+    assert!(results[1].starts_with("ERROR: ") && results[1].contains("not known"), "{results:?}");
+    let calls = events.iter().filter(|event| event["event"] == "action_call").count();
+    assert_eq!(calls, 3, "what it answered counts once, and it was not asked for it again");
 }

@@ -61,7 +61,13 @@ impl Interswarm {
         };
         let contributors = texts("task_contributors", fields.list("task_contributors")?)?;
         let read = |(at, text): (usize, &String)| owner(&format!("task_contributors[{at}]"), text);
-        let task_contributors = contributors.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let task_contributors: Vec<Owner> =
+            contributors.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let task_owner = owner("task_owner", fields.full_text("task_owner")?)?;
+        // The schema allows none at all, and whoever lists some must not leave the owner out.
+        if !task_contributors.is_empty() && !task_contributors.contains(&task_owner) {
+            return Err(FieldError::new("task_contributors", "must include the task_owner"));
+        }
         let payload = fields.required("payload")?;
         Ok(Self {
             message_id: fields.full_text("message_id")?.to_owned(),
@@ -70,7 +76,7 @@ impl Interswarm {
             timestamp: fields.moment("timestamp")?.to_owned(),
             msg_type,
             payload: Payload::read(msg_type, payload).map_err(|error| error.within("payload"))?,
-            task_owner: owner("task_owner", fields.full_text("task_owner")?)?,
+            task_owner,
             task_contributors,
             auth_token: fields.optional_text("auth_token")?.map(str::to_owned),
             metadata: fields.optional_object("metadata")?.cloned(),

@@ -106,6 +106,11 @@ fn details_that_are_easily_missed() {
     let mut wrapper = example("interswarm_request");
     wrapper["task_owner"] = json!("nobody in particular");
     assert_eq!(Interswarm::read(&wrapper).unwrap_err().field, "task_owner");
+    let mut wrapper = example("interswarm_request");
+    wrapper["task_contributors"] = json!(["user:somebody@else"]);
+    assert_eq!(Interswarm::read(&wrapper).unwrap_err().field, "task_contributors", "the owner is left out");
+    wrapper["task_contributors"] = json!([]);
+    assert!(Interswarm::read(&wrapper).is_ok(), "the schema allows none");
     let mut broadcast = example("mail_message_broadcast");
     broadcast["message"]["recipients"] = json!([]);
     assert_eq!(MailMessage::read(&broadcast).unwrap_err().field, "message.recipients");

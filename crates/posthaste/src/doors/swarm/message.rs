@@ -15,7 +15,7 @@ use super::errors::{Answer, Failure};
 use super::sse;
 use super::who::{Json, User};
 use crate::runtime::record::{self, Cursor};
-use crate::runtime::{Ask, Finish, Waited};
+use crate::runtime::{Ask, Ended, Finish, Waited};
 use crate::shared::Shared;
 
 pub(super) async fn post(
@@ -55,9 +55,13 @@ pub(super) async fn wait(shared: &Shared, waited: Waited) -> Result<Finish, Fail
         let why = "the server is closing; the task goes on when it is back, under the task_id ".to_owned();
         Failure::new(StatusCode::SERVICE_UNAVAILABLE, why + &waited.task_id)
     };
+    let finish = match waited.finish {
+        Ended::Already(finish) => return Ok(finish),
+        Ended::Later(finish) => finish,
+    };
     tokio::select! {
         () = shared.stop().cancelled() => Err(closing()),
-        finish = waited.finish => finish.map_err(|_| closing()),
+        finish = finish => finish.map_err(|_| closing()),
     }
 }
 

@@ -19,7 +19,7 @@ impl Own {
         Self { kind: given.builtin, to: given.to.clone().unwrap_or_default() }
     }
 
-    pub(super) fn take(&self, turn: &Turn) -> Reply {
+    pub(crate) fn take(&self, turn: &Turn) -> Reply {
         let calls = match self.kind {
             Builtin::Echo => echo(turn, &turn.in_hand),
             Builtin::Relay => self.relay(turn),

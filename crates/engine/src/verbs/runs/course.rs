@@ -1,0 +1,413 @@
+//! Writing steps of a run down: letters, copies, turns and notes as they come, and what belongs to the run as a whole
+//! (its row, its task, its conversation's counts) once, however many steps came together.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
+
+use super::{Advance, Advanced, FORGOTTEN, Opening, RunLetter, waiting};
+use crate::error::Refusal;
+use crate::nouns::{
+    AgentId, AgentKind, Audience, Body, Conversation, ConversationStatus, Fact, Json, Message, MessageId,
+    Permissions, Run, RunPhase, Seq, Sight, Taken, Task, TaskId, TaskStatus, Turn, TurnId, TurnSource,
+    TurnVisibility,
+};
+use crate::sight;
+use crate::store::{all, exec, rows};
+use crate::verbs::{Applied, Apply, mail};
+
+/// What participants of a run's conversation may do.
+static MAY: LazyLock<String> =
+    LazyLock::new(|| serde_json::to_string(&Permissions::for_role("worker")).unwrap_or_default());
+
+/// How a delivery is marked whose letter nobody dealt with before the end.
+const GIVEN_UP: &str = "the task ended";
+
+/// What becomes of a copy that is written by the command which also deals with it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Read,
+    Forgotten,
+    GivenUp,
+}
+
+/// Where the letters are that a command takes in hand.
+#[derive(Default)]
+pub(super) struct Dealt {
+    /// Letters that were waiting.
+    waiting: HashMap<Taken, Seq>,
+    /// Letters that the command itself sends.
+    own: HashMap<Taken, Fate>,
+}
+
+impl Dealt {
+    /// Refuses to take what does not wait, or what is taken already.
+    pub(super) fn check(to: &Apply<'_>, command: &Advance) -> Applied<Self> {
+        let mut dealt = Self::default();
+        let mut sent: HashSet<(&AgentId, MessageId)> = HashSet::new();
+        for step in command.all_steps() {
+            for taken in &step.took {
+                let known = dealt.waiting.contains_key(taken) || dealt.own.contains_key(taken);
+                if known {
+                    return Err(Refusal::NoSuchMessage.into());
+                }
+                if sent.contains(&(&taken.agent, taken.message)) {
+                    let fate = if step.forget { Fate::Forgotten } else { Fate::Read };
+                    dealt.own.insert(taken.clone(), fate);
+                } else {
+                    dealt.waiting.insert(taken.clone(), waiting(to, taken)?);
+                }
+            }
+            for taken in &step.gave_up {
+                if sent.contains(&(&taken.agent, taken.message)) {
+                    dealt.own.entry(taken.clone()).or_insert(Fate::GivenUp);
+                }
+            }
+            // A lone step cannot take what it sends.
+            if !command.then.is_empty() {
+                let copies = step.letters.iter().flat_map(|one| one.to.iter().map(|agent| (agent, one.id)));
+                sent.extend(copies);
+            }
+        }
+        Ok(dealt)
+    }
+}
+
+/// A run on its way through a command.
+pub(super) struct Course {
+    run: Run,
+    fresh: bool,
+    place: Seq,
+    dealt: Dealt,
+    /// Those who take part. Runs have few agents, so there is no need to ask for each listener.
+    seeing: Vec<AgentId>,
+    joined: i64,
+    letters: Vec<(Arc<Message>, Vec<AgentId>)>,
+    /// The phase that the books have.
+    previous: RunPhase,
+    result: Option<Json>,
+    /// Of a run that is not in the books yet.
+    opening: Option<(Opening, AgentId)>,
+}
+
+impl Course {
+    pub(super) fn start(
+        to: &mut Apply<'_>,
+        mut run: Run,
+        fresh: bool,
+        first: &Advance,
+        dealt: Dealt,
+    ) -> Applied<Self> {
+        let previous = if fresh { RunPhase::Running } else { run.phase };
+        let place = to.next_seq();
+        let (seeing, opening) = match &first.open {
+            Some(opening) if fresh => {
+                run.seq = place;
+                let creator = first.letters.first().map_or(&first.agent, |letter| &letter.from);
+                tell_beginning(to, &run, opening, first.letters.first().map(|letter| &letter.from), creator)?;
+                (Vec::new(), Some((opening.clone(), creator.clone())))
+            }
+            _ => (participants(to, &run.task)?, None),
+        };
+        let (joined, letters) = (0, Vec::with_capacity(first.all_letters().count()));
+        Ok(Self { run, fresh, place, dealt, seeing, joined, letters, previous, result: None, opening })
+    }
+
+    /// Takes one step.
+    pub(super) fn take(&mut self, to: &mut Apply<'_>, step: &Advance) -> Applied<()> {
+        let before = self.run.phase;
+        let run = &mut self.run;
+        let opens = step.open.is_some();
+        run.phase = step.phase.unwrap_or(if opens { RunPhase::Running } else { run.phase });
+        if opens && (self.fresh || before != RunPhase::Running) {
+            run.steps = 0;
+        }
+        run.steps += i64::from(step.steps);
+        if step.state.is_some() {
+            run.state.clone_from(&step.state);
+        }
+        for contributor in &step.contributors {
+            self.contribute(to, contributor)?;
+        }
+        for taken in &step.took {
+            let Some(seq) = self.dealt.waiting.get(taken) else { continue };
+            let sql = "UPDATE deliveries SET state = 2, delivered_at = coalesce(delivered_at, ?3), read_at = ?3, note = ?4
+                       WHERE agent = ?1 AND message = ?2";
+            let note = step.forget.then_some(FORGOTTEN);
+            exec(to.books, sql, (&taken.agent, seq, to.now, note))?;
+        }
+        for taken in &step.gave_up {
+            if self.dealt.own.contains_key(taken) {
+                continue;
+            }
+            let sql = "UPDATE deliveries SET state = 5, note = ?3 WHERE agent = ?1 AND state < 2
+                       AND message = (SELECT seq FROM messages WHERE id = ?2)";
+            exec(to.books, sql, (&taken.agent, taken.message, GIVEN_UP))?;
+        }
+        if let Some(note) = &step.note {
+            self.run.notes += 1;
+            let sql = "INSERT INTO run_notes(task, n, place, agent, at, note) VALUES(?1,?2,?3,?4,?5,?6)";
+            let params = (&self.run.task, self.run.notes, to.next_seq(), &step.agent, to.now, note);
+            exec(to.books, sql, params)?;
+        }
+        for letter in &step.letters {
+            self.seat(to, letter)?;
+            let message = self.post(to, letter)?;
+            self.letters.push((message, letter.to.clone()));
+        }
+        if step.result.is_some() {
+            self.result.clone_from(&step.result);
+        }
+        self.tell_move(to, if self.fresh && opens { RunPhase::Running } else { before }, step)
+    }
+
+    /// Writes what belongs to the run as a whole.
+    pub(super) fn write_down(mut self, to: &mut Apply<'_>) -> Applied<Advanced> {
+        let task = &self.run.task;
+        let own =
+            self.letters.iter().filter(|(message, _)| message.conversation.as_ref() == Some(task)).count();
+        let turns = i64::try_from(own).unwrap_or(i64::MAX);
+        if turns > 0 {
+            let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, 'text', ?2)
+                       ON CONFLICT DO UPDATE SET turns = turns + ?2";
+            exec(to.books, sql, (task, turns))?;
+        }
+        match self.opening.take() {
+            Some((opening, creator)) => self.enter(to, &opening, &creator, turns)?,
+            None => self.update(to, turns)?,
+        }
+        let Self { run, place, letters, fresh, .. } = self;
+        Ok(Advanced { run, place, letters, opened: fresh, repeated: false })
+    }
+
+    fn enter(
+        &self,
+        to: &mut Apply<'_>,
+        opening: &Opening,
+        creator: &AgentId,
+        turns: i64,
+    ) -> rusqlite::Result<()> {
+        let run = &self.run;
+        let sql = "INSERT INTO conversations(id, kind, status, subject, created_by, audience, participant_count, turn_count,
+                       thread_count, created_at, updated_at, seq) VALUES(?1,'agent-task','active',?2,?3,'parties',?6,?7,0,?4,?4,?5)";
+        let params = (&run.task, &opening.title, creator, to.now, self.place, self.joined, turns);
+        exec(to.books, sql, params)?;
+        let status = status_of(run.phase);
+        let ended = status.is_final().then_some(to.now);
+        let sql = "INSERT INTO tasks(id, title, status, owner, result, created_at, updated_at, ended_at, seq)
+                   VALUES(?1,?2,?3,?4,?5,?6,?6,?7,?8)";
+        let params = (&run.task, &opening.title, status, &opening.owner, &self.result, to.now, ended);
+        let (id, title, status, owner, result, now, ended) = params;
+        exec(to.books, sql, (id, title, status, owner, result, now, ended, self.place + 1))?;
+        let sql = "INSERT INTO runs(task, instance, name, phase, steps, notes, state, seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8)";
+        let params =
+            (&run.task, &run.instance, &run.name, run.phase, run.steps, run.notes, &run.state, run.seq);
+        exec(to.books, sql, params).map(drop)
+    }
+
+    fn update(&self, to: &mut Apply<'_>, turns: i64) -> rusqlite::Result<()> {
+        let run = &self.run;
+        if !self.letters.is_empty() {
+            let sql = "UPDATE conversations SET participant_count = participant_count + ?2, turn_count = turn_count + ?3,
+                           updated_at = ?4 WHERE id = ?1";
+            exec(to.books, sql, (&run.task, self.joined, turns, to.now))?;
+        }
+        if run.phase != self.previous {
+            let status = status_of(run.phase);
+            let ended = status.is_final().then_some(to.now);
+            let sql = "UPDATE tasks SET status = ?2, result = coalesce(?3, result), updated_at = ?4, ended_at = ?5 WHERE id = ?1";
+            exec(to.books, sql, (&run.task, status, &self.result, to.now, ended))?;
+        }
+        let sql = "UPDATE runs SET phase = ?2, steps = ?3, notes = ?4, state = ?5 WHERE task = ?1";
+        exec(to.books, sql, (&run.task, run.phase, run.steps, run.notes, &run.state)).map(drop)
+    }
+
+    /// Says that the run has ended, rests, or goes on.
+    fn tell_move(&self, to: &mut Apply<'_>, before: RunPhase, step: &Advance) -> Applied<()> {
+        if self.run.phase == before {
+            return Ok(());
+        }
+        let task = self.run.task.clone();
+        let (current, previous) = (status_of(self.run.phase), status_of(before));
+        let fact = match current {
+            TaskStatus::Completed => Fact::TaskCompleted { task, result: step.result.clone() },
+            _ => Fact::TaskStatusChanged { task, previous, current },
+        };
+        to.tell(fact, Sight::Agents(Sight::list(self.seeing.clone())))?;
+        Ok(())
+    }
+
+    fn contribute(&self, to: &Apply<'_>, contributor: &str) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO task_contributors(task, contributor, place)
+                   VALUES(?1, ?2, (SELECT count(*) FROM task_contributors WHERE task = ?1)) ON CONFLICT DO NOTHING";
+        exec(to.books, sql, (&self.run.task, contributor)).map(drop)
+    }
+
+    /// Makes sender and recipients of a letter take part.
+    fn seat(&mut self, to: &Apply<'_>, letter: &RunLetter) -> rusqlite::Result<()> {
+        let others = letter.to.iter().chain(letter.away.iter().map(|(_, agent)| agent));
+        let parties =
+            std::iter::once((&letter.from, letter.from_kind)).chain(others.map(|a| (a, AgentKind::Agent)));
+        for (agent, kind) in parties {
+            if self.seeing.contains(agent) {
+                continue;
+            }
+            let sql = "INSERT INTO participants(conversation, agent, kind, role, permissions, joined_at, joined, conversation_seq)
+                       VALUES(?1,?2,?3,'worker',?4,?5,?6,?7) ON CONFLICT DO NOTHING";
+            let run = &self.run;
+            let params = (&run.task, agent, kind, MAY.as_str(), to.now, to.next_seq() - 1, run.seq);
+            self.joined += i64::from(exec(to.books, sql, params)? > 0);
+            self.seeing.push(agent.clone());
+        }
+        Ok(())
+    }
+
+    /// Writes a letter, its copies and its turn.
+    fn post(&self, to: &mut Apply<'_>, letter: &RunLetter) -> Applied<Arc<Message>> {
+        let task = &self.run.task;
+        let message = Message {
+            seq: to.next_seq(),
+            id: letter.id,
+            from: letter.from.clone(),
+            to: letter.addressed.clone(),
+            kind: letter.kind.clone(),
+            subject: Some(letter.subject.clone()),
+            body: Body::Text(letter.body.clone()),
+            priority: letter.priority,
+            ack_required: false,
+            expires_at: None,
+            correlation: letter.correlation.clone(),
+            conversation: Some(letter.elsewhere.as_ref().unwrap_or(task).clone()),
+            thread: None,
+            in_reply_to: letter.in_reply_to,
+            task: Some(task.clone()),
+            key: letter.key.clone(),
+            envelope: None,
+            meta: letter.meta.clone(),
+            audience: Audience::Parties,
+            via: to.caller.via.clone(),
+            at: to.now,
+        };
+        mail::insert(to, &message)?;
+        if let Some(key) = &letter.key {
+            let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, x'', ?3) ON CONFLICT DO NOTHING";
+            exec(to.books, sql, (&message.from, key, message.seq))?;
+        }
+        let mut recipients = letter.to.clone();
+        for agent in &letter.to {
+            self.copy(to, agent, &message)?;
+        }
+        for (peer, agent) in &letter.away {
+            self.copy(to, agent, &message)?;
+            let sql = "INSERT INTO outbound(peer, message, agent) VALUES(?1, ?2, ?3)";
+            exec(to.books, sql, (peer, message.seq, agent))?;
+            recipients.push(agent.clone());
+        }
+        let message = Arc::new(message);
+        let sight = sight::of_message(&message, recipients);
+        to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
+        if letter.elsewhere.is_some() {
+            return Ok(message);
+        }
+        let turn = Turn {
+            seq: to.next_seq(),
+            id: TurnId(to.fresh_id()),
+            conversation: task.clone(),
+            thread: None,
+            author: message.from.clone(),
+            content_type: "text".to_owned(),
+            content: rows::letter_content(&letter.body),
+            in_reply_to: None,
+            visibility: TurnVisibility::All,
+            source: TurnSource::Intercepted(message.id),
+            meta: None,
+            at: to.now,
+        };
+        let sql = "INSERT INTO turns(seq, id, conversation, author, content_type, message, at) VALUES(?1,?2,?3,?4,'text',?5,?6)";
+        exec(to.books, sql, (turn.seq, turn.id, &turn.conversation, &turn.author, message.seq, to.now))?;
+        let sight = Sight::Agents(Sight::list(self.seeing.clone()));
+        to.tell_turn(Fact::TurnAdded { conversation: task.clone() }, Arc::new(turn), sight)?;
+        Ok(message)
+    }
+
+    /// Writes a copy, as it stands at the end of the command.
+    fn copy(&self, to: &Apply<'_>, agent: &AgentId, message: &Message) -> rusqlite::Result<()> {
+        let fate = match self.dealt.own.is_empty() {
+            true => None,
+            false => self.dealt.own.get(&Taken { agent: agent.clone(), message: message.id }),
+        };
+        let (state, note) = match fate {
+            None => (0, None),
+            Some(Fate::Read) => (2, None),
+            Some(Fate::Forgotten) => (2, Some(FORGOTTEN)),
+            Some(Fate::GivenUp) => (5, Some(GIVEN_UP)),
+        };
+        let read = (state == 2).then_some(to.now);
+        let sql =
+            "INSERT INTO deliveries(agent, message, copy, kind, priority, state, delivered_at, read_at, note)
+                   VALUES(?1, ?2, 'to', ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT DO NOTHING";
+        exec(to.books, sql, (agent, message.seq, &message.kind, message.priority, state, read, note))
+            .map(drop)
+    }
+}
+
+/// The lines of history with which a run begins.
+fn tell_beginning(
+    to: &mut Apply<'_>,
+    run: &Run,
+    opening: &Opening,
+    first: Option<&AgentId>,
+    creator: &AgentId,
+) -> Applied<()> {
+    let conversation = Conversation {
+        id: run.task.clone(),
+        kind: "agent-task".to_owned(),
+        status: ConversationStatus::Active,
+        subject: opening.title.clone(),
+        parent: None,
+        parent_turn: None,
+        created_by: creator.clone(),
+        audience: Audience::Parties,
+        meta: None,
+        participant_count: 0,
+        turn_count: 0,
+        thread_count: 0,
+        created_at: to.now,
+        updated_at: to.now,
+        closed_at: None,
+        seq: run.seq,
+    };
+    let sight = Sight::Agents(Sight::list(first.cloned().into_iter().collect()));
+    to.tell(Fact::ConversationCreated { conversation: Box::new(conversation) }, sight.clone())?;
+    let task = Task {
+        id: run.task.clone(),
+        title: opening.title.clone(),
+        description: None,
+        status: TaskStatus::InProgress,
+        owner: opening.owner.clone(),
+        assignee: None,
+        contributors: vec![opening.owner.clone()],
+        result: None,
+        meta: None,
+        created_at: to.now,
+        updated_at: to.now,
+        ended_at: None,
+        seq: to.next_seq(),
+    };
+    let sql = "INSERT INTO task_contributors(task, contributor, place) VALUES(?1, ?2, 0)";
+    exec(to.books, sql, (&task.id, &task.owner))?;
+    to.tell(Fact::TaskCreated { task: Box::new(task) }, sight)?;
+    Ok(())
+}
+
+fn status_of(phase: RunPhase) -> TaskStatus {
+    match phase {
+        RunPhase::Running => TaskStatus::InProgress,
+        RunPhase::Paused => TaskStatus::Blocked,
+        RunPhase::Ended => TaskStatus::Completed,
+    }
+}
+
+fn participants(to: &Apply<'_>, task: &TaskId) -> rusqlite::Result<Vec<AgentId>> {
+    let sql = "SELECT agent FROM participants WHERE conversation = ?1 AND left_at IS NULL LIMIT 1000";
+    all(to.books, sql, [task], |row| row.get(0))
+}

@@ -1,0 +1,168 @@
+//! How a turn of a task ends: by one of its agents, by the system, or because nobody has anything left to do; and who is
+//! told.
+
+use std::sync::Arc;
+
+use posthaste_engine::nouns::{Address, Json, RunPhase};
+use posthaste_engine::verbs::runs::Advanced;
+use posthaste_wire::mail::words::{events, subjects};
+use posthaste_wire::mail::{AddressType, MailAddress, MsgType, Owner, split};
+use serde_json::{Value, json};
+
+use super::definition::Swarm;
+use super::letters::{Draft, Extra, to_mail};
+use super::live::{Finish, Key, Live};
+use super::steps::{Ending, Move};
+use super::{RunCell, Runtime};
+
+/// How often the system speaks up in a row before it ends the task.
+pub(super) const MOST_TROUBLES: u32 = 8;
+
+impl Runtime {
+    /// Ends a turn of the task with a message of one of its agents.
+    pub(super) async fn end(&self, cell: &Arc<RunCell>, live: &mut Live, mut mv: Move, end: Draft) {
+        let ending = self.draw_end(live, &self.swarm(), &mut mv, end);
+        if let Some(advanced) = self.step(cell, live, mv, ending).await {
+            self.announce_end(live, &advanced);
+        }
+    }
+
+    /// What is sent and given up when a turn of the task ends.
+    pub(super) fn draw_end(&self, live: &mut Live, swarm: &Swarm, mv: &mut Move, end: Draft) -> Ending {
+        let in_hand = mv.in_hand.as_ref().map(|incoming| incoming.id);
+        mv.drafts.retain(|draft| draft.kind != MsgType::BroadcastComplete);
+        // What is sent in the same breath as the end reaches nobody here, unless somebody elsewhere is to have it.
+        mv.drafts.retain(|draft| draft.here.is_empty());
+        let result = Json::from_value(&Value::from(end.body.as_str()));
+        let notices = self.notices(live, swarm, &end);
+        mv.drafts.push(end);
+        mv.drafts.extend(notices);
+        let gave_up = live.abandon(in_hand);
+        // A person's message that nobody has looked at keeps the task going.
+        let phase = (!live.has_unheard_person()).then_some(RunPhase::Ended);
+        live.state.remote.values_mut().for_each(|open| *open = 0);
+        Ending { phase, result: Some(result), gave_up }
+    }
+
+    /// Ends a turn of the task because it cannot go on.
+    pub(super) async fn end_by_system(
+        &self,
+        cell: &Arc<RunCell>,
+        live: &mut Live,
+        subject: &str,
+        why: &str,
+        mut mv: Move,
+    ) {
+        let swarm = self.swarm();
+        let mut end = Draft::system(&swarm.name, MsgType::BroadcastComplete, &["all"], subject, why);
+        end.here.clear();
+        let details = json!({ "error": why });
+        mv.note.tell(events::TASK_ERROR, why, details);
+        self.end(cell, live, mv, end).await;
+    }
+
+    /// What other swarms are told when the task ends: all that had a part in it, or the one that asked.
+    fn notices(&self, live: &mut Live, swarm: &Swarm, end: &Draft) -> Vec<Draft> {
+        let notice = |address: String, subject: &str, notice: bool| Draft {
+            kind: MsgType::Response,
+            sender: end.sender.clone(),
+            recipients: vec![MailAddress::agent(address)],
+            here: Vec::new(),
+            subject: subject.to_owned(),
+            body: end.body.clone(),
+            own_id: None,
+            key: None,
+            extra: Extra { notice, ..Extra::default() },
+        };
+        if !self.is_ours(live) {
+            let asker = live
+                .state
+                .asker
+                .clone()
+                .filter(|_| !live.state.answered || end.sender.address_type == AddressType::Agent);
+            live.state.answered = true;
+            let known = |asker: &String| split(asker).1.is_some_and(|swarm| self.inner.registry.knows(swarm));
+            return asker
+                .filter(known)
+                .map(|asker| notice(asker, subjects::TASK_COMPLETE, false))
+                .into_iter()
+                .collect();
+        }
+        let contributing =
+            live.contributors.iter().filter_map(|text| Owner::parse(text)).map(|owner| owner.swarm);
+        let mut told: Vec<String> = contributing.chain(live.state.remote.keys().cloned()).collect();
+        told.sort_unstable();
+        told.dedup();
+        told.retain(|other| *other != swarm.name && self.inner.registry.knows(other));
+        let to =
+            |other: String| notice(format!("{}@{other}", swarm.entrypoint), subjects::TASK_COMPLETE, true);
+        told.into_iter().map(to).collect()
+    }
+
+    /// Tells those who wait what the task ended with.
+    pub(super) fn announce_end(&self, live: &mut Live, advanced: &Advanced) {
+        if let Some(finish) = self.finish_of(&live.key, advanced) {
+            live.finish(&finish);
+        }
+    }
+
+    /// What a task ended with.
+    pub(super) fn finish_of(&self, key: &Key, advanced: &Advanced) -> Option<Finish> {
+        let swarm = self.inner.engine.realm().as_str();
+        let (message, _) = advanced.letters.iter().rev().find(|(message, _)| {
+            message.kind == MsgType::BroadcastComplete.as_str()
+                || message.to.iter().any(|to| matches!(to, Address::Agent(_)))
+                    && message.kind == MsgType::Response.as_str()
+        })?;
+        Some(Finish { mail: Arc::new(to_mail(message, &key.name, swarm)) })
+    }
+
+    /// Speaks up when nobody has anything left to do in a task that has not ended.
+    pub(super) async fn rest(&self, cell: &Arc<RunCell>, live: &mut Live) {
+        if live.phase != RunPhase::Running || !live.is_at_rest() {
+            return;
+        }
+        let swarm = self.swarm();
+        if !self.is_ours(live) {
+            return self.rest_abroad(cell, live, &swarm.name).await;
+        }
+        live.state.troubles += 1;
+        if live.state.troubles > MOST_TROUBLES {
+            let why = "nobody has anything left to do in this task, and no agent completed it";
+            return self.end_by_system(cell, live, subjects::TASK_ERROR, why, Move::default()).await;
+        }
+        let can_end = |name: &str| swarm.agent(name).is_some_and(|agent| agent.can_complete_tasks);
+        let entry = match live.state.direct || can_end(&live.state.entry) {
+            true => live.state.entry.clone(),
+            false => swarm
+                .agents
+                .iter()
+                .find(|agent| agent.can_complete_tasks)
+                .map_or_else(|| swarm.entrypoint.clone(), |agent| agent.name.clone()),
+        };
+        let why = "nobody has anything left to do in this task; call task_complete, or ask somebody for more";
+        let draft = Draft::system(&swarm.name, MsgType::Response, &[&entry], subjects::TASK_ERROR, why);
+        let mv = Move { drafts: vec![draft], ..Move::default() };
+        self.step(cell, live, mv, Ending::default()).await;
+        self.pump_all(cell, live);
+    }
+
+    /// A task of another swarm rests here once its question is answered; if it is not, whoever asked is told.
+    async fn rest_abroad(&self, cell: &Arc<RunCell>, live: &mut Live, swarm: &str) {
+        let known = |asker: &String| split(asker).1.is_some_and(|swarm| self.inner.registry.knows(swarm));
+        let Some(asker) = live.state.asker.clone().filter(|_| !live.state.answered).filter(known) else {
+            return;
+        };
+        live.state.answered = true;
+        let mut draft = Draft::system(
+            swarm,
+            MsgType::Response,
+            &[&asker],
+            subjects::TASK_ERROR,
+            "the agents that were asked have ended their turns without an answer",
+        );
+        draft.here.clear();
+        let mv = Move { drafts: vec![draft], ..Move::default() };
+        self.step(cell, live, mv, Ending::default()).await;
+    }
+}

@@ -1,0 +1,265 @@
+//! A step of a run: drawn up, written down by the engine, and taken over into memory.
+
+use std::sync::Arc;
+
+use posthaste_engine::nouns::{Address, AgentId, Json, RunPhase, Taken};
+use posthaste_engine::verbs::runs::{Advance, Advanced};
+use posthaste_engine::{EngineError, Refusal};
+use posthaste_wire::mail::words::{events, subjects};
+use posthaste_wire::mail::{AddressType, MsgType, split};
+use serde_json::json;
+
+use super::definition::Swarm;
+use super::ends::MOST_TROUBLES;
+use super::letters::{Draft, to_mail};
+use super::live::{Incoming, Key, Live, Note, ToolCall};
+use super::{RunCell, Runtime, Slot};
+
+/// Part of a step that has been prepared: who moves, with what in hand, and what is to be written down.
+#[derive(Debug, Default)]
+pub(super) struct Move {
+    pub(super) agent: String,
+    pub(super) in_hand: Option<Incoming>,
+    pub(super) forget: bool,
+    pub(super) note: Note,
+    pub(super) calls: Vec<ToolCall>,
+    pub(super) drafts: Vec<Draft>,
+}
+
+/// How a step leaves the run.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    pub(super) phase: Option<RunPhase>,
+    pub(super) result: Option<Json>,
+    /// What nobody will deal with any more.
+    pub(super) gave_up: Vec<Taken>,
+}
+
+impl Runtime {
+    /// What the engine is asked for, for a step that has been prepared.
+    pub(super) fn draw_up(&self, live: &mut Live, swarm: &Swarm, mv: &mut Move, ending: Ending) -> Advance {
+        let drafts = std::mem::take(&mut mv.drafts);
+        for draft in &drafts {
+            note_remote(live, draft, &swarm.name);
+        }
+        let mover = AgentId::new(&mv.agent).unwrap_or_else(|_| AgentId::office());
+        let in_hand = mv.in_hand.as_ref();
+        mv.note.took = in_hand.map(|incoming| incoming.id);
+        let empty = mv.note.events.is_empty() && mv.note.results.is_empty();
+        let mut letters = drafts.into_iter().map(|draft| draft.into_letter(swarm)).collect();
+        live.answer_letter(&mut letters);
+        Advance {
+            took: in_hand
+                .map(|incoming| Taken { agent: mover.clone(), message: incoming.id })
+                .into_iter()
+                .collect(),
+            agent: mover,
+            forget: mv.forget,
+            gave_up: ending.gave_up,
+            note: if empty { None } else { mv.note.to_json() },
+            letters,
+            steps: in_hand.map_or(0, |incoming| u32::from(incoming.counts())),
+            phase: ending.phase,
+            result: ending.result,
+            state: live.state_json(),
+            ..step_of(&live.key)
+        }
+    }
+
+    /// Writes a step down. Nothing if it was too late for it.
+    pub(super) async fn step(
+        &self,
+        cell: &Arc<RunCell>,
+        live: &mut Live,
+        mut mv: Move,
+        ending: Ending,
+    ) -> Option<Advanced> {
+        let asked = live.state.letter.clone();
+        let step = self.draw_up(live, &self.swarm(), &mut mv, ending);
+        let Move { agent, in_hand, forget, note, calls, drafts: _ } = mv;
+        let advanced = self.advance(step).await;
+        if advanced.is_err() {
+            live.state.letter = asked;
+        }
+        if let Some(seat) = live.seats.get_mut(&agent)
+            && seat.busy == in_hand.as_ref().map(|incoming| incoming.id)
+        {
+            seat.busy = None;
+        }
+        match advanced {
+            Ok(advanced) => {
+                if let Some(incoming) = in_hand {
+                    live.dealt_with(&agent, incoming, forget, calls, note.results);
+                }
+                self.settle(cell, live, &advanced);
+                Some(advanced)
+            }
+            Err(EngineError::Refused(refusal @ (Refusal::TaskEnded { .. } | Refusal::NoSuchMessage))) => {
+                tracing::debug!(task = %live.task, agent, %refusal, "a step came too late");
+                None
+            }
+            Err(EngineError::Refused(refusal)) => {
+                // Whatever it was, the agent can be told; the letter itself stays where it is until then.
+                tracing::warn!(task = %live.task, agent, %refusal, "a step was refused");
+                self.after_refusal(cell, live, &agent, in_hand, &refusal).await
+            }
+            Err(error) => {
+                tracing::error!(task = %live.task, %error, "a step cannot be written");
+                None
+            }
+        }
+    }
+
+    /// Tells an agent that what it wanted sent was refused as a whole, for instance because it is too large.
+    async fn after_refusal(
+        &self,
+        cell: &Arc<RunCell>,
+        live: &mut Live,
+        agent: &str,
+        in_hand: Option<Incoming>,
+        refusal: &Refusal,
+    ) -> Option<Advanced> {
+        let swarm = self.swarm();
+        let mover = AgentId::new(agent).unwrap_or_else(|_| AgentId::office());
+        live.state.troubles += 1;
+        let ends = live.state.troubles > MOST_TROUBLES || swarm.agent(agent).is_none();
+        let mut draft = match ends {
+            true => Draft::system(
+                &swarm.name,
+                MsgType::BroadcastComplete,
+                &["all"],
+                subjects::TASK_ERROR,
+                refusal.to_string(),
+            ),
+            false => Draft::system(
+                &swarm.name,
+                MsgType::Response,
+                &[agent],
+                subjects::TOOL_CALL_ERROR,
+                refusal.to_string(),
+            ),
+        };
+        if ends {
+            draft.here.clear();
+        }
+        let mut letters = vec![draft.into_letter(&swarm)];
+        live.answer_letter(&mut letters);
+        let step = Advance {
+            took: in_hand.iter().map(|one| Taken { agent: mover.clone(), message: one.id }).collect(),
+            agent: mover,
+            letters,
+            phase: ends.then_some(RunPhase::Ended),
+            state: live.state_json(),
+            ..step_of(&live.key)
+        };
+        let advanced = self.advance(step).await.ok()?;
+        self.settle(cell, live, &advanced);
+        if ends {
+            self.announce_end(live, &advanced);
+        }
+        Some(advanced)
+    }
+
+    /// Takes what was written down over into memory.
+    pub(super) fn settle(&self, cell: &Arc<RunCell>, live: &mut Live, advanced: &Advanced) {
+        let hosted = self.inner.hosted.load();
+        live.task = advanced.run.task.clone();
+        live.phase = advanced.run.phase;
+        let mut last = advanced.place;
+        for (message, agents) in &advanced.letters {
+            last = message.seq;
+            if message.to.iter().any(|to| matches!(to, Address::Remote { .. })) {
+                self.inner.outbox.notify_one();
+            }
+            if agents.is_empty() {
+                continue;
+            }
+            let mail = Arc::new(to_mail(message, &live.key.name, &hosted.swarm.name));
+            for agent in agents {
+                if hosted.is_connected(agent.as_str()) {
+                    live.seats.entry(agent.to_string()).or_default().unanswered += 1;
+                } else if hosted.agents.contains_key(agent.as_str()) {
+                    live.enqueue(agent.as_str(), Incoming::of(message, mail.clone()));
+                }
+            }
+        }
+        cell.news.send_replace(last);
+    }
+
+    /// Tells an agent that its letter did not reach another swarm.
+    pub(super) async fn undelivered(&self, instance: &str, task: &str, sender: &str, swarm: &str, why: &str) {
+        let key = super::Key::new(instance, task);
+        let (cell, mut held) = self.hold(&key).await;
+        if !matches!(self.load(&key, &mut held).await, Ok(Some(_))) {
+            if let Slot::Empty = *held {
+                super::lock(&self.inner.runs).remove(&key);
+                *held = Slot::Retired;
+            }
+            return;
+        }
+        let Slot::Loaded(live) = &mut *held else { return };
+        if live.phase != RunPhase::Ended {
+            if let Some(open) = live.state.remote.get_mut(swarm) {
+                *open = open.saturating_sub(1);
+            }
+            let own = self.swarm();
+            let mut mv = Move::default();
+            mv.note.tell(
+                events::INTERSWARM_ERROR,
+                format!("a message did not reach {swarm}"),
+                json!({ "swarm": swarm, "error": why }),
+            );
+            if own.agent(sender).is_some() {
+                let text = format!("your message did not reach the swarm {swarm}: {why}");
+                let kind = MsgType::Response;
+                mv.drafts.push(Draft::system(&own.name, kind, &[sender], subjects::ROUTER_ERROR, text));
+            }
+            self.step(&cell, live, mv, Ending::default()).await;
+            self.pump_all(&cell, live);
+            self.rest(&cell, live).await;
+        }
+        self.retire(&cell, &mut held);
+    }
+}
+
+/// Keeps count of what other swarms were asked and told.
+fn note_remote(live: &mut Live, draft: &Draft, own: &str) {
+    if draft.extra.notice {
+        return;
+    }
+    for recipient in &draft.recipients {
+        let Some(swarm) = split(&recipient.address).1.filter(|swarm| *swarm != own) else { continue };
+        if recipient.address_type != AddressType::Agent {
+            continue;
+        }
+        let open = live.state.remote.entry(swarm.to_owned()).or_default();
+        if matches!(draft.kind, MsgType::Request | MsgType::Interrupt) {
+            *open += 1;
+        }
+        let asked_there = live.state.asker.as_deref().and_then(|asker| split(asker).1) == Some(swarm);
+        if asked_there {
+            live.state.answered = true;
+        }
+    }
+}
+
+/// A step of a run that does nothing yet.
+pub(super) fn step_of(key: &Key) -> Advance {
+    Advance {
+        instance: key.instance.to_string(),
+        name: key.name.to_string(),
+        open: None,
+        agent: AgentId::office(),
+        took: Vec::new(),
+        forget: false,
+        gave_up: Vec::new(),
+        note: None,
+        letters: Vec::new(),
+        steps: 0,
+        phase: None,
+        result: None,
+        state: None,
+        contributors: Vec::new(),
+        then: Vec::new(),
+    }
+}
