@@ -4,15 +4,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{handles, office, p99};
+use super::{handles, p99};
 use crate::harness::{LONG, TestDir};
 use crate::map_client::Client;
+use crate::office::Office;
 
 /// In the suite; POSTHASTE_FAULTS_CROWD says otherwise.
 const CROWD: usize = 2_000;
 /// Connections opened at a time.
 const OPENING: usize = 50;
 const LETTERS: usize = 200;
+/// What two runs differ by anyway.
+const FLOOR: Duration = Duration::from_millis(10);
 
 /// Raises the number of files this process and its children may open, as far as it may.
 fn make_room(files: u64) {
@@ -43,7 +46,7 @@ async fn a_crowd_that_waits_holds_nobody_up() {
         std::env::var("POSTHASTE_FAULTS_CROWD").ok().and_then(|text| text.parse().ok()).unwrap_or(CROWD);
     make_room(crowd as u64 + 1_000);
     let dir = TestDir::new();
-    let office = office(dir.path());
+    let office = Office::open(dir.path());
     let mut ann = Client::agent_at(office.url(), office.token(), "ann").await;
     let mut bob = Client::agent_at(office.url(), office.token(), "bob").await;
     exchange(&mut ann, &mut bob).await;
@@ -59,10 +62,16 @@ async fn a_crowd_that_waits_holds_nobody_up() {
         });
         waiting.extend(futures_util::future::join_all(opened).await);
     }
-    let among = p99(exchange(&mut ann, &mut bob).await);
+    // Other programs of the machine may get in the way once, but not three times.
+    let mut among = Vec::new();
+    for _ in 0..3 {
+        among.push(p99(exchange(&mut ann, &mut bob).await));
+        if among.iter().any(|among| *among < alone * 2 + FLOOR) {
+            break;
+        }
+    }
     println!("p99 of a letter and its arrival: alone {alone:?}, among {} {among:?}", waiting.len());
-    // Two runs on a busy machine differ; a crowd that costs something differs by far more.
-    assert!(among < alone * 4 + Duration::from_millis(50), "alone {alone:?}, among {crowd} {among:?}");
+    assert!(among.iter().any(|among| *among < alone * 2 + FLOOR), "alone {alone:?}, among {crowd} {among:?}");
     // All of them are still served, and when they go, so does all that they held.
     let last = waiting.len() - 1;
     for index in [0, last / 2, last] {

@@ -8,7 +8,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{office, p99};
+use super::p99;
 use crate::harness::TestDir;
 use crate::map_client::Client;
 use crate::office::{Bearer, Office};
@@ -123,7 +123,7 @@ async fn flood_http(bearer: Bearer, stop: Arc<AtomicBool>, answered: Arc<AtomicU
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_token_that_floods_does_not_hold_up_the_others() {
     let dir = TestDir::new();
-    let office = office(dir.path());
+    let office = Office::open(dir.path());
     office.register("box").await;
     let mut tokens = Vec::new();
     for n in 0..6 {
