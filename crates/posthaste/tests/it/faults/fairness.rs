@@ -20,9 +20,12 @@ const PAUSE: Duration = Duration::from_millis(40);
 /// Connections of the flood.
 const SOCKETS: usize = 4;
 const REQUESTS: usize = 8;
-/// On a busy machine two runs without a flood differ by more than a release build takes for a letter. A build for tests
-/// takes ten times as long for each of the flood's letters that stand before another's.
-const FLOOR: Duration = Duration::from_millis(if cfg!(debug_assertions) { 80 } else { 10 });
+/// What two runs without a flood differ by on a busy machine. A build for tests takes ten times as long as another for each
+/// of the flood's letters that stand before somebody's.
+fn floor() -> Duration {
+    let slow = cfg!(debug_assertions) && std::env::var_os("POSTHASTE_TEST_PROGRAM").is_none();
+    Duration::from_millis(if slow { 60 } else { 10 })
+}
 
 async fn token(office: &Office, name: &str) -> String {
     office.register(name).await;
@@ -151,7 +154,7 @@ async fn one_token_that_floods_does_not_hold_up_the_others() {
         println!("p99 of the others: calm {calm:?}, flooded {flooded:?}; the flood was {letters} letters");
         assert!(letters > 1_000, "only {letters} letters are no flood");
         seen.push((calm, flooded));
-        if flooded <= (calm * 2).max(calm + FLOOR) {
+        if flooded <= (calm * 2).max(calm + floor()) {
             return;
         }
     }
