@@ -105,6 +105,13 @@ impl Shared {
         }
     }
 
+    /// Whether somebody has a say in what concerns the office as a whole: those who hold its key, and the administrators
+    /// of its default realm. Other realms' mail is none of the latter's business all the same.
+    pub(crate) fn heeds(&self, engine: &Engine, identity: &Identity) -> bool {
+        let at_home = engine.realm() == self.default_realm();
+        identity.runs_office() || (at_home && identity.role == TokenRole::Admin)
+    }
+
     /// Where somebody's calls are counted: by token, or by name for those who came without one of the books'.
     pub(crate) fn bucket_of(&self, engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Bucket {
         let quota = self.rates().calls;

@@ -115,9 +115,9 @@ impl Shared {
         let (told, shared, engine) = (sender.clone(), self.clone(), engine.clone());
         tokio::spawn(async move {
             let stop = shared.stop().clone();
-            match stop.run_until_cancelled(pass_on(&shared, &engine, &told)).await {
-                Some(Err(error)) => tracing::warn!(%error, "revocations are not followed"),
-                Some(Ok(())) | None => {}
+            let passing = pass_on(&shared, &engine, &told);
+            if let Some(Err(error)) = stop.run_until_cancelled(passing).await {
+                tracing::warn!(%error, "revocations are not followed");
             }
             forget(&mut shared.wardens().lock(), engine.realm(), &told);
         });

@@ -299,9 +299,11 @@ async fn airc_mail_and_reservations_meet_the_other_doors() {
         "from": "worker", "to": ["bri_b"], "kind": "coordination", "subject": "Build 2", "body": "red", "ack_required": true,
     });
     office.call("send", params).await.unwrap();
-    let page = b.get("/messages/inbox?payload_type=coordination").await;
-    let payload = &page.body["messages"][0]["payload"];
-    assert_eq!((&payload["content"], &payload["subject"]), (&json!("red"), &json!("Build 2")));
+    let page = b.get("/messages/inbox?payload_type=context:mailbox").await;
+    let messages = page.body["messages"].as_array().unwrap();
+    let shown = messages.iter().find(|one| one["payload"]["kind"] == "coordination").unwrap();
+    let payload = &shown["payload"];
+    assert_eq!((&payload["body_md"], &payload["subject"]), (&json!("red"), &json!("Build 2")));
     assert_eq!(payload["ack_required"], true);
     let ack =
         json!({ "type": "context:mailbox_ack", "message_id": payload["message_id"], "ack_ts": soon(0) });

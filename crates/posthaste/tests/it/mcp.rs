@@ -308,12 +308,12 @@ async fn a_realms_own_door_opens_that_realm_only() {
 
 #[tokio::test]
 async fn files_are_kept_by_their_hash_and_read_by_those_who_got_the_letter() {
-    let (data, work) = (TestDir::new(), TestDir::new());
+    let (data, work, elsewhere) = (TestDir::new(), TestDir::new(), TestDir::new());
     let root = work.path().canonicalize().unwrap();
     let path = root.to_str().unwrap();
     work.write("plan.md", "# Plan");
     std::fs::write(root.join("big.bin"), vec![0_u8; (10 << 20) + 1]).unwrap();
-    let outside = data.write("secret.txt", "not yours");
+    let outside = elsewhere.write("secret.txt", "not yours");
     let office = Office::open(data.path());
     let ann = Mcp::bearer(&office, "user", "ann").await;
     ann.project(path, &["BlueLake", "GreenFox"]).await;

@@ -96,12 +96,11 @@ async fn actions_are_begun_once_though_the_process_dies() {
         *) printf '{"id":%s,"calls":[{"call_id":"a","tool":"act","args":{"n":"first"}},{"call_id":"b","tool":"act","args":{"n":"second"}},{"call_id":"c","tool":"act","args":{"n":"third"}}]}\n' "$id";;
         esac
     done"#;
-    let mut agent = boss(json!({ "command": ["bash", "-c", text] }), &[]);
-    agent["actions"] = json!(["act"]);
-    let mut file = team("team", json!([agent]));
+    let mut file = team("team", json!([boss(json!({ "command": ["bash", "-c", text] }), &[])]));
     let mut swarm = Swarm::open(&file, &[], &[]);
     drop(swarm.office.take());
     let log = swarm.dir.path().join("log");
+    file["agents"][0]["actions"] = json!(["act"]);
     file["actions"] = json!([{
         "name": "act", "description": "acts", "parameters": { "type": "object" },
         "driver": { "command": ["bash", "-c", ACTION, log.to_str().unwrap()] },

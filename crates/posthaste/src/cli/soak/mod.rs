@@ -64,10 +64,11 @@ pub(super) fn run(global: &GlobalArgs, given: &SoakArgs, output: &Output) -> Res
             (directory.path().to_owned(), Some(directory))
         }
     };
+    let told = CancellationToken::new();
     let report = runtime()?.block_on(async {
         tokio::select! {
-            report = soak(given, &directory, output) => report,
-            () = interrupted_twice() => Err(Failure::new(Exit::Interrupted, "interrupted; nothing was checked")),
+            report = soak(given, &directory, &told, output) => report,
+            () = interrupted_twice(&told) => Err(Failure::new(Exit::Interrupted, "interrupted; nothing was checked")),
         }
     });
     let kept = given.keep || (temporary.is_none() && report.as_ref().is_ok_and(|report| !report.ok));
@@ -82,12 +83,13 @@ pub(super) fn run(global: &GlobalArgs, given: &SoakArgs, output: &Output) -> Res
     }
 }
 
-/// The first Ctrl-C ends the work, the second everything.
-async fn interrupted_twice() {
+/// The first Ctrl-C ends the work, whenever it comes; the second everything.
+async fn interrupted_twice(told: &CancellationToken) {
     for _ in 0..2 {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
+        told.cancel();
     }
 }
 
@@ -109,7 +111,12 @@ fn tidy_up(directory: &Path, temporary: Option<tempfile::TempDir>, keep: bool) -
     Ok(())
 }
 
-async fn soak(given: &SoakArgs, directory: &Path, output: &Output) -> Result<Report, Failure> {
+async fn soak(
+    given: &SoakArgs,
+    directory: &Path,
+    told: &CancellationToken,
+    output: &Output,
+) -> Result<Report, Failure> {
     let lasts = Duration::from_secs(given.seconds.unwrap_or(given.minutes * 60));
     let stormy = lasts.mul_f64(STORMY);
     let kills = given.kills.unwrap_or_else(|| u32::try_from(stormy.as_secs() / 10).unwrap_or(u32::MAX));
@@ -131,7 +138,7 @@ async fn soak(given: &SoakArgs, directory: &Path, output: &Output) -> Result<Rep
     let watcher = tokio::spawn(look_on(office.clone(), field.clone(), watching.clone(), started));
     let storm = tokio::spawn(office::storm(office.clone(), field.clone(), kills, stormy));
     let begun = Instant::now();
-    let interrupted = work(&field, &bar, lasts).await;
+    let interrupted = work(&field, &bar, lasts, told).await;
     let worked = begun.elapsed();
     field.ending.cancel();
     // What comes now is no load, and says nothing about memory.
@@ -225,13 +232,13 @@ fn enter(fleet: Fleet) -> JoinSet<()> {
     agents
 }
 
-/// Lets the fleet work for so long, or until Ctrl-C. True for the latter.
-async fn work(field: &Field, bar: &ProgressBar, lasts: Duration) -> bool {
+/// Lets the fleet work for so long, or until it is told to end. True for the latter.
+async fn work(field: &Field, bar: &ProgressBar, lasts: Duration, told: &CancellationToken) -> bool {
     let end = tokio::time::Instant::now() + lasts;
     let mut ticks = tokio::time::interval(Duration::from_secs(1));
     loop {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => return true,
+            () = told.cancelled() => return true,
             () = tokio::time::sleep_until(end) => return false,
             _ = ticks.tick() => {
                 let left = end.saturating_duration_since(tokio::time::Instant::now());

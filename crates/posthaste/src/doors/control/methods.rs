@@ -60,7 +60,7 @@ pub(super) async fn call(
         "nudge" => desk::nudge(shared, engine, identity, params(given)?).await,
         "hooks" => desk::hooks(shared, engine, identity).await,
         "rules" => rules(engine, identity, params(given)?).await,
-        "realm.open" => realm_open(shared, identity, params(given)?).await,
+        "realm.open" => realm_open(shared, engine, identity, params(given)?).await,
         "token.create" => token_create(engine, identity, params(given)?).await,
         "token.list" => token_list(engine, identity).await,
         "token.revoke" => token_revoke(engine, identity, params(given)?).await,
@@ -181,8 +181,13 @@ async fn rules(
 }
 
 /// Opens a realm, making it if need be: only those who run the office make realms.
-async fn realm_open(shared: &Shared, identity: &Identity, given: RealmParams) -> Result<Value, ErrorObject> {
-    if !identity.runs_office() {
+async fn realm_open(
+    shared: &Shared,
+    engine: &Engine,
+    identity: &Identity,
+    given: RealmParams,
+) -> Result<Value, ErrorObject> {
+    if !shared.heeds(engine, identity) {
         return Err(denied("only those who run the office make realms"));
     }
     let made = !shared.office().has_realm(&given.name);

@@ -300,7 +300,7 @@ async fn revoke(visitor: &Visitor, given: &Given) -> Result<Done, Trouble> {
 
 async fn realm(visitor: &Visitor, given: &Given) -> Result<Done, Trouble> {
     let name = RealmName::new(given.needed("name")?).map_err(|why| Trouble::bad(why.to_string()))?;
-    if !visitor.identity.runs_office() {
+    if !visitor.shared.heeds(&visitor.engine, &visitor.identity) {
         return Err(Trouble::new(StatusCode::FORBIDDEN, "Only those who run the office make realms."));
     }
     visitor.shared.office().realm(&name).await?;

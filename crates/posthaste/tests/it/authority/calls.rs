@@ -36,7 +36,7 @@ fn control() -> Vec<(&'static str, Who, Value)> {
         ("nudge", Who::Bearer, json!({ "to": "victim", "type": "check", "message": "x" })),
         ("hooks", Who::Bearer, json!({})),
         ("rules", Who::Bearer, json!({})),
-        ("realm.open", Who::Operator, json!({ "name": "third" })),
+        ("realm.open", Who::Admin, json!({ "name": "third" })),
         ("token.create", Who::Admin, json!({ "role": "agent", "name": "more" })),
         ("token.list", Who::Admin, json!({})),
         ("token.revoke", Who::Admin, json!({ "id": "none" })),

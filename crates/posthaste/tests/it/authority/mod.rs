@@ -29,8 +29,6 @@ enum Who {
     Peer,
     /// An administrator of the realm.
     Admin,
-    /// Those who hold the office's own key.
-    Operator,
     /// Whoever registered the agent; here that is the holder of the office's key.
     Owner,
     /// Nobody by a request of its own: it takes a connection.
@@ -60,7 +58,7 @@ impl Who {
             Self::Person => matches!(role, User | Admin | Operator),
             Self::Peer => role == Agent,
             Self::Admin => matches!(role, Admin | Operator),
-            Self::Operator | Self::Owner => role == Operator,
+            Self::Owner => role == Operator,
             Self::Connected => false,
         };
         match (allowed, known) {
@@ -79,7 +77,6 @@ impl Who {
             Self::Person => "user, admin",
             Self::Peer => "agent (another swarm)",
             Self::Admin => "admin",
-            Self::Operator => "the office's key",
             Self::Owner => "the agent's owner",
             Self::Connected => "any token, over a connection",
         }

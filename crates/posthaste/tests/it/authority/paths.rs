@@ -144,7 +144,7 @@ const ACTIONS: &[(&str, Who, &str)] = &[
     ("resume", Who::Admin, "agent=victim"),
     ("contact", Who::Bearer, "from=victim&answer=accept"),
     ("revoke", Who::Admin, "token=none"),
-    ("realm", Who::Operator, "name=third"),
+    ("realm", Who::Admin, "name=third"),
     ("peer", Who::Admin, "name=far&url=http://far.test"),
     ("forget", Who::Admin, "peer=far"),
 ];

@@ -58,6 +58,10 @@ impl Correspondent for InFiles {
             let raw = find(words, async || {
                 for entry in std::fs::read_dir(self.mail.join(&self.name)).unwrap() {
                     let path = entry.unwrap().path();
+                    // What is still being written has another name.
+                    if path.extension().is_none_or(|end| end != "json") {
+                        continue;
+                    }
                     let Ok(content) = std::fs::read_to_string(&path) else { continue };
                     let Ok(mut file) = serde_json::from_str::<Value>(&content) else { continue };
                     if file["body"].as_str().is_some_and(|body| body.contains(words)) {

@@ -65,7 +65,7 @@ async fn what_a_door_cannot_show_comes_back_whole() {
         .unwrap()
         .iter()
         .map(|one| &one["event"]["data"]["message"])
-        .filter(|message| message["from"] == "map_s" && message["payload"].is_object())
+        .filter(|message| message["payload"]["type"] == "com.example:odd")
         .collect();
     assert!(sent.len() >= 4, "{replayed}");
     for message in sent {

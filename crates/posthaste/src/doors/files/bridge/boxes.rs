@@ -1,6 +1,6 @@
 //! What the bridge knows of each mailbox. All of it can be found again in the books and the directory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,6 +8,10 @@ use posthaste_engine::nouns::{AgentId, MessageId};
 
 use super::super::directory::Mailbox;
 use super::super::look::{Odd, Print};
+
+/// Letters that are remembered after their files are gone, for each mailbox; the bridge is never that far behind the
+/// history.
+const TAKEN_LATELY: usize = 4_096;
 
 /// A file whose letter is in the books.
 #[derive(Clone, Debug)]
@@ -28,6 +32,9 @@ pub(super) struct BoxState {
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) known: HashMap<Arc<str>, Known>,
     pub(super) by_message: HashMap<MessageId, Arc<str>>,
+    /// Letters whose files were taken out lately. The history may tell of them only now, and they must not come again.
+    taken: HashSet<MessageId>,
+    taken_in_order: VecDeque<MessageId>,
     /// Files that were left in place, as they were then: one warning each.
     pub(super) left: HashMap<String, Print>,
     /// Those among them that the office refused, which it may think better of.
@@ -57,6 +64,8 @@ impl BoxState {
             mailbox,
             known: HashMap::new(),
             by_message: HashMap::new(),
+            taken: HashSet::new(),
+            taken_in_order: VecDeque::new(),
             left: HashMap::new(),
             refused: HashSet::new(),
             retry: HashSet::new(),
@@ -79,6 +88,24 @@ impl BoxState {
     pub(super) fn unlearn(&mut self, file: &str) -> Option<Known> {
         let known = self.known.remove(file)?;
         self.by_message.remove(&known.message);
+        Some(known)
+    }
+
+    /// Whether a letter's file is or lately was there.
+    pub(super) fn has_had(&self, letter: MessageId) -> bool {
+        self.by_message.contains_key(&letter) || self.taken.contains(&letter)
+    }
+
+    /// Forgets a file that its agent took out, but not that its letter was there.
+    pub(super) fn take_out(&mut self, file: &str) -> Option<Known> {
+        let known = self.unlearn(file)?;
+        self.taken.insert(known.message);
+        self.taken_in_order.push_back(known.message);
+        if self.taken_in_order.len() > TAKEN_LATELY
+            && let Some(oldest) = self.taken_in_order.pop_front()
+        {
+            self.taken.remove(&oldest);
+        }
         Some(known)
     }
 

@@ -186,9 +186,7 @@ impl Bridge {
             }
         }
         self.mark_delivered(&owner, delivered).await;
-        for message in read {
-            self.mark_read(&owner, message).await;
-        }
+        self.mark_all_read(&owner, read).await;
     }
 
     /// A letter that names a conversation or a letter it may not name is taken without that; an agent that left in between
@@ -246,7 +244,6 @@ impl Bridge {
             return;
         }
         let verb = MarkDelivered { agent: agent.clone(), messages };
-        // Waited for: as long as the books call a letter queued, a look at what waits would write it once more.
         if let Err(error) = self.engine.submit(&Caller::member(agent.clone(), VIA), verb).await {
             tracing::debug!(%agent, %error, "cannot be marked as delivered");
         }
@@ -260,7 +257,13 @@ impl Bridge {
         entry.is_ok_and(|entry| entry.via == map::VIA)
     }
 
-    pub(super) async fn mark_read(&self, agent: &AgentId, message: MessageId) {
+    /// Marks letters as read, together: a commit for each file that a busy agent takes out would hold up every mailbox.
+    pub(super) async fn mark_all_read(&self, agent: &AgentId, messages: Vec<MessageId>) {
+        futures_util::future::join_all(messages.into_iter().map(|message| self.mark_read(agent, message)))
+            .await;
+    }
+
+    async fn mark_read(&self, agent: &AgentId, message: MessageId) {
         let caller = Caller::member(agent.clone(), VIA);
         let asking = caller.clone();
         let asks =
@@ -270,8 +273,7 @@ impl Bridge {
             Ok(true) => acks::acknowledge(&self.engine, &caller, message, None).await.map(drop),
             _ => {
                 let verb = MarkRead { agent: agent.clone(), message, unread: false };
-                // Not waited for: one commit for each file that a busy agent takes out would hold up every other mailbox.
-                self.engine.post(&caller, verb).await.map(drop)
+                self.engine.submit(&caller, verb).await.map(drop)
             }
         };
         if let Err(error) = done {
@@ -315,9 +317,7 @@ impl Bridge {
             }
         }
         let owner = state.agent.clone();
-        for message in read {
-            self.mark_read(&owner, message).await;
-        }
+        self.mark_all_read(&owner, read).await;
     }
 
     /// Decides about files that have been gone for a while: archived, or taken away by their recipient.
@@ -354,16 +354,14 @@ impl Bridge {
                 if let Some(known) = state.known.get_mut(&file) {
                     known.archived = true;
                 }
-            } else if let Some(known) = state.unlearn(&file)
+            } else if let Some(known) = state.take_out(&file)
                 && !known.read
             {
                 read.push(known.message);
             }
         }
         let owner = state.agent.clone();
-        for message in read {
-            self.mark_read(&owner, message).await;
-        }
+        self.mark_all_read(&owner, read).await;
     }
 }
 

@@ -101,7 +101,7 @@ impl Bridge {
         for letter in letters {
             let is_file = letter.via == VIA
                 && letter.key.as_deref().and_then(|key| convert::file_of(agent.as_str(), key)).is_some();
-            if is_file || state.by_message.contains_key(&letter.id) {
+            if is_file || state.has_had(letter.id) {
                 continue;
             }
             let name = convert::name(letter.at, letter.seq, &letter.from);

@@ -226,9 +226,7 @@ impl Bridge {
         for part in delivered.chunks(1_000) {
             self.mark_delivered(&owner, part.to_vec()).await;
         }
-        for message in read {
-            self.mark_read(&owner, message).await;
-        }
+        self.mark_all_read(&owner, read).await;
     }
 
     /// Writes the letters into a mailbox that are kept for its agent and have not been handed over.
