@@ -29,11 +29,18 @@ async fn state(office: &Office, name: &str) -> Option<Value> {
         .map(|one| one["state"].clone())
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_answers_no_pings_is_let_go_and_its_agents_fare_as_they_should() {
     let dir = TestDir::new();
-    let office = Office::open_with(dir.path(), &[], &[("POSTHASTE_PING_EVERY", "150ms")]);
+    let office = Office::open_with(dir.path(), &[], &[("POSTHASTE_PING_EVERY", "250ms")]);
     let mut here = join(&office, "here", "unregister").await;
+    // Whoever reads answers pings, and stays.
+    let staying = tokio::spawn(async move {
+        loop {
+            here.call("map/agents/get", json!({ "agentId": "here" })).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
     let before = handles(office.pid());
     // Nobody reads these from now on, so their pongs are never sent.
     let gone = join(&office, "gone", "unregister").await;
@@ -46,12 +53,9 @@ async fn a_peer_that_answers_no_pings_is_let_go_and_its_agents_fare_as_they_shou
         let started = Instant::now();
         office.send("here", "deaf", &body, &n.to_string()).await.unwrap();
         assert!(started.elapsed() < LONG);
-        // Whoever reads answers pings, and stays.
-        here.call("map/agents/get", json!({ "agentId": "here" })).await.unwrap();
     }
     let started = Instant::now();
     loop {
-        here.call("map/agents/get", json!({ "agentId": "here" })).await.unwrap();
         let states =
             (state(&office, "gone").await, state(&office, "orphan").await, state(&office, "deaf").await);
         if states == (None, Some(json!("orphaned")), Some(json!("orphaned"))) {
@@ -60,7 +64,7 @@ async fn a_peer_that_answers_no_pings_is_let_go_and_its_agents_fare_as_they_shou
         assert!(started.elapsed() < LONG, "still there: {states:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert!(state(&office, "here").await.is_some());
+    assert!(!staying.is_finished() && state(&office, "here").await.is_some(), "who answers stays");
     // Nothing for the deaf one is lost, and what they held is given back, though their ends are still open.
     assert_eq!(office.inbox("deaf", 0).await.len(), 60);
     if let Some(before) = before {
@@ -71,5 +75,7 @@ async fn a_peer_that_answers_no_pings_is_let_go_and_its_agents_fare_as_they_shou
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
+    staying.abort();
+    assert!(staying.await.unwrap_err().is_cancelled(), "who answers stays");
     drop((gone, orphan, deaf));
 }

@@ -194,9 +194,21 @@ async fn a_swarm_that_vanishes_during_an_exchange_gets_the_letter_again_under_it
     // The other swarm never answers the question itself, so the task ends by its time.
     let said = swarm.ask(&ann, json!({ "body": ask, "kwargs": { "timeout": 4 } })).await;
     assert!(!said.contains("did not reach"), "{said}");
+    // On a busy machine the task may end before the letter has arrived.
+    let started = Instant::now();
+    while ids.lock().unwrap().len() < 2 && started.elapsed() < crate::harness::LONG {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
     let ids = ids.lock().unwrap().clone();
-    assert_eq!(ids.len(), 2, "carried until its answer came whole, and not once more");
-    assert_eq!(ids[0], ids[1], "under one id");
+    // The news that the task has ended is another letter.
+    let (again, others): (Vec<_>, Vec<_>) = ids.iter().partition(|id| **id == ids[0]);
+    assert_eq!(
+        again.len(),
+        2,
+        "carried under one id until its answer came whole, and not once more: {ids:?}"
+    );
+    assert!(others.len() <= 1, "{ids:?}");
 }
 
 /// The other end of the same: a letter that comes twice because the first answer was lost does its work once.
