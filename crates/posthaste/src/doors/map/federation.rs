@@ -211,6 +211,7 @@ async fn carry(
         Default::default();
     let mut next = 1;
     let mut ping = tokio::time::interval(ping_every);
+    ping.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     ping.reset();
     let mut unanswered = 0;
     loop {

@@ -136,6 +136,8 @@ async fn write(mut frames: Frames, heard: Arc<AtomicBool>, line: Line, ping_ever
     let patience = ping_every * SILENT_PINGS;
     let mut unanswered = 0;
     let mut ping = tokio::time::interval(ping_every);
+    // Ticks that were missed are not made up for: whoever was held up would count as silent at once.
+    ping.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     ping.reset();
     let farewell = loop {
         tokio::select! {

@@ -32,7 +32,7 @@ async fn state(office: &Office, name: &str) -> Option<Value> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_answers_no_pings_is_let_go_and_its_agents_fare_as_they_should() {
     let dir = TestDir::new();
-    let office = Office::open_with(dir.path(), &[], &[("POSTHASTE_PING_EVERY", "250ms")]);
+    let office = Office::open_with(dir.path(), &[], &[("POSTHASTE_PING_EVERY", "400ms")]);
     let mut here = join(&office, "here", "unregister").await;
     // Whoever reads answers pings, and stays.
     let staying = tokio::spawn(async move {
