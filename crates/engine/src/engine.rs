@@ -17,7 +17,7 @@ use crate::meter::Meter;
 use crate::nouns::{Address, AgentId, Caller, RealmName};
 use crate::office::WeakOffice;
 use crate::presence::Presences;
-use crate::source::{self, Local, Record};
+use crate::source::{self, Local, Place, Record, Share};
 use crate::stamp;
 use crate::store::open_reader;
 use crate::verbs::{Command, Outcome, Verb};
@@ -29,6 +29,8 @@ use crate::writer::{Poison, Writer};
 pub struct Engine {
     shared: Arc<Shared>,
     queue: source::Sender,
+    /// On whose share it draws; nobody counts what the office itself does.
+    share: Option<Arc<Share>>,
 }
 
 #[derive(Debug)]
@@ -124,7 +126,13 @@ impl Engine {
             office,
             readers: Mutex::new(readers),
         };
-        Ok((Self { shared: Arc::new(shared), queue }, EngineGuard { writer: Some(writer) }))
+        Ok((Self { shared: Arc::new(shared), queue, share: None }, EngineGuard { writer: Some(writer) }))
+    }
+
+    /// The same realm for somebody who has no more than a share of it.
+    #[must_use]
+    pub fn sharing(&self, share: Arc<Share>) -> Self {
+        Self { share: Some(share), ..self.clone() }
     }
 
     /// Asks for a change and waits until the answer is durable.
@@ -174,12 +182,12 @@ impl Engine {
             return Err(Fault::Poisoned { reason: reason.clone() }.into());
         }
         if !record.command.is_slow_letter() {
-            return self.queue.put(record, bytes).await;
+            return self.queue.put(record, bytes, self.share.as_ref()).await;
         }
         // Until it arrives, faster letters of the same sender must not overtake it.
         let (lane, sender) = (self.shared.hub.lane(), record.caller.agent.clone());
         lane.set_out(&sender);
-        let put = self.queue.put(record, bytes).await;
+        let put = self.queue.put(record, bytes, self.share.as_ref()).await;
         if put.is_err() {
             lane.arrived(&sender);
         }
@@ -194,6 +202,11 @@ impl Engine {
         &self,
         look: impl FnOnce(&View<'_>) -> Viewed<T> + Send + 'static,
     ) -> Viewed<T> {
+        // Held until the answer is there: whoever floods waits in front of the turnstile and not in it.
+        let _part = match &self.share {
+            Some(share) => share.look().await,
+            None => None,
+        };
         let turn = self.shared.turnstile.clone().acquire_owned().await.map_err(|_| Fault::Closing)?;
         let shared = self.shared.clone();
         let looked = tokio::task::spawn_blocking(move || {
@@ -318,8 +331,9 @@ impl Engine {
         Arc::strong_count(&self.shared) == 1 && self.queue.depth() == 0
     }
 
-    pub(crate) fn queue(&self) -> &source::Sender {
-        &self.queue
+    /// A place in the queue for a command of that size.
+    pub(crate) async fn reserve(&self, bytes: usize) -> Result<Place<'_>, EngineError> {
+        self.queue.reserve(bytes, self.share.as_ref()).await
     }
 
     pub(crate) fn hub(&self) -> &Hub {

@@ -61,6 +61,9 @@ pub struct Limits {
     pub queue_bytes: usize,
     /// How long a caller waits for a place in the queue before it is told that the office is busy.
     pub queue_wait: Duration,
+    /// Commands of one caller that wait for the writer or are in its hands, where the door knows one caller from another:
+    /// enough for one sync to serve many, few enough that others need not wait long behind them.
+    pub share_commands: usize,
     /// Commands in one transaction.
     pub batch_commands: usize,
     /// Rows on one page of any list.
@@ -90,6 +93,7 @@ impl Default for Limits {
             queue_commands: 4_096,
             queue_bytes: 64 << 20,
             queue_wait: Duration::from_secs(5),
+            share_commands: 64,
             batch_commands: 1_024,
             page: 1_000,
             search_rows: 20_000,

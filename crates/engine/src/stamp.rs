@@ -29,19 +29,31 @@ impl Stamp {
     }
 }
 
+/// The place in the order of ids that the next one must lie beyond: the time in milliseconds and a count of 12 bits below
+/// it; each id takes a higher one.
+static LAST: AtomicU64 = AtomicU64::new(0);
+const COUNT_BITS: u32 = 12;
+
+/// The first place of a millisecond. An id has 48 bits for it.
+fn place_of(time: Millis) -> u64 {
+    u64::try_from(time).unwrap_or(0).min((1 << 48) - 1) << COUNT_BITS
+}
+
+/// Lets all further ids rise above those of that time, whatever the clock says.
+pub(crate) fn ids_after(time: Millis) {
+    LAST.fetch_max(place_of(time.saturating_add(1)), Ordering::Relaxed);
+}
+
 /// An id of version 7 that nobody has given out before: the time, a count within it, and bits that follow from a secret
 /// of this process. Ids rise in the order in which they are made. Asking the system for chance each time would cost more
 /// than all the rest of a stamp.
 fn fresh_id(now: Millis) -> Uuid {
-    /// The time in milliseconds and a count of 12 bits below it; each id takes a higher one.
-    static LAST: AtomicU64 = AtomicU64::new(0);
     static SECRET: LazyLock<(RandomState, Uuid)> = LazyLock::new(|| {
         #[expect(clippy::disallowed_methods, reason = "this is the place")]
         let salt = Uuid::new_v4();
         (RandomState::new(), salt)
     });
-    const COUNT_BITS: u32 = 12;
-    let at = u64::try_from(now).unwrap_or(0) << COUNT_BITS;
+    let at = place_of(now);
     let next = |last: u64| Some(at.max(last + 1));
     let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(at);
     let mark = at.max(last + 1);

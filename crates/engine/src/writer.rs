@@ -73,6 +73,8 @@ impl Writer {
         let last = views::head(&books)?;
         let clock =
             one(&books, "SELECT at FROM events WHERE seq = ?1", [last], |row| row.get(0))?.unwrap_or(0);
+        // A clock that was put back while nobody looked must not bring ids back.
+        crate::stamp::ids_after(clock);
         let rules = views::rules(&books)?;
         let tail = Tail::of(&books)?;
         hub.start_at(last);
@@ -298,7 +300,7 @@ impl Writer {
                 self.hub.lane().arrived(&work.record.caller.agent);
             }
             self.meter.note_answer(work.record.command.word(), &answer);
-            drop(work.room);
+            drop((work.room, work.share));
             if let Some(waiting) = work.answer {
                 // A caller that went away does not need its answer; what it asked for is done.
                 drop(waiting.send(answer));

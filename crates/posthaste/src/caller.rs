@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use posthaste_engine::nouns::{AgentId, Caller, Millis, RealmName, Token, TokenRole};
-use posthaste_engine::{Engine, EngineError, stamp};
+use posthaste_engine::{Engine, EngineError, Share, stamp};
 
 use crate::http::errors::answer;
 use crate::http::rate::{Bucket, network};
@@ -122,6 +122,17 @@ impl Shared {
         self.limiter().bucket("calls", &who, quota)
     }
 
+    /// The realm as somebody has it: whoever came with a token has one share of it, on however many connections and at
+    /// whatever door. Those who run the office, and everyone where no token is asked for, have all of it.
+    pub(crate) fn engine_for(&self, engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Engine {
+        let who = match pass {
+            None => return engine.clone(),
+            Some(Pass { id: Some(id), .. }) => format!("{}/{id}", engine.realm()),
+            Some(Pass { id: None, .. }) => format!("{}//{}", engine.realm(), identity.name),
+        };
+        engine.sharing(self.shares().of(who, engine))
+    }
+
     /// Where a stranger's calls are counted.
     pub(crate) fn bucket_of_address(&self, address: Option<IpAddr>) -> Bucket {
         let who = address.map_or_else(|| "nowhere".to_owned(), network);
@@ -154,6 +165,39 @@ impl Shared {
         let Some(token) = known else { return Ok(None) };
         let Some(memory) = self.remembered().put(before, hash, &token) else { return Ok(None) };
         Ok(Some((memory.identity, Some(memory.pass))))
+    }
+}
+
+/// The shares of those who are here, by token.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    known: Mutex<KnownShares>,
+}
+
+#[derive(Debug, Default)]
+struct KnownShares {
+    by_token: HashMap<String, Weak<Share>>,
+    /// How many there may be before those of callers that have left are thrown out.
+    room: usize,
+}
+
+/// So few that nobody needs to tidy up.
+const FEW_SHARES: usize = 1_024;
+
+impl Shares {
+    fn of(&self, who: String, engine: &Engine) -> Arc<Share> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = known.by_token.get(&who).and_then(Weak::upgrade) {
+            return share;
+        }
+        if known.by_token.len() >= known.room.max(FEW_SHARES) {
+            known.by_token.retain(|_, share| share.strong_count() > 0);
+            // Not again before they have doubled, so that it costs little for each.
+            known.room = known.by_token.len() * 2;
+        }
+        let share = Share::new(engine.limits());
+        known.by_token.insert(who, Arc::downgrade(&share));
+        share
     }
 }
 

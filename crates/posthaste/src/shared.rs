@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use posthaste_engine::Office;
 use posthaste_engine::nouns::RealmName;
 use tokio_util::sync::CancellationToken;
 
-use crate::caller::Remembered;
+use crate::caller::{Remembered, Shares};
 use crate::doors::{Challenges, Faces, Halls, McpDesk};
 use crate::http::dial::Trust;
 use crate::http::rate::{Limiter, Rates};
@@ -49,6 +49,8 @@ pub struct Switches {
     pub reaches: Reaches,
     /// Whether AIRC's Safe Mode is spoken: tokens without signatures.
     pub safe_mode: bool,
+    /// How often a silent peer is asked whether it is there.
+    pub ping_every: Duration,
     /// Whether anybody may become an AIRC identity, or only those whom somebody with a token brings.
     pub registration: bool,
 }
@@ -72,6 +74,8 @@ struct Inner {
     jwt: OnceLock<JwtKey>,
     /// Whose tokens were looked up.
     remembered: Remembered,
+    /// What part of the office each of them has.
+    shares: Shares,
     /// Who watches over the tokens of open connections.
     wardens: Wardens,
     started: Instant,
@@ -105,6 +109,7 @@ impl Shared {
             runtime: OnceLock::new(),
             jwt: OnceLock::new(),
             remembered: Remembered::default(),
+            shares: Shares::default(),
             wardens: Wardens::default(),
             mail_dir: OnceLock::new(),
             trust: OnceLock::new(),
@@ -139,6 +144,11 @@ impl Shared {
     /// Whether conversations are kept for MAP.
     pub fn keeps_mail(&self) -> bool {
         self.inner.switches.mail
+    }
+
+    /// How often a silent peer is asked whether it is there.
+    pub fn ping_every(&self) -> Duration {
+        self.inner.switches.ping_every
     }
 
     /// Whether AIRC's Safe Mode is spoken.
@@ -198,6 +208,10 @@ impl Shared {
 
     pub(crate) fn wardens(&self) -> &Wardens {
         &self.inner.wardens
+    }
+
+    pub(crate) fn shares(&self) -> &Shares {
+        &self.inner.shares
     }
 
     pub(crate) fn remembered(&self) -> &Remembered {

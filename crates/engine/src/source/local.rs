@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::{Record, Source, Work};
+use super::{Part, Record, Share, Source, Work};
 use crate::error::{EngineError, Fault, Refusal};
 use crate::limits::Limits;
 use crate::verbs::Outcome;
@@ -82,12 +82,14 @@ pub(crate) struct Sender {
 pub(crate) struct Place<'a> {
     place: mpsc::Permit<'a, Item>,
     room: OwnedSemaphorePermit,
+    share: Option<Part>,
 }
 
 impl Place<'_> {
     /// Puts a command there whose answer nobody waits for.
     pub(crate) fn put(self, record: Record) {
-        self.place.send(Item::Work(Box::new(Work { record, answer: None, room: Some(self.room) })));
+        let Self { place, room, share } = self;
+        place.send(Item::Work(Box::new(Work { record, answer: None, room: Some(room), share })));
     }
 }
 
@@ -109,24 +111,33 @@ impl Sender {
         &self,
         record: Record,
         bytes: usize,
+        share: Option<&Arc<Share>>,
     ) -> Result<oneshot::Receiver<Result<Outcome, EngineError>>, EngineError> {
         let (answer, wait) = oneshot::channel();
-        let Place { place, room } = self.reserve(bytes).await?;
-        place.send(Item::Work(Box::new(Work { record, answer: Some(answer), room: Some(room) })));
+        let Place { place, room, share } = self.reserve(bytes, share).await?;
+        place.send(Item::Work(Box::new(Work { record, answer: Some(answer), room: Some(room), share })));
         self.bell.ring();
         Ok(wait)
     }
 
     /// Keeps a place in the queue for a command of that size. Waits a while for room, then says that the office is busy.
-    pub(crate) async fn reserve(&self, bytes: usize) -> Result<Place<'_>, EngineError> {
+    pub(crate) async fn reserve(
+        &self,
+        bytes: usize,
+        share: Option<&Arc<Share>>,
+    ) -> Result<Place<'_>, EngineError> {
         let grains = u32::try_from(bytes / GRAIN + 1).unwrap_or(u32::MAX).min(self.room_in_all);
         let place = async {
+            let share = match share {
+                Some(share) => Some(share.command().await?),
+                None => None,
+            };
             let room = self.room.clone().acquire_many_owned(grains).await.ok()?;
             let place = self.queue.reserve().await.ok()?;
-            Some((room, place))
+            Some(Place { place, room, share })
         };
         match tokio::time::timeout(self.patience, place).await {
-            Ok(Some((room, place))) => Ok(Place { place, room }),
+            Ok(Some(place)) => Ok(place),
             Ok(None) => Err(Fault::Closing.into()),
             Err(_) => Err(Refusal::Busy.into()),
         }

@@ -3,9 +3,12 @@
 
 mod local;
 mod record;
+mod share;
 
-pub(crate) use local::{Local, Sender, local};
+pub(crate) use local::{Local, Place, Sender, local};
 pub use record::{RECORD_VERSION, Record, RecordError};
+pub(crate) use share::Part;
+pub use share::Share;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -21,6 +24,8 @@ pub(crate) struct Work {
     pub(crate) answer: Option<oneshot::Sender<Result<Outcome, EngineError>>>,
     /// The room it takes in the queue; given back when it has been applied.
     pub(crate) room: Option<OwnedSemaphorePermit>,
+    /// What it takes of its caller's share; given back at the same time.
+    pub(crate) share: Option<Part>,
 }
 
 /// Hands out commands in the one order in which they are to be applied.

@@ -84,6 +84,12 @@ impl<'a> Apply<'a> {
         Self { books, realm, caller, now, rules, stamp, ids: 0, last, events, tail, memory }
     }
 
+    /// What the clock said when the command was made. Whether something has lapsed is judged by it and not by the
+    /// history's time, which a clock that was put back is behind: who sets an end to something goes by the clock too.
+    pub(crate) fn clock(&self) -> Millis {
+        self.stamp.now
+    }
+
     /// A new id, derived from the command's.
     pub(crate) fn fresh_id(&mut self) -> Uuid {
         let id = derived(self.stamp.id, self.ids);

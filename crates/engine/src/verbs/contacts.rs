@@ -30,7 +30,7 @@ impl Ask {
             Some(contact) if contact.state == ContactState::Blocked => {
                 return Err(Refusal::ConsentBlocked { agent: other.id }.into());
             }
-            Some(contact) if contact.expires_at.is_none_or(|end| to.now < end) => return Ok(contact),
+            Some(contact) if contact.expires_at.is_none_or(|end| to.clock() < end) => return Ok(contact),
             _ => {}
         }
         if other.contact_policy == ContactPolicy::Closed {
@@ -66,7 +66,8 @@ impl Answer {
             ContactState::Accepted => {
                 // Accepting goes both ways, so the other side must have asked, and its request must still stand.
                 let asked = rows::contact_of(to.books, &other, &me.id)?.is_some_and(|asked| {
-                    asked.state != ContactState::Blocked && asked.expires_at.is_none_or(|end| to.now < end)
+                    asked.state != ContactState::Blocked
+                        && asked.expires_at.is_none_or(|end| to.clock() < end)
                 });
                 if !asked {
                     return Err(Refusal::NoSuchContact { from: other, to: me.id }.into());
@@ -128,7 +129,7 @@ impl EndContact {
 pub(super) fn check_room(to: &Apply<'_>, agent: &AgentId) -> Applied<()> {
     let sql = "SELECT count(*) FROM contacts WHERE recipient = ?1 AND state = 'pending'
                AND (expires_at IS NULL OR expires_at > ?2)";
-    let waiting = one(to.books, sql, (agent, to.now), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    let waiting = one(to.books, sql, (agent, to.clock()), |row| row.get::<_, u32>(0))?.unwrap_or(0);
     if waiting >= to.rules.pending_contacts {
         return Err(Refusal::TooManyRequests { agent: agent.clone() }.into());
     }

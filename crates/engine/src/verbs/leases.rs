@@ -69,7 +69,7 @@ impl ReserveEach {
         let most = to.rules.reservations_per_scope.saturating_mul(to.rules.paths_per_reservation);
         let sql = "SELECT count(*) FROM reservations WHERE scope = ?1 AND owner = ?2 AND status = 'active'
                    AND expires_at > ?3";
-        let held = one(to.books, sql, (&self.scope, &owner, to.now), |row| row.get::<_, u32>(0))?;
+        let held = one(to.books, sql, (&self.scope, &owner, to.clock()), |row| row.get::<_, u32>(0))?;
         let asked = u32::try_from(verbs.len()).unwrap_or(u32::MAX);
         if held.unwrap_or(0).saturating_add(asked) > most {
             return Err(Refusal::TooMany { what: "reserved paths in this scope", limit: most.into() }.into());
@@ -107,7 +107,9 @@ impl ReserveEach {
         let sql = "SELECT seq FROM reservations WHERE scope = ?1 AND owner = ?2 AND status = 'active'
                    AND expires_at > ?3 AND paths = ?4 AND exclusive = ?5 ORDER BY seq LIMIT 1";
         let paths = serde_json::to_string(&verb.paths).unwrap_or_default();
-        one(to.books, sql, (&self.scope, &to.caller.agent, to.now, paths, self.exclusive), |row| row.get(0))
+        one(to.books, sql, (&self.scope, &to.caller.agent, to.clock(), paths, self.exclusive), |row| {
+            row.get(0)
+        })
     }
 }
 

@@ -185,7 +185,7 @@ impl Send {
             return Ok(earlier);
         }
         if let Some(at) = self.expires_at
-            && at <= to.now
+            && at <= to.clock()
         {
             return Err(Refusal::AlreadyExpired { at }.into());
         }

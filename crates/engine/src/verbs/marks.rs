@@ -33,7 +33,7 @@ pub(super) fn check(to: &Apply<'_>, sender: &AgentId, marks: &[Mark]) -> Applied
         let sql =
             "SELECT digest FROM marks WHERE label = ?1 AND sender = ?2 AND (until IS NULL OR until > ?3)";
         let before: Vec<Option<Vec<u8>>> =
-            all(to.books, sql, (&mark.label, sender, to.now), |row| row.get(0))?;
+            all(to.books, sql, (&mark.label, sender, to.clock()), |row| row.get(0))?;
         if before.iter().any(|digest| digest.is_none() || *digest != mark.digest) {
             return Err(Refusal::KeyReused { key: mark.label.clone() }.into());
         }
@@ -56,5 +56,5 @@ pub(super) fn forget_due(to: &Apply<'_>, limit: u32) -> rusqlite::Result<usize> 
     let sql = "DELETE FROM marks WHERE (label, sender, message) IN (
                    SELECT label, sender, message FROM marks WHERE until IS NOT NULL AND until <= ?1
                    ORDER BY until, label, sender, message LIMIT ?2)";
-    exec(to.books, sql, (to.now, limit))
+    exec(to.books, sql, (to.clock(), limit))
 }

@@ -129,7 +129,7 @@ impl Sweep {
                    WHERE expires_at <= ?1 AND expires_at IS NOT NULL AND state < 2
                    ORDER BY expires_at, agent, message LIMIT ?2";
         let due: Vec<(AgentId, Seq)> =
-            all(to.books, sql, (to.now, limit), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            all(to.books, sql, (to.clock(), limit), |row| Ok((row.get(0)?, row.get(1)?)))?;
         for (agent, seq) in &due {
             let sql = "UPDATE deliveries SET state = ?3 WHERE agent = ?1 AND message = ?2";
             exec(to.books, sql, (agent, seq, DeliveryState::Expired))?;
@@ -142,11 +142,11 @@ impl Sweep {
              ORDER BY r.expires_at, r.seq LIMIT ?2",
             rows::RESERVATION
         );
-        let lapsed = all(to.books, &sql, (to.now, limit), rows::reservation)?;
+        let lapsed = all(to.books, &sql, (to.clock(), limit), rows::reservation)?;
         for mut reservation in lapsed.iter().cloned() {
             reservation.status = ReservationStatus::Expired;
             reservations::end(to, &reservation)?;
-            let sight = sight::of_reservation(to.books, &reservation, to.now)?;
+            let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
             to.tell(Fact::ReservationExpired { reservation: Box::new(reservation) }, sight)?;
         }
         // While the office is quiet the index catches up, so that searches need not lay out what is missing.

@@ -122,7 +122,7 @@ fn reach(to: &mut Apply<'_>, sender: &Agent, address: &Address) -> Applied<Vec<A
         Address::All => select(to, "id <> ?1", [&sender.id])?,
         Address::Contacts => {
             require_tier(sender, &[Privacy::Public, Privacy::Contacts])?;
-            let ids = sight::contacts_of(to.books, &sender.id, to.now)?;
+            let ids = sight::contacts_of(to.books, &sender.id, to.clock())?;
             ids.iter()
                 .filter_map(|id| rows::active_agent(to.books, id).transpose())
                 .collect::<Result<_, _>>()?
@@ -134,7 +134,7 @@ fn reach(to: &mut Apply<'_>, sender: &Agent, address: &Address) -> Applied<Vec<A
     };
     let mut willing = Vec::with_capacity(group.len());
     for agent in group {
-        let given = contact_allows(to.books, sender, &agent, to.now)? == Consent::Given;
+        let given = contact_allows(to.books, sender, &agent, to.clock())? == Consent::Given;
         if given && sight::sees_agent(to.books, to.caller, &agent)? {
             willing.push(agent.id);
         }
@@ -168,14 +168,14 @@ fn direct(to: &mut Apply<'_>, sender: &Agent, id: &AgentId) -> Applied<AgentId> 
     if !sight::sees_agent(to.books, to.caller, &agent)? {
         return Err(unknown(to, id)?.into());
     }
-    match contact_allows(to.books, sender, &agent, to.now)? {
+    match contact_allows(to.books, sender, &agent, to.clock())? {
         Consent::Given => Ok(agent.id),
         Consent::Denied => Err(Refusal::ConsentBlocked { agent: agent.id }.into()),
         Consent::Needed if may_answer(to, sender, &agent)? => Ok(agent.id),
         Consent::Needed => {
             // The refusal leaves a request behind, so that the recipient can let the next letter in.
             let asked = rows::contact_of(to.books, &sender.id, &agent.id)?;
-            if asked.is_none_or(|asked| asked.expires_at.is_some_and(|end| end <= to.now)) {
+            if asked.is_none_or(|asked| asked.expires_at.is_some_and(|end| end <= to.clock())) {
                 contacts::check_room(to, &agent.id)?;
                 contacts::put(to, &sender.id, &agent.id, ContactState::Pending, None, None)?;
                 let sight = Sight::Agents(Sight::list(vec![sender.id.clone(), agent.id.clone()]));

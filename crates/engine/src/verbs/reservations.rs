@@ -48,8 +48,9 @@ impl Reserve {
         if let Some(key) = &self.key
             && let Some(held) = by_key(to, &owner, key)?
         {
-            if self.is_same(&held) && held.status == ReservationStatus::Active && held.expires_at > to.now {
-                let conflicts = conflicts_with(to.books, to.caller, &held, to.now)?;
+            if self.is_same(&held) && held.status == ReservationStatus::Active && held.expires_at > to.clock()
+            {
+                let conflicts = conflicts_with(to.books, to.caller, &held, to.clock())?;
                 return Ok(Reserved { reservation: held, conflicts });
             }
             return Err(Refusal::ReservationExists { key: key.clone() }.into());
@@ -66,7 +67,7 @@ impl Reserve {
         patterns: &[PathPattern],
         told: Option<Vec<AgentId>>,
     ) -> Applied<Reserved> {
-        let live = self.expires_at > to.now;
+        let live = self.expires_at > to.clock();
         let seq = to.next_seq();
         let reservation = Reservation {
             seq,
@@ -80,13 +81,13 @@ impl Reserve {
             audience: self.audience,
             told,
             meta: self.meta.clone(),
-            issued_at: self.issued_at.unwrap_or(to.now),
+            issued_at: self.issued_at.unwrap_or(to.clock()),
             expires_at: self.expires_at,
             released_at: None,
         };
         write(to, &reservation)?;
         if !live {
-            let sight = sight::of_reservation(to.books, &reservation, to.now)?;
+            let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
             to.tell(Fact::ReservationExpired { reservation: Box::new(reservation.clone()) }, sight)?;
             return Ok(Reserved { reservation, conflicts: Vec::new() });
         }
@@ -94,9 +95,9 @@ impl Reserve {
             let sql = "INSERT INTO reserved_heads(scope, head, reservation) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
             exec(to.books, sql, (&reservation.scope, pattern.head().unwrap_or(""), seq))?;
         }
-        let sight = sight::of_reservation(to.books, &reservation, to.now)?;
+        let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
         to.tell(Fact::ReservationMade { reservation: Box::new(reservation.clone()) }, sight)?;
-        let conflicts = conflicts_with(to.books, to.caller, &reservation, to.now)?;
+        let conflicts = conflicts_with(to.books, to.caller, &reservation, to.clock())?;
         for conflict in &conflicts {
             tell_conflict(to, &reservation, conflict)?;
         }
@@ -114,7 +115,7 @@ impl Reserve {
         match known {
             Some(held) if self.is_same(&held) => Ok(()),
             Some(held) => Err(Refusal::ReservationExists { key: held.key }.into()),
-            None if self.expires_at <= to.now => Ok(()),
+            None if self.expires_at <= to.clock() => Ok(()),
             None => check_room(to, &self.scope, owner),
         }
     }
@@ -129,9 +130,9 @@ impl Reserve {
         };
         if let Some(mut held) = known {
             widen(to, &mut held, told)?;
-            let live = held.status == ReservationStatus::Active && held.expires_at > to.now;
+            let live = held.status == ReservationStatus::Active && held.expires_at > to.clock();
             let conflicts =
-                if live { conflicts_with(to.books, to.caller, &held, to.now)? } else { Vec::new() };
+                if live { conflicts_with(to.books, to.caller, &held, to.clock())? } else { Vec::new() };
             return Ok(Reserved { reservation: held, conflicts });
         }
         let patterns = self.patterns(to)?;
@@ -156,16 +157,16 @@ impl Reserve {
             audience: self.audience,
             told: None,
             meta: None,
-            issued_at: to.now,
+            issued_at: to.clock(),
             expires_at: self.expires_at,
             released_at: None,
         };
-        conflicts_with(to.books, to.caller, &asked, to.now)
+        conflicts_with(to.books, to.caller, &asked, to.clock())
     }
 
     pub(super) fn check(&self, to: &Apply<'_>) -> Applied<Vec<PathPattern>> {
         let patterns = self.patterns(to)?;
-        if self.expires_at <= to.now {
+        if self.expires_at <= to.clock() {
             return Err(Refusal::AlreadyExpired { at: self.expires_at }.into());
         }
         Ok(patterns)
@@ -221,10 +222,10 @@ impl Renew {
         if reservation.status == ReservationStatus::Released {
             return Err(Refusal::NoSuchReservation.into());
         }
-        if self.expires_at <= to.now {
+        if self.expires_at <= to.clock() {
             return Err(Refusal::AlreadyExpired { at: self.expires_at }.into());
         }
-        let in_force = reservation.status == ReservationStatus::Active && reservation.expires_at > to.now;
+        let in_force = reservation.status == ReservationStatus::Active && reservation.expires_at > to.clock();
         if !in_force {
             check_room(to, &reservation.scope, &reservation.owner)?;
         }
@@ -243,9 +244,9 @@ impl Renew {
             let sql = "INSERT INTO reserved_heads(scope, head, reservation) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
             exec(to.books, sql, (&reservation.scope, head.unwrap_or_default(), reservation.seq))?;
         }
-        let sight = sight::of_reservation(to.books, &reservation, to.now)?;
+        let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
         to.tell(Fact::ReservationRenewed { reservation: Box::new(reservation.clone()) }, sight)?;
-        let conflicts = conflicts_with(to.books, to.caller, &reservation, to.now)?;
+        let conflicts = conflicts_with(to.books, to.caller, &reservation, to.clock())?;
         Ok(Reserved { reservation, conflicts })
     }
 }
@@ -291,7 +292,7 @@ impl Release {
                 reservation.status = ReservationStatus::Released;
                 reservation.released_at = Some(to.now);
                 end(to, &reservation)?;
-                let sight = sight::of_reservation(to.books, &reservation, to.now)?;
+                let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
                 to.tell(Fact::ReservationReleased { reservation: Box::new(reservation.clone()) }, sight)?;
             }
             released.push(reservation);
@@ -306,7 +307,7 @@ pub(super) fn lapse(to: &mut Apply<'_>, which: &Which) -> Applied<Reservation> {
     if reservation.status == ReservationStatus::Active {
         reservation.status = ReservationStatus::Expired;
         end(to, &reservation)?;
-        let sight = sight::of_reservation(to.books, &reservation, to.now)?;
+        let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
         to.tell(Fact::ReservationExpired { reservation: Box::new(reservation.clone()) }, sight)?;
     }
     Ok(reservation)
@@ -354,7 +355,7 @@ pub(super) fn end(to: &Apply<'_>, reservation: &Reservation) -> rusqlite::Result
 fn check_room(to: &Apply<'_>, scope: &str, owner: &AgentId) -> Applied<()> {
     let sql = "SELECT count(*) FROM reservations WHERE scope = ?1 AND owner = ?2 AND status = 'active'
                AND expires_at > ?3";
-    let held = one(to.books, sql, (scope, owner, to.now), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    let held = one(to.books, sql, (scope, owner, to.clock()), |row| row.get::<_, u32>(0))?.unwrap_or(0);
     if held >= to.rules.reservations_per_scope {
         let limit = to.rules.reservations_per_scope.into();
         return Err(Refusal::TooMany { what: "reservations in this scope", limit }.into());
@@ -393,7 +394,7 @@ fn tell_conflict(to: &mut Apply<'_>, asked: &Reservation, held: &Conflict) -> ru
     // The holder is told only of reservations it may see; the one who asked may see the holder's, or it would not be here.
     let mut told = vec![asked.owner.clone()];
     let holder = crate::nouns::Caller::member(held.holder.clone(), "");
-    if sight::sees_reservation(to.books, &holder, asked, to.now)? {
+    if sight::sees_reservation(to.books, &holder, asked, to.clock())? {
         told.push(held.holder.clone());
     }
     to.tell(fact, Sight::Agents(Sight::list(told))).map(drop)

@@ -36,7 +36,7 @@ pub(super) fn make_way(to: &mut Apply<'_>, name: &AgentId) -> Applied<()> {
         reservation.status = ReservationStatus::Released;
         reservation.released_at = Some(to.now);
         reservations::end(to, &reservation)?;
-        let sight = sight::of_reservation(to.books, &reservation, to.now)?;
+        let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
         to.tell(Fact::ReservationReleased { reservation: Box::new(reservation) }, sight)?;
     }
     Ok(())

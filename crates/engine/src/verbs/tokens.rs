@@ -29,7 +29,7 @@ impl CreateToken {
             return Err(Refusal::BadValue { field: "hash", why: "SHA-256 has 32 bytes" }.into());
         }
         if let Some(at) = self.expires_at
-            && at <= to.now
+            && at <= to.clock()
         {
             return Err(Refusal::AlreadyExpired { at }.into());
         }

@@ -61,6 +61,9 @@ const JWT_KEY: Key = Key { name: "jwt_key", var: "POSTHASTE_JWT_KEY", flag: "--j
 const PRIVATE_NETWORKS: Key =
     Key { name: "private_networks", var: "POSTHASTE_PRIVATE_NETWORKS", flag: "private_networks" };
 
+/// How often a silent peer is asked whether it is there; set once, not typed.
+const PING_EVERY: Key = Key { name: "ping_every", var: "POSTHASTE_PING_EVERY", flag: "ping_every" };
+
 /// Rates stand in the file or the environment: they are set once, not typed.
 const RATE_CALLS: Key = Key { name: "rate_calls", var: "POSTHASTE_RATE_CALLS", flag: "rate_calls" };
 const RATE_REQUESTS: Key =
@@ -102,6 +105,7 @@ const FILE_KEYS: &[&str] = &[
     SWARM.name,
     JWT_KEY.name,
     PRIVATE_NETWORKS.name,
+    PING_EVERY.name,
     RATE_CALLS.name,
     RATE_REQUESTS.name,
     RATE_MESSAGES.name,
@@ -154,6 +158,7 @@ impl Config {
             swarm: from.flag(&SWARM, office.swarm.clone().map(Some), None)?,
             jwt_key: from.flag(&JWT_KEY, office.jwt_key.clone().map(Some), None)?,
             private_networks: from.flag(&PRIVATE_NETWORKS, None, Opening::Auto)?,
+            ping_every: from.flag(&PING_EVERY, None, Span::half_minute())?,
             rate_calls: from.flag(&RATE_CALLS, None, usual.calls)?,
             rate_requests: from.flag(&RATE_REQUESTS, None, usual.requests)?,
             rate_messages: from.flag(&RATE_MESSAGES, None, usual.messages)?,

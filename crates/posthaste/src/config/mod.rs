@@ -58,6 +58,8 @@ pub struct Config {
     /// Whether the office's own requests may go to private networks: for addresses that callers name, and (unless off)
     /// always for those that the operator wrote down.
     pub private_networks: Setting<Opening>,
+    /// How often a silent peer is asked whether it is there.
+    pub ping_every: Setting<Span>,
     pub rate_calls: Setting<Quota>,
     pub rate_requests: Setting<Quota>,
     pub rate_messages: Setting<Quota>,
@@ -138,6 +140,7 @@ impl Config {
             reaches: self.reaches(),
             safe_mode: self.safe_mode.value.is_open(self.is_loopback()),
             registration: self.registration.value.is_open(self.is_loopback()),
+            ping_every: self.ping_every.value.duration(),
         }
     }
 
@@ -196,6 +199,7 @@ impl Config {
             row("swarm", &self.swarm),
             row("jwt_key", &self.jwt_key),
             row("private_networks", &self.private_networks),
+            row("ping_every", &self.ping_every),
             row("rate_calls", &self.rate_calls),
             row("rate_requests", &self.rate_requests),
             row("rate_messages", &self.rate_messages),

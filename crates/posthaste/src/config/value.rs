@@ -220,6 +220,11 @@ impl Span {
         Self { text: "1h".to_owned(), span: Duration::from_secs(3_600) }
     }
 
+    /// Half a minute.
+    pub fn half_minute() -> Self {
+        Self { text: "30s".to_owned(), span: Duration::from_secs(30) }
+    }
+
     pub fn duration(&self) -> Duration {
         self.span
     }

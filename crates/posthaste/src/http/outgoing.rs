@@ -91,7 +91,8 @@ impl From<reqwest::Error> for OutgoingError {
         }
         if error.is_timeout() {
             Self::Timeout
-        } else if error.is_connect() || error.is_request() || error.is_body() {
+            // An answer that breaks off counts as no answer: nobody knows how it would have gone on.
+        } else if error.is_connect() || error.is_request() || error.is_body() || error.is_decode() {
             Self::Unreachable(text)
         } else {
             Self::Other(text)

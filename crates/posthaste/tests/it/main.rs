@@ -10,6 +10,7 @@ mod commands;
 mod config;
 mod crash;
 mod crossing;
+mod faults;
 mod files;
 mod harness;
 mod layers;

@@ -101,10 +101,15 @@ impl Client {
         Self::dial(office, format!("ws://{}/map?token={token}", office.address)).await
     }
 
+    /// A connection to an office that somebody else started, with a token; it has said nothing yet.
+    pub(crate) async fn open_at(url: &str, token: &str) -> Self {
+        let address = url.strip_prefix("http://").unwrap();
+        Self::dial_at(address, format!("ws://{address}/map?token={token}")).await
+    }
+
     /// An agent of that name at an office that somebody else started, with a token.
     pub(crate) async fn agent_at(url: &str, token: &str, name: &str) -> Self {
-        let address = url.strip_prefix("http://").unwrap();
-        let mut client = Self::dial_at(address, format!("ws://{address}/map?token={token}")).await;
+        let mut client = Self::open_at(url, token).await;
         client
             .call("map/connect", json!({ "protocolVersion": 1, "participantType": "agent" }))
             .await

@@ -6,6 +6,12 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
+/// The program under test: this build, unless POSTHASTE_TEST_PROGRAM names another. Figures are worth more from a release
+/// build, and an older one shows that a test can fail.
+fn program() -> std::ffi::OsString {
+    std::env::var_os("POSTHASTE_TEST_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_posthaste").into())
+}
+
 /// A running office that is ended with the test.
 pub(crate) struct Office {
     child: Child,
@@ -34,7 +40,7 @@ pub(crate) enum Trouble {
 impl Office {
     /// Starts the program on a data directory and waits until it is ready.
     pub(crate) fn open(data: &Path) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        let mut command = Command::new(program());
         command.env_clear();
         Self::start(command, data)
     }
@@ -48,7 +54,7 @@ impl Office {
 
     /// Starts it with further flags and variables.
     pub(crate) fn open_with(data: &Path, args: &[&str], env: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+        let mut command = Command::new(program());
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())

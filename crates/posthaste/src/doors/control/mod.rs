@@ -59,6 +59,7 @@ async fn answer(
             return (StatusCode::UNAUTHORIZED, json_type(), text).into_response();
         }
     };
+    let engine = shared.engine_for(&engine, &identity, pass.as_ref());
     let desk = Desk { bucket: shared.bucket_of(&engine, &identity, pass.as_ref()), shared, engine, identity };
     let mut lines = Vec::new();
     for item in rpc::parse(&body, MOST_CALLS) {

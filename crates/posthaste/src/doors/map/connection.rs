@@ -132,9 +132,12 @@ impl Connection {
         if hall.is_new() {
             tokio::spawn(farewell::sweep(engine.clone(), hall.clone()));
         }
-        let bucket = match &known {
-            Some((identity, pass)) => shared.bucket_of(&engine, identity, pass.as_ref()),
-            None => shared.bucket_of_address(address),
+        let (bucket, engine) = match &known {
+            Some((identity, pass)) => (
+                shared.bucket_of(&engine, identity, pass.as_ref()),
+                shared.engine_for(&engine, identity, pass.as_ref()),
+            ),
+            None => (shared.bucket_of_address(address), engine),
         };
         let (identity, token) = known.unzip();
         Self {

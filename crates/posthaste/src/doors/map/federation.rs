@@ -22,6 +22,7 @@ use super::errors::Failure;
 use super::from_wire::{self, params};
 use super::hall::Hall;
 use super::session::Session;
+use super::ws::SILENT_PINGS;
 use super::{MAX_MESSAGE, addresses, hello, to_wire};
 use crate::http::dial::{self, Endpoint};
 use crate::http::reach::Scout;
@@ -57,9 +58,13 @@ impl Link {
     async fn call(&self, method: &'static str, params: Value) -> Result<Value, Failure> {
         let gone = || Failure::new(codes::FEDERATION_UNAVAILABLE, "the other system is gone");
         let (answer, wait) = oneshot::channel();
-        self.calls.send(Call { method, params, answer }).await.map_err(|_| gone())?;
-        match tokio::time::timeout(PATIENCE, wait).await {
-            Ok(answer) => answer.map_err(|_| gone())?,
+        // A place among the calls is part of the wait: a peer that takes nothing must not hold callers for ever.
+        let called = async {
+            self.calls.send(Call { method, params, answer }).await.map_err(|_| gone())?;
+            wait.await.map_err(|_| gone())?
+        };
+        match tokio::time::timeout(PATIENCE, called).await {
+            Ok(answer) => answer,
             Err(_) => Err(Failure::new(codes::FEDERATION_UNAVAILABLE, "the other system does not answer")),
         }
     }
@@ -136,7 +141,8 @@ pub(super) fn connect(
         let id = hall.add_link(&asked.system_id, |id| Link { id, calls });
         announce(&engine, &session, "federation.connected", &asked.system_id).await?;
         let way = (asked.system_id, id);
-        tokio::spawn(carry(engine, hall, session, way, socket, waiting, stop));
+        let ends = Ends { stop, ping_every: shared.ping_every() };
+        tokio::spawn(carry(engine, hall, session, way, socket, waiting, ends));
         let name = answer.get("sessionId").cloned();
         Ok(json!({ "connected": true, "systemInfo": info, "sessionId": name }).into())
     })))
@@ -185,6 +191,12 @@ async fn dial(
     Err(unavailable("the other system hung up".to_owned()))
 }
 
+/// What ends a link.
+struct Ends {
+    stop: CancellationToken,
+    ping_every: Duration,
+}
+
 /// Carries calls to another system and answers back, until one of the two goes.
 async fn carry(
     engine: Engine,
@@ -193,11 +205,15 @@ async fn carry(
     (system, id): (String, u64),
     mut socket: Socket,
     mut calls: mpsc::Receiver<Call>,
-    stop: CancellationToken,
+    Ends { stop, ping_every }: Ends,
 ) {
     let mut waiting: std::collections::HashMap<i64, oneshot::Sender<Result<Value, Failure>>> =
         Default::default();
     let mut next = 1;
+    let mut ping = tokio::time::interval(ping_every);
+    ping.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    ping.reset();
+    let mut unanswered = 0;
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
@@ -208,13 +224,23 @@ async fn carry(
                 waiting.retain(|_, answer| !answer.is_closed());
                 waiting.insert(id, call.answer);
                 let text = json!({ "jsonrpc": "2.0", "id": id, "method": call.method, "params": call.params });
-                if socket.send(Frame::text(text.to_string())).await.is_err() { break }
+                if !taken(&mut socket, Frame::text(text.to_string())).await { break }
             }
-            frame = socket.next() => match frame {
-                Some(Ok(Frame::Text(text))) => settle(&text, &mut waiting),
-                Some(Ok(Frame::Close(_)) | Err(_)) | None => break,
-                Some(Ok(_)) => {}
-            },
+            // A system that vanished without a word is found out, and calls to it are refused at once.
+            _ = ping.tick() => {
+                if unanswered >= SILENT_PINGS || !taken(&mut socket, Frame::Ping(Default::default())).await {
+                    break;
+                }
+                unanswered += 1;
+            }
+            frame = socket.next() => {
+                unanswered = 0;
+                match frame {
+                    Some(Ok(Frame::Text(text))) => settle(&text, &mut waiting),
+                    Some(Ok(Frame::Close(_)) | Err(_)) | None => break,
+                    Some(Ok(_)) => {}
+                }
+            }
         }
     }
     // Another may have taken its place.
@@ -224,6 +250,11 @@ async fn carry(
     if let Err(failure) = announce(&engine, &session, "federation.disconnected", &system).await {
         tracing::debug!(system, why = failure.message, "the end of a link was not announced");
     }
+}
+
+/// Whether another system took a frame within the time it has for an answer.
+async fn taken(socket: &mut Socket, frame: Frame) -> bool {
+    matches!(tokio::time::timeout(PATIENCE, socket.send(frame)).await, Ok(Ok(())))
 }
 
 fn settle(text: &str, waiting: &mut std::collections::HashMap<i64, oneshot::Sender<Result<Value, Failure>>>) {

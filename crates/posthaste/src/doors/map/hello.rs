@@ -464,6 +464,7 @@ async fn believe(at: &mut Connection, auth: &Credentials) -> Result<(), Disbelie
                 return Err(Disbelief { code: "invalid_credentials", message });
             }
             at.bucket = at.shared.bucket_of(&at.engine, &identity, token.as_ref());
+            at.engine = at.shared.engine_for(&at.engine, &identity, token.as_ref());
             at.identity = Some(identity);
             at.token = token;
             at.watch_token();

@@ -24,9 +24,8 @@ use crate::http::errors::answer;
 use crate::http::listen::Peer;
 use crate::shared::Shared;
 
-/// How often a peer is asked whether it is there, and how many times it may leave that unanswered.
-const PING_EVERY: Duration = Duration::from_secs(30);
-const SILENT_PINGS: u32 = 3;
+/// How many times a peer may leave unanswered whether it is there.
+pub(super) const SILENT_PINGS: u32 = 3;
 /// What is read and written at once. Most peers are idle, and there may be many.
 const READ_BUFFER: usize = 2 << 10;
 const WRITE_BUFFER: usize = 16 << 10;
@@ -92,7 +91,7 @@ async fn serve(
     let (out, frames) = Outbox::socket(sink);
     let line = Line::new(out, shared.stop().child_token());
     let heard = Arc::new(AtomicBool::new(true));
-    let writing = tokio::spawn(write(frames, heard.clone(), line.clone()));
+    let writing = tokio::spawn(write(frames, heard.clone(), line.clone(), shared.ping_every()));
     let frames = Box::pin(read(stream, heard, line.clone()));
     Connection::new(shared, engine, known, address, line).run(frames).await;
     // The writer ends when nobody is left who could send, or when it says goodbye.
@@ -133,9 +132,12 @@ fn too_large(error: &axum::Error) -> bool {
 }
 
 /// Sends what there is, several frames at a time where there are several. Lets go of a peer that has fallen silent.
-async fn write(mut frames: Frames, heard: Arc<AtomicBool>, line: Line) {
+async fn write(mut frames: Frames, heard: Arc<AtomicBool>, line: Line, ping_every: Duration) {
+    let patience = ping_every * SILENT_PINGS;
     let mut unanswered = 0;
-    let mut ping = tokio::time::interval(PING_EVERY);
+    let mut ping = tokio::time::interval(ping_every);
+    // Ticks that were missed are not made up for: whoever was held up would count as silent at once.
+    ping.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     ping.reset();
     let farewell = loop {
         tokio::select! {
@@ -143,7 +145,7 @@ async fn write(mut frames: Frames, heard: Arc<AtomicBool>, line: Line) {
             () = line.stop.cancelled() => break None,
             frame = frames.next() => {
                 let Some(frame) = frame else { break None };
-                if !taken(frames.write(frame)).await {
+                if !taken(frames.write(frame), patience).await {
                     // Whoever still has something to send must hear that nobody takes it.
                     line.stop.cancel();
                     return;
@@ -154,7 +156,7 @@ async fn write(mut frames: Frames, heard: Arc<AtomicBool>, line: Line) {
                 if unanswered >= SILENT_PINGS {
                     break Some((close_code::AWAY, "no sign of life"));
                 }
-                if !taken(frames.write_control(Message::Ping(Default::default()))).await {
+                if !taken(frames.write_control(Message::Ping(Default::default())), patience).await {
                     line.stop.cancel();
                     return;
                 }
@@ -165,11 +167,11 @@ async fn write(mut frames: Frames, heard: Arc<AtomicBool>, line: Line) {
     let (code, reason) = farewell.unwrap_or((close_code::AWAY, "the office is done"));
     let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
     // What was ready goes out before the goodbye. The peer may be gone already.
-    let _ = taken(frames.write_control(close)).await;
+    let _ = taken(frames.write_control(close), patience).await;
     line.stop.cancel();
 }
 
 /// Whether a peer took what was written. One that takes nothing for as long as it may be silent is as good as gone.
-async fn taken(writing: impl Future<Output = Result<(), axum::Error>>) -> bool {
-    matches!(tokio::time::timeout(PING_EVERY * SILENT_PINGS, writing).await, Ok(Ok(())))
+async fn taken(writing: impl Future<Output = Result<(), axum::Error>>, patience: Duration) -> bool {
+    matches!(tokio::time::timeout(patience, writing).await, Ok(Ok(())))
 }

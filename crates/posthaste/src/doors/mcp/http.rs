@@ -36,6 +36,7 @@ pub(super) async fn answer(State(shared): State<Shared>, Realm(engine): Realm, r
     if !turn.is_granted() {
         return too_often(turn);
     }
+    let engine = shared.engine_for(&engine, &identity, pass.as_ref());
     let visitor = Visitor { identity, home: engine.clone(), local };
     let response = match parts.method {
         Method::POST => post(shared.clone(), visitor, parts, body).await,

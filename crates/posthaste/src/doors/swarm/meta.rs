@@ -146,6 +146,7 @@ pub(super) async fn status(User(who): User, State(shared): State<Shared>) -> Ans
             "text_bytes": limits.text_bytes,
             "queue_commands": limits.queue_commands,
             "queue_bytes": limits.queue_bytes,
+            "share_commands": limits.share_commands,
             "batch_commands": limits.batch_commands,
             "page": limits.page,
             "search_rows": limits.search_rows,

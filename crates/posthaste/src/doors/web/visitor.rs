@@ -174,6 +174,7 @@ impl FromRequestParts<Shared> for Visitor {
             turn.write(response.headers_mut());
             return Err(response);
         }
+        let engine = shared.engine_for(&engine, &identity, pass.as_ref());
         let word = form_word(shared, cookie.as_deref().filter(|_| signed_in));
         let theme = cookies(&parts.headers)
             .find(|(name, _)| *name == THEME)

@@ -143,6 +143,7 @@ async fn a_revoked_token_stays_revoked_when_its_realm_is_opened_again() {
         reaches: Reaches::ANYWHERE,
         safe_mode: false,
         registration: false,
+        ping_every: Duration::from_secs(30),
     };
     let shared = Shared::new(books, RealmName::main(), admin, switches, CancellationToken::new());
     let away = RealmName::new("away").unwrap();

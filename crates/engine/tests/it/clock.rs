@@ -1,0 +1,75 @@
+//! Clocks that jump, both ways: the history's time never runs backwards, and what ends goes by the clock.
+
+use posthaste_engine::nouns::Caller;
+use posthaste_engine::stamp::{self, Stamp};
+use posthaste_engine::testing::submit_record;
+use posthaste_engine::verbs::Verb;
+use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::office::Sweep;
+use posthaste_engine::{EngineError, Filter, RECORD_VERSION, Record, Refusal};
+
+use crate::harness::{Realm, admin, letter, member};
+
+const HOUR: i64 = 3_600_000;
+
+/// Submits a command as if the clock had said something else.
+async fn at<V: Verb>(realm: &Realm, now: i64, caller: &Caller, verb: V) -> Result<V::Outcome, EngineError> {
+    let stamp = Stamp { now, ..Stamp::new() };
+    let record = Record { v: RECORD_VERSION, stamp, caller: caller.clone(), command: verb.into_command() };
+    let outcome = submit_record(&realm.engine, record).await?;
+    Ok(V::from_outcome(outcome).expect("an answer to this verb"))
+}
+
+fn times(realm: &Realm) -> Vec<i64> {
+    let replay = realm.see(|view| view.events(&Caller::office(), 0, &Filter::everything(), 1_000));
+    replay.events.iter().map(|event| event.at).collect()
+}
+
+#[tokio::test]
+async fn the_history_s_time_never_runs_backwards() {
+    let realm = Realm::new();
+    let [ann, _] = realm.agents(["ann", "bob"]).await;
+    let now = stamp::now();
+    for jump in [0, 100 * HOUR, -HOUR, 50 * HOUR, 101 * HOUR, 0] {
+        at(&realm, now + jump, &ann, letter("bob", "x")).await.expect("a letter");
+    }
+    let realm = realm.reopened();
+    at(&realm, now, &ann, letter("bob", "x")).await.expect("a letter");
+    let times = times(&realm);
+    assert!(times.is_sorted(), "{times:?}");
+    assert_eq!(times.last(), Some(&(now + 101 * HOUR)), "it stands until the clock has caught up");
+    let mut ids: Vec<_> = realm.inbox("bob").iter().map(|letter| letter.message.id).collect();
+    assert!(ids.is_sorted(), "{ids:?}");
+    ids.dedup();
+    assert_eq!(ids.len(), 7);
+}
+
+#[tokio::test]
+async fn ids_rise_above_those_of_a_history_that_is_ahead() {
+    let realm = Realm::new();
+    let [ann, _] = realm.agents(["ann", "bob"]).await;
+    let ahead = stamp::now() + 1_000 * HOUR;
+    at(&realm, ahead, &ann, letter("bob", "x")).await.expect("a letter");
+    let realm = realm.reopened();
+    let sent = realm.send(&ann, "bob", "y").await;
+    let time = i64::try_from(sent.message.id.0.as_u128() >> 80).expect("a time");
+    assert!(time > ahead, "{time} {ahead}");
+}
+
+#[tokio::test]
+async fn what_ends_goes_by_the_clock_and_not_by_a_history_that_is_ahead() {
+    let realm = Realm::new();
+    let [ann, _] = realm.agents(["ann", "bob"]).await;
+    let now = stamp::now();
+    at(&realm, now + 100 * HOUR, &ann, letter("bob", "from the future")).await.expect("a letter");
+    // The clock is right again, and somebody sends what is to last an hour from now.
+    let brief = Send { expires_at: Some(now + HOUR), ..letter("bob", "brief") };
+    at(&realm, now, &ann, brief.clone()).await.expect("an hour is left");
+    at(&realm, now + 1, &admin(), Sweep {}).await.expect("a sweep");
+    assert_eq!(realm.mail("bob"), ["from the future", "brief"]);
+    let late = at(&realm, now + 2 * HOUR, &ann, brief).await;
+    assert!(matches!(late, Err(EngineError::Refused(Refusal::AlreadyExpired { .. }))), "{late:?}");
+    let other =
+        at(&realm, now, &member("ann"), Send { expires_at: Some(now - 1), ..letter("bob", "z") }).await;
+    assert!(matches!(other, Err(EngineError::Refused(Refusal::AlreadyExpired { .. }))), "{other:?}");
+}
