@@ -1,6 +1,6 @@
 //! What the writer remembers of the books from one command to the next, so that a lively conversation is not looked up
-//! again for everything that is said in it. It is kept only while commands come that cannot change it otherwise; any
-//! other command finds the books complete and nothing remembered.
+//! again for everything that is said in it. That is kept only while commands come that cannot change it otherwise; any
+//! other command finds the books complete and nothing remembered. Marks that came lately are remembered throughout.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::nouns::{AgentId, Conversation, ConversationId, Participant, Sight, TurnVisibility};
 use crate::sight;
 use crate::source::Record;
-use crate::store::{exec, rows};
+use crate::store::{NewMarks, exec, rows};
 use crate::verbs::Command;
 use crate::verbs::turns::Say;
 
@@ -22,6 +22,8 @@ pub(crate) struct Memory {
     talks: HashMap<ConversationId, Talk>,
     /// Agents known not to have been told to pause.
     awake: HashSet<AgentId>,
+    /// The marks that came lately, if they were asked for.
+    marks: Option<NewMarks>,
 }
 
 /// A conversation in which the last things said were plain turns.
@@ -105,9 +107,18 @@ impl Memory {
         };
         if !stays {
             self.write_down(books)?;
-            self.forget();
+            self.forget_talks();
         }
         Ok(())
+    }
+
+    /// The marks that came lately.
+    pub(crate) fn new_marks(&mut self, books: &Connection) -> rusqlite::Result<&mut NewMarks> {
+        let marks = match self.marks.take() {
+            Some(marks) => marks,
+            None => NewMarks::read(books)?,
+        };
+        Ok(self.marks.insert(marks))
     }
 
     /// The conversation that a turn is for, if the turn is sure to be recorded there by the ordinary rules.
@@ -122,6 +133,11 @@ impl Memory {
 
     /// Forgets everything, written down or not.
     pub(crate) fn forget(&mut self) {
+        self.forget_talks();
+        self.marks = None;
+    }
+
+    fn forget_talks(&mut self) {
         self.talks.clear();
         self.awake.clear();
     }
@@ -136,7 +152,7 @@ impl Memory {
             let Some(talk) = Talk::read(books, &say.conversation)? else { return Ok(false) };
             if self.talks.len() >= TALKS {
                 self.write_down(books)?;
-                self.forget();
+                self.forget_talks();
             }
             self.talks.insert(say.conversation.clone(), talk);
         }

@@ -231,6 +231,7 @@ impl Writer {
             Applied::InVain(why) => {
                 self.run_sql("ROLLBACK TO command")?;
                 (self.last, self.clock, self.tail, self.rules) = before;
+                self.memory.forget();
                 events.truncate(told);
                 Err(why)
             }

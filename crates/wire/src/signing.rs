@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
-use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
+use ed25519_dalek::{Signer as _, SigningKey, Verifier as _, VerifyingKey};
 
 use crate::canonical::{self, CanonicalError, Node};
 
@@ -21,6 +21,32 @@ const PEM_HEAD: &str = "-----BEGIN PUBLIC KEY-----";
 const PEM_FOOT: &str = "-----END PUBLIC KEY-----";
 /// Longer than any spelling of a key or signature; what is longer is not worth decoding.
 const MAX_TEXT: usize = 256;
+
+/// The points whose order divides eight, in the one way they are spelled: under such a one a signature proves nothing.
+const SMALL_ORDER: [[u8; 32]; 8] = {
+    const EIGHTH: [u8; 32] = [
+        0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf,
+        0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
+    ];
+    const OTHER_EIGHTH: [u8; 32] = [
+        0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a, 0x20,
+        0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
+    ];
+    const fn with(mut point: [u8; 32], place: usize, byte: u8) -> [u8; 32] {
+        point[place] = byte;
+        point
+    }
+    [
+        with([0; 32], 0, 0x01),
+        with(with([0xff; 32], 0, 0xec), 31, 0x7f),
+        [0; 32],
+        with([0; 32], 31, 0x80),
+        EIGHTH,
+        with(EIGHTH, 31, 0x85),
+        OTHER_EIGHTH,
+        with(OTHER_EIGHTH, 31, 0xfa),
+    ]
+};
 
 /// Why a key or signature cannot be read, or an envelope is not to be believed.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +110,12 @@ impl PublicKey {
 
     /// Checks a signature over exactly these bytes, refusing its malleable twins.
     pub fn verify(&self, bytes: &[u8], signature: &Signature) -> Result<(), SigningError> {
-        self.0.verify_strict(bytes, &signature.0).map_err(|_| SigningError::Mismatch)
+        // What `verify_strict` asks as well, without working out the point: a signature that verifies spells it in the one
+        // canonical way. That the key is of no small order was seen when it was read.
+        if SMALL_ORDER.contains(signature.0.r_bytes()) {
+            return Err(SigningError::Mismatch);
+        }
+        self.0.verify(bytes, &signature.0).map_err(|_| SigningError::Mismatch)
     }
 }
 
@@ -175,6 +206,9 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, SigningError> {
 
 #[cfg(test)]
 mod tests {
+    use curve25519_dalek::Scalar;
+    use sha2::{Digest as _, Sha512};
+
     use super::*;
 
     const RAW: &str = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
@@ -250,6 +284,24 @@ mod tests {
             verify(r#"{"signature":"a","sign\u0061ture":"b"}"#),
             SigningError::Canonical(CanonicalError::Duplicate(_))
         ));
+    }
+
+    #[test]
+    fn a_signature_under_a_point_of_small_order_is_refused_as_the_strict_rule_has_it() {
+        for point in SMALL_ORDER {
+            assert!(VerifyingKey::from_bytes(&point).unwrap().is_weak(), "{point:02x?}");
+            assert_eq!(SMALL_ORDER.iter().filter(|other| **other == point).count(), 1);
+        }
+        // With the neutral element for its point, s = k·a fits the equation for whoever has the secret.
+        let (secret, bytes) = (secret(), b"hello".as_slice());
+        let key = secret.public();
+        let mut k = Sha512::new_with_prefix(SMALL_ORDER[0]);
+        k.update(key.as_bytes());
+        k.update(bytes);
+        let s = Scalar::from_bytes_mod_order_wide(&k.finalize().into()) * secret.0.to_scalar();
+        let signature = ed25519_dalek::Signature::from_components(SMALL_ORDER[0], s.to_bytes());
+        assert!(key.0.verify(bytes, &signature).is_ok() && key.0.verify_strict(bytes, &signature).is_err());
+        assert!(matches!(key.verify(bytes, &Signature(signature)), Err(SigningError::Mismatch)));
     }
 
     #[test]

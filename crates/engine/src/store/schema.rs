@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 3;
+pub const VERSION: i64 = 4;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -23,9 +23,20 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
             books.execute_batch(step)?;
         }
     }
+    if found < 4 {
+        books.execute_batch(V4)?;
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
+
+/// Marks as they come; they move to their places in `marks` many at a time.
+const V4: &str = "
+CREATE TABLE new_marks(
+    n INTEGER PRIMARY KEY, label TEXT NOT NULL, sender TEXT NOT NULL, message INTEGER NOT NULL, digest BLOB,
+    until INTEGER
+) STRICT;
+";
 
 /// Tasks that the office itself moves along: what state they are in, and what each agent did in its turn.
 const V3_RUNS: &str = "

@@ -152,7 +152,7 @@ impl Sweep {
         // While the office is quiet the index catches up, so that searches need not lay out what is missing.
         to.index_texts()?;
         let marks = marks::forget_due(to, limit)?;
-        let more = [due.len(), lapsed.len(), marks].contains(&(limit as usize));
+        let more = [due.len(), lapsed.len(), marks].iter().any(|swept| *swept >= limit as usize);
         Ok(Swept { deliveries: due.len(), reservations: lapsed.len(), marks, more })
     }
 }

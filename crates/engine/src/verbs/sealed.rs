@@ -12,10 +12,10 @@ use super::{Applied, Apply, Halt};
 use crate::error::Refusal;
 use crate::nouns::{
     Address, AgentId, Audience, ConversationId, ConversationStatus, Delivery, MessageId, Reservation,
-    Reserved, Seq,
+    Reserved,
 };
 use crate::sight;
-use crate::store::{all, exec, rows};
+use crate::store::{exec, rows};
 
 /// Sends a letter that can be sent once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,7 +110,7 @@ impl SendSealed {
     }
 
     /// Refuses a deed that cannot be done; finds the letter that is to be acknowledged.
-    fn check(&self, to: &Apply<'_>) -> Applied<Option<MessageId>> {
+    fn check(&self, to: &mut Apply<'_>) -> Applied<Option<MessageId>> {
         match &self.deed {
             Some(Deed::Reserve(reserve)) => reserve.check_announced(to)?,
             Some(Deed::Renew(renew)) => renew.check(to).map(drop)?,
@@ -124,11 +124,9 @@ impl SendSealed {
     }
 
     /// The letter with a mark that the caller received; from one this letter is for, if there are several.
-    fn marked(&self, to: &Apply<'_>, label: &str, ours: Option<MessageId>) -> Applied<MessageId> {
-        let sql = "SELECT sender, message FROM marks WHERE label = ?1 ORDER BY message DESC";
-        let found: Vec<(AgentId, Seq)> = all(to.books, sql, [label], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    fn marked(&self, to: &mut Apply<'_>, label: &str, ours: Option<MessageId>) -> Applied<MessageId> {
         let mut received = None;
-        for (sender, seq) in found {
+        for (sender, seq) in marks::with_label(to, label)? {
             if rows::delivery_of(to.books, &to.caller.agent, seq)?.is_none() {
                 continue;
             }

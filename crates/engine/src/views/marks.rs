@@ -15,8 +15,9 @@ impl View<'_> {
     /// Refused for anybody else, as if there were no such agent.
     pub fn marked(&self, caller: &Caller, agent: &AgentId, label: &str) -> Viewed<Vec<Letter>> {
         let me = self.mailbox(caller, agent)?;
-        let sql =
-            "SELECT message FROM marks WHERE label = ?1 AND message > ?2 ORDER BY message DESC LIMIT ?3";
+        let sql = "SELECT message FROM marks WHERE label = ?1 AND message > ?2
+             UNION SELECT message FROM new_marks WHERE label = ?1 AND message > ?2
+             ORDER BY message DESC LIMIT ?3";
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
         let places: Vec<Seq> = all(self.books, sql, (label, me.born, limit), |row| row.get(0))?;
         let mut found = Vec::new();

@@ -70,6 +70,32 @@ async fn a_mark_comes_once_even_after_a_restart() {
     assert_eq!(realm.mail("bob"), ["one", "two"]);
 }
 
+/// More marks than are kept as they came: the first are in their places when the last come, and nobody can tell.
+#[tokio::test]
+async fn a_mark_comes_once_wherever_it_is_kept() {
+    let realm = Realm::new();
+    let [ann, bob] = realm.agents(["ann", "bob"]).await;
+    let names: Vec<String> = (0..5_000).map(|n| format!("id:{n}")).collect();
+    for some in names.chunks(500) {
+        let some: Vec<&str> = some.iter().map(String::as_str).collect();
+        realm.ask(&ann, sealed("bob", some[0], &some)).await;
+    }
+    let check = async |realm: &Realm| {
+        for name in ["id:0", "id:4094", "id:4095", "id:4096", "id:4999"] {
+            let refused = realm.refused(&ann, sealed("bob", "again", &[name])).await;
+            assert_eq!(refused, Refusal::KeyReused { key: name.into() });
+            let found = realm.see(|view| view.marked(&bob, &id("bob"), name));
+            assert_eq!(found.len(), 1, "{name}");
+        }
+    };
+    check(&realm).await;
+    let realm = realm.reopened();
+    check(&realm).await;
+    realm.ask(&Caller::office(), Sweep {}).await;
+    check(&realm).await;
+    assert_eq!(realm.mail("bob").len(), 10);
+}
+
 #[tokio::test]
 async fn of_many_at_once_one_is_taken() {
     let realm = Realm::new();
