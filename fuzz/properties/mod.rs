@@ -219,13 +219,13 @@ pub(crate) fn airc_canonical(bytes: &[u8]) {
 pub(crate) fn airc_envelope(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(envelope) = Envelope::parse(text) else { return };
-    assert!(text.contains(envelope.as_str()));
+    assert!(text.contains(&envelope.text));
     let key = SecretKey::from_seed(&[7; 32]);
     // Nobody can have guessed a signature of this key.
     assert!(envelope.verify(&key.public()).is_err());
-    let signature = sign_envelope(envelope.as_str(), &key).expect("it was read");
+    let signature = sign_envelope(&envelope.text, &key).expect("it was read");
     key.public().verify(envelope.signed().as_bytes(), &signature).expect("the same bytes");
-    let shown = Envelope::with_delivery(envelope.as_str(), "{\"seq\":1}");
+    let shown = Envelope::with_delivery(&envelope.text, "{\"seq\":1}");
     let back = canonicalize_without(&shown, "delivery").expect("still an object");
     assert_eq!(canonicalize_without(&back, "signature").expect("still an object"), envelope.signed());
 }

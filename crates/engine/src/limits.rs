@@ -93,7 +93,7 @@ impl Default for Limits {
             queue_commands: 4_096,
             queue_bytes: 64 << 20,
             queue_wait: Duration::from_secs(5),
-            share_commands: 64,
+            share_commands: 16,
             batch_commands: 1_024,
             page: 1_000,
             search_rows: 20_000,

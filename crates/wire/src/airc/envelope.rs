@@ -13,8 +13,8 @@ const LONGEST_ID: usize = 256;
 /// A message as its sender wrote it.
 #[derive(Clone, Debug)]
 pub struct Envelope {
-    /// The text, byte for byte.
-    text: String,
+    /// The text as it came, byte for byte but for white space around it.
+    pub text: String,
     /// What the signature covers.
     signed: String,
     /// The signature as written; nothing if there is none.
@@ -104,11 +104,6 @@ impl Envelope {
         })
     }
 
-    /// The text as it came, but for white space around it.
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
-
     /// What the signature covers.
     pub fn signed(&self) -> &str {
         &self.signed
@@ -127,6 +122,11 @@ impl Envelope {
     /// The payload as it was written.
     pub fn raw_payload(&self) -> Option<&Value> {
         self.members.get("payload").filter(|payload| payload.is_object())
+    }
+
+    /// The payload as it was written, to keep.
+    pub fn take_payload(&mut self) -> Option<Value> {
+        self.members.get_mut("payload").filter(|payload| payload.is_object()).map(Value::take)
     }
 
     /// Checks the signature against its sender's key.
@@ -250,8 +250,8 @@ mod tests {
     fn the_registry_adds_one_member_and_changes_nothing() {
         let text = "{\"to\" : \"bob\", \"n\":1.0 }";
         let envelope = Envelope::parse(&format!("\n {text} \n")).unwrap();
-        assert_eq!(envelope.as_str(), text);
-        let shown = Envelope::with_delivery(envelope.as_str(), r#"{"seq":1}"#);
+        assert_eq!(envelope.text, text);
+        let shown = Envelope::with_delivery(&envelope.text, r#"{"seq":1}"#);
         assert_eq!(shown, "{\"to\" : \"bob\", \"n\":1.0 ,\"delivery\":{\"seq\":1}}");
         assert_eq!(Envelope::with_delivery("{}", "1"), "{\"delivery\":1}");
     }

@@ -1,6 +1,7 @@
 //! What every handler of this door starts from: the realm, what the request carries, and who is speaking.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
@@ -69,6 +70,9 @@ impl FromRequestParts<Shared> for Context {
 
 /// The pairs of a query string.
 fn serde_urlencoded(query: &str) -> Vec<(String, String)> {
+    if query.is_empty() {
+        return Vec::new();
+    }
     let uri = format!("/?{query}").parse().unwrap_or_default();
     let read = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&uri);
     read.map(|axum::extract::Query(pairs)| pairs).unwrap_or_default()
@@ -78,7 +82,8 @@ fn serde_urlencoded(query: &str) -> Vec<(String, String)> {
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
     pub(super) caller: Caller,
-    pub(super) agent: Agent,
+    /// Shared with the memory of faces: a message needs little of it.
+    pub(super) agent: Arc<Agent>,
     key: Option<PublicKey>,
 }
 
@@ -267,7 +272,7 @@ enum Seen<T> {
 impl Actor {
     pub(super) fn new(caller: Caller, agent: Agent) -> Self {
         let key = key_of(&agent);
-        Self { caller, agent, key }
+        Self { caller, agent: Arc::new(agent), key }
     }
 
     pub(super) fn handle(&self) -> &str {

@@ -270,7 +270,7 @@ pub(super) async fn refresh(context: Context, Text(text): Text) -> Answer {
         None => {
             let actor = context.actor(None).await?;
             end_token(&context).await?;
-            actor.agent
+            Agent::clone(&actor.agent)
         }
     };
     let (token, until) = issue(&context, &agent.id).await?;

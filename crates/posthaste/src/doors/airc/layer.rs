@@ -43,10 +43,7 @@ pub(super) async fn around(State(shared): State<Shared>, request: Request, next:
 fn count(shared: &Shared, request: &Request) -> Turn {
     let quota = shared.rates().requests;
     match (bearer(request.headers()), request.extensions().get::<Peer>()) {
-        (Some(token), _) => {
-            let name: String = keys::hash(token)[..12].iter().map(|byte| format!("{byte:02x}")).collect();
-            shared.limiter().take("requests", &name, quota)
-        }
+        (Some(token), _) => shared.limiter().take("requests", &keys::short_name(token), quota),
         (None, Some(peer)) => shared.limiter().take_from("requests", peer.address.ip(), quota),
         (None, None) => Turn::FREE,
     }

@@ -17,7 +17,7 @@ use crate::http::rate::Turn;
 
 /// `POST /messages`
 pub(super) async fn post(context: Context, Text(text): Text) -> Answer {
-    let envelope = Envelope::parse(&text)?;
+    let mut envelope = Envelope::parse(&text)?;
     let from =
         envelope.from.clone().ok_or_else(|| Trouble::new(400, "invalid_envelope", "from: is missing"))?;
     let (actor, recipient) = speaker(&context, Some(&from), &envelope.to).await?;
@@ -37,13 +37,13 @@ pub(super) async fn post(context: Context, Text(text): Text) -> Answer {
     let draft = Draft {
         target: Target::parse(&envelope.to),
         recipient,
-        id: envelope.id.clone(),
-        nonce: envelope.nonce.clone(),
-        thread_id: envelope.thread_id.clone(),
-        body: envelope.body.clone(),
-        raw_payload: envelope.raw_payload().cloned(),
-        payload: envelope.payload.clone(),
-        envelope: Some(envelope.as_str().to_owned()),
+        raw_payload: envelope.take_payload(),
+        id: envelope.id,
+        nonce: envelope.nonce,
+        thread_id: envelope.thread_id,
+        body: envelope.body,
+        payload: envelope.payload,
+        envelope: Some(envelope.text),
         meta: None,
     };
     send(&context, &actor, draft, turn).await

@@ -76,7 +76,7 @@ impl Told {
 
 /// Carries out what a heartbeat says.
 pub(super) async fn note(context: &Context, actor: &Actor, told: Told) -> Answer<Agent> {
-    let mut agent = actor.agent.clone();
+    let mut agent = Agent::clone(&actor.agent);
     if let Some(privacy) = told.privacy.filter(|privacy| *privacy != agent.privacy) {
         let update = Update { privacy: Some(privacy), ..Update::of(agent.id.clone()) };
         agent = context.engine.submit(&actor.caller, update).await?;

@@ -192,7 +192,7 @@ fn signed(actor: &Actor, fields: &Fields) -> Answer<Option<String>> {
     if let Some(at) = envelope.timestamp {
         messages::check_recent(at)?;
     }
-    Ok(Some(envelope.as_str().to_owned()))
+    Ok(Some(envelope.text))
 }
 
 /// `GET /api/messages?user=ME[&since=][&with=PEER]`
