@@ -61,6 +61,8 @@ pub(crate) struct Apply<'a> {
     pub(crate) rules: &'a mut Rules,
     stamp: &'a Stamp,
     ids: u64,
+    /// Who does what is told, if not the caller itself.
+    actor: Option<AgentId>,
     /// The last place in the history that is taken. Held by the writer between commands.
     last: &'a mut Seq,
     /// What has happened in this batch. Held by the writer until the commit.
@@ -81,7 +83,7 @@ impl<'a> Apply<'a> {
         state: Pen<'a>,
     ) -> Self {
         let Pen { rules, last, events, tail, memory } = state;
-        Self { books, realm, caller, now, rules, stamp, ids: 0, last, events, tail, memory }
+        Self { books, realm, caller, now, rules, stamp, ids: 0, actor: None, last, events, tail, memory }
     }
 
     /// What the clock said when the command was made. Whether something has lapsed is judged by it and not by the
@@ -100,6 +102,11 @@ impl<'a> Apply<'a> {
     /// The place that the next event will take; rows made by that event carry it.
     pub(crate) fn next_seq(&self) -> Seq {
         *self.last + 1
+    }
+
+    /// From here on the history says that this agent did it. For commands that carry out what several did.
+    pub(crate) fn is_done_by(&mut self, agent: &AgentId) {
+        self.actor = (*agent != self.caller.agent).then(|| agent.clone());
     }
 
     /// Notes a text that the full-text index has to follow.
@@ -158,7 +165,7 @@ impl<'a> Apply<'a> {
         self.events.push(Arc::new(Event {
             seq,
             at: self.now,
-            actor: self.caller.agent.clone(),
+            actor: self.actor.as_ref().unwrap_or(&self.caller.agent).clone(),
             cause,
             fact,
             message,

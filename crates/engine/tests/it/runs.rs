@@ -1,6 +1,5 @@
 //! Runs: opened, moved along, ended, opened again; each step whole or not at all, and nobody else's.
 
-use posthaste_engine::Refusal;
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
     Address, AgentKind, DeliveryState, MessageId, PeerKind, Priority, RunPhase, Taken, TaskStatus,
@@ -10,6 +9,7 @@ use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::runs::{Advance, Opening, RunLetter};
 use posthaste_engine::views::{SearchQuery, TurnQuery};
+use posthaste_engine::{Filter, Refusal};
 use uuid::Uuid;
 
 use crate::harness::{Realm, admin, id, json, letter, member, realm as named, talk};
@@ -270,6 +270,12 @@ fn together(mut steps: Vec<Advance>) -> Advance {
     Advance { then, ..steps.remove(0) }
 }
 
+/// The history: what happened, and who is said to have done it.
+fn who_did_what(realm: &Realm) -> Vec<(&'static str, String)> {
+    let replay = realm.see(|view| view.events(&admin(), 0, &Filter::everything(), 1_000));
+    replay.events.iter().map(|event| (event.fact.kind(), event.actor.to_string())).collect()
+}
+
 #[tokio::test]
 async fn steps_that_come_together_leave_what_they_would_leave_one_by_one() {
     let mut left = Vec::new();
@@ -298,13 +304,15 @@ async fn steps_that_come_together_leave_what_they_would_leave_one_by_one() {
             notes,
             (run.phase, run.steps, run.notes, run.state),
             counts,
-            realm.replayed(&admin()),
+            who_did_what(&realm),
             ["insider", "hand", "helper"].map(|name| realm.inbox(name).len()),
         ));
     }
     let (apart, at_once) = (left.remove(0), left.remove(0));
     assert_eq!(apart, at_once);
     assert_eq!(at_once.3, (3, 4));
+    let (end, by) = at_once.4.last().expect("a history");
+    assert_eq!((*end, by.as_str()), ("task.completed", "helper"));
 }
 
 #[tokio::test]

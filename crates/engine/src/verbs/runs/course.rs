@@ -114,6 +114,7 @@ impl Course {
 
     /// Takes one step.
     pub(super) fn take(&mut self, to: &mut Apply<'_>, step: &Advance) -> Applied<()> {
+        to.is_done_by(&step.agent);
         let before = self.run.phase;
         let run = &mut self.run;
         let opens = step.open.is_some();
