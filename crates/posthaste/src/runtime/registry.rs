@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt;
 use posthaste_engine::nouns::{Caller, Json, Millis, Peer, PeerKind, RealmName};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::{Engine, EngineError, stamp};
 use posthaste_wire::mail::RegisterRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tokio::time::MissedTickBehavior;
 
 use super::{Runtime, lock};
 use crate::http::outgoing::OutgoingError;
@@ -21,6 +23,8 @@ use crate::http::outgoing::OutgoingError;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often other swarms are asked whether they are well.
 const CHECK_EVERY: Duration = Duration::from_secs(30);
+/// How many of them are asked at once.
+const CHECKS_AT_ONCE: usize = 16;
 /// Other swarms at once.
 const MOST_SWARMS: usize = 10_000;
 
@@ -223,17 +227,21 @@ impl Runtime {
         self.inner.engine.submit(&Caller::office(), put).await.map(drop)
     }
 
-    /// Asks the other swarms from time to time whether they are well.
+    /// Asks the other swarms at once and then from time to time whether they are well.
     pub(super) async fn watch_neighbours(self) {
         let mut tick = tokio::time::interval(CHECK_EVERY);
-        tick.tick().await;
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = self.inner.stop.cancelled() => return,
                 _ = tick.tick() => {}
             }
-            for entry in self.inner.registry.all() {
-                self.check_neighbour(entry).await;
+            // One that does not answer must not keep the others from being asked.
+            let all = futures_util::stream::iter(self.inner.registry.all());
+            let checked = all.for_each_concurrent(CHECKS_AT_ONCE, |entry| self.check_neighbour(entry));
+            tokio::select! {
+                () = self.inner.stop.cancelled() => return,
+                () = checked => {}
             }
         }
     }
