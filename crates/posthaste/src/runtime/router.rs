@@ -87,7 +87,7 @@ impl Runtime {
     }
 
     /// Letters for swarms that are not known any more reach nobody, and their senders are told.
-    async fn give_up_orphans(&self) {
+    pub(super) async fn give_up_orphans(&self) {
         let office = Caller::office();
         let waiting = self.inner.engine.read(move |view| view.outbound(&office, 1_000)).await;
         for outbound in waiting.into_iter().flatten() {
@@ -109,7 +109,15 @@ impl Runtime {
                 Ok(waiting) => waiting,
                 Err(error) => return tracing::warn!(%peer, %error, "the outbox cannot be read"),
             };
-            let Some(entry) = self.inner.registry.get(peer.as_str()) else { return };
+            let Some(entry) = self.inner.registry.get(peer.as_str()) else {
+                if !self.adopt(peer).await {
+                    for (message, agent) in waiting {
+                        let why = Some("there is no such swarm");
+                        self.settle_letter(peer, &message, &[agent], why).await;
+                    }
+                }
+                continue;
+            };
             let tasks = by_task(waiting);
             let carried = futures_util::stream::iter(tasks)
                 .map(|(task, letters)| self.carry_task(peer, &entry, task, letters, tried))

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Listening, TestDir, listen};
 use crate::swarm::{Swarm, boss, script, scripted, team};
+use crate::web::Visitor;
 
 fn with_peer(name: &str, peer: &str) -> Value {
     let target = format!("boss@{peer}");
@@ -148,4 +149,36 @@ async fn the_outbox_survives_the_process() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     assert!(tried.load(Ordering::SeqCst) >= 2, "the letter was not carried after the restart");
+}
+
+/// What those who run the office write down on the page counts at once, as a registration does; and so does forgetting it.
+#[tokio::test]
+async fn a_swarm_that_the_page_names_is_known_and_forgotten() {
+    let (far, tried) = reluctant(0, StatusCode::OK).await;
+    let swarm = Swarm::open(&with_peer("team", "far"), &[], &[]);
+    let office = swarm.office.as_ref().unwrap();
+    let mut visitor = Visitor::signed_in(office, office.token()).await;
+    let word = visitor.get("/ui/settings").await.word();
+    let address = format!("http://{}", far.address);
+    let fields = [("word", word.as_str()), ("name", "far"), ("kind", "server"), ("url", &address)];
+    assert_eq!(visitor.post("/ui/do/peer", &fields).await.status, 303);
+    let listed = async |wanted: bool| {
+        for _ in 0..200 {
+            let (_, known) = swarm.get("/swarms", "").await;
+            let there = known["swarms"].as_array().unwrap().iter().any(|one| one["swarm_name"] == "far");
+            if there == wanted {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        panic!("far is{} listed", if wanted { " not" } else { "" });
+    };
+    listed(true).await;
+    let ann = swarm.token("team", "user", "ann");
+    swarm.ask(&ann, json!({ "body": ask_peer("far", "x"), "kwargs": { "timeout": 1 } })).await;
+    assert!(tried.load(Ordering::SeqCst) >= 1, "the letter was not carried");
+    let fields = [("word", word.as_str()), ("peer", "far")];
+    assert_eq!(visitor.post("/ui/do/forget", &fields).await.status, 303);
+    listed(false).await;
+    assert!(swarm.ask(&ann, json!({ "body": ask_peer("far", "x") })).await.contains("not known here"));
 }
