@@ -151,6 +151,33 @@ async fn the_outbox_survives_the_process() {
     assert!(tried.load(Ordering::SeqCst) >= 2, "the letter was not carried after the restart");
 }
 
+/// An answer that waits for a swarm with ever longer pauses does not keep a later question from being tried and told of.
+#[tokio::test]
+async fn a_question_does_not_wait_behind_an_answer() {
+    let (far, tried) = reluctant(usize::MAX, StatusCode::SERVICE_UNAVAILABLE).await;
+    let mut file = with_peer("team", "far");
+    file["interswarm_patience"] = json!(0.5);
+    let swarm = Swarm::open(&file, &[], &[]);
+    let admin = swarm.token("team", "admin", "adm");
+    let entry = json!({ "name": "far", "base_url": format!("http://{}", far.address), "auth_token": "t" });
+    assert_eq!(swarm.post("/swarms", &admin, entry).await.0, 200);
+    let ann = swarm.token("team", "user", "ann");
+    let answer = json!({ "target": "boss@far", "subject": "s", "body": "late" });
+    swarm.ask(&ann, json!({ "body": script(&[("send_response", answer)]) })).await;
+    // After 0.2, 0.6, 1.4, 3.0 and 6.2 seconds; the next try would be 6.4 seconds later.
+    let tries = async {
+        while tried.load(Ordering::SeqCst) < 6 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), tries).await.expect("the answer is tried on");
+    let started = std::time::Instant::now();
+    let said = swarm.ask(&ann, json!({ "body": ask_peer("far", "x") })).await;
+    assert!(said.contains("did not reach the swarm far"), "{said}");
+    let took = started.elapsed();
+    assert!(took < std::time::Duration::from_secs(4), "it took {took:?}");
+}
+
 /// What those who run the office write down on the page counts at once, as a registration does; and so does forgetting it.
 #[tokio::test]
 async fn a_swarm_that_the_page_names_is_known_and_forgotten() {
