@@ -40,8 +40,7 @@ pub(super) fn check(to: &mut Apply<'_>, sender: &AgentId, marks: &[Mark]) -> App
         });
         let sql =
             "SELECT digest FROM marks WHERE label = ?1 AND sender = ?2 AND (until IS NULL OR until > ?3)";
-        let before: Vec<Option<Vec<u8>>> =
-            all(to.books, sql, (&mark.label, sender, clock), |row| row.get(0))?;
+        let before: Vec<Option<Vec<u8>>> = all(to.books, sql, (&mark.label, sender, clock), |row| row.get(0))?;
         if lately || before.iter().any(stands_for_another) {
             return Err(Refusal::KeyReused { key: mark.label.clone() }.into());
         }
@@ -54,8 +53,12 @@ pub(super) fn keep(to: &mut Apply<'_>, sender: &AgentId, marks: &[Mark], at: Seq
     let clock = to.clock();
     let known = to.memory.new_marks(to.books)?;
     for mark in marks {
-        let kept =
-            KeptMark { sender: sender.clone(), message: at, digest: mark.digest.clone(), until: mark.until };
+        let kept = KeptMark {
+            sender: sender.clone(),
+            message: at,
+            digest: mark.digest.clone(),
+            until: mark.until,
+        };
         known.add(to.books, &mark.label, kept)?;
     }
     if known.are_many() {
