@@ -1,6 +1,8 @@
 //! Agents that come by another door: what they write into a task's conversation moves it on.
 
-use posthaste_engine::nouns::{AgentId, Caller, Event, Fact, Message, RunPhase, TaskId, TaskStatus};
+use posthaste_engine::nouns::{
+    AgentId, Caller, Event, Fact, Message, RealmName, RunPhase, TaskId, TaskStatus,
+};
 use posthaste_engine::{Filter, Start, Step};
 use posthaste_wire::mail::words::subjects;
 use posthaste_wire::mail::{MailAddress, MsgType, Owner};
@@ -20,6 +22,8 @@ impl Runtime {
             "message.sent".to_owned(),
             "task.status".to_owned(),
             "task.completed".to_owned(),
+            "peer.changed".to_owned(),
+            "peer.removed".to_owned(),
         ]);
         let caller = Caller::office();
         let Ok(mut feed) = self.inner.engine.follow(&caller, filter, Start::Now, BUFFER).await else {
@@ -73,6 +77,17 @@ impl Runtime {
                     other => other.to_string(),
                 });
                 self.moved_elsewhere(task, TaskStatus::Completed, said).await;
+            }
+            (Fact::PeerChanged { peer, .. } | Fact::PeerRemoved { peer }, _) => {
+                let Ok(peer) = RealmName::new(peer) else { return };
+                let runtime = self.clone();
+                // Whoever is there may take its time to say so.
+                tokio::spawn(async move {
+                    if !runtime.adopt(&peer).await {
+                        runtime.inner.registry.forget(peer.as_str());
+                        runtime.give_up_orphans().await;
+                    }
+                });
             }
             _ => {}
         }

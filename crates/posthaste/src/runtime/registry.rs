@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt;
 use posthaste_engine::nouns::{Caller, Json, Millis, Peer, PeerKind, RealmName};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::{Engine, EngineError, stamp};
 use posthaste_wire::mail::RegisterRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tokio::time::MissedTickBehavior;
 
 use super::{Runtime, lock};
 use crate::http::outgoing::OutgoingError;
@@ -21,6 +23,8 @@ use crate::http::outgoing::OutgoingError;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often other swarms are asked whether they are well.
 const CHECK_EVERY: Duration = Duration::from_secs(30);
+/// How many of them are asked at once.
+const CHECKS_AT_ONCE: usize = 16;
 /// Other swarms at once.
 const MOST_SWARMS: usize = 10_000;
 
@@ -72,15 +76,12 @@ impl Registry {
         let kept = read_secrets(&secrets);
         let mut entries = HashMap::new();
         for peer in engine.read(|view| view.peers(&Caller::office())).await? {
-            if peer.kind != PeerKind::Server {
-                continue;
-            }
-            if peer.volatile {
+            if peer.volatile && peer.kind == PeerKind::Server {
                 engine.submit(&Caller::office(), RemovePeer { name: peer.name }).await?;
                 continue;
             }
-            let token = env_token(&peer.name).or_else(|| kept.get(peer.name.as_str()).cloned());
-            if let Some(entry) = entry(peer, token) {
+            if let Some(mut entry) = entry(peer) {
+                entry.token = env_token(&entry.name).or_else(|| kept.get(entry.name.as_str()).cloned());
                 entries.insert(entry.name.to_string(), entry);
             }
         }
@@ -89,6 +90,10 @@ impl Registry {
 
     pub(crate) fn knows(&self, swarm: &str) -> bool {
         lock(&self.entries).contains_key(swarm)
+    }
+
+    fn is_full(&self) -> bool {
+        lock(&self.entries).len() >= MOST_SWARMS
     }
 
     pub(crate) fn get(&self, swarm: &str) -> Option<Entry> {
@@ -103,6 +108,10 @@ impl Registry {
 
     fn put(&self, entry: Entry) {
         lock(&self.entries).insert(entry.name.to_string(), entry);
+    }
+
+    pub(super) fn forget(&self, swarm: &str) {
+        lock(&self.entries).remove(swarm);
     }
 
     /// Keeps a token that came with a lasting registration, where only the office can read it.
@@ -148,8 +157,7 @@ impl Runtime {
             return Err(RegisterError::Bad("name", "is this server's own".to_owned()));
         }
         let base_url = request.base_url.trim_end_matches('/').to_owned();
-        let entries = self.inner.registry.all();
-        if entries.len() >= MOST_SWARMS && !self.inner.registry.knows(&request.name) {
+        if self.inner.registry.is_full() && !self.inner.registry.knows(&request.name) {
             return Err(RegisterError::Bad("name", format!("there are {MOST_SWARMS} swarms already")));
         }
         let mut about = self.who_is(&base_url).await?;
@@ -174,6 +182,39 @@ impl Runtime {
         self.inner.registry.put(entry);
         self.inner.outbox.notify_one();
         Ok(name.to_string())
+    }
+
+    /// Takes up a swarm that somebody wrote into the books by another way than a registration. False if there is none.
+    pub(super) async fn adopt(&self, name: &RealmName) -> bool {
+        let wanted = name.clone();
+        let found = self.inner.engine.read(move |view| view.peer(&Caller::office(), &wanted)).await;
+        let Ok(Some(peer)) = found else { return false };
+        let registry = &self.inner.registry;
+        let known = registry.get(name.as_str());
+        let Some(mut entry) = entry(peer).filter(|_| known.is_some() || !registry.is_full()) else {
+            return false;
+        };
+        entry.token = known.filter(|known| known.base_url == entry.base_url).and_then(|known| known.token);
+        if entry.token.is_none()
+            && let Err(error) = registry.keep_secret(name, None)
+        {
+            tracing::warn!(%error, "the token for another swarm cannot be forgotten");
+        }
+        let base_url = entry.base_url.clone();
+        registry.put(entry);
+        let about = self.who_is(&base_url).await;
+        // It may have been forgotten or registered anew meanwhile.
+        let mut entries = lock(&registry.entries);
+        if let Some(kept) = entries.get_mut(name.as_str()).filter(|kept| kept.base_url == base_url) {
+            kept.active = about.is_ok();
+            if let Ok(about) = about {
+                let metadata = kept.about.metadata.take();
+                (kept.about, kept.seen_at) = (About { metadata, ..about }, Some(stamp::now()));
+            }
+        }
+        drop(entries);
+        self.inner.outbox.notify_one();
+        true
     }
 
     /// What a swarm's root says about it.
@@ -223,17 +264,21 @@ impl Runtime {
         self.inner.engine.submit(&Caller::office(), put).await.map(drop)
     }
 
-    /// Asks the other swarms from time to time whether they are well.
+    /// Asks the other swarms at once and then from time to time whether they are well.
     pub(super) async fn watch_neighbours(self) {
         let mut tick = tokio::time::interval(CHECK_EVERY);
-        tick.tick().await;
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = self.inner.stop.cancelled() => return,
                 _ = tick.tick() => {}
             }
-            for entry in self.inner.registry.all() {
-                self.check_neighbour(entry).await;
+            // One that does not answer must not keep the others from being asked.
+            let all = futures_util::stream::iter(self.inner.registry.all());
+            let checked = all.for_each_concurrent(CHECKS_AT_ONCE, |entry| self.check_neighbour(entry));
+            tokio::select! {
+                () = self.inner.stop.cancelled() => return,
+                () = checked => {}
             }
         }
     }
@@ -262,16 +307,20 @@ impl Runtime {
     }
 }
 
-fn entry(peer: Peer, token: Option<String>) -> Option<Entry> {
+/// A swarm as the books have it, without its token.
+fn entry(peer: Peer) -> Option<Entry> {
+    if peer.kind != PeerKind::Server {
+        return None;
+    }
     let about = peer.meta.and_then(|json| serde_json::from_str(json.as_str()).ok()).unwrap_or_default();
     Some(Entry {
         name: peer.name,
-        base_url: peer.url?,
+        base_url: peer.url?.trim_end_matches('/').to_owned(),
         volatile: peer.volatile,
         active: peer.reachable,
         seen_at: peer.seen_at,
         about,
-        token,
+        token: None,
     })
 }
 

@@ -2,19 +2,22 @@
 //! out of reach, until it is there or the sender has to be told.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use posthaste_engine::EngineError;
 use posthaste_engine::nouns::{AgentId, Caller, Message, MessageId, PeerKind, RealmName, TaskId};
 use posthaste_engine::verbs::deliveries::Dispatched;
 use posthaste_engine::verbs::tasks::AddContributor;
 use posthaste_wire::mail::{Interswarm, MailAddress, MsgType, Owner, split};
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::letters::{Extra, to_mail};
-use super::registry::Entry;
+use super::registry;
 use super::{Runtime, lock};
 
 /// Letters taken from the outbox at a time.
@@ -25,8 +28,9 @@ const AT_ONCE: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// News that a task has ended is worth this long.
-const NOTICE_PATIENCE: Duration = Duration::from_secs(24 * 3_600);
+/// An answer, and news that a task has ended, are worth this long: whoever asked waits for them, and telling their sender
+/// that they did not arrive would help nobody.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(24 * 3_600);
 /// How often the outbox is looked at without being called.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
@@ -43,24 +47,32 @@ enum Carried {
 /// Letters, each with those at one swarm who are to have it.
 type Letters = Vec<(Arc<Message>, Vec<AgentId>)>;
 
+/// Letters as they wait, with one recipient each.
+type Waiting = Vec<(Arc<Message>, AgentId)>;
+
 /// What the router remembers of letters that were not taken at first.
 type Tried = Arc<Mutex<HashMap<MessageId, Instant>>>;
 
 impl Runtime {
     /// Carries letters until the office closes.
     pub(super) async fn route(self) {
-        let carriers: Arc<Mutex<HashMap<RealmName, ()>>> = Arc::default();
+        let carriers: Arc<Mutex<HashMap<RealmName, Arc<Notify>>>> = Arc::default();
         let tried = Tried::default();
         self.give_up_orphans().await;
         loop {
             let waiting = self.inner.engine.read(|view| view.awaited_peers(&Caller::office())).await;
             for peer in waiting.into_iter().flatten().filter(|peer| peer.kind == PeerKind::Server) {
-                if lock(&carriers).insert(peer.name.clone(), ()).is_some() {
-                    continue;
+                let news = Arc::new(Notify::new());
+                match lock(&carriers).entry(peer.name.clone()) {
+                    Entry::Occupied(at_work) => {
+                        at_work.get().notify_one();
+                        continue;
+                    }
+                    Entry::Vacant(free) => drop(free.insert(news.clone())),
                 }
                 let (runtime, carriers, tried) = (self.clone(), carriers.clone(), tried.clone());
                 tokio::spawn(async move {
-                    runtime.carry_to(&peer.name, &tried).await;
+                    runtime.carry_to(&peer.name, &tried, &news).await;
                     lock(&carriers).remove(&peer.name);
                     // Something may have been written while the last look was taken.
                     runtime.inner.outbox.notify_one();
@@ -75,7 +87,7 @@ impl Runtime {
     }
 
     /// Letters for swarms that are not known any more reach nobody, and their senders are told.
-    async fn give_up_orphans(&self) {
+    pub(super) async fn give_up_orphans(&self) {
         let office = Caller::office();
         let waiting = self.inner.engine.read(move |view| view.outbound(&office, 1_000)).await;
         for outbound in waiting.into_iter().flatten() {
@@ -89,32 +101,24 @@ impl Runtime {
     }
 
     /// Carries everything that waits for one swarm.
-    async fn carry_to(&self, peer: &RealmName, tried: &Tried) {
+    async fn carry_to(&self, peer: &RealmName, tried: &Tried, news: &Notify) {
         let mut pause = FIRST_PAUSE;
         loop {
-            let name = peer.clone();
-            let waiting =
-                self.inner.engine.read(move |view| view.outbound_to(&Caller::office(), &name, ARMFUL)).await;
-            let waiting = match waiting {
+            let waiting = match self.waiting_for(peer).await {
                 Ok(waiting) if waiting.is_empty() => return,
                 Ok(waiting) => waiting,
                 Err(error) => return tracing::warn!(%peer, %error, "the outbox cannot be read"),
             };
-            let Some(entry) = self.inner.registry.get(peer.as_str()) else { return };
-            // Letters of one task keep their order; those of different tasks need not wait for each other.
-            let mut tasks: Vec<(Option<TaskId>, Letters)> = Vec::new();
-            for (message, agent) in waiting {
-                let at = tasks.iter().position(|(task, _)| *task == message.task);
-                let at = at.unwrap_or_else(|| {
-                    tasks.push((message.task.clone(), Vec::new()));
-                    tasks.len() - 1
-                });
-                let letters = &mut tasks[at].1;
-                match letters.last_mut() {
-                    Some((last, agents)) if last.id == message.id => agents.push(agent),
-                    _ => letters.push((message, vec![agent])),
+            let Some(entry) = self.inner.registry.get(peer.as_str()) else {
+                if !self.adopt(peer).await {
+                    for (message, agent) in waiting {
+                        let why = Some("there is no such swarm");
+                        self.settle_letter(peer, &message, &[agent], why).await;
+                    }
                 }
-            }
+                continue;
+            };
+            let tasks = by_task(waiting);
             let carried = futures_util::stream::iter(tasks)
                 .map(|(task, letters)| self.carry_task(peer, &entry, task, letters, tried))
                 .buffer_unordered(AT_ONCE)
@@ -129,9 +133,27 @@ impl Runtime {
             }
             tokio::select! {
                 () = self.inner.stop.cancelled() => return,
-                () = tokio::time::sleep(pause) => {}
+                () = self.first_try(peer, tried, news) => pause = FIRST_PAUSE,
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn waiting_for(&self, peer: &RealmName) -> Result<Waiting, EngineError> {
+        let name = peer.clone();
+        self.inner.engine.read(move |view| view.outbound_to(&Caller::office(), &name, ARMFUL)).await
+    }
+
+    /// Waits for a letter that was not tried yet: it need not wait as long as those that were.
+    async fn first_try(&self, peer: &RealmName, tried: &Tried, news: &Notify) {
+        loop {
+            news.notified().await;
+            let Ok(waiting) = self.waiting_for(peer).await else { continue };
+            let firsts = by_task(waiting).into_iter().filter_map(|(_, letters)| Some(letters.first()?.0.id));
+            let known = lock(tried);
+            if firsts.into_iter().any(|first| !known.contains_key(&first)) {
+                return;
+            }
         }
     }
 
@@ -139,7 +161,7 @@ impl Runtime {
     async fn carry_task(
         &self,
         peer: &RealmName,
-        entry: &Entry,
+        entry: &registry::Entry,
         task: Option<TaskId>,
         letters: Letters,
         tried: &Tried,
@@ -154,8 +176,8 @@ impl Runtime {
                 Carried::Refused(why) => Some(why),
                 Carried::Later(why) => {
                     let since = *lock(tried).entry(message.id).or_insert_with(Instant::now);
-                    let patience = match Extra::of(&message).notice {
-                        true => NOTICE_PATIENCE,
+                    let patience = match message.kind == MsgType::Response.as_str() {
+                        true => ANSWER_PATIENCE,
                         false => Duration::from_secs_f64(self.swarm().interswarm_patience),
                     };
                     if since.elapsed() < patience {
@@ -174,7 +196,7 @@ impl Runtime {
     async fn carry_letter(
         &self,
         peer: &RealmName,
-        entry: &Entry,
+        entry: &registry::Entry,
         task: &TaskId,
         message: &Message,
         agents: &[AgentId],
@@ -296,4 +318,22 @@ impl Runtime {
             self.undelivered(&run.instance, &run.name, message.from.as_str(), peer.as_str(), why).await;
         }
     }
+}
+
+/// Letters of one task keep their order; those of different tasks need not wait for each other.
+fn by_task(waiting: Waiting) -> Vec<(Option<TaskId>, Letters)> {
+    let mut tasks: Vec<(Option<TaskId>, Letters)> = Vec::new();
+    for (message, agent) in waiting {
+        let at = tasks.iter().position(|(task, _)| *task == message.task);
+        let at = at.unwrap_or_else(|| {
+            tasks.push((message.task.clone(), Vec::new()));
+            tasks.len() - 1
+        });
+        let letters = &mut tasks[at].1;
+        match letters.last_mut() {
+            Some((last, agents)) if last.id == message.id => agents.push(agent),
+            _ => letters.push((message, vec![agent])),
+        }
+    }
+    tasks
 }

@@ -35,6 +35,7 @@ mod swarm;
 mod swarm_agents;
 mod swarm_crash;
 mod swarm_peers;
+mod swarm_restart;
 mod tidy;
 mod tls;
 mod web;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Listening, TestDir, listen};
 use crate::swarm::{Swarm, boss, script, scripted, team};
+use crate::web::Visitor;
 
 fn with_peer(name: &str, peer: &str) -> Value {
     let target = format!("boss@{peer}");
@@ -148,4 +149,63 @@ async fn the_outbox_survives_the_process() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     assert!(tried.load(Ordering::SeqCst) >= 2, "the letter was not carried after the restart");
+}
+
+/// An answer that waits for a swarm with ever longer pauses does not keep a later question from being tried and told of.
+#[tokio::test]
+async fn a_question_does_not_wait_behind_an_answer() {
+    let (far, tried) = reluctant(usize::MAX, StatusCode::SERVICE_UNAVAILABLE).await;
+    let mut file = with_peer("team", "far");
+    file["interswarm_patience"] = json!(0.5);
+    let swarm = Swarm::open(&file, &[], &[]);
+    let admin = swarm.token("team", "admin", "adm");
+    let entry = json!({ "name": "far", "base_url": format!("http://{}", far.address), "auth_token": "t" });
+    assert_eq!(swarm.post("/swarms", &admin, entry).await.0, 200);
+    let ann = swarm.token("team", "user", "ann");
+    let answer = json!({ "target": "boss@far", "subject": "s", "body": "late" });
+    swarm.ask(&ann, json!({ "body": script(&[("send_response", answer)]) })).await;
+    // After 0.2, 0.6, 1.4, 3.0 and 6.2 seconds; the next try would be 6.4 seconds later.
+    let tries = async {
+        while tried.load(Ordering::SeqCst) < 6 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), tries).await.expect("the answer is tried on");
+    let started = std::time::Instant::now();
+    let said = swarm.ask(&ann, json!({ "body": ask_peer("far", "x") })).await;
+    assert!(said.contains("did not reach the swarm far"), "{said}");
+    let took = started.elapsed();
+    assert!(took < std::time::Duration::from_secs(4), "it took {took:?}");
+}
+
+/// What those who run the office write down on the page counts at once, as a registration does; and so does forgetting it.
+#[tokio::test]
+async fn a_swarm_that_the_page_names_is_known_and_forgotten() {
+    let (far, tried) = reluctant(0, StatusCode::OK).await;
+    let swarm = Swarm::open(&with_peer("team", "far"), &[], &[]);
+    let office = swarm.office.as_ref().unwrap();
+    let mut visitor = Visitor::signed_in(office, office.token()).await;
+    let word = visitor.get("/ui/settings").await.word();
+    let address = format!("http://{}", far.address);
+    let fields = [("word", word.as_str()), ("name", "far"), ("kind", "server"), ("url", &address)];
+    assert_eq!(visitor.post("/ui/do/peer", &fields).await.status, 303);
+    let listed = async |wanted: bool| {
+        for _ in 0..200 {
+            let (_, known) = swarm.get("/swarms", "").await;
+            let there = known["swarms"].as_array().unwrap().iter().any(|one| one["swarm_name"] == "far");
+            if there == wanted {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        panic!("far is{} listed", if wanted { " not" } else { "" });
+    };
+    listed(true).await;
+    let ann = swarm.token("team", "user", "ann");
+    swarm.ask(&ann, json!({ "body": ask_peer("far", "x"), "kwargs": { "timeout": 1 } })).await;
+    assert!(tried.load(Ordering::SeqCst) >= 1, "the letter was not carried");
+    let fields = [("word", word.as_str()), ("peer", "far")];
+    assert_eq!(visitor.post("/ui/do/forget", &fields).await.status, 303);
+    listed(false).await;
+    assert!(swarm.ask(&ann, json!({ "body": ask_peer("far", "x") })).await.contains("not known here"));
 }

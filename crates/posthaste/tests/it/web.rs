@@ -12,8 +12,8 @@ use crate::harness::TestDir;
 use crate::office::Office;
 
 /// What came back.
-struct Got {
-    status: u16,
+pub(crate) struct Got {
+    pub(crate) status: u16,
     headers: HeaderMap,
     text: String,
 }
@@ -24,7 +24,7 @@ impl Got {
     }
 
     /// The word that the page's forms carry.
-    fn word(&self) -> String {
+    pub(crate) fn word(&self) -> String {
         let start =
             self.text.find("name=\"word\" value=\"").expect("a form") + "name=\"word\" value=\"".len();
         self.text[start..].split('"').next().unwrap().to_owned()
@@ -32,7 +32,7 @@ impl Got {
 }
 
 /// A browser without script: it keeps cookies and sends forms.
-struct Visitor {
+pub(crate) struct Visitor {
     base: String,
     http: reqwest::Client,
     cookie: String,
@@ -44,7 +44,7 @@ impl Visitor {
         Self { base: office.url().to_owned(), http, cookie: String::new() }
     }
 
-    async fn signed_in(office: &Office, token: &str) -> Self {
+    pub(crate) async fn signed_in(office: &Office, token: &str) -> Self {
         let mut visitor = Self::new(office);
         let word = visitor.get("/ui/sign-in").await.word();
         let got = visitor.post("/ui/sign-in", &[("word", &word), ("token", token)]).await;
@@ -52,11 +52,11 @@ impl Visitor {
         visitor
     }
 
-    async fn get(&self, path: &str) -> Got {
+    pub(crate) async fn get(&self, path: &str) -> Got {
         self.take(self.http.get(format!("{}{path}", self.base))).await
     }
 
-    async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Got {
+    pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Got {
         let got = self.take(self.form(path, fields)).await;
         for cookie in got.headers.get_all(SET_COOKIE) {
             self.cookie = cookie.to_str().unwrap().split(';').next().unwrap().to_owned();
