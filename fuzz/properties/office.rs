@@ -4,6 +4,7 @@ use posthaste::runtime::definition::Swarm;
 use posthaste_engine::globs::PathPattern;
 use posthaste_engine::store;
 use rusqlite::Connection;
+use sha2::{Digest, Sha256};
 
 /// A property, by the name of its fuzz target.
 pub(crate) type Property = (&'static str, fn(&[u8]), &'static [&'static str]);
@@ -26,7 +27,7 @@ pub(crate) const OFFICE: &[Property] = &[
         swarm_file,
         &[
             r#"{"name":"s","version":"1.3","entrypoint":"b","actions":[{"name":"act","driver":{"http":"http://x.test","token_env":"T"}}],"agents":[{"name":"b","driver":{"builtin":"echo"},"comm_targets":["h"],"enable_entrypoint":true,"can_complete_tasks":true},{"name":"h","driver":{"command":["{here}/x"]},"comm_targets":["b"],"actions":["act"]}]}"#,
-            r#"[{"name":"s","version":"1","entrypoint":"a","agents":[{"name":"a","driver":{"model":{"url":"${U}/v1","name":"m","key_env":"K"}},"comm_targets":[],"enable_entrypoint":true,"can_complete_tasks":true}],"actions":[],"task_timeout":1e9}]"#,
+            r#"[{"name":"s","version":"1","entrypoint":"a","agents":[{"name":"a","driver":{"model":{"url":"${U}/v1","name":"m","key_env":"K"}},"comm_targets":[],"enable_entrypoint":true,"can_complete_tasks":true}],"actions":[],"task_timeout":1e8}]"#,
         ],
     ),
     (
@@ -96,14 +97,40 @@ pub(crate) fn config_file(bytes: &[u8]) {
     }
 }
 
-/// Exported books: new books from any lines, or none; and a refusal leaves the books as they were.
+/// Exported books: new books from any lines, or none; and a refusal leaves the books as they were. The seal stops nearly
+/// everything that was changed, so the same rows are tried under a seal of their own too: whoever can write the file can
+/// seal it. What is then taken can be written out and read in again.
 pub(crate) fn books_export(books: &mut Connection, bytes: &[u8]) {
-    let before = store::count_rows(books).expect("the books can be read");
-    if store::read_rows(books, &mut &*bytes, &mut |_| true).is_err() {
-        assert_eq!(
-            store::count_rows(books).expect("the books can be read"),
-            before,
-            "a refusal changes nothing"
-        );
+    taken(books, bytes);
+    if let Some(count) = taken(books, &sealed(bytes)) {
+        let mut lines = Vec::new();
+        let written = store::write_rows(books, "main", &mut lines, &mut |_| true).expect("it was read");
+        // How far the index has come is put down if the lines did not say.
+        assert!((count..=count + 1).contains(&written), "{count} rows became {written}");
+        assert_eq!(taken(books, &lines), Some(written), "what is written can be read");
     }
+}
+
+/// How many rows the books took; if none, they are as they were.
+fn taken(books: &mut Connection, mut lines: &[u8]) -> Option<u64> {
+    let before = store::count_rows(books).expect("the books can be read");
+    let read = store::read_rows(books, &mut lines, &mut |_| true);
+    if read.is_err() {
+        let after = store::count_rows(books).expect("the books can be read");
+        assert_eq!(after, before, "a refusal changes nothing");
+    }
+    read.ok()
+}
+
+/// The rows among the lines, between a first and a last line that are right.
+fn sealed(bytes: &[u8]) -> Vec<u8> {
+    let mut out = b"{\"posthaste\":\"realm\",\"form\":1,\"books\":1}\n".to_vec();
+    let mut count = 0;
+    for line in bytes.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"{\"table\"")) {
+        out.extend([line, b"\n"].concat());
+        count += 1;
+    }
+    let seal: String = Sha256::digest(&out).iter().map(|byte| format!("{byte:02x}")).collect();
+    out.extend(format!("{{\"end\":{{\"rows\":{count},\"sha256\":\"{seal}\"}}}}\n").bytes());
+    out
 }

@@ -351,7 +351,8 @@ impl Swarm {
         if self.agents.is_empty() {
             return wrong("`agents`: a swarm needs at least one agent");
         }
-        let span = |seconds: f64| seconds.is_finite() && seconds > 0.0 && seconds < 1e9;
+        let counts = |seconds| Duration::try_from_secs_f64(seconds).is_ok_and(|span| !span.is_zero());
+        let span = |seconds: f64| seconds < 1e9 && counts(seconds);
         if self.task_message_limit < 1 || !span(self.task_timeout) || !span(self.interswarm_patience) {
             return wrong("`task_message_limit`, `task_timeout` and `interswarm_patience` must be positive");
         }
@@ -477,7 +478,7 @@ mod tests {
     #[test]
     fn what_cannot_be_hosted_is_refused() {
         type Change = fn(&mut Value);
-        let cases: [(&str, Change); 10] = [
+        let cases: [(&str, Change); 12] = [
             ("all", |s| s["agents"][1]["name"] = "all".into()),
             ("twice", |s| s["agents"][1]["name"] = "boss".into()),
             ("entrypoint", |s| s["entrypoint"] = "nobody".into()),
@@ -488,6 +489,9 @@ mod tests {
             ("no action", |s| s["agents"][0]["actions"] = serde_json::json!(["fly"])),
             ("breakpoint_tools", |s| s["breakpoint_tools"] = serde_json::json!(["fly"])),
             ("swarm's name", |s| s["name"] = "a b".into()),
+            // Positive, but no time at all once it is counted in nanoseconds.
+            ("task_timeout", |s| s["task_timeout"] = 1e-10.into()),
+            ("interswarm_patience", |s| s["interswarm_patience"] = 1e-300.into()),
         ];
         for (word, change) in cases {
             let error = swarm(change).unwrap_err().to_string();
