@@ -26,6 +26,7 @@ mod bounds;
 mod engine;
 mod error;
 mod fast;
+mod gather;
 mod hub;
 mod lock;
 mod memory;

@@ -10,6 +10,7 @@ use rusqlite::{Connection, ErrorCode};
 use tracing::{debug, error, warn};
 
 use crate::error::{EngineError, Fault, Refusal};
+use crate::gather::Gather;
 use crate::hub::Hub;
 use crate::limits::{Limits, Rules};
 use crate::lock::DirectoryLock;
@@ -44,6 +45,7 @@ pub(crate) struct Writer {
     meter: Arc<Meter>,
     poison: Poison,
     batch_limit: usize,
+    gather: Gather,
     /// The directory stays taken for as long as somebody may write into it.
     _held: Option<Arc<DirectoryLock>>,
     #[cfg(feature = "testing")]
@@ -90,6 +92,7 @@ impl Writer {
             meter,
             poison,
             batch_limit: limits.batch_commands.max(1),
+            gather: Gather::default(),
             _held: held,
             #[cfg(feature = "testing")]
             watch: None,
@@ -162,7 +165,9 @@ impl Writer {
     ) -> Result<Settled, Setback> {
         let before = (self.last, self.clock, self.tail, self.rules.clone());
         let tried = self.apply_all(batch, pace, source).and_then(|settled| {
+            let started = Instant::now();
             self.run_sql("COMMIT")?;
+            self.gather.committed(settled.answers.len(), source.waiting(), started.elapsed());
             Ok(settled)
         });
         if tried.is_err() {
@@ -187,8 +192,9 @@ impl Writer {
             _ => Setback::Storage(error.to_string()),
         })?;
         let mut settled = Settled { answers: Vec::with_capacity(batch.len()), events: Vec::new() };
+        self.gather.begin(batch.len());
         // What comes while others are applied goes with them: those whose answers left with the last sync are back by
-        // now, and one sync serves them all. Nobody is waited for.
+        // now, and one sync serves them all.
         while settled.answers.len() < batch.len() {
             for work in &batch[settled.answers.len()..] {
                 match pace {
@@ -211,6 +217,12 @@ impl Writer {
                 }
             }
             source.top_up(batch, self.batch_limit);
+            while settled.answers.len() == batch.len()
+                && batch.len() < self.batch_limit
+                && self.gather.waits(batch.len())
+            {
+                source.top_up(batch, self.batch_limit);
+            }
         }
         self.memory.write_down(&self.books)?;
         write_history(&self.books, &settled.events)?;

@@ -193,4 +193,8 @@ impl Source for Local {
             }
         }
     }
+
+    fn waiting(&self) -> usize {
+        self.queue.len()
+    }
 }

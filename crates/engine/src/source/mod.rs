@@ -35,4 +35,9 @@ pub(crate) trait Source: Send + 'static {
 
     /// Adds what has come since, up to the limit, without waiting.
     fn top_up(&mut self, batch: &mut Vec<Work>, limit: usize);
+
+    /// How many commands are there that were not taken yet, as far as that is known.
+    fn waiting(&self) -> usize {
+        0
+    }
 }
