@@ -26,11 +26,31 @@ struct Agent<'a> {
     mail: Arc<MailDir>,
     /// Files that it has read and that are still there.
     known: HashSet<String>,
+    readings: Readings,
+}
+
+/// Which looks into a mailbox are one reading. What was not noted as handed over when the office was killed is written
+/// again, at a moment between the kill and when it is known to be open; a file taken in that time may come again in it.
+#[derive(Debug, Default)]
+struct Readings {
+    of: Option<(u64, Sitting)>,
+}
+
+impl Readings {
+    /// The reading that a look belongs to which begins in this phase of the office: looks of one open office are one
+    /// reading, and every look at a dead one is its own.
+    fn at(&mut self, phase: u64, fresh: impl FnOnce() -> Sitting) -> Sitting {
+        match self.of {
+            Some((of, sitting)) if of == phase && phase.is_multiple_of(2) => sitting,
+            _ => self.of.insert((phase, fresh())).1,
+        }
+    }
 }
 
 pub(super) async fn live(field: Arc<Field>, me: u32, mail: Arc<MailDir>) {
     let chance = field.chance(me);
-    let mut agent = Agent { field: &field, me, chance, mail, known: HashSet::new() };
+    let mut agent =
+        Agent { field: &field, me, chance, mail, known: HashSet::new(), readings: Readings::default() };
     while field.rest(agent.chance.about(field.pause)).await {
         match agent.chance.below(10) {
             0..=5 => agent.send().await,
@@ -116,7 +136,7 @@ impl Agent<'_> {
 
     /// Takes letters out of its own mailbox, and out of those that its letters to other doors have made.
     async fn read(&mut self) {
-        let epoch = self.field.epoch();
+        let sitting = self.readings.at(self.field.phase(), || self.field.sitting());
         let mut boxes = vec![(self.me, true)];
         let circle = &self.field.plan.agent(self.me).circle;
         boxes.extend(circle.iter().filter(|of| self.field.plan.reads_all(**of)).map(|of| (*of, false)));
@@ -128,8 +148,7 @@ impl Agent<'_> {
                 if own && !self.known.contains(&file) {
                     self.known.insert(file.clone());
                     if let Some(mark) = mark {
-                        // What was not noted as handed over when the office was killed is written again.
-                        self.field.ledger.at_reader(mark, Sitting::Number(epoch + 1));
+                        self.field.ledger.at_reader(mark, sitting);
                     }
                 }
                 // One that the office has not seen yet is left, or it would never see it.
@@ -155,4 +174,23 @@ fn look(mail: &MailDir, agent: &str) -> Result<Vec<(String, Option<Mark>)>, File
         Mark::find(&message.subject).or_else(|| Mark::find(&message.body.to_string()))
     };
     Ok(entries.map(|entry| (mark(&entry.message), entry.file)).map(|(mark, file)| (file, mark)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_from_a_dead_office_may_come_again_when_it_opens() {
+        let mut numbers = 0;
+        let mut readings = Readings::default();
+        let mut at = |phase| {
+            readings.at(phase, || {
+                numbers += 1;
+                Sitting::Number(numbers)
+            })
+        };
+        let sittings = [0, 0, 1, 1, 2, 2].map(&mut at);
+        assert_eq!(sittings, [1, 1, 2, 3, 4, 4].map(Sitting::Number));
+    }
 }
