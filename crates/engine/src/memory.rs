@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::nouns::{AgentId, Conversation, ConversationId, Participant, Sight, TurnVisibility};
 use crate::sight;
 use crate::source::Record;
-use crate::store::{NewMarks, exec, rows};
+use crate::store::{Marks, exec, rows};
 use crate::verbs::Command;
 use crate::verbs::turns::Say;
 
@@ -22,8 +22,8 @@ pub(crate) struct Memory {
     talks: HashMap<ConversationId, Talk>,
     /// Agents known not to have been told to pause.
     awake: HashSet<AgentId>,
-    /// The marks that came lately, if they were asked for.
-    marks: Option<NewMarks>,
+    /// The marks that have no place yet, if they were asked for.
+    marks: Option<Marks>,
 }
 
 /// A conversation in which the last things said were plain turns.
@@ -112,11 +112,11 @@ impl Memory {
         Ok(())
     }
 
-    /// The marks that came lately.
-    pub(crate) fn new_marks(&mut self, books: &Connection) -> rusqlite::Result<&mut NewMarks> {
+    /// The marks, with those that have no place yet.
+    pub(crate) fn marks(&mut self, books: &Connection) -> rusqlite::Result<&mut Marks> {
         let marks = match self.marks.take() {
             Some(marks) => marks,
-            None => NewMarks::read(books)?,
+            None => Marks::read(books)?,
         };
         Ok(self.marks.insert(marks))
     }

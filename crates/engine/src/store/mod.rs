@@ -3,7 +3,7 @@
 mod digest;
 mod history;
 mod index;
-mod new_marks;
+mod marks;
 mod open;
 mod portable;
 pub(crate) mod rows;
@@ -12,7 +12,7 @@ mod schema;
 pub use digest::digest;
 pub(crate) use history::write_history;
 pub(crate) use index::{Tail, lay_out};
-pub(crate) use new_marks::{KeptMark, NewMarks};
+pub(crate) use marks::{KeptMark, Marks, hash};
 pub use open::{check_integrity, open_reader, open_writer};
 pub use portable::{PortableError, count_rows, read_rows, write_rows};
 pub use schema::VERSION;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use super::marks;
 use super::schema::VERSION;
 use crate::error::Fault;
 use crate::stamp::Stamp;
@@ -159,6 +160,7 @@ pub fn read_rows(
                ON CONFLICT DO NOTHING";
     change.execute(sql, [])?;
     change.execute("INSERT INTO found(found) VALUES('rebuild')", [])?;
+    marks::place_all(&change)?;
     let name = Stamp::new().id.to_string();
     change.execute("UPDATE meta SET value = ?1 WHERE key = 'history'", [name])?;
     change.commit()?;
@@ -177,11 +179,19 @@ fn check_head(head: &Json) -> Result<(), String> {
 
 fn insert(books: &Connection, known: &[String], line: &Json) -> Result<(), String> {
     let table = line["table"].as_str().unwrap_or_default();
+    // Books of version 4 had the latest marks apart, with numbers of their own.
+    let apart = table == "new_marks";
+    let table = if apart { "marks" } else { table };
     // Only our own tables; a name from outside never gets into a statement.
     if !known.iter().any(|name| name == table) {
         return Err(format!("there is no table {table:?}"));
     }
-    let Some(fields) = line["row"].as_object() else { return Err("a row is missing".to_owned()) };
+    let Some(mut fields) = line["row"].as_object().cloned() else {
+        return Err("a row is missing".to_owned());
+    };
+    if apart {
+        fields.remove("n");
+    }
     let columns: Vec<String> = {
         let statement = books.prepare_cached(&format!("SELECT * FROM \"{table}\" LIMIT 0"));
         let statement = statement.map_err(|error| error.to_string())?;
@@ -198,13 +208,16 @@ fn insert(books: &Connection, known: &[String], line: &Json) -> Result<(), Strin
     statement.execute(params_from_iter(values)).map(drop).map_err(|error| error.to_string())
 }
 
-/// The tables that hold rows of their own.
+/// The tables that hold rows of their own; the full-text index and the places of marks are made again.
 fn tables(books: &Connection) -> Result<Vec<String>, Fault> {
     let sql =
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
     let mut statement = books.prepare(sql)?;
     let names: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    Ok(names.into_iter().filter(|name| name != "found" && !name.starts_with("found_")).collect())
+    Ok(names
+        .into_iter()
+        .filter(|name| name != "found" && !name.starts_with("found_") && name != "mark_places")
+        .collect())
 }
 
 fn to_json(value: ValueRef<'_>) -> Json {
@@ -264,5 +277,33 @@ impl Sealed<'_> {
 
     fn seal(&self) -> String {
         hex(&self.hash.clone().finalize())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Marks, open_writer};
+
+    #[test]
+    fn marks_of_version_4_are_read_in_with_all_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut books = open_writer(&directory.path().join("books.db")).unwrap();
+        let mut lines = Vec::new();
+        let mut out = Sealed { out: &mut lines, hash: Sha256::new() };
+        out.line(&json!({ "posthaste": "realm", "form": FORM, "books": 4, "realm": "main" })).unwrap();
+        let mark = |label: &str, message: i64| json!({ "label": label, "sender": "ann", "message": message });
+        let mut late = mark("id:2", 8);
+        late["n"] = json!(1);
+        for (table, row) in [("marks", mark("id:1", 7)), ("new_marks", late)] {
+            out.line(&json!({ "table": table, "row": row })).unwrap();
+        }
+        let seal = out.seal();
+        out.line(&json!({ "end": { "rows": 2, "sha256": seal } })).unwrap();
+        assert_eq!(read_rows(&mut books, &mut lines.as_slice(), &mut |_| true).unwrap(), 2);
+        let marks = Marks::read(&books).unwrap();
+        for (label, message) in [("id:1", 7), ("id:2", 8)] {
+            assert_eq!(marks.with_label(&books, label).unwrap()[0].message, message, "{label}");
+        }
     }
 }

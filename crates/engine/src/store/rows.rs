@@ -117,6 +117,12 @@ pub(crate) fn message_by_id(books: &Connection, id: MessageId) -> rusqlite::Resu
     one(books, &BY_ID, [id], message)
 }
 
+/// A kind as the index of kinds has it, which leaves out plain mail: most mail is, and it would be one more page for each
+/// recipient.
+pub(crate) fn indexed_kind(kind: &str) -> &str {
+    if kind == "text" { "" } else { kind }
+}
+
 pub(crate) const DELIVERY: &str =
     "d.message, d.agent, d.copy, d.state, d.delivered_at, d.read_at, d.acked_at, d.note";
 

@@ -2,10 +2,11 @@
 
 use rusqlite::Connection;
 
+use super::marks;
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 4;
+pub const VERSION: i64 = 5;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -26,11 +27,32 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     if found < 4 {
         books.execute_batch(V4)?;
     }
+    if found < 5 {
+        books.execute_batch(V5)?;
+        marks::place_all(books)?;
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
 
-/// Marks as they come; they move to their places in `marks` many at a time.
+/// Marks stay as they come; where they are is found by a hash of the label.
+const V5: &str = "
+CREATE TABLE marks_as_they_come(
+    n INTEGER PRIMARY KEY, label TEXT NOT NULL, sender TEXT NOT NULL, message INTEGER NOT NULL, digest BLOB,
+    until INTEGER
+) STRICT;
+INSERT INTO marks_as_they_come(label, sender, message, digest, until)
+    SELECT label, sender, message, digest, until FROM marks ORDER BY message, label, sender;
+INSERT INTO marks_as_they_come(label, sender, message, digest, until)
+    SELECT label, sender, message, digest, until FROM new_marks ORDER BY n;
+DROP TABLE marks;
+DROP TABLE new_marks;
+ALTER TABLE marks_as_they_come RENAME TO marks;
+CREATE INDEX marks_due ON marks(until) WHERE until IS NOT NULL;
+CREATE TABLE mark_places(hash INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(hash, n)) STRICT, WITHOUT ROWID;
+";
+
+/// Marks as they come; they moved to `marks` many at a time.
 const V4: &str = "
 CREATE TABLE new_marks(
     n INTEGER PRIMARY KEY, label TEXT NOT NULL, sender TEXT NOT NULL, message INTEGER NOT NULL, digest BLOB,
@@ -236,3 +258,32 @@ CREATE VIEW letters(seq, subject, body) AS
     UNION ALL SELECT seq, NULL, content FROM turns WHERE message IS NULL;
 CREATE VIRTUAL TABLE found USING fts5(subject, body, content='letters', content_rowid='seq', tokenize='unicode61');
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Marks;
+
+    #[test]
+    fn marks_of_version_4_are_found_in_their_new_places() {
+        let books = Connection::open_in_memory().unwrap();
+        for step in [V1, V2, V3_INDEX, V3_SEALS, V3_PEOPLE, V3_RUNS, V4] {
+            books.execute_batch(step).unwrap();
+        }
+        let rows = "INSERT INTO marks(label, sender, message, until) VALUES('id:a', 'ann', 7, NULL), ('id:b', 'bob', 3, 99);
+             INSERT INTO new_marks(label, sender, message, digest) VALUES('id:c', 'ann', 8, x'01'), ('id:a', 'bob', 9, NULL);";
+        books.execute_batch(rows).unwrap();
+        migrate(&books, 4).unwrap();
+        let marks = Marks::read(&books).unwrap();
+        let found = |label: &str| -> Vec<(String, i64, Option<Vec<u8>>, Option<i64>)> {
+            let found = marks.with_label(&books, label).unwrap();
+            found.into_iter().map(|it| (it.sender.to_string(), it.message, it.digest, it.until)).collect()
+        };
+        assert_eq!(found("id:a"), [("ann".into(), 7, None, None), ("bob".into(), 9, None, None)]);
+        assert_eq!(found("id:b"), [("bob".into(), 3, None, Some(99))]);
+        assert_eq!(found("id:c"), [("ann".into(), 8, Some(vec![1]), None)]);
+        assert!(found("id:d").is_empty());
+        let places: i64 = books.query_row("SELECT count(*) FROM mark_places", [], |row| row.get(0)).unwrap();
+        assert_eq!(places, 4);
+    }
+}

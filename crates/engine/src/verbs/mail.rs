@@ -317,7 +317,8 @@ impl Send {
             let sql =
                 "INSERT INTO deliveries(agent, message, copy, kind, priority, expires_at, state, delivered_at)
                        VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-            let (kind, priority, expires_at) = (&message.kind, message.priority, message.expires_at);
+            let (kind, priority, expires_at) =
+                (rows::indexed_kind(&message.kind), message.priority, message.expires_at);
             let params = (agent, message.seq, copy, kind, priority, expires_at, state, delivered_at);
             exec(to.books, sql, params)?;
             if let Some(peer) = peer {

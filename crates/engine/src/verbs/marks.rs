@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Applied, Apply};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Millis, Seq};
-use crate::store::{KeptMark, all, exec};
+use crate::store::KeptMark;
 
 /// A name that must not have come before from the same sender.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,16 +33,12 @@ pub(super) fn check(to: &mut Apply<'_>, sender: &AgentId, marks: &[Mark]) -> App
         }
         let stands_for_another =
             |digest: &Option<Vec<u8>>| digest.is_none() || digest.as_ref() != mark.digest.as_ref();
-        let lately = to.memory.new_marks(to.books)?.with_label(&mark.label).iter().any(|known| {
+        let before = to.memory.marks(to.books)?.with_label(to.books, &mark.label)?;
+        if before.iter().any(|known| {
             known.sender == *sender
                 && known.until.is_none_or(|until| until > clock)
                 && stands_for_another(&known.digest)
-        });
-        let sql =
-            "SELECT digest FROM marks WHERE label = ?1 AND sender = ?2 AND (until IS NULL OR until > ?3)";
-        let before: Vec<Option<Vec<u8>>> =
-            all(to.books, sql, (&mark.label, sender, clock), |row| row.get(0))?;
-        if lately || before.iter().any(stands_for_another) {
+        }) {
             return Err(Refusal::KeyReused { key: mark.label.clone() }.into());
         }
     }
@@ -51,36 +47,24 @@ pub(super) fn check(to: &mut Apply<'_>, sender: &AgentId, marks: &[Mark]) -> App
 
 /// Keeps marks for what stands at a place in the history.
 pub(super) fn keep(to: &mut Apply<'_>, sender: &AgentId, marks: &[Mark], at: Seq) -> rusqlite::Result<()> {
-    let clock = to.clock();
-    let known = to.memory.new_marks(to.books)?;
+    let known = to.memory.marks(to.books)?;
     for mark in marks {
         let kept =
             KeptMark { sender: sender.clone(), message: at, digest: mark.digest.clone(), until: mark.until };
-        known.add(to.books, &mark.label, kept)?;
-    }
-    if known.are_many() {
-        known.settle(to.books, clock)?;
+        known.add(to.books, &mark.label, &kept)?;
     }
     Ok(())
 }
 
 /// Who used a label for what, the latest first.
 pub(super) fn with_label(to: &mut Apply<'_>, label: &str) -> rusqlite::Result<Vec<(AgentId, Seq)>> {
-    let lately = to.memory.new_marks(to.books)?.with_label(label);
-    let mut found: Vec<(AgentId, Seq)> =
-        lately.iter().map(|mark| (mark.sender.clone(), mark.message)).collect();
-    let sql = "SELECT sender, message FROM marks WHERE label = ?1";
-    found.extend(all(to.books, sql, [label], |row| Ok((row.get(0)?, row.get(1)?)))?);
-    found.sort_by_key(|(_, message)| std::cmp::Reverse(*message));
-    Ok(found)
+    let mut found = to.memory.marks(to.books)?.with_label(to.books, label)?;
+    found.sort_by_key(|mark| std::cmp::Reverse(mark.message));
+    Ok(found.into_iter().map(|mark| (mark.sender, mark.message)).collect())
 }
 
 /// Forgets marks whose time has passed; says how many.
 pub(super) fn forget_due(to: &mut Apply<'_>, limit: u32) -> rusqlite::Result<usize> {
     let clock = to.clock();
-    let passed = to.memory.new_marks(to.books)?.settle(to.books, clock)?;
-    let sql = "DELETE FROM marks WHERE (label, sender, message) IN (
-                   SELECT label, sender, message FROM marks WHERE until IS NOT NULL AND until <= ?1
-                   ORDER BY until, label, sender, message LIMIT ?2)";
-    Ok(passed + exec(to.books, sql, (clock, limit))?)
+    to.memory.marks(to.books)?.forget_due(to.books, clock, limit)
 }

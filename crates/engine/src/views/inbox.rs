@@ -138,10 +138,13 @@ impl View<'_> {
         };
         let mut found = Vec::new();
         for kind in kinds {
-            // The index of kinds leaves plain mail out.
+            let plain = kind.is_some_and(|kind| rows::indexed_kind(kind).is_empty());
             let (index, of_kind) = match (kind, lane.index) {
                 (None, index) => (index, "AND ?7 IS NULL"),
-                (Some(""), index) => (index, "AND d.kind = ?7"),
+                (Some(_), index) if plain => (
+                    index,
+                    "AND d.kind IN ('', ?7) AND (SELECT kind FROM messages WHERE seq = d.message) = ?7",
+                ),
                 (Some(_), "") => ("INDEXED BY deliveries_by_kind", "AND d.kind = ?7 AND d.kind <> ''"),
                 (Some(_), index) => (index, "AND d.kind = ?7"),
             };

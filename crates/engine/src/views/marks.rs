@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::inbox::Letter;
 use super::{Page, View, Viewed, one_more};
 use crate::nouns::{AgentId, Caller, Message, Seq};
-use crate::store::{all, rows};
+use crate::store::{self, all, rows};
 
 impl View<'_> {
     /// The letters in an agent's mail that their senders marked so, the latest first; there are several if several
@@ -15,11 +15,14 @@ impl View<'_> {
     /// Refused for anybody else, as if there were no such agent.
     pub fn marked(&self, caller: &Caller, agent: &AgentId, label: &str) -> Viewed<Vec<Letter>> {
         let me = self.mailbox(caller, agent)?;
-        let sql = "SELECT message FROM marks WHERE label = ?1 AND message > ?2
-             UNION SELECT message FROM new_marks WHERE label = ?1 AND message > ?2
+        let sql = "SELECT m.message FROM mark_places p JOIN marks m ON m.n = p.n
+                 WHERE p.hash = ?4 AND m.label = ?1 AND m.message > ?2
+             UNION SELECT message FROM marks
+                 WHERE n > coalesce((SELECT value FROM meta WHERE key = 'placed'), 0) AND label = ?1 AND message > ?2
              ORDER BY message DESC LIMIT ?3";
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
-        let places: Vec<Seq> = all(self.books, sql, (label, me.born, limit), |row| row.get(0))?;
+        let places: Vec<Seq> =
+            all(self.books, sql, (label, me.born, limit, store::hash(label)), |row| row.get(0))?;
         let mut found = Vec::new();
         for place in places {
             if let Some(delivery) = rows::delivery_of(self.books, agent, place)?

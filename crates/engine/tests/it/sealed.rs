@@ -96,6 +96,23 @@ async fn a_mark_comes_once_wherever_it_is_kept() {
     assert_eq!(realm.mail("bob").len(), 10);
 }
 
+/// Numbers are not given again: a mark that comes after the latest were forgotten is not taken for one that has a place.
+#[tokio::test]
+async fn a_mark_is_found_that_came_after_the_latest_were_forgotten() {
+    let realm = Realm::new();
+    let [ann, _] = realm.agents(["ann", "bob"]).await;
+    let until = soon();
+    let brief = (0..4_096).map(|n| Mark { label: format!("nonce:{n}"), until: Some(until), digest: None });
+    realm.ask(&ann, SendSealed { marks: brief.collect(), ..sealed("bob", "many", &[]) }).await;
+    realm.passed(until).await;
+    while realm.ask(&Caller::office(), Sweep {}).await.more {}
+    let realm = realm.reopened();
+    realm.ask(&ann, sealed("bob", "one", &["id:1"])).await;
+    let realm = realm.reopened();
+    let refused = realm.refused(&ann, sealed("bob", "two", &["id:1"])).await;
+    assert_eq!(refused, Refusal::KeyReused { key: "id:1".into() });
+}
+
 #[tokio::test]
 async fn of_many_at_once_one_is_taken() {
     let realm = Realm::new();

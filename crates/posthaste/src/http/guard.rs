@@ -5,11 +5,9 @@
 //! (`Host`) and which page asks (`Origin`), and it does not let the page change either.
 
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, uri::Authority};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::errors::answer;
@@ -86,14 +84,11 @@ impl Guard {
     }
 }
 
-/// The layer: asks [`Guard::check`] and answers 400, 421 or 403 in place of the door.
-pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    let stop = match guard.check(request.uri().authority(), request.headers()) {
-        Ok(()) => return next.run(request).await,
-        Err(stop) => stop,
-    };
+/// Asks [`Guard::check`]; answers 400, 421 or 403 in place of the door.
+pub(super) fn guard(guard: &Guard, request: &Request) -> Option<Response> {
+    let stop = guard.check(request.uri().authority(), request.headers()).err()?;
     let said = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    match stop {
+    Some(match stop {
         Stop::BadHost => {
             answer(StatusCode::BAD_REQUEST, "bad_host", "the request needs exactly one valid Host header")
         }
@@ -105,7 +100,7 @@ pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next
             answer(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", &message)
         }
         // A page that asks beforehand is told by the absence of leave that it has none; nothing is carried out.
-        Stop::ForeignOrigin if is_preflight(&request) => StatusCode::NO_CONTENT.into_response(),
+        Stop::ForeignOrigin if is_preflight(request) => StatusCode::NO_CONTENT.into_response(),
         Stop::ForeignOrigin => {
             let origin = said(header::ORIGIN).unwrap_or("?");
             tracing::warn!(%origin, "refused a request from a page that is not ours");
@@ -114,7 +109,7 @@ pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next
             );
             answer(StatusCode::FORBIDDEN, "origin_not_allowed", &message)
         }
-    }
+    })
 }
 
 fn is_preflight(request: &Request) -> bool {

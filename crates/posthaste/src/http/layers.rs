@@ -7,20 +7,21 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use hyper::body::Body as _;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::classify::ServerErrorsFailureClass;
 use tower_http::limit::RequestBodyLimitLayer;
+use tower_http::request_id::PropagateRequestIdLayer;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 use tower_http::trace::{OnResponse, TraceLayer};
 use tracing::Span;
 
 use super::errors::answer;
+use super::gate::Gate;
 use super::guard::{Guard, guard};
 
 /// The header that names a request in logs and in answers.
@@ -51,14 +52,17 @@ pub fn wrap(doors: Router, options: LayerOptions) -> Router {
         .on_failure(|failure: ServerErrorsFailureClass, latency: Duration, _: &Span| {
             tracing::warn!(%failure, ?latency, "failed");
         });
+    let allowed = Arc::new(options.guard);
     // Outermost first. One stack instead of one `Router::layer` each: every such call boxes anew.
     doors.layer(
         ServiceBuilder::new()
-            .layer(from_fn(identify))
+            .map_request(identify)
+            .layer(PropagateRequestIdLayer::new(REQUEST_ID.clone()))
             .layer(trace)
             .layer(CatchPanicLayer::custom(panicked))
-            .layer(from_fn_with_state(Arc::new(options.guard), guard))
-            .layer(from_fn_with_state(options.max_body, measure))
+            .layer(Gate(move |request: &Request| guard(&allowed, request)))
+            .layer(Gate(move |request: &Request| measure(options.max_body, request)))
+            .map_response(IntoResponse::into_response)
             .layer(RequestBodyTimeoutLayer::new(options.body_timeout))
             .layer(RequestBodyLimitLayer::new(options.max_body))
             // Otherwise axum's own limit of 2 MB would stand under ours.
@@ -88,22 +92,22 @@ impl RequestId {
     }
 }
 
-async fn identify(mut request: Request, next: Next) -> Response {
+/// Names a request, in its header as well, from where it goes into the answer.
+fn identify(mut request: Request) -> Request {
     let id = RequestId::given(&request).unwrap_or_else(RequestId::fresh);
-    request.extensions_mut().insert(id.clone());
-    let mut response = next.run(request).await;
-    response.headers_mut().insert(&REQUEST_ID, id.0);
-    response
+    request.headers_mut().insert(&REQUEST_ID, id.0.clone());
+    request.extensions_mut().insert(id);
+    request
 }
 
 /// Answers a body that is announced as too long; one that is not announced is counted further in, and
 /// the door that reads it answers.
-async fn measure(State(limit): State<usize>, request: Request, next: Next) -> Response {
+fn measure(limit: usize, request: &Request) -> Option<Response> {
     if request.body().size_hint().lower() <= limit as u64 {
-        return next.run(request).await;
+        return None;
     }
     let message = format!("a request may have {limit} bytes at most");
-    answer(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &message)
+    Some(answer(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &message))
 }
 
 // The path and not the whole target: a query may carry a token.

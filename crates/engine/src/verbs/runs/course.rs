@@ -346,8 +346,8 @@ impl Course {
         let sql =
             "INSERT INTO deliveries(agent, message, copy, kind, priority, state, delivered_at, read_at, note)
                    VALUES(?1, ?2, 'to', ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT DO NOTHING";
-        exec(to.books, sql, (agent, message.seq, &message.kind, message.priority, state, read, note))
-            .map(drop)
+        let kind = rows::indexed_kind(&message.kind);
+        exec(to.books, sql, (agent, message.seq, kind, message.priority, state, read, note)).map(drop)
     }
 }
 
