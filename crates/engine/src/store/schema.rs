@@ -275,13 +275,15 @@ mod tests {
         books.execute_batch(rows).unwrap();
         migrate(&books, 4).unwrap();
         let marks = Marks::read(&books).unwrap();
-        let found = |label: &str| -> Vec<(String, i64, Option<Vec<u8>>, Option<i64>)> {
-            let found = marks.with_label(&books, label).unwrap();
-            found.into_iter().map(|it| (it.sender.to_string(), it.message, it.digest, it.until)).collect()
+        let found = |label: &str| {
+            let found = marks.with_label(&books, label).unwrap().into_iter();
+            found
+                .map(|it| format!("{} {} {:?} {:?}", it.sender, it.message, it.digest, it.until))
+                .collect::<Vec<_>>()
         };
-        assert_eq!(found("id:a"), [("ann".into(), 7, None, None), ("bob".into(), 9, None, None)]);
-        assert_eq!(found("id:b"), [("bob".into(), 3, None, Some(99))]);
-        assert_eq!(found("id:c"), [("ann".into(), 8, Some(vec![1]), None)]);
+        assert_eq!(found("id:a"), ["ann 7 None None", "bob 9 None None"]);
+        assert_eq!(found("id:b"), ["bob 3 None Some(99)"]);
+        assert_eq!(found("id:c"), ["ann 8 Some([1]) None"]);
         assert!(found("id:d").is_empty());
         let places: i64 = books.query_row("SELECT count(*) FROM mark_places", [], |row| row.get(0)).unwrap();
         assert_eq!(places, 4);
