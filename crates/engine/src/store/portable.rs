@@ -178,10 +178,11 @@ fn check_head(head: &Json) -> Result<(), String> {
 }
 
 fn insert(books: &Connection, known: &[String], line: &Json) -> Result<(), String> {
-    let table = line["table"].as_str().unwrap_or_default();
-    // Books of version 4 had the latest marks apart, with numbers of their own.
-    let apart = table == "new_marks";
-    let table = if apart { "marks" } else { table };
+    // Books of version 4 had the latest marks apart.
+    let table = match line["table"].as_str().unwrap_or_default() {
+        "new_marks" => "marks",
+        table => table,
+    };
     // Only our own tables; a name from outside never gets into a statement.
     if !known.iter().any(|name| name == table) {
         return Err(format!("there is no table {table:?}"));
@@ -189,7 +190,8 @@ fn insert(books: &Connection, known: &[String], line: &Json) -> Result<(), Strin
     let Some(mut fields) = line["row"].as_object().cloned() else {
         return Err("a row is missing".to_owned());
     };
-    if apart {
+    if table == "marks" {
+        // They are numbered anew, in the order of the lines.
         fields.remove("n");
     }
     let columns: Vec<String> = {
@@ -294,7 +296,7 @@ mod tests {
         out.line(&json!({ "posthaste": "realm", "form": FORM, "books": 4, "realm": "main" })).unwrap();
         let mark = |label: &str, message: i64| json!({ "label": label, "sender": "ann", "message": message });
         let mut late = mark("id:2", 8);
-        late["n"] = json!(1);
+        late["n"] = json!(i64::MAX);
         for (table, row) in [("marks", mark("id:1", 7)), ("new_marks", late)] {
             out.line(&json!({ "table": table, "row": row })).unwrap();
         }

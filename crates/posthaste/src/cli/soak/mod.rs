@@ -128,7 +128,7 @@ async fn soak(
     let fleet =
         setup::prepare(&office, &place, Plan::new(given.agents, given.seed), given.seed, given.rate).await?;
     let field = fleet.field.clone();
-    let gauges = audit::Gauges::read(&field).await.unwrap_or_default();
+    let gauges = before_anybody(&field).await;
     let office = Arc::new(Mutex::new(office));
 
     let mut agents = enter(fleet);
@@ -309,6 +309,18 @@ async fn come_to_rest(
             return Some(now);
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// What the office counts once it has noticed that those who entered the fleet have gone again.
+async fn before_anybody(field: &Field) -> audit::Gauges {
+    let end = Instant::now() + watch::SETTLING;
+    loop {
+        let now = audit::Gauges::read(field).await.unwrap_or_default();
+        if now.attached == 0 || Instant::now() > end {
+            return now;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
