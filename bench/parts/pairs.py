@@ -107,16 +107,17 @@ def beside_files(run):
 def beside_map(run):
     """The MAP door beside the SDK's own server, which keeps everything in memory."""
     node, script = install.map_sdk(os.path.join(os.path.dirname(__file__), "map_server.mjs"))
-    port = free_port()
-    ours = office.Office(run.binary, run.place, further=["--no-auth"])
-    theirs = run.place.start("map-sdk", [node, script, str(port)], answers(port), cwd=os.path.dirname(script))
     peer = f"MAP SDK {install.MAP_SDK} server"
     send = Pairs("MAP send", "MAP send", peer, False, "a letter to a connected agent is in its hands before it is in our books; theirs is in memory",
                  ours_synced=False)
     turn = Pairs("MAP turn, durable", "MAP mail/turn", peer, False, "theirs is in memory")
     event = Pairs("MAP event to each of 100 followers", "MAP event", peer, False, "per event; at 1 and 8 in flight")
-    try:
-        for _ in range(run.rounds):
+    for _ in range(run.rounds):
+        # Both are new in every round, and followers come last: those who have left slow the peer down for everything after them.
+        port = free_port()
+        ours = office.Office(run.binary, run.place, further=["--no-auth"])
+        theirs = run.place.start("map-sdk", [node, script, str(port)], answers(port), cwd=os.path.dirname(script))
+        try:
             for pairs, options in ((send, ["--only", "send"]), (turn, ["--only", "turn"]), (event, ["--only", "fanout", "--followers", "100"])):
                 # The fan-out scenario has numbers in flight of its own.
                 for levels in [[level] for level in LEVELS] if pairs is not event else [(1, 8)]:
@@ -128,9 +129,9 @@ def beside_map(run):
                         run.tell(f"posthaste, {pairs.about['ours']}", level, office.of_map(mine))
                         run.tell(peer, level, office.of_map(its))
                         pairs.add(level, office.of_map(mine), office.of_map(its))
-    finally:
-        ours.stop()
-        theirs.stop()
+        finally:
+            ours.stop()
+            theirs.stop()
     return [send.result(), turn.result(), event.result()]
 
 
