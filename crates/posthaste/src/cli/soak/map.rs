@@ -179,8 +179,12 @@ async fn sit(mut seat: Seat<'_>, chance: &mut Chance) -> End {
 }
 
 impl Seat<'_> {
-    /// Several things at once: letters that are kept, letters that promise nothing, and turns.
+    /// Several things at once: letters that are kept, letters that promise nothing, and turns. Nothing once the end has come,
+    /// which one who napped or was still connecting may have missed: nobody would look for it any more.
     async fn write(&mut self, chance: &mut Chance) -> Result<(), Failure> {
+        if self.field.ending.is_cancelled() {
+            return Ok(());
+        }
         let agent = self.field.plan.agent(self.me);
         for _ in 0..=chance.below(AT_ONCE.saturating_sub(self.pending.len() as u64)) {
             let talk =
