@@ -16,7 +16,7 @@ py=$out/venv/bin/python
 bench() { "$py" "$kit/mcpbench.py" --client raw "$@"; }
 
 echo "== posthaste"
-rm -rf "$out/ours"; mkdir -p "$out/ours"
+rm -rf "$out/ours"; mkdir -p "$out/ours"; : >"$out/ours.log"
 "$bin" serve --data "$out/ours" --listen 127.0.0.1:0 --log-level error >"$out/ours.log" 2>&1 & pid=$!; pids+=("$pid")
 for _ in $(seq 100); do url=$(sed -n 's/^ready //p' "$out/ours.log"); [ -n "$url" ] && break; sleep 0.1; done
 bench --url "$url/mcp" --token "$(cat "$out/ours/admin.token")" --pid "$pid" --store "$out/ours" --sends1 500 --sends8 200 --mixed-s 10 \

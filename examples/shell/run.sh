@@ -9,7 +9,7 @@ finish() { for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done; wa
 trap finish EXIT
 
 mail=$work/.chipset/state/mail
-mkdir -p "$mail/worker-1" "$mail/reviewer-1"
+mkdir -p "$mail/worker-1" "$mail/reviewer-1"; : >"$work/out"
 "$posthaste" serve --data "$work/office" --listen 127.0.0.1:0 --mail-dir "$mail" --log-level warn >"$work/out" 2>"$work/err" &
 pids+=($!)
 for _ in $(seq 100); do url=$(sed -n 's/^ready //p' "$work/out"); [ -n "$url" ] && break; sleep 0.1; done

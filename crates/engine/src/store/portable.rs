@@ -187,24 +187,22 @@ fn insert(books: &Connection, known: &[String], line: &Json) -> Result<(), Strin
     if !known.iter().any(|name| name == table) {
         return Err(format!("there is no table {table:?}"));
     }
-    let Some(mut fields) = line["row"].as_object().cloned() else {
-        return Err("a row is missing".to_owned());
-    };
-    if table == "marks" {
-        // They are numbered anew, in the order of the lines.
-        fields.remove("n");
-    }
+    let Some(fields) = line["row"].as_object() else { return Err("a row is missing".to_owned()) };
+    // Marks are numbered anew, in the order of the lines.
+    let is_given = |field: &String| table != "marks" || field != "n";
+    let (fields, given): (Vec<&String>, Vec<&Json>) =
+        fields.iter().filter(|(field, _)| is_given(field)).unzip();
     let columns: Vec<String> = {
         let statement = books.prepare_cached(&format!("SELECT * FROM \"{table}\" LIMIT 0"));
         let statement = statement.map_err(|error| error.to_string())?;
         statement.column_names().map(str::to_owned).collect()
     };
-    if let Some(unknown) = fields.keys().find(|field| !columns.contains(field)) {
+    if let Some(unknown) = fields.iter().find(|field| !columns.contains(field)) {
         return Err(format!("the table {table} has no column {unknown:?}"));
     }
-    let names: Vec<String> = fields.keys().map(|field| format!("\"{field}\"")).collect();
+    let names: Vec<String> = fields.iter().map(|field| format!("\"{field}\"")).collect();
     let places = vec!["?"; names.len()].join(",");
-    let values = fields.values().map(from_json).collect::<Result<Vec<Value>, String>>()?;
+    let values = given.into_iter().map(from_json).collect::<Result<Vec<Value>, String>>()?;
     let sql = format!("INSERT INTO \"{table}\"({}) VALUES({places})", names.join(","));
     let mut statement = books.prepare_cached(&sql).map_err(|error| error.to_string())?;
     statement.execute(params_from_iter(values)).map(drop).map_err(|error| error.to_string())
