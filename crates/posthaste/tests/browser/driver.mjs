@@ -73,6 +73,19 @@ export class Browser {
     await this.ask('POST', '/actions', { actions: [{ type: 'key', id: 'keys', actions }] });
   }
 
+  /// Presses keys until the script says yes, as people do: a browser drops what is pressed before it has painted the page.
+  async pressUntil(keys, what, script, ...args) {
+    const end = Date.now() + 8000;
+    while (Date.now() < end) {
+      await this.press(...keys);
+      for (const again = Date.now() + 1500; Date.now() < again; await pause(50)) {
+        const got = await this.run(script, ...args);
+        if (got) return got;
+      }
+    }
+    throw new Error(`not in time: ${what}`);
+  }
+
   /// Waits until the script says yes.
   async until(what, script, ...args) {
     const end = Date.now() + 8000;

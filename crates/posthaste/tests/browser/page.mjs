@@ -100,8 +100,7 @@ const tests = {
   async 'search finds with marks and opens by keyboard'() {
     await send('ann', 'bob', 'The quick fox', 'A [fox] & a <b>hen</b>');
     await browser.go(`${base}/ui`);
-    await browser.press('/');
-    await browser.until('the focus in the search box', 'return document.activeElement.name === "q"');
+    await browser.pressUntil('/', 'the focus in the search box', 'return document.activeElement.name === "q"');
     await browser.press(...'fox', '\uE007');
     await browser.until('matches', 'return document.querySelectorAll("mark").length > 0');
     assert.match(await browser.at(), /\/ui\/search\?q=fox/);
@@ -156,12 +155,10 @@ const tests = {
 
   async 'keys lead to every page'() {
     for (const [key, path] of [['l', 'live'], ['i', 'inbox'], ['c', 'conversations'], ['t', 'tasks'], ['r', 'reservations'], ['a', 'agents'], ['s', 'search'], ['e', 'settings'], ['o', '']]) {
-      await browser.press('g', key);
-      await browser.until(`g ${key}`, `return location.pathname === '/ui' + (arguments[0] ? '/' + arguments[0] : '')`, path);
+      await browser.pressUntil(['g', key], `g ${key}`, `return location.pathname === '/ui' + (arguments[0] ? '/' + arguments[0] : '')`, path);
       await browser.run('document.activeElement.blur()');
     }
-    await browser.press('?');
-    await browser.until('the list of keys', 'return document.querySelector("#keys").open');
+    await browser.pressUntil('?', 'the list of keys', 'return document.querySelector("#keys").open');
     await browser.press('\uE00C');
   },
 
