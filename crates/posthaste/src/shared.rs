@@ -9,7 +9,7 @@ use posthaste_engine::nouns::RealmName;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::{Remembered, Shares};
-use crate::doors::{Challenges, Faces, Halls, McpDesk};
+use crate::doors::{Challenges, Checks, Faces, Halls, McpDesk};
 use crate::http::dial::Trust;
 use crate::http::rate::{Limiter, Rates};
 use crate::http::reach::Reaches;
@@ -63,6 +63,7 @@ struct Inner {
     switches: Switches,
     halls: Halls,
     challenges: Challenges,
+    checks: Checks,
     faces: Faces,
     limiter: Limiter,
     mcp: McpDesk,
@@ -101,6 +102,7 @@ impl Shared {
             switches,
             halls: Halls::default(),
             challenges: Challenges::default(),
+            checks: Checks::default(),
             faces: Faces::default(),
             limiter: Limiter::default(),
             mcp: McpDesk::default(),
@@ -164,6 +166,11 @@ impl Shared {
     /// What AIRC's newcomers are asked to sign.
     pub(crate) fn challenges(&self) -> &Challenges {
         &self.inner.challenges
+    }
+
+    /// Signatures that wait to be checked.
+    pub(crate) fn checks(&self) -> &Checks {
+        &self.inner.checks
     }
 
     /// How AIRC's senders stood in the address book a moment ago.

@@ -586,6 +586,8 @@ pub enum BenchDoor {
     Mcp,
     /// Signed messages over AIRC, turn by turn with the office's own and MCP's
     Airc,
+    /// Tasks for a swarm of the office's own agents, of one hop and of three
+    Swarm,
 }
 
 impl RealmArgs {

@@ -18,7 +18,7 @@ use axum::http::StatusCode;
 use crate::http::errors::answer;
 use crate::shared::Shared;
 
-pub(crate) use airc::{Challenges, Faces};
+pub(crate) use airc::{Challenges, Checks, Faces};
 pub(crate) use map::{Halls, lines as map_lines, serve as serve_map};
 pub(crate) use mcp::Desk as McpDesk;
 #[doc(hidden)]

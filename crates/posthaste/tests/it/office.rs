@@ -176,6 +176,12 @@ impl Office {
         Bearer { base: base.clone(), token: token.to_owned(), http: http.clone() }
     }
 
+    /// The same on connections of its own. Those of one client serve all who have it, and each is driven by the thread that
+    /// opened it.
+    pub(crate) fn apart(&self, token: &str) -> Bearer {
+        Bearer { http: reqwest::Client::new(), ..self.as_bearer(token) }
+    }
+
     /// What is answered to a body, whatever it is.
     pub(crate) async fn post(&self, body: &str) -> Value {
         let text = self.operator.post(body.to_owned()).await.expect("an answer");

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::payload::{Payload, PayloadError};
 use crate::canonical::{self, CanonicalError, Node};
-use crate::signing::{PublicKey, SigningError};
+use crate::signing::{Claim, PublicKey, SigningError};
 use crate::time;
 
 /// Longer identifiers are refused, in bytes.
@@ -131,8 +131,13 @@ impl Envelope {
 
     /// Checks the signature against its sender's key.
     pub fn verify(&self, key: &PublicKey) -> Result<(), SigningError> {
+        self.claim(key)?.check()
+    }
+
+    /// What its signature says, to be checked with others.
+    pub fn claim(&self, key: &PublicKey) -> Result<Claim, SigningError> {
         let Some(Value::String(signature)) = &self.signature else { return Err(SigningError::Unsigned) };
-        key.verify(self.signed.as_bytes(), &signature.parse()?)
+        Ok(Claim { key: *key, signed: self.signed.clone(), signature: signature.parse()? })
     }
 
     /// Checks a signature that was made before `text`, a copy of `body`, was added: what one published client does.

@@ -4,6 +4,7 @@ mod bare;
 mod files;
 mod map;
 mod signed;
+mod swarm;
 
 use std::time::{Duration, Instant};
 
@@ -35,9 +36,9 @@ struct Round {
     /// Of this program, which asks: the same cores paid for it, too.
     client_cpu_us_per_message: Option<f64>,
     server_bytes: Option<u64>,
-    /// A loop that writes the same rows in transactions of `in_flight` letters, without any server.
-    bare_per_second: f64,
-    ratio: f64,
+    /// A loop that writes the same rows in transactions of `in_flight` letters, without any server; absent for tasks.
+    bare_per_second: Option<f64>,
+    ratio: Option<f64>,
 }
 
 pub(super) fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
@@ -88,25 +89,41 @@ async fn measure(
     directory: &std::path::Path,
     output: &Output,
 ) -> Result<Vec<Round>, Failure> {
-    let server = Server::start(&directory.join("office"), &[])?;
+    let swarm = directory.join("swarm.json");
+    std::fs::write(&swarm, swarm::FILE)?;
+    let (with_agents, without) = (["--swarm", &*swarm.to_string_lossy()], []);
+    let further: &[&str] = if args.door == BenchDoor::Swarm { &with_agents } else { &without };
+    let server = Server::start(&directory.join("office"), further)?;
     let mut line = Line::connect(&server.address, &server.token).await?;
     for agent in 0..args.agents {
         line.call("register", &json!({ "id": name(agent) })).await?;
     }
     let senders = match args.door {
-        BenchDoor::Office | BenchDoor::Mcp => Vec::new(),
         BenchDoor::Airc => signed::register(&server, args.agents).await?,
+        BenchDoor::Office | BenchDoor::Mcp | BenchDoor::Swarm => Vec::new(),
+    };
+    let users = match args.door {
+        BenchDoor::Swarm => swarm::users(&mut line, args.in_flight.iter().max().copied()).await?,
+        BenchDoor::Office | BenchDoor::Mcp | BenchDoor::Airc => Vec::new(),
     };
     let ways: &[Way] = match args.door {
         BenchDoor::Office => &[Way::Office],
         BenchDoor::Mcp => &[Way::Office, Way::Mcp],
         BenchDoor::Airc => &[Way::Office, Way::Mcp, Way::Airc(&senders)],
+        BenchDoor::Swarm => {
+            &[Way::Swarm(swarm::Course::OneHop, &users), Way::Swarm(swarm::Course::ThreeHops, &users)]
+        }
     };
     let bar = output.progress("measuring", args.in_flight.len() as u64);
     let mut rounds = Vec::new();
     for (n, &in_flight) in args.in_flight.iter().enumerate() {
         // Books of its own for each round: the same number may be asked for twice.
-        let bare = bare::per_second(&directory.join(format!("bare-{n}.db")), in_flight, BODY)?;
+        let bare = match args.door {
+            BenchDoor::Swarm => None,
+            BenchDoor::Office | BenchDoor::Mcp | BenchDoor::Airc => {
+                Some(bare::per_second(&directory.join(format!("bare-{n}.db")), in_flight, BODY)?)
+            }
+        };
         // Turn by turn, so that all see the same machine.
         for way in ways {
             rounds.push(round(args, &server, in_flight, bare, *way).await?);
@@ -118,19 +135,21 @@ async fn measure(
     Ok(rounds)
 }
 
-/// The door that letters go in by.
+/// The door that letters or tasks go in by.
 #[derive(Clone, Copy)]
 enum Way<'a> {
     Office,
     Mcp,
     Airc(&'a [Signer]),
+    /// By those who have these tokens.
+    Swarm(swarm::Course, &'a [String]),
 }
 
 async fn round(
     args: &BenchArgs,
     server: &Server,
     in_flight: u32,
-    bare: f64,
+    bare: Option<f64>,
     way: Way<'_>,
 ) -> Result<Round, Failure> {
     let each = args.messages.map_or(u64::MAX, |all| all.div_ceil(in_flight.into()));
@@ -145,6 +164,7 @@ async fn round(
                     let sender = &senders[me as usize];
                     Work::Signed(signed::sign(sender, me, args.agents, args.seconds, in_flight, each))
                 }
+                Way::Swarm(course, _) => Work::Task(course),
             }
         })
         .collect();
@@ -156,6 +176,10 @@ async fn round(
             Way::Airc(senders) => {
                 let token = &senders[(n % args.agents) as usize].token;
                 Line::to(&server.address, Some(token), "/messages").await?
+            }
+            Way::Swarm(_, users) => {
+                let token = &users[n as usize % users.len()];
+                Line::to(&server.address, Some(token), "/message").await?
             }
         };
         jobs.push(Job { line, work });
@@ -182,6 +206,7 @@ async fn round(
             Way::Office => "office",
             Way::Mcp => "mcp",
             Way::Airc(_) => "airc",
+            Way::Swarm(course, _) => course.name(),
         },
         in_flight,
         messages,
@@ -192,7 +217,7 @@ async fn round(
         client_cpu_us_per_message: per_message(own, Process::this().cpu()),
         server_bytes: server.resident_bytes(),
         bare_per_second: bare,
-        ratio: per_second / bare,
+        ratio: bare.map(|bare| per_second / bare),
     })
 }
 
@@ -209,6 +234,8 @@ enum Work {
     Tool(String),
     /// Messages that each go once.
     Signed(Vec<String>),
+    /// Tasks that all take the same course.
+    Task(swarm::Course),
 }
 
 fn letter(me: u32, agents: u32) -> Value {
@@ -236,6 +263,7 @@ async fn send_until(mut job: Job, end: Instant, most: u64) -> Result<Vec<u64>, F
                 Some(message) => job.line.send(message).await?,
                 None => break,
             },
+            Work::Task(course) => course.run(&mut job.line).await?,
         }
         times.push(u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX));
     }
@@ -268,8 +296,8 @@ fn show(rounds: &[Round], output: &Output) -> Result<(), Failure> {
             micros(round.p99_us),
             round.server_cpu_us_per_message.map_or("-".to_owned(), |us| format!("{us:.1}us")),
             round.server_bytes.map_or("-".to_owned(), show_bytes),
-            format!("{:.0}", round.bare_per_second),
-            format!("{:.0} %", round.ratio * 100.0),
+            round.bare_per_second.map_or("-".to_owned(), |bare| format!("{bare:.0}")),
+            round.ratio.map_or("-".to_owned(), |ratio| format!("{:.0} %", ratio * 100.0)),
         ];
         table.row(cells, Style::Plain);
     }

@@ -31,7 +31,7 @@ pub(super) async fn post(context: Context, Text(text): Text) -> Answer {
     }
     let key =
         actor.key().ok_or_else(|| Trouble::new(401, "invalid_signature", "this identity has no key"))?;
-    envelope.verify(&key)?;
+    context.shared.checks().check(envelope.claim(&key)?).await?;
     check_time(&envelope)?;
     check_audience(&context, &envelope)?;
     let draft = Draft {

@@ -1,10 +1,11 @@
 //! AIRC: signed mail, consent, presence, threads, mailbox and file reservations.
 //!
 //! Two surfaces on one store: the full protocol, where every message is signed, and Safe Mode below `/api/`, which the
-//! published clients speak. What is signed is verified here, on the request's own task and never on the writer's thread;
+//! published clients speak. What is signed is verified here, on the runtime's threads and never on the writer's;
 //! that a message comes once is the engine's to know.
 
 mod challenges;
+mod checks;
 mod consent;
 mod context;
 mod discovery;
@@ -27,6 +28,7 @@ use axum::routing::{get, post};
 use crate::shared::Shared;
 
 pub(crate) use challenges::Challenges;
+pub(crate) use checks::Checks;
 pub(crate) use faces::Faces;
 
 /// The tag of what comes in this way.

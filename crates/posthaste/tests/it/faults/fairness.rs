@@ -129,7 +129,7 @@ impl Flood {
     fn begin(office: &Office, token: &str) -> Self {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (url, token) = (office.url().to_owned(), token.to_owned());
-        let bearers: Vec<Bearer> = (0..REQUESTS).map(|_| office.as_bearer(&token)).collect();
+        let bearers: Vec<Bearer> = (0..REQUESTS).map(|_| office.apart(&token)).collect();
         let (ended, counted) = (stop.clone(), answered.clone());
         let thread = std::thread::spawn(move || {
             // On Linux this is the thread, not the process.

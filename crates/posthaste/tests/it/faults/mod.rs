@@ -4,6 +4,8 @@ mod clock;
 mod crowd;
 mod fairness;
 mod half_open;
+#[cfg(target_os = "linux")]
+mod machine;
 mod slow_disk;
 mod vanishing;
 

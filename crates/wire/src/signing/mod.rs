@@ -1,5 +1,9 @@
 //! Ed25519 keys and signatures in the spellings met in the wild, and envelopes signed with them.
 
+mod together;
+
+pub use together::{Claim, check_all};
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -92,20 +96,26 @@ pub fn sign_envelope(text: &str, key: &SecretKey) -> Result<Signature, SigningEr
 /// Read from base64 or base64url, padded or not, with or without `ed25519:`, of the 32 raw bytes
 /// or of the 44 bytes of an SPKI; or from the PEM of such an SPKI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PublicKey(VerifyingKey);
+pub struct PublicKey {
+    point: VerifyingKey,
+    /// Whether it has no part of small order, as every key that was made as keys are.
+    is_plain: bool,
+}
 
 impl PublicKey {
     /// Takes the raw 32 bytes, unless they are no point of the curve or one of small order.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, SigningError> {
         match VerifyingKey::from_bytes(bytes) {
-            Ok(key) if !key.is_weak() => Ok(PublicKey(key)),
+            Ok(point) if !point.is_weak() => {
+                Ok(PublicKey { point, is_plain: point.to_edwards().is_torsion_free() })
+            }
             _ => Err(SigningError::NotAKey),
         }
     }
 
     /// The raw 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
-        self.0.as_bytes()
+        self.point.as_bytes()
     }
 
     /// Checks a signature over exactly these bytes, refusing its malleable twins.
@@ -115,7 +125,7 @@ impl PublicKey {
         if SMALL_ORDER.contains(signature.0.r_bytes()) {
             return Err(SigningError::Mismatch);
         }
-        self.0.verify(bytes, &signature.0).map_err(|_| SigningError::Mismatch)
+        self.point.verify(bytes, &signature.0).map_err(|_| SigningError::Mismatch)
     }
 }
 
@@ -180,7 +190,7 @@ impl SecretKey {
 
     /// The public half.
     pub fn public(&self) -> PublicKey {
-        PublicKey(self.0.verifying_key())
+        PublicKey { point: self.0.verifying_key(), is_plain: true }
     }
 
     /// Signs exactly these bytes.
@@ -300,7 +310,10 @@ mod tests {
         k.update(bytes);
         let s = Scalar::from_bytes_mod_order_wide(&k.finalize().into()) * secret.0.to_scalar();
         let signature = ed25519_dalek::Signature::from_components(SMALL_ORDER[0], s.to_bytes());
-        assert!(key.0.verify(bytes, &signature).is_ok() && key.0.verify_strict(bytes, &signature).is_err());
+        assert!(
+            key.point.verify(bytes, &signature).is_ok()
+                && key.point.verify_strict(bytes, &signature).is_err()
+        );
         assert!(matches!(key.verify(bytes, &Signature(signature)), Err(SigningError::Mismatch)));
     }
 
