@@ -26,6 +26,7 @@ mod bounds;
 mod engine;
 mod error;
 mod fast;
+mod fold;
 mod gather;
 mod hub;
 mod lock;

@@ -10,6 +10,7 @@ use rusqlite::{Connection, ErrorCode};
 use tracing::{debug, error, warn};
 
 use crate::error::{EngineError, Fault, Refusal};
+use crate::fold::Folding;
 use crate::gather::Gather;
 use crate::hub::Hub;
 use crate::limits::{Limits, Rules};
@@ -46,6 +47,7 @@ pub(crate) struct Writer {
     poison: Poison,
     batch_limit: usize,
     gather: Gather,
+    folding: Folding,
     /// The directory stays taken for as long as somebody may write into it.
     _held: Option<Arc<DirectoryLock>>,
     #[cfg(feature = "testing")]
@@ -63,7 +65,8 @@ impl Writer {
         poison: Poison,
         held: Option<Arc<DirectoryLock>>,
     ) -> Result<Self, Fault> {
-        let books = open_writer(path)?;
+        let mut books = open_writer(path)?;
+        let folding = Folding::of(&mut books, path)?;
         // Somebody else's lock on the file is waited for as long as a place in the queue is.
         books.busy_timeout(limits.queue_wait)?;
         let named: Option<String> =
@@ -93,6 +96,7 @@ impl Writer {
             poison,
             batch_limit: limits.batch_commands.max(1),
             gather: Gather::default(),
+            folding,
             _held: held,
             #[cfg(feature = "testing")]
             watch: None,
@@ -132,6 +136,9 @@ impl Writer {
                 self.meter.note_batch(batch.len(), started.elapsed());
             }
             self.answer(&mut batch, settled);
+            if self.poison.get().is_none() {
+                self.folding.go_on(&self.books);
+            }
         }
         self.close();
     }
@@ -332,6 +339,7 @@ impl Writer {
     }
 
     fn close(&mut self) {
+        self.folding.join();
         if self.poison.get().is_some() {
             return;
         }

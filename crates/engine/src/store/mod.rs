@@ -14,6 +14,7 @@ pub(crate) use history::write_history;
 pub(crate) use index::{Tail, lay_out};
 pub(crate) use marks::{KeptMark, Marks, hash};
 pub use open::{check_integrity, open_reader, open_writer};
+pub(crate) use open::{fold, open_folder};
 pub use portable::{PortableError, count_rows, read_rows, write_rows};
 pub use schema::VERSION;
 

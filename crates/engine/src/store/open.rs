@@ -61,6 +61,23 @@ pub fn open_reader(path: &Path) -> Result<Connection, Fault> {
     Ok(books)
 }
 
+/// Opens the books for folding the log into them, beside the writer.
+pub(crate) fn open_folder(path: &Path) -> rusqlite::Result<Connection> {
+    let books = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    books.pragma_update(None, "synchronous", "full")?;
+    // Not before it has looked into the file does it know of the log.
+    books.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
+    Ok(books)
+}
+
+/// Folds as much of the log as can be without keeping anybody waiting; gives the pages in it, and how many are folded.
+pub(crate) fn fold(books: &Connection) -> rusqlite::Result<(i32, i32)> {
+    books.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?)))
+}
+
 /// What SQLite itself finds wrong with the file; nothing if all is well.
 ///
 /// # Errors

@@ -14,6 +14,7 @@ mod conversations;
 mod determinism;
 mod feed;
 mod filters;
+mod fold;
 mod glance;
 mod group_commit;
 mod harness;
