@@ -35,7 +35,7 @@ impl Claim {
         let challenge = Sha512::new().chain_update(point).chain_update(self.key.as_bytes());
         let challenge = challenge.chain_update(self.signed.as_bytes()).finalize();
         let challenge = Scalar::from_bytes_mod_order_wide(&challenge.into());
-        Some(Term { response, challenge, key: self.key.point.to_edwards(), at })
+        Some(Term { response, challenge, key: self.key, at })
     }
 }
 
@@ -43,7 +43,7 @@ impl Claim {
 struct Term {
     response: Scalar,
     challenge: Scalar,
-    key: EdwardsPoint,
+    key: PublicKey,
     at: EdwardsPoint,
 }
 
@@ -71,6 +71,8 @@ fn add_up(terms: &[&Term]) -> bool {
     }
     let all = all.finalize();
     let (mut factors, mut points) = (Vec::new(), Vec::new());
+    // Those who sign often are in the sum once: what its keys are taken by can be added up beforehand.
+    let mut keys: Vec<(PublicKey, Scalar)> = Vec::new();
     let mut base = Scalar::ZERO;
     for (n, term) in (0_u64..).zip(terms) {
         let weight = Sha512::new().chain_update(all).chain_update(n.to_le_bytes()).finalize();
@@ -78,9 +80,17 @@ fn add_up(terms: &[&Term]) -> bool {
         half.copy_from_slice(&weight[..16]);
         let weight = Scalar::from(u128::from_le_bytes(half) | 1);
         base += weight * term.response;
+        match keys.iter_mut().find(|(key, _)| *key == term.key) {
+            Some((_, factor)) => *factor += weight * term.challenge,
+            None => keys.push((term.key, weight * term.challenge)),
+        }
         // The weight itself, which no reduction may make even: only `at` can have a part of small order.
-        factors.extend([weight * term.challenge, weight]);
-        points.extend([term.key, term.at]);
+        factors.push(weight);
+        points.push(term.at);
+    }
+    for (key, factor) in keys {
+        factors.push(factor);
+        points.push(key.point.to_edwards());
     }
     factors.push(-base);
     points.push(ED25519_BASEPOINT_POINT);

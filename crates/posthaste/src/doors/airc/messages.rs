@@ -8,6 +8,7 @@ use posthaste_engine::verbs::sealed::{Deed, SealedSent};
 use posthaste_engine::{EngineError, Refusal, stamp};
 use posthaste_wire::airc::{CLOCK_WINDOW, Envelope, Payload, ReservationStatus as Said, STALE_AFTER, Target};
 use posthaste_wire::time::to_rfc3339;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::context::{Actor, Context, Text, aim, find_name};
@@ -113,6 +114,30 @@ fn check_audience(context: &Context, envelope: &Envelope) -> Answer<()> {
     }
 }
 
+/// What is answered to a message that was taken.
+#[derive(Serialize)]
+struct Accepted<'a> {
+    success: bool,
+    #[serde(rename = "messageId")]
+    message_id: &'a str,
+    id: &'a str,
+    message: Message<'a>,
+    seq: i64,
+    delivered: usize,
+    status: &'static str,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    report: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    id: &'a str,
+    from: &'a AgentId,
+    to: &'a str,
+    thread_id: Option<&'a str>,
+    created_at: String,
+}
+
 /// Hands a message to the engine and says what came of it.
 pub(super) async fn send(context: &Context, actor: &Actor, draft: Draft, turn: Turn) -> Answer {
     let now = stamp::now();
@@ -133,19 +158,24 @@ pub(super) async fn send(context: &Context, actor: &Actor, draft: Draft, turn: T
         Target::Public => "@public".to_owned(),
         Target::One(name) | Target::Unsupported(name) => name,
     };
-    let mut body = json!({
-        "success": true,
-        "messageId": id,
-        "id": id,
-        "message": {
-            "id": id, "from": message.from, "to": to, "thread_id": thread, "created_at": to_rfc3339(message.at),
+    let mut body = Accepted {
+        success: true,
+        message_id: &id,
+        id: &id,
+        message: Message {
+            id: &id,
+            from: &message.from,
+            to: &to,
+            thread_id: thread.as_deref(),
+            created_at: to_rfc3339(message.at),
         },
-        "seq": message.seq,
-        "delivered": done.sent.receipts.len(),
-        "status": "accepted",
-    });
+        seq: message.seq,
+        delivered: done.sent.receipts.len(),
+        status: "accepted",
+        report: None,
+    };
     if let Some(Payload::Reservation(said)) = &payload {
-        report(&mut body, &done, said, now);
+        body.report = report(&done, said, now);
     }
     let mut response = (StatusCode::CREATED, Json(body)).into_response();
     turn.write(response.headers_mut());
@@ -153,17 +183,9 @@ pub(super) async fn send(context: &Context, actor: &Actor, draft: Draft, turn: T
 }
 
 /// The lease as it stands, whose it overlaps, and what deserves a warning.
-fn report(body: &mut Value, done: &SealedSent, said: &posthaste_wire::airc::Reservation, now: Millis) {
-    let Some(reserved) = &done.reserved else { return };
+fn report(done: &SealedSent, said: &posthaste_wire::airc::Reservation, now: Millis) -> Option<Value> {
+    let reserved = done.reserved.as_ref()?;
     let held = &reserved.reservation;
-    body["reservation"] = json!({
-        "reservation_id": held.key,
-        "owner": held.owner,
-        "scope": scope_of(held),
-        "status": status_of(held, now),
-        "expires_ts": to_rfc3339(held.expires_at),
-    });
-    body["conflicts"] = json!(conflicts(reserved));
     let mut warnings = Vec::new();
     if said.status == Said::Active && said.issued.is_some_and(|issued| now - issued > STALE_AFTER) {
         warnings.push(json!({
@@ -181,7 +203,17 @@ fn report(body: &mut Value, done: &SealedSent, said: &posthaste_wire::airc::Rese
             json!({ "code": "unknown_scope", "message": "recipients may not know this form of scope" }),
         );
     }
-    body["warnings"] = json!(warnings);
+    Some(json!({
+        "reservation": {
+            "reservation_id": held.key,
+            "owner": held.owner,
+            "scope": scope_of(held),
+            "status": status_of(held, now),
+            "expires_ts": to_rfc3339(held.expires_at),
+        },
+        "conflicts": conflicts(reserved),
+        "warnings": warnings,
+    }))
 }
 
 fn scope_of(held: &Reservation) -> String {
