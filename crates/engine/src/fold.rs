@@ -50,12 +50,14 @@ impl Folding {
     /// Folds, if it is time to. Called between two batches.
     pub(crate) fn go_on(&mut self, books: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
+        let is_done = self.beside.as_ref().is_some_and(JoinHandle::is_finished);
         if pages < LONG {
-            // The log has begun anew.
+            // The log has begun anew, and nothing is left to fold.
             self.next = LONG;
-            return;
-        }
-        if self.beside.as_ref().is_some_and(|beside| beside.is_finished() || pages >= TOO_LONG) {
+            if is_done {
+                self.join();
+            }
+        } else if is_done || (self.beside.is_some() && pages >= TOO_LONG) {
             self.join();
             // All that is left; after that the next batch begins the log anew, if nobody reads in it.
             if let Err(error) = fold(books) {
