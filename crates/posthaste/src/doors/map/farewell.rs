@@ -14,6 +14,9 @@ use super::session::{PARTICIPANT, Policy, Session};
 use super::{RESUME_WINDOW, VIA};
 use crate::shared::Shared;
 
+/// How often a busy office is asked to take an agent out; each time it is waited for.
+const TRIES: u32 = 3;
+
 /// Lets a session go when its connection does: others are told, and its agents fare as its policy says.
 pub(super) async fn leave(shared: &Shared, engine: &Engine, hall: &Arc<Hall>, session: Arc<Session>) {
     let Some(epoch) = session.detach() else { return };
@@ -77,6 +80,7 @@ pub(super) async fn end(engine: &Engine, hall: &Hall, session: &Session, reason:
 }
 
 async fn retire_agents(engine: &Engine, session: &Session, reason: &str, cause: Option<i64>) {
+    session.carriers_gone().await;
     for agent in session.agents() {
         // Somebody else may have reclaimed it meanwhile.
         if !engine.is_attached(&agent) {
@@ -88,10 +92,17 @@ async fn retire_agents(engine: &Engine, session: &Session, reason: &str, cause: 
 
 async fn retire(engine: &Engine, session: &Session, agent: &AgentId, reason: &str, cause: Option<i64>) {
     let unregister = Unregister { agent: agent.clone(), reason: Some(reason.to_owned()), cause };
-    match engine.submit(&session.caller_as(agent.clone()), unregister).await {
-        Ok(_) | Err(EngineError::Refused(Refusal::NoSuchAgent { .. })) => {}
-        Err(error) => tracing::warn!(%agent, %error, "an agent without a connection was not taken out"),
+    for _ in 0..TRIES {
+        match engine.submit(&session.caller_as(agent.clone()), unregister.clone()).await {
+            Ok(_) | Err(EngineError::Refused(Refusal::NoSuchAgent { .. })) => return,
+            // A disk that hesitated; nobody else will ask again.
+            Err(EngineError::Refused(Refusal::Busy)) => {}
+            Err(error) => {
+                return tracing::warn!(%agent, %error, "an agent without a connection was not taken out");
+            }
+        }
     }
+    tracing::warn!(%agent, "an agent without a connection was not taken out: the office is busy");
 }
 
 async fn orphan_agents(engine: &Engine, session: &Session) {

@@ -28,8 +28,9 @@ pub(super) async fn open(
     let slot = engine.attach(&session.caller_as(agent.clone()), agent).await?;
     let (go, gone) = oneshot::channel();
     let stop = line.stop.child_token();
-    let (engine, session, line, end) = (engine.clone(), session.clone(), line.clone(), stop.clone());
-    tokio::spawn(async move {
+    let (engine, line, end) = (engine.clone(), line.clone(), stop.clone());
+    let (carriers, session) = (session.carriers.clone(), session.clone());
+    carriers.spawn(async move {
         if gone.await.is_ok() {
             end.run_until_cancelled(hand_over(engine, session, line, slot)).await;
         }

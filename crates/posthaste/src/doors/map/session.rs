@@ -11,6 +11,7 @@ use posthaste_wire::Id;
 use posthaste_wire::map::Mode;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::VIA;
 use super::capabilities::Capabilities;
@@ -20,6 +21,8 @@ use crate::caller::Identity;
 
 /// What stands before the names that are made up for participants.
 pub(super) const PARTICIPANT: &str = "participant-";
+/// How long those who hand letters over may take to notice that their connection is gone.
+const CARRIERS_LINGER: Duration = Duration::from_secs(1);
 
 /// Which vocabulary a session is answered in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +96,8 @@ pub(super) struct Session {
     /// Whether others are told that it is gone.
     pub(super) notify: bool,
     pub(super) created_at: i64,
+    /// Those who hand letters to its agents, on whatever connection.
+    pub(super) carriers: TaskTracker,
     inner: Mutex<Inner>,
 }
 
@@ -136,6 +141,7 @@ impl Session {
             policy,
             notify,
             created_at: stamp::now(),
+            carriers: TaskTracker::new(),
             inner: Mutex::new(Inner {
                 agents: Vec::new(),
                 slots: HashMap::new(),
@@ -289,6 +295,15 @@ impl Session {
         inner.slots.clear();
         inner.closed_at = Some(stamp::now());
         Some(inner.epoch)
+    }
+
+    /// Waits until nobody hands letters to its agents any more: they were told when the connection was taken away, and until
+    /// they have heard it, it looks as if somebody had these agents.
+    pub(super) async fn carriers_gone(&self) {
+        self.carriers.close();
+        // Who has come back meanwhile has others.
+        let _ = tokio::time::timeout(CARRIERS_LINGER, self.carriers.wait()).await;
+        self.carriers.reopen();
     }
 
     /// Whether nothing has happened since that connection was lost.

@@ -10,9 +10,12 @@ use crate::map_client::Client;
 use crate::office::Office;
 
 async fn join(office: &Office, name: &str, behaviour: &str) -> Client {
+    join_as(office, name, json!({ "agentBehavior": behaviour, "notifySubscribers": true })).await
+}
+
+async fn join_as(office: &Office, name: &str, policy: Value) -> Client {
     let mut client = Client::open_at(office.url(), office.token()).await;
-    let hello = json!({ "protocolVersion": 1, "participantType": "agent",
-        "disconnectPolicy": { "agentBehavior": behaviour, "notifySubscribers": true } });
+    let hello = json!({ "protocolVersion": 1, "participantType": "agent", "disconnectPolicy": policy });
     client.call("map/connect", hello).await.unwrap();
     client.call("map/agents/register", json!({ "agentId": name, "name": name })).await.unwrap();
     client
@@ -78,4 +81,23 @@ async fn a_peer_that_answers_no_pings_is_let_go_and_its_agents_fare_as_they_shou
     staying.abort();
     assert!(staying.await.unwrap_err().is_cancelled(), "who answers stays");
     drop((gone, orphan, deaf));
+}
+
+/// Whoever hands letters over may notice later than others that the connection is gone. Its agent goes all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_goes_with_its_connection_though_nobody_is_told() {
+    let dir = TestDir::new();
+    let office = Office::open(dir.path());
+    let policy = json!({ "agentBehavior": "unregister", "notifySubscribers": false });
+    for n in 0..20 {
+        drop(join_as(&office, &format!("brief-{n}"), policy.clone()).await);
+    }
+    let started = Instant::now();
+    for n in 0..20 {
+        let name = format!("brief-{n}");
+        while let Some(state) = state(&office, &name).await {
+            assert!(started.elapsed() < LONG, "{name} is still {state}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
 }
