@@ -3,11 +3,12 @@
 //! The order of a map in memory plays no part here: members are sorted when they are written.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
+use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Number, Value};
 
 /// Nesting this deep is refused, in texts (where `serde_json` has the same bound) as in values.
 pub const TOO_DEEP: usize = 128;
@@ -51,23 +52,18 @@ pub fn canonicalize_value(value: &Value) -> Result<String, CanonicalError> {
 
 /// Spells the object in `text` without `member`, and hands out what that member held.
 pub(crate) fn take<'a>(text: &'a str, member: &str) -> Result<(String, Option<Node<'a>>), CanonicalError> {
-    let mut node = Node::parse(text)?;
-    // Sorting finds duplicates, so it comes before the removal: two signatures are no better than two bodies.
-    node.sort()?;
-    let Node::Object(members) = &mut node else { return Err(CanonicalError::NotAnObject) };
-    let at = members.iter().position(|(name, _)| name.0 == member);
-    let taken = at.map(|at| members.remove(at).1);
-    let mut out = String::with_capacity(text.len());
-    node.write(&mut out);
-    Ok((out, taken))
+    let node = Node::parse(text)?;
+    let spelled = node.spell_without(member)?;
+    let Node::Object(members) = node else { return Err(CanonicalError::NotAnObject) };
+    Ok((spelled, members.into_iter().find(|(name, _)| name.0 == member).map(|(_, it)| it)))
 }
 
-/// A JSON value that keeps every member it was given, in the order given, until sorted.
+/// A JSON value that keeps every member it was given, in the order given.
 #[derive(Debug)]
 pub(crate) enum Node<'a> {
     Null,
     Bool(bool),
-    Number(f64),
+    Number(Number),
     Text(Cow<'a, str>),
     Array(Vec<Node<'a>>),
     Object(Vec<(Name<'a>, Node<'a>)>),
@@ -78,7 +74,7 @@ pub(crate) enum Node<'a> {
 pub(crate) struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Node<'a> {
-    fn parse(text: &'a str) -> Result<Self, CanonicalError> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, CanonicalError> {
         Ok(serde_json::from_str(text)?)
     }
 
@@ -90,7 +86,7 @@ impl<'a> Node<'a> {
         Ok(match value {
             Value::Null => Node::Null,
             Value::Bool(it) => Node::Bool(*it),
-            Value::Number(it) => Node::Number(it.as_f64().ok_or(CanonicalError::TooLarge)?),
+            Value::Number(it) => Node::Number(it.clone()),
             Value::String(it) => Node::Text(Cow::Borrowed(it)),
             Value::Array(items) => {
                 Node::Array(items.iter().map(|item| Node::of(item, level + 1)).collect::<Result<_, _>>()?)
@@ -104,35 +100,43 @@ impl<'a> Node<'a> {
         })
     }
 
-    fn spell(mut self) -> Result<String, CanonicalError> {
-        self.sort()?;
-        let mut out = String::new();
-        self.write(&mut out);
-        Ok(out)
-    }
-
-    /// Puts all members in order and refuses names that occur twice, which the order brings together.
-    fn sort(&mut self) -> Result<(), CanonicalError> {
+    /// The same value in the usual form. Of members with one name, which spelling it refuses, the last counts.
+    pub(crate) fn into_value(self) -> Value {
         match self {
-            Node::Array(items) => items.iter_mut().try_for_each(Node::sort),
-            Node::Object(members) => {
-                // By UTF-16 code units: bytes of UTF-8 would put U+1F600 after U+FB33.
-                members.sort_by(|(a, _), (b, _)| a.0.encode_utf16().cmp(b.0.encode_utf16()));
-                if let Some(twins) = members.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-                    return Err(CanonicalError::Duplicate(twins[0].0.0.to_string()));
-                }
-                members.iter_mut().try_for_each(|(_, it)| it.sort())
-            }
-            _ => Ok(()),
+            Node::Null => Value::Null,
+            Node::Bool(it) => Value::Bool(it),
+            Node::Number(it) => Value::Number(it),
+            Node::Text(it) => Value::String(it.into_owned()),
+            Node::Array(items) => Value::Array(items.into_iter().map(Node::into_value).collect()),
+            Node::Object(members) => Value::Object(
+                members.into_iter().map(|(name, it)| (name.0.into_owned(), it.into_value())).collect(),
+            ),
         }
     }
 
-    fn write(&self, out: &mut String) {
+    fn spell(&self) -> Result<String, CanonicalError> {
+        let mut out = String::new();
+        self.write(&mut out)?;
+        Ok(out)
+    }
+
+    /// Spells an object without one of its members.
+    pub(crate) fn spell_without(&self, member: &str) -> Result<String, CanonicalError> {
+        let Node::Object(members) = self else { return Err(CanonicalError::NotAnObject) };
+        let mut members = in_order(members)?;
+        // Duplicates are refused before the removal: two signatures are no better than two bodies.
+        members.retain(|(name, _)| name.0 != member);
+        let mut out = String::with_capacity(512);
+        write_object(&mut out, &members)?;
+        Ok(out)
+    }
+
+    fn write(&self, out: &mut String) -> Result<(), CanonicalError> {
         match self {
             Node::Null => out.push_str("null"),
             Node::Bool(true) => out.push_str("true"),
             Node::Bool(false) => out.push_str("false"),
-            Node::Number(it) => write_number(out, *it),
+            Node::Number(it) => write_number(out, it.as_f64().ok_or(CanonicalError::TooLarge)?),
             Node::Text(it) => write_text(out, it),
             Node::Array(items) => {
                 out.push('[');
@@ -140,24 +144,45 @@ impl<'a> Node<'a> {
                     if i > 0 {
                         out.push(',');
                     }
-                    item.write(out);
+                    item.write(out)?;
                 }
                 out.push(']');
             }
-            Node::Object(members) => {
-                out.push('{');
-                for (i, (name, it)) in members.iter().enumerate() {
-                    if i > 0 {
-                        out.push(',');
-                    }
-                    write_text(out, &name.0);
-                    out.push(':');
-                    it.write(out);
-                }
-                out.push('}');
-            }
+            Node::Object(members) => write_object(out, &in_order(members)?)?,
         }
+        Ok(())
     }
+}
+
+type Member<'a> = (Name<'a>, Node<'a>);
+
+/// Puts members in order and refuses names that occur twice, which the order brings together.
+fn in_order<'m, 'a>(members: &'m [Member<'a>]) -> Result<Vec<&'m Member<'a>>, CanonicalError> {
+    let mut members: Vec<_> = members.iter().collect();
+    members.sort_by(|(a, _), (b, _)| compare(&a.0, &b.0));
+    match members.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(twins) => Err(CanonicalError::Duplicate(twins[0].0.0.to_string())),
+        None => Ok(members),
+    }
+}
+
+/// By UTF-16 code units: bytes of UTF-8 would put U+1F600 after U+FB33.
+fn compare(a: &str, b: &str) -> Ordering {
+    if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
+}
+
+fn write_object(out: &mut String, members: &[&Member<'_>]) -> Result<(), CanonicalError> {
+    out.push('{');
+    for (i, (name, it)) in members.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        write_text(out, &name.0);
+        out.push(':');
+        it.write(out)?;
+    }
+    out.push('}');
+    Ok(())
 }
 
 /// Spells a finite double as ECMAScript's `Number::toString` does.
@@ -234,15 +259,15 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_i64<E>(self, it: i64) -> Result<Node<'de>, E> {
-        Ok(Node::Number(it as f64))
+        Ok(Node::Number(it.into()))
     }
 
     fn visit_u64<E>(self, it: u64) -> Result<Node<'de>, E> {
-        Ok(Node::Number(it as f64))
+        Ok(Node::Number(it.into()))
     }
 
-    fn visit_f64<E>(self, it: f64) -> Result<Node<'de>, E> {
-        Ok(Node::Number(it))
+    fn visit_f64<E: de::Error>(self, it: f64) -> Result<Node<'de>, E> {
+        Number::from_f64(it).map(Node::Number).ok_or_else(|| E::custom("a number is too large"))
     }
 
     fn visit_borrowed_str<E>(self, it: &'de str) -> Result<Node<'de>, E> {

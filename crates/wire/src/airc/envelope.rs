@@ -65,8 +65,9 @@ impl Envelope {
     /// Reads an envelope. Members that are not known stay and are covered by the signature.
     pub fn parse(text: &str) -> Result<Self, EnvelopeError> {
         let text = text.trim_matches([' ', '\t', '\r', '\n']);
-        let (signed, signature) = canonical::take(text, "signature")?;
-        let Value::Object(members) = serde_json::from_str(text).map_err(CanonicalError::Syntax)? else {
+        let node = Node::parse(text)?;
+        let signed = node.spell_without("signature")?;
+        let Value::Object(members) = node.into_value() else {
             return Err(CanonicalError::NotAnObject.into());
         };
         // The registry adds this one for the recipient; it must be able to tell whose it is.
@@ -84,10 +85,7 @@ impl Envelope {
             Some(Value::Object(payload)) => Some(Payload::read(payload)?),
             Some(_) => return wrong("payload", "a payload is an object"),
         };
-        let signature = match signature {
-            None | Some(Node::Null) => None,
-            Some(_) => members.get("signature").cloned(),
-        };
+        let signature = members.get("signature").filter(|signature| !signature.is_null()).cloned();
         Ok(Self {
             from: text_of(&members, "from")?,
             to,
