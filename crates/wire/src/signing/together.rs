@@ -77,11 +77,7 @@ fn add_up(terms: &[&Term]) -> bool {
     // A key that signed several is in the sum once.
     let mut keys: Vec<(PublicKey, Scalar)> = Vec::new();
     let mut base = Scalar::ZERO;
-    for (n, term) in (0_u64..).zip(terms) {
-        let weight = Sha512::new().chain_update(all).chain_update(n.to_le_bytes()).finalize();
-        let mut half = [0; 16];
-        half.copy_from_slice(&weight[..16]);
-        let weight = Scalar::from(u128::from_le_bytes(half) | 1);
+    for (term, weight) in terms.iter().zip(weights(&all)) {
         base += weight * term.response;
         match keys.iter_mut().find(|(key, _)| *key == term.key) {
             Some((_, factor)) => *factor += weight * term.challenge,
@@ -98,6 +94,16 @@ fn add_up(terms: &[&Term]) -> bool {
     factors.push(-base);
     points.push(ED25519_BASEPOINT_POINT);
     EdwardsPoint::vartime_multiscalar_mul(factors, points).is_identity()
+}
+
+/// Odd numbers that nobody can choose, as many as are asked for.
+fn weights(all: &[u8]) -> impl Iterator<Item = Scalar> {
+    (0_u64..).flat_map(move |n| {
+        let drawn = Sha512::new().chain_update(all).chain_update(n.to_le_bytes()).finalize();
+        let (numbers, _) = drawn.as_chunks::<16>();
+        let numbers: [_; 4] = std::array::from_fn(|at| u128::from_le_bytes(numbers[at]));
+        numbers.map(|number| Scalar::from(number | 1))
+    })
 }
 
 /// Whether the bytes are the only ones for their point: below the prime, and not one of the two points whose sign says

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use posthaste_wire::signing::{Claim, SigningError, check_all};
 use tokio::sync::oneshot;
 
-/// Claims that are checked without letting others have a turn. More at once saves nothing more.
-const AT_ONCE: usize = 16;
+/// Claims that are checked without letting others have a turn.
+const AT_ONCE: usize = 64;
 
 /// The claims that wait to be checked.
 #[derive(Clone, Debug, Default)]
