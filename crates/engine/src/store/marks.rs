@@ -49,6 +49,24 @@ impl Marks {
         Ok(found)
     }
 
+    /// Whether a label of one of these hashes may have come before; if not, none has.
+    pub(crate) fn may_have(&self, books: &Connection, hashes: &[i64]) -> rusqlite::Result<bool> {
+        let is_unplaced =
+            |hash: &i64| self.unplaced.range((*hash, i64::MIN)..=(*hash, i64::MAX)).next().is_some();
+        if hashes.iter().any(is_unplaced) {
+            return Ok(true);
+        }
+        // Most come in pairs, and to ask once costs little more than half.
+        for pair in hashes.chunks(2) {
+            let (one_of, other) = (pair[0], pair[pair.len() - 1]);
+            let sql = "SELECT 1 FROM mark_places WHERE hash IN (?1, ?2) LIMIT 1";
+            if one(books, sql, (one_of, other), |_| Ok(()))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The marks with a label.
     pub(crate) fn with_label(&self, books: &Connection, label: &str) -> rusqlite::Result<Vec<KeptMark>> {
         let hash = hash(label);
@@ -68,12 +86,18 @@ impl Marks {
         Ok(found)
     }
 
-    /// Writes a mark down.
-    pub(crate) fn add(&mut self, books: &Connection, label: &str, mark: &KeptMark) -> rusqlite::Result<()> {
+    /// Writes a mark down, whose label has that hash.
+    pub(crate) fn add(
+        &mut self,
+        books: &Connection,
+        hash: i64,
+        label: &str,
+        mark: &KeptMark,
+    ) -> rusqlite::Result<()> {
         let sql =
             "INSERT INTO marks(n, label, sender, message, digest, until) VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
         exec(books, sql, (self.next, label, &mark.sender, mark.message, &mark.digest, mark.until))?;
-        self.unplaced.insert((hash(label), self.next));
+        self.unplaced.insert((hash, self.next));
         self.next += 1;
         if self.unplaced.len() >= MOST {
             self.place(books)?;

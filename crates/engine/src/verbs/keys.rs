@@ -42,14 +42,14 @@ impl ChangeKeys {
         if agent.keys != self.before {
             return Err(Refusal::WrongState { agent: agent.id, state: "changing its keys".to_owned() }.into());
         }
-        marks::check(to, &agent.id, &self.marks)?;
+        let fresh = marks::check(to, &agent.id, &self.marks)?;
         agent.keys = Some(self.keys.clone());
         agent.updated_at = to.now;
         write(to, &agent)?;
         let changes = Json::from_value(&json!({ "keys": self.keys.value() }));
         let sight = sight::of_agent(to.books, &agent)?;
         let seq = to.tell(Fact::AgentUpdated { agent: agent.id.clone(), changes }, sight)?;
-        marks::keep(to, &agent.id, &self.marks, seq)?;
+        fresh.keep(to, seq)?;
         end_tokens(to, &agent.id)?;
         if let Some(hash) = &self.token {
             let (name, expires_at) = (agent.id.to_string(), self.token_ends);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Applied, Apply};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Millis, Seq};
-use crate::store::KeptMark;
+use crate::store::{KeptMark, hash};
 
 /// A name that must not have come before from the same sender.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,36 +24,48 @@ pub struct Mark {
 /// The longest label, in bytes.
 const LONGEST: usize = 1_024;
 
-/// Refuses marks that this sender has used.
-pub(super) fn check(to: &mut Apply<'_>, sender: &AgentId, marks: &[Mark]) -> Applied<()> {
-    let clock = to.clock();
-    for mark in marks {
-        if mark.label.is_empty() || mark.label.len() > LONGEST {
-            return Err(Refusal::BadValue { field: "label", why: "1 to 1024 bytes" }.into());
-        }
-        let stands_for_another =
-            |digest: &Option<Vec<u8>>| digest.is_none() || digest.as_ref() != mark.digest.as_ref();
-        let before = to.memory.marks(to.books)?.with_label(to.books, &mark.label)?;
-        if before.iter().any(|known| {
-            known.sender == *sender
-                && known.until.is_none_or(|until| until > clock)
-                && stands_for_another(&known.digest)
-        }) {
-            return Err(Refusal::KeyReused { key: mark.label.clone() }.into());
-        }
-    }
-    Ok(())
+/// Marks that their sender has not used before, and what each is found by.
+pub(super) struct Fresh<'a> {
+    sender: AgentId,
+    marks: &'a [Mark],
+    hashes: Vec<i64>,
 }
 
-/// Keeps marks for what stands at a place in the history.
-pub(super) fn keep(to: &mut Apply<'_>, sender: &AgentId, marks: &[Mark], at: Seq) -> rusqlite::Result<()> {
-    let known = to.memory.marks(to.books)?;
-    for mark in marks {
-        let kept =
-            KeptMark { sender: sender.clone(), message: at, digest: mark.digest.clone(), until: mark.until };
-        known.add(to.books, &mark.label, &kept)?;
+/// Refuses marks that this sender has used.
+pub(super) fn check<'a>(to: &mut Apply<'_>, sender: &AgentId, marks: &'a [Mark]) -> Applied<Fresh<'a>> {
+    let clock = to.clock();
+    if marks.iter().any(|mark| mark.label.is_empty() || mark.label.len() > LONGEST) {
+        return Err(Refusal::BadValue { field: "label", why: "1 to 1024 bytes" }.into());
     }
-    Ok(())
+    let hashes: Vec<i64> = marks.iter().map(|mark| hash(&mark.label)).collect();
+    let known = to.memory.marks(to.books)?;
+    if known.may_have(to.books, &hashes)? {
+        for mark in marks {
+            let stands_for_another =
+                |digest: &Option<Vec<u8>>| digest.is_none() || digest.as_ref() != mark.digest.as_ref();
+            if known.with_label(to.books, &mark.label)?.iter().any(|before| {
+                before.sender == *sender
+                    && before.until.is_none_or(|until| until > clock)
+                    && stands_for_another(&before.digest)
+            }) {
+                return Err(Refusal::KeyReused { key: mark.label.clone() }.into());
+            }
+        }
+    }
+    Ok(Fresh { sender: sender.clone(), marks, hashes })
+}
+
+impl Fresh<'_> {
+    /// Keeps them for what stands at a place in the history.
+    pub(super) fn keep(self, to: &mut Apply<'_>, at: Seq) -> rusqlite::Result<()> {
+        let known = to.memory.marks(to.books)?;
+        for (mark, hash) in self.marks.iter().zip(self.hashes) {
+            let (sender, digest) = (self.sender.clone(), mark.digest.clone());
+            let kept = KeptMark { sender, message: at, digest, until: mark.until };
+            known.add(to.books, hash, &mark.label, &kept)?;
+        }
+        Ok(())
+    }
 }
 
 /// Who used a label for what, the latest first.

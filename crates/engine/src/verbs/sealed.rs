@@ -77,11 +77,11 @@ impl SendSealed {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<SealedSent> {
         to.require_member()?;
         let sender = to.caller.agent.clone();
-        marks::check(to, &sender, &self.marks)?;
+        let fresh = marks::check(to, &sender, &self.marks)?;
         // What can be refused is asked before the first row is written.
         let acked = self.check(to)?;
         let sent = self.letter.apply(to)?;
-        marks::keep(to, &sender, &self.marks, sent.message.seq)?;
+        fresh.keep(to, sent.message.seq)?;
         let told: Vec<AgentId> = sent.receipts.iter().map(|receipt| receipt.agent.clone()).collect();
         let mut done = SealedSent { sent, reserved: None, acked: None };
         match &self.deed {
