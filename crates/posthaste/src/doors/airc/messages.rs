@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use posthaste_engine::nouns::{AgentId, Millis, Reservation, ReservationStatus, Reserved};
-use posthaste_engine::verbs::sealed::{Deed, SealedSent};
+use posthaste_engine::verbs::sealed::Deed;
 use posthaste_engine::{EngineError, Refusal, stamp};
 use posthaste_wire::airc::{CLOCK_WINDOW, Envelope, Payload, ReservationStatus as Said, STALE_AFTER, Target};
 use posthaste_wire::time::to_rfc3339;
@@ -125,8 +125,12 @@ struct Accepted<'a> {
     seq: i64,
     delivered: usize,
     status: &'static str,
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    report: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reservation: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflicts: Option<Vec<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<Value>>,
 }
 
 #[derive(Serialize)]
@@ -172,20 +176,33 @@ pub(super) async fn send(context: &Context, actor: &Actor, draft: Draft, turn: T
         seq: message.seq,
         delivered: done.sent.receipts.len(),
         status: "accepted",
-        report: None,
+        reservation: None,
+        conflicts: None,
+        warnings: None,
     };
-    if let Some(Payload::Reservation(said)) = &payload {
-        body.report = report(&done, said, now);
+    if let (Some(Payload::Reservation(said)), Some(reserved)) = (&payload, &done.reserved) {
+        body.reservation = Some(lease(&reserved.reservation, now));
+        body.conflicts = Some(conflicts(reserved));
+        body.warnings = Some(warnings(&reserved.reservation, said, now));
     }
     let mut response = (StatusCode::CREATED, Json(body)).into_response();
     turn.write(response.headers_mut());
     Ok(response)
 }
 
-/// The lease as it stands, whose it overlaps, and what deserves a warning.
-fn report(done: &SealedSent, said: &posthaste_wire::airc::Reservation, now: Millis) -> Option<Value> {
-    let reserved = done.reserved.as_ref()?;
-    let held = &reserved.reservation;
+/// The lease as it stands.
+fn lease(held: &Reservation, now: Millis) -> Value {
+    json!({
+        "reservation_id": held.key,
+        "owner": held.owner,
+        "scope": scope_of(held),
+        "status": status_of(held, now),
+        "expires_ts": to_rfc3339(held.expires_at),
+    })
+}
+
+/// What deserves a warning.
+fn warnings(held: &Reservation, said: &posthaste_wire::airc::Reservation, now: Millis) -> Vec<Value> {
     let mut warnings = Vec::new();
     if said.status == Said::Active && said.issued.is_some_and(|issued| now - issued > STALE_AFTER) {
         warnings.push(json!({
@@ -203,17 +220,7 @@ fn report(done: &SealedSent, said: &posthaste_wire::airc::Reservation, now: Mill
             json!({ "code": "unknown_scope", "message": "recipients may not know this form of scope" }),
         );
     }
-    Some(json!({
-        "reservation": {
-            "reservation_id": held.key,
-            "owner": held.owner,
-            "scope": scope_of(held),
-            "status": status_of(held, now),
-            "expires_ts": to_rfc3339(held.expires_at),
-        },
-        "conflicts": conflicts(reserved),
-        "warnings": warnings,
-    }))
+    warnings
 }
 
 fn scope_of(held: &Reservation) -> String {
