@@ -294,7 +294,7 @@ async fn now(
     by_extension: bool,
 ) -> Outcome {
     match method {
-        Method::Subscribe => streams::subscribe(at, session, params, by_extension).await,
+        Method::Subscribe => streams::subscribe(at, session, params).await,
         Method::Unsubscribe => streams::unsubscribe(session, params),
         Method::Ack => streams::ack(session, params),
         Method::Pause => streams::pause(session, params),

@@ -64,7 +64,6 @@ pub(super) async fn subscribe(
     at: &mut Connection,
     session: &Arc<Session>,
     given: Option<&RawValue>,
-    by_extension: bool,
 ) -> Outcome {
     let asked: SubscribeParams = params(given)?;
     asked.options.check()?;
@@ -96,8 +95,7 @@ pub(super) async fn subscribe(
         heartbeat: filters::asks_for(&spec, &streams, EventName::Heartbeat),
         capacity: filters::asks_for(&spec, &streams, EventName::Capacity),
     }));
-    let most =
-        if session.is_compat() || (by_extension && session.is_compat()) { 1 } else { MAX_SUBSCRIPTIONS };
+    let most = if session.is_compat() { 1 } else { MAX_SUBSCRIPTIONS };
     if !session.add_subscription(subscription.clone(), most) {
         return Err(Failure::new(
             codes::QUOTA_EXCEEDED,
