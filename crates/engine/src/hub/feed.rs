@@ -88,7 +88,7 @@ impl Feed {
         place: Seq,
         buffer: usize,
     ) -> Self {
-        let head = engine.hub().head.subscribe();
+        let head = engine.hub().crier.listen();
         let by_books = filter.needs_books();
         Self {
             engine,

@@ -1,6 +1,7 @@
 //! Everyone who listens: followers of the history, and agents waiting for their mail. Memory only; whatever is missed
 //! here is in the books.
 
+mod crier;
 mod feed;
 mod filter;
 mod lane;
@@ -14,8 +15,7 @@ pub use slots::Mailslot;
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
+use self::crier::Crier;
 use self::ring::Ring;
 use self::slots::Slots;
 use crate::limits::Limits;
@@ -28,8 +28,7 @@ use crate::views::Letter;
 #[derive(Debug)]
 pub(crate) struct Hub {
     ring: Ring,
-    /// The last committed place. Followers sleep on it.
-    head: watch::Sender<Seq>,
+    crier: Crier,
     slots: Slots,
     lane: Lane,
 }
@@ -38,7 +37,7 @@ impl Hub {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             ring: Ring::new(limits.live_events),
-            head: watch::Sender::new(0),
+            crier: Crier::new(),
             slots: Slots::new(limits.slot_letters),
             lane: Lane::default(),
         }
@@ -48,7 +47,7 @@ impl Hub {
     pub(crate) fn start_at(&self, last: Seq) {
         self.ring.start_at(last);
         self.slots.settle(last);
-        self.head.send_replace(last);
+        self.crier.call(last);
     }
 
     /// Keeps committed events for followers, who learn of them from [`Hub::call`]. Gives the place to call out.
@@ -65,7 +64,7 @@ impl Hub {
 
     /// Wakes everyone who follows the history. Each reads at its own pace, but waking many takes its time.
     pub(crate) fn call(&self, last: Seq) {
-        self.head.send_replace(last);
+        self.crier.call(last);
     }
 
     /// Makes those who wait for mail ask again whether it is theirs, where agents came, changed or left. Comes before
@@ -168,6 +167,6 @@ impl Hub {
 
     /// How many follow the history.
     pub(crate) fn followers(&self) -> usize {
-        self.head.receiver_count()
+        self.crier.followers()
     }
 }

@@ -1,0 +1,150 @@
+//! Calls out news to those who follow the history. A few hear of it at once. Where many follow, each round costs all of
+//! them a turn and a packet, so after a round the next is put off a little, and what came meanwhile goes round together.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::nouns::Seq;
+
+/// So many followers are a crowd.
+const CROWD: usize = 16;
+/// How long the next round is put off for each who follows, which is a few times what a round costs.
+const PER_FOLLOWER: Duration = Duration::from_micros(20);
+/// No round is put off longer.
+const LONGEST: Duration = Duration::from_millis(2);
+
+#[derive(Debug)]
+pub(super) struct Crier {
+    /// The last place that was called out. Followers sleep on it.
+    head: Arc<watch::Sender<Seq>>,
+    /// The last place that is to be called out to a crowd. Who goes round sleeps on it.
+    news: watch::Sender<Seq>,
+    rounds: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Crier {
+    pub(super) fn new() -> Self {
+        Self { head: Arc::new(watch::Sender::new(0)), news: watch::Sender::new(0), rounds: Mutex::default() }
+    }
+
+    /// Says that the history has come to a place.
+    pub(super) fn call(&self, last: Seq) {
+        if self.followers() < CROWD {
+            announce(&self.head, last);
+        } else {
+            self.news.send_replace(last);
+        }
+    }
+
+    /// Where a follower hears how far the history is. Followers live on a runtime, and so does who goes round.
+    pub(super) fn listen(&self) -> watch::Receiver<Seq> {
+        let listener = self.head.subscribe();
+        if self.followers() >= CROWD {
+            let mut rounds = self.rounds.lock().unwrap_or_else(PoisonError::into_inner);
+            // Its runtime may have ended, and the office serves another.
+            if rounds.as_ref().is_none_or(JoinHandle::is_finished) {
+                *rounds = Some(tokio::spawn(go_round(self.head.clone(), self.news.subscribe())));
+            }
+        }
+        listener
+    }
+
+    pub(super) fn followers(&self) -> usize {
+        self.head.receiver_count()
+    }
+}
+
+/// Calls out what there is, and rests, until nobody brings news any more.
+async fn go_round(head: Arc<watch::Sender<Seq>>, mut news: watch::Receiver<Seq>) {
+    loop {
+        let last = *news.borrow_and_update();
+        announce(&head, last);
+        let crowd = u32::try_from(head.receiver_count()).unwrap_or(u32::MAX);
+        tokio::time::sleep(PER_FOLLOWER.saturating_mul(crowd).min(LONGEST)).await;
+        if news.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What is called out never goes back: a crowd may have become a few between two calls.
+fn announce(head: &watch::Sender<Seq>, last: Seq) {
+    head.send_if_modified(|head| {
+        let is_news = last > *head;
+        *head = last.max(*head);
+        is_news
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_hear_at_once() {
+        let crier = Crier::new();
+        let listener = crier.listen();
+        for last in 1..=5 {
+            crier.call(last);
+            assert_eq!(*listener.borrow(), last);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_crowd_hears_everything_in_fewer_rounds() {
+        let crier = Crier::new();
+        let mut crowd: Vec<_> = (0..200).map(|_| crier.listen()).collect();
+        let mut listener = crowd.pop().unwrap();
+        let hearing = tokio::spawn(async move {
+            let mut rounds = 0;
+            while *listener.borrow_and_update() < 100 {
+                listener.changed().await.unwrap();
+                rounds += 1;
+            }
+            rounds
+        });
+        for last in 1..=100 {
+            crier.call(last);
+            tokio::time::sleep(Duration::from_micros(100)).await;
+        }
+        let rounds = hearing.await.unwrap();
+        assert!((2..=50).contains(&rounds), "{rounds} rounds");
+        assert!(crowd.iter().all(|listener| *listener.borrow() == 100));
+    }
+
+    #[tokio::test]
+    async fn what_was_brought_before_anyone_went_round_is_called_out() {
+        let crier = Crier::new();
+        let crowd: Vec<_> = (0..CROWD).map(|_| crier.head.subscribe()).collect();
+        crier.call(7);
+        assert_eq!(*crowd[0].borrow(), 0);
+        let mut late = crier.listen();
+        late.changed().await.unwrap();
+        assert_eq!(*late.borrow(), 7);
+        // Those who are left are a few, and who went round before has older news.
+        drop((crowd, late));
+        crier.call(9);
+        tokio::time::sleep(LONGEST * 2).await;
+        assert_eq!(*crier.head.borrow(), 9);
+    }
+
+    #[test]
+    fn another_runtime_goes_on() {
+        let crier = Crier::new();
+        let mut crowd = Vec::new();
+        for last in 1..=2 {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            runtime.block_on(async {
+                crowd.extend((0..=CROWD).map(|_| crier.listen()));
+                crier.call(last);
+                let listener = crowd.last_mut().unwrap();
+                while *listener.borrow_and_update() < last {
+                    listener.changed().await.unwrap();
+                }
+            });
+        }
+    }
+}
