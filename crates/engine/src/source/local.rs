@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::{Part, Record, Share, Source, Work};
+use super::{Company, Part, Record, Share, Source, Work};
 use crate::error::{EngineError, Fault, Refusal};
 use crate::limits::Limits;
 use crate::verbs::Outcome;
@@ -74,6 +74,7 @@ pub(crate) struct Sender {
     bell: Arc<Bell>,
     room: Arc<Semaphore>,
     room_in_all: u32,
+    company: Arc<Company>,
     patience: Duration,
 }
 
@@ -100,7 +101,14 @@ pub(crate) fn local(limits: &Limits) -> (Sender, Local) {
     let room = Arc::new(Semaphore::new(room_in_all as usize));
     let bell = Arc::new(Bell::default());
     (
-        Sender { queue: sender, bell: bell.clone(), room, room_in_all, patience: limits.queue_wait },
+        Sender {
+            queue: sender,
+            bell: bell.clone(),
+            room,
+            room_in_all,
+            company: Arc::default(),
+            patience: limits.queue_wait,
+        },
         Local { queue: receiver, bell, closed: false },
     )
 }
@@ -129,7 +137,7 @@ impl Sender {
         let grains = u32::try_from(bytes / GRAIN + 1).unwrap_or(u32::MAX).min(self.room_in_all);
         let place = async {
             let share = match share {
-                Some(share) => Some(share.command().await?),
+                Some(share) => Some(share.command(&self.company).await?),
                 None => None,
             };
             let room = self.room.clone().acquire_many_owned(grains).await.ok()?;
