@@ -3,7 +3,7 @@
 mod activity;
 pub mod dial;
 pub mod errors;
-mod gate;
+pub(crate) mod gate;
 pub mod guard;
 pub mod layers;
 pub mod listen;

@@ -1,29 +1,37 @@
 //! What every answer of this door carries: headers for web pages and for those who count.
 
+use std::ops::ControlFlow::{Break, Continue};
+
+use axum::Router;
 use axum::body::HttpBody as _;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::errors::Trouble;
 use crate::caller::bearer;
+use crate::http::gate::Around;
 use crate::http::listen::Peer;
 use crate::http::rate::Turn;
 use crate::keys;
 use crate::shared::Shared;
 
-/// Counts the request, answers preflights, and puts the door's headers on whatever comes back.
-pub(super) async fn around(State(shared): State<Shared>, request: Request, next: Next) -> Response {
-    let origin = request.headers().get(header::ORIGIN).cloned();
-    if request.method() == Method::OPTIONS {
-        return with_cors(StatusCode::NO_CONTENT.into_response(), origin, true);
-    }
-    let turn = count(&shared, &request);
-    if !turn.is_granted() {
-        return with_cors(Trouble::too_often(turn, "requests").into_response(), origin, false);
-    }
-    let mut response = next.run(request).await;
+/// Counts the request and answers preflights; puts the door's headers on whatever comes back.
+pub(super) fn around(routes: Router<Shared>, shared: Shared) -> Router<Shared> {
+    routes.layer(Around(move |request: &Request| {
+        let origin = request.headers().get(header::ORIGIN).cloned();
+        if request.method() == Method::OPTIONS {
+            return Break(with_cors(StatusCode::NO_CONTENT.into_response(), origin, true));
+        }
+        let turn = count(&shared, request);
+        if !turn.is_granted() {
+            return Break(with_cors(Trouble::too_often(turn, "requests").into_response(), origin, false));
+        }
+        Continue(move |response| with_headers(response, turn, origin))
+    }))
+}
+
+fn with_headers(mut response: Response, turn: Turn, origin: Option<HeaderValue>) -> Response {
     if response.status() == StatusCode::METHOD_NOT_ALLOWED && response.body().size_hint().exact() == Some(0) {
         let allowed = response.headers().get(header::ALLOW).cloned();
         response =

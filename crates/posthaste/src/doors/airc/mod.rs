@@ -22,7 +22,6 @@ mod safe;
 mod to_wire;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 
 use crate::shared::Shared;
@@ -65,5 +64,5 @@ pub(super) fn router(shared: &Shared) -> Router<Shared> {
         .route("/api/identity/{handle}/capabilities", get(identity::capabilities))
         .route("/api/identity/{handle}/rotate", post(rotation::rotate))
         .route("/api/agents", get(safe::agents));
-    full.merge(safe).layer(from_fn_with_state(shared.clone(), layer::around))
+    layer::around(full.merge(safe), shared.clone())
 }
