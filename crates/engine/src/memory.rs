@@ -128,7 +128,8 @@ impl Memory {
 
     /// Brings the books up to what is remembered. Comes before each commit.
     pub(crate) fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
-        self.talks.values_mut().try_for_each(|talk| talk.write_down(books))
+        self.talks.values_mut().try_for_each(|talk| talk.write_down(books))?;
+        self.marks.iter_mut().try_for_each(|marks| marks.write_down(books))
     }
 
     /// Forgets everything, written down or not.

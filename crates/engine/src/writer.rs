@@ -243,6 +243,8 @@ impl Writer {
     ) -> Result<Answer, Setback> {
         let before = (self.last, self.clock, self.tail, self.rules.clone());
         let told = events.len();
+        // What others did must not be forgotten with it.
+        self.memory.write_down(&self.books)?;
         self.run_sql("SAVEPOINT command")?;
         let answer = match self.apply_one(record, events)? {
             Applied::Stands(answer) => answer,

@@ -1,8 +1,11 @@
 //! Marks in the books. Names that come once are as random as names can be: each in its place would dirty a page of its own.
 //! So they are written down in the order they come. Where to find one is another table, of nothing but short hashes, that
-//! follows some thousands of marks at a time; what it does not have yet is remembered.
+//! follows some thousands of marks behind; what it does not have yet is remembered. For each that comes one is given its
+//! place, always the next in the order of the places: the round goes over each page once and begins anew, so that many
+//! share a page and nobody waits for thousands.
 
 use std::collections::BTreeSet;
+use std::ops::Bound::{Excluded, Unbounded};
 
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
@@ -10,9 +13,9 @@ use sha2::{Digest, Sha256};
 use super::{all, exec, one};
 use crate::nouns::{AgentId, Millis, Seq};
 
-/// Marks that wait before they are given a place. More would make them cheaper still, and longer to look through for
-/// readers, who have no memory of them.
-const MOST: usize = 4_096;
+/// Marks that wait for a place. More would share pages even better, and be longer to look through for readers, who have
+/// no memory of them: twice as many came since the oldest of these.
+const MOST: usize = 8_192;
 
 /// A mark as the books have it.
 #[derive(Clone, Debug)]
@@ -29,21 +32,38 @@ pub(crate) struct KeptMark {
 pub(crate) struct Marks {
     /// By hash and number, as their places will be.
     unplaced: BTreeSet<(i64, i64)>,
-    /// The last that was given a place. Its number is not given again, even if it is forgotten: a place must never lead to
-    /// another mark.
+    /// Their numbers.
+    numbers: BTreeSet<i64>,
+    /// The last hash that the round came to.
+    round: i64,
+    /// All up to this number have a place. It is not given again, even if that mark is forgotten, nor is any before it.
     placed: i64,
     next: i64,
+    /// Whether the books know of the two above.
+    is_written: bool,
 }
 
 impl Marks {
     /// What is to be remembered of the books as they are.
     pub(crate) fn read(books: &Connection) -> rusqlite::Result<Self> {
-        let placed: i64 =
-            one(books, "SELECT value FROM meta WHERE key = 'placed'", [], |row| row.get(0))?.unwrap_or(0);
-        let mut found = Self { unplaced: BTreeSet::new(), placed, next: placed + 1 };
+        let known = |key: &str| one(books, "SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0));
+        let (placed, round) = (known("placed")?.unwrap_or(0), known("round")?.unwrap_or(i64::MIN));
+        let mut found = Self {
+            unplaced: BTreeSet::new(),
+            numbers: BTreeSet::new(),
+            round,
+            placed,
+            next: placed + 1,
+            is_written: true,
+        };
         let sql = "SELECT n, label FROM marks WHERE n > ?1 ORDER BY n";
         for (n, label) in all(books, sql, [placed], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))? {
-            found.unplaced.insert((hash(&label), n));
+            let place = (hash(&label), n);
+            let sql = "SELECT 1 FROM mark_places WHERE hash = ?1 AND n = ?2";
+            if one(books, sql, place, |_| Ok(()))?.is_none() {
+                found.unplaced.insert(place);
+                found.numbers.insert(n);
+            }
             found.next = n + 1;
         }
         Ok(found)
@@ -98,9 +118,10 @@ impl Marks {
             "INSERT INTO marks(n, label, sender, message, digest, until) VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
         exec(books, sql, (self.next, label, &mark.sender, mark.message, &mark.digest, mark.until))?;
         self.unplaced.insert((hash, self.next));
+        self.numbers.insert(self.next);
         self.next += 1;
-        if self.unplaced.len() >= MOST {
-            self.place(books)?;
+        if self.unplaced.len() > MOST {
+            self.place_one(books)?;
         }
         Ok(())
     }
@@ -118,36 +139,150 @@ impl Marks {
         for (n, label) in &due {
             let place = (hash(label), *n);
             exec(books, "DELETE FROM marks WHERE n = ?1", [n])?;
-            if !self.unplaced.remove(&place) {
+            if self.unplaced.remove(&place) {
+                self.numbers.remove(n);
+            } else {
                 exec(books, "DELETE FROM mark_places WHERE hash = ?1 AND n = ?2", place)?;
             }
         }
-        // As if the books had just been read: the numbers do not depend on what is remembered.
-        self.next = self.unplaced.iter().map(|(_, n)| *n).max().unwrap_or(self.placed) + 1;
+        if !due.is_empty() {
+            self.settle();
+            // As if the books had just been read: the numbers do not depend on what is remembered.
+            let last: Option<i64> = one(books, "SELECT max(n) FROM marks", [], |row| row.get(0))?.flatten();
+            self.next = last.unwrap_or(0).max(self.placed) + 1;
+        }
         Ok(due.len())
     }
 
-    /// Gives all a place, in the order of the places, so that each page is gone to once.
-    fn place(&mut self, books: &Connection) -> rusqlite::Result<()> {
-        for place in std::mem::take(&mut self.unplaced) {
-            exec(books, "INSERT INTO mark_places(hash, n) VALUES(?1, ?2)", place)?;
+    /// Gives the next of the round its place.
+    fn place_one(&mut self, books: &Connection) -> rusqlite::Result<()> {
+        let ahead = self.unplaced.range((Excluded((self.round, i64::MAX)), Unbounded)).next();
+        let Some(place) = ahead.or(self.unplaced.first()).copied() else { return Ok(()) };
+        exec(books, "INSERT INTO mark_places(hash, n) VALUES(?1, ?2)", place)?;
+        self.unplaced.remove(&place);
+        self.numbers.remove(&place.1);
+        self.round = place.0;
+        self.settle();
+        Ok(())
+    }
+
+    /// Finds out anew up to where all have a place.
+    fn settle(&mut self) {
+        self.placed = self.numbers.first().map_or(self.next, |oldest| *oldest) - 1;
+        self.is_written = false;
+    }
+
+    /// Brings the books up to what is remembered. Comes before each commit.
+    pub(crate) fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
+        if self.is_written {
+            return Ok(());
         }
-        let sql = "INSERT INTO meta(key, value) VALUES('placed', ?1)
+        let sql = "INSERT INTO meta(key, value) VALUES('placed', ?1), ('round', ?2)
                    ON CONFLICT DO UPDATE SET value = excluded.value";
-        self.placed = self.next - 1;
-        exec(books, sql, [self.placed]).map(drop)
+        exec(books, sql, (self.placed, self.round))?;
+        self.is_written = true;
+        Ok(())
     }
 }
 
 /// Gives every mark a place, wherever they came from: for books of an earlier make and for rows that were read in.
 pub(super) fn place_all(books: &Connection) -> rusqlite::Result<()> {
     exec(books, "DELETE FROM mark_places", [])?;
-    exec(books, "DELETE FROM meta WHERE key = 'placed'", [])?;
-    Marks::read(books)?.place(books)
+    exec(books, "DELETE FROM meta WHERE key IN ('placed', 'round')", [])?;
+    let mut marks = Marks::read(books)?;
+    while !marks.unplaced.is_empty() {
+        marks.place_one(books)?;
+    }
+    marks.write_down(books)
 }
 
 /// What a label is found by. It is part of the books: another hash is another version of them.
 pub(crate) fn hash(label: &str) -> i64 {
     let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(Sha256::digest(label));
     i64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::schema;
+
+    fn books() -> Connection {
+        let books = Connection::open_in_memory().unwrap();
+        schema::migrate(&books, 0).unwrap();
+        books
+    }
+
+    fn add(marks: &mut Marks, books: &Connection, n: usize) {
+        let label = format!("id:{n}");
+        let until = n.is_multiple_of(3).then_some(n as i64);
+        let kept = KeptMark { sender: AgentId::new("ann").unwrap(), message: n as i64, digest: None, until };
+        marks.add(books, hash(&label), &label, &kept).unwrap();
+    }
+
+    /// Writes marks down and forgets some, and reads the books again after every so many.
+    fn keep(marks: usize, forgotten_at: &[usize], read_every: usize) -> Connection {
+        let books = books();
+        let mut known = Marks::read(&books).unwrap();
+        for n in 1..=marks {
+            add(&mut known, &books, n);
+            if forgotten_at.contains(&n) {
+                known.forget_due(&books, n as i64, 1_000).unwrap();
+            }
+            if n.is_multiple_of(read_every) {
+                known.write_down(&books).unwrap();
+                known = Marks::read(&books).unwrap();
+            }
+        }
+        known.write_down(&books).unwrap();
+        books
+    }
+
+    fn rows(books: &Connection, sql: &str) -> Vec<(i64, i64)> {
+        all(books, sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+    }
+
+    #[test]
+    fn each_is_found_with_and_without_a_place() {
+        let books = keep(3 * MOST, &[], usize::MAX);
+        let marks = Marks::read(&books).unwrap();
+        assert_eq!(marks.unplaced.len(), MOST);
+        assert_eq!(rows(&books, "SELECT hash, n FROM mark_places").len(), 2 * MOST);
+        for n in (1..=3 * MOST).step_by(7) {
+            let label = format!("id:{n}");
+            assert!(marks.may_have(&books, &[1, hash(&label)]).unwrap(), "{n}");
+            let found = marks.with_label(&books, &label).unwrap();
+            assert_eq!(found.iter().map(|mark| mark.message).collect::<Vec<_>>(), [n as i64]);
+        }
+        assert!(!marks.may_have(&books, &[hash("id:0"), hash("nonce:1")]).unwrap());
+        // Readers look through what has come since the oldest without a place.
+        assert!(marks.next - marks.placed < 3 * MOST as i64, "{} to {}", marks.placed, marks.next);
+    }
+
+    #[test]
+    fn the_books_do_not_depend_on_what_was_remembered() {
+        let forgotten_at = [100, MOST + 50, 2 * MOST, 2 * MOST + 400];
+        let all_of = |books: &Connection| {
+            let marks = rows(books, "SELECT n, message FROM marks ORDER BY n");
+            let places = rows(books, "SELECT hash, n FROM mark_places");
+            let meta = "SELECT key = 'placed', value FROM meta WHERE key IN ('placed', 'round') ORDER BY 1";
+            (marks, places, rows(books, meta))
+        };
+        let count = 2 * MOST + 500;
+        let once = all_of(&keep(count, &forgotten_at, usize::MAX));
+        assert!(!once.1.is_empty() && once.0.len() < count);
+        for read_every in [1_000, 3_333] {
+            assert_eq!(all_of(&keep(count, &forgotten_at, read_every)), once, "{read_every}");
+        }
+    }
+
+    #[test]
+    fn those_read_in_all_get_a_place() {
+        let books = keep(50, &[], usize::MAX);
+        place_all(&books).unwrap();
+        let marks = Marks::read(&books).unwrap();
+        assert!(marks.unplaced.is_empty());
+        assert_eq!((marks.placed, marks.next), (50, 51));
+        assert_eq!(marks.with_label(&books, "id:9").unwrap().len(), 1);
+    }
 }

@@ -6,7 +6,7 @@ use super::marks;
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 5;
+pub const VERSION: i64 = 6;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -31,6 +31,7 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
         books.execute_batch(V5)?;
         marks::place_all(books)?;
     }
+    // In version 6 marks that came lately may have a place or not; all that version 5 had are as it left them.
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
