@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use posthaste_engine::nouns::{AgentId, ConversationId};
-use posthaste_engine::store::open_writer;
+use posthaste_engine::store::{open_writer, short};
 use rusqlite::{Connection, Statement};
 use uuid::Uuid;
 
@@ -104,7 +104,8 @@ impl<'a> Ledger<'a> {
                 "INSERT INTO events(seq, at, kind, actor, message, conversation, fact) VALUES(?1,?2,?3,?4,?5,?6,?7)",
             ),
             turn: prepare(
-                "INSERT INTO turns(seq, id, conversation, author, content_type, message, at) VALUES(?1,?2,?3,?4,?5,?6,?7)",
+                "INSERT INTO turns(seq, id, conversation, author, content_type, message, at, talk, author_hash, type_hash)
+                 VALUES(?1,?2,?3,?4,?5,?6,?7,0,?8,?9)",
             ),
             last: books.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0)).expect("a head"),
         }
@@ -138,8 +139,20 @@ impl<'a> Ledger<'a> {
         if let Some(conversation) = conversation {
             let turn = seq + 1;
             let content_type = if seq % 20 < 2 { "data" } else { "text" };
+            let id = id_at(at, turn);
+            let listed_by = (short(from), short(content_type));
             self.turn
-                .execute((turn, id_at(at, turn).as_bytes(), conversation, from, content_type, seq, at))
+                .execute((
+                    turn,
+                    id.as_bytes(),
+                    conversation,
+                    from,
+                    content_type,
+                    seq,
+                    at,
+                    listed_by.0,
+                    listed_by.1,
+                ))
                 .expect("a turn");
             let fact = format!("{{\"kind\":\"turn.added\",\"conversation\":\"{conversation}\"}}");
             self.event

@@ -3,6 +3,7 @@
 mod digest;
 mod history;
 mod index;
+mod lists;
 mod marks;
 mod open;
 mod portable;
@@ -12,6 +13,7 @@ mod schema;
 pub use digest::digest;
 pub(crate) use history::write_history;
 pub(crate) use index::{Tail, lay_out};
+pub use lists::short;
 pub(crate) use marks::{KeptMark, Marks, hash};
 pub use open::{check_integrity, open_reader, open_writer};
 pub(crate) use open::{fold, open_folder};

@@ -9,8 +9,8 @@ use serde_json::{Map, Value as Json, json};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use super::marks;
 use super::schema::VERSION;
+use super::{lists, marks};
 use crate::error::Fault;
 use crate::stamp::Stamp;
 
@@ -161,6 +161,8 @@ pub fn read_rows(
     change.execute(sql, [])?;
     change.execute("INSERT INTO found(found) VALUES('rebuild')", [])?;
     marks::place_all(&change)?;
+    // So do lines of books in which turns had no numbers.
+    lists::number_turns(&change)?;
     let name = Stamp::new().id.to_string();
     change.execute("UPDATE meta SET value = ?1 WHERE key = 'history'", [name])?;
     change.commit()?;
@@ -283,24 +285,43 @@ impl Sealed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Marks, open_writer};
+    use crate::store::{Marks, open_writer, short};
 
-    #[test]
-    fn marks_of_version_4_are_read_in_with_all_others() {
+    /// New books into which these rows of an earlier version were read.
+    fn read_in(version: i64, rows: &[(&str, Json)]) -> (tempfile::TempDir, Connection) {
         let directory = tempfile::tempdir().unwrap();
         let mut books = open_writer(&directory.path().join("books.db")).unwrap();
         let mut lines = Vec::new();
         let mut out = Sealed { out: &mut lines, hash: Sha256::new() };
-        out.line(&json!({ "posthaste": "realm", "form": FORM, "books": 4, "realm": "main" })).unwrap();
-        let mark = |label: &str, message: i64| json!({ "label": label, "sender": "ann", "message": message });
-        let mut late = mark("id:2", 8);
-        late["n"] = json!(i64::MAX);
-        for (table, row) in [("marks", mark("id:1", 7)), ("new_marks", late)] {
+        out.line(&json!({ "posthaste": "realm", "form": FORM, "books": version, "realm": "main" })).unwrap();
+        for (table, row) in rows {
             out.line(&json!({ "table": table, "row": row })).unwrap();
         }
         let seal = out.seal();
-        out.line(&json!({ "end": { "rows": 2, "sha256": seal } })).unwrap();
-        assert_eq!(read_rows(&mut books, &mut lines.as_slice(), &mut |_| true).unwrap(), 2);
+        out.line(&json!({ "end": { "rows": rows.len(), "sha256": seal } })).unwrap();
+        assert_eq!(read_rows(&mut books, &mut lines.as_slice(), &mut |_| true).unwrap(), rows.len() as u64);
+        (directory, books)
+    }
+
+    #[test]
+    fn turns_of_version_6_are_read_in_with_numbers() {
+        let conversation = json!({ "id": "c", "kind": "talk", "status": "active", "created_by": "ann",
+            "audience": "parties", "participant_count": 0, "turn_count": 1, "thread_count": 0,
+            "created_at": 1, "updated_at": 1, "seq": 5 });
+        let turn = json!({ "seq": 6, "id": { "hex": "0a" }, "conversation": "c", "author": "ann",
+            "content_type": "text", "at": 1 });
+        let (_directory, books) = read_in(6, &[("turns", turn), ("conversations", conversation)]);
+        let sql = "SELECT talk, author_hash, type_hash FROM turns";
+        let numbers = books.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        assert_eq!(numbers, Ok((5, short("ann"), short("text"))));
+    }
+
+    #[test]
+    fn marks_of_version_4_are_read_in_with_all_others() {
+        let mark = |label: &str, message: i64| json!({ "label": label, "sender": "ann", "message": message });
+        let mut late = mark("id:2", 8);
+        late["n"] = json!(i64::MAX);
+        let (_directory, books) = read_in(4, &[("marks", mark("id:1", 7)), ("new_marks", late)]);
         let marks = Marks::read(&books).unwrap();
         for (label, message) in [("id:1", 7), ("id:2", 8)] {
             assert_eq!(marks.with_label(&books, label).unwrap()[0].message, message, "{label}");

@@ -2,11 +2,11 @@
 
 use rusqlite::Connection;
 
-use super::marks;
+use super::{lists, marks};
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 6;
+pub const VERSION: i64 = 7;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -32,9 +32,34 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
         marks::place_all(books)?;
     }
     // In version 6 marks that came lately may have a place or not; all that version 5 had are as it left them.
+    if found < 7 {
+        books.execute_batch(V7_NUMBERS)?;
+        lists::number_turns(books)?;
+        books.execute_batch(V7_LISTS)?;
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
+
+/// Turns are listed by numbers instead of names.
+const V7_NUMBERS: &str = "
+DROP INDEX turns_by_conversation;
+DROP INDEX turns_by_content_type;
+DROP INDEX turns_by_author;
+DROP INDEX turns_by_author_and_type;
+ALTER TABLE turns ADD COLUMN talk INTEGER;
+ALTER TABLE turns ADD COLUMN author_hash INTEGER;
+ALTER TABLE turns ADD COLUMN type_hash INTEGER;
+";
+
+/// Each ends with the turn's own `seq`, as every index does. Turns that not everybody may read are few, and asked for.
+const V7_LISTS: &str = "
+CREATE INDEX turns_by_conversation ON turns(talk);
+CREATE INDEX turns_by_content_type ON turns(talk, type_hash);
+CREATE INDEX turns_by_author ON turns(talk, author_hash);
+CREATE INDEX turns_by_author_and_type ON turns(talk, author_hash, type_hash);
+CREATE INDEX turns_restricted ON turns(talk) WHERE visibility IS NOT NULL;
+";
 
 /// Marks stay as they come; where they are is found by a hash of the label.
 const V5: &str = "
@@ -263,7 +288,36 @@ CREATE VIRTUAL TABLE found USING fts5(subject, body, content='letters', content_
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Marks;
+    use crate::store::{Marks, short};
+
+    #[test]
+    fn turns_of_version_6_get_their_numbers() {
+        let books = Connection::open_in_memory().unwrap();
+        for step in [V1, V2, V3_INDEX, V3_SEALS, V3_PEOPLE, V3_RUNS, V4, V5] {
+            books.execute_batch(step).unwrap();
+        }
+        let talk = "INSERT INTO conversations(id, kind, status, created_by, audience, participant_count, turn_count,
+                        thread_count, created_at, updated_at, seq) VALUES(?1, 'talk', 'active', 'ann', 'parties', 0, 0, 0, 0, 0, ?2)";
+        books.execute(talk, ("c", 3)).unwrap();
+        books.execute(talk, ("d", 4)).unwrap();
+        // More than get their numbers at a time.
+        for seq in 5..2_505 {
+            let (conversation, author) = if seq % 2 == 0 { ("c", "ann") } else { ("d", "bob") };
+            let turn = "INSERT INTO turns(seq, id, conversation, author, content_type, at) VALUES(?1, ?2, ?3, ?4, 'text', 0)";
+            books.execute(turn, (seq, i64::to_be_bytes(seq), conversation, author)).unwrap();
+        }
+        migrate(&books, 6).unwrap();
+        let found: Vec<(String, i64, i32, i32, i64)> = books
+            .prepare("SELECT author, talk, author_hash, type_hash, count(*) FROM turns GROUP BY 1, 2, 3, 4")
+            .unwrap()
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        let expected = [("ann", 3), ("bob", 4)]
+            .map(|(author, talk)| (author.to_owned(), talk, short(author), short("text"), 1_250));
+        assert_eq!(found, expected);
+    }
 
     #[test]
     fn marks_of_version_4_are_found_in_their_new_places() {

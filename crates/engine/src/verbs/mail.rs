@@ -245,7 +245,8 @@ impl Send {
         let turn = one(
             to.books,
             // A letter's turn comes right after the letter, so this does not walk the conversation.
-            "SELECT id FROM turns WHERE conversation = ?1 AND seq > ?2 AND message = ?2 ORDER BY seq LIMIT 1",
+            "SELECT id FROM turns INDEXED BY turns_by_conversation WHERE talk = (SELECT seq FROM conversations WHERE id = ?1) AND seq > ?2 AND message = ?2
+             ORDER BY seq LIMIT 1",
             (&message.conversation, seq),
             |row| row.get(0),
         )?;

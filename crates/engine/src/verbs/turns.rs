@@ -13,7 +13,7 @@ use crate::nouns::{
     Permissions, Seq, Sight, Summary, Thread, ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
 };
 use crate::sight;
-use crate::store::{exec, one, rows};
+use crate::store::{exec, one, rows, short};
 
 /// Records a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,10 +65,11 @@ impl FirstTurn {
 impl Say {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Turn> {
         // What is remembered has been found to allow it.
-        if to.memory.talk(self).is_some() {
+        if let Some(talk) = to.memory.talk(self) {
+            let talk = talk.conversation.seq;
             check_content_type(&self.content_type)?;
             let turn = self.turn(to, self.conversation.clone());
-            return record_plain(to, self, turn);
+            return record_plain(to, self, talk, turn);
         }
         let mut conversation = readable(to, &self.conversation)?;
         check_open(&conversation)?;
@@ -264,8 +265,8 @@ pub(super) fn record_letter(
 }
 
 /// Records a turn in a conversation that is remembered.
-fn record_plain(to: &mut Apply<'_>, say: &Say, turn: Turn) -> Applied<Turn> {
-    insert(to, &turn, None)?;
+fn record_plain(to: &mut Apply<'_>, say: &Say, talk: Seq, turn: Turn) -> Applied<Turn> {
+    insert(to, talk, &turn, None)?;
     let now = to.now;
     let sight = match to.memory.talk(say) {
         Some(talk) => {
@@ -283,10 +284,11 @@ fn tell_added(to: &mut Apply<'_>, turn: Turn, sight: Sight) -> Applied<Turn> {
     Ok(Arc::unwrap_or_clone(turn))
 }
 
-/// Writes a turn's own row.
-fn insert(to: &mut Apply<'_>, turn: &Turn, letter: Option<Seq>) -> rusqlite::Result<()> {
+/// Writes a turn's own row, into the conversation that began at that place in the history.
+fn insert(to: &mut Apply<'_>, talk: Seq, turn: &Turn, letter: Option<Seq>) -> rusqlite::Result<()> {
     let sql = "INSERT INTO turns(seq, id, conversation, thread, author, content_type, content, message, in_reply_to,
-                   visibility, meta, at) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)";
+                   visibility, meta, at, talk, author_hash, type_hash)
+               VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)";
     let own_content = letter.is_none().then_some(&turn.content);
     let visibility = match &turn.visibility {
         TurnVisibility::All => None,
@@ -305,6 +307,9 @@ fn insert(to: &mut Apply<'_>, turn: &Turn, letter: Option<Seq>) -> rusqlite::Res
         visibility,
         turn.meta,
         turn.at,
+        talk,
+        short(turn.author.as_str()),
+        short(&turn.content_type),
     ];
     exec(to.books, sql, params)?;
     if let Some(content) = own_content {
@@ -319,7 +324,7 @@ fn record(
     turn: Turn,
     letter: Option<Seq>,
 ) -> Applied<Turn> {
-    insert(to, &turn, letter)?;
+    insert(to, conversation.seq, &turn, letter)?;
     let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, ?2, 1)
                ON CONFLICT DO UPDATE SET turns = turns + 1";
     exec(to.books, sql, (&turn.conversation, &turn.content_type))?;

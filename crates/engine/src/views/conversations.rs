@@ -212,10 +212,17 @@ impl View<'_> {
     /// Refused if the caller may not know of the conversation.
     pub fn conversation_stats(&self, caller: &Caller, id: &ConversationId) -> Viewed<ConversationStats> {
         let (conversation, _) = self.reader(caller, id)?;
-        // In the order in which they first came up, which the index on the turns finds at once.
-        let sql = "SELECT content_type, turns FROM turn_types t WHERE conversation = ?1 ORDER BY
-                   (SELECT min(seq) FROM turns WHERE conversation = ?1 AND content_type = t.content_type)";
-        let by_content_type = all(self.books, sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let sql = "SELECT content_type, turns FROM turn_types WHERE conversation = ?1";
+        let mut types = Vec::new();
+        for (content_type, turns) in
+            all(self.books, sql, [id], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?
+        {
+            types.push((self.first_turn_of(conversation.seq, &content_type)?, content_type, turns));
+        }
+        // In the order in which they first came up.
+        types.sort_unstable();
+        let by_content_type =
+            types.into_iter().map(|(_, content_type, turns)| (content_type, turns)).collect();
         Ok(ConversationStats {
             turns: conversation.turn_count,
             by_content_type,

@@ -40,8 +40,8 @@ impl View<'_> {
     /// # Errors
     /// Refused if the caller may not read the conversation or its history.
     pub fn summary(&self, caller: &Caller, id: &ConversationId, part: &Part, anew: bool) -> Viewed<Gist> {
-        let reader = self.history_reader(caller, id)?;
-        let for_all = !self.has_restricted_turns(id)? && !self.has_late_readers(id)?;
+        let (talk, reader) = self.history_reader(caller, id)?;
+        let for_all = !self.has_restricted_turns(talk)? && !self.has_late_readers(id)?;
         // Readers who see different turns have different summaries; those who see everything share one. Who comes back
         // may be allowed less than before, so a part counts from where it joined.
         let whose = match &reader {
@@ -52,7 +52,7 @@ impl View<'_> {
         };
         // Plain data without maps or floats: writing it as JSON cannot fail.
         let name = serde_json::to_string(&(part, whose)).unwrap_or_default();
-        let last = self.last_turn(id)?;
+        let last = self.last_turn(talk)?;
         let sql = "SELECT summary, up_to, at FROM summaries WHERE conversation = ?1 AND part = ?2";
         let kept = one(self.books, sql, (id, &name), |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, Seq>(1)?, row.get::<_, Millis>(2)?))
@@ -132,9 +132,10 @@ impl View<'_> {
         Ok(prose(&turn.content))
     }
 
-    fn has_restricted_turns(&self, id: &ConversationId) -> Viewed<bool> {
-        let sql = "SELECT 1 FROM turns WHERE conversation = ?1 AND visibility IS NOT NULL LIMIT 1";
-        Ok(one(self.books, sql, [id], |_| Ok(()))?.is_some())
+    /// Whether something was said in a conversation that not everybody in it may read.
+    pub(super) fn has_restricted_turns(&self, talk: Seq) -> Viewed<bool> {
+        let sql = "SELECT 1 FROM turns INDEXED BY turns_restricted WHERE talk = ?1 AND visibility IS NOT NULL LIMIT 1";
+        Ok(one(self.books, sql, [talk], |_| Ok(()))?.is_some())
     }
 
     /// Whether somebody takes part who may not read everything that was said.
@@ -144,9 +145,9 @@ impl View<'_> {
         Ok(one(self.books, sql, [id], |_| Ok(()))?.is_some())
     }
 
-    fn last_turn(&self, id: &ConversationId) -> Viewed<Seq> {
-        let sql = "SELECT seq FROM turns WHERE conversation = ?1 ORDER BY seq DESC LIMIT 1";
-        Ok(one(self.books, sql, [id], |row| row.get(0))?.unwrap_or(0))
+    fn last_turn(&self, talk: Seq) -> Viewed<Seq> {
+        let sql = "SELECT seq FROM turns INDEXED BY turns_by_conversation WHERE talk = ?1 ORDER BY seq DESC LIMIT 1";
+        Ok(one(self.books, sql, [talk], |row| row.get(0))?.unwrap_or(0))
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Page, View, Viewed, one_more};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Caller, ConversationId, Millis, Seq, ThreadId, Turn, TurnId};
 use crate::sight::Reader;
-use crate::store::{all, one, rows};
+use crate::store::{all, one, rows, short};
 
 /// Which turns to list. Lists are alternatives; fields must all hold.
 #[derive(Clone, Debug, Default)]
@@ -40,13 +40,13 @@ impl View<'_> {
         id: &ConversationId,
         query: &TurnQuery,
     ) -> Viewed<Page<Turn, TurnId>> {
-        let reader = self.history_reader(caller, id)?;
+        let (talk, reader) = self.history_reader(caller, id)?;
         let limit = self.page(query.limit);
         let (mut low, mut high) = self.turn_bounds(id, &reader, query)?;
         let mut found = Vec::new();
         // Turns the reader may not read are passed over, so one page may take several reads.
         loop {
-            let batch = self.turns_between(id, query, (low, high), limit)?;
+            let batch = self.turns_between(talk, query, (low, high), limit)?;
             let exhausted = batch.len() <= limit;
             if let Some(last) = batch.last() {
                 *(if query.newest_first { &mut high } else { &mut low }) = last.seq;
@@ -64,22 +64,17 @@ impl View<'_> {
     /// # Errors
     /// As for [`View::turns`].
     pub fn count_turns(&self, caller: &Caller, id: &ConversationId, query: &TurnQuery) -> Viewed<i64> {
-        let reader = self.history_reader(caller, id)?;
+        let (talk, reader) = self.history_reader(caller, id)?;
         let bounds = self.turn_bounds(id, &reader, query)?;
-        let restricted = one(
-            self.books,
-            "SELECT 1 FROM turns WHERE conversation = ?1 AND visibility IS NOT NULL LIMIT 1",
-            [id],
-            |_| Ok(()),
-        )?;
         let unfiltered = query.thread.is_none() && query.content_types.is_empty() && query.author.is_none();
-        if unfiltered && (restricted.is_none() || matches!(reader, Reader::Overseer)) {
-            let sql = "SELECT count(*) FROM turns WHERE conversation = ?1 AND seq > ?2 AND seq < ?3";
-            let count = one(self.books, sql, (id, bounds.0, bounds.1), |row| row.get(0))?;
+        if unfiltered && (matches!(reader, Reader::Overseer) || !self.has_restricted_turns(talk)?) {
+            let sql = "SELECT count(*) FROM turns INDEXED BY turns_by_conversation
+                       WHERE talk = ?1 AND seq > ?2 AND seq < ?3";
+            let count = one(self.books, sql, (talk, bounds.0, bounds.1), |row| row.get(0))?;
             return Ok(count.unwrap_or(0));
         }
         let every = usize::try_from(i64::MAX).unwrap_or(usize::MAX) - 1;
-        let turns = self.turns_between(id, query, bounds, every)?;
+        let turns = self.turns_between(talk, query, bounds, every)?;
         let readable = turns.iter().filter(|turn| reader.reads(turn)).count();
         Ok(i64::try_from(readable).unwrap_or(i64::MAX))
     }
@@ -95,13 +90,20 @@ impl View<'_> {
             .ok_or_else(|| Refusal::NoSuchTurn.into())
     }
 
-    /// In which capacity the caller reads a conversation's history, which it must be allowed to.
-    pub(super) fn history_reader(&self, caller: &Caller, id: &ConversationId) -> Viewed<Reader> {
-        let (_, reader) = self.reader(caller, id)?;
+    /// Where a conversation began, and in which capacity the caller reads its history, which it must be allowed to.
+    pub(super) fn history_reader(&self, caller: &Caller, id: &ConversationId) -> Viewed<(Seq, Reader)> {
+        let (conversation, reader) = self.reader(caller, id)?;
         if reader.from() == Seq::MAX {
             return Err(Refusal::ParticipantMayNot { conversation: id.clone(), need: "historyAccess" }.into());
         }
-        Ok(reader)
+        Ok((conversation.seq, reader))
+    }
+
+    /// The first turn of that type in the conversation that began at that place.
+    pub(super) fn first_turn_of(&self, talk: Seq, content_type: &str) -> Viewed<Option<Seq>> {
+        let sql = "SELECT seq FROM turns INDEXED BY turns_by_content_type
+                   WHERE talk = ?1 AND type_hash = ?2 AND content_type = ?3 ORDER BY seq LIMIT 1";
+        Ok(one(self.books, sql, (talk, short(content_type), content_type), |row| row.get(0))?)
     }
 
     fn turn_bounds(&self, id: &ConversationId, reader: &Reader, query: &TurnQuery) -> Viewed<(Seq, Seq)> {
@@ -135,7 +137,7 @@ impl View<'_> {
     /// Turns between two places, read through the narrowest index that fits.
     fn turns_between(
         &self,
-        id: &ConversationId,
+        talk: Seq,
         query: &TurnQuery,
         (low, high): (Seq, Seq),
         limit: usize,
@@ -153,13 +155,15 @@ impl View<'_> {
             (None, None, false) => "turns_by_content_type",
             (None, None, true) => "turns_by_conversation",
         };
-        let mut conditions = String::from("t.conversation = ?1 AND t.seq > ?2 AND t.seq < ?3");
+        let mut conditions = String::from("t.talk = ?1 AND t.seq > ?2 AND t.seq < ?3");
         conditions.push_str(if query.thread.is_some() { " AND t.thread = ?5" } else { " AND ?5 IS NULL" });
-        conditions.push_str(if query.author.is_some() { " AND t.author = ?6" } else { " AND ?6 IS NULL" });
-        conditions.push_str(if query.content_types.is_empty() {
-            " AND ?7 IS NULL"
-        } else {
-            " AND t.content_type = ?7"
+        conditions.push_str(match query.author {
+            Some(_) => " AND t.author_hash = ?6 AND t.author = ?7",
+            None => " AND ?6 IS NULL AND ?7 IS NULL",
+        });
+        conditions.push_str(match query.content_types.is_empty() {
+            true => " AND ?8 IS NULL AND ?9 IS NULL",
+            false => " AND t.type_hash = ?8 AND t.content_type = ?9",
         });
         let sql = format!(
             "SELECT {} FROM turns t INDEXED BY {index} LEFT JOIN messages m ON m.seq = t.message
@@ -167,8 +171,12 @@ impl View<'_> {
             rows::TURN
         );
         let mut found = Vec::new();
+        let author = &query.author;
+        let author_hash = author.as_ref().map(|author| short(author.as_str()));
         for content_type in types {
-            let params = (id, low, high, one_more(limit), query.thread, &query.author, content_type);
+            let type_hash = content_type.map(short);
+            let (most, thread) = (one_more(limit), query.thread);
+            let params = (talk, low, high, most, thread, author_hash, author, type_hash, content_type);
             found.extend(all(self.books, &sql, params, rows::turn)?);
         }
         if query.content_types.len() > 1 {

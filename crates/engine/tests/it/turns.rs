@@ -4,6 +4,7 @@ use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
     Audience, Caller, HistoryAccess, Millis, PermissionsPatch, ThreadId, Turn, TurnVisibility,
 };
+use posthaste_engine::store::short;
 use posthaste_engine::verbs::conversations::{Create, Invite, Invitee, Join, Leave};
 use posthaste_engine::verbs::turns::{KeepSummary, OpenThread, Say};
 use posthaste_engine::views::{Part, SearchQuery, TurnQuery};
@@ -233,6 +234,7 @@ async fn turns_page_both_ways_through_every_filter() {
         (TurnQuery { content_types: vec!["x-note".into(), "data".into(), "data".into()], ..all() }, |n| {
             n % 3 != 0
         }),
+        (TurnQuery { author: Some(id("anna")), content_types: vec!["data".into()], ..all() }, |n| n % 6 == 4),
         (TurnQuery { thread: Some(thread), author: Some(id("bert")), ..all() }, |_| false),
     ];
     for (query, fits) in cases {
@@ -253,6 +255,26 @@ async fn turns_page_both_ways_through_every_filter() {
                 found.reverse();
             }
             assert_eq!(found, expected, "{query:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn authors_whose_names_are_listed_by_the_same_number_are_told_apart() {
+    let names = ["costarring", "liquid"];
+    assert_eq!(short(names[0]), short(names[1]), "or this shows nothing");
+    let realm = Realm::new();
+    let callers = realm.agents(names).await;
+    realm.talk(&callers[0], "c", &[names[1]]).await;
+    for (n, text) in ["one", "two", "three", "four"].into_iter().enumerate() {
+        realm.say(&callers[n % 2], "c", text).await;
+    }
+    for (name, expected) in names.into_iter().zip([["one", "three"], ["two", "four"]]) {
+        for content_types in [vec![], vec!["text".into()]] {
+            let query = TurnQuery { author: Some(id(name)), content_types, ..all() };
+            let found = realm.see(|view| view.turns(&callers[0], &talk("c"), &query));
+            assert_eq!(found.items.iter().map(text).collect::<Vec<_>>(), expected);
+            assert_eq!(realm.see(|view| view.count_turns(&callers[0], &talk("c"), &query)), 2);
         }
     }
 }

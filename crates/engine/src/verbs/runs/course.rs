@@ -12,7 +12,7 @@ use crate::nouns::{
     TurnVisibility,
 };
 use crate::sight;
-use crate::store::{all, exec, rows};
+use crate::store::{all, exec, rows, short};
 use crate::verbs::{Applied, Apply, mail};
 
 /// What participants of a run's conversation may do.
@@ -323,8 +323,12 @@ impl Course {
             meta: None,
             at: to.now,
         };
-        let sql = "INSERT INTO turns(seq, id, conversation, author, content_type, message, at) VALUES(?1,?2,?3,?4,'text',?5,?6)";
-        exec(to.books, sql, (turn.seq, turn.id, &turn.conversation, &turn.author, message.seq, to.now))?;
+        let sql = "INSERT INTO turns(seq, id, conversation, author, content_type, message, at, talk, author_hash, type_hash)
+                   VALUES(?1,?2,?3,?4,'text',?5,?6,?7,?8,?9)";
+        let (talk, author, kind) = (self.run.seq, short(turn.author.as_str()), short(&turn.content_type));
+        let params =
+            (turn.seq, turn.id, &turn.conversation, &turn.author, message.seq, to.now, talk, author, kind);
+        exec(to.books, sql, params)?;
         let sight = Sight::Agents(Sight::list(self.seeing.clone()));
         to.tell_turn(Fact::TurnAdded { conversation: task.clone() }, Arc::new(turn), sight)?;
         Ok(message)
