@@ -106,7 +106,7 @@ impl Memory {
             _ => false,
         };
         if !stays {
-            self.write_down(books)?;
+            self.write_talks_down(books)?;
             self.forget_talks();
         }
         Ok(())
@@ -128,8 +128,12 @@ impl Memory {
 
     /// Brings the books up to what is remembered. Comes before each commit.
     pub(crate) fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
-        self.talks.values_mut().try_for_each(|talk| talk.write_down(books))?;
+        self.write_talks_down(books)?;
         self.marks.iter_mut().try_for_each(|marks| marks.write_down(books))
+    }
+
+    fn write_talks_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
+        self.talks.values_mut().try_for_each(|talk| talk.write_down(books))
     }
 
     /// Forgets everything, written down or not.
@@ -152,7 +156,7 @@ impl Memory {
         if !self.talks.contains_key(&say.conversation) {
             let Some(talk) = Talk::read(books, &say.conversation)? else { return Ok(false) };
             if self.talks.len() >= TALKS {
-                self.write_down(books)?;
+                self.write_talks_down(books)?;
                 self.forget_talks();
             }
             self.talks.insert(say.conversation.clone(), talk);
@@ -177,4 +181,37 @@ fn is_plain(say: &Say) -> bool {
     say.thread.is_none()
         && say.in_reply_to.is_none()
         && matches!(say.visibility, None | Some(TurnVisibility::All))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nouns::Caller;
+    use crate::store::{KeptMark, hash, open_writer};
+    use crate::verbs::{Verb, office::Sweep};
+
+    #[test]
+    fn marks_are_written_down_for_a_batch_and_not_for_each_command() {
+        let directory = tempfile::tempdir().unwrap();
+        let books = open_writer(&directory.path().join("books.db")).unwrap();
+        books.execute_batch("BEGIN").unwrap();
+        let mut memory = Memory::default();
+        let marks = memory.marks(&books).unwrap();
+        // So many that the first have to get their places.
+        for n in 0..10_000 {
+            let (label, sender) = (format!("id:{n}"), AgentId::new("ann").unwrap());
+            let mark = KeptMark { sender, message: n, digest: None, until: None };
+            marks.add(&books, hash(&label), &label, &mark).unwrap();
+        }
+        let before = books.total_changes();
+        let other = Record::new(Caller::office(), Sweep {}.into_command());
+        memory.make_ready(&books, &other).unwrap();
+        assert_eq!(books.total_changes(), before);
+        memory.write_down(&books).unwrap();
+        assert_eq!(
+            books.total_changes(),
+            before + 2,
+            "up to where all have places, and how far the round is"
+        );
+    }
 }
