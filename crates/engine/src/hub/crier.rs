@@ -12,9 +12,9 @@ use crate::nouns::Seq;
 /// So many followers are a crowd.
 const CROWD: usize = 16;
 /// How long the next round is put off for each who follows, which is a few times what a round costs.
-const PER_FOLLOWER: Duration = Duration::from_micros(20);
+const PER_FOLLOWER: Duration = Duration::from_micros(30);
 /// No round is put off longer.
-const LONGEST: Duration = Duration::from_millis(2);
+const LONGEST: Duration = Duration::from_millis(3);
 
 #[derive(Debug)]
 pub(super) struct Crier {
