@@ -61,9 +61,12 @@ pub struct Limits {
     pub queue_bytes: usize,
     /// How long a caller waits for a place in the queue before it is told that the office is busy.
     pub queue_wait: Duration,
-    /// Commands of one caller that wait for the writer or are in its hands, where the door knows one caller from another:
-    /// enough for one sync to serve many, few enough that others need not wait long behind them.
+    /// Commands of one caller that wait for the writer or are in its hands, where the door knows one caller from another
+    /// and others are about: enough for one sync to serve many, few enough that others need not wait long behind them.
     pub share_commands: usize,
+    /// The same while nobody else is about: enough to keep the writer busy, few enough that whoever comes first stands
+    /// behind milliseconds of work.
+    pub share_alone: usize,
     /// Commands in one transaction.
     pub batch_commands: usize,
     /// Rows on one page of any list.
@@ -94,6 +97,7 @@ impl Default for Limits {
             queue_bytes: 64 << 20,
             queue_wait: Duration::from_secs(5),
             share_commands: 16,
+            share_alone: 256,
             batch_commands: 1_024,
             page: 1_000,
             search_rows: 20_000,

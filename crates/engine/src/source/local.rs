@@ -137,7 +137,8 @@ impl Sender {
         let grains = u32::try_from(bytes / GRAIN + 1).unwrap_or(u32::MAX).min(self.room_in_all);
         let place = async {
             let share = match share {
-                Some(share) => Some(share.command(&self.company).await?),
+                // What it waits for may be in the hands of a writer that waits for company.
+                Some(share) => Some(share.command(&self.company, || self.bell.ring()).await?),
                 None => None,
             };
             let room = self.room.clone().acquire_many_owned(grains).await.ok()?;

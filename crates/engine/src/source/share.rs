@@ -14,10 +14,12 @@ const ABOUT: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_millis(2);
 
 /// A caller's part. Whoever has more than that on the way waits for its own, not others for it: the queue is first come
-/// first served, and fair as long as nobody fills it alone.
+/// first served, and fair as long as nobody fills it alone. Where nobody else is about there is nobody to be fair to.
 #[derive(Debug)]
 pub struct Share {
     commands: Arc<Semaphore>,
+    /// What it may have besides while nobody else is about.
+    surplus: Arc<Semaphore>,
     looks: Arc<Semaphore>,
 }
 
@@ -34,19 +36,30 @@ impl Share {
     pub fn new(limits: &Limits) -> Arc<Self> {
         // One reader is always left to others.
         let looks = limits.readers.saturating_sub(1).max(1);
+        let commands = limits.share_commands.max(1);
         Arc::new(Self {
-            commands: Arc::new(Semaphore::new(limits.share_commands.max(1))),
+            commands: Arc::new(Semaphore::new(commands)),
+            surplus: Arc::new(Semaphore::new(limits.share_alone.saturating_sub(commands))),
             looks: Arc::new(Semaphore::new(looks)),
         })
     }
 
-    /// Waits until one more command may be on its way to the writer. Nothing only if somebody closed it, which nobody
-    /// does.
-    pub(crate) async fn command(self: &Arc<Self>, company: &Company) -> Option<Part> {
+    /// Waits until one more command may be on its way to the writer, and says so if it has to. Nothing only if somebody
+    /// closed it, which nobody does.
+    pub(crate) async fn command(
+        self: &Arc<Self>,
+        company: &Company,
+        has_to_wait: impl FnOnce(),
+    ) -> Option<Part> {
         let others_are_about = company.meet(self);
-        if let Ok(permit) = self.commands.clone().try_acquire_owned() {
+        let mut at_once = self.commands.clone().try_acquire_owned();
+        if at_once.is_err() && !others_are_about {
+            at_once = self.surplus.clone().try_acquire_owned();
+        }
+        if let Ok(permit) = at_once {
             return Some(Part { _permit: permit, _of: self.clone() });
         }
+        has_to_wait();
         let part = self.part(&self.commands).await;
         if others_are_about {
             tokio::time::sleep(REST).await;
@@ -97,7 +110,55 @@ mod tests {
     use super::*;
 
     fn share(commands: usize) -> Arc<Share> {
-        Share::new(&Limits { share_commands: commands, ..Limits::default() })
+        Share::new(&Limits { share_commands: commands, share_alone: commands, ..Limits::default() })
+    }
+
+    /// What there is without waiting for it.
+    async fn at_once<T>(wanted: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            found = wanted => Some(found),
+            () = std::future::ready(()) => None,
+        }
+    }
+
+    /// How many commands a caller can have on their way without waiting.
+    async fn room(share: &Arc<Share>, company: &Company) -> usize {
+        let mut taken = Vec::new();
+        while let Some(part) = at_once(share.command(company, || ())).await {
+            taken.push(part);
+        }
+        taken.len()
+    }
+
+    #[tokio::test]
+    async fn whoever_is_alone_has_more_than_among_others() {
+        let company = Company::default();
+        let [one, other] =
+            [0, 1].map(|_| Share::new(&Limits { share_commands: 2, share_alone: 10, ..Limits::default() }));
+        assert_eq!(room(&one, &company).await, 10);
+        assert_eq!(room(&other, &company).await, 2, "somebody was here");
+        assert_eq!(room(&one, &company).await, 2, "somebody is here");
+        company.latest.lock().unwrap().changed = Instant::now().checked_sub(ABOUT);
+        assert_eq!(room(&one, &company).await, 10, "and left long ago");
+    }
+
+    #[tokio::test]
+    async fn what_a_caller_took_alone_counts_among_others() {
+        let company = Company::default();
+        let [one, other] =
+            [0, 1].map(|_| Share::new(&Limits { share_commands: 2, share_alone: 4, ..Limits::default() }));
+        let mut taken = Vec::new();
+        for _ in 0..3 {
+            taken.push(one.command(&company, || ()).await.unwrap());
+        }
+        drop(other.command(&company, || ()).await);
+        let mut waited = false;
+        assert!(at_once(one.command(&company, || waited = true)).await.is_none());
+        assert!(waited);
+        // Of its share among others, not of what it had besides.
+        taken.remove(0);
+        assert!(at_once(one.command(&company, || ())).await.is_some());
     }
 
     /// How long so many commands of one caller take that each are done at once, twice as many at a time as its share.
@@ -108,7 +169,7 @@ mod tests {
                 let (share, company) = (share.clone(), company.clone());
                 tokio::spawn(async move {
                     for _ in 0..rounds {
-                        let part = share.command(&company).await;
+                        let part = share.command(&company, || ()).await;
                         tokio::task::yield_now().await;
                         drop(part);
                     }
@@ -127,7 +188,7 @@ mod tests {
         // Nobody else is here, so nobody is in anybody's way: a rest for each would take 200 ms.
         let alone = pressed(&flood, &company, 50).await;
         assert!(alone < REST * 50, "{alone:?}");
-        drop(other.command(&company).await);
+        drop(other.command(&company, || ()).await);
         let among_others = pressed(&flood, &company, 50).await;
         assert!(among_others >= REST * 50, "{among_others:?}");
     }
@@ -137,7 +198,7 @@ mod tests {
         let (company, one, other) = (Company::default(), share(2), share(2));
         let started = Instant::now();
         for _ in 0..500 {
-            drop((one.command(&company).await, other.command(&company).await));
+            drop((one.command(&company, || ()).await, other.command(&company, || ()).await));
         }
         assert!(started.elapsed() < REST * 250, "{:?}", started.elapsed());
     }

@@ -10,7 +10,7 @@ use crate::watched::Watched;
 
 #[tokio::test]
 async fn a_flood_of_one_caller_takes_its_share_of_the_queue_and_no_more() {
-    let limits = Limits { share_commands: 5, ..Limits::default() };
+    let limits = Limits { share_commands: 5, share_alone: 5, ..Limits::default() };
     let mut realm = Watched::new(limits.clone());
     for name in ["ann", "bob"] {
         realm.engine.submit(&member(name), named(name)).await.expect("a free name");
@@ -42,8 +42,40 @@ async fn a_flood_of_one_caller_takes_its_share_of_the_queue_and_no_more() {
 }
 
 #[tokio::test]
+async fn whoever_is_alone_has_more_of_the_queue_until_somebody_comes() {
+    let limits = Limits { share_commands: 2, share_alone: 20, ..Limits::default() };
+    let mut realm = Watched::new(limits.clone());
+    realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
+    let share = Share::new(&limits);
+    for others_are_about in [false, true] {
+        let held = realm.hold().await;
+        if others_are_about {
+            let engine = realm.engine.sharing(Share::new(&limits));
+            tokio::spawn(async move { engine.submit(&member("ann"), letter("ann", "other")).await });
+            realm.queued(1).await;
+        }
+        let flood: Vec<_> = (0..50)
+            .map(|_| {
+                let engine = realm.engine.sharing(share.clone());
+                tokio::spawn(async move { engine.submit(&member("ann"), letter("ann", "flood")).await })
+            })
+            .collect();
+        let room = if others_are_about { 1 + 2 } else { 20 };
+        realm.queued(room).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(realm.engine.queue_depth(), room);
+        realm.go_on();
+        held.await.unwrap().expect("a word");
+        for one in flood {
+            one.await.unwrap().expect("nobody is turned away");
+        }
+    }
+}
+
+#[tokio::test]
 async fn whoever_waits_too_long_for_its_own_share_is_told_that_the_office_is_busy() {
-    let limits = Limits { share_commands: 1, queue_wait: Duration::from_millis(50), ..Limits::default() };
+    let queue_wait = Duration::from_millis(50);
+    let limits = Limits { share_commands: 1, share_alone: 1, queue_wait, ..Limits::default() };
     let mut realm = Watched::new(limits.clone());
     realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
     let held = realm.hold().await;

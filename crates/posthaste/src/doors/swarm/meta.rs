@@ -147,6 +147,7 @@ pub(super) async fn status(User(who): User, State(shared): State<Shared>) -> Ans
             "queue_commands": limits.queue_commands,
             "queue_bytes": limits.queue_bytes,
             "share_commands": limits.share_commands,
+            "share_alone": limits.share_alone,
             "batch_commands": limits.batch_commands,
             "page": limits.page,
             "search_rows": limits.search_rows,
