@@ -12,7 +12,7 @@ import urllib.request
 CACHE = os.path.expanduser(os.environ.get("POSTHASTE_BENCH_CACHE", "~/.cache/posthaste-bench"))
 MAP_SDK, WS, AGENT_MAIL = "0.1.15", "^8.0.0", "0.1.0"
 # Where JetStream can sync every write (2.10 and later); used when the installed release is older.
-DEBIAN, RELEASE = "https://deb.debian.org/debian", "trixie"
+RELEASE = "trixie"
 PATHS = ["/usr/sbin", "/usr/local/sbin", *sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)]
 
 
@@ -55,15 +55,23 @@ def nats_version(program):
     return tuple(int(part) for part in re.search(r"(\d+)\.(\d+)\.(\d+)", text).groups())
 
 
+def mirror():
+    """Where this machine has Debian's packages from."""
+    command = ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages", "Component: main"]
+    sources = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return next(site for site, release in map(str.split, sources) if "security" not in release)
+
+
 def newer_nats(program):
     """Unpacks the nats-server of a later Debian release, its sum checked, without installing it."""
     machine = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True).stdout.strip()
-    index = fetch(f"{DEBIAN}/dists/{RELEASE}/main/binary-{machine}/Packages.xz")
+    debian_packages = mirror()
+    index = fetch(f"{debian_packages}/dists/{RELEASE}/main/binary-{machine}/Packages.xz")
     for entry in lzma.decompress(index).decode().split("\n\n"):
         if entry.startswith("Package: nats-server\n"):
             fields = dict(line.split(": ", 1) for line in entry.splitlines() if ": " in line and not line.startswith(" "))
             break
-    package = fetch(f"{DEBIAN}/{fields['Filename']}")
+    package = fetch(f"{debian_packages}/{fields['Filename']}")
     if hashlib.sha256(package).hexdigest() != fields["SHA256"]:
         raise RuntimeError("the package is not what the index says")
     root = os.path.dirname(os.path.dirname(os.path.dirname(program)))

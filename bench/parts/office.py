@@ -42,6 +42,10 @@ class Office:
     def stop(self):
         self.server.stop()
 
+    def new_token(self, role, name):
+        made, _ = run([self.binary, "token", "create", "--data", self.data, "--role", role, "--name", name])
+        return made.strip()
+
     def register(self, agents):
         names = iter(range(agents))
         body = lambda _lane: call("register", {"id": f"agent-{next(names)}"})

@@ -115,14 +115,16 @@ def beside_map(run):
     for _ in range(run.rounds):
         # Both are new in every round, and followers come last: those who have left slow the peer down for everything after them.
         port = free_port()
-        ours = office.Office(run.binary, run.place, further=["--no-auth"])
+        ours = office.Office(run.binary, run.place)
+        # With a token, as users have it, and so with a share of the queue.
+        door = f"ws{ours.url[4:]}/map?token={ours.new_token('admin', 'bench')}"
         theirs = run.place.start("map-sdk", [node, script, str(port)], answers(port), cwd=os.path.dirname(script))
         try:
             for pairs, options in ((send, ["--only", "send"]), (turn, ["--only", "turn"]), (event, ["--only", "fanout", "--followers", "100"])):
                 # The fan-out scenario has numbers in flight of its own.
                 for levels in [[level] for level in LEVELS] if pairs is not event else [(1, 8)]:
                     sides = []
-                    for url, pid in ((f"ws{ours.url[4:]}/map", ours.server.pid), (f"ws://127.0.0.1:{port}", theirs.pid)):
+                    for url, pid in ((door, ours.server.pid), (f"ws://127.0.0.1:{port}", theirs.pid)):
                         sides.append(office.bench(run.binary, "--map", url, "--pid", pid, *options, "--in-flight", levels[0],
                                                   "--seconds", run.seconds, directory=run.place.path))
                     for level, mine, its in zip(levels, *sides):

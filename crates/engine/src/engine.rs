@@ -17,7 +17,7 @@ use crate::meter::Meter;
 use crate::nouns::{Address, AgentId, Caller, RealmName};
 use crate::office::WeakOffice;
 use crate::presence::Presences;
-use crate::source::{self, Local, Place, Record, Share};
+use crate::source::{self, Account, Local, Place, Record, Share};
 use crate::stamp;
 use crate::store::open_reader;
 use crate::verbs::{Command, Outcome, Verb};
@@ -181,13 +181,14 @@ impl Engine {
         if let Some(reason) = self.shared.poison.get() {
             return Err(Fault::Poisoned { reason: reason.clone() }.into());
         }
+        let account = self.account(&record.caller);
         if !record.command.is_slow_letter() {
-            return self.queue.put(record, bytes, self.share.as_ref()).await;
+            return self.queue.put(record, bytes, account).await;
         }
         // Until it arrives, faster letters of the same sender must not overtake it.
         let (lane, sender) = (self.shared.hub.lane(), record.caller.agent.clone());
         lane.set_out(&sender);
-        let put = self.queue.put(record, bytes, self.share.as_ref()).await;
+        let put = self.queue.put(record, bytes, account).await;
         if put.is_err() {
             lane.arrived(&sender);
         }
@@ -331,9 +332,17 @@ impl Engine {
         Arc::strong_count(&self.shared) == 1 && self.queue.depth() == 0
     }
 
-    /// A place in the queue for a command of that size.
-    pub(crate) async fn reserve(&self, bytes: usize) -> Result<Place<'_>, EngineError> {
-        self.queue.reserve(bytes, self.share.as_ref()).await
+    /// A place in the queue for a caller's command of that size.
+    pub(crate) async fn reserve(&self, caller: &Caller, bytes: usize) -> Result<Place<'_>, EngineError> {
+        self.queue.reserve(bytes, self.account(caller)).await
+    }
+
+    fn account(&self, caller: &Caller) -> Account<'_> {
+        match &self.share {
+            Some(share) => Account::Share(share),
+            None if caller.agent.is_office() => Account::House,
+            None => Account::Guest,
+        }
     }
 
     pub(crate) fn hub(&self) -> &Hub {

@@ -54,7 +54,7 @@ impl Engine {
         let stamp = Stamp::new();
         let message = Arc::new(verb.letter(caller, first_id(&stamp), stamp.now));
         // A place in the queue first: what cannot be written behind is not handed round either.
-        let place = self.reserve(bytes).await?;
+        let place = self.reserve(caller, bytes).await?;
         if !self.hub().hand_round(&recipients, |agent| letter(&message, agent)) {
             return Ok(Err(verb));
         }

@@ -145,11 +145,20 @@ text_id!(
 /// A task is a conversation with an end, under the same id.
 pub type TaskId = ConversationId;
 
+/// The office's own name in its address books.
+const OFFICE: &str = "posthaste";
+
 impl AgentId {
     /// The office itself: sender of what no agent said.
     #[must_use]
     pub fn office() -> Self {
-        Self(Arc::from("posthaste"))
+        Self(Arc::from(OFFICE))
+    }
+
+    /// Whether this is the office itself.
+    #[must_use]
+    pub fn is_office(&self) -> bool {
+        self.as_str() == OFFICE
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::{Company, Part, Record, Share, Source, Work};
+use super::{Account, Company, Part, Record, Source, Work};
 use crate::error::{EngineError, Fault, Refusal};
 use crate::limits::Limits;
 use crate::verbs::Outcome;
@@ -119,27 +119,27 @@ impl Sender {
         &self,
         record: Record,
         bytes: usize,
-        share: Option<&Arc<Share>>,
+        account: Account<'_>,
     ) -> Result<oneshot::Receiver<Result<Outcome, EngineError>>, EngineError> {
         let (answer, wait) = oneshot::channel();
-        let Place { place, room, share } = self.reserve(bytes, share).await?;
+        let Place { place, room, share } = self.reserve(bytes, account).await?;
         place.send(Item::Work(Box::new(Work { record, answer: Some(answer), room: Some(room), share })));
         self.bell.ring();
         Ok(wait)
     }
 
     /// Keeps a place in the queue for a command of that size. Waits a while for room, then says that the office is busy.
-    pub(crate) async fn reserve(
-        &self,
-        bytes: usize,
-        share: Option<&Arc<Share>>,
-    ) -> Result<Place<'_>, EngineError> {
+    pub(crate) async fn reserve(&self, bytes: usize, account: Account<'_>) -> Result<Place<'_>, EngineError> {
         let grains = u32::try_from(bytes / GRAIN + 1).unwrap_or(u32::MAX).min(self.room_in_all);
         let place = async {
-            let share = match share {
+            let share = match account {
                 // What it waits for may be in the hands of a writer that waits for company.
-                Some(share) => Some(share.command(&self.company, || self.bell.ring()).await?),
-                None => None,
+                Account::Share(share) => Some(share.command(&self.company, || self.bell.ring()).await?),
+                Account::Guest => {
+                    self.company.meet_guest();
+                    None
+                }
+                Account::House => None,
             };
             let room = self.room.clone().acquire_many_owned(grains).await.ok()?;
             let place = self.queue.reserve().await.ok()?;

@@ -8,7 +8,7 @@ mod share;
 pub(crate) use local::{Local, Place, Sender, local};
 pub use record::{RECORD_VERSION, Record, RecordError};
 pub use share::Share;
-pub(crate) use share::{Company, Part};
+pub(crate) use share::{Account, Company, Part};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 

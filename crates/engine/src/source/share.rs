@@ -23,6 +23,17 @@ pub struct Share {
     looks: Arc<Semaphore>,
 }
 
+/// On whose account a command comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Account<'a> {
+    /// That of somebody who has a share.
+    Share(&'a Arc<Share>),
+    /// That of somebody whom nobody counts, and whom others are company to all the same.
+    Guest,
+    /// The office's own, which is always there.
+    House,
+}
+
 /// What one command or reading takes of a share. Keeps the share known while it is at work.
 #[derive(Debug)]
 pub(crate) struct Part {
@@ -51,7 +62,7 @@ impl Share {
         company: &Company,
         has_to_wait: impl FnOnce(),
     ) -> Option<Part> {
-        let others_are_about = company.meet(self);
+        let others_are_about = company.meet(Arc::as_ptr(self).addr());
         let mut at_once = self.commands.clone().try_acquire_owned();
         if at_once.is_err() && !others_are_about {
             at_once = self.surplus.clone().try_acquire_owned();
@@ -87,19 +98,27 @@ pub(crate) struct Company {
 #[derive(Debug, Default)]
 struct Latest {
     /// Whose command was the latest; only ever compared.
-    share: usize,
+    caller: usize,
     /// When it was somebody else's before.
     changed: Option<Instant>,
 }
 
+/// Those who have no share, taken together. No share is at this address.
+const GUESTS: usize = 1;
+
 impl Company {
+    /// Notes that somebody without a share is here.
+    pub(crate) fn meet_guest(&self) {
+        self.meet(GUESTS);
+    }
+
     /// Notes that a caller is here, and says whether another has been here lately.
-    fn meet(&self, share: &Arc<Share>) -> bool {
-        let (now, share) = (Instant::now(), Arc::as_ptr(share).addr());
+    fn meet(&self, caller: usize) -> bool {
+        let now = Instant::now();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if latest.share != share {
-            let is_first = latest.share == 0;
-            *latest = Latest { share, changed: (!is_first).then_some(now) };
+        if latest.caller != caller {
+            let is_first = latest.caller == 0;
+            *latest = Latest { caller, changed: (!is_first).then_some(now) };
         }
         latest.changed.is_some_and(|changed| now.duration_since(changed) < ABOUT)
     }
@@ -205,12 +224,14 @@ mod tests {
 
     #[test]
     fn who_left_long_ago_is_no_company() {
-        let (company, one, other) = (Company::default(), share(1), share(1));
-        assert!(!company.meet(&one), "the first is alone");
-        assert!(!company.meet(&one));
-        assert!(company.meet(&other));
-        assert!(company.meet(&one));
+        let (company, one, other) = (Company::default(), 7, 8);
+        assert!(!company.meet(one), "the first is alone");
+        assert!(!company.meet(one));
+        assert!(company.meet(other));
+        assert!(company.meet(one));
         company.latest.lock().unwrap().changed = Instant::now().checked_sub(ABOUT);
-        assert!(!company.meet(&one));
+        assert!(!company.meet(one));
+        company.meet_guest();
+        assert!(company.meet(one), "who has no share is company, too");
     }
 }

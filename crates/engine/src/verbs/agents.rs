@@ -92,14 +92,14 @@ impl Register {
 
     fn choose_id(&self, to: &mut Apply<'_>) -> Applied<AgentId> {
         if let Some(id) = &self.id {
-            if *id == AgentId::office() || (names_a_neighbour(to, id)? && !to.caller.rights.admin) {
+            if id.is_office() || (names_a_neighbour(to, id)? && !to.caller.rights.admin) {
                 return Err(Refusal::AgentExists { agent: id.clone() }.into());
             }
             return Ok(id.clone());
         }
         let base = slug(self.name.as_deref().unwrap_or("agent"));
         let first = AgentId::new(&base).map_err(Refusal::from)?;
-        if first != AgentId::office() && rows::any_agent(to.books, &first)?.is_none() {
+        if !first.is_office() && rows::any_agent(to.books, &first)?.is_none() {
             return Ok(first);
         }
         // A taken name gets a short tail; the fresh id makes it unguessable and never taken.

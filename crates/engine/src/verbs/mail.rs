@@ -417,7 +417,7 @@ enum Place {
 fn sender(to: &Apply<'_>) -> Applied<Agent> {
     let id = &to.caller.agent;
     // The office, and agents of neighbours whose letters it carries in, have no entry in the address book.
-    if to.caller.rights.admin && (*id == AgentId::office() || is_foreign(to, id)?) {
+    if to.caller.rights.admin && (id.is_office() || is_foreign(to, id)?) {
         return Ok(stand_in(id));
     }
     let sender = to.acting_agent()?;

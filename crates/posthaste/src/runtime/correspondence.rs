@@ -42,7 +42,7 @@ impl Runtime {
             _ => None,
         });
         let to: Vec<AgentId> = named.collect();
-        if to.is_empty() || message.from == AgentId::office() || is_here(message.from.as_str()) {
+        if to.is_empty() || message.from.is_office() || is_here(message.from.as_str()) {
             return;
         }
         let owner =

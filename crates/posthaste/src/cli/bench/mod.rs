@@ -60,28 +60,35 @@ pub(super) fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
 
 /// Measures a MAP server: the one at the given address, or an office of this program's own.
 fn run_map(args: &BenchArgs, directory: &std::path::Path, output: &Output) -> Result<(), Failure> {
-    let given = args.map.clone().flatten();
-    let (own, url, process) = match given {
-        Some(url) => (None, url, Process { id: args.pid }),
-        None => {
-            let server = Server::start(&directory.join("office"), &["--no-auth"])?;
-            let (url, process) = (format!("ws://{}/map", server.address), server.process());
-            (Some(server), url, process)
-        }
+    let own = match args.map.clone().flatten() {
+        Some(url) => Err(url),
+        None => Ok(Server::start(&directory.join("office"), &[])?),
     };
+    let process = own.as_ref().map_or(Process { id: args.pid }, Server::process);
     let figures = runtime()?.block_on(async {
+        let url = match &own {
+            Ok(server) => own_map(server).await?,
+            Err(url) => url.clone(),
+        };
         tokio::select! {
             figures = map::measure(args, &url, &process, output) => figures,
             _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
         }
     })?;
-    if let Some(server) = own {
+    if let Ok(server) = own {
         server.stop()?;
     }
     if output.is_json() {
         return output.json(&figures);
     }
     Ok(())
+}
+
+/// The MAP door of an office as its users have it: with a token, and so with a share of the queue.
+async fn own_map(server: &Server) -> Result<String, Failure> {
+    let mut line = Line::connect(&server.address, &server.token).await?;
+    let made = line.ask("token.create", &json!({ "role": "admin", "name": "bench" })).await?;
+    Ok(format!("ws://{}/map?token={}", server.address, made["token"].as_str().unwrap_or_default()))
 }
 
 async fn measure(
