@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::Filter;
 use super::ring::Ahead;
+use crate::bounds;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::nouns::{Caller, Event, Seq};
@@ -107,6 +108,17 @@ impl Feed {
             was_held: false,
             lost: None,
         }
+    }
+
+    /// Goes on for another caller: from here on its eyes decide.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub async fn listen_as(&mut self, caller: Caller) -> Result<(), EngineError> {
+        let asking = caller.agent.clone();
+        self.bounded = self.engine.read(move |view| Ok(bounds::of(view.books, &asking)?.is_some())).await?;
+        self.caller = caller;
+        Ok(())
     }
 
     /// The next event. Waits until there is one; while the feed is held up it waits for ever. Safe to cancel.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentId, AgentKind, Caller, ContactState, Conversation, ConversationId, Json, Message, Millis,
+    Agent, AgentId, AgentKind, Caller, ContactState, Conversation, ConversationId, Json, Message, Millis,
     Participant, Reservation, Scope, ScopeId, Seq, Task, TaskId, TaskStatus, Thread, Turn, TurnId,
 };
 
@@ -22,6 +22,8 @@ pub enum Fact {
         name: Option<String>,
         role: Option<String>,
         owner: Option<AgentId>,
+        #[serde(default = "idle")]
+        state: String,
     },
     /// An agent's entry changed; `changes` holds the new values of the fields that did.
     #[serde(rename = "agent.updated")]
@@ -151,6 +153,11 @@ pub enum Fact {
 /// What older books do not say.
 fn agent() -> AgentKind {
     AgentKind::Agent
+}
+
+/// What an agent did of whose registration nothing more is on record.
+fn idle() -> String {
+    Agent::IDLE.to_owned()
 }
 
 impl Fact {

@@ -193,6 +193,7 @@ impl Register {
             name: agent.name.clone(),
             role: agent.role.clone(),
             owner: shown(to, agent.owner.as_ref())?,
+            state: agent.state.clone(),
         };
         to.tell(fact, sight)?;
         scopes::enter_all(to, &agent, &self.scopes)?;

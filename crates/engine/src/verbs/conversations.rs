@@ -75,11 +75,14 @@ impl Create {
         {
             return Err(Refusal::ConversationExists { conversation: id.clone() }.into());
         }
-        if let Some(parent) = &self.parent {
-            let parent = readable(to, parent)?;
-            if let Some(turn) = self.parent_turn {
-                turns::turn_in(to, &parent, turn)?;
+        match (&self.parent, self.parent_turn) {
+            (Some(parent), turn) => {
+                let parent = readable(to, parent)?;
+                turn.map(|turn| turns::turn_in(to, &parent, turn)).transpose()?;
             }
+            // A turn of no conversation.
+            (None, Some(_)) => return Err(Refusal::NoSuchTurn.into()),
+            (None, None) => {}
         }
         for invitee in &self.participants {
             check_word("role", invitee.role.as_deref().unwrap_or("assistant"))?;

@@ -175,7 +175,7 @@ impl View<'_> {
     /// The threads of a conversation, or those below one of them, in the order they were opened.
     ///
     /// # Errors
-    /// Refused if the caller may not know of the conversation.
+    /// Refused if the caller may not know of the conversation, or if it has no such thread to look below.
     pub fn threads(
         &self,
         caller: &Caller,
@@ -185,6 +185,9 @@ impl View<'_> {
         limit: usize,
     ) -> Viewed<Page<Thread, Seq>> {
         let (_, reader) = self.reader(caller, id)?;
+        if let Some(parent) = parent {
+            self.thread(caller, id, parent)?;
+        }
         let limit = self.page(limit);
         let sql = format!(
             "SELECT {} FROM threads WHERE conversation = ?1 AND seq > ?2 AND (?3 IS NULL OR parent = ?3)

@@ -4,6 +4,7 @@ use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
 use super::{Page, View, Viewed, one_more, require_member};
+use crate::bounds;
 use crate::error::Refusal;
 use crate::nouns::{Agent, AgentId, AgentKind, Caller, ScopeId};
 use crate::sight;
@@ -30,6 +31,17 @@ pub struct AgentQuery {
     pub after: Option<AgentId>,
     /// How many.
     pub limit: usize,
+}
+
+/// How much of the hierarchy somebody sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Structure {
+    /// All of it, as far as it sees the agents themselves.
+    Full,
+    /// Those right above, below and beside itself.
+    Local,
+    /// None of it.
+    Nothing,
 }
 
 /// Those around an agent that the caller may see.
@@ -153,13 +165,34 @@ impl View<'_> {
         Ok(all(self.books, &sql, params_from_iter(params), rows::agent)?)
     }
 
-    /// Those around an agent, down and up to a depth.
+    /// How much of who stands above and below whom a caller sees.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn structure(&self, caller: &Caller) -> Viewed<Structure> {
+        if caller.rights.admin {
+            return Ok(Structure::Full);
+        }
+        let bounds = bounds::of(self.books, &caller.agent)?.unwrap_or_default();
+        Ok(match bounds.sees_structure.as_deref() {
+            Some("none") => Structure::Nothing,
+            Some("local") => Structure::Local,
+            _ => Structure::Full,
+        })
+    }
+
+    /// Those around an agent, down and up to a depth, as far as the caller sees who stands where.
     ///
     /// # Errors
     /// Refused if the caller may not know of the agent.
     pub fn relatives(&self, caller: &Caller, id: &AgentId, depth: u32) -> Viewed<Relatives> {
         let agent = self.agent(caller, id)?;
         let mut around = Relatives::default();
+        let depth = match self.structure(caller)? {
+            Structure::Full => depth,
+            Structure::Local if caller.is(id) => depth.min(1),
+            Structure::Local | Structure::Nothing => return Ok(around),
+        };
         if let Some(parent) = &agent.parent {
             around.parent = self.agent(caller, parent).ok();
             let others = self.all_below(caller, parent)?;

@@ -22,7 +22,7 @@ mod tasks;
 mod turns;
 
 pub use conversations::{ConversationQuery, ConversationStats};
-pub use directory::{AgentQuery, Relatives};
+pub use directory::{AgentQuery, Relatives, Structure};
 pub use events::Replay;
 pub(crate) use events::head;
 pub use inbox::{InboxOrder, InboxQuery, Letter, MailCounts};

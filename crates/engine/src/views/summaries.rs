@@ -79,16 +79,17 @@ impl View<'_> {
         let first = part.from.map(|turn| self.turn(caller, id, turn)).transpose()?;
         let end = part.to.map(|turn| self.turn(caller, id, turn)).transpose()?;
         let mut turns: Vec<Turn> = Vec::new();
+        let reached = |turn: &Turn| first.as_ref().is_none_or(|first| turn.seq >= first.seq);
         if let Some(end) = end {
             query.before = Some(end.id);
-            turns.push(end);
+            let is_of_it = part.thread.is_none() || end.thread == part.thread;
+            turns.extend(Some(end).filter(|end| is_of_it && reached(end)));
         }
         while turns.len() < MAX_LINES {
             let page = self.turns(caller, id, &query)?;
-            let reached = |turn: &&Turn| first.as_ref().is_none_or(|first| turn.seq >= first.seq);
             let before = turns.len();
             let size = page.items.len();
-            turns.extend(page.items.iter().filter(reached).cloned());
+            turns.extend(page.items.iter().filter(|turn| reached(turn)).cloned());
             if page.next.is_none() || turns.len() < before + size {
                 break;
             }

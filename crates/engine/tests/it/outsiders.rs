@@ -426,6 +426,7 @@ fn rows() -> Vec<Row> {
     row!(muster, |view, caller, _heard| view.muster(caller));
     // Numbers and limits that say nothing about anybody.
     row!(rules, |view, _caller, _heard| view.rules());
+    row!(structure, |view, caller, _heard| view.structure(caller));
     row!(head, |view, _caller, _heard| view.head());
     row!(history, |view, _caller, _heard| view.history());
     row!(time_of, |view, _caller, heard| view.time_of(heard.at));
@@ -476,6 +477,7 @@ async fn the_same_views_show_those_whom_it_concerns() {
     let silent: BTreeSet<&str> = silent
         .into_iter()
         .chain([
+            "structure",
             "time_of",
             "last_seq_at",
             "count_turns",

@@ -45,8 +45,10 @@ async fn a_flood_of_one_caller_takes_its_share_of_the_queue_and_no_more() {
 async fn whoever_is_alone_has_more_of_the_queue_until_somebody_comes() {
     let limits = Limits { share_commands: 2, share_alone: 20, ..Limits::default() };
     let mut realm = Watched::new(limits.clone());
-    realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
     let share = Share::new(&limits);
+    // Somebody without a share would be company.
+    let alone = realm.engine.sharing(share.clone());
+    alone.submit(&member("ann"), named("ann")).await.expect("a free name");
     for others_are_about in [false, true] {
         let held = realm.hold().await;
         if others_are_about {

@@ -50,9 +50,7 @@ impl Runtime {
         let hosted = self.inner.hosted.load();
         let actor = event.actor.as_str();
         // What the runtime's own agents do, it knows.
-        if event.actor.is_office()
-            || (hosted.agents.contains_key(actor) && !hosted.is_connected(actor))
-        {
+        if event.actor.is_office() || (hosted.agents.contains_key(actor) && !hosted.is_connected(actor)) {
             return;
         }
         drop(hosted);

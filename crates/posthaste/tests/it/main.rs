@@ -19,6 +19,8 @@ mod mail_commands;
 mod map;
 mod map_client;
 mod map_levels;
+mod map_mail;
+mod map_sessions;
 mod map_tls;
 mod map_tokens;
 mod mcp;

@@ -46,11 +46,11 @@ events! {
     /// An agent's entry changed.
     AgentUpdated = "agent_updated", "agent.updated", "agent.metadata.changed", "agent_metadata_changed";
     /// An agent's surroundings changed.
-    AgentEnvironment = "agent_environment_changed", "agent.environment.changed";
+    AgentEnvironment = "agent_environment_changed", "agent.updated";
     /// An agent's connection is gone; the agent stays.
     AgentOrphaned = "agent_orphaned", "agent.orphaned";
     /// What an agent may do, or takes from whom, changed.
-    AgentPermissions = "permissions_agent_updated", "permissions.agent.updated";
+    AgentPermissions = "permissions_agent_updated", "agent.updated";
     /// What a participant may do changed.
     ClientPermissions = "permissions_client_updated", "permissions.client.updated";
     /// Somebody connected.
@@ -65,8 +65,8 @@ events! {
     MessageAcked = "message_acknowledged", "message.acknowledged";
     /// A message could not be handed over.
     MessageFailed = "message_failed", "message.failed";
-    /// A message was overtaken by its time to live.
-    MessageExpired = "message_expired", "message.expired";
+    /// A message was overtaken by its time to live, which is one way to fail.
+    MessageExpired = "message_failed", "message.failed", "message_expired", "message.expired";
     /// A scope was made.
     ScopeCreated = "scope_created", "scope.created";
     /// A scope is gone.
@@ -218,6 +218,8 @@ mod tests {
             ("message", EventName::MessageSent),
             ("message.ack", EventName::MessageDelivered),
             ("mail.turn.added", EventName::MailTurn),
+            ("message.expired", EventName::MessageExpired),
+            ("agent_environment_changed", EventName::AgentEnvironment),
         ] {
             assert_eq!(EventName::parse(text), Some(name), "{text}");
             assert!(Pattern::new(text).matches(name), "{text}");
@@ -227,6 +229,23 @@ mod tests {
             }
         }
         assert_eq!(EventName::parse("agent.flew"), None);
+    }
+
+    #[test]
+    fn whoever_asks_for_failures_or_changes_gets_the_special_ones_as_well() {
+        for (text, names) in [
+            ("message.failed", [EventName::MessageFailed, EventName::MessageExpired].as_slice()),
+            (
+                "agent.updated",
+                &[EventName::AgentUpdated, EventName::AgentEnvironment, EventName::AgentPermissions],
+            ),
+        ] {
+            assert_eq!(EventName::parse(text), names.first().copied());
+            let set = Pattern::names(&[Pattern::new(text)]);
+            for name in EventName::ALL {
+                assert_eq!(set.contains(*name), names.contains(name), "{text}: {name:?}");
+            }
+        }
     }
 
     #[test]

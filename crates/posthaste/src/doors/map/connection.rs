@@ -266,7 +266,7 @@ impl Connection {
                 }
             }
             Message::Invalid { id, error } => {
-                Some(Frame { text: Some(rpc::write_error(&id, &error)), then: Vec::new() })
+                Some(Frame { text: Some(written(&id, Err(error.into()))), then: Vec::new() })
             }
             // The office asks nothing this way, so nobody can be answering it.
             Message::Response { .. } => None,
@@ -281,7 +281,7 @@ impl Connection {
                 Message::Request { id, method, params } => (Some(id), method, params),
                 Message::Notification { method, params } => (None, method, params),
                 Message::Invalid { id, error } => {
-                    answers.push(rpc::write_error(&id, &error));
+                    answers.push(written(&id, Err(error.into())));
                     continue;
                 }
                 Message::Response { .. } => continue,

@@ -141,6 +141,12 @@ impl From<IdError> for Failure {
     }
 }
 
+impl From<ErrorObject> for Failure {
+    fn from(error: ErrorObject) -> Self {
+        Self::new(error.code, error.message)
+    }
+}
+
 impl From<AddressError> for Failure {
     fn from(error: AddressError) -> Self {
         Self::params(error)

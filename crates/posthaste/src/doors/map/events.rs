@@ -186,7 +186,10 @@ fn push_message_data(out: &mut String, fact: &Fact, message: &Message, payloads:
             with(out, "to", agent.as_str());
             with(out, "reason", reason);
         }
-        _ => {}
+        _ => {
+            out.push_str(r#","to":"#);
+            to_wire::push_to(out, message);
+        }
     }
     out.push_str(&format!(r#","timestamp":{}"#, message.at));
     with(out, "priority", to_wire::priority(message.priority));
@@ -204,11 +207,16 @@ fn push_message_data(out: &mut String, fact: &Fact, message: &Message, payloads:
 /// What happened, in the SDK's members; where other servers wrote the thing itself, that comes along.
 fn data(event: &Event, fact: &Fact) -> Value {
     match fact {
-        Fact::AgentRegistered { agent, name, role, owner, .. } => json!({
-            "agentId": agent, "name": name, "role": role, "ownerId": owner,
-            "agent": { "id": agent, "name": name, "role": role, "ownerId": owner },
-        }),
-        Fact::AgentUnregistered { agent, reason, .. } => json!({ "agentId": agent, "reason": reason }),
+        Fact::AgentRegistered { agent, name, role, owner, state, .. } => {
+            let mut entry = json!({ "id": agent, "ownerId": owner, "state": state });
+            to_wire::put(&mut entry, "name", name.clone());
+            to_wire::put(&mut entry, "role", role.clone());
+            json!({ "agentId": agent, "name": name, "role": role, "ownerId": owner, "agent": entry })
+        }
+        // The one whose reason is not optional.
+        Fact::AgentUnregistered { agent, reason, .. } => {
+            json!({ "agentId": agent, "reason": reason.as_deref().unwrap_or("unregistered") })
+        }
         Fact::AgentState { agent, previous, current } => {
             json!({ "agentId": agent, "previousState": previous, "newState": current })
         }
@@ -227,7 +235,7 @@ fn data(event: &Event, fact: &Fact) -> Value {
             data
         }
         Fact::ConversationClosed { conversation, by, reason } => {
-            json!({ "conversationId": conversation, "closedBy": by, "reason": reason })
+            with_reason(json!({ "conversationId": conversation, "closedBy": by }), reason.as_deref())
         }
         Fact::ConversationReopened { conversation, by } => {
             json!({ "conversationId": conversation, "reopenedBy": by })
@@ -237,7 +245,7 @@ fn data(event: &Event, fact: &Fact) -> Value {
             json!({ "conversationId": conversation, "participant": to_wire::participant(participant) })
         }
         Fact::ParticipantLeft { conversation, agent, reason } => {
-            json!({ "conversationId": conversation, "participantId": agent, "reason": reason })
+            with_reason(json!({ "conversationId": conversation, "participantId": agent }), reason.as_deref())
         }
         Fact::ThreadCreated { thread } => {
             json!({ "conversationId": thread.conversation, "thread": to_wire::thread(thread) })
@@ -256,11 +264,23 @@ fn data(event: &Event, fact: &Fact) -> Value {
             json!({ "taskId": task, "previous": previous.as_str(), "current": current.as_str() })
         }
         Fact::TaskCompleted { task, result } => {
-            json!({ "taskId": task, "result": result.as_ref().map(Json::value) })
+            let mut data = json!({ "taskId": task });
+            if let Some(result) = result {
+                data["result"] = result.value();
+            }
+            data
         }
         Fact::Announced { data, .. } => data.value(),
         other => serde_json::to_value(other).unwrap_or_default(),
     }
+}
+
+/// A reason that was given.
+fn with_reason(mut data: Value, reason: Option<&str>) -> Value {
+    if let Some(reason) = reason {
+        data["reason"] = reason.into();
+    }
+    data
 }
 
 fn scope_data(scope: &Scope) -> Value {

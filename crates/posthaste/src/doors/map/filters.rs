@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use posthaste_engine::nouns::{Agent, AgentId, ConversationId, Event, ScopeId};
+use posthaste_engine::nouns::{Address, Agent, AgentId, ConversationId, Event, ScopeId};
 use posthaste_engine::{AgentTest, Filter, Test};
 use posthaste_wire::map::{EventName, MailFilter, Pattern, Spec, glob};
 use serde_json::Value;
@@ -75,7 +75,11 @@ fn fields(spec: &Spec) -> Filter {
     if !spec.agents.is_empty() {
         let globs = spec.agents.clone();
         parts.push(test(move |event| {
-            let about = event.fact.about().into_iter().chain([event.source()]);
+            let to = event.message.iter().flat_map(|message| &message.to).filter_map(|to| match to {
+                Address::Agent(agent) => Some(agent),
+                _ => None,
+            });
+            let about = event.fact.about().into_iter().chain([event.source()]).chain(to);
             about.into_iter().any(|agent| globs.iter().any(|pattern| glob(pattern, agent.as_str())))
         }));
     }
@@ -84,7 +88,8 @@ fn fields(spec: &Spec) -> Filter {
     }
     if !spec.priorities.is_empty() {
         let tiers = spec.priorities.iter().filter_map(|word| from_wire::priority_word(word)).collect();
-        parts.push(Filter::Priorities(tiers));
+        // They are for messages; nothing else has any.
+        parts.push(Filter::Any(vec![Filter::Priorities(tiers), test(|event| event.message.is_none())]));
     }
     if !spec.correlations.is_empty() {
         parts.push(Filter::Correlations(spec.correlations.clone()));
@@ -157,7 +162,7 @@ fn mail(filter: &MailFilter) -> Filter {
         parts.push(ConversationId::new(id).map_or_else(|_| nothing(), Filter::Conversation));
     }
     if let Some(id) = &filter.thread {
-        parts.push(from_wire::thread(id).map_or_else(|_| nothing(), Filter::Thread));
+        parts.push(Filter::Thread(from_wire::thread(id)));
     }
     if let Some(id) = &filter.participant {
         parts.push(AgentId::new(id).map_or_else(|_| nothing(), Filter::Participant));

@@ -5,7 +5,6 @@ use posthaste_engine::nouns::{
     TurnVisibility,
 };
 use posthaste_engine::verbs::conversations::Invitee;
-use posthaste_engine::{EngineError, Refusal};
 use posthaste_wire::Id;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -59,19 +58,29 @@ pub(super) fn conversation(text: &str) -> Result<ConversationId, Failure> {
     })
 }
 
-pub(super) fn turn(text: &str) -> Result<TurnId, Failure> {
-    let refused = || Failure::from(EngineError::from(Refusal::NoSuchTurn));
-    made_id(text, "turn-").map(TurnId).ok_or_else(refused)
+pub(super) fn turn(text: &str) -> TurnId {
+    TurnId(made_id(text, "turn-"))
 }
 
-pub(super) fn thread(text: &str) -> Result<ThreadId, Failure> {
-    let refused = || Failure::from(EngineError::from(Refusal::NoSuchThread));
-    made_id(text, "thread-").map(ThreadId).ok_or_else(refused)
+pub(super) fn thread(text: &str) -> ThreadId {
+    ThreadId(made_id(text, "thread-"))
 }
 
-fn made_id(text: &str, prefix: &str) -> Option<Uuid> {
-    let Id(bits) = Id::parse_prefixed(text, prefix).or_else(|_| text.parse()).ok()?;
-    Some(Uuid::from_u128(bits))
+/// An id that the office made. What cannot be one is taken for one that nothing has, so that the engine says what is wrong
+/// first: the conversation, the caller's part in it, or this.
+fn made_id(text: &str, prefix: &str) -> Uuid {
+    Id::parse_prefixed(text, prefix)
+        .or_else(|_| text.parse())
+        .map_or(Uuid::nil(), |Id(bits)| Uuid::from_u128(bits))
+}
+
+/// A member that is null is one that is not there.
+pub(super) fn or_default<'de, D, T>(given: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(given)?.unwrap_or_default())
 }
 
 /// MAP's four words and the tiers' numbers. What is neither is in turn, like most mail.

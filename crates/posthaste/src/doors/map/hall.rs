@@ -83,6 +83,13 @@ impl Hall {
         all
     }
 
+    /// Nobody speaks for an agent any more that is gone.
+    pub(super) fn forget_agent(&self, agent: &AgentId) {
+        for session in self.sessions().iter().filter(|session| session.agents().contains(agent)) {
+            session.remove_agent(agent);
+        }
+    }
+
     /// The connection to another system.
     pub(super) fn link(&self, system: &str) -> Option<Link> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner).get(system).cloned()

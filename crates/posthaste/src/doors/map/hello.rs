@@ -107,16 +107,17 @@ pub(super) async fn connect(at: &mut Connection, given: Option<&RawValue>) -> Ou
         })
         .into());
     }
-    greet(at, greeting).await
+    Ok(greet(at, greeting).await?.1.into())
 }
 
-/// Begins or resumes the session that a greeting asks for.
-async fn greet(at: &mut Connection, greeting: Greeting) -> Outcome {
+/// Begins or resumes the session that a greeting asks for; gives it with the answer to the greeting.
+async fn greet(at: &mut Connection, greeting: Greeting) -> Result<(Arc<Session>, Value), Failure> {
     if let Some(token) = &greeting.resume_token
         && let Some(session) = at.hall.resumable(token)
         && Some(&session.identity) == at.identity.as_ref()
     {
-        return resume(at, session).await;
+        let hello = take_up(at, session.clone()).await?;
+        return Ok((session, hello));
     }
     let session = begin(at, &greeting, Dialect::Sdk).await?;
     let mut reclaimed = Vec::new();
@@ -132,7 +133,7 @@ async fn greet(at: &mut Connection, greeting: Greeting) -> Outcome {
     if let Some(reclaimed) = reclaimed {
         hello["reclaimedAgents"] = Value::Array(reclaimed);
     }
-    Ok(hello.into())
+    Ok((session, hello))
 }
 
 /// The session at hand; a peer that calls without a greeting is a client.
@@ -268,11 +269,6 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>) -> Result<
 }
 
 /// Gives a session its connection back, with everything it listened to.
-async fn resume(at: &mut Connection, session: Arc<Session>) -> Outcome {
-    Ok(take_up(at, session).await?.into())
-}
-
-/// The same, for a connection that had another session until now.
 pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Result<Value, Failure> {
     let line = at.lend();
     session.attach(line.clone());
@@ -359,8 +355,12 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
     let asked: Value = params(given)?;
     let mode = detect_mode(&asked);
     if let Some(session) = at.session.clone() {
-        let agent = session.actor();
-        return Ok(initialized(&at.engine, mode, &agent).into());
+        // What a session has begun with it keeps.
+        let mode = match session.dialect {
+            Dialect::Draft(mode) => mode,
+            Dialect::Sdk => Mode::Full,
+        };
+        return Ok(initialized(at, mode, &session.actor()).into());
     }
     let auth = asked.get("auth").and_then(|auth| Credentials::deserialize(auth).ok());
     if let Some(auth) = auth
@@ -377,17 +377,17 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
     let session = begin(at, &greeting, Dialect::Draft(mode)).await?;
     let register = Register { name: Some(name), ..Register::default() };
     let entered = agents::enter(at, &session, register, false).await?;
-    Ok(initialized(&at.engine, mode, &entered.agent.id).into())
+    Ok(initialized(at, mode, &entered.agent.id).into())
 }
 
-fn initialized(engine: &Engine, mode: Mode, agent: &AgentId) -> Value {
+fn initialized(at: &Connection, mode: Mode, agent: &AgentId) -> Value {
     let full = mode == Mode::Full;
     let semantics: &[&str] =
         if full { &["inject", "interrupt", "queue", "best-effort"] } else { &["best-effort"] };
     json!({
         "protocolVersion": "2025-01-01",
         "mode": mode.as_str(),
-        "serverInfo": system_info(engine),
+        "serverInfo": system_info(&at.engine),
         "capabilities": {
             "streaming": true,
             "scopes": true,
@@ -399,6 +399,7 @@ fn initialized(engine: &Engine, mode: Mode, agent: &AgentId) -> Value {
             "deliverySemantics": semantics,
             "maxSubscriptions": if full { MAX_SUBSCRIPTIONS } else { 1 },
             "maxMessageSize": MAX_MESSAGE,
+            "mail": { "enabled": at.shared.keeps_mail() },
         },
         "agentId": agent,
     })
@@ -411,12 +412,19 @@ pub(super) async fn authenticate(at: &mut Connection, given: Option<&RawValue>) 
         return Ok(json!({ "success": false, "error": { "code": why.code, "message": why.message } }).into());
     }
     let greeting = at.greeting.take();
+    let mut answer = json!({});
     let session = match (at.session.clone(), greeting) {
         (Some(session), _) => Some(session),
-        (None, Some(greeting)) => Some(begin(at, &greeting, Dialect::Sdk).await?),
+        // What it asked for in its greeting, coming back to an earlier session included, it gets now.
+        (None, Some(greeting)) => {
+            let (session, hello) = greet(at, greeting).await?;
+            answer = hello;
+            Some(session)
+        }
         (None, None) => None,
     };
-    let mut answer = json!({ "success": true, "principal": principal(at) });
+    answer["success"] = true.into();
+    answer["principal"] = principal(at);
     if let Some(session) = session {
         answer["sessionId"] = session.id.as_str().into();
         answer["participantId"] = session.participant.as_str().into();

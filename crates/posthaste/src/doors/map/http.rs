@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use axum::body::Bytes;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -20,14 +21,18 @@ pub(super) async fn rpc(
     Realm(engine): Realm,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
-    body: String,
+    body: Bytes,
 ) -> Response {
-    let identity = match ws::identify(&shared, &engine, &headers, &query).await {
-        Ok(identity) => identity,
-        Err(response) => return *response,
-    };
     let refuse = |status, failure: &Failure| {
         (status, json_type(), rpc::write_error(&RequestId::null(), &failure.object())).into_response()
+    };
+    let identity = match ws::identify(&shared, &engine, &headers, &query).await {
+        Ok(identity) => identity,
+        Err(response) if response.status() == StatusCode::UNAUTHORIZED => {
+            let failure = Failure::new(codes::AUTH_FAILED, "this token is unknown, expired or revoked");
+            return refuse(StatusCode::UNAUTHORIZED, &failure);
+        }
+        Err(response) => return *response,
     };
     let Some(known) = identity else {
         let failure = Failure::new(codes::AUTH_REQUIRED, "a token is needed: Authorization: Bearer TOKEN");
@@ -37,10 +42,13 @@ pub(super) async fn rpc(
         let failure = Failure::new(codes::QUOTA_EXCEEDED, format!("at most {MAX_MESSAGE} bytes"));
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, &failure);
     }
+    let Ok(body) = std::str::from_utf8(&body) else {
+        return refuse(StatusCode::BAD_REQUEST, &Failure::new(rpc::PARSE_ERROR, "not UTF-8"));
+    };
     let session = hello::passing(&shared, &known.0);
     let mut connection = Connection::passing(shared, engine, known, session);
     let mut lines = Vec::new();
-    for item in rpc::parse(&body, MAX_BATCH) {
+    for item in rpc::parse(body, MAX_BATCH) {
         lines.extend(connection.once(item).await);
     }
     match lines.is_empty() {

@@ -2,20 +2,23 @@
 
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{AgentId, Audience, ConversationStatus, Json, Participant, Turn};
+use posthaste_engine::nouns::{
+    AgentId, Audience, Caller, ConversationId, ConversationStatus, Json, Participant, TurnId,
+};
 use posthaste_engine::verbs::conversations::{Close, Create, Invite, Join, Leave, Reopen};
 use posthaste_engine::verbs::turns::FirstTurn;
-use posthaste_engine::views::{ConversationQuery, TurnQuery};
+use posthaste_engine::views::{ConversationQuery, TurnQuery, View, Viewed};
 use posthaste_engine::{EngineError, Refusal};
+use posthaste_wire::map::codes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
-use super::from_wire::{self, WrittenInvitee, params};
+use super::from_wire::{self, WrittenInvitee, or_default, params};
 use super::session::{Session, fresh};
-use super::{to_wire, turns};
+use super::{send, to_wire, turns};
 
 /// What conversations are for.
 const TYPES: [&str; 4] = ["user-session", "agent-task", "multi-agent", "mixed"];
@@ -63,7 +66,7 @@ pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: O
         kind,
         subject: asked.subject,
         parent: asked.parent_conversation_id.as_deref().map(from_wire::conversation).transpose()?,
-        parent_turn: asked.parent_turn_id.as_deref().map(from_wire::turn).transpose()?,
+        parent_turn: asked.parent_turn_id.as_deref().map(from_wire::turn),
         participants: asked
             .initial_participants
             .iter()
@@ -100,16 +103,19 @@ struct One {
 #[serde(rename_all = "camelCase")]
 struct GetParams {
     conversation_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     include: Include,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Include {
+    #[serde(deserialize_with = "or_default")]
     participants: bool,
+    #[serde(deserialize_with = "or_default")]
     threads: bool,
     recent_turns: Option<Value>,
+    #[serde(deserialize_with = "or_default")]
     stats: bool,
 }
 
@@ -123,6 +129,9 @@ pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Opti
         Some(value) if value.as_u64() == Some(0) => None,
         some => Some(from_wire::limit(some.as_ref(), 10, 1000)?),
     };
+    if recent.is_some() && !may_look_back(session) {
+        return Err(Failure::new(codes::MAIL_PERMISSION_DENIED, "not allowed: mail.canViewHistory"));
+    }
     let caller = session.caller();
     let page = at.engine.limits().page;
     let text = at
@@ -131,7 +140,8 @@ pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Opti
             let conversation = view.conversation(&caller, &id)?;
             let mut text = format!(r#"{{"conversation":{}"#, to_wire::conversation(&conversation));
             if include.participants {
-                let found = view.participants(&caller, &id, false, None, page)?.items;
+                let mut found = view.participants(&caller, &id, false, None, page)?.items;
+                found.sort_by_key(|part| part.joined);
                 let found: Vec<Value> = found.iter().map(to_wire::participant).collect();
                 text.push_str(&format!(r#","participants":{}"#, Value::Array(found)));
             }
@@ -167,6 +177,7 @@ pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Opti
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ListParams {
+    #[serde(deserialize_with = "or_default")]
     filter: ListFilter,
     limit: Option<Value>,
     cursor: Option<String>,
@@ -292,6 +303,7 @@ struct JoinParams {
 struct CatchUp {
     from: Option<Value>,
     limit: Option<Value>,
+    #[serde(deserialize_with = "or_default")]
     include_summary: bool,
 }
 
@@ -300,9 +312,13 @@ pub(super) async fn join(at: &mut Connection, session: &Arc<Session>, given: Opt
     let JoinParams { conversation_id, role, catch_up } = params(given)?;
     let id = from_wire::conversation(&conversation_id)?;
     let role = role.as_deref().map(from_wire::mail_role).transpose()?;
-    // Everything that can be wrong with the parameters is found out before anyone has joined.
+    // Everything that can be wrong is found out before anyone has joined.
     let query = catch_up.as_ref().map(catch_up_query).transpose()?;
     let caller = session.caller();
+    if let Some(turn) = query.as_ref().and_then(|query| query.after) {
+        let (asking, of) = (caller.clone(), id.clone());
+        at.engine.read(move |view| check_point(view, &asking, &of, turn)).await?;
+    }
     let joined = at.engine.submit(&caller, Join { conversation: id.clone(), role }).await?;
     let mut text = format!(
         r#"{{"conversation":{},"participant":{}"#,
@@ -310,36 +326,58 @@ pub(super) async fn join(at: &mut Connection, session: &Arc<Session>, given: Opt
         to_wire::participant(&joined.participant)
     );
     if let Some(query) = query {
-        let (asking, of) = (caller.clone(), id.clone());
-        let page = at.engine.read(move |view| view.turns(&asking, &of, &query)).await;
-        let page = match page {
-            Ok(page) => page,
-            // Who may not look back joins without looking back.
-            Err(EngineError::Refused(Refusal::ParticipantMayNot { .. })) => {
-                posthaste_engine::views::Page { items: Vec::new(), next: None }
-            }
-            Err(error) => return Err(error.into()),
+        let (asking, of, newest_first) = (caller.clone(), id.clone(), query.newest_first);
+        // Who may not look back joins without looking back.
+        let mut turns = match may_look_back(session) {
+            true => match at.engine.read(move |view| view.turns(&asking, &of, &query)).await {
+                Ok(page) => page.items,
+                Err(EngineError::Refused(Refusal::ParticipantMayNot { .. })) => Vec::new(),
+                Err(error) => return Err(error.into()),
+            },
+            false => Vec::new(),
         };
-        text.push_str(&format!(r#","history":{}"#, to_wire::turns(&page.items)));
-        if let Some(last) = page.next.or_else(|| page.items.last().map(|turn: &Turn| turn.id)) {
-            text.push_str(&format!(r#","historyCursor":"{}""#, to_wire::turn_id(last)));
+        if newest_first {
+            turns.reverse();
+        }
+        text.push_str(&format!(r#","history":{}"#, to_wire::turns(&turns)));
+        if let Some(last) = turns.last() {
+            text.push_str(&format!(r#","historyCursor":"{}""#, to_wire::turn_id(last.id)));
         }
     }
-    if catch_up.is_some_and(|catch_up| catch_up.include_summary) {
-        let gist = turns::gist(at, &caller, &id, Default::default(), false).await?;
-        text.push_str(&format!(r#","summary":{}"#, Value::from(gist.summary.text)));
+    if catch_up.is_some_and(|catch_up| catch_up.include_summary) && may_look_back(session) {
+        match turns::gist(at, &caller, &id, Default::default(), false).await {
+            Ok(gist) => text.push_str(&format!(r#","summary":{}"#, Value::from(gist.summary.text))),
+            Err(failure) if failure.code == codes::MAIL_PERMISSION_DENIED => {}
+            Err(failure) => return Err(failure),
+        }
     }
     text.push('}');
     Ok(text.into())
 }
 
+/// Whether a connection may ask for what was said before.
+fn may_look_back(session: &Session) -> bool {
+    session.may("mail", "canViewHistory")
+}
+
+/// Refuses a turn to catch up from that is not there. What else speaks against joining is for the verb to say.
+fn check_point(view: &View<'_>, caller: &Caller, id: &ConversationId, turn: TurnId) -> Viewed<()> {
+    let conversation = view.conversation(caller, id)?;
+    if !conversation.status.is_closed() && view.own_part(caller, id)?.is_none() {
+        view.turn(caller, id, turn)?;
+    }
+    Ok(())
+}
+
+/// What to catch up with: what came after a turn or a time, or else what came last.
 fn catch_up_query(catch_up: &CatchUp) -> Result<TurnQuery, Failure> {
     let limit = from_wire::limit(catch_up.limit.as_ref(), 50, 1000)?;
     let mut query = TurnQuery { limit, ..TurnQuery::default() };
     match &catch_up.from {
-        None | Some(Value::Null) => {}
-        Some(Value::String(word)) if word == "recent" || word == "beginning" => {}
-        Some(Value::String(turn)) => query.after = Some(from_wire::turn(turn)?),
+        None | Some(Value::Null) => query.newest_first = true,
+        Some(Value::String(word)) if word == "recent" => query.newest_first = true,
+        Some(Value::String(word)) if word == "beginning" => {}
+        Some(Value::String(turn)) => query.after = Some(from_wire::turn(turn)),
         Some(Value::Number(time)) => query.after_time = time.as_i64(),
         Some(_) => return Err(Failure::params("catchUp.from: a turn or a time")),
     }
@@ -359,13 +397,23 @@ pub(super) async fn leave(at: &mut Connection, session: &Arc<Session>, given: Op
 struct InviteParams {
     conversation_id: String,
     participant: WrittenInvitee,
+    #[serde(default)]
+    message: Option<String>,
 }
 
-/// `mail/invite`: the invited takes part at once.
+/// `mail/invite`: the invited takes part at once, and gets what was said to it as a letter.
 pub(super) async fn invite(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
-    let InviteParams { conversation_id, participant } = params(given)?;
+    let InviteParams { conversation_id, participant, message } = params(given)?;
     let verb =
         Invite { conversation: from_wire::conversation(&conversation_id)?, invitee: participant.read()? };
     let part = at.engine.submit(&session.caller(), verb).await?;
+    if let Some(message) = message.filter(|message| !message.is_empty()) {
+        let words =
+            json!({ "type": "mail.invitation", "conversationId": part.conversation, "message": message });
+        // It takes part in any case; one that takes no letters finds the conversation in its list.
+        if let Err(failure) = send::plain(at, session, &part.agent, &words, None).await {
+            tracing::debug!(agent = %part.agent, failure = failure.message, "an invitation could not be sent");
+        }
+    }
     Ok(json!({ "invited": true, "participant": to_wire::participant(&part), "pending": false }).into())
 }

@@ -199,6 +199,10 @@ fn check(session: &Session, method: Method, by_extension: bool) -> Result<(), Fa
         let code = if group == "mail" { codes::MAIL_PERMISSION_DENIED } else { codes::PERMISSION_DENIED };
         return Err(Failure::new(code, format!("not allowed: {group}.{switch}")));
     }
+    // Both are messages, too.
+    if matches!(method, Method::Broadcast | Method::Inject) && !session.may("messaging", "canSend") {
+        return Err(Failure::denied("not allowed: messaging.canSend"));
+    }
     let scopes_are_read_only = session.is_compat() || by_extension;
     match method {
         Method::CreateScope | Method::DeleteScope | Method::JoinScope | Method::LeaveScope
@@ -273,10 +277,10 @@ async fn answer(
     let at = &mut *connection;
     Ok(match method {
         Method::Send => send::send(at, &session, params, best_effort).await?,
-        Method::SendToScope => Box::pin(send::send_to_scope(at, &session, params)).await?,
+        Method::SendToScope => Box::pin(send::send_to_scope(at, &session, params, best_effort)).await?,
         Method::Broadcast => Box::pin(send::broadcast(at, &session, params, best_effort)).await?,
-        Method::Request => Box::pin(send::request(at, &session, params)).await?,
-        Method::Inject => Box::pin(send::inject(at, &session, params)).await?,
+        Method::Request => Box::pin(send::request(at, &session, params, best_effort)).await?,
+        Method::Inject => Box::pin(send::inject(at, &session, params, best_effort)).await?,
         Method::MailTurn => turns::say(at, &session, params).await?,
         Method::FederationConnect => federation::connect(at, &session, params)?,
         Method::FederationRoute => Box::pin(federation::route(at, &session, params)).await?,

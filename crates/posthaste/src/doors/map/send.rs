@@ -124,12 +124,13 @@ pub(super) async fn send_to_scope(
     at: &mut Connection,
     session: &Arc<Session>,
     given: Option<&RawValue>,
+    best_effort: bool,
 ) -> Result<Reply, Failure> {
     let scope: ScopeParams = params(given)?;
     let to = to_wire::raw(json!({ "scope": scope.scope_id }).to_string());
     let given = SendParams { to: Some(&to), ..borrowed(given)? };
     let aim = addresses::resolve(at, session, vec![Address::Scope(scope.scope_id)]).await?;
-    post(at, session, &given, aim, false).await
+    post(at, session, &given, aim, best_effort).await
 }
 
 /// Puts a message into the queue and promises the answer.
@@ -226,7 +227,7 @@ fn draft(
             || delivery.as_deref() == Some("acknowledged"),
         expires_at,
         correlation: word(&meta.correlation_id),
-        within: if at.shared.keeps_mail() { within(meta.mail.as_ref()) } else { None },
+        within: meta.mail.as_ref().filter(|_| may_record(at)).and_then(within),
         meta: to_wire::keep(given.to, meta_text, None),
         audience: Audience::Observers,
         to_nobody: true,
@@ -237,14 +238,23 @@ fn draft(
     Ok(Draft { verb, best_effort: semantic == "best-effort", ephemeral, semantic })
 }
 
+/// Whether what a connection sends can be recorded: by the same leave as a turn.
+fn may_record(at: &Connection) -> bool {
+    at.shared.keeps_mail() && at.session.as_ref().is_none_or(|session| session.may("mail", "canJoin"))
+}
+
 /// The conversation that a message asks to be recorded in. What cannot be read is not recorded: delivery never suffers.
-fn within(mail: Option<&Value>) -> Option<Within> {
-    let mail = mail?.as_object()?;
+fn within(mail: &Value) -> Option<Within> {
+    let mail = mail.as_object()?;
     let text = |name: &str| mail.get(name).and_then(Value::as_str);
+    let id = |name: &str| match mail.get(name) {
+        None | Some(Value::Null) => Some(None),
+        Some(given) => given.as_str().map(Some),
+    };
     Some(Within {
         conversation: nouns::ConversationId::new(text("conversationId")?).ok()?,
-        thread: text("threadId").map(from_wire::thread).transpose().ok()?,
-        reply_to: text("inReplyTo").map(from_wire::turn).transpose().ok()?,
+        thread: id("threadId")?.map(from_wire::thread),
+        reply_to: id("inReplyTo")?.map(from_wire::turn),
         visibility: from_wire::visibility(mail.get("visibility")).ok()?,
         entry: Entry::IfAllowed,
     })
@@ -351,6 +361,7 @@ pub(super) async fn inject(
     at: &mut Connection,
     session: &Arc<Session>,
     given: Option<&RawValue>,
+    best_effort: bool,
 ) -> Result<Reply, Failure> {
     let given: InjectParams = params(given)?;
     let id = match (&given.agent_id, &given.to) {
@@ -374,16 +385,21 @@ pub(super) async fn inject(
         return Err(Failure::params("delivery: interrupt, queue or best-effort"));
     }
     let mut meta = given.meta.clone().filter(Value::is_object).unwrap_or_else(|| json!({}));
+    let delivery = if best_effort { Some("best-effort") } else { delivery };
     meta["delivery"] = delivery.unwrap_or("inject").into();
     meta["injected"] = true.into();
-    let sent = plain(at, session, &id, &content, Some(&meta)).await?;
+    let mut sent = plain(at, session, &id, &content, Some(&meta)).await?;
+    if delivery == Some("best-effort") {
+        give_up(&at.engine, &mut sent).await?;
+    }
+    let arrived = sent.receipts.iter().all(|receipt| receipt.state != DeliveryState::Failed);
     let delivery = match delivery {
         Some("interrupt") => "interrupt",
         Some("queue") => "queue",
         _ => "message",
     };
     Ok(Reply::Now(Ok(json!({
-        "injected": true,
+        "injected": arrived,
         "delivery": delivery,
         "messageId": sent.message.id.to_string(),
     })
@@ -395,11 +411,12 @@ pub(super) async fn request(
     at: &mut Connection,
     session: &Arc<Session>,
     given: Option<&RawValue>,
+    best_effort: bool,
 ) -> Result<Reply, Failure> {
     let given: SendParams<'_> = borrowed(given)?;
     let to = given.to.ok_or_else(|| Failure::params("to: whom the request is for"))?;
     let aim = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
-    let mut meta: Value = match &given.meta {
+    let mut meta: Value = match given.meta.filter(|meta| meta.get() != "null") {
         Some(meta) => serde_json::from_str(meta.get()).map_err(Failure::params)?,
         None => json!({}),
     };
@@ -418,8 +435,8 @@ pub(super) async fn request(
     if let Some((system, _)) = aim.elsewhere.first() {
         return Err(federation::unknown(system));
     }
-    let draft = draft(at, &given, aim.here, false)?;
-    let caller = session.caller();
+    let draft = draft(at, &given, aim.here, best_effort)?;
+    let (caller, engine, best_effort) = (session.caller(), at.engine.clone(), draft.best_effort);
     // Listening starts before the question leaves, so that no answer can be missed.
     let filter = Filter::All(vec![
         Filter::Kinds(vec!["message.sent".to_owned()]),
@@ -430,9 +447,15 @@ pub(super) async fn request(
     let pending = at.engine.post(&caller, draft.verb).await?;
     let patience = given.timeout.map_or(REQUEST_TIMEOUT, Duration::from_millis).min(LONGEST_REQUEST);
     Ok(Reply::Later(Box::pin(async move {
-        let sent = pending.answer().await?;
+        let mut sent = pending.answer().await?;
         if sent.receipts.is_empty() {
             return Err(Failure::new(codes::ADDRESS_NOT_FOUND, "the request reaches nobody"));
+        }
+        if best_effort {
+            give_up(&engine, &mut sent).await?;
+            if sent.receipts.iter().all(|receipt| receipt.state == DeliveryState::Failed) {
+                return Err(Failure::new(codes::DELIVERY_FAILED, "nobody is connected who could answer"));
+            }
         }
         let answer = async {
             loop {

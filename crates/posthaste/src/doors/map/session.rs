@@ -115,6 +115,13 @@ struct Inner {
     listed: bool,
 }
 
+impl Inner {
+    /// Tells those who listen for the session that it speaks in another name.
+    fn tell_actor_changed(&self) {
+        self.subscriptions.values().for_each(|subscription| subscription.speaks_anew());
+    }
+}
+
 /// Everything that is fixed when a session begins.
 #[derive(Debug)]
 pub(super) struct Opening {
@@ -226,6 +233,9 @@ impl Session {
         let mut inner = self.lock();
         if !inner.agents.contains(&agent) {
             inner.agents.push(agent.clone());
+            if inner.agents.len() == 1 {
+                inner.tell_actor_changed();
+            }
         }
         if let Some(before) = inner.slots.insert(agent, slot) {
             before.cancel();
@@ -250,7 +260,11 @@ impl Session {
 
     pub(super) fn remove_agent(&self, agent: &AgentId) {
         let mut inner = self.lock();
+        let was_actor = inner.agents.first() == Some(agent);
         inner.agents.retain(|other| other != agent);
+        if was_actor {
+            inner.tell_actor_changed();
+        }
         if let Some(slot) = inner.slots.remove(agent) {
             slot.cancel();
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use posthaste_engine::EngineError;
 use posthaste_engine::nouns::{AgentId, Json};
 use posthaste_engine::verbs::agents::Unregister;
 use posthaste_engine::verbs::office::Announce;
@@ -53,12 +54,19 @@ pub(super) async fn shutdown(
     if one.cascade {
         for agent in session.agents() {
             let (caller, id) = (session.caller_as(agent.clone()), agent.clone());
-            let below = at.engine.read(move |view| Ok(view.relatives(&caller, &id, 64)?.descendants)).await?;
+            let below = at.engine.read(move |view| Ok(view.relatives(&caller, &id, 64)?.descendants)).await;
+            // One that stood below another of them is gone by now.
+            let below = match below {
+                Err(EngineError::Refused(_)) => continue,
+                below => below?,
+            };
             // The deepest first, so that nobody is left without a parent.
             for child in below.into_iter().rev() {
-                let verb = Unregister { agent: child.id, reason: Some(reason.clone()), cause: None };
+                let verb = Unregister { agent: child.id.clone(), reason: Some(reason.clone()), cause: None };
                 // One that may not be touched, or is gone already, is passed over.
-                drop(at.engine.submit(&session.caller_as(agent.clone()), verb).await);
+                if at.engine.submit(&session.caller_as(agent.clone()), verb).await.is_ok() {
+                    at.hall.forget_agent(&child.id);
+                }
             }
         }
     }

@@ -1,10 +1,9 @@
 //! MAP over standard input and output: one JSON value per line, both ways.
 
-use futures_util::{StreamExt, stream};
+use futures_util::stream;
 use posthaste_engine::Engine;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
-use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
 use super::MAX_MESSAGE;
 use super::connection::{Connection, Line};
@@ -27,18 +26,42 @@ pub(crate) async fn serve(
     drop(writing.await);
 }
 
-/// The lines of an input; blank ones are skipped, and one that is too long comes as what it is worth: nothing that can
-/// be read.
+/// The lines of an input; blank ones are skipped. One that is too long or no text comes as what it is worth: nothing that
+/// can be read. Those after it are read all the same.
 pub(crate) fn lines(input: impl AsyncRead + Unpin + Send) -> impl futures_util::Stream<Item = String> + Send {
-    let lines = FramedRead::new(input, LinesCodec::new_with_max_length(MAX_MESSAGE));
-    lines.flat_map(|line| {
-        stream::iter(match line {
-            Ok(line) if line.trim().is_empty() => None,
-            Ok(line) => Some(line),
-            Err(LinesCodecError::MaxLineLengthExceeded) => Some("too long".to_owned()),
-            Err(LinesCodecError::Io(_)) => None,
-        })
+    stream::unfold(BufReader::new(input), async |mut input| {
+        loop {
+            let line = line(&mut input).await?;
+            if !line.trim().is_empty() {
+                return Some((line, input));
+            }
+        }
     })
+}
+
+/// The next line, without its end; nothing when the input has ended.
+async fn line(input: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
+    let (mut line, mut fits, mut begun) = (Vec::new(), true, false);
+    loop {
+        let ready = input.fill_buf().await.ok()?;
+        let end = ready.iter().position(|byte| *byte == b'\n');
+        let part = &ready[..end.unwrap_or(ready.len())];
+        fits &= line.len() + part.len() <= MAX_MESSAGE;
+        if fits {
+            line.extend_from_slice(part);
+        }
+        let is_over = ready.is_empty();
+        let taken = part.len() + usize::from(end.is_some());
+        input.consume(taken);
+        begun |= taken > 0;
+        if end.is_some() || (is_over && begun) {
+            let text = if fits { String::from_utf8(line).ok() } else { None };
+            return Some(text.unwrap_or_else(|| "not a line of text, or too long".to_owned()));
+        }
+        if is_over {
+            return None;
+        }
+    }
 }
 
 /// Writes a line for each frame, flushed when there is nothing more to write.
@@ -74,5 +97,23 @@ async fn put(
             Ok(next) => frame = next,
             Err(_) => return output.flush().await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn bad_lines_do_not_end_the_input() {
+        let long = "x".repeat(MAX_MESSAGE + 1);
+        let mut input = format!("one\n\n{long}\ntwo\n").into_bytes();
+        input.extend(b"\xff\xfe\nthree\r\nlast");
+        let lines: Vec<String> = lines(&input[..]).collect().await;
+        let shown: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
+        let bad = "not a line of text, or too long";
+        assert_eq!(shown, ["one", bad, "two", bad, "three", "last"]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{Agent, AgentId, AgentKind};
-use posthaste_engine::views::AgentQuery;
+use posthaste_engine::views::{AgentQuery, Structure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -42,10 +42,13 @@ pub(super) async fn graph(
 ) -> Outcome {
     let asked: GraphParams = params(given)?;
     let root = asked.root_agent_id.as_deref().map(from_wire::agent).transpose()?;
-    let agents = match root {
+    let mut agents = match root {
         Some(root) => below(at, session, root, asked.depth.unwrap_or(64)).await?,
         None => everyone(at, session, Vec::new()).await?,
     };
+    if let Some(near) = near(at, session).await? {
+        agents.retain(|agent| near.contains(&agent.id));
+    }
     let nodes: Vec<Value> = agents.iter().map(to_wire::agent).collect();
     if flat {
         return Ok(json!({ "agents": nodes }).into());
@@ -58,6 +61,20 @@ pub(super) async fn graph(
         .map(|(parent, agent)| json!({ "from": parent, "to": agent.id, "type": "parent-child" }))
         .collect();
     Ok(json!({ "nodes": nodes, "edges": edges }).into())
+}
+
+/// Whom a session sees a place of, if that is not everybody's.
+async fn near(at: &Connection, session: &Session) -> Result<Option<BTreeSet<AgentId>>, Failure> {
+    let caller = session.caller();
+    let seen = at.engine.read(move |view| {
+        if view.structure(&caller)? == Structure::Full {
+            return Ok(None);
+        }
+        let around = view.relatives(&caller, &caller.agent, 1)?;
+        let agents = around.parent.into_iter().chain(around.siblings).chain(around.children);
+        Ok(Some(agents.map(|agent| agent.id).chain([caller.agent.clone()]).collect()))
+    });
+    Ok(seen.await?)
 }
 
 async fn below(at: &Connection, session: &Session, root: AgentId, depth: u32) -> Result<Vec<Agent>, Failure> {

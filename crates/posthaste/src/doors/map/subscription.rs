@@ -45,6 +45,8 @@ struct Signal {
     acked: Option<u64>,
     paused: bool,
     closed: bool,
+    /// How often the session has begun to speak in another name.
+    names: u64,
 }
 
 /// Everything that is fixed when a subscription begins.
@@ -82,6 +84,11 @@ impl Subscription {
 
     pub(super) fn pause(&self, paused: bool) {
         self.signal.send_modify(|signal| signal.paused = paused);
+    }
+
+    /// The session speaks in another name, whose eyes decide from here on.
+    pub(super) fn speaks_anew(&self) {
+        self.signal.send_modify(|signal| signal.names += 1);
     }
 
     pub(super) fn close(&self) {
@@ -126,9 +133,13 @@ impl Subscription {
         mut feed: Feed,
     ) -> Result<(), EngineError> {
         let mut signal = self.signal.subscribe();
-        if signal.borrow_and_update().paused {
-            feed.pause();
-        }
+        let mut names = {
+            let now = signal.borrow_and_update();
+            if now.paused {
+                feed.pause();
+            }
+            now.names
+        };
         // One future for all rounds: subscribers are signalled rarely, and events come often.
         let signals = stream::unfold(signal, async |mut signal| {
             signal.changed().await.ok()?;
@@ -146,6 +157,10 @@ impl Subscription {
                 signal = signals.next() => {
                     let Some(now) = signal.filter(|now| !now.closed) else { return Ok(()) };
                     self.obey(&mut feed, now, fed);
+                    if now.names != names {
+                        names = now.names;
+                        feed.listen_as(session.caller()).await?;
+                    }
                 }
                 _ = beat.tick(), if self.heartbeat || self.capacity => {
                     let signs = self.signs_of_life(&engine, &session.caller()).await?;

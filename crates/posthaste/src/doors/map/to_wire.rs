@@ -17,7 +17,7 @@ use super::VIA;
 pub(super) const OWN: &str = "map:";
 
 /// Puts a member in if there is something to say.
-fn put(object: &mut Value, name: &str, value: Option<impl Into<Value>>) {
+pub(super) fn put(object: &mut Value, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         object[name] = value.into();
     }
@@ -335,19 +335,14 @@ pub(super) fn message(message: &Message) -> String {
     let body = message.body.as_str();
     let mut out =
         String::with_capacity(256 + body.len() + message.meta.as_ref().map_or(0, |m| m.as_str().len()));
-    let meta_text = message.meta.as_ref().filter(|_| message.via == VIA).map_or("", Json::as_str);
-    let kept: Option<Kept<'_>> = serde_json::from_str(meta_text).ok();
-    let kept = kept.map(|kept| kept.map);
+    let kept = kept(message);
     out.push_str(r#"{"id":""#);
     push_shown(&mut out, message.id);
     out.push_str(r#"","from":"#);
     let from = kept.as_ref().and_then(|kept| kept.from.as_deref());
     push_text(&mut out, from.unwrap_or(message.from.as_str()));
     out.push_str(r#","to":"#);
-    match kept.as_ref().and_then(|kept| kept.to) {
-        Some(to) => out.push_str(to.get()),
-        None => out.push_str(&addresses(&message.to).to_string()),
-    }
+    push_kept_to(&mut out, message, kept.as_ref());
     out.push_str(r#","timestamp":"#);
     out.push_str(&message.at.to_string());
     push_payload(&mut out, message);
@@ -364,6 +359,24 @@ pub(super) fn message(message: &Message) -> String {
     }
     out.push('}');
     out
+}
+
+/// What this door kept of a message.
+fn kept(message: &Message) -> Option<Envelope<'_>> {
+    let meta = message.meta.as_ref().filter(|_| message.via == VIA)?;
+    serde_json::from_str(meta.as_str()).ok().map(|Kept { map }| map)
+}
+
+/// Whom a message is for, as its sender wrote it.
+pub(super) fn push_to(out: &mut String, message: &Message) {
+    push_kept_to(out, message, kept(message).as_ref());
+}
+
+fn push_kept_to(out: &mut String, message: &Message, kept: Option<&Envelope<'_>>) {
+    match kept.and_then(|kept| kept.to) {
+        Some(to) => out.push_str(to.get()),
+        None => out.push_str(&addresses(&message.to).to_string()),
+    }
 }
 
 /// The payload: JSON as it came. Prose, which comes by other doors, becomes an object with a subject and a body.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::connection::{Answer, Connection, Outcome, Reply};
 use super::errors::Failure;
-use super::from_wire::{self, params};
+use super::from_wire::{self, or_default, params};
 use super::session::Session;
 use super::to_wire;
 
@@ -41,25 +41,15 @@ pub(super) async fn say(
     let asked: SayParams = params(given)?;
     let conversation = from_wire::conversation(&asked.conversation_id)?;
     let caller = session.caller();
-    // A thread or turn that cannot be named does not exist; but whether the conversation does comes first.
-    let thread = asked.thread_id.as_deref().map(from_wire::thread).transpose();
-    let in_reply_to = asked.in_reply_to.as_deref().map(from_wire::turn).transpose();
-    let (thread, in_reply_to) = match (thread, in_reply_to) {
-        (Ok(thread), Ok(answered)) => (thread, answered),
-        (Err(failure), _) | (_, Err(failure)) => {
-            known(at, &caller, &conversation).await?;
-            return Err(failure);
-        }
-    };
     let verb = Say {
         conversation,
-        thread,
+        thread: asked.thread_id.as_deref().map(from_wire::thread),
         content_type: asked.content_type,
         content: match &asked.content {
             Some(content) => Json::from_raw(content),
             None => Json::from_value(&Value::Null),
         },
-        in_reply_to,
+        in_reply_to: asked.in_reply_to.as_deref().map(from_wire::turn),
         visibility: from_wire::visibility(asked.visibility.as_ref())?,
         meta: asked.metadata.map(|metadata| Json::from_value(&Value::Object(metadata))),
     };
@@ -74,18 +64,11 @@ pub(super) async fn say(
     })))
 }
 
-/// Refuses a conversation that the caller does not know of.
-async fn known(at: &Connection, caller: &Caller, id: &ConversationId) -> Result<(), Failure> {
-    let (caller, id) = (caller.clone(), id.clone());
-    at.engine.read(move |view| view.conversation(&caller, &id)).await?;
-    Ok(())
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ListParams {
     conversation_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     filter: ListFilter,
     #[serde(default)]
     limit: Option<Value>,
@@ -97,6 +80,7 @@ struct ListParams {
 #[serde(rename_all = "camelCase", default)]
 struct ListFilter {
     thread_id: Option<String>,
+    #[serde(deserialize_with = "or_default")]
     content_types: Vec<String>,
     participant_id: Option<String>,
     after_turn_id: Option<String>,
@@ -116,25 +100,16 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
     };
     let limit = from_wire::limit(limit.as_ref(), 50, 1000)?;
     let caller = session.caller();
-    let query = (|| {
-        Ok::<_, Failure>(TurnQuery {
-            thread: filter.thread_id.as_deref().map(from_wire::thread).transpose()?,
-            content_types: filter.content_types,
-            author: filter.participant_id.as_deref().map(from_wire::agent).transpose()?,
-            after: filter.after_turn_id.as_deref().map(from_wire::turn).transpose()?,
-            before: filter.before_turn_id.as_deref().map(from_wire::turn).transpose()?,
-            after_time: filter.after_timestamp,
-            before_time: filter.before_timestamp,
-            newest_first,
-            limit,
-        })
-    })();
-    let query = match query {
-        Ok(query) => query,
-        Err(failure) => {
-            known(at, &caller, &id).await?;
-            return Err(failure);
-        }
+    let query = TurnQuery {
+        thread: filter.thread_id.as_deref().map(from_wire::thread),
+        content_types: filter.content_types,
+        author: filter.participant_id.as_deref().map(from_wire::agent).transpose()?,
+        after: filter.after_turn_id.as_deref().map(from_wire::turn),
+        before: filter.before_turn_id.as_deref().map(from_wire::turn),
+        after_time: filter.after_timestamp,
+        before_time: filter.before_timestamp,
+        newest_first,
+        limit,
     };
     let page = at.engine.read(move |view| view.turns(&caller, &id, &query)).await?;
     let mut text = format!(r#"{{"turns":{},"hasMore":{}"#, to_wire::turns(&page.items), page.next.is_some());
@@ -166,14 +141,7 @@ pub(super) async fn open_thread(
     let conversation = from_wire::conversation(&asked.conversation_id)?;
     let caller = session.caller();
     let root = from_wire::turn(&asked.root_turn_id);
-    let parent = asked.parent_thread_id.as_deref().map(from_wire::thread).transpose();
-    let (root, parent) = match (root, parent) {
-        (Ok(root), Ok(parent)) => (root, parent),
-        (Err(failure), _) | (_, Err(failure)) => {
-            known(at, &caller, &conversation).await?;
-            return Err(failure);
-        }
-    };
+    let parent = asked.parent_thread_id.as_deref().map(from_wire::thread);
     let thread =
         at.engine.submit(&caller, OpenThread { conversation, root, parent, subject: asked.subject }).await?;
     Ok(json!({ "thread": to_wire::thread(&thread) }).into())
@@ -200,13 +168,7 @@ pub(super) async fn threads(
     let asked: ThreadsParams = params(given)?;
     let id = from_wire::conversation(&asked.conversation_id)?;
     let caller = session.caller();
-    let parent = match asked.parent_thread_id.as_deref().map(from_wire::thread).transpose() {
-        Ok(parent) => parent,
-        Err(failure) => {
-            known(at, &caller, &id).await?;
-            return Err(failure);
-        }
-    };
+    let parent = asked.parent_thread_id.as_deref().map(from_wire::thread);
     let after = match asked.cursor.as_deref() {
         Some(cursor) => cursor.parse().map_err(|_| Failure::params("cursor: not one of ours"))?,
         None => 0,
@@ -227,11 +189,11 @@ pub(super) async fn threads(
 #[serde(rename_all = "camelCase")]
 struct SummaryParams {
     conversation_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     scope: SummaryScope,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     regenerate: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     include: SummaryInclude,
 }
 
@@ -246,9 +208,13 @@ struct SummaryScope {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct SummaryInclude {
+    #[serde(deserialize_with = "or_default")]
     key_points: bool,
+    #[serde(deserialize_with = "or_default")]
     key_decisions: bool,
+    #[serde(deserialize_with = "or_default")]
     open_questions: bool,
+    #[serde(deserialize_with = "or_default")]
     participants: bool,
 }
 
@@ -261,11 +227,10 @@ pub(super) async fn summary(
     let asked: SummaryParams = params(given)?;
     let id = from_wire::conversation(&asked.conversation_id)?;
     let caller = session.caller();
-    known(at, &caller, &id).await?;
     let part = Part {
-        thread: asked.scope.thread_id.as_deref().map(from_wire::thread).transpose()?,
-        from: asked.scope.from_turn_id.as_deref().map(from_wire::turn).transpose()?,
-        to: asked.scope.to_turn_id.as_deref().map(from_wire::turn).transpose()?,
+        thread: asked.scope.thread_id.as_deref().map(from_wire::thread),
+        from: asked.scope.from_turn_id.as_deref().map(from_wire::turn),
+        to: asked.scope.to_turn_id.as_deref().map(from_wire::turn),
     };
     let gist = gist(at, &caller, &id, part, asked.regenerate).await?;
     let mut answer = json!({ "summary": gist.summary.text, "generated": gist.kept_at.is_none() });
@@ -320,7 +285,7 @@ struct ReplayParams {
     thread_id: Option<String>,
     #[serde(default)]
     limit: Option<Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     content_types: Vec<String>,
 }
 
@@ -329,11 +294,10 @@ pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: O
     let asked: ReplayParams = params(given)?;
     let id = from_wire::conversation(&asked.conversation_id)?;
     let caller = session.caller();
-    known(at, &caller, &id).await?;
     let query = TurnQuery {
-        thread: asked.thread_id.as_deref().map(from_wire::thread).transpose()?,
+        thread: asked.thread_id.as_deref().map(from_wire::thread),
         content_types: asked.content_types,
-        after: asked.from_turn_id.as_deref().map(from_wire::turn).transpose()?,
+        after: asked.from_turn_id.as_deref().map(from_wire::turn),
         after_time: asked.from_timestamp,
         limit: from_wire::limit(asked.limit.as_ref(), 50, 1000)?,
         ..TurnQuery::default()
