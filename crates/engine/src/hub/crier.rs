@@ -1,5 +1,6 @@
 //! Calls out news to those who follow the history. A few hear of it at once. Where many follow, each round costs all of
-//! them a turn and a packet, so after a round the next is put off a little, and what came meanwhile goes round together.
+//! them a turn and a packet, so once a round is through the next is put off a little, and what came meanwhile goes round
+//! together. Counted from its beginning, a round that takes long would leave nobody the time to bring news before the next.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,10 +12,10 @@ use crate::nouns::Seq;
 
 /// So many followers are a crowd.
 const CROWD: usize = 16;
-/// How long the next round is put off for each who follows, which is a few times what a round costs.
-const PER_FOLLOWER: Duration = Duration::from_micros(30);
+/// How long the next round is put off for each who follows, which is about twice what a round costs.
+const PER_FOLLOWER: Duration = Duration::from_micros(20);
 /// No round is put off longer.
-const LONGEST: Duration = Duration::from_millis(3);
+const LONGEST: Duration = Duration::from_millis(2);
 
 #[derive(Debug)]
 pub(super) struct Crier {
@@ -62,6 +63,8 @@ async fn go_round(head: Arc<watch::Sender<Seq>>, mut news: watch::Receiver<Seq>)
     loop {
         let last = *news.borrow_and_update();
         announce(&head, last);
+        // Behind those who were just woken.
+        tokio::task::yield_now().await;
         let crowd = u32::try_from(head.receiver_count()).unwrap_or(u32::MAX);
         tokio::time::sleep(PER_FOLLOWER.saturating_mul(crowd).min(LONGEST)).await;
         if news.changed().await.is_err() {

@@ -207,7 +207,7 @@ pub(super) async fn unregister(
     let id = from_wire::agent(&one.agent_id)?;
     let verb = Unregister { agent: id.clone(), reason: one.reason, cause: None };
     let agent = at.engine.submit(&session.caller_for(&id), verb).await?;
-    at.hall.forget_agent(&id);
+    at.hall.forget_agent(session, &id);
     Ok(json!({ "agent": to_wire::agent(&agent), "success": true }).into())
 }
 

@@ -83,11 +83,15 @@ impl Hall {
         all
     }
 
-    /// Nobody speaks for an agent any more that is gone.
-    pub(super) fn forget_agent(&self, agent: &AgentId) {
-        for session in self.sessions().iter().filter(|session| session.agents().contains(agent)) {
-            session.remove_agent(agent);
+    /// Nobody speaks for an agent any more that is gone, least of all the session that saw it go.
+    pub(super) fn forget_agent(&self, seen_by: &Session, agent: &AgentId) {
+        // It is nearly always its own, and there may be thousands of others.
+        if seen_by.owns(agent) {
+            return seen_by.remove_agent(agent);
         }
+        self.lock().by_id.values().filter(|session| session.owns(agent)).for_each(|session| {
+            session.remove_agent(agent);
+        });
     }
 
     /// The connection to another system.

@@ -65,7 +65,7 @@ pub(super) async fn shutdown(
                 let verb = Unregister { agent: child.id.clone(), reason: Some(reason.clone()), cause: None };
                 // One that may not be touched, or is gone already, is passed over.
                 if at.engine.submit(&session.caller_as(agent.clone()), verb).await.is_ok() {
-                    at.hall.forget_agent(&child.id);
+                    at.hall.forget_agent(session, &child.id);
                 }
             }
         }
