@@ -1,9 +1,9 @@
 //! Calls out news to those who follow the history. A few hear of it at once. Where many follow, each round costs all of
-//! them a turn and a packet, so once a round is through the next is put off a little, and what came meanwhile goes round
-//! together. Counted from its beginning, a round that takes long would leave nobody the time to bring news before the next.
+//! them a turn and a packet, so once a round is through the next is put off for about twice as long as it took, and what
+//! came meanwhile goes round together: however slow the machine, most of its time is left to those who bring news.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -12,10 +12,13 @@ use crate::nouns::Seq;
 
 /// So many followers are a crowd.
 const CROWD: usize = 16;
-/// How long the next round is put off for each who follows, which is about twice what a round costs.
+/// How long the next round is put off for each who follows, at least and up to [`USUAL`]: a round may seem shorter than it
+/// is where several threads go round.
 const PER_FOLLOWER: Duration = Duration::from_micros(20);
+/// How long it is put off where a round takes no longer than it should.
+const USUAL: Duration = Duration::from_millis(2);
 /// No round is put off longer.
-const LONGEST: Duration = Duration::from_millis(2);
+const LONGEST: Duration = Duration::from_millis(6);
 
 #[derive(Debug)]
 pub(super) struct Crier {
@@ -62,15 +65,21 @@ impl Crier {
 async fn go_round(head: Arc<watch::Sender<Seq>>, mut news: watch::Receiver<Seq>) {
     loop {
         let last = *news.borrow_and_update();
+        let began = Instant::now();
         announce(&head, last);
         // Behind those who were just woken.
         tokio::task::yield_now().await;
-        let crowd = u32::try_from(head.receiver_count()).unwrap_or(u32::MAX);
-        tokio::time::sleep(PER_FOLLOWER.saturating_mul(crowd).min(LONGEST)).await;
+        tokio::time::sleep(rest_after(began.elapsed(), head.receiver_count())).await;
         if news.changed().await.is_err() {
             return;
         }
     }
+}
+
+/// How long to rest after a round that took so long.
+fn rest_after(round: Duration, crowd: usize) -> Duration {
+    let crowd = u32::try_from(crowd).unwrap_or(u32::MAX);
+    (round * 2).max(PER_FOLLOWER.saturating_mul(crowd).min(USUAL)).min(LONGEST)
 }
 
 /// What is called out never goes back: a crowd may have become a few between two calls.
@@ -116,6 +125,14 @@ mod tests {
         let rounds = hearing.await.unwrap();
         assert!((2..=50).contains(&rounds), "{rounds} rounds");
         assert!(crowd.iter().all(|listener| *listener.borrow() == 100));
+    }
+
+    #[test]
+    fn long_rounds_are_followed_by_long_rests() {
+        let rest = |micros, crowd| rest_after(Duration::from_micros(micros), crowd).as_micros();
+        assert_eq!(rest(0, 16), 320);
+        assert_eq!((rest(0, 1_000), rest(900, 100)), (2_000, 2_000), "as usual");
+        assert_eq!((rest(1_500, 100), rest(90_000, 100)), (3_000, 6_000), "twice as long, within reason");
     }
 
     #[tokio::test]
