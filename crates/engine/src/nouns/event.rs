@@ -22,7 +22,7 @@ pub enum Fact {
         name: Option<String>,
         role: Option<String>,
         owner: Option<AgentId>,
-        #[serde(default = "idle")]
+        #[serde(default = "registered")]
         state: String,
     },
     /// An agent's entry changed; `changes` holds the new values of the fields that did.
@@ -155,9 +155,9 @@ fn agent() -> AgentKind {
     AgentKind::Agent
 }
 
-/// What an agent did of whose registration nothing more is on record.
-fn idle() -> String {
-    Agent::IDLE.to_owned()
+/// The state that agents begin with unless they say otherwise; older lines of history do not tell it.
+fn registered() -> String {
+    Agent::REGISTERED.to_owned()
 }
 
 impl Fact {
