@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::nouns::{AgentId, Conversation, ConversationId, Participant, Sight, TurnVisibility};
 use crate::sight;
 use crate::source::Record;
-use crate::store::{Marks, exec, rows};
+use crate::store::{LateRows, Marks, exec, rows};
 use crate::verbs::Command;
 use crate::verbs::turns::Say;
 
@@ -24,6 +24,8 @@ pub(crate) struct Memory {
     awake: HashSet<AgentId>,
     /// The marks that have no place yet, if they were asked for.
     marks: Option<Marks>,
+    /// Rows that wait to be written together.
+    pub(crate) rows: LateRows,
 }
 
 /// A conversation in which the last things said were plain turns.
@@ -92,19 +94,23 @@ impl Talk {
 
 impl Memory {
     /// Makes ready for a command: afterwards either everything it needs to know is remembered, or the books are
-    /// complete and nothing is.
+    /// complete and nothing is. Rows wait only while commands come that look at none.
     pub(crate) fn make_ready(&mut self, books: &Connection, record: &Record) -> rusqlite::Result<()> {
-        let stays = match &record.command {
+        let (stays, rows_wait) = match &record.command {
             Command::Say(say) => match self.holds(books, record, say) {
                 // A row that cannot be made sense of is that command's misfortune, not the file's.
-                Err(error) if !matches!(error, rusqlite::Error::SqliteFailure(..)) => false,
-                held => held?,
+                Err(error) if !matches!(error, rusqlite::Error::SqliteFailure(..)) => (false, false),
+                held => held.map(|held| (held, held))?,
             },
             // These touch letters and their copies, which are not remembered.
-            Command::Send(send) => send.within.is_none(),
-            Command::MarkDelivered(_) | Command::MarkRead(_) | Command::Acknowledge(_) => true,
-            _ => false,
+            Command::Send(send) => (send.within.is_none(), send.stands_alone()),
+            Command::MarkDelivered(_) | Command::MarkRead(_) | Command::Acknowledge(_) => (true, false),
+            _ => (false, false),
         };
+        match rows_wait {
+            true => self.rows.open(),
+            false => self.rows.close(books)?,
+        }
         if !stays {
             self.write_talks_down(books)?;
             self.forget_talks();
@@ -128,6 +134,7 @@ impl Memory {
 
     /// Brings the books up to what is remembered. Comes before each commit.
     pub(crate) fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
+        self.rows.close(books)?;
         self.write_talks_down(books)?;
         self.marks.iter_mut().try_for_each(|marks| marks.write_down(books))
     }
@@ -140,6 +147,7 @@ impl Memory {
     pub(crate) fn forget(&mut self) {
         self.forget_talks();
         self.marks = None;
+        self.rows.forget();
     }
 
     fn forget_talks(&mut self) {

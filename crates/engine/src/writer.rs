@@ -149,7 +149,7 @@ impl Writer {
         // Verbs check before they write, so a command that has to be taken back is rare: only a batch that has one pays
         // for being able to.
         let tried = match self.attempt(batch, Pace::Trusting, source) {
-            Err(Setback::TakeBack) => self.attempt(batch, Pace::Careful, source),
+            Err(Setback::TakeBack(_)) => self.attempt(batch, Pace::Careful, source),
             tried => tried,
         };
         match tried {
@@ -158,7 +158,9 @@ impl Writer {
                 warn!(realm = %self.realm, "somebody else holds the file; a batch was turned away");
                 Ok(Settled::turned_away(batch.len()))
             }
-            Err(Setback::TakeBack) => Err(self.give_up("a command could not be taken back".to_owned())),
+            Err(Setback::TakeBack(reason)) => {
+                Err(self.give_up(format!("a command could not be taken back: {reason}")))
+            }
             Err(Setback::Storage(reason)) => Err(self.give_up(reason)),
         }
     }
@@ -213,7 +215,7 @@ impl Writer {
                 let answer = match pace {
                     Pace::Trusting => match self.apply_one(&work.record, &mut settled.events)? {
                         Applied::Stands(answer) => answer,
-                        Applied::InVain(_) => return Err(Setback::TakeBack),
+                        Applied::InVain(why) => return Err(Setback::TakeBack(why.to_string())),
                     },
                     Pace::Careful => self.apply_or_take_back(&work.record, &mut settled.events)?,
                 };
@@ -221,6 +223,7 @@ impl Writer {
                 // After the command that makes it long enough, wherever batches begin and end: the same commands give
                 // the same books.
                 if self.tail.is_long() {
+                    self.memory.rows.write_down(&self.books)?;
                     self.tail.index(&self.books, self.last)?;
                 }
             }
@@ -385,18 +388,21 @@ enum Applied {
 
 /// Why an attempt at a batch was taken back.
 enum Setback {
-    /// One command has to be taken back; the others need not.
-    TakeBack,
+    /// One command has to be taken back, for this reason; the others need not.
+    TakeBack(String),
     /// Another process holds the file at the moment.
     Busy,
     /// The file cannot be written.
     Storage(String),
 }
 
-/// For what the writer does on its own account, every error is the file's.
+/// Rows are written many at a time: if one of them fails, whose it is shows when each command is applied by itself.
 impl From<rusqlite::Error> for Setback {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Storage(error.to_string())
+        match is_storage(&error) {
+            true => Self::Storage(error.to_string()),
+            false => Self::TakeBack(error.to_string()),
+        }
     }
 }
 

@@ -14,11 +14,11 @@ use crate::nouns::Seq;
 const CROWD: usize = 16;
 /// How long the next round is put off for each who follows, at least and up to [`USUAL`]: a round may seem shorter than it
 /// is where several threads go round.
-const PER_FOLLOWER: Duration = Duration::from_micros(20);
+const PER_FOLLOWER: Duration = Duration::from_micros(40);
 /// How long it is put off where a round takes no longer than it should.
-const USUAL: Duration = Duration::from_millis(2);
+const USUAL: Duration = Duration::from_millis(4);
 /// No round is put off longer.
-const LONGEST: Duration = Duration::from_millis(6);
+const LONGEST: Duration = Duration::from_millis(8);
 
 #[derive(Debug)]
 pub(super) struct Crier {
@@ -130,9 +130,9 @@ mod tests {
     #[test]
     fn long_rounds_are_followed_by_long_rests() {
         let rest = |micros, crowd| rest_after(Duration::from_micros(micros), crowd).as_micros();
-        assert_eq!(rest(0, 16), 320);
-        assert_eq!((rest(0, 1_000), rest(900, 100)), (2_000, 2_000), "as usual");
-        assert_eq!((rest(1_500, 100), rest(90_000, 100)), (3_000, 6_000), "twice as long, within reason");
+        assert_eq!(rest(0, 16), 640);
+        assert_eq!((rest(0, 1_000), rest(1_900, 100)), (4_000, 4_000), "as usual");
+        assert_eq!((rest(2_500, 100), rest(90_000, 100)), (5_000, 8_000), "twice as long, within reason");
     }
 
     #[tokio::test]

@@ -3,44 +3,26 @@
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
-use rusqlite::{CachedStatement, Connection};
+use rusqlite::Connection;
 
+use super::many::Insert;
 use crate::nouns::{Event, Fact};
 
-/// Lines written with one statement.
-const TOGETHER: usize = 16;
-
-static ONE: LazyLock<String> = LazyLock::new(|| insert(1));
-static MANY: LazyLock<String> = LazyLock::new(|| insert(TOGETHER));
-
-fn insert(lines: usize) -> String {
-    let values = vec!["(?,?,?,?,?,?,?,?)"; lines].join(",");
-    format!("INSERT INTO events(seq, at, kind, actor, cause, message, conversation, fact) VALUES{values}")
-}
+static LINES: LazyLock<Insert> =
+    LazyLock::new(|| Insert::new("events", "seq, at, kind, actor, cause, message, conversation, fact"));
 
 /// Writes lines of history.
 pub(crate) fn write_history(books: &Connection, events: &[Arc<Event>]) -> rusqlite::Result<()> {
-    let together = events.chunks_exact(TOGETHER);
-    let rest = together.remainder();
-    for (lines, sql) in together.map(|lines| (lines, &MANY)).chain(rest.chunks(1).map(|line| (line, &ONE))) {
-        let mut statement = books.prepare_cached(sql)?;
-        for (place, event) in lines.iter().enumerate() {
-            bind(&mut statement, place * 8, event)?;
-        }
-        statement.raw_execute()?;
-    }
-    Ok(())
-}
-
-fn bind(to: &mut CachedStatement<'_>, before: usize, event: &Event) -> rusqlite::Result<()> {
-    to.raw_bind_parameter(before + 1, event.seq)?;
-    to.raw_bind_parameter(before + 2, event.at)?;
-    to.raw_bind_parameter(before + 3, event.fact.kind())?;
-    to.raw_bind_parameter(before + 4, &event.actor)?;
-    to.raw_bind_parameter(before + 5, event.cause)?;
-    to.raw_bind_parameter(before + 6, event.message.as_ref().map(|message| message.seq))?;
-    to.raw_bind_parameter(before + 7, event.fact.conversation())?;
-    to.raw_bind_parameter(before + 8, text(&event.fact).as_ref())
+    LINES.write(books, events, |to, event| {
+        to.put(event.seq)?;
+        to.put(event.at)?;
+        to.put(event.fact.kind())?;
+        to.put(&event.actor)?;
+        to.put(event.cause)?;
+        to.put(event.message.as_ref().map(|message| message.seq))?;
+        to.put(event.fact.conversation())?;
+        to.put(text(&event.fact))
+    })
 }
 
 fn text(fact: &Fact) -> Cow<'static, str> {

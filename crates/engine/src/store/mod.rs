@@ -3,7 +3,9 @@
 mod digest;
 mod history;
 mod index;
+mod late;
 mod lists;
+mod many;
 mod marks;
 mod open;
 mod portable;
@@ -13,6 +15,7 @@ mod schema;
 pub use digest::digest;
 pub(crate) use history::write_history;
 pub(crate) use index::{Tail, lay_out};
+pub(crate) use late::{LateCopy, LateRows, LateTurn};
 pub use lists::short;
 pub(crate) use marks::{KeptMark, Marks, hash};
 pub use open::{check_integrity, open_reader, open_writer};

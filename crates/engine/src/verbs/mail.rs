@@ -16,7 +16,7 @@ use crate::nouns::{
 };
 use crate::sight;
 use crate::stamp::Stamp;
-use crate::store::{Tail, all, exec, one, rows};
+use crate::store::{LateCopy, Tail, all, exec, one, rows};
 use crate::views::View;
 
 /// Sends a letter from the caller to everyone the addresses reach.
@@ -303,7 +303,7 @@ impl Send {
             Place::None => (None, None),
         };
         let message = self.letter(to.caller, MessageId(to.fresh_id()), to.now);
-        let message = Message { seq: to.next_seq(), conversation, thread, ..message };
+        let message = Arc::new(Message { seq: to.next_seq(), conversation, thread, ..message });
         insert(to, &message)?;
         if let Some(key) = &self.key {
             let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, ?3, ?4)";
@@ -315,23 +315,26 @@ impl Send {
             false => (DeliveryState::Delivered, Some(to.now)),
         };
         for Recipient { agent, copy, peer } in recipients {
-            let sql =
-                "INSERT INTO deliveries(agent, message, copy, kind, priority, expires_at, state, delivered_at)
-                       VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-            let (kind, priority, expires_at) =
-                (rows::indexed_kind(&message.kind), message.priority, message.expires_at);
-            let params = (agent, message.seq, copy, kind, priority, expires_at, state, delivered_at);
-            exec(to.books, sql, params)?;
+            let row =
+                LateCopy { letter: message.clone(), agent: agent.clone(), copy: *copy, state, delivered_at };
+            to.memory.rows.add_copy(to.books, row)?;
             if let Some(peer) = peer {
                 let sql = "INSERT INTO outbound(peer, message, agent) VALUES(?1, ?2, ?3)";
                 exec(to.books, sql, (peer, message.seq, agent))?;
             }
             receipts.push(Receipt { agent: agent.clone(), copy: *copy, state });
         }
-        let message = Arc::new(message);
         let sight = sight::of_message(&message, recipients.iter().map(|r| r.agent.clone()).collect());
         to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
         Ok((message, receipts))
+    }
+}
+
+impl Send {
+    /// Whether applying it looks at no letter that is already there. (Whether somebody may answer is looked up where it
+    /// has to be.)
+    pub(crate) fn stands_alone(&self) -> bool {
+        self.within.is_none() && self.in_reply_to.is_none() && self.key.is_none()
     }
 }
 
@@ -478,38 +481,8 @@ fn check_reach(to: &Apply<'_>, sender: &Agent, recipients: &[Recipient], within:
     Ok(())
 }
 
-pub(super) fn insert(to: &mut Apply<'_>, message: &Message) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO messages(seq, id, sender, recipients, kind, subject, body, is_json, priority, ack_required,
-                   expires_at, correlation, conversation, thread, in_reply_to, task, key, envelope, meta, audience,
-                   via, at)
-               VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)";
-    // Addresses are plain data: writing them as JSON cannot fail.
-    let recipients = serde_json::to_string(&message.to).unwrap_or_default();
-    let params = rusqlite::params![
-        message.seq,
-        message.id,
-        message.from,
-        recipients,
-        message.kind,
-        message.subject,
-        message.body.as_str(),
-        matches!(message.body, Body::Json(_)),
-        message.priority,
-        message.ack_required,
-        message.expires_at,
-        message.correlation,
-        message.conversation,
-        message.thread,
-        message.in_reply_to,
-        message.task,
-        message.key,
-        message.envelope,
-        message.meta,
-        message.audience,
-        message.via,
-        message.at,
-    ];
-    exec(to.books, sql, params)?;
-    to.note_text(message.subject.as_deref(), message.body.as_str());
-    Ok(())
+/// Writes a letter's own row.
+pub(super) fn insert(to: &mut Apply<'_>, letter: &Arc<Message>) -> rusqlite::Result<()> {
+    to.note_text(letter.subject.as_deref(), letter.body.as_str());
+    to.memory.rows.add_letter(to.books, letter.clone())
 }

@@ -195,10 +195,11 @@ const LOOKED_THROUGH: u32 = 1_000;
 
 /// Whether somebody who wants to be asked has lately written to this sender by name: who writes to an agent that takes
 /// letters from anybody takes its answers. Between two that both ask for consent, consent alone counts.
-fn may_answer(to: &Apply<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Result<bool> {
+fn may_answer(to: &mut Apply<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Result<bool> {
     if sender.contact_policy != ContactPolicy::Open {
         return Ok(false);
     }
+    to.memory.rows.write_down(to.books)?;
     let sql = "SELECT m.recipients FROM (SELECT seq, recipients FROM messages WHERE sender = ?1 AND seq > ?3
                    ORDER BY seq DESC LIMIT ?4) m
                JOIN deliveries d ON d.agent = ?2 AND d.message = m.seq";

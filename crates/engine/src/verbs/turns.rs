@@ -13,7 +13,7 @@ use crate::nouns::{
     Permissions, Seq, Sight, Summary, Thread, ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
 };
 use crate::sight;
-use crate::store::{exec, one, rows, short};
+use crate::store::{LateTurn, exec, one, rows};
 
 /// Records a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -266,7 +266,7 @@ pub(super) fn record_letter(
 
 /// Records a turn in a conversation that is remembered.
 fn record_plain(to: &mut Apply<'_>, say: &Say, talk: Seq, turn: Turn) -> Applied<Turn> {
-    insert(to, talk, &turn, None)?;
+    let turn = insert(to, talk, turn, None)?;
     let now = to.now;
     let sight = match to.memory.talk(say) {
         Some(talk) => {
@@ -278,44 +278,19 @@ fn record_plain(to: &mut Apply<'_>, say: &Say, talk: Seq, turn: Turn) -> Applied
     tell_added(to, turn, sight)
 }
 
-fn tell_added(to: &mut Apply<'_>, turn: Turn, sight: Sight) -> Applied<Turn> {
-    let turn = Arc::new(turn);
+fn tell_added(to: &mut Apply<'_>, turn: Arc<Turn>, sight: Sight) -> Applied<Turn> {
     to.tell_turn(Fact::TurnAdded { conversation: turn.conversation.clone() }, turn.clone(), sight)?;
     Ok(Arc::unwrap_or_clone(turn))
 }
 
 /// Writes a turn's own row, into the conversation that began at that place in the history.
-fn insert(to: &mut Apply<'_>, talk: Seq, turn: &Turn, letter: Option<Seq>) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO turns(seq, id, conversation, thread, author, content_type, content, message, in_reply_to,
-                   visibility, meta, at, talk, author_hash, type_hash)
-               VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)";
-    let own_content = letter.is_none().then_some(&turn.content);
-    let visibility = match &turn.visibility {
-        TurnVisibility::All => None,
-        other => Some(serde_json::to_string(other).unwrap_or_default()),
-    };
-    let params = rusqlite::params![
-        turn.seq,
-        turn.id,
-        turn.conversation,
-        turn.thread,
-        turn.author,
-        turn.content_type,
-        own_content,
-        letter,
-        turn.in_reply_to,
-        visibility,
-        turn.meta,
-        turn.at,
-        talk,
-        short(turn.author.as_str()),
-        short(&turn.content_type),
-    ];
-    exec(to.books, sql, params)?;
-    if let Some(content) = own_content {
-        to.note_text(None, content.as_str());
+fn insert(to: &mut Apply<'_>, talk: Seq, turn: Turn, letter: Option<Seq>) -> rusqlite::Result<Arc<Turn>> {
+    if letter.is_none() {
+        to.note_text(None, turn.content.as_str());
     }
-    Ok(())
+    let turn = Arc::new(turn);
+    to.memory.rows.add_turn(to.books, LateTurn { turn: turn.clone(), talk, letter })?;
+    Ok(turn)
 }
 
 fn record(
@@ -324,7 +299,7 @@ fn record(
     turn: Turn,
     letter: Option<Seq>,
 ) -> Applied<Turn> {
-    insert(to, conversation.seq, &turn, letter)?;
+    let turn = insert(to, conversation.seq, turn, letter)?;
     let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, ?2, 1)
                ON CONFLICT DO UPDATE SET turns = turns + 1";
     exec(to.books, sql, (&turn.conversation, &turn.content_type))?;

@@ -265,7 +265,7 @@ impl Course {
     /// Writes a letter, its copies and its turn.
     fn post(&self, to: &mut Apply<'_>, letter: &RunLetter) -> Applied<Arc<Message>> {
         let task = &self.run.task;
-        let message = Message {
+        let message = Arc::new(Message {
             seq: to.next_seq(),
             id: letter.id,
             from: letter.from.clone(),
@@ -287,7 +287,7 @@ impl Course {
             audience: Audience::Parties,
             via: to.caller.via.clone(),
             at: to.now,
-        };
+        });
         mail::insert(to, &message)?;
         if let Some(key) = &letter.key {
             let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, x'', ?3) ON CONFLICT DO NOTHING";
@@ -303,7 +303,6 @@ impl Course {
             exec(to.books, sql, (peer, message.seq, agent))?;
             recipients.push(agent.clone());
         }
-        let message = Arc::new(message);
         let sight = sight::of_message(&message, recipients);
         to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
         if letter.elsewhere.is_some() {
