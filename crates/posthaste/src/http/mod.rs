@@ -1,6 +1,7 @@
 //! What every door over HTTP shares: the listener, TLS and the checks before a request is anyone's.
 
 mod activity;
+mod ahead;
 pub mod dial;
 pub mod errors;
 pub(crate) mod gate;
