@@ -263,6 +263,13 @@ pub enum Sight {
         /// Those who may not look although they may observe.
         except: Arc<[AgentId]>,
     },
+    /// These agents, and those of the members that may observe.
+    Among {
+        /// Those it concerns.
+        agents: Arc<[AgentId]>,
+        /// Those who may look if they may observe.
+        members: Arc<[AgentId]>,
+    },
     /// Only those who run the office.
     Admins,
     /// Too many to list: the books are asked for each listener.
@@ -293,6 +300,9 @@ impl Sight {
             Self::Agents(agents) => Some(among(agents)),
             Self::Observed { agents, except } => {
                 Some(among(agents) || (caller.rights.observe && !among(except)))
+            }
+            Self::Among { agents, members } => {
+                Some(among(agents) || (caller.rights.observe && among(members)))
             }
             Self::Admins => Some(false),
             Self::Ask => None,

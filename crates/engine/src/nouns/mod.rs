@@ -36,6 +36,6 @@ pub use message::{Audience, Body, Copy, Delivery, DeliveryState, Message, Priori
 pub use peer::{Peer, PeerKind};
 pub use reservation::{Conflict, Reservation, ReservationStatus, Reserved};
 pub use run::{Run, RunNote, RunPhase, Taken};
-pub use scope::{JoinPolicy, Scope, ScopeVisibility, SendPolicy};
+pub use scope::{JoinPolicy, LettersSeen, Scope, ScopeVisibility, SendPolicy};
 pub use task::{Task, TaskStatus};
 pub use token::{Token, TokenRole};

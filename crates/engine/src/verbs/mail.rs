@@ -303,7 +303,9 @@ impl Send {
             Place::None => (None, None),
         };
         let message = self.letter(to.caller, MessageId(to.fresh_id()), to.now);
-        let message = Message { seq: to.next_seq(), conversation, thread, ..message };
+        let addresses = self.to.iter().chain(&self.cc).chain(&self.bcc);
+        let audience = sight::audience_of(to.books, self.audience, addresses)?;
+        let message = Message { seq: to.next_seq(), conversation, thread, audience, ..message };
         insert(to, &message)?;
         if let Some(key) = &self.key {
             let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, ?3, ?4)";
@@ -329,7 +331,8 @@ impl Send {
             receipts.push(Receipt { agent: agent.clone(), copy: *copy, state });
         }
         let message = Arc::new(message);
-        let sight = sight::of_message(&message, recipients.iter().map(|r| r.agent.clone()).collect());
+        let parties = recipients.iter().map(|r| r.agent.clone()).collect();
+        let sight = sight::of_message(to.books, &message, parties)?;
         to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
         Ok((message, receipts))
     }

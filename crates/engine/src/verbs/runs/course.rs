@@ -304,7 +304,7 @@ impl Course {
             recipients.push(agent.clone());
         }
         let message = Arc::new(message);
-        let sight = sight::of_message(&message, recipients);
+        let sight = sight::of_message(to.books, &message, recipients)?;
         to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
         if letter.elsewhere.is_some() {
             return Ok(message);

@@ -87,13 +87,15 @@ pub(super) fn scope(scope: &Scope) -> Value {
         Some(Value::Object(meta)) => meta,
         _ => Map::new(),
     };
-    let message_visibility = meta.remove("map:messageVisibility");
+    // Where older books keep what the scope itself knows now.
+    meta.remove("map:messageVisibility");
     let persistent = meta.remove("map:persistent");
     let mut out = json!({
         "id": scope.id,
         "joinPolicy": scope.join_policy.as_str(),
         "visibility": scope.visibility.as_str(),
         "sendPolicy": scope.send_policy.as_str(),
+        "messageVisibility": scope.letters.as_str(),
         "autoDelete": scope.auto_delete,
         "createdBy": scope.created_by,
         "createdAt": scope.created_at,
@@ -108,7 +110,6 @@ pub(super) fn scope(scope: &Scope) -> Value {
     if !scope.roles.is_empty() {
         out["autoJoinRoles"] = json!(scope.roles);
     }
-    put(&mut out, "messageVisibility", message_visibility);
     put(&mut out, "persistent", persistent);
     out
 }

@@ -1,0 +1,101 @@
+//! MAP's rules from outside: what a scope keeps to itself, what a participant may do without, and who is passed over.
+
+use serde_json::{Value, json};
+
+use crate::map_client::{Client, Office};
+
+/// The events of a subscriber up to the message that says so, as type and payload.
+async fn heard(client: &mut Client, last: &str) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    loop {
+        let mut frame = client.next(|frame| frame["method"] == "map/event").await;
+        let event = frame["params"]["event"].take();
+        let (kind, payload) = (event["type"].as_str().unwrap().to_owned(), event["data"]["payload"].clone());
+        all.push((kind, payload.clone()));
+        if payload == last {
+            return all;
+        }
+    }
+}
+
+async fn code(client: &mut Client, method: &str, params: Value) -> Value {
+    client.call(method, params).await.unwrap_err()["code"].clone()
+}
+
+#[tokio::test]
+async fn a_scope_keeps_its_messages_to_whom_it_says() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut maker = Client::agent(&office, "maker").await;
+    let (mut anna, mut idle) = (Client::agent(&office, "anna").await, Client::agent(&office, "idle").await);
+    let mut outside = Client::connect(&office, "client").await;
+    let mut system = Client::connect(&office, "system").await;
+    let unknown = json!({ "scopeId": "odd", "messageVisibility": "everyone" });
+    assert_eq!(code(&mut maker, "map/scopes/create", unknown).await, -32602);
+    for kept_to in ["public", "members", "system"] {
+        let made = json!({ "scopeId": kept_to, "messageVisibility": kept_to });
+        let made = maker.call("map/scopes/create", made).await.unwrap();
+        assert_eq!(made["scope"]["messageVisibility"], kept_to);
+        anna.call("map/scopes/join", json!({ "scopeId": kept_to })).await.unwrap();
+        // A member that is not written to.
+        idle.call("map/scopes/join", json!({ "scopeId": kept_to })).await.unwrap();
+    }
+    anna.call("map/agents/update", json!({ "agentId": "anna", "metadata": {} })).await.unwrap();
+    let filter = json!({ "filter": { "eventTypes": ["message_sent"] } });
+    for client in [&mut maker, &mut anna, &mut idle, &mut outside, &mut system] {
+        client.call("map/subscribe", filter.clone()).await.unwrap();
+    }
+    let unwilling = json!({ "acceptsFrom": { "agents": "none" } });
+    let unwilling = json!({ "agentId": "idle", "permissionOverrides": unwilling });
+    idle.call("map/agents/update", unwilling).await.unwrap();
+    for (meta, way) in [(json!({}), "fast"), (json!({ "delivery": "queue" }), "slow")] {
+        for scope in ["public", "members", "system"] {
+            let payload = format!("{scope} {way}");
+            let send = json!({ "to": { "scope": scope }, "payload": payload, "meta": meta });
+            let sent = maker.call("map/send", send).await.unwrap();
+            assert_eq!(sent["delivered"], json!(["anna"]), "{sent}");
+        }
+    }
+    maker.call("map/send", json!({ "to": { "agent": "anna" }, "payload": "end" })).await.unwrap();
+    let said = |scopes: &[&str]| -> Vec<(String, Value)> {
+        let ways = ["fast", "slow"].iter();
+        let all = ways.flat_map(|way| scopes.iter().map(move |scope| json!(format!("{scope} {way}"))));
+        all.chain([json!("end")]).map(|payload| ("message_sent".to_owned(), payload)).collect()
+    };
+    let everything = said(&["public", "members", "system"]);
+    for (who, client, seen) in [
+        ("the sender", &mut maker, &everything),
+        ("a recipient", &mut anna, &everything),
+        ("the system", &mut system, &everything),
+        ("a member", &mut idle, &said(&["public", "members"])),
+        ("anybody", &mut outside, &said(&["public"])),
+    ] {
+        assert_eq!(heard(client, "end").await, *seen, "{who}, live");
+        let replay = client.call("map/replay", filter.clone()).await.unwrap();
+        let replayed = replay["events"].as_array().unwrap().iter();
+        let replayed: Vec<_> = replayed
+            .map(|one| ("message_sent".to_owned(), one["event"]["data"]["payload"].clone()))
+            .collect();
+        assert_eq!(replayed, *seen, "{who}, afterwards");
+    }
+}
+
+#[tokio::test]
+async fn how_a_kept_message_fared_is_kept_too() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut maker = Client::agent(&office, "maker").await;
+    let mut anna = Client::agent(&office, "anna").await;
+    let mut outside = Client::connect(&office, "client").await;
+    let made = json!({ "scopeId": "den", "messageVisibility": "members" });
+    maker.call("map/scopes/create", made).await.unwrap();
+    anna.call("map/scopes/join", json!({ "scopeId": "den" })).await.unwrap();
+    outside.call("map/subscribe", json!({ "filter": { "eventTypes": ["message*"] } })).await.unwrap();
+    for meta in [json!({}), json!({ "delivery": "acknowledged" })] {
+        maker
+            .call("map/send", json!({ "to": { "scope": "den" }, "payload": "kept", "meta": meta }))
+            .await
+            .unwrap();
+        anna.message().await;
+    }
+    maker.call("map/send", json!({ "to": { "agent": "anna" }, "payload": "end" })).await.unwrap();
+    assert_eq!(heard(&mut outside, "end").await, [("message_sent".to_owned(), json!("end"))]);
+}
