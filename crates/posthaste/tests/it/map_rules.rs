@@ -18,6 +18,14 @@ async fn heard(client: &mut Client, last: &str) -> Vec<(String, Value)> {
     }
 }
 
+/// A connection that does without some of what it could do.
+async fn without(office: &Office, part: &str, capabilities: Value) -> Client {
+    let mut client = Client::stranger(office).await;
+    let hello = json!({ "protocolVersion": 1, "participantType": part, "capabilities": capabilities });
+    client.call("map/connect", hello).await.unwrap();
+    client
+}
+
 async fn code(client: &mut Client, method: &str, params: Value) -> Value {
     client.call(method, params).await.unwrap_err()["code"].clone()
 }
@@ -98,4 +106,23 @@ async fn how_a_kept_message_fared_is_kept_too() {
     }
     maker.call("map/send", json!({ "to": { "agent": "anna" }, "payload": "end" })).await.unwrap();
     assert_eq!(heard(&mut outside, "end").await, [("message_sent".to_owned(), json!("end"))]);
+}
+
+#[tokio::test]
+async fn whoever_cannot_manage_scopes_still_comes_and_goes() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut kept = without(&office, "agent", json!({ "scopes": { "canManageScopes": false } })).await;
+    kept.call("map/agents/register", json!({ "agentId": "kept" })).await.unwrap();
+    let mut other = Client::agent(&office, "other").await;
+    kept.call("map/scopes/create", json!({ "scopeId": "den" })).await.unwrap();
+    let own = json!({ "scopeId": "den", "agentId": "kept" });
+    kept.call("map/scopes/join", own.clone()).await.unwrap();
+    let others = json!({ "scopeId": "den", "agentId": "other" });
+    assert_eq!(code(&mut kept, "map/scopes/join", others.clone()).await, 1003);
+    other.call("map/scopes/join", others.clone()).await.unwrap();
+    assert_eq!(code(&mut kept, "map/scopes/leave", others).await, 1003);
+    assert_eq!(code(&mut kept, "map/scopes/delete", json!({ "scopeId": "den" })).await, 1003);
+    kept.call("map/scopes/leave", own).await.unwrap();
+    let left = kept.call("map/scopes/members", json!({ "scopeId": "den" })).await.unwrap();
+    assert_eq!(left["members"], json!(["other"]));
 }
