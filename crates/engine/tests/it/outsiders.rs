@@ -329,6 +329,8 @@ fn rows() -> Vec<Row> {
         .scopes(caller, &ScopeQuery { limit: 99, ..ScopeQuery::default() }));
     row!(members, |view, caller, _heard| view.members(caller, &scope("zebra-club"), true, None, 99));
     row!(members, |view, caller, _heard| view.members(caller, &scope("square"), true, None, 99));
+    row!(writable_scopes, |view, caller, _heard| view.writable_scopes(caller, &scope("zebra-club")));
+    row!(writable_scopes, |view, caller, _heard| view.writable_scopes(caller, &scope("square")));
     let conversations = || ConversationQuery { limit: 99, ..ConversationQuery::default() };
     row!(conversations, |view, caller, _heard| view.conversations(caller, &conversations()));
     row!(conversations, |view, caller, _heard| view.conversations(

@@ -1,7 +1,8 @@
 //! Scopes: who gets in, who sees them, and how they end.
 
 use posthaste_engine::nouns::{
-    Address, Audience, Caller, Fact, JoinPolicy, LettersSeen, Message, ScopeVisibility, Visibility,
+    Address, Audience, Caller, Fact, JoinPolicy, LettersSeen, Message, ScopeVisibility, SendPolicy,
+    Visibility,
 };
 use posthaste_engine::verbs::agents::{Register, Unregister, Update};
 use posthaste_engine::verbs::mail::Send;
@@ -294,4 +295,22 @@ async fn who_is_a_member_today_sees_what_members_see() {
     assert!(!finds(&realm, &dora, &one));
     let realm = realm.reopened();
     assert!(!finds(&realm, &dora, &one) && finds(&realm, &bert, &one));
+}
+
+#[tokio::test]
+async fn a_letter_to_a_scope_and_those_below_leaves_out_what_its_sender_may_not_write_to() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    let among = CreateScope { send_policy: Some(SendPolicy::Members), ..below("top") };
+    realm.scope(&anna, "top", CreateScope::default(), &[]).await;
+    realm.scope(&anna, "open", below("top"), &[]).await;
+    realm.scope(&anna, "closed", among, &["anna"]).await;
+    realm.scope(&anna, "hidden", CreateScope { parent: Some(scope("top")), ..secret() }, &["anna"]).await;
+    let reach = |who: &Caller| {
+        let found = realm.see(|view| view.writable_scopes(who, &scope("top")));
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(reach(&anna), ["top", "closed", "hidden", "open"]);
+    assert_eq!(reach(&bert), ["top", "open"]);
+    assert_eq!(realm.hidden(|view| view.writable_scopes(&bert, &scope("hidden"))), none("hidden"));
 }
