@@ -126,3 +126,50 @@ async fn whoever_cannot_manage_scopes_still_comes_and_goes() {
     let left = kept.call("map/scopes/members", json!({ "scopeId": "den" })).await.unwrap();
     assert_eq!(left["members"], json!(["other"]));
 }
+
+#[tokio::test]
+async fn a_subscriber_can_acknowledge_by_event() {
+    let office = Office::open(&["--no-auth"]).await;
+    let (mut from, mut to) = (Client::agent(&office, "from").await, Client::agent(&office, "to").await);
+    let mut watcher = Client::connect(&office, "client").await;
+    let asked = json!({ "filter": { "eventTypes": ["message_sent"] }, "options": { "bufferSize": 2 } });
+    let subscription = watcher.call("map/subscribe", asked).await.unwrap()["subscriptionId"].take();
+    let ack = |event: &Value| json!({ "subscriptionId": subscription, "eventId": event });
+    let mut sent = 0;
+    let mut next = 0;
+    // Each acknowledgement makes room; without it the window of two would be full after the first round.
+    for _ in 0..4 {
+        for _ in 0..2 {
+            sent += 1;
+            let send = json!({ "to": { "agent": "to" }, "payload": sent });
+            from.call("map/send", send).await.unwrap();
+            to.message().await;
+        }
+        let mut last = Value::Null;
+        for _ in 0..2 {
+            next += 1;
+            let mut event = watcher.next(|frame| frame["method"] == "map/event").await["params"].take();
+            assert_eq!(event["event"]["data"]["payload"], next, "{event}");
+            last = event["eventId"].take();
+        }
+        watcher.call("map/ack", ack(&last)).await.unwrap();
+    }
+    let last = ack(&json!("01ARZ3NDEKTSV4RRFFQ69G5FAV"));
+    assert_eq!(code(&mut watcher, "map/ack", last).await, -32602);
+    // Flow control is on since the first: two are let out, and no third before they are acknowledged.
+    for n in 1..=3 {
+        from.call("map/send", json!({ "to": { "agent": "to" }, "payload": format!("late {n}") }))
+            .await
+            .unwrap();
+    }
+    let mut second = Value::Null;
+    for n in 1..=2 {
+        let mut event = watcher.next(|frame| frame["method"] == "map/event").await["params"].take();
+        assert_eq!(event["event"]["data"]["payload"], format!("late {n}"));
+        second = event["eventId"].take();
+    }
+    watcher.call("map/agents/list", json!({})).await.unwrap();
+    watcher.call("map/ack", ack(&second)).await.unwrap();
+    let third = watcher.next(|frame| frame["method"] == "map/event").await;
+    assert_eq!(third["params"]["event"]["data"]["payload"], "late 3");
+}

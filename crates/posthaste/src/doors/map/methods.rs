@@ -301,7 +301,7 @@ async fn now(
     match method {
         Method::Subscribe => streams::subscribe(at, session, params).await,
         Method::Unsubscribe => streams::unsubscribe(session, params),
-        Method::Ack => streams::ack(session, params),
+        Method::Ack => streams::ack(at, session, params).await,
         Method::Pause => streams::pause(session, params),
         Method::Resume => streams::resume(session, params),
         Method::Replay => streams::replay(at, session, params).await,

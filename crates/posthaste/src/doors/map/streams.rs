@@ -155,12 +155,14 @@ struct One {
     subscription_id: String,
     #[serde(default, alias = "sequence", alias = "sequenceNumber")]
     up_to_sequence: Option<u64>,
+    #[serde(default)]
+    event_id: Option<String>,
 }
 
-fn find(session: &Session, given: Option<&RawValue>) -> Result<(Arc<Subscription>, Option<u64>), Failure> {
+fn find(session: &Session, given: Option<&RawValue>) -> Result<(Arc<Subscription>, One), Failure> {
     let one: One = params(given)?;
     let subscription = session.subscription(&one.subscription_id).ok_or_else(Failure::no_subscription)?;
-    Ok((subscription, one.up_to_sequence))
+    Ok((subscription, one))
 }
 
 /// `map/unsubscribe`.
@@ -172,11 +174,16 @@ pub(super) fn unsubscribe(session: &Session, given: Option<&RawValue>) -> Outcom
     Ok(json!({ "subscription": closed, "success": true }).into())
 }
 
-/// `map/subscribe.ack` and `map/ack`.
-pub(super) fn ack(session: &Session, given: Option<&RawValue>) -> Outcome {
-    let (subscription, up_to) = find(session, given)?;
-    if let Some(up_to) = up_to {
-        subscription.ack(up_to);
+/// `map/subscribe.ack` and `map/ack`: by number, or by the last event that was dealt with.
+pub(super) async fn ack(at: &mut Connection, session: &Session, given: Option<&RawValue>) -> Outcome {
+    let (subscription, one) = find(session, given)?;
+    match (one.up_to_sequence, &one.event_id) {
+        (Some(up_to), _) => subscription.ack(up_to),
+        (None, Some(id)) => {
+            let history = at.hall.history(&at.engine).await?;
+            subscription.ack_event(cursor(at, history, id).await?);
+        }
+        (None, None) => {}
     }
     Ok(json!({ "success": true }).into())
 }
