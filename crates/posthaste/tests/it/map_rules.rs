@@ -30,6 +30,11 @@ async fn code(client: &mut Client, method: &str, params: Value) -> Value {
     client.call(method, params).await.unwrap_err()["code"].clone()
 }
 
+fn statuses(answer: &Value) -> Vec<(&str, &str)> {
+    let receipts = answer["receipts"].as_array().unwrap().iter();
+    receipts.map(|one| (one["agentId"].as_str().unwrap(), one["status"].as_str().unwrap())).collect()
+}
+
 #[tokio::test]
 async fn a_scope_keeps_its_messages_to_whom_it_says() {
     let office = Office::open(&["--no-auth"]).await;
@@ -109,6 +114,45 @@ async fn how_a_kept_message_fared_is_kept_too() {
 }
 
 #[tokio::test]
+async fn whoever_cannot_receive_gets_nothing_and_nobody_is_told_otherwise() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut from = Client::agent(&office, "from").await;
+    let mut deaf = without(&office, "agent", json!({ "messaging": { "canReceive": false } })).await;
+    deaf.call("map/agents/register", json!({ "agentId": "deaf", "scopes": ["team"] })).await.unwrap();
+    let mut team = Client::connect(&office, "agent").await;
+    team.call("map/agents/register", json!({ "agentId": "open", "scopes": ["team"] })).await.unwrap();
+    let direct = json!({ "to": { "agent": "deaf" }, "payload": "direct" });
+    assert_eq!(code(&mut from, "map/send", direct.clone()).await, 1003);
+    assert_eq!(code(&mut from, "map/inject", json!({ "agentId": "deaf", "content": 1 })).await, 1003);
+    let group = json!({ "to": { "scope": "team" }, "payload": "group" });
+    let sent = from.call("map/send", group).await.unwrap();
+    assert_eq!(statuses(&sent), [("deaf", "queued"), ("open", "delivered")]);
+    assert_eq!(team.message().await["payload"], "group");
+    // Somebody is behind the name all the same.
+    let mut other = Client::connect(&office, "agent").await;
+    assert_eq!(code(&mut other, "map/agents/register", json!({ "agentId": "deaf" })).await, 3000);
+    let mut system = Client::connect(&office, "system").await;
+    let allow =
+        |may: bool| json!({ "clientId": "deaf", "permissions": { "messaging": { "canReceive": may } } });
+    system.call("map/permissions/update", allow(true)).await.unwrap();
+    assert_eq!(deaf.message().await["payload"], "group", "what was kept meanwhile");
+    let sent = from.call("map/send", direct.clone()).await.unwrap();
+    assert_eq!(statuses(&sent), [("deaf", "delivered")]);
+    assert_eq!(deaf.message().await["payload"], "direct");
+    system.call("map/permissions/update", allow(false)).await.unwrap();
+    assert_eq!(code(&mut from, "map/send", direct.clone()).await, 1003);
+    // The agents that come later are treated like the first.
+    deaf.call("map/agents/register", json!({ "agentId": "deaf-2" })).await.unwrap();
+    let second = json!({ "to": { "agents": ["deaf-2"] }, "payload": "direct" });
+    assert_eq!(code(&mut from, "map/send", second).await, 1003);
+    // Who has gone is written to like anybody who has gone.
+    deaf.call("map/disconnect", json!({})).await.unwrap();
+    drop(deaf);
+    let sent = from.call("map/send", direct).await.unwrap();
+    assert_eq!(statuses(&sent), [("deaf", "queued")]);
+}
+
+#[tokio::test]
 async fn whoever_cannot_manage_scopes_still_comes_and_goes() {
     let office = Office::open(&["--no-auth"]).await;
     let mut kept = without(&office, "agent", json!({ "scopes": { "canManageScopes": false } })).await;
@@ -125,6 +169,45 @@ async fn whoever_cannot_manage_scopes_still_comes_and_goes() {
     kept.call("map/scopes/leave", own).await.unwrap();
     let left = kept.call("map/scopes/members", json!({ "scopeId": "den" })).await.unwrap();
     assert_eq!(left["members"], json!(["other"]));
+}
+
+#[tokio::test]
+async fn a_scope_is_written_to_with_its_sender_and_those_below_if_asked() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut from = Client::agent(&office, "from").await;
+    let (mut top, mut low) = (Client::agent(&office, "top").await, Client::agent(&office, "low").await);
+    from.call("map/scopes/create", json!({ "scopeId": "all" })).await.unwrap();
+    from.call("map/scopes/create", json!({ "scopeId": "part", "parent": "all" })).await.unwrap();
+    for (client, scope) in [(&mut from, "all"), (&mut top, "all"), (&mut low, "part")] {
+        client.call("map/scopes/join", json!({ "scopeId": scope })).await.unwrap();
+    }
+    for (further, reached) in [
+        (json!({}), json!(["top"])),
+        (json!({ "excludeSender": true }), json!(["top"])),
+        (json!({ "excludeSender": false }), json!(["from", "top"])),
+        (json!({ "includeDescendants": true }), json!(["low", "top"])),
+        (json!({ "excludeSender": false, "includeDescendants": true }), json!(["from", "low", "top"])),
+    ] {
+        for delivery in ["fire-and-forget", "queue"] {
+            let mut send = json!({ "scopeId": "all", "payload": further, "meta": { "delivery": delivery } });
+            for (name, value) in further.as_object().unwrap() {
+                send[name] = value.clone();
+            }
+            let sent = from.call("map/send/scope", send).await.unwrap();
+            let mut delivered: Vec<_> = sent["delivered"].as_array().unwrap().clone();
+            delivered.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
+            assert_eq!(Value::Array(delivered), reached, "{further} {delivery}");
+        }
+    }
+    let asked = json!({ "scopeId": "all", "payload": 1, "excludeSender": "no" });
+    assert_eq!(code(&mut from, "map/send/scope", asked).await, -32602);
+    let members = json!({ "scopeId": "all", "includeDescendants": true });
+    let members = from.call("map/scopes/members", members).await.unwrap();
+    assert_eq!(members["members"], json!(["from", "low", "top"]));
+    assert!(from.call("map/scopes/delete", json!({ "scopeId": "all" })).await.is_err());
+    let whole = json!({ "scopeId": "all", "deleteDescendants": true });
+    from.call("map/scopes/delete", whole).await.unwrap();
+    assert_eq!(code(&mut from, "map/scopes/get", json!({ "scopeId": "part" })).await, 2002);
 }
 
 #[tokio::test]
@@ -172,4 +255,29 @@ async fn a_subscriber_can_acknowledge_by_event() {
     watcher.call("map/ack", ack(&second)).await.unwrap();
     let third = watcher.next(|frame| frame["method"] == "map/event").await;
     assert_eq!(third["params"]["event"]["data"]["payload"], "late 3");
+}
+
+#[tokio::test]
+async fn of_several_who_are_named_the_unwilling_is_passed_over() {
+    let office = Office::open(&["--no-auth"]).await;
+    let (mut from, mut open) = (Client::agent(&office, "from").await, Client::agent(&office, "open").await);
+    let mut shut = Client::agent(&office, "shut").await;
+    let bounds = json!({ "acceptsFrom": { "agents": "none" } });
+    shut.call("map/agents/update", json!({ "agentId": "shut", "permissionOverrides": bounds }))
+        .await
+        .unwrap();
+    for delivery in ["fire-and-forget", "queue"] {
+        let send = |to: Value| json!({ "to": to, "payload": delivery, "meta": { "delivery": delivery } });
+        let sent = from.call("map/send", send(json!({ "agents": ["shut", "open"] }))).await.unwrap();
+        assert_eq!(sent["delivered"], json!(["open"]));
+        assert_eq!(statuses(&sent), [("open", "delivered"), ("shut", "failed")]);
+        assert_eq!(open.message().await["payload"], delivery);
+        for nobody in [json!({ "agents": ["shut"] }), json!({ "agents": ["shut", "shut"] })] {
+            assert_eq!(code(&mut from, "map/send", send(nobody)).await, 1003);
+        }
+        let unknown = send(json!({ "agents": ["open", "nobody"] }));
+        assert_eq!(code(&mut from, "map/send", unknown).await, 2001);
+    }
+    open.call("map/send", json!({ "to": { "agent": "open" }, "payload": "end" })).await.unwrap();
+    assert_eq!(open.message().await["payload"], "end", "nothing of what was refused");
 }

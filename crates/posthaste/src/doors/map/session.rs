@@ -198,6 +198,11 @@ impl Session {
         self.lock().capabilities.allow(group, switch)
     }
 
+    /// Whether it and its agents get messages.
+    pub(super) fn receives(&self) -> bool {
+        self.may("messaging", "canReceive")
+    }
+
     pub(super) fn capabilities(&self) -> Value {
         self.lock().capabilities.to_json()
     }
@@ -246,6 +251,13 @@ impl Session {
     pub(super) fn add_slot(&self, slot: CancellationToken) {
         if let Some(before) = self.lock().slots.insert(self.participant.clone(), slot) {
             before.cancel();
+        }
+    }
+
+    /// Stops waiting for mail, its own and its agents'.
+    pub(super) fn close_slots(&self) {
+        for (_, slot) in self.lock().slots.drain() {
+            slot.cancel();
         }
     }
 
