@@ -341,7 +341,9 @@ impl Send {
         let message = Arc::new(message);
         let parties = recipients.iter().map(|r| r.agent.clone()).collect();
         let sight = sight::of_message(to.books, &message, parties)?;
-        to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
+        let open = receipts.iter().filter(|receipt| receipt.copy != Copy::Bcc);
+        let reached = open.map(|receipt| (receipt.agent.clone(), receipt.state)).collect();
+        to.tell_sent(message.clone(), reached, sight)?;
         Ok((message, receipts))
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::map_client::{Client, Office};
+use crate::map_client::{Client, Office, connect_raw};
 
 /// The events of a subscriber up to the message that says so, as type and payload.
 async fn heard(client: &mut Client, last: &str) -> Vec<(String, Value)> {
@@ -169,6 +169,38 @@ async fn whoever_cannot_manage_scopes_still_comes_and_goes() {
     kept.call("map/scopes/leave", own).await.unwrap();
     let left = kept.call("map/scopes/members", json!({ "scopeId": "den" })).await.unwrap();
     assert_eq!(left["members"], json!(["other"]));
+}
+
+#[tokio::test]
+async fn an_event_tells_how_its_message_stands_with_each_recipient() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut from = Client::agent(&office, "from").await;
+    let _here = Client::agent(&office, "here").await;
+    let mut away = Client::agent(&office, "away").await;
+    away.call("map/disconnect", json!({})).await.unwrap();
+    let greeting = json!({ "protocolVersion": "2025-01-01", "clientInfo": { "name": "d" }, "capabilities": { "streaming": true } });
+    let (mut watcher, _) = connect_raw(&office, greeting).await;
+    watcher.call("map/subscribe", json!({ "filter": { "eventTypes": ["message"] } })).await.unwrap();
+    let to = |name: &str, meta: Value| json!({ "to": { "agent": name }, "payload": 1, "meta": meta });
+    for (name, meta, status, semantic) in [
+        ("here", json!({}), "delivered", "fire-and-forget"),
+        ("here", json!({ "delivery": "queue" }), "queued", "queue"),
+        ("away", json!({}), "queued", "fire-and-forget"),
+    ] {
+        from.call("map/send", to(name, meta)).await.unwrap();
+        let event = watcher.next(|frame| frame["params"]["event"]["type"] == "message").await;
+        let event = &event["params"]["event"];
+        assert_eq!(event["envelope"]["to"], json!({ "agent": name }), "{event}");
+        let receipt = json!({
+            "agentId": name, "status": status, "semantic": semantic, "timestamp": event["envelope"]["timestamp"],
+        });
+        assert_eq!(event["receipts"], json!([receipt]), "{event}");
+    }
+    let replay = json!({ "filter": { "eventTypes": ["message"] } });
+    let replay = watcher.call("map/replay", replay).await.unwrap();
+    let receipts: Vec<_> =
+        replay["events"].as_array().unwrap().iter().map(|one| statuses(&one["event"])).collect();
+    assert_eq!(receipts[2], [("away", "queued")]);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
-use super::events::{self, Form};
+use super::events::{self, Form, Known};
 use super::from_wire::{self, params};
 use super::session::{Session, fresh};
 use super::subscription::{Subscription, Wish};
@@ -289,12 +289,9 @@ fn written(
         if index > 0 {
             text.push(',');
         }
-        let cause_at = match (event.cause, &event.message) {
-            (Some(cause), None) => view.time_of(cause)?,
-            _ => None,
-        };
+        let known = Known::read(view, caller, event, form)?;
         text.push('{');
-        text.push_str(&events::members(event, form, cause_at));
+        text.push_str(&events::members(event, form, &known));
         text.push('}');
     }
     text.push_str(&format!(r#"],"hasMore":{more}}}"#));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
 use super::connection::Line;
-use super::events::{self, Form};
+use super::events::{self, Form, Known};
 use super::session::Session;
 use super::to_wire;
 
@@ -249,14 +249,14 @@ impl Subscription {
         &self,
         engine: &Engine,
         session: &Session,
-        event: &Event,
+        event: &Arc<Event>,
     ) -> Result<Arc<str>, EngineError> {
-        let cause_at = cause_time(engine, event).await?;
+        let known = known(engine, || session.caller(), event, self.form).await?;
         let asker = event.message.as_ref().is_some_and(|message| session.owns(&message.from));
         Ok(if asker {
-            events::members_for_asker(event, self.form, cause_at)
+            events::members_for_asker(event, self.form, &known)
         } else {
-            events::members(event, self.form, cause_at)
+            events::members(event, self.form, &known)
         })
     }
 
@@ -311,12 +311,18 @@ impl Subscription {
     }
 }
 
-/// When an event's cause happened, where the event does not know.
-pub(super) async fn cause_time(engine: &Engine, event: &Event) -> Result<Option<i64>, EngineError> {
-    match (event.cause, &event.message) {
-        (Some(cause), None) => engine.read(move |view| view.time_of(cause)).await,
-        _ => Ok(None),
+/// What an event's form tells and the event does not know; nearly always nothing.
+pub(super) async fn known(
+    engine: &Engine,
+    caller: impl FnOnce() -> Caller,
+    event: &Arc<Event>,
+    form: Form,
+) -> Result<Known, EngineError> {
+    if !Known::is_wanted(event, form) {
+        return Ok(Known::default());
     }
+    let (caller, event) = (caller(), event.clone());
+    engine.read(move |view| Known::read(view, &caller, &event, form)).await
 }
 
 /// The parameters of `map/event`. Both vocabularies' names for the number are there.

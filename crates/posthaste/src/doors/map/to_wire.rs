@@ -331,6 +331,24 @@ pub(super) fn is_question(message: &Message) -> bool {
     said.expects_response == Some(true) && said.is_result != Some(true)
 }
 
+/// What the sender called the way of delivering a message; what came by other doors is kept until it is fetched.
+pub(super) fn semantic(message: &Message) -> String {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Way {
+        delivery: Option<Value>,
+    }
+    if message.via != VIA {
+        return "queue".to_owned();
+    }
+    let said = kept(message).and_then(|kept| kept.meta);
+    let said: Way = said.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
+    match said.delivery {
+        Some(Value::String(way)) => way,
+        _ => "fire-and-forget".to_owned(),
+    }
+}
+
 /// A message as text: payload and meta are what the sender wrote, byte for byte.
 pub(super) fn message(message: &Message) -> String {
     let body = message.body.as_str();
