@@ -33,19 +33,15 @@ coded! {
 
 coded! {
     /// Who may see letters to a scope, besides those who send and receive them.
+    #[derive(Default)]
     LettersSeen {
         /// Everybody who may observe.
+        #[default]
         Public = "public",
         /// Those of them who are members.
         Members = "members",
         /// Those who run the office.
         System = "system",
-    }
-}
-
-impl Default for LettersSeen {
-    fn default() -> Self {
-        Self::Public
     }
 }
 
