@@ -139,8 +139,15 @@ async fn whoever_cannot_receive_gets_nothing_and_nobody_is_told_otherwise() {
     let sent = from.call("map/send", direct.clone()).await.unwrap();
     assert_eq!(statuses(&sent), [("deaf", "delivered")]);
     assert_eq!(deaf.message().await["payload"], "direct");
+    for n in 0..20 {
+        let sent = from.call("map/send", json!({ "to": { "agent": "deaf" }, "payload": n })).await.unwrap();
+        assert_eq!(statuses(&sent), [("deaf", "delivered")]);
+    }
     system.call("map/permissions/update", allow(false)).await.unwrap();
     assert_eq!(code(&mut from, "map/send", direct.clone()).await, 1003);
+    for n in 0..20 {
+        assert_eq!(deaf.message().await["payload"], n, "what was delivered is delivered");
+    }
     // The agents that come later are treated like the first.
     deaf.call("map/agents/register", json!({ "agentId": "deaf-2" })).await.unwrap();
     let second = json!({ "to": { "agents": ["deaf-2"] }, "payload": "direct" });

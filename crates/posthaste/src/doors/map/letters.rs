@@ -77,6 +77,9 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
             Ok(letter) => letter,
             Err(error) => {
                 tracing::debug!(%agent, %error, "no more mail for this agent");
+                if !handed.is_empty() {
+                    Box::pin(note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge)).await;
+                }
                 return;
             }
         };

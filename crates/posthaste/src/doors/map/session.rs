@@ -254,13 +254,6 @@ impl Session {
         }
     }
 
-    /// Stops waiting for mail, its own and its agents'.
-    pub(super) fn close_slots(&self) {
-        for (_, slot) in self.lock().slots.drain() {
-            slot.cancel();
-        }
-    }
-
     /// Whether the participant has an entry in the address book of its own.
     pub(super) fn is_listed(&self) -> bool {
         self.lock().listed

@@ -175,8 +175,9 @@ pub(super) async fn permissions(
     at.hall.note_receiving(&other);
     match (received, other.receives()) {
         (true, false) => {
-            other.close_slots();
-            // From the answer on nobody is told any more that a message arrived there.
+            // From here on nobody is told that a message arrived there; what did arrive is still handed over.
+            let names = other.agents();
+            names.iter().chain([&other.participant]).for_each(|agent| at.engine.let_go(agent));
             other.carriers_gone().await;
         }
         (false, true) => letters::open_all(&at.engine, &other).await?,
