@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::nouns::{Agent, AgentId, AgentKind, Bounds, Circle, Scope, ScopeCircle};
+use crate::nouns::{Agent, AgentId, AgentKind, Bounds, Caller, Circle, Scope, ScopeCircle, SendPolicy};
 use crate::store::{one, rows};
 
 /// The bounds of an agent; most have none.
@@ -52,6 +52,23 @@ pub(crate) fn holds_scope(
         Some(ScopeCircle::Only(list)) => list.contains(&scope.id),
         Some(ScopeCircle::Member) => *agent == scope.created_by || rows::is_member(books, &scope.id, agent)?,
     })
+}
+
+/// What somebody who wants to write to a scope lacks, if anything.
+pub(crate) fn bar_to_scope(
+    books: &Connection,
+    caller: &Caller,
+    sender: &Agent,
+    scope: &Scope,
+) -> rusqlite::Result<Option<&'static str>> {
+    let outsider =
+        scope.send_policy == SendPolicy::Members && !rows::is_member(books, &scope.id, &sender.id)?;
+    if outsider && !caller.rights.admin {
+        return Ok(Some("to be a member of the scope"));
+    }
+    let kept_to = sender.bounds.as_ref().and_then(|bounds| bounds.writes_to_scopes.as_ref());
+    let holds = holds_scope(books, kept_to, &sender.id, scope)?;
+    Ok((!holds).then_some("to be allowed to write to the scope"))
 }
 
 /// Whether both the sender's and the recipient's bounds let a letter pass.

@@ -266,6 +266,11 @@ impl Engine {
         self.shared.hub.is_attached(agent)
     }
 
+    /// Lets go of everyone who waits for an agent's mail: they get what is in their hands and nothing more.
+    pub fn let_go(&self, agent: &AgentId) {
+        self.shared.hub.let_go(agent);
+    }
+
     /// Who is about.
     #[must_use]
     pub fn presences(&self) -> &Presences {

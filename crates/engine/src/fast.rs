@@ -64,7 +64,8 @@ impl Engine {
             .iter()
             .map(|agent| Receipt { agent: agent.clone(), copy: Copy::To, state: DeliveryState::Delivered })
             .collect();
-        Ok(Ok(Sent { message, receipts, turn: None, unrecorded: None, repeated: false }))
+        let refused = Vec::new();
+        Ok(Ok(Sent { message, receipts, refused, turn: None, unrecorded: None, repeated: false }))
     }
 
     /// Whom a letter reaches at this moment; nothing if that cannot be told without writing, or not at all. The slow

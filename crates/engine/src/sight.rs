@@ -1,18 +1,20 @@
 //! Who may see what: one rule for each noun, asked by verbs, views, search and the feed alike.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+mod letters;
+
 use std::sync::LazyLock;
 
 use rusqlite::Connection;
 
 use crate::bounds;
 use crate::nouns::{
-    Agent, AgentId, Audience, Caller, ContactState, Conversation, ConversationId, Copy, Event, Fact,
-    HistoryAccess, Message, Millis, Participant, Reservation, Scope, ScopeId, ScopeVisibility, Seq, Sight,
-    Turn, TurnVisibility, Visibility,
+    Agent, AgentId, Audience, Caller, ContactState, Conversation, ConversationId, Event, Fact, HistoryAccess,
+    Millis, Participant, Reservation, Scope, ScopeId, ScopeVisibility, Seq, Sight, Turn, TurnVisibility,
+    Visibility,
 };
 use crate::store::{all, one, rows};
+
+pub(crate) use self::letters::{Glimpse, Seeker, audience_of, is_blind, of_message, sees_message};
 
 /// Beyond this many names a sight is not listed but asked for in the books.
 pub(crate) const LISTED: usize = 64;
@@ -104,119 +106,6 @@ pub(crate) fn of_scope(books: &Connection, scope: &Scope) -> rusqlite::Result<Si
             members.push(scope.created_by.clone());
             Ok(Sight::Agents(Sight::list(members)))
         }
-    }
-}
-
-/// Whether the caller may look at a letter: it sent it, received it, or may observe and the sender allowed that.
-pub(crate) fn sees_message(books: &Connection, caller: &Caller, message: &Message) -> rusqlite::Result<bool> {
-    match sees_by_right(caller, Some(message.audience)) {
-        Some(decided) => Ok(decided),
-        None => Party::of(books, caller)?.sees(books, message.seq, &message.from),
-    }
-}
-
-/// Whether the caller may look at a letter by its rights alone, if those decide; an audience that was not asked for is
-/// the narrower one.
-fn sees_by_right(caller: &Caller, audience: Option<Audience>) -> Option<bool> {
-    let rights = &caller.rights;
-    if rights.admin || !rights.member {
-        return Some(rights.admin);
-    }
-    (rights.observe && audience == Some(Audience::Observers)).then_some(true)
-}
-
-/// Somebody as the sender or a recipient of letters.
-struct Party<'c> {
-    caller: &'c Caller,
-    /// A name that was given up and taken again does not inherit its former holder's mail. Nothing if nobody has it.
-    born: Option<Seq>,
-}
-
-impl<'c> Party<'c> {
-    fn of(books: &Connection, caller: &'c Caller) -> rusqlite::Result<Self> {
-        let born = rows::active_agent(books, &caller.agent)?.map(|me| me.born);
-        Ok(Self { caller, born })
-    }
-
-    fn sees(&self, books: &Connection, letter: Seq, from: &AgentId) -> rusqlite::Result<bool> {
-        let sql = "SELECT 1 FROM deliveries WHERE agent = ?1 AND message = ?2";
-        Ok(self.born.is_some_and(|born| letter > born)
-            && (self.caller.is(from) || one(books, sql, (&self.caller.agent, letter), |_| Ok(()))?.is_some()))
-    }
-}
-
-/// Somebody who looks through many letters and turns at one moment: what the rules need to know of them, and of the
-/// conversations, is read once.
-pub(crate) struct Seeker<'c> {
-    caller: &'c Caller,
-    party: Party<'c>,
-    conversations: HashMap<ConversationId, Option<Reader>>,
-}
-
-/// What the rule for letters goes by, and what searches are narrowed by.
-pub(crate) struct Glimpse {
-    pub(crate) from: AgentId,
-    /// Only if it was asked for.
-    pub(crate) audience: Option<Audience>,
-    /// Only if it was asked for.
-    pub(crate) conversation: Option<ConversationId>,
-}
-
-impl<'c> Seeker<'c> {
-    /// SQL that is false only for a place at which the caller surely sees nothing. `{place}` stands for the place, ?3 is
-    /// [`Seeker::may_see_any`] and ?4 the caller's name. It keeps most of what is not for the caller from being looked at.
-    pub(crate) const PERHAPS: &'static str = "(?3
-         OR EXISTS(SELECT 1 FROM main.deliveries WHERE agent = ?4 AND message = {place})
-         OR EXISTS(SELECT 1 FROM main.messages INDEXED BY messages_by_sender WHERE sender = ?4 AND seq = {place})
-         OR EXISTS(SELECT 1 FROM main.turns WHERE seq = {place})
-         OR EXISTS(SELECT 1 FROM main.turns WHERE seq = {place} + 1 AND message = {place}))";
-
-    pub(crate) fn of(books: &Connection, caller: &'c Caller) -> rusqlite::Result<Self> {
-        Ok(Self { caller, party: Party::of(books, caller)?, conversations: HashMap::new() })
-    }
-
-    /// Whether a letter may be seen by somebody who has no part in it.
-    pub(crate) fn may_see_any(&self) -> bool {
-        self.caller.rights.admin || self.caller.rights.observe
-    }
-
-    /// As [`sees_message`].
-    pub(crate) fn sees_letter(
-        &self,
-        books: &Connection,
-        place: Seq,
-        letter: &Glimpse,
-    ) -> rusqlite::Result<bool> {
-        match sees_by_right(self.caller, letter.audience) {
-            Some(decided) => Ok(decided),
-            None => self.party.sees(books, place, &letter.from),
-        }
-    }
-
-    /// Whether the caller may read a turn that was recorded.
-    pub(crate) fn reads_turn(&mut self, books: &Connection, turn: &Turn) -> rusqlite::Result<bool> {
-        let reader = match self.conversations.entry(turn.conversation.clone()) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => {
-                let reader = match rows::conversation_by_id(books, &turn.conversation)? {
-                    Some(conversation) => reads_conversation(books, self.caller, &conversation)?,
-                    None => None,
-                };
-                unknown.insert(reader)
-            }
-        };
-        Ok(reader.as_ref().is_some_and(|reader| reader.reads(turn)))
-    }
-}
-
-/// Who may see that a letter was sent, to these recipients.
-pub(crate) fn of_message(message: &Message, recipients: Vec<AgentId>) -> Sight {
-    let mut parties = recipients;
-    parties.push(message.from.clone());
-    let agents = Sight::list(parties);
-    match message.audience {
-        Audience::Parties => Sight::Agents(agents),
-        Audience::Observers => Sight::Observed { agents, except: Sight::list(Vec::new()) },
     }
 }
 
@@ -362,7 +251,7 @@ pub(crate) fn of_open_turn(conversation: &Conversation, parts: Vec<Participant>)
 fn sight(audience: Audience, seeing: Vec<Participant>, blind: Vec<Participant>) -> Sight {
     let names = |parts: Vec<Participant>| Sight::list(parts.into_iter().map(|part| part.agent).collect());
     match audience {
-        Audience::Parties => Sight::Agents(names(seeing)),
+        Audience::Parties | Audience::Members => Sight::Agents(names(seeing)),
         Audience::Observers => Sight::Observed { agents: names(seeing), except: names(blind) },
     }
 }
@@ -417,7 +306,7 @@ pub(crate) fn of_reservation(books: &Connection, held: &Reservation, now: Millis
     let mut known = match (&held.told, held.audience) {
         (Some(told), _) => told.clone(),
         (None, Audience::Observers) => return Ok(Sight::Everyone),
-        (None, Audience::Parties) => contacts_of(books, &held.owner, now)?,
+        (None, Audience::Parties | Audience::Members) => contacts_of(books, &held.owner, now)?,
     };
     known.push(held.owner.clone());
     Ok(Sight::Agents(Sight::list(known)))
@@ -518,11 +407,6 @@ pub(crate) fn sees_event(
             Ok(reader.is_some_and(|reader| reader.follows_from() < event.seq))
         }
     }
-}
-
-/// Whether a recipient got its copy without the others knowing.
-pub(crate) fn is_blind(books: &Connection, agent: &AgentId, message: Seq) -> rusqlite::Result<bool> {
-    Ok(rows::delivery_of(books, agent, message)?.is_some_and(|copy| copy.copy == Copy::Bcc))
 }
 
 /// Whether the caller may know of a scope that may be gone: its creation event still tells who could see it.

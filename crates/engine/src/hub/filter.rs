@@ -183,15 +183,7 @@ fn scopes_of(event: &Event) -> Vec<&ScopeId> {
         Fact::ScopeDeleted { scope, .. }
         | Fact::ScopeJoined { scope, .. }
         | Fact::ScopeLeft { scope, .. } => vec![scope],
-        _ => event
-            .message
-            .iter()
-            .flat_map(|message| &message.to)
-            .filter_map(|address| match address {
-                Address::Scope(scope) | Address::Role { within: Some(scope), .. } => Some(scope),
-                _ => None,
-            })
-            .collect(),
+        _ => event.message.iter().flat_map(|message| &message.to).filter_map(Address::scope).collect(),
     }
 }
 

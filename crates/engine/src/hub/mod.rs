@@ -160,6 +160,11 @@ impl Hub {
         self.slots.has(agent)
     }
 
+    /// Lets go of everyone who waits for an agent's mail.
+    pub(crate) fn let_go(&self, agent: &AgentId) {
+        self.slots.shut(agent);
+    }
+
     /// How many agents have somebody waiting for their mail.
     pub(crate) fn attached(&self) -> usize {
         self.slots.len()

@@ -217,7 +217,7 @@ impl Mailslot {
             }
             match self.letters.recv().await {
                 Some(letter) => self.ready.extend(self.wanted(*letter)),
-                // This slot holds a handle to the office, so only the agent's leaving can have shut it.
+                // This slot holds a handle to the office, so the agent has left or was let go of.
                 None => {
                     let agent = self.agent.to_string();
                     return Err(Refusal::NoSuchAgent { agent, near: Vec::new() }.into());

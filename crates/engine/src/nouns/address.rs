@@ -56,6 +56,15 @@ pub enum Address {
 }
 
 impl Address {
+    /// The scope that it names, if it does.
+    #[must_use]
+    pub fn scope(&self) -> Option<&ScopeId> {
+        match self {
+            Self::Scope(scope) | Self::Role { within: Some(scope), .. } => Some(scope),
+            _ => None,
+        }
+    }
+
     /// Whether the address names someone, as opposed to a group in which absent or unwilling members are passed over.
     #[must_use]
     pub fn is_direct(&self) -> bool {

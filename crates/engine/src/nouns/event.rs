@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Agent, AgentId, AgentKind, Caller, ContactState, Conversation, ConversationId, Json, Message, Millis,
-    Participant, Reservation, Scope, ScopeId, Seq, Task, TaskId, TaskStatus, Thread, Turn, TurnId,
+    Agent, AgentId, AgentKind, Caller, ContactState, Conversation, ConversationId, DeliveryState, Json,
+    Message, Millis, Participant, Reservation, Scope, ScopeId, Seq, Task, TaskId, TaskStatus, Thread, Turn,
+    TurnId,
 };
 
 /// What happened. Stored with the event; a snapshot where the thing itself may change later.
@@ -263,6 +264,13 @@ pub enum Sight {
         /// Those who may not look although they may observe.
         except: Arc<[AgentId]>,
     },
+    /// These agents, and those of the members that may observe.
+    Among {
+        /// Those it concerns.
+        agents: Arc<[AgentId]>,
+        /// Those who may look if they may observe.
+        members: Arc<[AgentId]>,
+    },
     /// Only those who run the office.
     Admins,
     /// Too many to list: the books are asked for each listener.
@@ -294,11 +302,17 @@ impl Sight {
             Self::Observed { agents, except } => {
                 Some(among(agents) || (caller.rights.observe && !among(except)))
             }
+            Self::Among { agents, members } => {
+                Some(among(agents) || (caller.rights.observe && among(members)))
+            }
             Self::Admins => Some(false),
             Self::Ask => None,
         }
     }
 }
+
+/// Somebody whom a letter is for, and how far it has come.
+pub type Reached = (AgentId, DeliveryState);
 
 /// How many ways of writing an event down are remembered with it.
 pub const RENDER_SLOTS: usize = 8;
@@ -322,6 +336,9 @@ pub struct Event {
     pub turn: Option<Arc<Turn>>,
     /// Who may see it.
     pub sight: Sight,
+    /// Of a letter that was sent just now: whom it is for, blind copies left out, and how far it had come. A line that was
+    /// read from the books does not know.
+    pub reached: Option<Box<[Reached]>>,
     /// Its forms on the wire, each made by the first listener that needs it. The engine does not look inside.
     pub rendered: [OnceLock<Arc<str>>; RENDER_SLOTS],
 }

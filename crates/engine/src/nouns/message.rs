@@ -84,6 +84,9 @@ coded! {
     Audience {
         /// Nobody.
         Parties = "parties",
+        /// Callers that may observe the realm and are members of all scopes that the letter is addressed to. Letters get
+        /// it from such a scope; for anything else it is the same as nobody.
+        Members = "members",
         /// Callers that may observe the realm.
         Observers = "observers",
     }

@@ -27,7 +27,7 @@ pub use conversation::{
     ContentType, Conversation, ConversationStatus, HistoryAccess, Participant, Permissions, PermissionsPatch,
     Summary, Thread, Turn, TurnSource, TurnVisibility,
 };
-pub use event::{Event, Fact, RENDER_SLOTS, Sight};
+pub use event::{Event, Fact, RENDER_SLOTS, Reached, Sight};
 pub use ids::{
     AgentId, ConversationId, IdError, MessageId, Millis, RealmName, ScopeId, Seq, TaskId, ThreadId, TurnId,
 };
@@ -36,6 +36,6 @@ pub use message::{Audience, Body, Copy, Delivery, DeliveryState, Message, Priori
 pub use peer::{Peer, PeerKind};
 pub use reservation::{Conflict, Reservation, ReservationStatus, Reserved};
 pub use run::{Run, RunNote, RunPhase, Taken};
-pub use scope::{JoinPolicy, Scope, ScopeVisibility, SendPolicy};
+pub use scope::{JoinPolicy, LettersSeen, Scope, ScopeVisibility, SendPolicy};
 pub use task::{Task, TaskStatus};
 pub use token::{Token, TokenRole};

@@ -32,6 +32,28 @@ coded! {
 }
 
 coded! {
+    /// Who may see letters to a scope, besides those who send and receive them.
+    #[derive(Default)]
+    LettersSeen {
+        /// Everybody who may observe.
+        #[default]
+        Public = "public",
+        /// Those of them who are members.
+        Members = "members",
+        /// Those who run the office.
+        System = "system",
+    }
+}
+
+impl LettersSeen {
+    /// Whether the scope asks for nothing in particular.
+    #[must_use]
+    pub fn is_usual(&self) -> bool {
+        *self == Self::Public
+    }
+}
+
+coded! {
     /// Who may write to a scope.
     SendPolicy {
         /// Everybody who can see it.
@@ -60,6 +82,9 @@ pub struct Scope {
     pub visibility: ScopeVisibility,
     /// Who may write to it.
     pub send_policy: SendPolicy,
+    /// Who may see letters to it, besides those who send and receive them.
+    #[serde(default, skip_serializing_if = "LettersSeen::is_usual")]
+    pub letters: LettersSeen,
     /// Whether it goes away with its last member.
     pub auto_delete: bool,
     /// Whatever else a door wants back.

@@ -288,7 +288,7 @@ pub(crate) fn thread_by_id(books: &Connection, id: ThreadId) -> rusqlite::Result
 }
 
 pub(crate) const SCOPE: &str = "id, name, description, parent, join_policy, roles, visibility, send_policy, \
-     auto_delete, meta, created_by, created_at, seq";
+     auto_delete, meta, created_by, created_at, seq, letters";
 
 pub(crate) fn scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
     Ok(Scope {
@@ -305,6 +305,7 @@ pub(crate) fn scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
         created_by: row.get(10)?,
         created_at: row.get(11)?,
         seq: row.get(12)?,
+        letters: row.get::<_, Option<_>>(13)?.unwrap_or_default(),
     })
 }
 

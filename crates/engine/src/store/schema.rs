@@ -6,7 +6,7 @@ use super::{lists, marks};
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 7;
+pub const VERSION: i64 = 8;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -37,9 +37,21 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
         lists::number_turns(books)?;
         books.execute_batch(V7_LISTS)?;
     }
+    if found < 8 {
+        books.execute_batch(V8)?;
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
+
+/// Who may see letters to a scope besides their parties; everybody who may observe if not said. It used to be kept for the
+/// doors alone, each under its own prefix, and counts from here on.
+const V8: &str = "
+ALTER TABLE scopes ADD COLUMN letters TEXT;
+UPDATE scopes SET letters = (
+    SELECT value FROM json_each(scopes.meta) WHERE key LIKE '%:messageVisibility' AND value IN ('members', 'system'))
+WHERE json_valid(meta);
+";
 
 /// Turns are listed by numbers instead of names.
 const V7_NUMBERS: &str = "
@@ -289,6 +301,29 @@ CREATE VIRTUAL TABLE found USING fts5(subject, body, content='letters', content_
 mod tests {
     use super::*;
     use crate::store::{Marks, short};
+
+    #[test]
+    fn what_scopes_of_version_7_were_asked_to_keep_they_keep() {
+        let books = Connection::open_in_memory().unwrap();
+        for step in [V1, V2, V3_INDEX, V3_SEALS, V3_PEOPLE, V3_RUNS, V4, V5, V7_NUMBERS, V7_LISTS] {
+            books.execute_batch(step).unwrap();
+        }
+        let scope = "INSERT INTO scopes(id, join_policy, roles, visibility, send_policy, auto_delete, meta, created_by,
+                         created_at, seq) VALUES(?1, 'open', '[]', 'public', 'any', 0, ?2, 'ann', 0, 1)";
+        books.execute(scope, ("a", r#"{"map:messageVisibility":"members","x":1}"#)).unwrap();
+        books.execute(scope, ("b", r#"{"map:messageVisibility":"whatever"}"#)).unwrap();
+        books.execute(scope, ("c", r#"{"messageVisibility":"system"}"#)).unwrap();
+        books.execute(scope, ("d", rusqlite::types::Null)).unwrap();
+        migrate(&books, 7).unwrap();
+        let found: Vec<Option<String>> = books
+            .prepare("SELECT letters FROM scopes ORDER BY id")
+            .unwrap()
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(found, [Some("members".to_owned()), None, None, None]);
+    }
 
     #[test]
     fn turns_of_version_6_get_their_numbers() {

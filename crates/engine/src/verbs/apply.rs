@@ -8,7 +8,9 @@ use uuid::Uuid;
 use crate::error::Refusal;
 use crate::limits::Rules;
 use crate::memory::Memory;
-use crate::nouns::{Agent, AgentId, Caller, Event, Fact, Message, Millis, RealmName, Seq, Sight, Turn};
+use crate::nouns::{
+    Agent, AgentId, Caller, Event, Fact, Message, Millis, Reached, RealmName, Seq, Sight, Turn,
+};
 use crate::sight;
 use crate::stamp::{Stamp, derived};
 use crate::store::{Tail, rows};
@@ -146,6 +148,16 @@ impl<'a> Apply<'a> {
         self.write(fact, sight, cause, Some(message), None)
     }
 
+    /// Writes the line of history of a letter that is sent now.
+    pub(crate) fn tell_sent(
+        &mut self,
+        message: Arc<Message>,
+        reached: Box<[Reached]>,
+        sight: Sight,
+    ) -> rusqlite::Result<Seq> {
+        self.push(Fact::MessageSent, sight, None, (Some(message), None), Some(reached))
+    }
+
     /// Writes a line of history about a turn.
     pub(crate) fn tell_turn(&mut self, fact: Fact, turn: Arc<Turn>, sight: Sight) -> rusqlite::Result<Seq> {
         self.write(fact, sight, None, None, Some(turn))
@@ -159,6 +171,17 @@ impl<'a> Apply<'a> {
         message: Option<Arc<Message>>,
         turn: Option<Arc<Turn>>,
     ) -> rusqlite::Result<Seq> {
+        self.push(fact, sight, cause, (message, turn), None)
+    }
+
+    fn push(
+        &mut self,
+        fact: Fact,
+        sight: Sight,
+        cause: Option<Seq>,
+        (message, turn): (Option<Arc<Message>>, Option<Arc<Turn>>),
+        reached: Option<Box<[Reached]>>,
+    ) -> rusqlite::Result<Seq> {
         // The writer puts the line into the books, many at a time, before the commit; no verb reads the history.
         let seq = self.next_seq();
         *self.last = seq;
@@ -171,6 +194,7 @@ impl<'a> Apply<'a> {
             message,
             turn,
             sight,
+            reached,
             rendered: Default::default(),
         }));
         Ok(seq)

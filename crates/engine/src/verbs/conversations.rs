@@ -369,7 +369,7 @@ pub(super) fn open(
     // The opener sees its own opening although it becomes a participant only with the next line.
     let agents = Sight::list(vec![to.caller.agent.clone()]);
     let sight = match audience {
-        Audience::Parties => Sight::Agents(agents),
+        Audience::Parties | Audience::Members => Sight::Agents(agents),
         Audience::Observers => Sight::Observed { agents, except: Sight::list(Vec::new()) },
     };
     to.tell(Fact::ConversationCreated { conversation: Box::new(conversation.clone()) }, sight)?;

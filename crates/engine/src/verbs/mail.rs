@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::recipients::{self, Recipient};
+use super::recipients::{self, Found, Recipient};
 use super::{Applied, Apply, Halt, Pen, deliveries, turns};
 use crate::error::Refusal;
 use crate::memory::Memory;
@@ -72,6 +72,9 @@ pub struct Send {
     /// Whether a group that is empty is fine. A letter to nobody is a mistake otherwise.
     #[serde(default)]
     pub to_nobody: bool,
+    /// Whether those who are named and take no letters from the sender are passed over, as long as somebody is reached.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pass_over: bool,
     /// Those who have it already: it was handed to them before it came here, and is for nobody else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handed: Vec<AgentId>,
@@ -143,6 +146,7 @@ impl Send {
             meta: None,
             audience: Audience::Parties,
             to_nobody: false,
+            pass_over: false,
             handed: Vec::new(),
         }
     }
@@ -155,6 +159,8 @@ pub struct Sent {
     pub message: Arc<Message>,
     /// How it stands with each recipient.
     pub receipts: Vec<Receipt>,
+    /// Those who were named and passed over.
+    pub refused: Vec<AgentId>,
     /// The turn that was recorded for it.
     pub turn: Option<TurnId>,
     /// Why no turn was recorded although a conversation was named.
@@ -197,7 +203,7 @@ impl Send {
             }
         }
         let lists = [(&self.to[..], Copy::To), (&self.cc[..], Copy::Cc), (&self.bcc[..], Copy::Bcc)];
-        let recipients = recipients::resolve(to, &sender, lists)?;
+        let Found { recipients, refused } = recipients::resolve(to, &sender, lists, self.pass_over)?;
         if recipients.is_empty() && !self.to_nobody {
             return Err(Refusal::NoRecipients.into());
         }
@@ -209,7 +215,8 @@ impl Send {
             Place::Labelled(_, why) => (None, Some(why)),
             Place::In(spot) => (Some(turns::record_letter(to, &sender, *spot, &message)?), None),
         };
-        Ok(Sent { message, receipts, turn: turn.map(|turn: Turn| turn.id), unrecorded, repeated: false })
+        let turn = turn.map(|turn: Turn| turn.id);
+        Ok(Sent { message, receipts, refused, turn, unrecorded, repeated: false })
     }
 
     /// Writes down a letter that its recipients have had since before it came here, whatever has changed meanwhile.
@@ -224,7 +231,7 @@ impl Send {
             let fact = Fact::MessageDelivered { agent: receipt.agent.clone() };
             deliveries::tell_openly(to, fact, message.clone())?;
         }
-        Ok(Sent { message, receipts, turn: None, unrecorded: None, repeated: false })
+        Ok(Sent { message, receipts, refused: Vec::new(), turn: None, unrecorded: None, repeated: false })
     }
 
     /// The answer to an earlier sending under the same key.
@@ -250,7 +257,8 @@ impl Send {
             (&message.conversation, seq),
             |row| row.get(0),
         )?;
-        Ok(Some(Sent { message: Arc::new(message), receipts, turn, unrecorded: None, repeated: true }))
+        let (message, refused) = (Arc::new(message), Vec::new());
+        Ok(Some(Sent { message, receipts, refused, turn, unrecorded: None, repeated: true }))
     }
 
     /// A fingerprint of what the letter says and to whom. Times and meta are left out: a retry may differ in them.
@@ -303,7 +311,9 @@ impl Send {
             Place::None => (None, None),
         };
         let message = self.letter(to.caller, MessageId(to.fresh_id()), to.now);
-        let message = Arc::new(Message { seq: to.next_seq(), conversation, thread, ..message });
+        let addresses = self.to.iter().chain(&self.cc).chain(&self.bcc);
+        let audience = sight::audience_of(to.books, self.audience, addresses)?;
+        let message = Arc::new(Message { seq: to.next_seq(), conversation, thread, audience, ..message });
         insert(to, &message)?;
         if let Some(key) = &self.key {
             let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, ?3, ?4)";
@@ -324,8 +334,11 @@ impl Send {
             }
             receipts.push(Receipt { agent: agent.clone(), copy: *copy, state });
         }
-        let sight = sight::of_message(&message, recipients.iter().map(|r| r.agent.clone()).collect());
-        to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
+        let parties = recipients.iter().map(|r| r.agent.clone()).collect();
+        let sight = sight::of_message(to.books, &message, parties)?;
+        let open = receipts.iter().filter(|receipt| receipt.copy != Copy::Bcc);
+        let reached = open.map(|receipt| (receipt.agent.clone(), receipt.state)).collect();
+        to.tell_sent(message.clone(), reached, sight)?;
         Ok((message, receipts))
     }
 }
@@ -377,8 +390,12 @@ impl Send {
         to.require_member().ok()?;
         let sender = sender(&to).ok()?;
         let lists = [(&self.to[..], Copy::To), (&[][..], Copy::Cc), (&[][..], Copy::Bcc)];
-        let found = recipients::resolve(&mut to, &sender, lists).ok()?;
-        found.into_iter().map(|one| one.peer.is_none().then_some(one.agent)).collect()
+        let found = recipients::resolve(&mut to, &sender, lists, self.pass_over).ok()?;
+        // The slow road says who was passed over.
+        if !found.refused.is_empty() {
+            return None;
+        }
+        found.recipients.into_iter().map(|one| one.peer.is_none().then_some(one.agent)).collect()
     }
 
     /// The letter as it will be written down, but for its place in the history and in a conversation.

@@ -10,7 +10,7 @@ use crate::error::Refusal;
 use crate::names::slips;
 use crate::nouns::{
     Address, Agent, AgentId, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy, RealmName, ScopeId,
-    SendPolicy, Sight,
+    Sight,
 };
 use crate::sight;
 use crate::store::{all, one, rows};
@@ -22,6 +22,14 @@ pub(super) struct Recipient {
     pub(super) copy: Copy,
     /// The neighbour that the letter has to be carried to.
     pub(super) peer: Option<RealmName>,
+}
+
+/// Whom addresses came to.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) recipients: Vec<Recipient>,
+    /// Those who were named, take no letters from the sender and were passed over.
+    pub(super) refused: Vec<AgentId>,
 }
 
 /// Whether a recipient takes a sender's letters.
@@ -60,21 +68,33 @@ pub(crate) fn contact_allows(
 }
 
 /// Everyone a letter goes to, each once, in the order of the addresses. Someone who is named but cannot be reached
-/// refuses the letter; a member of a group who cannot is passed over.
+/// refuses the letter; a member of a group who cannot is passed over, and so is who is named and unwilling if that was
+/// asked for and somebody else is reached.
 pub(super) fn resolve(
     to: &mut Apply<'_>,
     sender: &Agent,
     lists: [(&[Address], Copy); 3],
-) -> Applied<Vec<Recipient>> {
+    pass_over: bool,
+) -> Applied<Found> {
     let mut seen = HashSet::new();
     let mut found = Vec::new();
+    let mut refused: Vec<AgentId> = Vec::new();
     for (addresses, copy) in lists {
         for address in addresses {
             let peer = match address {
                 Address::Remote { realm, .. } if realm != to.realm => Some(realm),
                 _ => None,
             };
-            for agent in reach(to, sender, address)? {
+            let reached = match reach(to, sender, address) {
+                Err(Halt::Refused(Refusal::ConsentBlocked { agent })) if pass_over => {
+                    if !refused.contains(&agent) {
+                        refused.push(agent);
+                    }
+                    continue;
+                }
+                reached => reached?,
+            };
+            for agent in reached {
                 if seen.insert(agent.clone()) {
                     found.push(Recipient { agent, copy, peer: peer.cloned() });
                 }
@@ -84,7 +104,10 @@ pub(super) fn resolve(
     if found.len() > to.rules.recipients as usize {
         return Err(Refusal::TooMany { what: "recipients", limit: to.rules.recipients.into() }.into());
     }
-    Ok(found)
+    match refused.first() {
+        Some(agent) if found.is_empty() => Err(Refusal::ConsentBlocked { agent: agent.clone() }.into()),
+        _ => Ok(Found { recipients: found, refused }),
+    }
 }
 
 fn reach(to: &mut Apply<'_>, sender: &Agent, address: &Address) -> Applied<Vec<AgentId>> {
@@ -253,13 +276,8 @@ fn scope_members(to: &Apply<'_>, sender: &Agent, id: &ScopeId) -> Applied<Vec<Ag
         Some(scope) if sight::sees_scope(to.books, to.caller, &scope)? => scope,
         _ => return Err(Refusal::NoSuchScope { scope: id.clone() }.into()),
     };
-    let outsider = scope.send_policy == SendPolicy::Members && !rows::is_member(to.books, id, &sender.id)?;
-    if outsider && !to.caller.rights.admin {
-        return Err(Refusal::NotAllowed { need: "to be a member of the scope" }.into());
-    }
-    let kept_to = sender.bounds.as_ref().and_then(|bounds| bounds.writes_to_scopes.as_ref());
-    if !bounds::holds_scope(to.books, kept_to, &sender.id, &scope)? {
-        return Err(Refusal::NotAllowed { need: "to be allowed to write to the scope" }.into());
+    if let Some(need) = bounds::bar_to_scope(to.books, to.caller, sender, &scope)? {
+        return Err(Refusal::NotAllowed { need }.into());
     }
     Ok(select(to, "id IN (SELECT agent FROM scope_members WHERE scope = ?1) AND id <> ?2", (id, &sender.id))?)
 }

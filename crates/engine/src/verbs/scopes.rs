@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{Applied, Apply};
 use crate::error::Refusal;
 use crate::nouns::{
-    Agent, AgentId, Fact, JoinPolicy, Json, Scope, ScopeId, ScopeVisibility, SendPolicy, Sight, Visibility,
+    Agent, AgentId, Fact, JoinPolicy, Json, LettersSeen, Scope, ScopeId, ScopeVisibility, SendPolicy, Sight,
+    Visibility,
 };
 use crate::sight;
 use crate::store::{all, exec, one, rows};
@@ -30,6 +31,9 @@ pub struct CreateScope {
     pub visibility: Option<ScopeVisibility>,
     /// Who may write to it; everybody if not said.
     pub send_policy: Option<SendPolicy>,
+    /// Who may see letters to it besides their parties; everybody who may observe if not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub letters: Option<LettersSeen>,
     /// Whether it goes away with its last member.
     pub auto_delete: bool,
     /// Whatever else.
@@ -65,6 +69,7 @@ fn create(to: &mut Apply<'_>, given: &CreateScope, id: ScopeId) -> Applied<Scope
         roles: given.roles.clone(),
         visibility: given.visibility.unwrap_or(ScopeVisibility::Public),
         send_policy: given.send_policy.unwrap_or(SendPolicy::Any),
+        letters: given.letters.unwrap_or_default(),
         auto_delete: given.auto_delete,
         meta: given.meta.clone(),
         created_by: to.caller.agent.clone(),
@@ -72,7 +77,8 @@ fn create(to: &mut Apply<'_>, given: &CreateScope, id: ScopeId) -> Applied<Scope
         seq: to.next_seq(),
     };
     let sql = "INSERT INTO scopes(id, name, description, parent, join_policy, roles, visibility, send_policy,
-                   auto_delete, meta, created_by, created_at, seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)";
+                   auto_delete, meta, created_by, created_at, seq, letters)
+               VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)";
     let roles = serde_json::to_string(&scope.roles).unwrap_or_default();
     let params = rusqlite::params![
         scope.id,
@@ -88,6 +94,7 @@ fn create(to: &mut Apply<'_>, given: &CreateScope, id: ScopeId) -> Applied<Scope
         scope.created_by,
         scope.created_at,
         scope.seq,
+        (!scope.letters.is_usual()).then_some(scope.letters),
     ];
     exec(to.books, sql, params)?;
     let sight = sight::of_scope(to.books, &scope)?;

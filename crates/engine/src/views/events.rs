@@ -202,6 +202,7 @@ fn event(books: &Connection, row: &Row<'_>) -> rusqlite::Result<Event> {
         turn,
         // Who may see a line of history depends on today, so the books are asked each time.
         sight: Sight::Ask,
+        reached: None,
         rendered: Default::default(),
     })
 }

@@ -1,6 +1,7 @@
 //! Scopes and their members.
 
 use super::{Page, View, Viewed, one_more, require_member};
+use crate::bounds;
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Caller, Scope, ScopeId};
 use crate::sight;
@@ -102,6 +103,28 @@ impl View<'_> {
             }
         }
         Ok(Page::of(found, limit, Clone::clone))
+    }
+
+    /// A scope and those below it that the caller may write to, for a letter to all of them. The scope itself comes first in
+    /// any case: whether the caller may write to it is the letter's question.
+    ///
+    /// # Errors
+    /// Refused if the caller may not know of the scope, and if there are more than fit on a page.
+    pub fn writable_scopes(&self, caller: &Caller, id: &ScopeId) -> Viewed<Vec<ScopeId>> {
+        let top = self.scope(caller, id)?;
+        let sender = rows::active_agent(self.books, &caller.agent)?;
+        let mut found = vec![top.id.clone()];
+        for id in self.seen_below(caller, top)?.into_iter().skip(1) {
+            if let (Some(sender), Some(scope)) = (&sender, rows::scope_by_id(self.books, &id)?)
+                && bounds::bar_to_scope(self.books, caller, sender, &scope)?.is_none()
+            {
+                found.push(id);
+            }
+        }
+        if found.len() > self.limits.page {
+            return Err(Refusal::TooMany { what: "scopes", limit: self.limits.page as u64 }.into());
+        }
+        Ok(found)
     }
 
     /// A scope and those below it that the caller may see; what lies below a hidden one stays hidden.

@@ -289,3 +289,23 @@ async fn roles_follow_the_address_book() {
     realm.ask(&bert, Update { role: Some("judge".into()), ..Update::of(id("bert")) }).await;
     assert_eq!(reached(&realm, &anna, judges).await, ["bert"]);
 }
+
+#[tokio::test]
+async fn who_is_named_and_unwilling_is_passed_over_if_asked_and_somebody_is_reached() {
+    let realm = Realm::new();
+    let [anna, _] = realm.agents(["anna", "bert"]).await;
+    let closed = Register { contact_policy: Some(ContactPolicy::Closed), ..Register::default() };
+    realm.register("shut", closed).await;
+    let blocked = Refusal::ConsentBlocked { agent: id("shut") };
+    let to = |names: &[&str]| names.iter().map(|name| to(name)).collect::<Vec<_>>();
+    assert_eq!(realm.refused(&anna, Send::text(to(&["shut", "bert"]), "all or nobody")).await, blocked);
+    let lenient = |names: &[&str]| Send { pass_over: true, ..Send::text(to(names), "whoever will") };
+    let sent = realm.ask(&anna, lenient(&["shut", "bert", "shut"])).await;
+    assert_eq!(names(sent.receipts.iter().map(|receipt| &receipt.agent)), ["bert"]);
+    assert_eq!(names(&sent.refused), ["shut"]);
+    assert_eq!(realm.refused(&anna, lenient(&["shut"])).await, blocked);
+    let nobody = realm.refused(&anna, lenient(&["bert", "nobody"])).await;
+    assert!(matches!(nobody, Refusal::NoSuchAgent { .. }), "{nobody:?}");
+    assert_eq!(realm.mail("bert"), ["whoever will"]);
+    assert!(realm.mail("shut").is_empty());
+}

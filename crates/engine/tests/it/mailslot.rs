@@ -234,3 +234,22 @@ async fn an_agent_that_changes_keeps_getting_its_mail() {
     }
     assert_silent(&mut slot).await;
 }
+
+#[tokio::test]
+async fn whoever_is_let_go_of_gets_what_it_has_and_nothing_more() {
+    let realm = Realm::new();
+    let [ann, bob] = realm.agents(["ann", "bob"]).await;
+    let mut slot = attach(&realm.engine, &bob, "bob").await;
+    realm.send(&ann, "bob", "first").await;
+    assert_eq!(texts(&mut slot, 1).await, ["first"]);
+    let held = realm.send(&ann, "bob", "in its hands").await;
+    assert_eq!(held.receipts[0].state, DeliveryState::Delivered);
+    realm.engine.let_go(&id("bob"));
+    assert!(!realm.engine.is_attached(&id("bob")));
+    let kept = realm.send(&ann, "bob", "kept").await;
+    assert_eq!(kept.receipts[0].state, DeliveryState::Queued);
+    assert_eq!(texts(&mut slot, 1).await, ["in its hands"]);
+    assert!(slot.next().await.is_err());
+    let mut again = attach(&realm.engine, &bob, "bob").await;
+    assert!(texts(&mut again, 3).await.contains(&"kept".to_owned()), "what was not noted comes again");
+}

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use posthaste_engine::nouns::{
-    Audience, Caller, Event, MessageId, PeerKind, PermissionsPatch, Privacy, ScopeVisibility, Seq, ThreadId,
-    TokenRole, TurnId, TurnVisibility, Visibility,
+    Address, Audience, Caller, Event, LettersSeen, MessageId, PeerKind, PermissionsPatch, Privacy,
+    ScopeVisibility, Seq, ThreadId, TokenRole, TurnId, TurnVisibility, Visibility,
 };
 use posthaste_engine::verbs::agents::{Register, SetState, Unregister};
 use posthaste_engine::verbs::contacts::Ask;
@@ -183,6 +183,13 @@ async fn fill(realm: &Realm) -> Overheard {
         ..CreateScope::default()
     };
     realm.scope(&insider, "zebra-club", members, &["insider"]).await;
+    // Onlookers may see the letter, but not what goes to scopes that keep it to themselves.
+    for (name, letters) in [("den", LettersSeen::Members), ("office", LettersSeen::System)] {
+        let made = CreateScope { letters: Some(letters), ..CreateScope::default() };
+        realm.scope(&insider, name, made, &["insider", "boss"]).await;
+        let letter = Send::text(vec![Address::Scope(scope(name))], "zebra among us");
+        realm.ask(&insider, Send { audience: Audience::Observers, ..letter }).await;
+    }
     let task = CreateTask {
         id: Some(talk("zebra-task")),
         title: Some("zebra".into()),
@@ -322,6 +329,8 @@ fn rows() -> Vec<Row> {
         .scopes(caller, &ScopeQuery { limit: 99, ..ScopeQuery::default() }));
     row!(members, |view, caller, _heard| view.members(caller, &scope("zebra-club"), true, None, 99));
     row!(members, |view, caller, _heard| view.members(caller, &scope("square"), true, None, 99));
+    row!(writable_scopes, |view, caller, _heard| view.writable_scopes(caller, &scope("zebra-club")));
+    row!(writable_scopes, |view, caller, _heard| view.writable_scopes(caller, &scope("square")));
     let conversations = || ConversationQuery { limit: 99, ..ConversationQuery::default() };
     row!(conversations, |view, caller, _heard| view.conversations(caller, &conversations()));
     row!(conversations, |view, caller, _heard| view.conversations(

@@ -1,12 +1,16 @@
 //! Scopes: who gets in, who sees them, and how they end.
 
-use posthaste_engine::nouns::{JoinPolicy, ScopeVisibility, Visibility};
+use posthaste_engine::nouns::{
+    Address, Audience, Caller, Fact, JoinPolicy, LettersSeen, Message, ScopeVisibility, SendPolicy,
+    Visibility,
+};
 use posthaste_engine::verbs::agents::{Register, Unregister, Update};
+use posthaste_engine::verbs::mail::Send;
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
-use posthaste_engine::views::{AgentQuery, ScopeQuery};
-use posthaste_engine::{Filter, Refusal};
+use posthaste_engine::views::{AgentQuery, ScopeQuery, SearchQuery};
+use posthaste_engine::{Filter, Refusal, Start};
 
-use crate::harness::{Realm, admin, id, member, names, scope};
+use crate::harness::{Realm, admin, id, member, names, observer, scope};
 
 fn join(name: &str, agent: &str) -> JoinScope {
     JoinScope { scope: scope(name), agent: id(agent) }
@@ -201,4 +205,112 @@ async fn what_happened_in_a_hidden_scope_stays_hidden_when_it_is_gone() {
     };
     assert!(words(&carl).is_empty());
     assert_eq!(words(&anna), ["scope.created", "scope.joined", "scope.deleted"]);
+}
+
+/// An agent of a role.
+fn plays(role: &str) -> Register {
+    Register { role: Some(role.into()), ..Register::default() }
+}
+
+/// A scope that keeps its letters to some.
+fn keeps(letters: LettersSeen) -> CreateScope {
+    CreateScope { letters: Some(letters), ..CreateScope::default() }
+}
+
+/// A letter that onlookers may see as far as its sender is concerned.
+fn open_letter(to: Vec<Address>, text: &str) -> Send {
+    Send { audience: Audience::Observers, ..Send::text(to, text) }
+}
+
+/// Whether somebody finds a letter in each of the ways in which letters are found.
+fn finds(realm: &Realm, who: &Caller, letter: &Message) -> bool {
+    let replay = realm.see(|view| view.events(who, 0, &Filter::Kinds(vec!["message.sent".into()]), 1_000));
+    let by_replay = replay.events.iter().any(|event| event.seq == letter.seq);
+    let words = SearchQuery { text: letter.body.as_str().into(), limit: 100, ..SearchQuery::default() };
+    let by_search = realm.see(|view| view.search(who, &words)).hits.iter().any(|hit| hit.seq == letter.seq);
+    let by_name = realm.engine.read_blocking(|view| view.message(who, letter.id)).is_ok();
+    assert_eq!((by_replay, by_search), (by_name, by_name), "{who:?}: {}", letter.body.as_str());
+    by_name
+}
+
+#[tokio::test]
+async fn a_scope_keeps_letters_to_whom_it_says() {
+    let realm = Realm::new();
+    let anna = realm.register("anna", plays("judge")).await;
+    realm.register("bert", plays("judge")).await;
+    realm.agents(["carl", "dora"]).await;
+    for (name, letters) in
+        [("square", LettersSeen::Public), ("den", LettersSeen::Members), ("office", LettersSeen::System)]
+    {
+        realm.scope(&anna, name, keeps(letters), &["anna", "bert", "carl"]).await;
+    }
+    // Carl is a member and no judge, so the letter is not for him; Dora is no member.
+    let watchers =
+        [anna.clone(), member("bert"), member("carl"), observer("carl"), observer("dora"), admin()];
+    for (name, seen_by) in [
+        ("square", [true, true, false, true, true, true]),
+        ("den", [true, true, false, true, false, true]),
+        ("office", [true, true, false, false, false, true]),
+    ] {
+        let mut feeds = Vec::new();
+        for who in &watchers {
+            feeds.push(realm.engine.follow(who, Filter::everything(), Start::Now, 64).await.expect("a feed"));
+        }
+        let to = Address::Role { role: "judge".into(), within: Some(scope(name)) };
+        let sent = realm.ask(&anna, open_letter(vec![to], "verdict")).await;
+        assert_eq!(names(sent.receipts.iter().map(|one| &one.agent)), ["bert"]);
+        for ((who, mut feed), seen) in watchers.iter().zip(feeds).zip(seen_by) {
+            assert_eq!(finds(&realm, who, &sent.message), seen, "{name}: {who:?}");
+            let told = realm.drain(&mut feed, who).await;
+            assert_eq!(
+                told.iter().any(|event| event.fact == Fact::MessageSent),
+                seen,
+                "{name}, live: {who:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_is_a_member_today_sees_what_members_see() {
+    let realm = Realm::new();
+    let [anna, bert, _] = realm.agents(["anna", "bert", "dora"]).await;
+    let dora = observer("dora");
+    realm.scope(&anna, "den", keeps(LettersSeen::Members), &["anna", "bert"]).await;
+    realm.scope(&anna, "square", CreateScope::default(), &["anna", "bert"]).await;
+    let to = |names: &[&str]| names.iter().map(|name| Address::Scope(scope(name))).collect();
+    let one = realm.ask(&bert, open_letter(to(&["den"]), "one")).await.message;
+    let both = realm.ask(&bert, open_letter(to(&["square", "den"]), "both")).await.message;
+    assert!(!finds(&realm, &dora, &one) && !finds(&realm, &dora, &both));
+    realm.ask(&anna, join("den", "dora")).await;
+    assert!(finds(&realm, &dora, &one));
+    assert!(!finds(&realm, &dora, &both), "a member of one of them only");
+    realm.ask(&anna, join("square", "dora")).await;
+    assert!(finds(&realm, &dora, &both));
+    realm.ask(&anna, LeaveScope { scope: scope("den"), agent: id("dora") }).await;
+    assert!(!finds(&realm, &dora, &one));
+    // Another scope of that name has nothing to do with what was sent to the first.
+    realm.ask(&anna, DeleteScope { scope: scope("den"), with_descendants: false }).await;
+    realm.scope(&anna, "den", keeps(LettersSeen::Members), &["dora"]).await;
+    assert!(!finds(&realm, &dora, &one));
+    let realm = realm.reopened();
+    assert!(!finds(&realm, &dora, &one) && finds(&realm, &bert, &one));
+}
+
+#[tokio::test]
+async fn a_letter_to_a_scope_and_those_below_leaves_out_what_its_sender_may_not_write_to() {
+    let realm = Realm::new();
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    let among = CreateScope { send_policy: Some(SendPolicy::Members), ..below("top") };
+    realm.scope(&anna, "top", CreateScope::default(), &[]).await;
+    realm.scope(&anna, "open", below("top"), &[]).await;
+    realm.scope(&anna, "closed", among, &["anna"]).await;
+    realm.scope(&anna, "hidden", CreateScope { parent: Some(scope("top")), ..secret() }, &["anna"]).await;
+    let reach = |who: &Caller| {
+        let found = realm.see(|view| view.writable_scopes(who, &scope("top")));
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(reach(&anna), ["top", "closed", "hidden", "open"]);
+    assert_eq!(reach(&bert), ["top", "open"]);
+    assert_eq!(realm.hidden(|view| view.writable_scopes(&bert, &scope("hidden"))), none("hidden"));
 }

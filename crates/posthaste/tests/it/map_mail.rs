@@ -215,3 +215,77 @@ async fn an_agent_hears_its_own_private_turns_though_it_subscribed_before_it_had
     let event = ann.next(|frame| frame["method"] == "map/event").await;
     assert_eq!(event["params"]["event"]["data"]["turn"]["content"]["text"], "mine");
 }
+
+#[tokio::test]
+async fn a_turn_says_something_even_if_that_is_null() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut ann = Client::agent(&office, "ann").await;
+    let id = conversation(&mut ann, json!({})).await;
+    let silent = json!({ "conversationId": id, "contentType": "data" });
+    let first = json!({ "initialTurn": { "contentType": "data" } });
+    for (method, params) in [("mail/turn", silent), ("mail/create", first)] {
+        let why = ann.call(method, params).await.unwrap_err();
+        assert_eq!(why["code"], -32602, "{method}");
+        assert!(why["message"].as_str().unwrap().contains("content`"), "{why}");
+    }
+    for kind in ["data", "x-note"] {
+        let null = json!({ "conversationId": id, "contentType": kind, "content": null });
+        let turn = ann.call("mail/turn", null).await.unwrap()["turn"].take();
+        assert_eq!(turn.get("content"), Some(&Value::Null), "{kind}");
+        let null = json!({ "initialTurn": { "contentType": kind, "content": null } });
+        let turn = ann.call("mail/create", null).await.unwrap()["initialTurn"].take();
+        assert_eq!(turn.get("content"), Some(&Value::Null), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_moderator_is_made_by_those_who_may_invite_and_not_by_itself() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut ann = Client::agent(&office, "ann").await;
+    let (mut first, mut second) =
+        (Client::agent(&office, "first").await, Client::agent(&office, "second").await);
+    let mut own = Client::agent(&office, "own").await;
+    let part = |name: &str| json!({ "id": name, "role": "moderator" });
+    let id = conversation(&mut ann, json!({ "initialParticipants": [part("first")] })).await;
+    let invite = |name: &str| json!({ "conversationId": id, "participant": part(name) });
+    let invited = first.call("mail/invite", invite("second")).await.unwrap()["participant"].take();
+    let may = &invited["permissions"];
+    assert_eq!((&may["canInvite"], &may["canRemove"]), (&json!(true), &json!(true)));
+    second.call("mail/invite", invite("third")).await.unwrap();
+    let join = json!({ "conversationId": id, "role": "moderator" });
+    let joined = own.call("mail/join", join).await.unwrap()["participant"].take();
+    let may = &joined["permissions"];
+    assert_eq!((&may["canInvite"], &may["canRemove"]), (&json!(false), &json!(false)));
+    assert_eq!(refused(&mut own, "mail/invite", invite("fourth")).await, 10003);
+}
+
+#[tokio::test]
+async fn whoever_may_not_look_back_is_not_shown_the_past_by_its_events() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut ann = Client::agent(&office, "ann").await;
+    for access in ["none", "from-join"] {
+        let name = format!("late-{access}");
+        let mut late = Client::agent(&office, &name).await;
+        let id = conversation(&mut ann, json!({ "subject": access })).await;
+        say(&mut ann, &id, "before").await;
+        let part = json!({ "id": name, "permissions": { "historyAccess": access } });
+        ann.call("mail/invite", json!({ "conversationId": id, "participant": part })).await.unwrap();
+        let mail = json!({ "eventTypes": ["mail.turn.added"], "mail": { "conversationId": id } });
+        late.call("map/subscribe", json!({ "filter": mail, "replayFrom": 0 })).await.unwrap();
+        say(&mut ann, &id, "after").await;
+        let first = late.next(|frame| frame["method"] == "map/event").await;
+        assert_eq!(first["params"]["event"]["data"]["turn"]["content"]["text"], "after", "{access}, live");
+        let replay = late.call("map/replay", json!({ "filter": mail })).await.unwrap();
+        let turns = replay["events"].as_array().unwrap().iter();
+        let turns: Vec<_> =
+            turns.map(|one| one["event"]["data"]["turn"]["content"]["text"].clone()).collect();
+        assert!(!turns.contains(&json!("before")), "{access}: {replay}");
+        let list = late.call("mail/turns/list", json!({ "conversationId": id })).await;
+        let listed =
+            list.map(|list| texts(&list["turns"]).iter().map(ToString::to_string).collect::<Vec<_>>());
+        match access {
+            "none" => assert!(listed.is_err_and(|why| why["code"] == 10003)),
+            _ => assert_eq!(listed.unwrap(), ["after"]),
+        }
+    }
+}

@@ -303,7 +303,7 @@ impl Course {
             exec(to.books, sql, (peer, message.seq, agent))?;
             recipients.push(agent.clone());
         }
-        let sight = sight::of_message(&message, recipients);
+        let sight = sight::of_message(to.books, &message, recipients)?;
         to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
         if letter.elsewhere.is_some() {
             return Ok(message);

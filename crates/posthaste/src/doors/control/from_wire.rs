@@ -100,6 +100,7 @@ impl SendParams {
             meta: None,
             audience: Audience::Parties,
             to_nobody: false,
+            pass_over: false,
             handed: Vec::new(),
         })
     }

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{AgentKind, Event, Fact, Json, Message, Scope};
+use posthaste_engine::nouns::{
+    AgentKind, Audience, Caller, Copy, DeliveryState, Event, Fact, Json, Message, Reached, Scope,
+};
+use posthaste_engine::views::{View, Viewed};
 use posthaste_wire::map::{EventId, EventName};
 use serde_json::{Map, Value, json};
 
+use super::MAX_RECEIPTS;
 use super::to_wire::{self, OWN, push_text};
 use crate::doors::slots;
 
@@ -99,31 +103,65 @@ pub(super) fn id(event: &Event, history: u16) -> EventId {
     EventId { at: event.at, history, seq: event.seq }
 }
 
+/// What an event does not know itself and its form may tell.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// When the cause happened.
+    pub(super) cause_at: Option<i64>,
+    /// How a letter stands with those it is for, as far as the listener may know.
+    pub(super) receipts: Option<Vec<Reached>>,
+}
+
+impl Known {
+    /// Whether the books have to be asked.
+    pub(super) fn is_wanted(event: &Event, form: Form) -> bool {
+        let cause = event.cause.is_some() && event.message.is_none();
+        cause || (form.draft && event.fact == Fact::MessageSent && event.reached.is_none())
+    }
+
+    /// What the books say.
+    pub(super) fn read(view: &View<'_>, caller: &Caller, event: &Event, form: Form) -> Viewed<Self> {
+        let mut known = Self::default();
+        match (&event.message, event.cause) {
+            (None, Some(cause)) => known.cause_at = view.time_of(cause)?,
+            (Some(message), _) if Self::is_wanted(event, form) => {
+                // A letter that is not there for the listener any more has no recipients for it either.
+                let copies =
+                    view.message_at(caller, message.seq).map_or(Vec::new(), |letter| letter.deliveries);
+                let open = copies.into_iter().filter(|copy| copy.copy != Copy::Bcc);
+                known.receipts = Some(open.map(|copy| (copy.agent, copy.state)).collect());
+            }
+            _ => {}
+        }
+        Ok(known)
+    }
+}
+
 /// The members of an envelope that are the same for every listener of one form, from `eventId` to `event`.
-/// `cause_at` is when the cause happened, where that cannot be told from the event itself.
-pub(super) fn members(event: &Event, form: Form, cause_at: Option<i64>) -> Arc<str> {
-    if !form.payloads {
-        return Arc::from(write(event, form, cause_at, true));
+pub(super) fn members(event: &Event, form: Form, known: &Known) -> Arc<str> {
+    // What was looked up for one listener is not for all.
+    if !form.payloads || known.receipts.is_some() {
+        return Arc::from(write(event, form, known, true));
     }
     let slot = if form.draft { slots::MAP_DRAFT } else { slots::MAP_SDK };
-    event.render(slot, |event| write(event, form, cause_at, true))
+    event.render(slot, |event| write(event, form, known, true))
 }
 
 /// The same for whoever asked a question: `client.request()` takes the first delivery with its correlation for the
 /// answer, so the delivery of the question itself must not carry it.
-pub(super) fn members_for_asker(event: &Event, form: Form, cause_at: Option<i64>) -> Arc<str> {
+pub(super) fn members_for_asker(event: &Event, form: Form, known: &Known) -> Arc<str> {
     let question = matches!(event.fact, Fact::MessageDelivered { .. })
         && event.message.as_deref().is_some_and(to_wire::is_question);
     if question {
-        return Arc::from(write(event, form, cause_at, false));
+        return Arc::from(write(event, form, known, false));
     }
-    members(event, form, cause_at)
+    members(event, form, known)
 }
 
-fn write(event: &Event, form: Form, cause_at: Option<i64>, correlation: bool) -> String {
+fn write(event: &Event, form: Form, known: &Known, correlation: bool) -> String {
     let own_id = id(event, form.history).ulid();
     let cause = event.cause.and_then(|seq| {
-        let at = cause_at.or_else(|| event.message.as_ref().map(|message| message.at))?;
+        let at = known.cause_at.or_else(|| event.message.as_ref().map(|message| message.at))?;
         Some(EventId { at, history: form.history, seq }.ulid())
     });
     let kind = match seen(event) {
@@ -139,7 +177,7 @@ fn write(event: &Event, form: Form, cause_at: Option<i64>, correlation: bool) ->
     out.push_str(&format!(r#""event":{{"id":"{own_id}","type":"{kind}","timestamp":{},"source":"#, event.at));
     push_text(&mut out, event.source().as_str());
     if form.draft {
-        push_draft_members(&mut out, event);
+        push_draft_members(&mut out, event, known);
     }
     out.push_str(r#","data":"#);
     push_data(&mut out, event, form.payloads, correlation);
@@ -318,13 +356,32 @@ fn changes_to_wire(changes: &Json) -> Value {
     Value::Object(out)
 }
 
+/// How a letter stands with each it is for. How it fared with them is their sender's affair, unless all may look at it.
+fn push_receipts(out: &mut String, message: &Message, reached: Option<&[Reached]>) {
+    let semantic = to_wire::semantic(message);
+    out.push_str(r#","receipts":["#);
+    for (index, (agent, state)) in reached.unwrap_or_default().iter().take(MAX_RECEIPTS).enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        let status = match state {
+            _ if message.audience != Audience::Observers => DeliveryState::Queued,
+            DeliveryState::Read | DeliveryState::Acked => DeliveryState::Delivered,
+            DeliveryState::Expired => DeliveryState::Failed,
+            other => *other,
+        };
+        to_wire::push_receipt(out, agent.as_str(), status.as_str(), &semantic, message.at);
+    }
+    out.push(']');
+}
+
 /// What the draft has on the event itself.
-fn push_draft_members(out: &mut String, event: &Event) {
+fn push_draft_members(out: &mut String, event: &Event, known: &Known) {
     let members = match (&event.fact, &event.message) {
         (Fact::MessageSent, Some(message)) => {
             out.push_str(r#","envelope":"#);
             out.push_str(&to_wire::message(message));
-            out.push_str(r#","receipts":[]"#);
+            push_receipts(out, message, known.receipts.as_deref().or(event.reached.as_deref()));
             return;
         }
         (Fact::MessageDelivered { agent } | Fact::MessageAcked { agent, .. }, Some(message)) => {

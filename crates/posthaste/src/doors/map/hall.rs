@@ -25,6 +25,9 @@ pub(super) struct Hall {
     links: Mutex<HashMap<String, Link>>,
     next_link: AtomicU64,
     swept: AtomicBool,
+    /// The sessions that get no messages, by id. Few if any, and asked for with every message that names somebody.
+    deaf: Mutex<HashMap<String, Arc<Session>>>,
+    any_deaf: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -58,6 +61,30 @@ impl Hall {
         sessions.by_id.remove(&session.id);
         if sessions.participants.get(&session.participant) == Some(&session.id) {
             sessions.participants.remove(&session.participant);
+        }
+        drop(sessions);
+        self.note_deaf(|deaf| drop(deaf.remove(&session.id)));
+    }
+
+    /// Notes whether a session gets messages, now that it is here or what it may do has changed.
+    pub(super) fn note_receiving(&self, session: &Arc<Session>) {
+        self.note_deaf(|deaf| match session.receives() {
+            true => drop(deaf.remove(&session.id)),
+            false => drop(deaf.insert(session.id.clone(), session.clone())),
+        });
+    }
+
+    fn note_deaf(&self, change: impl FnOnce(&mut HashMap<String, Arc<Session>>)) {
+        let mut deaf = self.deaf.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut deaf);
+        self.any_deaf.store(!deaf.is_empty(), Ordering::Release);
+    }
+
+    /// Whether somebody is connected under this name and gets no messages.
+    pub(super) fn is_deaf(&self, agent: &AgentId) -> bool {
+        self.any_deaf.load(Ordering::Acquire) && {
+            let deaf = self.deaf.lock().unwrap_or_else(PoisonError::into_inner);
+            deaf.values().any(|session| session.is_live() && session.owns(agent))
         }
     }
 

@@ -174,6 +174,7 @@ async fn begin(at: &mut Connection, greeting: &Greeting, dialect: Dialect) -> Re
     let session = Arc::new(Session::new(opening));
     session.attach(at.lend());
     at.hall.add(session.clone());
+    at.hall.note_receiving(&session);
     at.session = Some(session.clone());
     if let Err(failure) = enter(at, &session).await {
         at.session = None;

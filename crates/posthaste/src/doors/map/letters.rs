@@ -18,7 +18,7 @@ use crate::doors::acks;
 const NOTED_AT_ONCE: usize = 64;
 
 /// Waits for an agent's mail on a connection. Nothing is handed over before `go`, so that the agent has heard its
-/// own name first.
+/// own name first. Who gets no messages is not waited for: what is for it stays in the books.
 pub(super) async fn open(
     engine: &Engine,
     session: &Arc<Session>,
@@ -28,6 +28,9 @@ pub(super) async fn open(
     let slot = engine.attach(&session.caller_as(agent.clone()), agent).await?;
     let (go, gone) = oneshot::channel();
     let stop = line.stop.child_token();
+    if !session.receives() {
+        return Ok((stop, go));
+    }
     let (engine, line, end) = (engine.clone(), line.clone(), stop.clone());
     let (carriers, session) = (session.carriers.clone(), session.clone());
     carriers.spawn(async move {
@@ -36,6 +39,23 @@ pub(super) async fn open(
         }
     });
     Ok((stop, go))
+}
+
+/// Begins to wait for the mail of a session that may get messages from now on.
+pub(super) async fn open_all(engine: &Engine, session: &Arc<Session>) -> Result<(), EngineError> {
+    let Some(line) = session.line() else { return Ok(()) };
+    if session.is_listed() {
+        let (stop, go) = open(engine, session, &line, &session.participant).await?;
+        session.add_slot(stop);
+        // Whoever is not there any more to be told needs no telling.
+        let _ = go.send(());
+    }
+    for agent in session.agents() {
+        let (stop, go) = open(engine, session, &line, &agent).await?;
+        session.add_agent(agent, stop);
+        let _ = go.send(());
+    }
+    Ok(())
 }
 
 async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: Mailslot) {
@@ -57,6 +77,9 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
             Ok(letter) => letter,
             Err(error) => {
                 tracing::debug!(%agent, %error, "no more mail for this agent");
+                if !handed.is_empty() {
+                    Box::pin(note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge)).await;
+                }
                 return;
             }
         };

@@ -40,7 +40,6 @@ struct CreateParams {
 #[serde(rename_all = "camelCase")]
 struct WrittenTurn {
     content_type: String,
-    #[serde(default)]
     content: Value,
     #[serde(default)]
     visibility: Option<Value>,

@@ -170,6 +170,7 @@ fn need(method: Method) -> Option<(&'static str, &'static str)> {
         Method::Unregister => ("lifecycle", "canUnregister"),
         Method::Spawn => ("lifecycle", "canSpawn"),
         Method::CreateScope => ("scopes", "canCreateScopes"),
+        Method::DeleteScope => ("scopes", "canManageScopes"),
         Method::CreateTask => ("tasks", "canCreate"),
         Method::AssignTask => ("tasks", "canAssign"),
         Method::UpdateTask => ("tasks", "canUpdate"),
@@ -186,7 +187,7 @@ fn need(method: Method) -> Option<(&'static str, &'static str)> {
         Method::MailTurns | Method::MailSummary | Method::MailReplay => ("mail", "canViewHistory"),
         Method::MailThread => ("mail", "canCreateThreads"),
         Method::FederationConnect | Method::FederationRoute => ("federation", "canFederate"),
-        // Stopping and steering one's own agents takes none; the methods ask for the rest themselves.
+        // Stopping and steering one's own agents, and their coming to and leaving scopes, takes none; the methods ask for the rest themselves.
         _ => return None,
     })
 }
@@ -300,7 +301,7 @@ async fn now(
     match method {
         Method::Subscribe => streams::subscribe(at, session, params).await,
         Method::Unsubscribe => streams::unsubscribe(session, params),
-        Method::Ack => streams::ack(session, params),
+        Method::Ack => streams::ack(at, session, params).await,
         Method::Pause => streams::pause(session, params),
         Method::Resume => streams::resume(session, params),
         Method::Replay => streams::replay(at, session, params).await,

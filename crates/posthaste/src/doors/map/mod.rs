@@ -66,6 +66,8 @@ const OUTGOING_FRAMES: usize = 64;
 const DEFAULT_BUFFER: usize = 1000;
 /// The most it may ask for.
 const MAX_BUFFER: usize = 10_000;
+/// Receipts in an event: as many as a page has. Its sender has them all.
+const MAX_RECEIPTS: usize = 1_000;
 /// How long a session can be resumed, and agents are kept without their connection.
 const RESUME_WINDOW: Duration = Duration::from_secs(300);
 /// How long answers in progress are waited for when a peer has nothing more to say.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{JoinPolicy, Json, Scope, ScopeVisibility, SendPolicy};
+use posthaste_engine::nouns::{AgentId, JoinPolicy, Json, LettersSeen, Scope, ScopeVisibility, SendPolicy};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
 use posthaste_engine::views::ScopeQuery;
 use serde::Deserialize;
@@ -49,9 +49,6 @@ pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: O
     let asked: CreateParams = params(given)?;
     let mut meta = asked.metadata.unwrap_or_default();
     meta.retain(|name, _| !name.starts_with(to_wire::OWN));
-    if let Some(visibility) = asked.message_visibility {
-        meta.insert("map:messageVisibility".to_owned(), visibility.into());
-    }
     if let Some(persistent) = asked.persistent {
         meta.insert("map:persistent".to_owned(), persistent.into());
     }
@@ -65,6 +62,7 @@ pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: O
         roles: asked.auto_join_roles.unwrap_or_default(),
         visibility: word("visibility", asked.visibility.as_deref(), ScopeVisibility::from_word)?,
         send_policy: word("sendPolicy", asked.send_policy.as_deref(), SendPolicy::from_word)?,
+        letters: word("messageVisibility", asked.message_visibility.as_deref(), LettersSeen::from_word)?,
         auto_delete: asked.auto_delete.unwrap_or(false),
         meta: (!meta.is_empty()).then(|| Json::from_value(&Value::Object(meta))),
     };
@@ -151,19 +149,17 @@ pub(super) async fn leave(at: &mut Connection, session: &Arc<Session>, given: Op
     both(at, session, &left, &agent).await
 }
 
-fn member(session: &Session, one: &One) -> Result<posthaste_engine::nouns::AgentId, Failure> {
-    match &one.agent_id {
-        Some(id) => from_wire::agent(id),
-        None => Ok(session.actor()),
+/// Whose membership it is about. One's own agents come and go; bringing in and putting out others is managing.
+fn member(session: &Session, one: &One) -> Result<AgentId, Failure> {
+    let Some(id) = &one.agent_id else { return Ok(session.actor()) };
+    let agent = from_wire::agent(id)?;
+    if !session.owns(&agent) && !session.may("scopes", "canManageScopes") {
+        return Err(Failure::denied("not allowed: scopes.canManageScopes"));
     }
+    Ok(agent)
 }
 
-async fn both(
-    at: &Connection,
-    session: &Session,
-    scope: &Scope,
-    agent: &posthaste_engine::nouns::AgentId,
-) -> Outcome {
+async fn both(at: &Connection, session: &Session, scope: &Scope, agent: &AgentId) -> Outcome {
     let (caller, id) = (session.caller_for(agent), agent.clone());
     let agent = at.engine.read(move |view| view.agent(&caller, &id)).await?;
     Ok(json!({ "scope": to_wire::scope(scope), "agent": to_wire::agent(&agent), "success": true }).into())

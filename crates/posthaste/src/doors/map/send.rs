@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::addresses::{self, Aim};
 use super::connection::{Answer, Connection, Reply};
 use super::errors::Failure;
-use super::from_wire::{self, borrowed, params};
+use super::from_wire::{self, borrowed, or_default, params};
 use super::session::{Session, fresh};
 use super::{federation, hello, to_wire};
 
@@ -100,6 +100,29 @@ pub(super) async fn send(
     post(at, session, &given, aim, best_effort).await
 }
 
+/// Takes out those named who are connected and get no messages: they are told apart in the answer, as failed. If nobody
+/// is left, the message is refused.
+fn pass_over_deaf(at: &Connection, aim: &mut Aim) -> Result<Vec<AgentId>, Failure> {
+    let mut deaf = Vec::new();
+    aim.here.retain(|address| match address {
+        nouns::Address::Agent(agent) if at.hall.is_deaf(agent) => {
+            if !deaf.contains(agent) {
+                deaf.push(agent.clone());
+            }
+            false
+        }
+        _ => true,
+    });
+    match deaf.first() {
+        Some(agent) if aim.here.is_empty() && aim.elsewhere.is_empty() => Err(gets_nothing(agent)),
+        _ => Ok(deaf),
+    }
+}
+
+fn gets_nothing(agent: &AgentId) -> Failure {
+    Failure::denied(format!("{agent} gets no messages: its messaging.canReceive is off"))
+}
+
 /// `map/broadcast`.
 pub(super) async fn broadcast(
     at: &mut Connection,
@@ -117,19 +140,38 @@ pub(super) async fn broadcast(
 #[serde(rename_all = "camelCase")]
 struct ScopeParams {
     scope_id: String,
+    #[serde(default)]
+    exclude_sender: Option<bool>,
+    #[serde(default, deserialize_with = "or_default")]
+    include_descendants: bool,
 }
 
-/// `map/send/scope`.
+/// `map/send/scope`: to the members of a scope, of those below it if asked, and to the sender if it is one of them and
+/// asks for it.
 pub(super) async fn send_to_scope(
     at: &mut Connection,
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
 ) -> Result<Reply, Failure> {
-    let scope: ScopeParams = params(given)?;
-    let to = to_wire::raw(json!({ "scope": scope.scope_id }).to_string());
+    let asked: ScopeParams = params(given)?;
+    let to = to_wire::raw(json!({ "scope": asked.scope_id }).to_string());
     let given = SendParams { to: Some(&to), ..borrowed(given)? };
-    let aim = addresses::resolve(at, session, vec![Address::Scope(scope.scope_id)]).await?;
+    let scope = from_wire::scope(&asked.scope_id)?;
+    let mut scopes = vec![scope.clone()];
+    let caller = session.caller();
+    if asked.include_descendants {
+        let caller = caller.clone();
+        scopes = at.engine.read(move |view| view.writable_scopes(&caller, &scope)).await?;
+    }
+    let mut aim = Aim::default();
+    if asked.exclude_sender == Some(false) {
+        let own = caller.agent.clone();
+        let own = at.engine.read(move |view| Ok(view.agent(&caller, &own).ok())).await?;
+        let own = own.filter(|own| own.scopes.iter().any(|scope| scopes.contains(scope)));
+        aim.here.extend(own.map(|own| nouns::Address::Agent(own.id)));
+    }
+    aim.here.extend(scopes.into_iter().map(nouns::Address::Scope));
     post(at, session, &given, aim, best_effort).await
 }
 
@@ -138,10 +180,11 @@ async fn post(
     at: &mut Connection,
     session: &Arc<Session>,
     given: &SendParams<'_>,
-    aim: Aim,
+    mut aim: Aim,
     best_effort: bool,
 ) -> Result<Reply, Failure> {
     let links = federation::links(at, &aim.elsewhere)?;
+    let deaf = pass_over_deaf(at, &mut aim)?;
     let draft = draft(at, given, aim.here, best_effort)?;
     speak(at, session).await?;
     let caller = session.caller();
@@ -149,7 +192,8 @@ async fn post(
         false => at.engine.post(&caller, draft.verb).await?,
         true => match at.engine.dispatch(&caller, draft.verb).await? {
             Dispatch::Posted(pending) => pending,
-            Dispatch::Delivered(sent) => {
+            Dispatch::Delivered(mut sent) => {
+                sent.refused.extend(deaf);
                 return Ok(Reply::Now(Ok(answer(session, &sent, &draft.semantic, &[]))));
             }
         },
@@ -158,6 +202,7 @@ async fn post(
     let (semantic, best_effort) = (draft.semantic, draft.best_effort);
     Ok(Reply::Later(Box::pin(async move {
         let mut sent = pending.answer().await?;
+        sent.refused.extend(deaf);
         if best_effort {
             give_up(&engine, &mut sent).await?;
         }
@@ -231,6 +276,7 @@ fn draft(
         meta: to_wire::keep(given.to, meta_text, None),
         audience: Audience::Observers,
         to_nobody: true,
+        pass_over: true,
         ..Send::text(to, "")
     };
     // `queue` and `guaranteed` ask for the books; so do acknowledged letters, which the verb knows by itself.
@@ -260,7 +306,7 @@ fn within(mail: &Value) -> Option<Within> {
     })
 }
 
-/// The answer to a message: who has it, who will, who does not; those elsewhere come last.
+/// The answer to a message: who has it, who will, who does not; those it was kept from and those elsewhere come last.
 fn answer(session: &Session, sent: &Sent, semantic: &str, elsewhere: &[Value]) -> Answer {
     let delivered = DeliveryState::Delivered.as_str();
     let mut out = String::with_capacity(160 + 160 * sent.receipts.len());
@@ -277,11 +323,12 @@ fn answer(session: &Session, sent: &Sent, semantic: &str, elsewhere: &[Value]) -
         push_list(&mut out, names, to_wire::push_text);
     }
     out.push_str(r#","receipts":"#);
-    let receipts = sent.receipts.iter().map(Ok).chain(elsewhere.iter().map(Err));
+    let here = sent.receipts.iter().map(|receipt| (&receipt.agent, receipt.state));
+    let refused = sent.refused.iter().map(|agent| (agent, DeliveryState::Failed));
+    let receipts = here.chain(refused).map(Ok).chain(elsewhere.iter().map(Err));
     push_list(&mut out, receipts, |out, receipt| match receipt {
-        Ok(receipt) => {
-            let (agent, status) = (receipt.agent.as_str(), receipt.state.as_str());
-            to_wire::push_receipt(out, agent, status, semantic, sent.message.at);
+        Ok((agent, state)) => {
+            to_wire::push_receipt(out, agent.as_str(), state.as_str(), semantic, sent.message.at);
         }
         Err(written) => to_wire::push_shown(out, written),
     });
@@ -376,6 +423,9 @@ pub(super) async fn inject(
     if !session.may("lifecycle", "canSteer") && !session.owns(&id) {
         return Err(Failure::denied("not allowed: lifecycle.canSteer"));
     }
+    if at.hall.is_deaf(&id) {
+        return Err(gets_nothing(&id));
+    }
     let in_payload =
         given.payload.as_ref().and_then(|payload| payload.get("content")).or(given.payload.as_ref());
     let content = given.content.as_ref().or(in_payload).cloned().unwrap_or_default();
@@ -415,7 +465,8 @@ pub(super) async fn request(
 ) -> Result<Reply, Failure> {
     let given: SendParams<'_> = borrowed(given)?;
     let to = given.to.ok_or_else(|| Failure::params("to: whom the request is for"))?;
-    let aim = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
+    let mut aim = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
+    pass_over_deaf(at, &mut aim)?;
     let mut meta: Value = match given.meta.filter(|meta| meta.get() != "null") {
         Some(meta) => serde_json::from_str(meta.get()).map_err(Failure::params)?,
         None => json!({}),

@@ -198,6 +198,11 @@ impl Session {
         self.lock().capabilities.allow(group, switch)
     }
 
+    /// Whether it and its agents get messages.
+    pub(super) fn receives(&self) -> bool {
+        self.may("messaging", "canReceive")
+    }
+
     pub(super) fn capabilities(&self) -> Value {
         self.lock().capabilities.to_json()
     }

@@ -14,7 +14,7 @@ use super::connection::{Answer, Connection, Outcome};
 use super::errors::Failure;
 use super::from_wire::params;
 use super::session::{Part, Session};
-use super::{farewell, hello};
+use super::{farewell, hello, letters};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -170,7 +170,19 @@ pub(super) async fn permissions(
         .or_else(|| at.hall.session(&asked.client_id))
         .or_else(|| at.hall.sessions().into_iter().find(|other| other.owns(&id)));
     let other = found.ok_or_else(|| Failure::params("clientId: there is no such participant"))?;
+    let received = other.receives();
     let effective = other.change_capabilities(&asked.permissions);
+    at.hall.note_receiving(&other);
+    match (received, other.receives()) {
+        (true, false) => {
+            // From here on nobody is told that a message arrived there; what did arrive is still handed over.
+            let names = other.agents();
+            names.iter().chain([&other.participant]).for_each(|agent| at.engine.let_go(agent));
+            other.carriers_gone().await;
+        }
+        (false, true) => letters::open_all(&at.engine, &other).await?,
+        _ => {}
+    }
     let told = json!({
         "clientId": other.participant,
         "changes": asked.permissions,

@@ -10,6 +10,7 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use posthaste_engine::nouns::Caller;
 use posthaste_engine::{Engine, Feed, Start, Step};
 use posthaste_wire::map::{Pattern, Spec, codes, stream_pattern};
 use posthaste_wire::sse;
@@ -19,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Connection, Line};
 use super::errors::Failure;
 use super::events::{self, Form};
-use super::subscription::{cause_time, envelope};
+use super::subscription::{envelope, known};
 use super::{DEFAULT_BUFFER, filters, hello, streams, warden, ws};
 use crate::caller::Realm;
 use crate::http::errors::answer;
@@ -80,6 +81,7 @@ pub(super) async fn events(
 /// A stream under way.
 struct Flow {
     engine: Engine,
+    caller: Caller,
     feed: Feed,
     form: Form,
     id: String,
@@ -107,6 +109,7 @@ async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&st
     let draft = query.get("dialect").is_some_and(|dialect| dialect == "draft");
     Ok(Flow {
         engine: at.engine.clone(),
+        caller: session.caller(),
         feed,
         form: Form { draft, history, payloads: true },
         id: super::session::fresh("sub-"),
@@ -133,8 +136,8 @@ impl Flow {
             step = self.feed.next() => {
                 match step {
                     Ok(Step::Event { number, event }) => {
-                        let cause_at = cause_time(&self.engine, &event).await.ok()?;
-                        let members = events::members(&event, self.form, cause_at);
+                        let known = known(&self.engine, || self.caller.clone(), &event, self.form).await.ok()?;
+                        let members = events::members(&event, self.form, &known);
                         let id = events::id(&event, self.form.history).ulid();
                         sse::write_event(&mut out, Some(&id), None, &envelope(&self.id, number, &members));
                     }

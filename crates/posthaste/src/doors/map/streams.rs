@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
-use super::events::{self, Form};
+use super::events::{self, Form, Known};
 use super::from_wire::{self, params};
 use super::session::{Session, fresh};
 use super::subscription::{Subscription, Wish};
@@ -155,12 +155,14 @@ struct One {
     subscription_id: String,
     #[serde(default, alias = "sequence", alias = "sequenceNumber")]
     up_to_sequence: Option<u64>,
+    #[serde(default)]
+    event_id: Option<String>,
 }
 
-fn find(session: &Session, given: Option<&RawValue>) -> Result<(Arc<Subscription>, Option<u64>), Failure> {
+fn find(session: &Session, given: Option<&RawValue>) -> Result<(Arc<Subscription>, One), Failure> {
     let one: One = params(given)?;
     let subscription = session.subscription(&one.subscription_id).ok_or_else(Failure::no_subscription)?;
-    Ok((subscription, one.up_to_sequence))
+    Ok((subscription, one))
 }
 
 /// `map/unsubscribe`.
@@ -172,11 +174,16 @@ pub(super) fn unsubscribe(session: &Session, given: Option<&RawValue>) -> Outcom
     Ok(json!({ "subscription": closed, "success": true }).into())
 }
 
-/// `map/subscribe.ack` and `map/ack`.
-pub(super) fn ack(session: &Session, given: Option<&RawValue>) -> Outcome {
-    let (subscription, up_to) = find(session, given)?;
-    if let Some(up_to) = up_to {
-        subscription.ack(up_to);
+/// `map/subscribe.ack` and `map/ack`: by number, or by the last event that was dealt with.
+pub(super) async fn ack(at: &mut Connection, session: &Session, given: Option<&RawValue>) -> Outcome {
+    let (subscription, one) = find(session, given)?;
+    match (one.up_to_sequence, &one.event_id) {
+        (Some(up_to), _) => subscription.ack(up_to),
+        (None, Some(id)) => {
+            let history = at.hall.history(&at.engine).await?;
+            subscription.ack_event(cursor(at, history, id).await?);
+        }
+        (None, None) => {}
     }
     Ok(json!({ "success": true }).into())
 }
@@ -282,12 +289,9 @@ fn written(
         if index > 0 {
             text.push(',');
         }
-        let cause_at = match (event.cause, &event.message) {
-            (Some(cause), None) => view.time_of(cause)?,
-            _ => None,
-        };
+        let known = Known::read(view, caller, event, form)?;
         text.push('{');
-        text.push_str(&events::members(event, form, cause_at));
+        text.push_str(&events::members(event, form, &known));
         text.push('}');
     }
     text.push_str(&format!(r#"],"hasMore":{more}}}"#));

@@ -1,18 +1,19 @@
 //! One subscription: a feed of the engine's, written down for its subscriber and numbered without gaps.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use posthaste_engine::nouns::{Caller, Event};
+use posthaste_engine::nouns::{Caller, Event, Seq};
 use posthaste_engine::{Engine, EngineError, Feed, Filter, Overflow, Start, Step, stamp};
 use posthaste_wire::map::{EventId, EventName};
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
 use super::connection::Line;
-use super::events::{self, Form};
+use super::events::{self, Form, Known};
 use super::session::Session;
 use super::to_wire;
 
@@ -36,6 +37,9 @@ pub(super) struct Subscription {
     /// The last event that was sent, and the number it had.
     place: AtomicI64,
     number: AtomicU64,
+    /// Since the subscriber acknowledges by events: those that are out, with their numbers.
+    out: Mutex<Option<VecDeque<(Seq, u64)>>>,
+    names_events: AtomicBool,
     signal: watch::Sender<Signal>,
 }
 
@@ -74,12 +78,49 @@ impl Subscription {
             capacity,
             place: AtomicI64::new(0),
             number: AtomicU64::new(0),
+            out: Mutex::new(None),
+            names_events: AtomicBool::new(false),
             signal: watch::Sender::new(Signal::default()),
         }
     }
 
     pub(super) fn ack(&self, up_to: u64) {
         self.signal.send_modify(|signal| signal.acked = Some(signal.acked.unwrap_or(0).max(up_to)));
+    }
+
+    /// Says that everything up to an event has been dealt with. The first time it is everything that was sent: which
+    /// event had which number is remembered from then on.
+    pub(super) fn ack_event(&self, place: Seq) {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let up_to = match &mut *out {
+            None => {
+                self.names_events.store(true, Ordering::Release);
+                *out = Some(VecDeque::new());
+                Some(self.number.load(Ordering::Acquire))
+            }
+            Some(out) => {
+                let dealt_with = out.partition_point(|(seq, _)| *seq <= place);
+                out.drain(..dealt_with).next_back().map(|(_, number)| number)
+            }
+        };
+        drop(out);
+        if let Some(up_to) = up_to {
+            self.ack(up_to);
+        }
+    }
+
+    /// Remembers an event that is about to be sent, if its subscriber acknowledges by events.
+    fn note_out(&self, place: Seq) {
+        if !self.names_events.load(Ordering::Acquire) {
+            return;
+        }
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(out) = &mut *out else { return };
+        // Flow control lets no more out than this; it may have been turned on with some on their way.
+        if out.len() > self.buffer {
+            out.pop_front();
+        }
+        out.push_back((place, self.number.load(Ordering::Acquire) + 1));
     }
 
     pub(super) fn pause(&self, paused: bool) {
@@ -175,6 +216,7 @@ impl Subscription {
                             Step::Event { event, .. } => {
                                 fed += 1;
                                 self.place.store(event.seq, Ordering::Release);
+                                self.note_out(event.seq);
                                 self.written(&engine, &session, &event).await?
                             }
                             Step::Overflow(lost) => Arc::from(self.overflow(&engine, lost).await?),
@@ -207,14 +249,14 @@ impl Subscription {
         &self,
         engine: &Engine,
         session: &Session,
-        event: &Event,
+        event: &Arc<Event>,
     ) -> Result<Arc<str>, EngineError> {
-        let cause_at = cause_time(engine, event).await?;
+        let known = known(engine, || session.caller(), event, self.form).await?;
         let asker = event.message.as_ref().is_some_and(|message| session.owns(&message.from));
         Ok(if asker {
-            events::members_for_asker(event, self.form, cause_at)
+            events::members_for_asker(event, self.form, &known)
         } else {
-            events::members(event, self.form, cause_at)
+            events::members(event, self.form, &known)
         })
     }
 
@@ -269,12 +311,18 @@ impl Subscription {
     }
 }
 
-/// When an event's cause happened, where the event does not know.
-pub(super) async fn cause_time(engine: &Engine, event: &Event) -> Result<Option<i64>, EngineError> {
-    match (event.cause, &event.message) {
-        (Some(cause), None) => engine.read(move |view| view.time_of(cause)).await,
-        _ => Ok(None),
+/// What an event's form tells and the event does not know; nearly always nothing.
+pub(super) async fn known(
+    engine: &Engine,
+    caller: impl FnOnce() -> Caller,
+    event: &Arc<Event>,
+    form: Form,
+) -> Result<Known, EngineError> {
+    if !Known::is_wanted(event, form) {
+        return Ok(Known::default());
     }
+    let (caller, event) = (caller(), event.clone());
+    engine.read(move |view| Known::read(view, &caller, &event, form)).await
 }
 
 /// The parameters of `map/event`. Both vocabularies' names for the number are there.

@@ -87,13 +87,15 @@ pub(super) fn scope(scope: &Scope) -> Value {
         Some(Value::Object(meta)) => meta,
         _ => Map::new(),
     };
-    let message_visibility = meta.remove("map:messageVisibility");
+    // Where older books keep what the scope itself knows now.
+    meta.remove("map:messageVisibility");
     let persistent = meta.remove("map:persistent");
     let mut out = json!({
         "id": scope.id,
         "joinPolicy": scope.join_policy.as_str(),
         "visibility": scope.visibility.as_str(),
         "sendPolicy": scope.send_policy.as_str(),
+        "messageVisibility": scope.letters.as_str(),
         "autoDelete": scope.auto_delete,
         "createdBy": scope.created_by,
         "createdAt": scope.created_at,
@@ -108,7 +110,6 @@ pub(super) fn scope(scope: &Scope) -> Value {
     if !scope.roles.is_empty() {
         out["autoJoinRoles"] = json!(scope.roles);
     }
-    put(&mut out, "messageVisibility", message_visibility);
     put(&mut out, "persistent", persistent);
     out
 }
@@ -328,6 +329,24 @@ pub(super) fn is_question(message: &Message) -> bool {
     let said: Expectation =
         kept.map.meta.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
     said.expects_response == Some(true) && said.is_result != Some(true)
+}
+
+/// What the sender called the way of delivering a message; what came by other doors is kept until it is fetched.
+pub(super) fn semantic(message: &Message) -> String {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Way {
+        delivery: Option<Value>,
+    }
+    if message.via != VIA {
+        return "queue".to_owned();
+    }
+    let said = kept(message).and_then(|kept| kept.meta);
+    let said: Way = said.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
+    match said.delivery {
+        Some(Value::String(way)) => way,
+        _ => "fire-and-forget".to_owned(),
+    }
 }
 
 /// A message as text: payload and meta are what the sender wrote, byte for byte.

@@ -20,8 +20,7 @@ use super::to_wire;
 struct SayParams {
     conversation_id: String,
     content_type: String,
-    #[serde(default)]
-    content: Option<Box<RawValue>>,
+    content: Box<RawValue>,
     #[serde(default)]
     thread_id: Option<String>,
     #[serde(default)]
@@ -45,10 +44,7 @@ pub(super) async fn say(
         conversation,
         thread: asked.thread_id.as_deref().map(from_wire::thread),
         content_type: asked.content_type,
-        content: match &asked.content {
-            Some(content) => Json::from_raw(content),
-            None => Json::from_value(&Value::Null),
-        },
+        content: Json::from_raw(&asked.content),
         in_reply_to: asked.in_reply_to.as_deref().map(from_wire::turn),
         visibility: from_wire::visibility(asked.visibility.as_ref())?,
         meta: asked.metadata.map(|metadata| Json::from_value(&Value::Object(metadata))),

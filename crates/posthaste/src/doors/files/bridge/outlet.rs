@@ -40,7 +40,7 @@ impl Bridge {
     fn concerns(&self, event: &Event) -> Option<Arc<Message>> {
         let message = event.message.as_ref()?;
         let some = match &event.sight {
-            Sight::Agents(agents) | Sight::Observed { agents, .. } => {
+            Sight::Agents(agents) | Sight::Observed { agents, .. } | Sight::Among { agents, .. } => {
                 agents.iter().any(|agent| self.boxes.contains_key(agent.as_str()))
             }
             Sight::Everyone | Sight::Admins | Sight::Ask => !self.boxes.is_empty(),
