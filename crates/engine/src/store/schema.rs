@@ -39,6 +39,7 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     }
     if found < 8 {
         books.execute_batch(V8)?;
+        books.execute_batch(V8_INDEX)?;
     }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
@@ -52,6 +53,10 @@ UPDATE scopes SET letters = (
     SELECT value FROM json_each(scopes.meta) WHERE key LIKE '%:messageVisibility' AND value IN ('members', 'system'))
 WHERE json_valid(meta);
 ";
+
+/// Eight pieces of the full-text index are merged into one instead of four: a quarter less work for letters in prose, and
+/// some microseconds more for a search.
+const V8_INDEX: &str = "INSERT INTO found(found, rank) VALUES('automerge', 8);";
 
 /// Turns are listed by numbers instead of names.
 const V7_NUMBERS: &str = "

@@ -1,5 +1,7 @@
 //! MAP's rules from outside: what a scope keeps to itself, what a participant may do without, and who is passed over.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::map_client::{Client, Office, connect_raw};
@@ -319,4 +321,51 @@ async fn of_several_who_are_named_the_unwilling_is_passed_over() {
     }
     open.call("map/send", json!({ "to": { "agent": "open" }, "payload": "end" })).await.unwrap();
     assert_eq!(open.message().await["payload"], "end", "nothing of what was refused");
+}
+
+/// The server-sent events of an office, until one has a number.
+async fn streamed(office: &Office, query: &str, last: u64) -> Vec<Value> {
+    let url = office.url().replacen("ws", "http", 1) + "/events?" + query;
+    let mut stream = reqwest::get(url).await.unwrap();
+    let (mut text, mut all) = (String::new(), Vec::new());
+    while let Some(chunk) = stream.chunk().await.unwrap() {
+        text.push_str(std::str::from_utf8(&chunk).unwrap());
+        while let Some((event, rest)) = text.split_once("\n\n") {
+            let data = event.lines().find_map(|line| line.strip_prefix("data: "));
+            if let Some(data) = data {
+                let mut event_of: Value = serde_json::from_str(data).unwrap();
+                event_of["id"] = event.lines().any(|line| line.starts_with("id:")).into();
+                all.push(event_of);
+            }
+            text = rest.to_owned();
+        }
+        if all.last().is_some_and(|event| event["sequenceNumber"] == last) {
+            break;
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn signs_of_life_come_over_server_sent_events_to_those_who_name_them() {
+    let office = Office::open(&["--no-auth"]).await;
+    let signs = streamed(&office, "eventTypes=system.heartbeat,system.capacity", 2).await;
+    let kinds: Vec<_> = signs.iter().map(|sign| sign["event"]["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["system.heartbeat", "system.capacity"]);
+    assert!(signs.iter().all(|sign| sign["id"] == false), "nobody can go on after what is no history");
+    let mut busy = Client::agent(&office, "busy").await;
+    let one = streamed(&office, "", 1);
+    tokio::pin!(one);
+    let one = loop {
+        tokio::select! {
+            one = &mut one => break one,
+            // Something happens until the stream has heard of it.
+            () = tokio::time::sleep(Duration::from_millis(20)) => {
+                let metadata = json!({ "agentId": "busy", "metadata": { "is": "busy" } });
+                busy.call("map/agents/update", metadata).await.unwrap();
+            }
+        }
+    };
+    assert_ne!(one[0]["event"]["type"], "system.heartbeat", "nobody gets them unasked");
+    assert_eq!(one[0]["id"], true);
 }

@@ -27,6 +27,7 @@ mod scopes;
 mod send;
 mod session;
 mod sessions;
+mod signs;
 mod sse;
 mod stdio;
 mod streams;

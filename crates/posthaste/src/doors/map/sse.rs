@@ -15,11 +15,13 @@ use posthaste_engine::{Engine, Feed, Start, Step};
 use posthaste_wire::map::{Pattern, Spec, codes, stream_pattern};
 use posthaste_wire::sse;
 use serde_json::Value;
+use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Line};
 use super::errors::Failure;
 use super::events::{self, Form};
+use super::signs::Signs;
 use super::subscription::{envelope, known};
 use super::{DEFAULT_BUFFER, filters, hello, streams, warden, ws};
 use crate::caller::Realm;
@@ -86,6 +88,10 @@ struct Flow {
     form: Form,
     id: String,
     stop: CancellationToken,
+    /// What was sent last had this number.
+    number: u64,
+    signs: Signs,
+    beat: Interval,
     greeted: bool,
 }
 
@@ -98,7 +104,8 @@ async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&st
     };
     let mut spec = Spec::parse(&filter)?;
     spec.event_types.extend(list("eventTypes").into_iter().flatten().map(Pattern::new));
-    let streams = list("streams").into_iter().flatten().map(stream_pattern).collect();
+    let streams: Vec<_> = list("streams").into_iter().flatten().map(stream_pattern).collect();
+    let signs = Signs::asked_for(&spec, &streams);
     let history = at.hall.history(&at.engine).await?;
     let start = match last.filter(|id| !id.is_empty()) {
         Some(id) => Start::After(streams::place(at, history, &Value::from(id)).await?),
@@ -114,6 +121,9 @@ async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&st
         form: Form { draft, history, payloads: true },
         id: super::session::fresh("sub-"),
         stop: at.shared.stop().child_token(),
+        number: 0,
+        signs,
+        beat: Signs::beat(),
         greeted: false,
     })
 }
@@ -133,13 +143,20 @@ impl Flow {
                 sse::write_comment(&mut out, "still here");
                 Some(out)
             }
+            _ = self.beat.tick(), if self.signs.are_wanted() => {
+                for members in self.signs.read(&self.engine, &self.caller).await.ok()? {
+                    // Without an id: whoever comes back goes on after the last event of the history.
+                    sse::write_event(&mut out, None, None, &self.numbered(&members));
+                }
+                Some(out)
+            }
             step = self.feed.next() => {
                 match step {
-                    Ok(Step::Event { number, event }) => {
+                    Ok(Step::Event { event, .. }) => {
                         let known = known(&self.engine, || self.caller.clone(), &event, self.form).await.ok()?;
                         let members = events::members(&event, self.form, &known);
                         let id = events::id(&event, self.form.history).ulid();
-                        sse::write_event(&mut out, Some(&id), None, &envelope(&self.id, number, &members));
+                        sse::write_event(&mut out, Some(&id), None, &self.numbered(&members));
                     }
                     // Only who acknowledges or pauses is passed over, and here nobody can.
                     Ok(Step::Overflow(_)) => sse::write_comment(&mut out, "passed over"),
@@ -148,5 +165,11 @@ impl Flow {
                 Some(out)
             }
         }
+    }
+
+    /// The next envelope. Signs of life are counted like events.
+    fn numbered(&mut self, members: &str) -> String {
+        self.number += 1;
+        envelope(&self.id, self.number, members)
     }
 }

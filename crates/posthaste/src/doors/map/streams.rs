@@ -15,6 +15,7 @@ use super::errors::Failure;
 use super::events::{self, Form, Known};
 use super::from_wire::{self, params};
 use super::session::{Session, fresh};
+use super::signs::Signs;
 use super::subscription::{Subscription, Wish};
 use super::{DEFAULT_BUFFER, MAX_BUFFER, MAX_SUBSCRIPTIONS, filters};
 
@@ -92,8 +93,7 @@ pub(super) async fn subscribe(
             payloads: asked.options.include_message_payloads != Some(false),
         },
         acp: session.is_compat(),
-        heartbeat: filters::asks_for(&spec, &streams, EventName::Heartbeat),
-        capacity: filters::asks_for(&spec, &streams, EventName::Capacity),
+        signs: Signs::asked_for(&spec, &streams),
     }));
     let most = if session.is_compat() { 1 } else { MAX_SUBSCRIPTIONS };
     if !session.add_subscription(subscription.clone(), most) {

@@ -15,10 +15,8 @@ use tokio::sync::{oneshot, watch};
 use super::connection::Line;
 use super::events::{self, Form, Known};
 use super::session::Session;
+use super::signs::{Signs, own_event};
 use super::to_wire;
-
-/// How often those who ask for it hear that the office is alive.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Frames that are written together at most.
 const AT_ONCE: usize = 32;
@@ -32,8 +30,7 @@ pub(super) struct Subscription {
     form: Form,
     /// Whether events also come the way ACP's clients know.
     acp: bool,
-    heartbeat: bool,
-    capacity: bool,
+    signs: Signs,
     /// The last event that was sent, and the number it had.
     place: AtomicI64,
     number: AtomicU64,
@@ -61,21 +58,19 @@ pub(super) struct Wish {
     pub(super) buffer: usize,
     pub(super) form: Form,
     pub(super) acp: bool,
-    pub(super) heartbeat: bool,
-    pub(super) capacity: bool,
+    pub(super) signs: Signs,
 }
 
 impl Subscription {
     pub(super) fn new(wish: Wish) -> Self {
-        let Wish { id, filter, buffer, form, acp, heartbeat, capacity } = wish;
+        let Wish { id, filter, buffer, form, acp, signs } = wish;
         Self {
             id,
             filter,
             buffer,
             form,
             acp,
-            heartbeat,
-            capacity,
+            signs,
             place: AtomicI64::new(0),
             number: AtomicU64::new(0),
             out: Mutex::new(None),
@@ -188,7 +183,7 @@ impl Subscription {
             Some((now, signal))
         });
         tokio::pin!(signals);
-        let mut beat = tokio::time::interval(HEARTBEAT);
+        let mut beat = Signs::beat();
         // Events that this feed has handed out; the subscriber's numbers run on over several feeds and also count
         // what is no event of the history.
         let mut fed = 0;
@@ -203,8 +198,8 @@ impl Subscription {
                         feed.listen_as(session.caller()).await?;
                     }
                 }
-                _ = beat.tick(), if self.heartbeat || self.capacity => {
-                    let signs = self.signs_of_life(&engine, &session.caller()).await?;
+                _ = beat.tick(), if self.signs.are_wanted() => {
+                    let signs = self.signs.read(&engine, &session.caller()).await?;
                     let frames = signs.iter().flat_map(|members| self.frames(&session, members)).collect();
                     if line.out.send_together(frames).await.is_err() { return Ok(()) }
                 }
@@ -295,20 +290,6 @@ impl Subscription {
             }),
         ))
     }
-
-    async fn signs_of_life(&self, engine: &Engine, caller: &Caller) -> Result<Vec<String>, EngineError> {
-        let mut signs = Vec::new();
-        if self.heartbeat {
-            signs.push(own_event(EventName::Heartbeat, json!({ "serverTime": stamp::now() })));
-        }
-        if self.capacity {
-            let caller = caller.clone();
-            let (stats, rules) = engine.read(move |view| Ok((view.stats(&caller)?, view.rules()?))).await?;
-            let full = json!({ "agents": stats.agents, "maxAgents": rules.recipients });
-            signs.push(own_event(EventName::Capacity, full));
-        }
-        Ok(signs)
-    }
 }
 
 /// What an event's form tells and the event does not know; nearly always nothing.
@@ -339,18 +320,4 @@ fn push_envelope(text: &mut String, subscription: &str, number: u64, members: &s
     for piece in [r#","sequenceNumber":"#, &number, r#","sequence":"#, &number, ",", members, "}"] {
         text.push_str(piece);
     }
-}
-
-/// An event that is not of the history: about the subscription or the office, and of this moment.
-fn own_event(name: EventName, fields: Value) -> String {
-    let id = super::session::fresh("");
-    let now = stamp::now();
-    let mut event = json!({ "id": id, "type": name.sdk(), "timestamp": now, "source": "posthaste" });
-    if let Value::Object(fields) = &fields {
-        for (name, value) in fields {
-            event[name] = value.clone();
-        }
-    }
-    event["data"] = fields;
-    format!(r#""eventId":"{id}","timestamp":{now},"event":{event}"#)
 }

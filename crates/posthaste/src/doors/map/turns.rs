@@ -1,5 +1,6 @@
 //! MAP Mail: what is said, the threads it branches into, and the gist of it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{Caller, ConversationId, Json};
@@ -11,16 +12,18 @@ use serde_json::{Map, Value, json};
 
 use super::connection::{Answer, Connection, Outcome, Reply};
 use super::errors::Failure;
-use super::from_wire::{self, or_default, params};
+use super::from_wire::{self, borrowed, or_default, params};
 use super::session::Session;
 use super::to_wire;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct SayParams {
-    conversation_id: String,
+struct SayParams<'a> {
+    #[serde(borrow)]
+    conversation_id: Cow<'a, str>,
     content_type: String,
-    content: Box<RawValue>,
+    #[serde(borrow)]
+    content: &'a RawValue,
     #[serde(default)]
     thread_id: Option<String>,
     #[serde(default)]
@@ -37,14 +40,14 @@ pub(super) async fn say(
     session: &Arc<Session>,
     given: Option<&RawValue>,
 ) -> Result<Reply, Failure> {
-    let asked: SayParams = params(given)?;
+    let asked: SayParams<'_> = borrowed(given)?;
     let conversation = from_wire::conversation(&asked.conversation_id)?;
     let caller = session.caller();
     let verb = Say {
         conversation,
         thread: asked.thread_id.as_deref().map(from_wire::thread),
         content_type: asked.content_type,
-        content: Json::from_raw(&asked.content),
+        content: Json::from_raw(asked.content),
         in_reply_to: asked.in_reply_to.as_deref().map(from_wire::turn),
         visibility: from_wire::visibility(asked.visibility.as_ref())?,
         meta: asked.metadata.map(|metadata| Json::from_value(&Value::Object(metadata))),
