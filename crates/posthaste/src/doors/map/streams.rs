@@ -5,7 +5,7 @@ use std::sync::Arc;
 use posthaste_engine::nouns::{Caller, Event, Seq};
 use posthaste_engine::views::{View, Viewed};
 use posthaste_engine::{EngineError, Filter, Refusal, Start, stamp};
-use posthaste_wire::map::{EventId, EventName, Pattern, Spec, codes, stream_pattern};
+use posthaste_wire::map::{EventId, Pattern, Spec, codes, stream_pattern};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use posthaste_engine::nouns::{Caller, Event, Seq};
-use posthaste_engine::{Engine, EngineError, Feed, Filter, Overflow, Start, Step, stamp};
+use posthaste_engine::{Engine, EngineError, Feed, Filter, Overflow, Start, Step};
 use posthaste_wire::map::{EventId, EventName};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::{oneshot, watch};
 
 use super::connection::Line;
