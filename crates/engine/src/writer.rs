@@ -270,7 +270,7 @@ impl Writer {
         }
         let now = self.clock.max(record.stamp.now);
         let last = self.last;
-        let (changes, told) = (self.books.total_changes(), events.len());
+        let (changes, told) = (self.own_changes(), events.len());
         let pen = Pen {
             rules: &mut self.rules,
             last: &mut self.last,
@@ -286,7 +286,7 @@ impl Writer {
         Ok(match applied {
             Ok(outcome) => Applied::Stands(Ok(outcome)),
             Err(Halt::Noted(refusal)) => Applied::Stands(Err(refusal.into())),
-            Err(Halt::Refused(refusal)) if self.books.total_changes() == changes && events.len() == told => {
+            Err(Halt::Refused(refusal)) if self.own_changes() == changes && events.len() == told => {
                 Applied::Stands(Err(refusal.into()))
             }
             // Whoever refuses late must leave no trace either.
@@ -300,6 +300,11 @@ impl Writer {
                 Applied::InVain(Fault::Internal { reason: error.to_string() }.into())
             }
         })
+    }
+
+    /// Changes to the books, but for rows that had waited for the command to look at them.
+    fn own_changes(&self) -> u64 {
+        self.books.total_changes() - self.memory.rows.changes()
     }
 
     fn run_sql(&self, sql: &str) -> Result<(), Setback> {

@@ -50,6 +50,8 @@ pub(crate) struct LateRows {
     turns: Vec<LateTurn>,
     /// Whether rows may wait. If not, each is written as it comes.
     open: bool,
+    /// Changes to the books that were rows of earlier commands and not of the one at hand.
+    changes: u64,
 }
 
 impl LateRows {
@@ -71,6 +73,18 @@ impl LateRows {
 
     /// Writes what waits.
     pub(crate) fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
+        let before = books.total_changes();
+        self.write(books)?;
+        self.changes += books.total_changes() - before;
+        Ok(())
+    }
+
+    /// How many changes to the books were rows that had waited.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    fn write(&mut self, books: &Connection) -> rusqlite::Result<()> {
         LETTERS.write(books, &self.letters, |to, letter| bind_letter(to, letter))?;
         COPIES.write(books, &self.copies, bind_copy)?;
         TURNS.write(books, &self.turns, bind_turn)?;
@@ -96,7 +110,7 @@ impl LateRows {
     }
 
     fn write_unless_open(&mut self, books: &Connection) -> rusqlite::Result<()> {
-        if self.open { Ok(()) } else { self.write_down(books) }
+        if self.open { Ok(()) } else { self.write(books) }
     }
 }
 

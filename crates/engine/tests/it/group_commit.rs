@@ -3,16 +3,18 @@
 use std::sync::atomic::Ordering;
 
 use posthaste_engine::limits::Limits;
-use posthaste_engine::nouns::{Address, Caller};
+use posthaste_engine::nouns::{Address, Caller, ContactPolicy, MessageId, TurnId};
 use posthaste_engine::stamp::Stamp;
 use posthaste_engine::testing::submit_record;
 use posthaste_engine::verbs::Verb;
 use posthaste_engine::verbs::agents::{Existing, Register};
+use posthaste_engine::verbs::deliveries::MarkRead;
 use posthaste_engine::verbs::mail::{Send, Sent};
+use posthaste_engine::verbs::turns::Say;
 use posthaste_engine::{EngineError, Fault, Filter, RECORD_VERSION, Record, Refusal};
 use tokio::task::JoinHandle;
 
-use crate::harness::{id, member, named};
+use crate::harness::{conversation, id, member, named, say};
 use crate::watched::Watched;
 
 type Answer<V> = JoinHandle<Result<<V as Verb>::Outcome, EngineError>>;
@@ -171,6 +173,70 @@ async fn a_command_that_fails_inside_is_left_out_and_the_rest_of_its_batch_goes_
         let sent = vec!["message.sent"; 3];
         assert_eq!(realm.history().await, [vec!["agent.registered", "announced"], sent].concat());
     }
+}
+
+#[tokio::test]
+async fn what_waits_to_be_written_is_there_for_whoever_looks_at_it() {
+    let mut realm = Watched::new(Limits::default());
+    let (ann, bob) = (member("ann"), member("bob"));
+    realm.engine.submit(&ann, named("ann")).await.expect("a free name");
+    realm.engine.submit(&bob, named("bob")).await.expect("a free name");
+    realm.engine.submit(&ann, conversation("c", &[])).await.expect("a conversation");
+    let say = |in_reply_to| Say { in_reply_to, ..say("c", "so?") };
+    let held = realm.hold().await;
+    // A command names what it makes by its own id.
+    let stamps = [Stamp::new(), Stamp::new()];
+    let [sent, said] = stamps.map(|stamp| stamp.id);
+    let commands = [letter("first").into_command(), say(None).into_command()];
+    let mut first = Vec::new();
+    for (stamp, command) in stamps.into_iter().zip(commands) {
+        let record = Record { v: RECORD_VERSION, stamp, caller: ann.clone(), command };
+        let (engine, waiting) = (realm.engine.clone(), realm.engine.queue_depth());
+        first.push(tokio::spawn(async move { submit_record(&engine, record).await }));
+        realm.queued(waiting + 1).await;
+    }
+    let answer = Send { in_reply_to: Some(MessageId(sent)), ..letter("second") };
+    let answer = realm.queue(&ann, answer).await;
+    let back = realm.queue(&ann, say(Some(TurnId(said)))).await;
+    let third = realm.queue(&ann, letter("third")).await;
+    let read = MarkRead { agent: id("ann"), message: MessageId(sent), unread: false };
+    let read = realm.queue(&ann, read).await;
+    let batches = realm.batches();
+    realm.go_on();
+    held.await.unwrap().expect("an announcement");
+    for first in first {
+        first.await.unwrap().expect("a letter and a turn");
+    }
+    answer.await.unwrap().expect("an answer to a letter of the same batch");
+    back.await.unwrap().expect("an answer to a turn of the same batch");
+    third.await.unwrap().expect("a letter");
+    read.await.unwrap().expect("a letter of the same batch is read");
+    assert_eq!(realm.batches() - batches, 2, "the one that was held, and one for all of them");
+}
+
+#[tokio::test]
+async fn whether_somebody_may_answer_is_known_within_a_batch_and_costs_it_nothing() {
+    let mut realm = Watched::new(Limits::default());
+    let (ann, bob) = (member("ann"), member("bob"));
+    realm.engine.submit(&bob, named("bob")).await.expect("a free name");
+    let asks = Register { contact_policy: Some(ContactPolicy::Contacts), ..named("ann") };
+    realm.engine.submit(&ann, asks).await.expect("a free name");
+    let to = |names: &[&str]| Send::text(names.iter().map(|name| Address::Agent(id(name))).collect(), "text");
+    let held = realm.hold().await;
+    let question = realm.queue(&ann, to(&["bob"])).await;
+    let answer = realm.queue(&bob, to(&["ann"])).await;
+    let waits = realm.queue(&bob, to(&["bob"])).await;
+    // Refused after it was looked up whether bob may answer ann, for which the letter before had to be written.
+    let refused = realm.queue(&bob, to(&["ann", "nobody"])).await;
+    let applied = realm.applied.load(Ordering::Relaxed);
+    realm.go_on();
+    held.await.unwrap().expect("an announcement");
+    question.await.unwrap().expect("bob takes letters from anybody");
+    answer.await.unwrap().expect("who writes takes answers");
+    waits.await.unwrap().expect("a letter to oneself");
+    let refused = refused.await.unwrap().expect_err("nobody is called that");
+    assert!(matches!(refused.refusal(), Some(Refusal::NoSuchAgent { .. })), "{refused:?}");
+    assert_eq!(realm.applied.load(Ordering::Relaxed) - applied, 4, "each is applied once");
 }
 
 #[tokio::test]
