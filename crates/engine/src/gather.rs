@@ -1,17 +1,13 @@
 //! How long a batch is kept open for those who are on their way, and when it is large enough. A commit costs much the same
 //! however many share it, and where many are in flight most of those who were just answered are back with their next
-//! command in the time that one takes. So a batch of a crowd waits for them, as a rule no longer than a commit; one of a few
-//! does not wait at all. Where a large crowd's commands are quick, most of what they cost is the commit, and it is worth a
-//! millisecond to have more of them share it. But where commands take long, a batch of all who are in flight leaves everybody else with nothing to do
+//! command in the time that one takes. So a batch of a crowd waits for them, never longer than a commit; one of a few does
+//! not wait at all. But where commands take long, a batch of all who are in flight leaves everybody else with nothing to do
 //! until it is written. There it has half of them: while one half is written the other is answered and asks again.
 
 use std::time::{Duration, Instant};
 
 /// So many in flight are a crowd.
 const CROWD: usize = 8;
-/// So many are a large one, and that is how long it is waited for if its commands are quick.
-const LARGE: usize = 32;
-const WORTH: Duration = Duration::from_millis(1);
 /// A batch that would take longer than so many commits takes long.
 const COMMITS: u32 = 3;
 /// No batch waits longer, however slow the disk.
@@ -57,19 +53,9 @@ impl Default for Gather {
 impl Gather {
     /// How many commands a batch may have.
     pub(crate) fn most(&self, limit: usize) -> usize {
-        if self.are_quick() || self.in_flight < 2 * CROWD { limit } else { limit.min(self.in_flight / 2) }
-    }
-
-    /// Whether all who are in flight are soon done.
-    fn are_quick(&self) -> bool {
         let all = u32::try_from(self.in_flight).unwrap_or(u32::MAX);
-        self.command.saturating_mul(all) <= self.commit * COMMITS
-    }
-
-    /// How long a batch may wait.
-    fn patience(&self) -> Duration {
-        let worth = if self.in_flight >= LARGE && self.are_quick() { WORTH } else { Duration::ZERO };
-        self.commit.max(worth).min(LONGEST)
+        let is_soon_done = self.command.saturating_mul(all) <= self.commit * COMMITS;
+        if is_soon_done || self.in_flight < 2 * CROWD { limit } else { limit.min(self.in_flight / 2) }
     }
 
     /// A batch begins with so many commands.
@@ -83,7 +69,7 @@ impl Gather {
 
     /// Waits a moment if more should come to a batch that has so many; says whether it did.
     pub(crate) fn waits(&mut self, commands: usize) -> bool {
-        if commands >= self.goal || self.begun.elapsed() >= self.patience() {
+        if commands >= self.goal || self.begun.elapsed() >= self.commit.min(LONGEST) {
             return false;
         }
         let before = Instant::now();
@@ -160,21 +146,6 @@ mod tests {
         }
         assert!(gather.command >= Duration::from_micros(180), "{:?}", gather.command);
         assert!((90..=100).contains(&gather.commit.as_micros()), "{:?}", gather.commit);
-    }
-
-    #[test]
-    fn a_large_crowd_is_worth_a_wait_if_its_commands_are_quick() {
-        let commit = Duration::from_micros(300);
-        let mut gather = Gather { in_flight: 64, commit, ..Gather::default() };
-        let patience = |gather: &mut Gather, in_flight: usize, micros: u64| {
-            (gather.in_flight, gather.command) = (in_flight, Duration::from_micros(micros));
-            gather.patience()
-        };
-        assert_eq!(patience(&mut gather, 64, 8), WORTH);
-        assert_eq!(patience(&mut gather, 64, 40), commit, "they take long");
-        assert_eq!(patience(&mut gather, LARGE - 1, 8), commit, "they are not so many");
-        gather.commit = LONGEST * 2;
-        assert_eq!(patience(&mut gather, 64, 8), LONGEST);
     }
 
     #[test]
