@@ -118,8 +118,8 @@ pub enum Item {
 
 /// Reads a frame: one message or batch, or several with line breaks between them.
 ///
-/// A frame may hold `limit` messages in all. What follows a malformed value, or one too many, is not
-/// read: where the next message would begin is then a guess, and a wrong guess would carry out part of a batch.
+/// A frame may hold `limit` messages in all; what follows one too many is not read. What is malformed is answered for
+/// once, and reading goes on with the next line that begins like a message.
 pub fn parse(text: &str, limit: usize) -> Vec<Item> {
     // Nearly every frame is one object, which need not be walked over first to find its end.
     if limit > 0
@@ -131,18 +131,18 @@ pub fn parse(text: &str, limit: usize) -> Vec<Item> {
     let mut room = limit;
     let mut rest = text.trim_start_matches(BLANK);
     loop {
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
-        let Some(Ok(value)) = values.next() else {
-            items.push(Item::Single(invalid(PARSE_ERROR, "not JSON")));
-            return items;
+        let (value, after) = match read_value(rest) {
+            Ok(read) => read,
+            Err(why) => {
+                items.push(Item::Single(invalid(PARSE_ERROR, why)));
+                match (room.checked_sub(1), next_message(rest)) {
+                    (Some(left), Some(next)) => (room, rest) = (left, next),
+                    _ => return items,
+                }
+                continue;
+            }
         };
-        let after = &rest[values.byte_offset()..];
-        rest = after.trim_start_matches(BLANK);
-        let gap = &after[..after.len() - rest.len()];
-        if !rest.is_empty() && !gap.contains('\n') {
-            items.push(Item::Single(invalid(PARSE_ERROR, "more text follows the JSON value")));
-            return items;
-        }
+        rest = after;
         let Some(item) = parse_item(value, &mut room) else {
             items.push(Item::Single(invalid(INVALID_REQUEST, format!("more than {limit} messages at once"))));
             return items;
@@ -150,6 +150,35 @@ pub fn parse(text: &str, limit: usize) -> Vec<Item> {
         items.push(item);
         if rest.is_empty() {
             return items;
+        }
+    }
+}
+
+/// The value that a text begins with, and what follows it on the lines below.
+fn read_value(text: &str) -> Result<(&RawValue, &str), &'static str> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+    let Some(Ok(value)) = values.next() else { return Err("not JSON") };
+    let after = &text[values.byte_offset()..];
+    let rest = after.trim_start_matches(BLANK);
+    let gap = &after[..after.len() - rest.len()];
+    if !rest.is_empty() && !gap.contains('\n') {
+        return Err("more text follows the JSON value");
+    }
+    Ok((value, rest))
+}
+
+/// Where to go on after a malformed text: at the next line that begins like a message. Not if there was a bracket on the
+/// way: the line may be one of a batch, and a part of a batch is not carried out.
+fn next_message(malformed: &str) -> Option<&str> {
+    let mut rest = malformed;
+    loop {
+        let (line, below) = rest.split_once('\n')?;
+        if line.contains('[') {
+            return None;
+        }
+        rest = below.trim_start_matches(BLANK);
+        if rest.starts_with(['{', '[']) {
+            return Some(rest);
         }
     }
 }

@@ -119,12 +119,26 @@ fn responses_have_an_id_and_one_outcome() {
 }
 
 #[test]
-fn lines_are_read_one_by_one_until_one_is_malformed() {
+fn lines_are_read_one_by_one_whatever_is_malformed_between_them() {
     let call = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
     let (a, b) = (call(1), call(2));
     check(&format!("{a}\n{b}\n"), &["request 1 m -", "request 2 m -"]);
     check(&format!(" \r\n{a}\r\n\r\n[{b}]\r\n"), &["request 1 m -", "[request 2 m -]"]);
-    check(&format!("{a}\nnope\n{b}"), &["request 1 m -", "invalid null -32700"]);
+    check(&format!("{a}\nnope\n{b}"), &["request 1 m -", "invalid null -32700", "request 2 m -"]);
+    check(&format!("nope\n{a}\n"), &["invalid null -32700", "request 1 m -"]);
+    check(&format!("{{\"jsonrpc\":\"2.0\",\"id\n{a}"), &["invalid null -32700", "request 1 m -"]);
+    check(&format!("{a} {b}\n{a}"), &["invalid null -32700", "request 1 m -"]);
+    check("no\nnor this\nnor that", &["invalid null -32700"]);
+    // A value may span lines, also one that turns out to be malformed.
+    let spread = a.replace(',', ",\n");
+    check(&format!("{spread}\n{b}"), &["request 1 m -", "request 2 m -"]);
+    check(&spread.replace("2.0\"", "2.0"), &["invalid null -32700"]);
+    // No part of a malformed batch is carried out.
+    for batch in
+        [format!("[\n{a}"), format!("[{{,\n{a}\n]"), format!("{{\"x\":[\n{a}\n]"), format!("[{a}\n{b}")]
+    {
+        check(&batch, &["invalid null -32700"]);
+    }
     // What shares its line with something else is not carried out.
     check(&format!("{a}{b}"), &["invalid null -32700"]);
     check(&format!("{a} {b}"), &["invalid null -32700"]);
