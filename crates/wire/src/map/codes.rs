@@ -28,6 +28,8 @@ pub const STATE_INVALID: i64 = 3001;
 pub const SPAWN_FAILED: i64 = 3004;
 /// No room; try again later.
 pub const RESOURCE_EXHAUSTED: i64 = 4000;
+/// Too often; the error says when to try again.
+pub const RATE_LIMITED: i64 = 4001;
 /// Too much at once.
 pub const QUOTA_EXCEEDED: i64 = 4002;
 /// The other system cannot be reached.
@@ -87,7 +89,7 @@ pub fn category(code: i64) -> &'static str {
 /// Whether the same call may succeed later.
 #[must_use]
 pub fn is_retryable(code: i64) -> bool {
-    matches!(code, 1002 | DELIVERY_FAILED | 3002 | RESOURCE_EXHAUSTED | 4001 | FEDERATION_UNAVAILABLE)
+    matches!(code, 1002 | DELIVERY_FAILED | 3002 | RESOURCE_EXHAUSTED | RATE_LIMITED | FEDERATION_UNAVAILABLE)
 }
 
 /// The name of an error, for callers that cannot go by numbers with two meanings.

@@ -14,11 +14,13 @@ pub(super) struct Failure {
     pub(super) message: String,
     /// The engine's word for it, for programs that know more than MAP's numbers.
     word: Option<&'static str>,
+    /// How long to wait before trying again, in milliseconds.
+    wait: Option<u64>,
 }
 
 impl Failure {
     pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), word: None }
+        Self { code, message: message.into(), word: None, wait: None }
     }
 
     pub(super) fn params(why: impl std::fmt::Display) -> Self {
@@ -35,8 +37,9 @@ impl Failure {
 
     /// The caller calls more often than it may.
     pub(super) fn too_often(wait: std::time::Duration) -> Self {
-        let millis = wait.as_millis().max(1);
-        Self::new(codes::RESOURCE_EXHAUSTED, format!("too many calls with this token; wait {millis} ms"))
+        let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+        let why = format!("too many calls with this token; wait {millis} ms");
+        Self { wait: Some(millis), ..Self::new(codes::RATE_LIMITED, why) }
     }
 
     pub(super) fn no_agent(id: &str) -> Self {
@@ -55,6 +58,9 @@ impl Failure {
         });
         if let Some(name) = codes::name(self.code).or(self.word) {
             data["details"] = json!({ "name": name });
+        }
+        if let Some(wait) = self.wait {
+            data["retryAfterMs"] = wait.into();
         }
         let mut error = ErrorObject::new(self.code, self.message.clone());
         error.data = to_raw_value(&data).ok();
@@ -131,7 +137,7 @@ impl From<Refusal> for Failure {
             | Refusal::BadQuery { .. }
             | Refusal::StaleCursor => INVALID_PARAMS,
         };
-        Self { code, message: refusal.to_string(), word: Some(refusal.word()) }
+        Self { word: Some(refusal.word()), ..Self::new(code, refusal.to_string()) }
     }
 }
 

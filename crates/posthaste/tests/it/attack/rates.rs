@@ -38,8 +38,9 @@ async fn every_door_counts_by_token_and_refuses_in_its_own_form() {
     // The same bucket at every door.
     let (_, _, text) = exhausted("/map/rpc", Some(call("map/agents/list")), &token).await;
     let answer: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(4000)), "{text}");
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(4001)), "{text}");
     assert_eq!(answer["error"]["data"]["retryable"], true, "{text}");
+    assert!(answer["error"]["data"]["retryAfterMs"].as_u64() > Some(0), "{text}");
     let (status, headers, text) = exhausted("/mcp", Some(call("ping")), &token).await;
     assert_eq!(status, 429, "{text}");
     assert!(headers.contains_key("retry-after") && text.contains("\"jsonrpc\""), "{text}");
