@@ -13,9 +13,10 @@ mod web;
 pub(crate) mod words;
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::{any, get};
 
-use crate::http::errors::answer;
 use crate::shared::Shared;
 
 pub(crate) use airc::{Challenges, Checks, Faces};
@@ -36,16 +37,27 @@ pub(crate) mod slots {
 /// Every door, for the default realm and, below `/r/{realm}`, for the others.
 pub fn router(shared: Shared) -> Router {
     let doors = Router::new()
+        .route("/", get(front))
         .merge(operators::router())
         .merge(control::router())
         .merge(map::router())
         .merge(airc::router(&shared))
         .merge(swarm::router())
         .merge(mcp::router())
-        .merge(web::router());
+        .merge(web::router())
+        .fallback(map::elsewhere);
     Router::new()
         .nest("/r/{realm}", doors.clone())
+        // Not a path of the nest, and no realm but this one's either.
+        .route("/r/{realm}/", any(map::elsewhere))
         .merge(doors)
-        .fallback(async || answer(StatusCode::NOT_FOUND, "not_found", "there is no door here"))
         .with_state(shared)
+}
+
+/// The root is the swarm's card, and a way in for WebSockets like any other path.
+async fn front(State(shared): State<Shared>, request: Request) -> Response {
+    match map::is_socket(&request) {
+        true => map::elsewhere(State(shared), request).await,
+        false => swarm::root(State(shared), request).await,
+    }
 }

@@ -21,6 +21,7 @@ mod map_client;
 mod map_levels;
 mod map_mail;
 mod map_rules;
+mod map_sdk;
 mod map_sessions;
 mod map_tls;
 mod map_tokens;

@@ -36,6 +36,11 @@ impl Office {
         format!("{}://{}/map", if self.tls { "wss" } else { "ws" }, self.address)
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Its data directory.
     pub(crate) fn data(&self) -> &std::path::Path {
         self.directory.path()
@@ -99,6 +104,11 @@ impl Client {
     /// A connection that shows a token and has said nothing yet.
     pub(crate) async fn open_with(office: &Office, token: &str) -> Self {
         Self::dial(office, format!("ws://{}/map?token={token}", office.address)).await
+    }
+
+    /// A connection on another path; it has said nothing yet.
+    pub(crate) async fn open_on(office: &Office, path: &str) -> Self {
+        Self::dial(office, format!("ws://{}{path}", office.address)).await
     }
 
     /// A connection to an office that somebody else started, with a token; it has said nothing yet.

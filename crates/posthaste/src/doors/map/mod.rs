@@ -23,6 +23,7 @@ mod mail;
 mod methods;
 mod outbox;
 mod overrides;
+mod paths;
 mod scopes;
 mod send;
 mod session;
@@ -40,6 +41,7 @@ mod warden;
 mod ws;
 
 pub(crate) use hall::Halls;
+pub(super) use paths::{elsewhere, is_socket};
 pub(crate) use stdio::{lines, serve};
 
 use std::time::Duration;

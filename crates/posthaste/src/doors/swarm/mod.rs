@@ -11,14 +11,16 @@ mod tasks;
 mod who;
 
 use axum::Router;
+use axum::extract::{Request, State};
+use axum::handler::Handler;
+use axum::response::Response;
 use axum::routing::{get, post};
 
 use crate::shared::Shared;
 
-/// Every path of the door. `/health` and `/status` are shared with those who run the office.
+/// Every path of the door but the root. `/health` and `/status` are shared with those who run the office.
 pub(super) fn router() -> Router<Shared> {
     Router::new()
-        .route("/", get(meta::root))
         .route("/health", get(meta::health).post(meta::set_health))
         .route("/status", get(meta::status))
         .route("/whoami", get(meta::whoami))
@@ -35,4 +37,9 @@ pub(super) fn router() -> Router<Shared> {
         .route("/interswarm/back", post(interswarm::back))
         .route("/interswarm/message", post(interswarm::message))
         .route("/openapi.json", get(openapi::document))
+}
+
+/// The root, which is shared with whoever else comes there.
+pub(super) async fn root(State(shared): State<Shared>, request: Request) -> Response {
+    meta::root.call(request, shared).await
 }
