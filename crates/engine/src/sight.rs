@@ -35,6 +35,9 @@ pub(crate) fn sees_agent(books: &Connection, caller: &Caller, agent: &Agent) -> 
     {
         return Ok(false);
     }
+    if agent.visibility != Visibility::Public && speaks_for(books, caller, agent.owner.as_ref())? {
+        return Ok(true);
+    }
     match agent.visibility {
         Visibility::Public => Ok(true),
         Visibility::System => Ok(false),
@@ -48,15 +51,23 @@ pub(crate) fn sees_agent(books: &Connection, caller: &Caller, agent: &Agent) -> 
             if caller.is(parent) {
                 return Ok(true);
             }
-            let parent = rows::any_agent(books, parent)?;
-            Ok(parent.and_then(|parent| parent.owner).is_some_and(|owner| caller.is(&owner)))
+            let above = rows::any_agent(books, parent)?.and_then(|parent| parent.owner);
+            speaks_for(books, caller, above.as_ref())
         }
     }
 }
 
+/// Whether the caller is an owner of agents, or one of its agents: what an owner may know, they may.
+fn speaks_for(books: &Connection, caller: &Caller, owner: Option<&AgentId>) -> rusqlite::Result<bool> {
+    let Some(owner) = owner else { return Ok(false) };
+    let sql = "SELECT 1 FROM agents WHERE id = ?1 AND owner = ?2";
+    Ok(caller.is(owner) || one(books, sql, (&caller.agent, owner), |_| Ok(()))?.is_some())
+}
+
 /// Who may see events about an agent.
 pub(crate) fn of_agent(books: &Connection, agent: &Agent) -> rusqlite::Result<Sight> {
-    let mut known: Vec<AgentId> = std::iter::once(agent.id.clone()).chain(agent.owner.clone()).collect();
+    let mut known = vec![agent.id.clone()];
+    let mut owners: Vec<AgentId> = agent.owner.iter().cloned().collect();
     match agent.visibility {
         Visibility::Public => return Ok(Sight::Everyone),
         Visibility::System => {}
@@ -67,10 +78,19 @@ pub(crate) fn of_agent(books: &Connection, agent: &Agent) -> rusqlite::Result<Si
         }
         Visibility::ParentOnly => {
             if let Some(parent) = &agent.parent {
-                known.extend(rows::any_agent(books, parent)?.and_then(|parent| parent.owner));
+                owners.extend(rows::any_agent(books, parent)?.and_then(|parent| parent.owner));
                 known.push(parent.clone());
             }
         }
+    }
+    let most = i64::try_from(LISTED + 1).unwrap_or(i64::MAX);
+    for owner in owners {
+        let sql = "SELECT id FROM agents WHERE owner = ?1 AND retired_at IS NULL LIMIT ?2";
+        let theirs: Vec<AgentId> = all(books, sql, (&owner, most), |row| row.get(0))?;
+        if theirs.len() > LISTED {
+            return Ok(Sight::Ask);
+        }
+        known.extend(theirs.into_iter().chain([owner]));
     }
     Ok(Sight::Agents(Sight::list(known)))
 }
@@ -354,6 +374,7 @@ pub(crate) fn sees_event(
         Fact::AgentRegistered { agent, .. }
         | Fact::AgentUpdated { agent, .. }
         | Fact::AgentState { agent, .. }
+        | Fact::AgentOrphaned { agent, .. }
         | Fact::AgentUnregistered { agent, .. } => match rows::any_agent(books, agent)? {
             Some(agent) => sees_agent(books, caller, &agent),
             None => Ok(false),

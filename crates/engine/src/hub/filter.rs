@@ -51,6 +51,8 @@ pub enum Filter {
     Sources(Vec<AgentId>),
     /// From an agent whose entry passes.
     SourceAgent(AgentTest),
+    /// From this agent or one that it owns.
+    OwnedBy(AgentId),
     /// About a letter of one of these priorities.
     Priorities(Vec<Priority>),
     /// About a letter with one of these correlations.
@@ -84,7 +86,12 @@ impl Filter {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::needs_books),
             Self::Not(part) => part.needs_books(),
-            Self::Roles(_) | Self::Scopes(_) | Self::SourceAgent(_) | Self::Below(_) | Self::Above(_) => true,
+            Self::Roles(_)
+            | Self::Scopes(_)
+            | Self::SourceAgent(_)
+            | Self::OwnedBy(_)
+            | Self::Below(_)
+            | Self::Above(_) => true,
             _ => false,
         }
     }
@@ -120,9 +127,12 @@ impl Filter {
             Self::ContentType(word) => event.turn.as_ref().is_some_and(|turn| turn.content_type == *word),
             Self::Test(test) => (test.0)(event),
             Self::Sources(agents) => agents.contains(event.source()),
-            Self::Roles(_) | Self::Scopes(_) | Self::SourceAgent(_) | Self::Below(_) | Self::Above(_) => {
-                view.is_some_and(|view| self.ask(event, view).unwrap_or(false))
-            }
+            Self::Roles(_)
+            | Self::Scopes(_)
+            | Self::SourceAgent(_)
+            | Self::OwnedBy(_)
+            | Self::Below(_)
+            | Self::Above(_) => view.is_some_and(|view| self.ask(event, view).unwrap_or(false)),
         }
     }
 
@@ -149,6 +159,11 @@ impl Filter {
             Self::SourceAgent(test) => {
                 let source = rows::any_agent(books, event.source())?;
                 Ok(source.is_some_and(|source| (test.0)(&source)))
+            }
+            Self::OwnedBy(owner) => {
+                let sql = "SELECT 1 FROM agents WHERE id = ?1 AND owner = ?2";
+                let source = event.source();
+                Ok(source == owner || one(books, sql, (source, owner), |_| Ok(()))?.is_some())
             }
             Self::Below(top) => {
                 for agent in concerned(event) {

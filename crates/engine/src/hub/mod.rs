@@ -79,6 +79,7 @@ impl Hub {
         for event in events {
             if let Fact::AgentRegistered { agent, .. }
             | Fact::AgentUpdated { agent, .. }
+            | Fact::AgentOrphaned { agent, .. }
             | Fact::AgentUnregistered { agent, .. } = &event.fact
             {
                 self.slots.question(agent);

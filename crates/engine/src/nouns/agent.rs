@@ -24,13 +24,13 @@ coded! {
 }
 
 coded! {
-    /// Who may find an agent in the address book and write to it.
+    /// Who may find an agent in the address book and write to it. Its owner and its owner's other agents always may.
     Visibility {
         /// Everybody in the realm.
         Public = "public",
         /// Those who share a scope with it.
         Scope = "scope",
-        /// Its parent, its owner, and those they own.
+        /// Its parent, and whoever owns that.
         ParentOnly = "parent-only",
         /// Only those who run the office.
         System = "system",
@@ -121,13 +121,21 @@ impl Agent {
         self.state == Self::SUSPENDED
     }
 
+    /// Whether it has ended: it does nothing any more until somebody registers it anew.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.state == Self::RETIRED
+    }
+
     /// The state of an agent that was told to pause.
     pub const SUSPENDED: &'static str = "suspended";
     /// The state after a pause ends.
     pub const IDLE: &'static str = "idle";
     /// The state of an agent that has just arrived.
     pub const REGISTERED: &'static str = "registered";
-    /// The state of an agent that has left.
+    /// The state of an agent that nobody stands behind any more.
+    pub const ORPHANED: &'static str = "orphaned";
+    /// The state of an agent that has ended or left.
     pub const RETIRED: &'static str = "stopped";
     /// The state of an agent that has left for good: nobody takes its name again.
     pub const REVOKED: &'static str = "revoked";

@@ -64,10 +64,13 @@ pub struct Bounds {
     /// From which other offices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes_from_systems: Option<Circle>,
+    /// Whether others have told it to pause, so that it may not go on by itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
 }
 
 impl Bounds {
-    /// These bounds with the given ones laid over them.
+    /// These bounds with the given ones laid over them. Whether it is held is not a matter of laying over.
     #[must_use]
     pub fn patched(self, given: &Self) -> Self {
         let given = given.clone();
@@ -80,6 +83,7 @@ impl Bounds {
             takes_from_agents: given.takes_from_agents.or(self.takes_from_agents),
             takes_from_clients: given.takes_from_clients.or(self.takes_from_clients),
             takes_from_systems: given.takes_from_systems.or(self.takes_from_systems),
+            held: self.held,
         }
     }
 }

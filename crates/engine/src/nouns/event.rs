@@ -32,6 +32,9 @@ pub enum Fact {
     /// An agent does something else now.
     #[serde(rename = "agent.state")]
     AgentState { agent: AgentId, previous: String, current: String },
+    /// Whoever stood behind an agent is gone, and the agent stays.
+    #[serde(rename = "agent.orphaned")]
+    AgentOrphaned { agent: AgentId, previous: Option<AgentId> },
     /// An agent left.
     #[serde(rename = "agent.unregistered")]
     AgentUnregistered {
@@ -169,6 +172,7 @@ impl Fact {
             Self::AgentRegistered { .. } => "agent.registered",
             Self::AgentUpdated { .. } => "agent.updated",
             Self::AgentState { .. } => "agent.state",
+            Self::AgentOrphaned { .. } => "agent.orphaned",
             Self::AgentUnregistered { .. } => "agent.unregistered",
             Self::MessageSent => "message.sent",
             Self::MessageDelivered { .. } => "message.delivered",
@@ -234,6 +238,7 @@ impl Fact {
             Self::AgentRegistered { agent, .. }
             | Self::AgentUpdated { agent, .. }
             | Self::AgentState { agent, .. }
+            | Self::AgentOrphaned { agent, .. }
             | Self::AgentUnregistered { agent, .. }
             | Self::MessageDelivered { agent }
             | Self::MessageRead { agent }
@@ -362,6 +367,7 @@ impl Event {
                 Fact::AgentRegistered { agent, .. }
                 | Fact::AgentUpdated { agent, .. }
                 | Fact::AgentState { agent, .. }
+                | Fact::AgentOrphaned { agent, .. }
                 | Fact::AgentUnregistered { agent, .. }
                 | Fact::ScopeJoined { agent, .. }
                 | Fact::ScopeLeft { agent, .. },

@@ -1,5 +1,7 @@
 //! Coming, changing and leaving: the address book's verbs.
 
+mod states;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -12,6 +14,9 @@ use crate::nouns::{
 };
 use crate::sight;
 use crate::store::{exec, one, rows};
+
+pub use states::{Orphan, SetState};
+use states::{change_state, check_pause, check_state};
 
 /// Enters an agent into the address book. The id is the given one, or one made from the name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -119,6 +124,7 @@ impl Register {
             role: self.role.clone(),
             parent: self.parent.clone(),
             owner: self.owner.clone(),
+            state: None,
             visibility: self.visibility,
             contact_policy: self.contact_policy,
             privacy: self.privacy,
@@ -223,6 +229,9 @@ pub struct Update {
     /// Who may change it besides itself.
     #[serde(default)]
     pub owner: Option<AgentId>,
+    /// What it does now; as for [`SetState`], and with it all or nothing.
+    #[serde(default)]
+    pub state: Option<String>,
     /// Who may find it.
     #[serde(default)]
     pub visibility: Option<Visibility>,
@@ -260,6 +269,7 @@ impl Update {
             role: None,
             parent: None,
             owner: None,
+            state: None,
             visibility: None,
             contact_policy: None,
             privacy: None,
@@ -275,6 +285,9 @@ impl Update {
         let mut agent = changeable(to, &self.agent)?;
         if let Some(parent) = &self.parent {
             check_parent(to, &agent.id, parent)?;
+        }
+        if let Some(state) = &self.state {
+            check_state(to, &agent, state)?;
         }
         let mut changes = Map::new();
         let mut note = |field: &str, value: Value| drop(changes.insert(field.to_owned(), value));
@@ -316,10 +329,12 @@ impl Update {
             )+};
         }
         lay_over_json!(keys, capabilities);
+        let mut bounded = Map::new();
         if let Some(given) = &self.bounds {
             let bounds = agent.bounds.clone().unwrap_or_default().patched(given);
             if agent.bounds.as_ref() != Some(&bounds) {
-                note("bounds", serde_json::json!(given));
+                bounded.insert("bounds".to_owned(), serde_json::json!(given));
+                bounded.insert("bounds_in_force".to_owned(), serde_json::json!(bounds));
                 agent.bounds = Some(bounds);
             }
         }
@@ -330,50 +345,23 @@ impl Update {
                 agent.meta = Some(merged);
             }
         }
-        if !changes.is_empty() {
+        // What it is kept to is news of its own.
+        let news: Vec<_> = [changes, bounded].into_iter().filter(|changes| !changes.is_empty()).collect();
+        if !news.is_empty() {
             agent.updated_at = to.now;
             write(to, &agent)?;
-            let fact = Fact::AgentUpdated {
-                agent: agent.id.clone(),
-                changes: Json::from_value(&Value::Object(changes)),
-            };
             let sight = sight::of_agent(to.books, &agent)?;
-            to.tell(fact, sight)?;
+            for changes in news {
+                let changes = Json::from_value(&Value::Object(changes));
+                to.tell(Fact::AgentUpdated { agent: agent.id.clone(), changes }, sight.clone())?;
+            }
             if self.role.is_some() {
                 scopes::enter_by_role(to, &agent)?;
             }
         }
-        agent.scopes = rows::scopes_of(to.books, &agent.id)?;
-        Ok(agent)
-    }
-}
-
-/// Says what an agent does now; `suspended` pauses it and `idle` lets it go on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SetState {
-    /// Whom.
-    pub agent: AgentId,
-    /// The state, in a door's words.
-    pub state: String,
-}
-
-impl SetState {
-    /// Tells an agent to pause: it keeps receiving but may not send.
-    #[must_use]
-    pub fn suspend(agent: AgentId) -> Self {
-        Self { agent, state: Agent::SUSPENDED.to_owned() }
-    }
-
-    /// Lets a suspended agent go on.
-    #[must_use]
-    pub fn resume(agent: AgentId) -> Self {
-        Self { agent, state: Agent::IDLE.to_owned() }
-    }
-
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
-        let agent = changeable(to, &self.agent)?;
-        check_pause(to, &agent, &self.state)?;
-        let mut agent = change_state(to, agent, &self.state)?;
+        if let Some(state) = &self.state {
+            agent = change_state(to, agent, state)?;
+        }
         agent.scopes = rows::scopes_of(to.books, &agent.id)?;
         Ok(agent)
     }
@@ -414,15 +402,6 @@ impl Unregister {
     }
 }
 
-/// Refuses an agent that would end its own pause: only whoever may suspend it may.
-fn check_pause(to: &Apply<'_>, agent: &Agent, state: &str) -> Applied<()> {
-    let own_account = to.caller.is(&agent.id) && !to.caller.rights.admin;
-    if agent.is_suspended() && own_account && state != Agent::SUSPENDED {
-        return Err(Refusal::WrongState { agent: agent.id.clone(), state: agent.state.clone() }.into());
-    }
-    Ok(())
-}
-
 /// Whether a name is how an agent of a neighbour is addressed, whose mail is kept under that name.
 fn names_a_neighbour(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
     let Some((name, realm)) = id.as_str().rsplit_once('@') else { return Ok(false) };
@@ -435,23 +414,6 @@ fn shown(to: &Apply<'_>, id: Option<&AgentId>) -> rusqlite::Result<Option<AgentI
     let Some(id) = id else { return Ok(None) };
     let hidden = rows::any_agent(to.books, id)?.is_some_and(|agent| agent.visibility != Visibility::Public);
     Ok((!hidden).then(|| id.clone()))
-}
-
-fn change_state(to: &mut Apply<'_>, mut agent: Agent, state: &str) -> Applied<Agent> {
-    if state.is_empty() || state.len() > 64 {
-        return Err(Refusal::BadValue { field: "state", why: "a state is 1 to 64 bytes" }.into());
-    }
-    if agent.state == state {
-        return Ok(agent);
-    }
-    let previous = std::mem::replace(&mut agent.state, state.to_owned());
-    agent.updated_at = to.now;
-    let sql = "UPDATE agents SET state = ?2, updated_at = ?3 WHERE id = ?1";
-    exec(to.books, sql, (&agent.id, &agent.state, agent.updated_at))?;
-    let sight = sight::of_agent(to.books, &agent)?;
-    let fact = Fact::AgentState { agent: agent.id.clone(), previous, current: agent.state.clone() };
-    to.tell(fact, sight)?;
-    Ok(agent)
 }
 
 /// The agent, if the caller may change it: itself, its owner, an agent above it, or whoever runs the office.
@@ -472,7 +434,8 @@ fn check_parent(to: &Apply<'_>, id: &AgentId, parent: &AgentId) -> Applied<()> {
     Ok(())
 }
 
-fn merge(present: Option<&Json>, given: &Json) -> Json {
+/// JSON laid over other JSON, member by member.
+pub(super) fn merge(present: Option<&Json>, given: &Json) -> Json {
     match (present.map(Json::value), given.value()) {
         (Some(Value::Object(mut present)), Value::Object(given)) => {
             present.extend(given);

@@ -87,6 +87,7 @@ verbs! {
     agents::Register = "register" => agents::Registered;
     agents::Update = "update" => Agent;
     agents::SetState = "set_state" => Agent;
+    agents::Orphan = "orphan" => Agent;
     agents::Unregister = "unregister" => Agent;
     keys::ChangeKeys = "change_keys" => Agent;
     mail::Send = "send" => mail::Sent;

@@ -1,7 +1,7 @@
 //! The address book: coming, changing, leaving, and who may do that to whom.
 
-use posthaste_engine::nouns::{Agent, Caller, ContactState, Visibility};
-use posthaste_engine::verbs::agents::{Existing, Register, SetState, Unregister, Update};
+use posthaste_engine::nouns::{Agent, Bounds, Caller, Circle, ContactState, Fact, Visibility};
+use posthaste_engine::verbs::agents::{Existing, Orphan, Register, SetState, Unregister, Update};
 use posthaste_engine::verbs::contacts::Ask;
 use posthaste_engine::verbs::reservations::Reserve;
 use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
@@ -209,6 +209,135 @@ async fn a_pause_is_ended_by_whoever_may_suspend_and_not_by_the_agent() {
     realm.ask(&anna, letter("bert", "back")).await;
     let bad = SetState { agent: id("anna"), state: String::new() };
     assert!(matches!(realm.refused(&anna, bad).await, Refusal::BadValue { field: "state", .. }));
+}
+
+#[tokio::test]
+async fn a_pause_of_its_own_making_is_the_agents_to_end() {
+    let realm = Realm::new();
+    let [owner, _] = realm.agents(["owner", "bert"]).await;
+    realm.ask(&owner, Register { id: Some(id("anna")), ..Register::default() }).await;
+    let anna = member("anna");
+    assert!(realm.ask(&anna, SetState::suspend(id("anna"))).await.is_suspended());
+    assert_eq!(realm.ask(&anna, SetState::resume(id("anna"))).await.state, "idle");
+    realm.ask(&anna, SetState::suspend(id("anna"))).await;
+    realm.ask(&owner, SetState::suspend(id("anna"))).await;
+    let paused = Refusal::WrongState { agent: id("anna"), state: "suspended".into() };
+    assert_eq!(realm.refused(&anna, SetState::resume(id("anna"))).await, paused, "told to, it is theirs");
+    realm.ask(&owner, Orphan { agent: id("anna"), cause: None }).await;
+    assert_eq!(realm.refused(&anna, SetState::resume(id("anna"))).await, paused, "also when they are gone");
+    let back = realm.ask(&admin(), SetState::resume(id("anna"))).await;
+    assert_eq!((back.state.as_str(), back.bounds), ("idle", None));
+}
+
+#[tokio::test]
+async fn whoever_has_ended_stays_so_until_it_is_registered_anew() {
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    let to = |state: &str| SetState { agent: id("anna"), state: state.into() };
+    realm.ask(&anna, to("stopped")).await;
+    let ended = Refusal::WrongState { agent: id("anna"), state: "stopped".into() };
+    for state in ["idle", "suspended", "stopped"] {
+        assert_eq!(realm.refused(&anna, to(state)).await, ended, "{state}");
+        assert_eq!(realm.refused(&admin(), to(state)).await, ended, "{state}");
+    }
+    let update = Update { state: Some("busy".into()), name: Some("Anna".into()), ..Update::of(id("anna")) };
+    assert_eq!(realm.refused(&anna, update).await, ended);
+    assert_eq!(realm.see(|view| view.agent(&anna, &id("anna"))).name, None, "all or nothing");
+    realm.ask(&anna, Update { name: Some("Anna".into()), ..Update::of(id("anna")) }).await;
+    let anew = Register {
+        id: Some(id("anna")),
+        existing: Existing::TakeOver,
+        state: Some("idle".into()),
+        ..Register::default()
+    };
+    assert_eq!(realm.ask(&anna, anew).await.agent.state, "idle");
+}
+
+#[tokio::test]
+async fn an_orphan_has_no_owner_and_those_who_knew_it_hear_why() {
+    let realm = Realm::new();
+    let [owner, other] = realm.agents(["owner", "other"]).await;
+    let hidden = Register { visibility: Some(Visibility::ParentOnly), ..named("shy") };
+    for register in [named("helper"), hidden] {
+        realm.ask(&owner, register).await;
+    }
+    let mut live = realm.engine.follow(&owner, Filter::everything(), Start::Now, 64).await.expect("a feed");
+    let mut aside = realm.engine.follow(&other, Filter::everything(), Start::Now, 64).await.expect("a feed");
+    let orphan = |name: &str| Orphan { agent: id(name), cause: Some(1) };
+    for name in ["helper", "shy"] {
+        let alone = realm.ask(&member(name), orphan(name)).await;
+        assert_eq!((alone.owner, alone.state.as_str()), (None, "orphaned"));
+    }
+    let told = realm.drain(&mut live, &owner).await;
+    let words: Vec<_> = told.iter().map(|event| (event.fact.kind(), event.cause)).collect();
+    let (state, gone) = (("agent.state", Some(1)), ("agent.orphaned", Some(1)));
+    assert_eq!(words, [state, gone, state, gone]);
+    let previous = Fact::AgentOrphaned { agent: id("helper"), previous: Some(id("owner")) };
+    assert_eq!(told[1].fact, previous);
+    assert_eq!(realm.drain(&mut aside, &other).await.len(), 2, "the hidden one is hidden");
+    let not_theirs = Refusal::NotAllowed { need: "to be this agent, its owner or above it" };
+    assert_eq!(realm.refused(&owner, orphan("helper")).await, not_theirs);
+}
+
+#[tokio::test]
+async fn what_an_owner_may_know_its_other_agents_may() {
+    let realm = Realm::new();
+    let [owner, other] = realm.agents(["owner", "other"]).await;
+    realm.ask(&owner, named("first")).await;
+    realm.ask(&other, named("stranger")).await;
+    let first = member("first");
+    let mut live = realm.engine.follow(&first, Filter::everything(), Start::Now, 64).await.expect("a feed");
+    for (n, visibility) in
+        [Visibility::ParentOnly, Visibility::Scope, Visibility::System].into_iter().enumerate()
+    {
+        let name = format!("hidden-{n}");
+        realm.ask(&owner, Register { visibility: Some(visibility), ..named(&name) }).await;
+        let theirs = realm.see(|view| view.agent(&first, &id(&name)));
+        assert_eq!(theirs.owner, Some(id("owner")));
+        realm.send(&first, &name, "hello").await;
+        assert_eq!(realm.hidden(|view| view.agent(&member("stranger"), &id(&name))), no_such(&name));
+        realm.ask(&owner, leave(&name)).await;
+        let told = realm.drain(&mut live, &first).await;
+        let words: Vec<_> = told.iter().map(|event| event.fact.kind()).collect();
+        assert_eq!(words, ["agent.registered", "message.sent", "agent.unregistered"], "{name}");
+    }
+    // Whoever is below one of theirs, whosever it is.
+    realm
+        .ask(
+            &other,
+            Register { visibility: Some(Visibility::ParentOnly), parent: Some(id("first")), ..named("low") },
+        )
+        .await;
+    realm.ask(&owner, named("second")).await;
+    assert_eq!(realm.see(|view| view.agent(&member("second"), &id("low"))).id, id("low"));
+    // What an agent is kept to comes first.
+    let nobody = Bounds { sees: Some(Circle::Nobody), ..Bounds::default() };
+    realm.ask(&owner, Register { bounds: Some(nobody), ..named("kept") }).await;
+    realm.ask(&owner, Register { visibility: Some(Visibility::System), ..named("away") }).await;
+    assert_eq!(realm.hidden(|view| view.agent(&member("kept"), &id("away"))), no_such("away"));
+}
+
+#[tokio::test]
+async fn what_an_agent_is_kept_to_is_news_of_its_own() {
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    let mut live = realm.engine.follow(&anna, Filter::everything(), Start::Now, 64).await.expect("a feed");
+    let sees = Bounds { sees: Some(Circle::Hierarchy), ..Bounds::default() };
+    let writes = Bounds { writes_to: Some(Circle::Direct), ..Bounds::default() };
+    realm.ask(&anna, Update { bounds: Some(sees), ..Update::of(id("anna")) }).await;
+    let both = Update { bounds: Some(writes), name: Some("Anna".into()), ..Update::of(id("anna")) };
+    realm.ask(&anna, both).await;
+    let told = realm.drain(&mut live, &anna).await;
+    let changes = told.iter().map(|event| match &event.fact {
+        Fact::AgentUpdated { changes, .. } => changes.as_str(),
+        _ => "",
+    });
+    let expected = [
+        r#"{"bounds":{"sees":"hierarchy"},"bounds_in_force":{"sees":"hierarchy"}}"#,
+        r#"{"name":"Anna"}"#,
+        r#"{"bounds":{"writes_to":"direct"},"bounds_in_force":{"sees":"hierarchy","writes_to":"direct"}}"#,
+    ];
+    assert_eq!(changes.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use posthaste_engine::nouns::{
     ThreadId, TokenRole, TurnId, TurnVisibility, Visibility,
 };
 use posthaste_engine::stamp::Stamp;
-use posthaste_engine::verbs::agents::{Existing, Register, SetState, Unregister, Update};
+use posthaste_engine::verbs::agents::{Existing, Orphan, Register, SetState, Unregister, Update};
 use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
 use posthaste_engine::verbs::conversations::{Close, Create, Invite, Invitee, Join, Leave, Remove, Reopen};
 use posthaste_engine::verbs::deliveries::{
@@ -42,7 +42,7 @@ const DAWN: Millis = 1_700_000_000_000;
 const OFTEN: &[&str] =
     &["send", "say", "register", "mark_read", "create_conversation", "join_scope", "reserve"];
 const SELDOM: &[&str] =
-    &["change_keys", "unregister", "delete_scope", "close_conversation", "set_rules", "set_state"];
+    &["change_keys", "orphan", "unregister", "delete_scope", "close_conversation", "set_rules", "set_state"];
 
 /// Makes one record after another.
 pub struct Commands {
@@ -408,6 +408,7 @@ impl Commands {
                 let state = (*self.chance.pick(&["suspended", "idle", "idle", "busy", ""])).to_owned();
                 SetState { agent: self.agent(), state }.into_command()
             }
+            "orphan" => Orphan { agent: self.agent(), cause: None }.into_command(),
             "unregister" => Unregister { agent: self.agent(), reason: None, cause: None }.into_command(),
             "send" => self.send().into_command(),
             "mark_delivered" => {

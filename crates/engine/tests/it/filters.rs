@@ -5,7 +5,7 @@ use std::sync::Arc;
 use posthaste_engine::nouns::{
     Address, Audience, Caller, ConversationId, Fact, Json, Priority, ScopeId, Seq, ThreadId,
 };
-use posthaste_engine::verbs::agents::Register;
+use posthaste_engine::verbs::agents::{Register, Unregister};
 use posthaste_engine::verbs::conversations::{Close, Create, Invitee, Leave};
 use posthaste_engine::verbs::mail::Send;
 use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
@@ -97,6 +97,7 @@ fn cases(thread: ThreadId) -> Vec<(Filter, Vec<Seq>)> {
         (Filter::Correlations(words(&["q1"])), vec![7]),
         (talk(), (8..=15).collect()),
         (Filter::Thread(thread), vec![12, 13]),
+        (Filter::OwnedBy(id("low")), vec![3, 7]),
         (Filter::Participant(id("mid")), vec![10, 12, 13, 14]),
         (Filter::Participant(id("top")), vec![8, 9, 11, 15]),
         (Filter::ContentType("data".to_owned()), vec![11]),
@@ -166,4 +167,18 @@ async fn a_filter_does_not_show_what_the_follower_may_not_see() {
         let may: Vec<Seq> = expected.into_iter().filter(|seq| *seq <= 7).collect();
         assert_eq!(drain(feed).await, may, "{name}");
     }
+}
+
+#[tokio::test]
+async fn what_an_owners_agents_do_is_its_own_also_when_they_are_gone() {
+    let realm = Realm::new();
+    let [owner, _] = realm.agents(["owner", "other"]).await; // 1, 2
+    let helper = Register { id: Some(id("helper")), ..Register::default() };
+    realm.ask(&owner, helper).await; // 3
+    realm.send(&member("helper"), "other", "hello").await; // 4
+    realm.send(&member("other"), "helper", "hello").await; // 5
+    realm.ask(&owner, Unregister { agent: id("helper"), reason: None, cause: None }).await; // 6
+    let events =
+        realm.see(|view| view.events(&Caller::office(), 0, &Filter::OwnedBy(id("owner")), 100)).events;
+    assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 3, 4, 6]);
 }

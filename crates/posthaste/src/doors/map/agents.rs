@@ -1,10 +1,9 @@
-//! Agents: registering and reclaiming them, looking them up, changing, steering and stopping them.
+//! Agents: registering and reclaiming them, looking one up, changing, steering and stopping them.
 
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json, Visibility};
 use posthaste_engine::verbs::agents::{Existing, Register, Registered, SetState, Unregister, Update};
-use posthaste_engine::views::{AgentQuery, View, Viewed};
 use posthaste_wire::map::codes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,11 +11,10 @@ use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
-use super::from_wire::{self, params};
-use super::overrides;
+use super::from_wire::{self, or_default, params};
 use super::session::Session;
 use super::to_wire::{self, OWN};
-use super::{MAX_AGENTS, VIA, letters, send};
+use super::{MAX_AGENTS, VIA, letters, overrides, roster, send};
 
 /// The parameters of registering and spawning.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -34,6 +32,7 @@ struct Written {
     environment: Option<Value>,
     capability_descriptor: Option<Value>,
     persistent_identity: Option<Value>,
+    resume_persistent_identity: Option<bool>,
     metadata: Option<Map<String, Value>>,
     permission_overrides: Option<Value>,
     initial_message: Option<Value>,
@@ -113,12 +112,43 @@ pub(super) async fn register(
     given: Option<&RawValue>,
 ) -> Outcome {
     let written: Written = params(given)?;
-    let registered = enter(at, session, written.read(session)?, false).await?;
-    let mut answer = json!({ "agent": to_wire::agent(&registered.agent) });
-    if registered.resumed {
+    let mut register = written.read(session)?;
+    if register.id.is_none() && written.resume_persistent_identity == Some(true) {
+        register.id = left_behind(at, session, written.persistent_identity.as_ref()).await?;
+    }
+    let entered = enter(at, session, register, false).await?;
+    let mut answer = json!({ "agent": to_wire::agent(&entered.agent) });
+    if entered.resumed {
         answer["resumed"] = true.into();
     }
+    if let Some(previous) = entered.previous_session {
+        answer["resumedFrom"] = json!({ "previousSessionId": previous });
+    }
     Ok(answer.into())
+}
+
+/// The agent with this persistent identity that its connection left behind, if it is this principal's.
+async fn left_behind(
+    at: &Connection,
+    session: &Session,
+    identity: Option<&Value>,
+) -> Result<Option<AgentId>, Failure> {
+    let Some(wanted) = identity.and_then(roster::persistent_id).map(str::to_owned) else {
+        return Ok(None);
+    };
+    let known = at.engine.read(move |view| roster::with_persistent_id(view, wanted));
+    let found = known.await?.into_iter().find(|agent| may_reclaim(at, session, agent));
+    Ok(found.map(|agent| agent.id))
+}
+
+/// An agent that a session has got.
+#[derive(Debug)]
+pub(super) struct Entered {
+    pub(super) agent: Agent,
+    /// Whether it was there before.
+    pub(super) resumed: bool,
+    /// The session that had it, if that is still known.
+    previous_session: Option<String>,
 }
 
 /// Enters an agent into the address book and waits for its mail here. An id that is in use is handed over if nobody
@@ -128,7 +158,7 @@ pub(super) async fn enter(
     session: &Arc<Session>,
     mut register: Register,
     only: bool,
-) -> Result<Registered, Failure> {
+) -> Result<Entered, Failure> {
     if session.agents().len() >= MAX_AGENTS {
         return Err(Failure::new(
             codes::QUOTA_EXCEEDED,
@@ -145,8 +175,12 @@ pub(super) async fn enter(
             Some(agent) if may_reclaim(at, session, &agent) => {
                 register.existing = Existing::TakeOver;
                 caller = Caller::admin(session.participant.clone(), VIA);
-                if agent.state == "orphaned" {
+                if agent.state == Agent::ORPHANED || agent.has_ended() {
                     register.state.get_or_insert_with(|| Agent::IDLE.to_owned());
+                }
+                // A pause that others told it to make outlasts its connection.
+                if agent.bounds.as_ref().is_some_and(|bounds| bounds.held) {
+                    register.state = None;
                 }
             }
             Some(agent) => return Err(posthaste_engine::Refusal::AgentExists { agent: agent.id }.into()),
@@ -154,19 +188,40 @@ pub(super) async fn enter(
             None => {}
         }
     }
-    let registered = at.engine.submit(&caller, register).await?;
-    let id = registered.agent.id.clone();
-    if registered.resumed {
+    let Registered { agent, resumed } = at.engine.submit(&caller, register).await?;
+    let id = agent.id.clone();
+    let mut previous_session = None;
+    if resumed {
         // Whoever had it before must not take it away when its own time is over.
-        for other in at.hall.sessions().iter().filter(|other| other.id != session.id) {
+        for other in at.hall.sessions().iter().filter(|other| other.id != session.id && other.owns(&id)) {
             other.remove_agent(&id);
+            previous_session = Some(other.id.clone());
         }
     }
     // What the participant itself was sent before it had an agent stays with the participant.
     let (stop, go) = letters::open(&at.engine, session, &line, &id).await?;
     session.add_agent(id, stop);
     at.go.push(go);
-    Ok(registered)
+    Ok(Entered { agent, resumed, previous_session })
+}
+
+/// Stands behind an agent of the session again that was orphaned while the session was away.
+pub(super) async fn adopt(at: &Connection, session: &Session, id: &AgentId) -> Result<(), Failure> {
+    let asked = id.clone();
+    let found = at.engine.read(move |view| Ok(view.agent(&Caller::office(), &asked).ok())).await?;
+    // The name may have gone to somebody else since.
+    let Some(agent) = found.filter(|agent| agent.owner.is_none() && may_reclaim(at, session, agent)) else {
+        return Ok(());
+    };
+    let register = Register {
+        id: Some(id.clone()),
+        owner: Some(session.participant.clone()),
+        state: (agent.state == Agent::ORPHANED).then(|| Agent::IDLE.to_owned()),
+        existing: Existing::TakeOver,
+        ..Register::default()
+    };
+    at.engine.submit(&Caller::admin(session.participant.clone(), VIA), register).await?;
+    Ok(())
 }
 
 /// Whether an agent without a connection may be handed to this session.
@@ -211,141 +266,27 @@ pub(super) async fn unregister(
     Ok(json!({ "agent": to_wire::agent(&agent), "success": true }).into())
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ListParams {
-    filter: ListFilter,
-    limit: Option<Value>,
-    cursor: Option<String>,
-    // Some clients write the filter's fields beside it.
-    state: Option<String>,
-    role: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ListFilter {
-    states: Vec<String>,
-    roles: Vec<String>,
-    scopes: Vec<String>,
-    parent: Option<String>,
-    has_children: Option<bool>,
-    owner_id: Option<String>,
-    capability_id: Option<String>,
-    tags: Vec<String>,
-    accepts: Vec<String>,
-    persistent_id: Option<String>,
-}
-
-/// `map/agents/list`.
-pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
-    let mut asked: ListParams = params(given)?;
-    asked.filter.states.extend(asked.state);
-    asked.filter.roles.extend(asked.role);
-    let limit = from_wire::limit(asked.limit.as_ref(), 1000, 1000)?;
-    let filter = asked.filter;
-    let query = AgentQuery {
-        states: filter.states.clone(),
-        roles: filter.roles.clone(),
-        kinds: vec![AgentKind::Agent, AgentKind::User, AgentKind::Admin],
-        parent: filter.parent.as_deref().map(from_wire::agent).transpose()?,
-        owner: filter.owner_id.as_deref().map(from_wire::agent).transpose()?,
-        after: asked.cursor.as_deref().map(from_wire::agent).transpose()?,
-        limit,
-        ..AgentQuery::default()
-    };
-    let caller = session.caller();
-    let (found, next) = at.engine.read(move |view| list_page(view, &caller, query, &filter)).await?;
-    let mut answer = json!({ "agents": found.iter().map(to_wire::agent).collect::<Vec<_>>() });
-    if let Some(next) = next {
-        answer["nextCursor"] = next.as_str().into();
-    }
-    Ok(answer.into())
-}
-
-/// A full page, however many the finer conditions leave out.
-fn list_page(
-    view: &View<'_>,
-    caller: &Caller,
-    mut query: AgentQuery,
-    filter: &ListFilter,
-) -> Viewed<(Vec<Agent>, Option<AgentId>)> {
-    let mut found = Vec::new();
-    loop {
-        let page = view.agents(caller, &query)?;
-        for agent in page.items {
-            if !fits(view, caller, &agent, filter)? {
-                continue;
-            }
-            if found.len() == query.limit {
-                let next = found.last().map(|last: &Agent| last.id.clone());
-                return Ok((found, next));
-            }
-            found.push(agent);
-        }
-        match page.next {
-            Some(next) => query.after = Some(next),
-            None => return Ok((found, None)),
-        }
-    }
-}
-
-fn fits(view: &View<'_>, caller: &Caller, agent: &Agent, filter: &ListFilter) -> Viewed<bool> {
-    if !filter.scopes.is_empty()
-        && !agent.scopes.iter().any(|id| filter.scopes.iter().any(|s| s == id.as_str()))
-    {
-        return Ok(false);
-    }
-    let descriptor = to_wire::own_member(agent, "capabilityDescriptor").unwrap_or_default();
-    let lists = |pointer: &str, wanted: &str| match descriptor.pointer(pointer) {
-        Some(Value::Array(list)) => list
-            .iter()
-            .any(|one| one.as_str() == Some(wanted) || one.get("id").and_then(Value::as_str) == Some(wanted)),
-        _ => false,
-    };
-    if let Some(id) = &filter.capability_id {
-        let declared = agent.capabilities.as_ref().map(Json::value).unwrap_or_default();
-        let named = declared.get(id).is_some_and(|value| *value != Value::Bool(false))
-            || declared.as_array().is_some_and(|list| list.iter().any(|one| one.as_str() == Some(id)));
-        if !named && !lists("/capabilities", id) && descriptor.get("id").and_then(Value::as_str) != Some(id) {
-            return Ok(false);
-        }
-    }
-    if !filter.tags.is_empty() && !filter.tags.iter().any(|tag| lists("/tags", tag)) {
-        return Ok(false);
-    }
-    if !filter.accepts.is_empty() && !filter.accepts.iter().any(|kind| lists("/accepts", kind)) {
-        return Ok(false);
-    }
-    if let Some(id) = &filter.persistent_id {
-        let identity = to_wire::own_member(agent, "persistentIdentity").unwrap_or_default();
-        if identity.get("persistentId").or_else(|| identity.get("id")).and_then(Value::as_str) != Some(id) {
-            return Ok(false);
-        }
-    }
-    if let Some(wanted) = filter.has_children {
-        let query = AgentQuery { parent: Some(agent.id.clone()), limit: 1, ..AgentQuery::default() };
-        return Ok(view.agents(caller, &query)?.items.is_empty() != wanted);
-    }
-    Ok(true)
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GetParams {
     #[serde(alias = "id")]
     agent_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     include: Include,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Include {
+    #[serde(deserialize_with = "or_default")]
     parent: bool,
+    #[serde(deserialize_with = "or_default")]
     children: bool,
+    #[serde(deserialize_with = "or_default")]
     siblings: bool,
+    #[serde(deserialize_with = "or_default")]
     ancestors: bool,
+    #[serde(deserialize_with = "or_default")]
     descendants: bool,
     max_depth: Option<u32>,
 }
@@ -420,6 +361,7 @@ pub(super) async fn update(at: &mut Connection, session: &Arc<Session>, given: O
         meta.insert(format!("{OWN}environment"), environment.clone());
     }
     let verb = Update {
+        state: asked.state,
         name: asked.name,
         description: asked.description,
         role: asked.role,
@@ -429,18 +371,9 @@ pub(super) async fn update(at: &mut Connection, session: &Arc<Session>, given: O
         bounds: asked.permission_overrides.as_ref().map(overrides::from_wire).transpose()?,
         meta: (!meta.is_empty()).then(|| Json::from_value(&Value::Object(meta))),
         merge_meta: true,
-        ..Update::of(id.clone())
+        ..Update::of(id)
     };
-    // Posted together, committed together; the state's answer knows of both.
-    let updated = at.engine.post(&caller, verb).await?;
-    let agent = match asked.state {
-        Some(state) => {
-            let moved = at.engine.post(&caller, SetState { agent: id, state }).await?;
-            updated.answer().await?;
-            moved.answer().await?
-        }
-        None => updated.answer().await?,
-    };
+    let agent = at.engine.submit(&caller, verb).await?;
     Ok(json!({ "agent": to_wire::agent(&agent), "success": true }).into())
 }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{
-    AgentKind, Audience, Caller, Copy, DeliveryState, Event, Fact, Json, Message, Reached, Scope,
+    AgentId, AgentKind, Audience, Caller, Copy, DeliveryState, Event, Fact, Json, Message, Reached, Scope,
 };
 use posthaste_engine::views::{View, Viewed};
 use posthaste_wire::map::{EventId, EventName};
 use serde_json::{Map, Value, json};
 
-use super::MAX_RECEIPTS;
 use super::to_wire::{self, OWN, push_text};
+use super::{MAX_RECEIPTS, overrides};
 use crate::doors::slots;
 
 /// What an event is to MAP.
@@ -44,6 +44,7 @@ pub(super) fn seen(event: &Event) -> Seen {
         Fact::AgentRegistered { .. } => EventName::AgentRegistered,
         Fact::AgentUnregistered { .. } => EventName::AgentUnregistered,
         Fact::AgentState { .. } => EventName::AgentState,
+        Fact::AgentOrphaned { .. } => EventName::AgentOrphaned,
         Fact::AgentUpdated { changes, .. } => update_name(changes),
         Fact::MessageSent => EventName::MessageSent,
         Fact::MessageDelivered { .. } => EventName::MessageDelivered,
@@ -213,7 +214,10 @@ fn push_message_data(out: &mut String, fact: &Fact, message: &Message, payloads:
     };
     match fact {
         Fact::MessageDelivered { agent } | Fact::MessageAcked { agent, .. } => {
-            with(out, "deliveredTo", agent.as_str());
+            // A list in the SDK, although each has an event of its own.
+            out.push_str(r#","deliveredTo":["#);
+            push_text(out, agent.as_str());
+            out.push(']');
             with(out, "agentId", agent.as_str());
         }
         Fact::MessageExpired { agent } => {
@@ -249,14 +253,21 @@ fn data(event: &Event, fact: &Fact) -> Value {
             let mut entry = json!({ "id": agent, "ownerId": owner, "state": state });
             to_wire::put(&mut entry, "name", name.clone());
             to_wire::put(&mut entry, "role", role.clone());
-            json!({ "agentId": agent, "name": name, "role": role, "ownerId": owner, "agent": entry })
+            let mut data = json!({ "agentId": agent, "ownerId": owner, "agent": entry });
+            to_wire::put(&mut data, "name", name.clone());
+            to_wire::put(&mut data, "role", role.clone());
+            data
         }
+        Fact::AgentOrphaned { agent, previous } => json!({ "agentId": agent, "previousOwner": previous }),
         // The one whose reason is not optional.
         Fact::AgentUnregistered { agent, reason, .. } => {
             json!({ "agentId": agent, "reason": reason.as_deref().unwrap_or("unregistered") })
         }
         Fact::AgentState { agent, previous, current } => {
             json!({ "agentId": agent, "previousState": previous, "newState": current })
+        }
+        Fact::AgentUpdated { agent, changes } if update_name(changes) == EventName::AgentPermissions => {
+            permissions_data(event, agent, changes)
         }
         Fact::AgentUpdated { agent, changes } => {
             json!({ "agentId": agent, "changes": changes_to_wire(changes), "updatedBy": event.actor })
@@ -292,7 +303,11 @@ fn data(event: &Event, fact: &Fact) -> Value {
             json!({ "conversationId": conversation, "summary": text })
         }
         Fact::ScopeCreated { scope } => scope_data(scope),
-        Fact::ScopeDeleted { scope, name } => json!({ "scopeId": scope, "name": name }),
+        Fact::ScopeDeleted { scope, name } => {
+            let mut data = json!({ "scopeId": scope });
+            to_wire::put(&mut data, "name", name.clone());
+            data
+        }
         Fact::ScopeJoined { scope, agent } | Fact::ScopeLeft { scope, agent } => {
             json!({ "scopeId": scope, "agentId": agent })
         }
@@ -322,7 +337,26 @@ fn with_reason(mut data: Value, reason: Option<&str>) -> Value {
 }
 
 fn scope_data(scope: &Scope) -> Value {
-    json!({ "scopeId": scope.id, "name": scope.name, "scope": to_wire::scope(scope) })
+    let mut data = json!({ "scopeId": scope.id, "scope": to_wire::scope(scope) });
+    to_wire::put(&mut data, "name", scope.name.clone());
+    data
+}
+
+/// What an agent is kept to from now on. Older lines of history know only what changed.
+fn permissions_data(event: &Event, agent: &AgentId, changes: &Json) -> Value {
+    let changes = changes.value();
+    let bounds = |name: &str| {
+        let bounds = changes.get(name).cloned().map(serde_json::from_value);
+        bounds.and_then(Result::ok).map(|bounds| overrides::to_wire(&bounds))
+    };
+    let changed = bounds("bounds").unwrap_or_else(|| json!({}));
+    let effective = bounds("bounds_in_force").unwrap_or_else(|| changed.clone());
+    json!({
+        "agentId": agent,
+        "changes": changed,
+        "effectivePermissions": effective,
+        "updatedBy": event.actor,
+    })
 }
 
 /// The fields of an agent's entry that changed, under MAP's names.
@@ -344,10 +378,6 @@ fn changes_to_wire(changes: &Json) -> Value {
                 if !metadata.is_empty() {
                     out.insert("metadata".to_owned(), Value::Object(metadata));
                 }
-            }
-            "bounds" => {
-                let bounds = serde_json::from_value(value).unwrap_or_default();
-                out.insert("permissionOverrides".to_owned(), super::overrides::to_wire(&bounds));
             }
             "owner" => drop(out.insert("ownerId".to_owned(), value)),
             _ => drop(out.insert(name, value)),

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Json};
-use posthaste_engine::verbs::agents::{SetState, Unregister};
+use posthaste_engine::verbs::agents::{Orphan, Unregister};
 use posthaste_engine::verbs::office::Announce;
 use posthaste_engine::views::AgentQuery;
 use posthaste_engine::{Engine, EngineError, Refusal};
-use serde_json::json;
 
 use super::hall::Hall;
 use super::session::{PARTICIPANT, Policy, Session};
@@ -33,7 +32,7 @@ pub(super) async fn leave(shared: &Shared, engine: &Engine, hall: &Arc<Hall>, se
             RESUME_WINDOW
         }
         Policy::Orphan => {
-            orphan_agents(engine, &session).await;
+            orphan_agents(engine, &session, cause).await;
             RESUME_WINDOW
         }
         Policy::Grace(window) => window,
@@ -54,14 +53,10 @@ async fn announce_end(engine: &Engine, session: &Session) -> Result<Option<i64>,
     if !session.notify {
         return Ok(None);
     }
-    let told = json!({
-        "participantId": session.participant,
-        "participantType": session.part.as_str(),
-        "name": session.name,
-    });
     let word = "participant.disconnected".to_owned();
     let caller = session.caller_as(session.participant.clone());
-    engine.submit(&caller, Announce { word, data: Json::from_value(&told), to: None }).await.map(Some)
+    let data = Json::from_value(&session.participant_data());
+    engine.submit(&caller, Announce { word, data, to: None }).await.map(Some)
 }
 
 /// Ends a session for good: nobody can resume it any more.
@@ -74,7 +69,8 @@ pub(super) async fn end(engine: &Engine, hall: &Hall, session: &Session, reason:
     for subscription in session.subscriptions() {
         session.remove_subscription(&subscription.id);
     }
-    if session.is_listed() {
+    // Whoever came back under the same name without resuming goes on under it.
+    if session.is_listed() && hall.participant(&session.participant).is_none() {
         retire(engine, session, &session.participant, reason, cause).await;
     }
 }
@@ -105,18 +101,10 @@ async fn retire(engine: &Engine, session: &Session, agent: &AgentId, reason: &st
     tracing::warn!(%agent, "an agent without a connection was not taken out: the office is busy");
 }
 
-async fn orphan_agents(engine: &Engine, session: &Session) {
+async fn orphan_agents(engine: &Engine, session: &Session, cause: Option<i64>) {
     for agent in session.agents() {
-        let caller = session.caller_as(agent.clone());
-        let state = SetState { agent: agent.clone(), state: "orphaned".to_owned() };
-        let told = json!({ "agentId": agent, "previousOwner": session.participant });
-        let announce =
-            Announce { word: "agent.orphaned".to_owned(), data: Json::from_value(&told), to: None };
-        let noted = match engine.submit(&caller, state).await {
-            Ok(_) => engine.submit(&caller, announce).await.map(drop),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = noted {
+        let verb = Orphan { agent: agent.clone(), cause };
+        if let Err(error) = engine.submit(&session.caller_as(agent.clone()), verb).await {
             tracing::warn!(%agent, %error, "an orphaned agent was not noted");
         }
     }

@@ -177,11 +177,14 @@ fn ids(names: &[String]) -> Vec<AgentId> {
     names.iter().filter_map(|name| AgentId::new(name).ok()).collect()
 }
 
-/// Everything but what the session itself does.
+/// Everything but what the session itself does. Its agents are known to it only while they are here, and to the books
+/// also as they come and when they have left.
 pub(super) fn not_own(session: &Arc<Session>) -> Filter {
+    let participant = session.participant.clone();
     // The session keeps the subscription, so the subscription must not keep the session.
     let session: Weak<Session> = Arc::downgrade(session);
-    test(move |event| session.upgrade().is_none_or(|session| !session.owns(event.source())))
+    let here = test(move |event| session.upgrade().is_some_and(|session| session.owns(event.source())));
+    Filter::Not(Box::new(Filter::Any(vec![here, Filter::OwnedBy(participant)])))
 }
 
 /// Whether a subscriber asks for one of the office's own signs of life, which nobody gets unasked.

@@ -44,18 +44,19 @@ struct WrittenPolicy {
     notify_subscribers: Option<bool>,
 }
 
-/// How somebody says who it is. Documents say `credential`, the SDK's factories send `token`.
+/// How somebody says who it is. Documents say `credential`, the SDK's factories send `token`, its gateways `credentials`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Credentials {
     method: Option<String>,
     credential: Option<String>,
+    credentials: Option<String>,
     token: Option<String>,
 }
 
 impl Credentials {
     fn secret(&self) -> Option<&str> {
-        self.credential.as_deref().or(self.token.as_deref())
+        [&self.credential, &self.credentials, &self.token].into_iter().find_map(Option::as_deref)
     }
 }
 
@@ -228,14 +229,9 @@ async fn choose_participant(at: &Connection, asked: Option<&str>) -> Result<Agen
 /// Enters a participant into the address book and tells everyone that it is here. Agents' connections have no entry
 /// of their own: their agents have.
 async fn enter(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failure> {
-    let told = json!({
-        "participantId": session.participant,
-        "participantType": session.part.as_str(),
-        "name": session.name,
-    });
     let caller = session.caller_as(session.participant.clone());
-    let announce =
-        Announce { word: "participant.connected".to_owned(), data: Json::from_value(&told), to: None };
+    let data = Json::from_value(&session.participant_data());
+    let announce = Announce { word: "participant.connected".to_owned(), data, to: None };
     // Posted together, committed together.
     let announced = at.engine.post(&caller, announce).await?;
     if session.part != Part::Agent {
@@ -282,6 +278,7 @@ pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Resul
         at.go.push(go);
     }
     for agent in session.agents() {
+        agents::adopt(at, &session, &agent).await?;
         match letters::open(&at.engine, &session, &line, &agent).await {
             Ok((stop, go)) => {
                 session.add_agent(agent.clone(), stop);
@@ -294,12 +291,8 @@ pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Resul
     for subscription in session.subscriptions() {
         streams::go_on(at, &session, &subscription).await?;
     }
-    let told = json!({
-        "participantId": session.participant,
-        "participantType": session.part.as_str(),
-        "name": session.name,
-        "resumed": true,
-    });
+    let mut told = session.participant_data();
+    told["resumed"] = true.into();
     let caller = session.caller_as(session.participant.clone());
     let word = "participant.connected".to_owned();
     at.engine.submit(&caller, Announce { word, data: Json::from_value(&told), to: None }).await?;

@@ -8,7 +8,9 @@ use serde_json::value::RawValue;
 use super::connection::{Connection, Outcome, Reply};
 use super::errors::Failure;
 use super::session::Session;
-use super::{agents, federation, hello, mail, scopes, send, sessions, streams, structure, tasks, turns};
+use super::{
+    agents, federation, hello, mail, roster, scopes, send, sessions, streams, structure, tasks, turns,
+};
 use crate::doors::control;
 
 /// Everything that can be called.
@@ -165,6 +167,8 @@ fn need(method: Method) -> Option<(&'static str, &'static str)> {
         | Method::RoleList
         | Method::EnvironmentList
         | Method::UserList
+        | Method::ListScopes
+        | Method::GetScope
         | Method::ScopeMembers => ("observation", "canQuery"),
         Method::Register => ("lifecycle", "canRegister"),
         Method::Unregister => ("lifecycle", "canUnregister"),
@@ -307,7 +311,7 @@ async fn now(
         Method::Replay => streams::replay(at, session, params).await,
         Method::Register => agents::register(at, session, params).await,
         Method::Unregister => agents::unregister(at, session, params).await,
-        Method::ListAgents => agents::list(at, session, params).await,
+        Method::ListAgents => roster::list(at, session, params).await,
         Method::GetAgent => agents::get(at, session, params).await,
         Method::UpdateAgent => agents::update(at, session, params).await,
         Method::Spawn => agents::spawn(at, session, params).await,

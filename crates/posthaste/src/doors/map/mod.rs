@@ -24,6 +24,7 @@ mod methods;
 mod outbox;
 mod overrides;
 mod paths;
+mod roster;
 mod scopes;
 mod send;
 mod session;

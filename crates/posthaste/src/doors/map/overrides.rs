@@ -24,6 +24,7 @@ pub(super) fn from_wire(given: &Value) -> Result<Bounds, Failure> {
         takes_from_agents: circle(part("acceptsFrom", "agents"))?,
         takes_from_clients: circle(part("acceptsFrom", "clients"))?,
         takes_from_systems: circle(part("acceptsFrom", "systems"))?,
+        ..Bounds::default()
     })
 }
 

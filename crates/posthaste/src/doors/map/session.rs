@@ -17,6 +17,7 @@ use super::VIA;
 use super::capabilities::Capabilities;
 use super::connection::Line;
 use super::subscription::Subscription;
+use super::to_wire;
 use crate::caller::Identity;
 
 /// What stands before the names that are made up for participants.
@@ -188,6 +189,13 @@ impl Session {
     /// The office's hand, moved by this participant, for what the office lets it do to others.
     pub(super) fn steering(&self) -> Caller {
         Caller::admin(self.actor(), VIA)
+    }
+
+    /// What others are told of the participant when it comes or goes.
+    pub(super) fn participant_data(&self) -> Value {
+        let mut data = json!({ "participantId": self.participant, "participantType": self.part.as_str() });
+        to_wire::put(&mut data, "name", self.name.clone());
+        data
     }
 
     pub(super) fn is_operator(&self) -> bool {

@@ -72,7 +72,8 @@ pub(super) fn agent(agent: &Agent) -> Value {
     put(&mut out, "role", agent.role.clone());
     put(&mut out, "parent", agent.parent.as_ref().map(ToString::to_string));
     put(&mut out, "capabilities", agent.capabilities.as_ref().map(Json::value));
-    put(&mut out, "permissionOverrides", agent.bounds.as_ref().map(super::overrides::to_wire));
+    let overrides = agent.bounds.as_ref().map(super::overrides::to_wire);
+    put(&mut out, "permissionOverrides", overrides.filter(|overrides| *overrides != json!({})));
     for name in ["environment", "capabilityDescriptor", "persistentIdentity"] {
         put(&mut out, name, own.remove(name));
     }

@@ -232,6 +232,7 @@ fn said(visitor: &Visitor, event: &Event) -> (&'static str, Markup) {
         Fact::AgentState { agent, previous, current } => {
             ("faint", html! { (who(agent)) ": " (previous) " → " b { (current) } })
         }
+        Fact::AgentOrphaned { agent, .. } => ("", html! { (who(agent)) " is on its own" }),
         Fact::AgentUnregistered { agent, reason, .. } => (
             "",
             html! { (who(agent)) " left" @if let Some(reason) = reason { ": " (words::cut(reason, 120)) } },
