@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::agents::merge;
 use super::conversations::{self, Invitee};
 use super::{Applied, Apply};
 use crate::error::Refusal;
@@ -132,19 +133,35 @@ pub struct UpdateTask {
     /// Who works on it now.
     #[serde(default)]
     pub assignee: Option<AgentId>,
+    /// Whether nobody works on it now, unless somebody is named.
+    #[serde(default)]
+    pub unassign: bool,
     /// What came of it.
     #[serde(default)]
     pub result: Option<Json>,
     /// Whatever else.
     #[serde(default)]
     pub meta: Option<Json>,
+    /// Whether `meta` is laid over the present one, member by member, or replaces it.
+    #[serde(default)]
+    pub merge_meta: bool,
 }
 
 impl UpdateTask {
     /// Changes nothing yet.
     #[must_use]
     pub fn of(task: TaskId) -> Self {
-        Self { task, title: None, description: None, status: None, assignee: None, result: None, meta: None }
+        Self {
+            task,
+            title: None,
+            description: None,
+            status: None,
+            assignee: None,
+            unassign: false,
+            result: None,
+            meta: None,
+            merge_meta: false,
+        }
     }
 
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Task> {
@@ -159,12 +176,13 @@ impl UpdateTask {
                 field.clone_from(given);
             }
         }
-        for (field, given) in [(&mut task.result, &self.result), (&mut task.meta, &self.meta)] {
-            if given.is_some() {
-                field.clone_from(given);
-            }
+        if self.result.is_some() {
+            task.result.clone_from(&self.result);
         }
-        task.assignee = self.assignee.clone().or(task.assignee);
+        if let Some(meta) = &self.meta {
+            task.meta = Some(if self.merge_meta { merge(task.meta.as_ref(), meta) } else { meta.clone() });
+        }
+        task.assignee = self.assignee.clone().or(task.assignee.filter(|_| !self.unassign));
         task.status = self.status.unwrap_or(task.status);
         task.updated_at = to.now;
         task.ended_at = match (task.status.is_final(), previous.is_final()) {

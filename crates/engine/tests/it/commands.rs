@@ -531,6 +531,7 @@ impl Commands {
             "update_task" => UpdateTask {
                 status: self.chance.maybe(|c| *c.pick(TaskStatus::ALL)),
                 assignee: self.chance.once_in(3).then(|| self.agent()),
+                unassign: self.chance.once_in(6),
                 result: self.chance.once_in(4).then(|| self.json()),
                 ..UpdateTask::of(self.conversation())
             }

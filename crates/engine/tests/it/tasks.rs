@@ -88,6 +88,22 @@ async fn whoever_a_task_is_given_to_takes_part() {
 }
 
 #[tokio::test]
+async fn a_task_can_be_taken_from_whoever_has_it_and_its_meta_grows() {
+    let realm = Realm::new();
+    let [anna, _] = realm.agents(["anna", "bert"]).await;
+    let meta = Some(json(r#"{"a":1,"b":1}"#));
+    realm.ask(&anna, CreateTask { assignee: Some(id("bert")), meta, ..task("t") }).await;
+    let taken = UpdateTask { unassign: true, ..UpdateTask::of(talk("t")) };
+    assert_eq!(realm.ask(&anna, taken.clone()).await.assignee, None);
+    let given = UpdateTask { assignee: Some(id("bert")), ..taken };
+    assert_eq!(realm.ask(&anna, given).await.assignee, Some(id("bert")), "somebody is more than nobody");
+    let more = UpdateTask { meta: Some(json(r#"{"b":2}"#)), merge_meta: true, ..UpdateTask::of(talk("t")) };
+    assert_eq!(realm.ask(&anna, more.clone()).await.meta, Some(json(r#"{"a":1,"b":2}"#)));
+    let anew = UpdateTask { merge_meta: false, ..more };
+    assert_eq!(realm.ask(&anna, anew).await.meta, Some(json(r#"{"b":2}"#)));
+}
+
+#[tokio::test]
 async fn a_hidden_assignee_cannot_be_told_from_nobody() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;

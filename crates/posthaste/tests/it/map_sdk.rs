@@ -137,6 +137,31 @@ async fn agents_are_listed_by_every_spelling_of_a_filter() {
 }
 
 #[tokio::test]
+async fn what_is_null_is_not_there() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut client = Client::agent(&office, "ann").await;
+    for (method, params) in [
+        ("map/tasks/list", json!({ "filter": null })),
+        ("map/subscribe", json!({ "filter": null, "options": null })),
+        ("map/subscribe", json!({ "options": { "excludeOwnEvents": null } })),
+        ("map/replay", json!({ "options": null })),
+        ("map/agents/get", json!({ "agentId": "ann", "include": null })),
+        ("map/agents/get", json!({ "agentId": "ann", "include": { "children": null } })),
+    ] {
+        let answer = client.call(method, params.clone()).await;
+        assert!(answer.is_ok(), "{method} {params}: {answer:?}");
+    }
+    client.call("map/scopes/create", json!({ "scopeId": "plain" })).await.unwrap();
+    client.call("map/scopes/delete", json!({ "scopeId": "plain" })).await.unwrap();
+    let mut nameless = Client::connect(&office, "agent").await;
+    nameless.call("map/agents/register", json!({ "agentId": "bare" })).await.unwrap();
+    for kind in ["participant_connected", "agent_registered", "scope_created", "scope_deleted"] {
+        let data = event(&mut client, kind).await["event"]["data"].take();
+        assert!(!data.as_object().unwrap().values().any(Value::is_null), "{kind}: {data}");
+    }
+}
+
+#[tokio::test]
 async fn an_owner_sees_and_reaches_its_hidden_agents() {
     let office = Office::open(&["--no-auth"]).await;
     let mut owner = Client::agent(&office, "first").await;
@@ -257,6 +282,20 @@ async fn states_end_where_they_end_and_a_pause_ends_by_whom_it_began() {
 }
 
 #[tokio::test]
+async fn a_task_is_nobodys_when_its_assignee_is_null() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut ann = Client::agent(&office, "ann").await;
+    let task = json!({ "id": "t", "assignee": "ann", "meta": { "a": 1, "b": 1 } });
+    ann.call("map/tasks/create", json!({ "task": task })).await.unwrap();
+    let update = json!({ "taskId": "t", "meta": { "b": 2 } });
+    let task = ann.call("map/tasks/update", update).await.unwrap()["task"].take();
+    assert_eq!((&task["assignee"], &task["meta"]), (&json!("ann"), &json!({ "a": 1, "b": 2 })));
+    let update = json!({ "taskId": "t", "assignee": null });
+    let task = ann.call("map/tasks/update", update).await.unwrap()["task"].take();
+    assert_eq!(task.get("assignee").and_then(Value::as_str), None, "{task}");
+}
+
+#[tokio::test]
 async fn a_websocket_is_welcome_on_any_path() {
     let office = Office::open(&[]).await;
     let token = office.admin_token();
@@ -273,6 +312,51 @@ async fn a_websocket_is_welcome_on_any_path() {
         let answer = http.get(format!("http://{}{path}", office.address())).bearer_auth(&token);
         assert_eq!(answer.send().await.unwrap().status().as_u16(), status, "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_request_waits_as_long_as_it_says_wherever_it_says_so() {
+    let office = Office::open(&["--no-auth"]).await;
+    let (mut ann, _bob) = (Client::agent(&office, "ann").await, Client::agent(&office, "bob").await);
+    for said in [
+        json!({ "timeout": 20 }),
+        json!({ "timeoutMs": 20 }),
+        json!({ "options": { "timeout": 20 } }),
+        json!({ "meta": { "timeout": 20 } }),
+        json!({ "meta": { "ttl": 20 } }),
+        json!({ "meta": { "ttlMs": 20 } }),
+    ] {
+        let mut ask = said.clone();
+        ask["to"] = json!({ "agent": "bob" });
+        ask["payload"] = json!("?");
+        assert_eq!(code(&mut ann, "map/request", ask).await, 2003, "{said}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_missing_or_not_allowed_is_said() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut ann = Client::agent(&office, "ann").await;
+    assert_eq!(code(&mut ann, "map/inject", json!({ "agentId": "ann" })).await, -32602);
+    ann.call("map/inject", json!({ "agentId": "ann", "content": "now" })).await.unwrap();
+    ann.call("map/scopes/create", json!({ "scopeId": "open" })).await.unwrap();
+    let may = json!({ "observation": { "canQuery": false } });
+    let (mut blind, _) = greeted(&office, json!({ "participantType": "client", "capabilities": may })).await;
+    for (method, params) in [("map/scopes/list", json!({})), ("map/scopes/get", json!({ "scopeId": "open" }))]
+    {
+        assert_eq!(code(&mut blind, method, params).await, 1003, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_line_is_answered_whatever_stands_before_it() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut client = Client::connect(&office, "client").await;
+    client.text("garbage\n{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"map/session/info\"}").await;
+    let first = client.next(|frame| frame.get("id").is_some()).await;
+    assert_eq!((&first["id"], &first["error"]["code"]), (&Value::Null, &json!(-32700)));
+    let second = client.next(|frame| frame["id"] == 7).await;
+    assert!(second.get("result").is_some(), "{second}");
 }
 
 #[tokio::test]
@@ -299,4 +383,31 @@ async fn a_persistent_identity_leads_back_to_the_agent_that_was_left() {
     let mut third = Client::connect(&office, "agent").await;
     let back = third.call("map/agents/register", json!({ "agentId": ann["agent"]["id"] })).await.unwrap();
     assert_eq!(back["resumedFrom"], json!({ "previousSessionId": hello["sessionId"] }), "by its id, too");
+}
+
+#[tokio::test]
+async fn systems_are_joined_by_the_credentials_of_the_sdks_gateways() {
+    let here = Office::open(&["--no-auth", "--realm", "here"]).await;
+    let there = Office::open(&["--realm", "there"]).await;
+    let mut ann = Client::agent(&here, "ann").await;
+    for name in ["credentials", "credential", "token"] {
+        let auth = json!({ "method": "bearer", name: there.admin_token() });
+        let link = json!({ "systemId": "there", "endpoint": there.url(), "auth": auth });
+        let joined = ann.call("map/federation/connect", link).await.unwrap();
+        assert_eq!(joined["connected"], true, "{name}: {joined}");
+    }
+}
+
+#[tokio::test]
+async fn whatever_was_missed_counts_also_what_is_not_wanted() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut ann = Client::agent(&office, "ann").await;
+    let talk = ann.call("mail/create", json!({})).await.unwrap()["conversation"]["id"].take();
+    for kind in ["text", "data", "text"] {
+        let turn = json!({ "conversationId": talk, "contentType": kind, "content": { "text": "x" } });
+        ann.call("mail/turn", turn).await.unwrap();
+    }
+    let replay = json!({ "conversationId": talk, "contentTypes": ["data"] });
+    let replay = ann.call("mail/replay", replay).await.unwrap();
+    assert_eq!((replay["turns"].as_array().unwrap().len(), &replay["missedCount"]), (1, &json!(3)));
 }

@@ -174,7 +174,7 @@ async fn dial(
         "protocolVersion": 1, "participantType": "gateway", "name": engine.realm(),
     });
     if let Some(auth) = &asked.auth {
-        greeting["auth"] = auth.clone();
+        greeting["auth"] = spelled(auth);
     }
     let call = json!({ "jsonrpc": "2.0", "id": 0, "method": "map/connect", "params": greeting }).to_string();
     socket.send(Frame::text(call)).await.map_err(|error| unavailable(error.to_string()))?;
@@ -189,6 +189,16 @@ async fn dial(
         }
     }
     Err(unavailable("the other system hung up".to_owned()))
+}
+
+/// The credentials as `map/connect` has them: the SDK's gateways write `credentials`, and others read one of the rest.
+fn spelled(auth: &Value) -> Value {
+    let mut auth = auth.clone();
+    let secret = ["credential", "credentials", "token"].iter().find_map(|name| auth.get(name)).cloned();
+    if let (Value::Object(members), Some(secret)) = (&mut auth, secret) {
+        members.insert("credential".to_owned(), secret);
+    }
+    auth
 }
 
 /// What ends a link.

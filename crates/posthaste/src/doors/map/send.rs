@@ -41,7 +41,11 @@ struct SendParams<'a> {
     #[serde(default)]
     message_type: Option<String>,
     #[serde(default)]
-    timeout: Option<u64>,
+    timeout: Option<Value>,
+    #[serde(default)]
+    timeout_ms: Option<Value>,
+    #[serde(default)]
+    options: Option<Value>,
 }
 
 /// Keeps a member that is null apart from one that is missing.
@@ -379,6 +383,8 @@ pub(super) async fn plain(
         ttl_ms: None,
         message_type: None,
         timeout: None,
+        timeout_ms: None,
+        options: None,
     };
     let draft = draft(at, &given, vec![nouns::Address::Agent(to.clone())], false)?;
     speak(at, session).await?;
@@ -428,7 +434,8 @@ pub(super) async fn inject(
     }
     let in_payload =
         given.payload.as_ref().and_then(|payload| payload.get("content")).or(given.payload.as_ref());
-    let content = given.content.as_ref().or(in_payload).cloned().unwrap_or_default();
+    let content = given.content.as_ref().or(in_payload).cloned();
+    let content = content.ok_or_else(|| Failure::params("content: what is put before the agent"))?;
     let in_meta = given.meta.as_ref().and_then(|meta| meta.get("delivery")).and_then(Value::as_str);
     let delivery = given.delivery.as_deref().or(in_meta);
     if !matches!(delivery, None | Some("interrupt" | "queue" | "best-effort" | "inject")) {
@@ -478,6 +485,7 @@ pub(super) async fn request(
         Some(given) => given.to_owned(),
         None => fresh("request-"),
     };
+    let patience = patience(&given, &meta)?;
     meta["correlationId"] = correlation.as_str().into();
     meta["expectsResponse"] = true.into();
     let meta = to_wire::raw(meta.to_string());
@@ -496,7 +504,6 @@ pub(super) async fn request(
     ]);
     let mut feed = at.engine.follow(&caller, filter, Start::Now, 16).await?;
     let pending = at.engine.post(&caller, draft.verb).await?;
-    let patience = given.timeout.map_or(REQUEST_TIMEOUT, Duration::from_millis).min(LONGEST_REQUEST);
     Ok(Reply::Later(Box::pin(async move {
         let mut sent = pending.answer().await?;
         if sent.receipts.is_empty() {
@@ -523,6 +530,25 @@ pub(super) async fn request(
             Err(_) => Err(Failure::new(codes::DELIVERY_FAILED, "nobody answered in time")),
         }
     })))
+}
+
+/// How long an answer is waited for, in whichever place it is said. What the message itself lives no longer than, nobody
+/// waits for longer either.
+fn patience(given: &SendParams<'_>, meta: &Value) -> Result<Duration, Failure> {
+    let options = given.options.as_ref();
+    let said = [
+        given.timeout.as_ref(),
+        given.timeout_ms.as_ref(),
+        options.and_then(|options| options.get("timeout")),
+        meta.get("timeout"),
+        meta.get("ttlMs"),
+        meta.get("ttl"),
+    ];
+    let Some(said) = said.into_iter().flatten().find(|said| !said.is_null()) else {
+        return Ok(REQUEST_TIMEOUT);
+    };
+    let millis = said.as_u64().ok_or_else(|| Failure::params("timeout: whole milliseconds"))?;
+    Ok(Duration::from_millis(millis).min(LONGEST_REQUEST))
 }
 
 fn answered(question: MessageId, answer: &nouns::Message) -> Answer {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use posthaste_engine::nouns::{Audience, TaskId, TaskStatus};
 use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
 use posthaste_engine::views::TaskQuery;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
-use super::from_wire::{self, params};
+use super::from_wire::{self, or_default, params};
 use super::session::{Session, fresh};
 use super::to_wire;
 
@@ -22,9 +22,15 @@ struct Written {
     title: Option<String>,
     description: Option<String>,
     status: Option<String>,
-    assignee: Option<String>,
+    #[serde(deserialize_with = "given")]
+    assignee: Option<Option<String>>,
     result: Option<Value>,
     meta: Option<Value>,
+}
+
+/// Keeps a member that is null apart from one that is missing: nobody is somebody else than whoever it was.
+fn given<'de, D: Deserializer<'de>>(member: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(member).map(Some)
 }
 
 fn status(given: Option<&str>) -> Result<Option<TaskStatus>, Failure> {
@@ -58,7 +64,7 @@ pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: O
         description: task.description,
         status: status(task.status.as_deref())?,
         owner: None,
-        assignee: task.assignee.as_deref().map(from_wire::agent).transpose()?,
+        assignee: task.assignee.flatten().as_deref().map(from_wire::agent).transpose()?,
         participants: Vec::new(),
         audience: Audience::Observers,
         meta: task.meta.as_ref().map(from_wire::json),
@@ -94,9 +100,11 @@ pub(super) async fn update(at: &mut Connection, session: &Arc<Session>, given: O
         title: changes.title,
         description: changes.description,
         status: status(changes.status.as_deref())?,
-        assignee: changes.assignee.as_deref().map(from_wire::agent).transpose()?,
+        unassign: changes.assignee == Some(None),
+        assignee: changes.assignee.flatten().as_deref().map(from_wire::agent).transpose()?,
         result: changes.result.as_ref().map(from_wire::json),
         meta: changes.meta.as_ref().map(from_wire::json),
+        merge_meta: true,
         ..UpdateTask::of(task_id(&id)?)
     };
     let task = at.engine.submit(&session.caller(), verb).await?;
@@ -114,6 +122,7 @@ pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Opti
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ListParams {
+    #[serde(deserialize_with = "or_default")]
     filter: ListFilter,
     limit: Option<Value>,
     cursor: Option<String>,

@@ -301,9 +301,11 @@ pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: O
         limit: from_wire::limit(asked.limit.as_ref(), 50, 1000)?,
         ..TurnQuery::default()
     };
+    // Whatever was missed counts, also what is not wanted now.
+    let all = TurnQuery { content_types: Vec::new(), ..query.clone() };
     let (page, missed) = at
         .engine
-        .read(move |view| Ok((view.turns(&caller, &id, &query)?, view.count_turns(&caller, &id, &query)?)))
+        .read(move |view| Ok((view.turns(&caller, &id, &query)?, view.count_turns(&caller, &id, &all)?)))
         .await?;
     let mut text = format!(
         r#"{{"turns":{},"hasMore":{},"missedCount":{missed}"#,
