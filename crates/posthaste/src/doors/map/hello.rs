@@ -99,7 +99,7 @@ pub(super) async fn connect(at: &mut Connection, given: Option<&RawValue>) -> Ou
         return Err(why.failure());
     }
     if at.identity.is_none() {
-        at.greeting = Some(greeting);
+        at.greeting = Some(Box::new(greeting));
         return Ok(json!({
             "protocolVersion": 1,
             "systemInfo": system_info(&at.engine),
@@ -418,7 +418,7 @@ pub(super) async fn authenticate(at: &mut Connection, given: Option<&RawValue>) 
         (Some(session), _) => Some(session),
         // What it asked for in its greeting, coming back to an earlier session included, it gets now.
         (None, Some(greeting)) => {
-            let (session, hello) = greet(at, greeting).await?;
+            let (session, hello) = greet(at, *greeting).await?;
             answer = hello;
             Some(session)
         }
