@@ -16,7 +16,9 @@ use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
-use super::from_wire::{self, WrittenInvitee, or_default, params};
+use super::from_wire::{
+    self, WrittenInvitee, object, object_or_default, or_default, params, some_object, some_objects,
+};
 use super::session::{Session, fresh};
 use super::{send, to_wire, turns};
 
@@ -31,7 +33,9 @@ struct CreateParams {
     subject: Option<String>,
     parent_conversation_id: Option<String>,
     parent_turn_id: Option<String>,
+    #[serde(deserialize_with = "some_objects")]
     initial_participants: Option<Vec<WrittenInvitee>>,
+    #[serde(deserialize_with = "some_object")]
     initial_turn: Option<WrittenTurn>,
     metadata: Option<Map<String, Value>>,
 }
@@ -102,7 +106,7 @@ struct One {
 #[serde(rename_all = "camelCase")]
 struct GetParams {
     conversation_id: String,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "object_or_default")]
     include: Include,
 }
 
@@ -176,7 +180,7 @@ pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Opti
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ListParams {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "object_or_default")]
     filter: ListFilter,
     limit: Option<Value>,
     cursor: Option<String>,
@@ -293,7 +297,7 @@ struct JoinParams {
     conversation_id: String,
     #[serde(default)]
     role: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some_object")]
     catch_up: Option<CatchUp>,
 }
 
@@ -395,6 +399,7 @@ pub(super) async fn leave(at: &mut Connection, session: &Arc<Session>, given: Op
 #[serde(rename_all = "camelCase")]
 struct InviteParams {
     conversation_id: String,
+    #[serde(deserialize_with = "object")]
     participant: WrittenInvitee,
     #[serde(default)]
     message: Option<String>,

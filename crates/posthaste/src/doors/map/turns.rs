@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::connection::{Answer, Connection, Outcome, Reply};
 use super::errors::Failure;
-use super::from_wire::{self, borrowed, or_default, params};
+use super::from_wire::{self, borrowed, object_or_default, or_default, params};
 use super::session::Session;
 use super::to_wire;
 
@@ -67,7 +67,7 @@ pub(super) async fn say(
 #[serde(rename_all = "camelCase")]
 struct ListParams {
     conversation_id: String,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "object_or_default")]
     filter: ListFilter,
     #[serde(default)]
     limit: Option<Value>,
@@ -188,11 +188,11 @@ pub(super) async fn threads(
 #[serde(rename_all = "camelCase")]
 struct SummaryParams {
     conversation_id: String,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "object_or_default")]
     scope: SummaryScope,
     #[serde(default, deserialize_with = "or_default")]
     regenerate: bool,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "object_or_default")]
     include: SummaryInclude,
 }
 
