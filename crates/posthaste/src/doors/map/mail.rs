@@ -80,7 +80,7 @@ pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: O
         audience: Audience::Observers,
         meta: asked.metadata.map(|metadata| Json::from_value(&Value::Object(metadata))),
     };
-    let created = at.engine.submit(&session.caller(), verb).await?;
+    let created = at.engine.submit(&session.mail_caller(), verb).await?;
     let mut text = format!(
         r#"{{"conversation":{},"participant":{}"#,
         to_wire::conversation(&created.conversation),
@@ -135,7 +135,7 @@ pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Opti
     if recent.is_some() && !may_look_back(session) {
         return Err(Failure::new(codes::MAIL_PERMISSION_DENIED, "not allowed: mail.canViewHistory"));
     }
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let page = at.engine.limits().page;
     let text = at
         .engine
@@ -243,7 +243,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
             .transpose()?,
         limit: from_wire::limit(limit.as_ref(), 50, 1000)?,
     };
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let page = at.engine.read(move |view| view.conversations(&caller, &query)).await?;
     let mut answer = json!({
         "conversations": page.items.iter().map(to_wire::conversation).collect::<Vec<_>>(),
@@ -259,7 +259,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
 pub(super) async fn close(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let One { conversation_id, reason } = params(given)?;
     let verb = Close { conversation: from_wire::conversation(&conversation_id)?, status: None, reason };
-    let conversation = at.engine.submit(&session.caller(), verb).await?;
+    let conversation = at.engine.submit(&session.mail_caller(), verb).await?;
     Ok(json!({ "conversation": to_wire::conversation(&conversation) }).into())
 }
 
@@ -267,7 +267,7 @@ pub(super) async fn close(at: &mut Connection, session: &Arc<Session>, given: Op
 pub(super) async fn reopen(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let One { conversation_id, .. } = params(given)?;
     let verb = Reopen { conversation: from_wire::conversation(&conversation_id)? };
-    let conversation = at.engine.submit(&session.caller(), verb).await?;
+    let conversation = at.engine.submit(&session.mail_caller(), verb).await?;
     Ok(json!({ "conversation": to_wire::conversation(&conversation) }).into())
 }
 
@@ -279,7 +279,7 @@ pub(super) async fn presence(
 ) -> Outcome {
     let One { conversation_id, .. } = params(given)?;
     let id = from_wire::conversation(&conversation_id)?;
-    let (caller, page) = (session.caller(), at.engine.limits().page);
+    let (caller, page) = (session.mail_caller(), at.engine.limits().page);
     let asked = id.clone();
     let parts: Vec<Participant> =
         at.engine.read(move |view| Ok(view.participants(&caller, &asked, false, None, page)?.items)).await?;
@@ -317,7 +317,7 @@ pub(super) async fn join(at: &mut Connection, session: &Arc<Session>, given: Opt
     let role = role.as_deref().map(from_wire::mail_role).transpose()?;
     // Everything that can be wrong is found out before anyone has joined.
     let query = catch_up.as_ref().map(catch_up_query).transpose()?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     if let Some(turn) = query.as_ref().and_then(|query| query.after) {
         let (asking, of) = (caller.clone(), id.clone());
         at.engine.read(move |view| check_point(view, &asking, &of, turn)).await?;
@@ -391,7 +391,7 @@ fn catch_up_query(catch_up: &CatchUp) -> Result<TurnQuery, Failure> {
 pub(super) async fn leave(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let One { conversation_id, reason } = params(given)?;
     let verb = Leave { conversation: from_wire::conversation(&conversation_id)?, reason };
-    let part = at.engine.submit(&session.caller(), verb).await?;
+    let part = at.engine.submit(&session.mail_caller(), verb).await?;
     Ok(json!({ "success": true, "leftAt": part.left_at }).into())
 }
 
@@ -410,7 +410,7 @@ pub(super) async fn invite(at: &mut Connection, session: &Arc<Session>, given: O
     let InviteParams { conversation_id, participant, message } = params(given)?;
     let verb =
         Invite { conversation: from_wire::conversation(&conversation_id)?, invitee: participant.read()? };
-    let part = at.engine.submit(&session.caller(), verb).await?;
+    let part = at.engine.submit(&session.mail_caller(), verb).await?;
     if let Some(message) = message.filter(|message| !message.is_empty()) {
         let words =
             json!({ "type": "mail.invitation", "conversationId": part.conversation, "message": message });

@@ -42,7 +42,7 @@ pub(super) async fn say(
 ) -> Result<Reply, Failure> {
     let asked: SayParams<'_> = borrowed(given)?;
     let conversation = from_wire::conversation(&asked.conversation_id)?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let verb = Say {
         conversation,
         thread: asked.thread_id.as_deref().map(from_wire::thread),
@@ -98,7 +98,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
         Some(_) => return Err(Failure::params("order: asc or desc")),
     };
     let limit = from_wire::limit(limit.as_ref(), 50, 1000)?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let query = TurnQuery {
         thread: filter.thread_id.as_deref().map(from_wire::thread),
         content_types: filter.content_types,
@@ -138,7 +138,7 @@ pub(super) async fn open_thread(
 ) -> Outcome {
     let asked: ThreadParams = params(given)?;
     let conversation = from_wire::conversation(&asked.conversation_id)?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let root = from_wire::turn(&asked.root_turn_id);
     let parent = asked.parent_thread_id.as_deref().map(from_wire::thread);
     let thread =
@@ -166,7 +166,7 @@ pub(super) async fn threads(
 ) -> Outcome {
     let asked: ThreadsParams = params(given)?;
     let id = from_wire::conversation(&asked.conversation_id)?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let parent = asked.parent_thread_id.as_deref().map(from_wire::thread);
     let after = match asked.cursor.as_deref() {
         Some(cursor) => cursor.parse().map_err(|_| Failure::params("cursor: not one of ours"))?,
@@ -225,7 +225,7 @@ pub(super) async fn summary(
 ) -> Outcome {
     let asked: SummaryParams = params(given)?;
     let id = from_wire::conversation(&asked.conversation_id)?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let part = Part {
         thread: asked.scope.thread_id.as_deref().map(from_wire::thread),
         from: asked.scope.from_turn_id.as_deref().map(from_wire::turn),
@@ -292,7 +292,7 @@ struct ReplayParams {
 pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let asked: ReplayParams = params(given)?;
     let id = from_wire::conversation(&asked.conversation_id)?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let query = TurnQuery {
         thread: asked.thread_id.as_deref().map(from_wire::thread),
         content_types: asked.content_types,

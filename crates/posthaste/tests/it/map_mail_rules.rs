@@ -1,0 +1,94 @@
+//! MAP Mail's rules from outside: by which leave conversations are read and joined, what cannot be asked for, and what
+//! events tell of it.
+
+use serde_json::{Value, json};
+
+use crate::map_client::{Client, Office};
+
+async fn conversation(client: &mut Client, params: Value) -> Value {
+    client.call("mail/create", params).await.unwrap()["conversation"]["id"].take()
+}
+
+async fn say(client: &mut Client, conversation: &Value, text: &str, visibility: Value) -> Value {
+    let turn = json!({
+        "conversationId": conversation, "contentType": "text", "content": { "text": text }, "visibility": visibility,
+    });
+    client.call("mail/turn", turn).await.unwrap()["turn"]["id"].take()
+}
+
+async fn refused(client: &mut Client, method: &str, params: Value) -> Value {
+    client.call(method, params).await.unwrap_err()["code"].clone()
+}
+
+fn texts(turns: &Value) -> Vec<&str> {
+    turns.as_array().unwrap().iter().map(|turn| turn["content"]["text"].as_str().unwrap()).collect()
+}
+
+/// What an outsider may not do in a conversation, whatever else it may do.
+async fn is_outside(client: &mut Client, id: &Value, root: &Value) {
+    for (method, further) in [
+        ("mail/turn", json!({ "contentType": "text", "content": {} })),
+        ("mail/thread/create", json!({ "rootTurnId": root })),
+        ("mail/invite", json!({ "participant": { "id": "friend" } })),
+        ("mail/leave", json!({})),
+        ("mail/close", json!({})),
+        ("mail/reopen", json!({})),
+    ] {
+        let mut params = further;
+        params["conversationId"] = id.clone();
+        assert_eq!(refused(client, method, params).await, 10002, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn mail_goes_by_switches_of_its_own() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut ann = Client::agent(&office, "ann").await;
+    let id = conversation(&mut ann, json!({})).await;
+    let root = say(&mut ann, &id, "open", Value::Null).await;
+    say(&mut ann, &id, "mine", json!({ "type": "private" })).await;
+    let mut busy = Client::stranger(&office).await;
+    let without = json!({ "observation": { "canObserve": false } });
+    let hello = json!({ "protocolVersion": 1, "participantType": "agent", "capabilities": without });
+    busy.call("map/connect", hello).await.unwrap();
+    busy.call("map/agents/register", json!({ "agentId": "busy" })).await.unwrap();
+    assert_eq!(refused(&mut busy, "map/subscribe", json!({})).await, 1003, "it observes nothing else");
+    is_outside(&mut busy, &id, &root).await;
+    let one = json!({ "conversationId": id });
+    for method in ["mail/get", "mail/thread/list", "mail/presence", "mail/summary", "mail/replay"] {
+        let answer = busy.call(method, one.clone()).await;
+        assert!(answer.is_ok(), "{method}: {answer:?}");
+    }
+    let list = busy.call("mail/list", json!({})).await.unwrap();
+    assert_eq!(list["conversations"][0]["id"], id);
+    let turns = busy.call("mail/turns/list", one.clone()).await.unwrap();
+    assert_eq!(texts(&turns["turns"]), ["open"]);
+    let joined = busy.call("mail/join", json!({ "conversationId": id, "catchUp": {} })).await.unwrap();
+    assert_eq!(texts(&joined["history"]), ["open"]);
+    say(&mut busy, &id, "here", Value::Null).await;
+    busy.call("mail/leave", one).await.unwrap();
+}
+
+#[tokio::test]
+async fn running_the_office_makes_nobody_a_participant() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut ann = Client::agent(&office, "ann").await;
+    let id = conversation(&mut ann, json!({})).await;
+    let root = say(&mut ann, &id, "open", Value::Null).await;
+    let private = say(&mut ann, &id, "mine", json!({ "type": "private" })).await;
+    let mut system = Client::connect(&office, "system").await;
+    is_outside(&mut system, &id, &root).await;
+    let one = json!({ "conversationId": id });
+    for method in ["mail/turns/list", "mail/replay"] {
+        let turns = system.call(method, one.clone()).await.unwrap();
+        assert_eq!(texts(&turns["turns"]), ["open"], "{method}");
+    }
+    let recent = json!({ "conversationId": id, "include": { "recentTurns": 9 } });
+    let recent = system.call("mail/get", recent).await.unwrap();
+    assert_eq!(texts(&recent["recentTurns"]), ["open"]);
+    let summary = system.call("mail/summary", one.clone()).await.unwrap();
+    assert!(!summary["summary"].as_str().unwrap().contains("mine"), "{summary}");
+    system.call("mail/join", one).await.unwrap();
+    let answer = json!({ "conversationId": id, "contentType": "text", "content": {}, "inReplyTo": private });
+    assert_eq!(refused(&mut system, "mail/turn", answer).await, 10006);
+}
