@@ -92,3 +92,31 @@ async fn running_the_office_makes_nobody_a_participant() {
     let answer = json!({ "conversationId": id, "contentType": "text", "content": {}, "inReplyTo": private });
     assert_eq!(refused(&mut system, "mail/turn", answer).await, 10006);
 }
+
+#[tokio::test]
+async fn whoever_catches_up_from_what_is_no_time_is_refused_before_it_has_joined() {
+    let office = Office::open(&["--no-auth"]).await;
+    let (mut ann, mut bob) = (Client::agent(&office, "ann").await, Client::agent(&office, "bob").await);
+    let id = conversation(&mut ann, json!({})).await;
+    say(&mut ann, &id, "before", Value::Null).await;
+    for from in [json!(1_700_000_000_000.5), json!(1e25), json!(u64::MAX), json!(true), json!({})] {
+        let join = json!({ "conversationId": id, "catchUp": { "from": from } });
+        assert_eq!(refused(&mut bob, "mail/join", join).await, -32602, "{from}");
+    }
+    let late = json!({ "conversationId": id, "catchUp": { "from": i64::MAX } });
+    assert_eq!(bob.call("mail/join", late).await.unwrap()["history"], json!([]));
+    for (method, params) in [
+        ("mail/list", json!({ "filter": { "createdAfter": 0.5 } })),
+        ("mail/list", json!({ "filter": { "createdBefore": 1e25 } })),
+        ("mail/turns/list", json!({ "conversationId": id, "filter": { "afterTimestamp": 0.5 } })),
+        ("mail/turns/list", json!({ "conversationId": id, "filter": { "beforeTimestamp": 1e25 } })),
+        ("mail/replay", json!({ "conversationId": id, "fromTimestamp": 1e25 })),
+        ("map/replay", json!({ "fromTimestamp": true })),
+        ("map/replay", json!({ "toTimestamp": "later" })),
+    ] {
+        assert_eq!(refused(&mut bob, method, params.clone()).await, -32602, "{method} {params}");
+    }
+    // Elsewhere a time may have a fraction, and one that is far off is a bound like any other.
+    let far = bob.call("map/replay", json!({ "fromTimestamp": 1e25 })).await.unwrap();
+    assert_eq!(far["events"], json!([]));
+}

@@ -381,8 +381,11 @@ fn catch_up_query(catch_up: &CatchUp) -> Result<TurnQuery, Failure> {
         Some(Value::String(word)) if word == "recent" => query.newest_first = true,
         Some(Value::String(word)) if word == "beginning" => {}
         Some(Value::String(turn)) => query.after = Some(from_wire::turn(turn)),
-        Some(Value::Number(time)) => query.after_time = time.as_i64(),
-        Some(_) => return Err(Failure::params("catchUp.from: a turn or a time")),
+        // A time that cannot be read is no leave to give everything.
+        Some(time) => {
+            let wrong = || Failure::params("catchUp.from: a turn or a time in whole milliseconds");
+            query.after_time = Some(time.as_i64().ok_or_else(wrong)?);
+        }
     }
     Ok(query)
 }
