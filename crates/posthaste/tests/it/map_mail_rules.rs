@@ -120,3 +120,22 @@ async fn whoever_catches_up_from_what_is_no_time_is_refused_before_it_has_joined
     let far = bob.call("map/replay", json!({ "fromTimestamp": 1e25 })).await.unwrap();
     assert_eq!(far["events"], json!([]));
 }
+
+#[tokio::test]
+async fn a_list_narrowed_to_what_cannot_be_a_name_is_empty() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut ann = Client::agent(&office, "ann").await;
+    let id = conversation(&mut ann, json!({})).await;
+    say(&mut ann, &id, "one", Value::Null).await;
+    for name in [String::new(), "nobody".to_owned(), "x".repeat(5000), "a\u{0}b".to_owned()] {
+        for field in ["participantId", "parentConversationId"] {
+            let list = ann.call("mail/list", json!({ "filter": { field: name } })).await.unwrap();
+            assert_eq!(list, json!({ "conversations": [], "hasMore": false }), "{field} {name:?}");
+        }
+        let turns = json!({ "conversationId": id, "filter": { "participantId": name } });
+        let turns = ann.call("mail/turns/list", turns).await.unwrap();
+        assert_eq!(turns, json!({ "turns": [], "hasMore": false }), "{name:?}");
+        let nowhere = json!({ "conversationId": "conv-none", "filter": { "participantId": name } });
+        assert_eq!(refused(&mut ann, "mail/turns/list", nowhere).await, 10000);
+    }
+}

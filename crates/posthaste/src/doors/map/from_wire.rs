@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::errors::Failure;
+use super::session::fresh;
 
 /// The parameters of a call, which are an object; none is an empty one.
 pub(super) fn params<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, Failure> {
@@ -60,6 +61,16 @@ pub(super) fn conversation(text: &str) -> Result<ConversationId, Failure> {
             "there is no conversation of that name",
         )
     })
+}
+
+/// An agent that a list is narrowed to. What cannot be a name is the name of nobody, and the list is empty.
+pub(super) fn sought_agent(text: &str) -> Result<AgentId, Failure> {
+    agent(text).or_else(|_| agent(&fresh("nobody-")))
+}
+
+/// The same for a conversation.
+pub(super) fn sought_conversation(text: &str) -> Result<ConversationId, Failure> {
+    conversation(text).or_else(|_| conversation(&fresh("conv-")))
 }
 
 pub(super) fn turn(text: &str) -> TurnId {

@@ -233,8 +233,8 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
     let query = ConversationQuery {
         kinds,
         statuses,
-        participant: filter.participant_id.as_deref().map(from_wire::agent).transpose()?,
-        parent: filter.parent_conversation_id.as_deref().map(from_wire::conversation).transpose()?,
+        participant: filter.participant_id.as_deref().map(from_wire::sought_agent).transpose()?,
+        parent: filter.parent_conversation_id.as_deref().map(from_wire::sought_conversation).transpose()?,
         created_after: filter.created_after,
         created_before: filter.created_before,
         newest_first: false,

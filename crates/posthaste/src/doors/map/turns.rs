@@ -102,7 +102,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
     let query = TurnQuery {
         thread: filter.thread_id.as_deref().map(from_wire::thread),
         content_types: filter.content_types,
-        author: filter.participant_id.as_deref().map(from_wire::agent).transpose()?,
+        author: filter.participant_id.as_deref().map(from_wire::sought_agent).transpose()?,
         after: filter.after_turn_id.as_deref().map(from_wire::turn),
         before: filter.before_turn_id.as_deref().map(from_wire::turn),
         after_time: filter.after_timestamp,
