@@ -139,3 +139,40 @@ async fn a_list_narrowed_to_what_cannot_be_a_name_is_empty() {
         assert_eq!(refused(&mut ann, "mail/turns/list", nowhere).await, 10000);
     }
 }
+
+#[tokio::test]
+async fn a_turn_is_for_roles_that_one_can_play() {
+    let office = Office::open(&["--no-auth"]).await;
+    let (mut ann, mut bob) = (Client::agent(&office, "ann").await, Client::agent(&office, "bob").await);
+    let id = conversation(&mut ann, json!({ "initialParticipants": [{ "id": "bob" }] })).await;
+    let turn = |visibility: &Value| json!({ "contentType": "text", "content": { "text": "x" }, "visibility": visibility });
+    for odd in [
+        json!({ "type": "role", "roles": ["king"] }),
+        json!({ "type": "role", "roles": ["worker", "king"] }),
+        json!({ "type": "role" }),
+        json!({ "type": "roles", "roles": ["worker"] }),
+        json!({ "type": "secret" }),
+    ] {
+        let mut said = turn(&odd);
+        said["conversationId"] = id.clone();
+        assert_eq!(refused(&mut ann, "mail/turn", said).await, -32602, "{odd}");
+        assert_eq!(
+            refused(&mut ann, "mail/create", json!({ "initialTurn": turn(&odd) })).await,
+            -32602,
+            "{odd}"
+        );
+        let mail = json!({ "conversationId": id, "visibility": odd });
+        let send = json!({ "to": { "agent": "bob" }, "payload": odd, "meta": { "mail": mail } });
+        ann.call("map/send", send).await.unwrap();
+        assert_eq!(bob.message().await["payload"], odd, "delivery does not depend on it");
+    }
+    let turns = ann.call("mail/turns/list", json!({ "conversationId": id })).await.unwrap();
+    assert_eq!(turns["turns"], json!([]), "nothing was recorded");
+    for (n, role) in ["initiator", "assistant", "worker", "observer", "moderator"].iter().enumerate() {
+        say(&mut ann, &id, &n.to_string(), json!({ "type": "role", "roles": [role] })).await;
+    }
+    // Not of the protocol, but what canSeeInternal is about.
+    say(&mut ann, &id, "5", json!({ "type": "internal" })).await;
+    let turns = bob.call("mail/turns/list", json!({ "conversationId": id })).await.unwrap();
+    assert_eq!(texts(&turns["turns"]), ["1"], "bob is an assistant and sees nothing internal");
+}

@@ -206,10 +206,11 @@ pub(super) fn visibility(given: Option<&Value>) -> Result<Option<TurnVisibility>
             let ids = written.ids.ok_or_else(|| Failure::params("visibility: ids are missing"))?;
             TurnVisibility::Agents(ids.iter().map(|id| agent(id)).collect::<Result<_, _>>()?)
         }
-        "role" | "roles" => TurnVisibility::Roles(
-            written.roles.ok_or_else(|| Failure::params("visibility: roles are missing"))?,
-        ),
-        _ => return Err(Failure::params("visibility: all, participants, role or private")),
+        "role" => {
+            let roles = written.roles.ok_or_else(|| Failure::params("visibility: roles are missing"))?;
+            TurnVisibility::Roles(roles.iter().map(|role| mail_role(role)).collect::<Result<_, _>>()?)
+        }
+        _ => return Err(Failure::params("visibility: all, participants, role, private or internal")),
     }))
 }
 
