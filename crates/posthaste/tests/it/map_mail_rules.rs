@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::map_client::{Client, Office};
+use crate::map_client::{Client, Office, connect_raw};
 
 async fn conversation(client: &mut Client, params: Value) -> Value {
     client.call("mail/create", params).await.unwrap()["conversation"]["id"].take()
@@ -175,4 +175,47 @@ async fn a_turn_is_for_roles_that_one_can_play() {
     say(&mut ann, &id, "5", json!({ "type": "internal" })).await;
     let turns = bob.call("mail/turns/list", json!({ "conversationId": id })).await.unwrap();
     assert_eq!(texts(&turns["turns"]), ["1"], "bob is an assistant and sees nothing internal");
+}
+
+#[tokio::test]
+async fn in_the_drafts_form_mail_has_its_fields_on_the_event_too() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut ann = Client::agent(&office, "ann").await;
+    let greeting = json!({ "protocolVersion": "2025-01-01", "clientInfo": { "name": "d" }, "capabilities": { "streaming": true } });
+    let (mut watcher, _) = connect_raw(&office, greeting).await;
+    watcher.call("map/subscribe", json!({ "filter": { "eventTypes": ["mail.*"] } })).await.unwrap();
+    let id = conversation(&mut ann, json!({ "type": "mixed", "subject": "s" })).await;
+    let root = say(&mut ann, &id, "one", Value::Null).await;
+    let thread = json!({ "conversationId": id, "rootTurnId": root });
+    ann.call("mail/thread/create", thread).await.unwrap();
+    ann.call("mail/summary", json!({ "conversationId": id })).await.unwrap();
+    ann.call("mail/invite", json!({ "conversationId": id, "participant": { "id": "bob" } })).await.unwrap();
+    ann.call("mail/leave", json!({ "conversationId": id, "reason": "done" })).await.unwrap();
+    let kinds = [
+        "mail.created",
+        "mail.participant.joined",
+        "mail.turn.added",
+        "mail.thread.created",
+        "mail.summary.generated",
+        "mail.participant.joined",
+        "mail.participant.left",
+    ];
+    let mut live = Vec::new();
+    for kind in kinds {
+        let event = watcher.next(|frame| frame["method"] == "map/event").await["params"]["event"].take();
+        assert_eq!(event["type"], kind, "{event}");
+        for (name, value) in event["data"].as_object().unwrap() {
+            if name != "type" {
+                assert_eq!(event.get(name), Some(value), "{kind}: {name}");
+            }
+        }
+        assert_eq!(event["conversationId"], id);
+        live.push(event);
+    }
+    assert_eq!(live[0]["data"]["type"], "mixed");
+    assert_eq!(live[2]["turn"]["content"]["text"], "one");
+    let replay = watcher.call("map/replay", json!({ "filter": { "eventTypes": ["mail.*"] } })).await.unwrap();
+    let replayed: Vec<_> =
+        replay["events"].as_array().unwrap().iter().map(|one| one["event"].clone()).collect();
+    assert_eq!(replayed, live);
 }
