@@ -219,3 +219,28 @@ async fn in_the_drafts_form_mail_has_its_fields_on_the_event_too() {
         replay["events"].as_array().unwrap().iter().map(|one| one["event"].clone()).collect();
     assert_eq!(replayed, live);
 }
+
+#[tokio::test]
+async fn a_participants_events_are_those_that_name_it() {
+    let office = Office::open(&["--no-auth"]).await;
+    let (mut ann, mut bob) = (Client::agent(&office, "ann").await, Client::agent(&office, "bob").await);
+    let id = conversation(&mut ann, json!({})).await;
+    let one = json!({ "conversationId": id });
+    bob.call("mail/join", one.clone()).await.unwrap();
+    let root = say(&mut bob, &id, "one", Value::Null).await;
+    say(&mut ann, &id, "not bob's", Value::Null).await;
+    let thread = json!({ "conversationId": id, "rootTurnId": root });
+    bob.call("mail/thread/create", thread).await.unwrap();
+    bob.call("mail/close", one.clone()).await.unwrap();
+    bob.call("mail/leave", one).await.unwrap();
+    for (name, kinds) in [
+        ("bob", &["mail.participant.joined", "mail.turn.added", "mail.closed", "mail.participant.left"][..]),
+        ("ann", &["mail.created", "mail.participant.joined", "mail.turn.added"]),
+    ] {
+        let filter = json!({ "filter": { "mail": { "participantId": name } } });
+        let replay = ann.call("map/replay", filter).await.unwrap();
+        let events = replay["events"].as_array().unwrap().iter();
+        let seen: Vec<_> = events.map(|one| one["event"]["type"].as_str().unwrap()).collect();
+        assert_eq!(seen, kinds, "{name}: whoever opened a thread is named inside of it only");
+    }
+}
