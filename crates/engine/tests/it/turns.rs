@@ -8,7 +8,7 @@ use posthaste_engine::store::short;
 use posthaste_engine::verbs::conversations::{Create, Invite, Invitee, Join, Leave};
 use posthaste_engine::verbs::turns::{KeepSummary, OpenThread, Say};
 use posthaste_engine::views::{Part, SearchQuery, TurnQuery};
-use posthaste_engine::{Filter, Refusal, Start};
+use posthaste_engine::{Filter, Refusal, Start, Step};
 
 use crate::harness::{Realm, conversation, id, invitee, member, observer, say, say_to, talk};
 
@@ -155,6 +155,24 @@ async fn history_access_decides_how_far_back_one_reads() {
     realm.ask(&none, Say { in_reply_to: Some(after.id), ..say("c", "heard") }).await;
     let blind = Say { in_reply_to: Some(root), ..say("c", "x") };
     assert_eq!(realm.refused(&none, blind).await, Refusal::NoSuchTurn);
+}
+
+#[tokio::test]
+async fn whoever_comes_late_finds_its_own_coming_and_nothing_before_it() {
+    let realm = Realm::new();
+    let [anna, ..] = realm.agents(["anna", "early"]).await;
+    realm.talk(&anna, "c", &["early"]).await;
+    let joined = Filter::Kinds(vec!["participant.joined".into()]);
+    for (name, access) in [("late", HistoryAccess::FromJoin), ("none", HistoryAccess::None)] {
+        let who = realm.agent(name).await;
+        let mut feed = realm.engine.follow(&who, joined.clone(), Start::Now, 9).await.expect("a feed");
+        let invitee = Invitee { permissions: history(access), ..invitee(name) };
+        let part = realm.ask(&anna, Invite { conversation: talk("c"), invitee }).await;
+        let Ok(Step::Event { event, .. }) = feed.next().await else { panic!("it is told as it happens") };
+        let replay = realm.see(|view| view.events(&who, 0, &joined, 9));
+        let places: Vec<_> = replay.events.iter().map(|event| event.seq).collect();
+        assert_eq!((places, event.seq), (vec![part.joined], part.joined), "{name}");
+    }
 }
 
 #[tokio::test]

@@ -244,3 +244,23 @@ async fn a_participants_events_are_those_that_name_it() {
         assert_eq!(seen, kinds, "{name}: whoever opened a thread is named inside of it only");
     }
 }
+
+#[tokio::test]
+async fn whoever_has_no_history_is_replayed_its_own_coming() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut ann = Client::agent(&office, "ann").await;
+    for access in ["none", "from-join"] {
+        let name = format!("late-{access}");
+        let mut late = Client::agent(&office, &name).await;
+        let id = conversation(&mut ann, json!({})).await;
+        let filter = json!({ "filter": { "mail": { "conversationId": id } } });
+        late.call("map/subscribe", filter.clone()).await.unwrap();
+        let part = json!({ "id": name, "permissions": { "historyAccess": access } });
+        ann.call("mail/invite", json!({ "conversationId": id, "participant": part })).await.unwrap();
+        let live = late.next(|frame| frame["method"] == "map/event").await["params"]["event"].take();
+        assert_eq!(live["data"]["participant"]["id"], name, "{live}");
+        let replay = late.call("map/replay", filter).await.unwrap();
+        let replayed: Vec<_> = replay["events"].as_array().unwrap().iter().map(|one| &one["event"]).collect();
+        assert_eq!(replayed, [&live], "{access}");
+    }
+}
