@@ -2,7 +2,7 @@
 
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
-    Audience, Caller, HistoryAccess, Millis, PermissionsPatch, ThreadId, Turn, TurnVisibility,
+    Audience, Caller, HistoryAccess, Millis, PermissionsPatch, ThreadId, Turn, TurnId, TurnVisibility,
 };
 use posthaste_engine::store::short;
 use posthaste_engine::verbs::conversations::{Create, Invite, Invitee, Join, Leave};
@@ -155,6 +155,51 @@ async fn history_access_decides_how_far_back_one_reads() {
     realm.ask(&none, Say { in_reply_to: Some(after.id), ..say("c", "heard") }).await;
     let blind = Say { in_reply_to: Some(root), ..say("c", "x") };
     assert_eq!(realm.refused(&none, blind).await, Refusal::NoSuchTurn);
+}
+
+#[tokio::test]
+async fn what_may_not_be_read_is_no_bound_for_what_may() {
+    let realm = Realm::new();
+    let anna = told(&realm).await;
+    let late = Invitee { permissions: history(HistoryAccess::FromJoin), ..invitee("eye") };
+    realm.ask(&anna, Invite { conversation: talk("c"), invitee: late }).await;
+    let turns = realm.see(|view| view.turns(&anna, &talk("c"), &all())).items;
+    for (who, may) in [
+        (anna, &["everyone", "bertonly", "workers", "internal", "private"][..]),
+        (member("carl"), &["everyone", "workers"]),
+        (observer("out"), &["everyone"]),
+        (member("eye"), &[]),
+    ] {
+        for turn in &turns {
+            let (line, place) = (text(turn), Some(turn.id));
+            for query in [TurnQuery { after: place, ..all() }, TurnQuery { before: place, ..all() }] {
+                if may.contains(&line.as_str()) {
+                    realm.see(|view| view.turns(&who, &talk("c"), &query));
+                    continue;
+                }
+                let why = realm.hidden(|view| view.turns(&who, &talk("c"), &query));
+                assert_eq!(why, Refusal::NoSuchTurn, "{}: {line}", who.agent);
+                let why = realm.hidden(|view| view.count_turns(&who, &talk("c"), &query));
+                assert_eq!(why, Refusal::NoSuchTurn, "{}: {line}, counted", who.agent);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_a_thread_and_a_turn_that_are_not_there_the_thread_is_said() {
+    let realm = Realm::new();
+    let anna = told(&realm).await;
+    let (thread, turn) = (Some(ThreadId(uuid::Uuid::nil())), TurnId(uuid::Uuid::nil()));
+    let open = OpenThread { conversation: talk("c"), root: turn, parent: thread, subject: None };
+    assert_eq!(realm.refused(&anna, open.clone()).await, Refusal::NoSuchThread);
+    assert_eq!(realm.refused(&anna, OpenThread { parent: None, ..open }).await, Refusal::NoSuchTurn);
+    let both = Say { thread, in_reply_to: Some(turn), ..say("c", "x") };
+    assert_eq!(realm.refused(&anna, both).await, Refusal::NoSuchThread);
+    let query = TurnQuery { thread, after: Some(turn), ..all() };
+    assert_eq!(realm.hidden(|view| view.turns(&anna, &talk("c"), &query)), Refusal::NoSuchThread);
+    let part = Part { thread, from: Some(turn), to: None };
+    assert_eq!(realm.hidden(|view| view.summary(&anna, &talk("c"), &part, false)), Refusal::NoSuchThread);
 }
 
 #[tokio::test]

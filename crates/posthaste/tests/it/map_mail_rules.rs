@@ -264,3 +264,57 @@ async fn whoever_has_no_history_is_replayed_its_own_coming() {
         assert_eq!(replayed, [&live], "{access}");
     }
 }
+
+#[tokio::test]
+async fn a_turn_that_may_not_be_read_is_not_there_to_start_from() {
+    let office = Office::open(&["--no-auth"]).await;
+    let (mut ann, mut bob) = (Client::agent(&office, "ann").await, Client::agent(&office, "bob").await);
+    let id = conversation(&mut ann, json!({})).await;
+    let before = say(&mut ann, &id, "before", Value::Null).await;
+    let private = say(&mut ann, &id, "mine", json!({ "type": "private" })).await;
+    let from = |turn: &Value| {
+        let list = |bound: &str| json!({ "conversationId": id, "filter": { bound: turn } });
+        [
+            ("mail/turns/list", list("afterTurnId")),
+            ("mail/turns/list", list("beforeTurnId")),
+            ("mail/replay", json!({ "conversationId": id, "fromTurnId": turn })),
+        ]
+    };
+    for (method, params) in from(&private) {
+        ann.call(method, params.clone()).await.unwrap();
+        assert_eq!(refused(&mut bob, method, params).await, 10006, "{method}, from outside");
+    }
+    for (method, params) in from(&before) {
+        bob.call(method, params).await.unwrap();
+    }
+    let part = json!({ "id": "bob", "permissions": { "historyAccess": "from-join" } });
+    ann.call("mail/invite", json!({ "conversationId": id, "participant": part })).await.unwrap();
+    for (method, params) in from(&before) {
+        assert_eq!(refused(&mut bob, method, params).await, 10006, "{method}, before it came");
+    }
+    // Whoever comes back is not kept out by where it would have started.
+    bob.call("mail/leave", json!({ "conversationId": id })).await.unwrap();
+    let join = json!({ "conversationId": id, "catchUp": { "from": before } });
+    assert_eq!(bob.call("mail/join", join).await.unwrap()["history"], json!([]));
+}
+
+#[tokio::test]
+async fn of_a_thread_and_a_turn_that_are_not_there_the_thread_is_said() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut ann = Client::agent(&office, "ann").await;
+    let id = conversation(&mut ann, json!({})).await;
+    for (method, params) in [
+        ("mail/thread/create", json!({ "rootTurnId": "turn-none", "parentThreadId": "thread-none" })),
+        (
+            "mail/turn",
+            json!({ "contentType": "text", "content": {}, "threadId": "thread-none", "inReplyTo": "turn-none" }),
+        ),
+        ("mail/turns/list", json!({ "filter": { "threadId": "thread-none", "afterTurnId": "turn-none" } })),
+        ("mail/replay", json!({ "threadId": "thread-none", "fromTurnId": "turn-none" })),
+        ("mail/summary", json!({ "scope": { "threadId": "thread-none", "toTurnId": "turn-none" } })),
+    ] {
+        let mut params = params;
+        params["conversationId"] = id.clone();
+        assert_eq!(refused(&mut ann, method, params).await, 10007, "{method}");
+    }
+}

@@ -334,7 +334,10 @@ pub(super) async fn join(at: &mut Connection, session: &Arc<Session>, given: Opt
         let mut turns = match may_look_back(session) {
             true => match at.engine.read(move |view| view.turns(&asking, &of, &query)).await {
                 Ok(page) => page.items,
-                Err(EngineError::Refused(Refusal::ParticipantMayNot { .. })) => Vec::new(),
+                // The turn was there before it joined, so it lies before what its part may read.
+                Err(EngineError::Refused(Refusal::ParticipantMayNot { .. } | Refusal::NoSuchTurn)) => {
+                    Vec::new()
+                }
                 Err(error) => return Err(error.into()),
             },
             false => Vec::new(),
