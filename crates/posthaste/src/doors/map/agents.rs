@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
-use super::from_wire::{self, params};
+use super::from_wire::{self, object_or_default, params};
 use super::overrides;
 use super::session::Session;
 use super::to_wire::{self, OWN};
@@ -214,6 +214,7 @@ pub(super) async fn unregister(
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ListParams {
+    #[serde(deserialize_with = "object_or_default")]
     filter: ListFilter,
     limit: Option<Value>,
     cursor: Option<String>,
@@ -335,7 +336,7 @@ fn fits(view: &View<'_>, caller: &Caller, agent: &Agent, filter: &ListFilter) ->
 struct GetParams {
     #[serde(alias = "id")]
     agent_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object_or_default")]
     include: Include,
 }
 
