@@ -195,6 +195,12 @@ impl Engine {
         put
     }
 
+    /// Waits until everything that was asked for so far is in the books, letters included that were handed round before.
+    /// Whoever does not wait for answers and wants to read what it has written waits for this.
+    pub async fn settled(&self) {
+        self.queue.settled().await;
+    }
+
     /// Reads the books as they are at one moment.
     ///
     /// # Errors

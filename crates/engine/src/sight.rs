@@ -425,7 +425,8 @@ pub(crate) fn sees_event(
             let Some(id) = event.fact.conversation() else { return Ok(false) };
             let Some(conversation) = rows::conversation_by_id(books, id)? else { return Ok(false) };
             let reader = reads_conversation(books, caller, &conversation)?;
-            Ok(reader.is_some_and(|reader| reader.follows_from() < event.seq))
+            // At that place itself is the reader's own coming, which it was told of.
+            Ok(reader.is_some_and(|reader| reader.follows_from() <= event.seq))
         }
     }
 }

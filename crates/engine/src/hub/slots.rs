@@ -204,7 +204,8 @@ impl Mailslot {
                 return Ok(letter);
             }
             if let Some(up_to) = self.catching_up {
-                self.catch_up(up_to).await?;
+                // Boxed: most mailslots wait most of the time, and what waits should be small.
+                Box::pin(self.catch_up(up_to)).await?;
                 continue;
             }
             if !self.flags.are_down() {

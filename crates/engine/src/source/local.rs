@@ -25,12 +25,16 @@ pub(crate) struct Local {
     queue: mpsc::Receiver<Item>,
     bell: Arc<Bell>,
     closed: bool,
+    /// Those who wait for what stood before them, in the batch at hand or in one before it.
+    bookmarks: Vec<oneshot::Sender<()>>,
 }
 
 /// What stands in the queue.
 #[derive(Debug)]
 enum Item {
     Work(Box<Work>),
+    /// Somebody wants to know when everything before this is settled.
+    Bookmark(oneshot::Sender<()>),
     /// Nothing that comes after this is taken.
     Close,
 }
@@ -109,7 +113,7 @@ pub(crate) fn local(limits: &Limits) -> (Sender, Local) {
             company: Arc::default(),
             patience: limits.queue_wait,
         },
-        Local { queue: receiver, bell, closed: false },
+        Local { queue: receiver, bell, closed: false, bookmarks: Vec::new() },
     )
 }
 
@@ -152,6 +156,16 @@ impl Sender {
         }
     }
 
+    /// Waits until everything that stands in the queue now has been applied, or the writer has ended.
+    pub(crate) async fn settled(&self) {
+        let (bookmark, reached) = oneshot::channel();
+        if self.queue.send(Item::Bookmark(bookmark)).await.is_ok() {
+            self.bell.ring();
+            // One that is dropped was put behind the end.
+            let _ = reached.await;
+        }
+    }
+
     /// Lets the writer end once it has answered everything that stands in the queue now, whoever still holds a handle.
     pub(crate) async fn close(&self) {
         // If the queue is gone, so is the writer.
@@ -167,24 +181,35 @@ impl Sender {
 
 impl Source for Local {
     fn take(&mut self, batch: &mut Vec<Work>, limit: usize) -> bool {
-        if self.closed {
-            return false;
-        }
-        match self.queue.blocking_recv() {
-            Some(Item::Work(work)) => batch.push(*work),
-            // Closed, or nobody is left who could ask for anything.
-            Some(Item::Close) | None => {
-                self.closed = true;
+        while batch.is_empty() {
+            // Whatever was taken before has been answered by now.
+            for bookmark in self.bookmarks.drain(..) {
+                // Who has gone away need not be told.
+                let _ = bookmark.send(());
+            }
+            if self.closed {
                 return false;
+            }
+            match self.queue.blocking_recv() {
+                Some(Item::Work(work)) => batch.push(*work),
+                Some(Item::Bookmark(bookmark)) => self.bookmarks.push(bookmark),
+                // Closed, or nobody is left who could ask for anything.
+                Some(Item::Close) | None => {
+                    self.closed = true;
+                    return false;
+                }
             }
         }
         self.top_up(batch, limit);
-        if !self.closed && batch.len() < limit && batch.iter().all(|work| work.answer.is_none()) {
+        let nobody_waits = |bookmarks: &[_], batch: &[Work]| {
+            bookmarks.is_empty() && batch.iter().all(|work| work.answer.is_none())
+        };
+        if !self.closed && batch.len() < limit && nobody_waits(&self.bookmarks, batch) {
             // Raised before the queue is looked at once more: whoever comes later sees it and rings.
             self.bell.waits.swap(true, Ordering::SeqCst);
             let before = batch.len();
             self.top_up(batch, limit);
-            if batch[before..].iter().any(|work| work.answer.is_some()) || self.closed {
+            if !nobody_waits(&self.bookmarks, &batch[before..]) || self.closed {
                 self.bell.waits.store(false, Ordering::Release);
             }
             self.bell.wait();
@@ -197,6 +222,7 @@ impl Source for Local {
         while batch.len() < limit && !self.closed {
             match self.queue.try_recv() {
                 Ok(Item::Work(work)) => batch.push(*work),
+                Ok(Item::Bookmark(bookmark)) => self.bookmarks.push(bookmark),
                 Ok(Item::Close) => self.closed = true,
                 Err(_) => return,
             }

@@ -337,7 +337,6 @@ impl OpenThread {
         let mut conversation = readable(to, &self.conversation)?;
         check_open(&conversation)?;
         require(to, &conversation, |may| may.can_create_threads, "canCreateThreads")?;
-        turn_in(to, &conversation, self.root)?;
         let depth = match self.parent {
             Some(parent) => thread_in(to, &conversation, parent)?.depth + 1,
             None => 1,
@@ -345,6 +344,7 @@ impl OpenThread {
         if depth > to.rules.thread_depth {
             return Err(Refusal::ThreadTooDeep { limit: to.rules.thread_depth }.into());
         }
+        turn_in(to, &conversation, self.root)?;
         let thread = Thread {
             id: ThreadId(to.fresh_id()),
             conversation: conversation.id.clone(),

@@ -76,6 +76,7 @@ impl View<'_> {
             limit: self.limits.page,
             ..TurnQuery::default()
         };
+        self.check_thread(id, part.thread)?;
         let first = part.from.map(|turn| self.turn(caller, id, turn)).transpose()?;
         let end = part.to.map(|turn| self.turn(caller, id, turn)).transpose()?;
         let mut turns: Vec<Turn> = Vec::new();

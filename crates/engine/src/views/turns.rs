@@ -33,7 +33,7 @@ impl View<'_> {
     /// The turns of a conversation.
     ///
     /// # Errors
-    /// Refused if the caller may not read the conversation or its history, or names a turn that is not there.
+    /// Refused if the caller may not read the conversation or its history, or names a turn that is not there for it.
     pub fn turns(
         &self,
         caller: &Caller,
@@ -85,6 +85,10 @@ impl View<'_> {
     /// Refused if there is none that the caller may read.
     pub fn turn(&self, caller: &Caller, id: &ConversationId, turn: TurnId) -> Viewed<Turn> {
         let (_, reader) = self.reader(caller, id)?;
+        self.turn_of(id, &reader, turn)
+    }
+
+    fn turn_of(&self, id: &ConversationId, reader: &Reader, turn: TurnId) -> Viewed<Turn> {
         rows::turn_by_id(self.books, turn)?
             .filter(|turn| turn.conversation == *id && reader.reads(turn))
             .ok_or_else(|| Refusal::NoSuchTurn.into())
@@ -107,10 +111,9 @@ impl View<'_> {
     }
 
     fn turn_bounds(&self, id: &ConversationId, reader: &Reader, query: &TurnQuery) -> Viewed<(Seq, Seq)> {
-        let place = |turn: TurnId| -> Viewed<Seq> {
-            let sql = "SELECT seq FROM turns WHERE id = ?1 AND conversation = ?2";
-            one(self.books, sql, (turn, id), |row| row.get(0))?.ok_or_else(|| Refusal::NoSuchTurn.into())
-        };
+        self.check_thread(id, query.thread)?;
+        // A turn that the reader may not read is none, or asking for what came after it would tell that it is there.
+        let place = |turn: TurnId| -> Viewed<Seq> { Ok(self.turn_of(id, reader, turn)?.seq) };
         let mut low = reader.from();
         let mut high = Seq::MAX;
         if let Some(turn) = query.after {
@@ -125,13 +128,16 @@ impl View<'_> {
         if let Some(time) = query.before_time {
             high = high.min(self.last_seq_at(time.saturating_sub(1))?.saturating_add(1));
         }
-        if let Some(thread) = query.thread {
-            let found = rows::thread_by_id(self.books, thread)?;
-            if found.is_none_or(|thread| thread.conversation != *id) {
-                return Err(Refusal::NoSuchThread.into());
-            }
-        }
         Ok((low, high))
+    }
+
+    /// Refuses a thread that is not one of the conversation.
+    pub(super) fn check_thread(&self, id: &ConversationId, thread: Option<ThreadId>) -> Viewed<()> {
+        let Some(thread) = thread else { return Ok(()) };
+        match rows::thread_by_id(self.books, thread)? {
+            Some(thread) if thread.conversation == *id => Ok(()),
+            _ => Err(Refusal::NoSuchThread.into()),
+        }
     }
 
     /// Turns between two places, read through the narrowest index that fits.

@@ -5,10 +5,11 @@ use std::time::Duration;
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Caller, DeliveryState, Seq};
 use posthaste_engine::verbs::agents::{Register, Unregister, Update};
-use posthaste_engine::{Engine, EngineError, Mailslot, Refusal};
+use posthaste_engine::views::TurnQuery;
+use posthaste_engine::{Dispatch, Engine, EngineError, Mailslot, Refusal};
 
 use crate::chance::Chance;
-use crate::harness::{Realm, id, member};
+use crate::harness::{Realm, id, letter, member, say, talk};
 
 /// What has not come by then will never come.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -252,4 +253,25 @@ async fn whoever_is_let_go_of_gets_what_it_has_and_nothing_more() {
     assert!(slot.next().await.is_err());
     let mut again = attach(&realm.engine, &bob, "bob").await;
     assert!(texts(&mut again, 3).await.contains(&"kept".to_owned()), "what was not noted comes again");
+}
+
+/// Letters that are handed round are written behind, and nobody waits for what is posted here.
+#[tokio::test]
+async fn whoever_waits_for_the_books_finds_all_it_has_written() {
+    let realm = Realm::new();
+    let (ann, bob) = (realm.agent("ann").await, realm.agent("bob").await);
+    let mut slot = attach(&realm.engine, &bob, "bob").await;
+    // Until the slot has looked into the books nothing is handed round.
+    assert_silent(&mut slot).await;
+    realm.talk(&ann, "talk", &[]).await;
+    for n in 1..=20 {
+        let sent = realm.engine.dispatch(&ann, letter("bob", "handed")).await.unwrap();
+        assert!(matches!(sent, Dispatch::Delivered(_)), "{sent:?}");
+        drop(realm.engine.post(&ann, say("talk", "posted")).await.unwrap());
+        realm.engine.settled().await;
+        let turns = realm.see(|view| view.turns(&ann, &talk("talk"), &TurnQuery::default()));
+        assert_eq!((realm.inbox("bob").len(), turns.items.len()), (n, n));
+    }
+    // With nothing to wait for nobody waits.
+    tokio::time::timeout(DEADLINE, realm.engine.settled()).await.unwrap();
 }

@@ -2,13 +2,13 @@
 
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
-    Audience, Caller, HistoryAccess, Millis, PermissionsPatch, ThreadId, Turn, TurnVisibility,
+    Audience, Caller, HistoryAccess, Millis, PermissionsPatch, ThreadId, Turn, TurnId, TurnVisibility,
 };
 use posthaste_engine::store::short;
 use posthaste_engine::verbs::conversations::{Create, Invite, Invitee, Join, Leave};
 use posthaste_engine::verbs::turns::{KeepSummary, OpenThread, Say};
 use posthaste_engine::views::{Part, SearchQuery, TurnQuery};
-use posthaste_engine::{Filter, Refusal, Start};
+use posthaste_engine::{Filter, Refusal, Start, Step};
 
 use crate::harness::{Realm, conversation, id, invitee, member, observer, say, say_to, talk};
 
@@ -155,6 +155,69 @@ async fn history_access_decides_how_far_back_one_reads() {
     realm.ask(&none, Say { in_reply_to: Some(after.id), ..say("c", "heard") }).await;
     let blind = Say { in_reply_to: Some(root), ..say("c", "x") };
     assert_eq!(realm.refused(&none, blind).await, Refusal::NoSuchTurn);
+}
+
+#[tokio::test]
+async fn what_may_not_be_read_is_no_bound_for_what_may() {
+    let realm = Realm::new();
+    let anna = told(&realm).await;
+    let late = Invitee { permissions: history(HistoryAccess::FromJoin), ..invitee("eye") };
+    realm.ask(&anna, Invite { conversation: talk("c"), invitee: late }).await;
+    let turns = realm.see(|view| view.turns(&anna, &talk("c"), &all())).items;
+    for (who, may) in [
+        (anna, &["everyone", "bertonly", "workers", "internal", "private"][..]),
+        (member("carl"), &["everyone", "workers"]),
+        (observer("out"), &["everyone"]),
+        (member("eye"), &[]),
+    ] {
+        for turn in &turns {
+            let (line, place) = (text(turn), Some(turn.id));
+            for query in [TurnQuery { after: place, ..all() }, TurnQuery { before: place, ..all() }] {
+                if may.contains(&line.as_str()) {
+                    realm.see(|view| view.turns(&who, &talk("c"), &query));
+                    continue;
+                }
+                let why = realm.hidden(|view| view.turns(&who, &talk("c"), &query));
+                assert_eq!(why, Refusal::NoSuchTurn, "{}: {line}", who.agent);
+                let why = realm.hidden(|view| view.count_turns(&who, &talk("c"), &query));
+                assert_eq!(why, Refusal::NoSuchTurn, "{}: {line}, counted", who.agent);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_a_thread_and_a_turn_that_are_not_there_the_thread_is_said() {
+    let realm = Realm::new();
+    let anna = told(&realm).await;
+    let (thread, turn) = (Some(ThreadId(uuid::Uuid::nil())), TurnId(uuid::Uuid::nil()));
+    let open = OpenThread { conversation: talk("c"), root: turn, parent: thread, subject: None };
+    assert_eq!(realm.refused(&anna, open.clone()).await, Refusal::NoSuchThread);
+    assert_eq!(realm.refused(&anna, OpenThread { parent: None, ..open }).await, Refusal::NoSuchTurn);
+    let both = Say { thread, in_reply_to: Some(turn), ..say("c", "x") };
+    assert_eq!(realm.refused(&anna, both).await, Refusal::NoSuchThread);
+    let query = TurnQuery { thread, after: Some(turn), ..all() };
+    assert_eq!(realm.hidden(|view| view.turns(&anna, &talk("c"), &query)), Refusal::NoSuchThread);
+    let part = Part { thread, from: Some(turn), to: None };
+    assert_eq!(realm.hidden(|view| view.summary(&anna, &talk("c"), &part, false)), Refusal::NoSuchThread);
+}
+
+#[tokio::test]
+async fn whoever_comes_late_finds_its_own_coming_and_nothing_before_it() {
+    let realm = Realm::new();
+    let [anna, ..] = realm.agents(["anna", "early"]).await;
+    realm.talk(&anna, "c", &["early"]).await;
+    let joined = Filter::Kinds(vec!["participant.joined".into()]);
+    for (name, access) in [("late", HistoryAccess::FromJoin), ("none", HistoryAccess::None)] {
+        let who = realm.agent(name).await;
+        let mut feed = realm.engine.follow(&who, joined.clone(), Start::Now, 9).await.expect("a feed");
+        let invitee = Invitee { permissions: history(access), ..invitee(name) };
+        let part = realm.ask(&anna, Invite { conversation: talk("c"), invitee }).await;
+        let Ok(Step::Event { event, .. }) = feed.next().await else { panic!("it is told as it happens") };
+        let replay = realm.see(|view| view.events(&who, 0, &joined, 9));
+        let places: Vec<_> = replay.events.iter().map(|event| event.seq).collect();
+        assert_eq!((places, event.seq), (vec![part.joined], part.joined), "{name}");
+    }
 }
 
 #[tokio::test]

@@ -20,6 +20,8 @@ mod map;
 mod map_client;
 mod map_levels;
 mod map_mail;
+mod map_mail_rules;
+mod map_params;
 mod map_rules;
 mod map_sdk;
 mod map_sessions;

@@ -289,3 +289,43 @@ async fn whoever_may_not_look_back_is_not_shown_the_past_by_its_events() {
         }
     }
 }
+
+#[tokio::test]
+async fn whoever_does_not_wait_for_answers_still_finds_what_it_wrote() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut anna = Client::agent(&office, "anna").await;
+    let _bob = Client::agent(&office, "bob").await;
+    let made = anna.call("mail/create", json!({ "subject": "hurry" })).await.unwrap();
+    let talk = made["conversation"]["id"].as_str().unwrap().to_owned();
+    for n in 1..=10 {
+        // A turn and a message that nobody waits for, one of each as a notification.
+        let turn = json!({ "conversationId": talk, "contentType": "text", "content": { "text": "said" } });
+        let send = json!({ "to": { "agent": "bob" }, "payload": "handed over" });
+        for (id, method, params) in [(json!(1), "mail/turn", &turn), (json!(2), "map/send", &send)] {
+            let mut call = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+            anna.text(&call.to_string()).await;
+            call["id"] = id;
+            anna.text(&call.to_string()).await;
+        }
+        let turns =
+            anna.call("mail/turns/list", json!({ "conversationId": talk, "limit": 100 })).await.unwrap();
+        assert_eq!(turns["turns"].as_array().unwrap().len(), 2 * n);
+        let asked = json!({ "filter": { "eventTypes": ["message_sent"] }, "limit": 1000 });
+        let events = anna.call("map/replay", asked).await.unwrap();
+        assert_eq!(events["events"].as_array().unwrap().len(), 2 * n);
+    }
+}
+
+#[tokio::test]
+async fn a_message_without_a_payload_is_recorded_as_a_turn_that_says_nothing() {
+    let office = Office::open(&["--no-auth"]).await;
+    let (mut anna, mut bob) = (Client::agent(&office, "anna").await, Client::agent(&office, "bob").await);
+    let made = anna.call("mail/create", json!({})).await.unwrap();
+    let talk = made["conversation"]["id"].clone();
+    let send = json!({ "to": { "agent": "bob" }, "meta": { "mail": { "conversationId": talk } } });
+    anna.call("map/send", send).await.unwrap();
+    bob.message().await;
+    let turns = anna.call("mail/turns/list", json!({ "conversationId": talk })).await.unwrap();
+    let turn = &turns["turns"][0];
+    assert_eq!((&turn["contentType"], turn.get("content")), (&json!("data"), Some(&Value::Null)), "{turn}");
+}

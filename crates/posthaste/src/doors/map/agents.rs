@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
-use super::from_wire::{self, or_default, params};
+use super::from_wire::{self, object_or_default, or_default, params};
 use super::session::Session;
 use super::to_wire::{self, OWN};
 use super::{MAX_AGENTS, VIA, letters, overrides, roster, send};
@@ -271,7 +271,7 @@ pub(super) async fn unregister(
 struct GetParams {
     #[serde(alias = "id")]
     agent_id: String,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "object_or_default")]
     include: Include,
 }
 

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::net::IpAddr;
 use std::ops::Deref;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
@@ -16,7 +16,9 @@ use super::errors::Failure;
 use super::hall::Hall;
 use super::outbox::Outbox;
 use super::session::Session;
-use super::{HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, farewell, hello, methods, warden};
+use super::{
+    HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, TAKEN_AT_ONCE, farewell, hello, methods, warden,
+};
 use crate::caller::{Identity, Pass};
 use crate::http::rate::Bucket;
 use crate::shared::Shared;
@@ -114,10 +116,14 @@ pub(super) struct Connection {
     pub(super) bucket: Bucket,
     pub(super) session: Option<Arc<Session>>,
     /// What it said in its greeting, while it still has to say who it is.
-    pub(super) greeting: Option<hello::Greeting>,
+    pub(super) greeting: Option<Box<hello::Greeting>>,
     /// Whoever may begin once the answer to the call at hand has been sent: a subscription's first event must not
     /// come before the peer has heard the subscription's name.
     pub(super) go: Vec<oneshot::Sender<()>>,
+    /// Whether letters were handed round that may not be in the books yet.
+    pub(super) handed: bool,
+    /// Whether calls are under way that are answered later.
+    posted: bool,
 }
 
 impl Connection {
@@ -152,6 +158,8 @@ impl Connection {
             session: None,
             greeting: None,
             go: Vec::new(),
+            handed: false,
+            posted: false,
         }
     }
 
@@ -179,25 +187,40 @@ impl Connection {
         self.go.push(warden::watch(&self.shared, &self.engine, token, watch, self.line.clone()));
     }
 
+    /// Waits until what the peer has said before is in the books: it need not wait for answers to find what it wrote.
+    pub(super) async fn settle(&mut self) {
+        if self.handed || self.posted {
+            self.engine.settled().await;
+            (self.handed, self.posted) = (false, false);
+        }
+    }
+
     /// Serves frames until they end, then lets the session go.
-    pub(super) async fn run(mut self, mut frames: impl Stream<Item: Deref<Target = str>> + Unpin) {
+    pub(super) async fn run(&mut self, frames: &mut (impl Stream<Item: Deref<Target = str>> + Unpin)) {
         let mut waiting = Waiting::new();
         // Before any session: the office's own methods need none.
         self.watch_token();
         let hello = tokio::time::sleep(HELLO_TIMEOUT);
         tokio::pin!(hello);
         let mut silent = true;
+        let mut taken = 0_usize;
+        let stop = self.line.stop.clone();
+        let mut stopped = pin!(stop.cancelled());
         loop {
             tokio::select! {
                 biased;
-                () = self.line.stop.cancelled() => break,
+                () = stopped.as_mut() => break,
                 Some(frame) = waiting.next(), if !waiting.is_empty() => {
+                    self.posted &= !waiting.is_empty();
                     if !self.send(frame).await { break }
                 }
                 text = frames.next(), if waiting.len() < MAX_IN_FLIGHT => {
                     let Some(text) = text else { break };
                     silent = false;
                     if !self.take(&text, &mut waiting).await { break }
+                    taken += 1;
+                    // What is answered goes out before more is looked at: the peer works on it meanwhile.
+                    if taken.is_multiple_of(TAKEN_AT_ONCE) { tokio::task::yield_now().await }
                 }
                 () = &mut hello, if silent => break,
             }
@@ -244,6 +267,7 @@ impl Connection {
                     }
                     Reply::Later(outcome) => {
                         let then = self.begun();
+                        self.posted = true;
                         waiting.push(Box::pin(async move {
                             Frame { text: Some(written(&id, outcome.await)), then }
                         }));
@@ -257,6 +281,7 @@ impl Connection {
                     Reply::Now(_) => Some(Frame { text: None, then: self.begun() }),
                     Reply::Later(outcome) => {
                         let then = self.begun();
+                        self.posted = true;
                         waiting.push(Box::pin(async move {
                             drop(outcome.await);
                             Frame { text: None, then }

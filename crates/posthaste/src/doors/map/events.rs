@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{
-    AgentId, AgentKind, Audience, Caller, Copy, DeliveryState, Event, Fact, Json, Message, Reached, Scope,
+    AgentId, AgentKind, Audience, Caller, ConversationId, Copy, DeliveryState, Event, Fact, Json, Message,
+    Reached, Scope, Turn,
 };
 use posthaste_engine::views::{View, Viewed};
 use posthaste_wire::map::{EventId, EventName};
@@ -192,15 +193,20 @@ fn write(event: &Event, form: Form, known: &Known, correlation: bool) -> String 
 fn push_data(out: &mut String, event: &Event, payloads: bool, correlation: bool) {
     match (&event.fact, &event.message, &event.turn) {
         (Fact::TurnAdded { conversation }, _, Some(turn)) => {
-            out.push_str(r#"{"conversationId":"#);
-            push_text(out, conversation.as_str());
-            out.push_str(r#","turn":"#);
-            out.push_str(&to_wire::turn(turn));
+            out.push('{');
+            push_turn_members(out, conversation, turn);
             out.push('}');
         }
         (fact, Some(message), _) => push_message_data(out, fact, message, payloads, correlation),
         (fact, None, _) => out.push_str(&data(event, fact).to_string()),
     }
+}
+
+fn push_turn_members(out: &mut String, conversation: &ConversationId, turn: &Turn) {
+    out.push_str(r#""conversationId":"#);
+    push_text(out, conversation.as_str());
+    out.push_str(r#","turn":"#);
+    to_wire::push_turn(out, turn);
 }
 
 fn push_message_data(out: &mut String, fact: &Fact, message: &Message, payloads: bool, correlation: bool) {
@@ -426,13 +432,18 @@ fn push_draft_members(out: &mut String, event: &Event, known: &Known) {
         (Fact::AgentState { agent, previous, current }, _) => {
             json!({ "agentId": agent, "previous": previous, "current": current })
         }
-        // Mail's events are the same in both vocabularies, and `type` is taken.
-        (Fact::ConversationCreated { .. } | Fact::TurnAdded { .. }, _) => return,
+        (Fact::TurnAdded { conversation }, _) => {
+            let Some(turn) = &event.turn else { return };
+            out.push(',');
+            push_turn_members(out, conversation, turn);
+            return;
+        }
         (fact, None) => data(event, fact),
         _ => return,
     };
     let Value::Object(members) = members else { return };
     for (name, value) in members {
+        // What an event has by itself keeps its meaning: what sort of conversation it is stays in the data.
         if !matches!(name.as_str(), "id" | "type" | "timestamp" | "source" | "data" | "causedBy") {
             out.push(',');
             push_text(out, &name);

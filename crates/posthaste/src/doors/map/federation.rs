@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{Answer, Connection, Reply};
 use super::errors::Failure;
-use super::from_wire::{self, params};
+use super::from_wire::{self, object_or_default, params, some_object};
 use super::hall::Hall;
 use super::session::Session;
 use super::ws::SILENT_PINGS;
@@ -320,7 +320,7 @@ pub(super) async fn forward(
 #[serde(rename_all = "camelCase")]
 struct RouteParams {
     system_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some_object")]
     envelope: Option<Envelope>,
     #[serde(default)]
     message: Option<Value>,
@@ -330,7 +330,7 @@ struct RouteParams {
 struct Envelope {
     #[serde(default)]
     payload: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object_or_default")]
     federation: Way,
 }
 

@@ -1,18 +1,23 @@
 //! Reading parameters: typed, both spellings, and with a clear word about what does not fit.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use posthaste_engine::nouns::{
     AgentId, ConversationId, HistoryAccess, Json, PermissionsPatch, Priority, ScopeId, ThreadId, TurnId,
     TurnVisibility,
 };
 use posthaste_engine::verbs::conversations::Invitee;
 use posthaste_wire::Id;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::errors::Failure;
+use super::session::fresh;
 
 /// The parameters of a call, which are an object; none is an empty one.
 pub(super) fn params<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, Failure> {
@@ -58,6 +63,16 @@ pub(super) fn conversation(text: &str) -> Result<ConversationId, Failure> {
     })
 }
 
+/// An agent that a list is narrowed to. What cannot be a name is the name of nobody, and the list is empty.
+pub(super) fn sought_agent(text: &str) -> Result<AgentId, Failure> {
+    agent(text).or_else(|_| agent(&fresh("nobody-")))
+}
+
+/// The same for a conversation.
+pub(super) fn sought_conversation(text: &str) -> Result<ConversationId, Failure> {
+    conversation(text).or_else(|_| conversation(&fresh("conv-")))
+}
+
 pub(super) fn turn(text: &str) -> TurnId {
     TurnId(made_id(text, "turn-"))
 }
@@ -77,10 +92,70 @@ fn made_id(text: &str, prefix: &str) -> Uuid {
 /// A member that is null is one that is not there.
 pub(super) fn or_default<'de, D, T>(given: D) -> Result<T, D::Error>
 where
-    D: serde::Deserializer<'de>,
+    D: Deserializer<'de>,
     T: Deserialize<'de> + Default,
 {
     Ok(Option::deserialize(given)?.unwrap_or_default())
+}
+
+/// A member that is an object.
+pub(super) fn object<'de, D, T>(given: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Object::deserialize(given)?.0)
+}
+
+/// A member that is an object, if it is there.
+pub(super) fn some_object<'de, D, T>(given: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Option::deserialize(given)?.map(|Object(object)| object))
+}
+
+/// A member that is an object; null is one that is not there.
+pub(super) fn object_or_default<'de, D, T>(given: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(some_object(given)?.unwrap_or_default())
+}
+
+/// A member that is a list of objects, if it is there.
+pub(super) fn some_objects<'de, D, T>(given: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let objects = Option::<Vec<Object<T>>>::deserialize(given)?;
+    Ok(objects.map(|objects| objects.into_iter().map(|Object(object)| object).collect()))
+}
+
+/// What was written as an object. By itself serde would also take an array for the members in order.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(given: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = T;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members))
+            }
+        }
+
+        given.deserialize_map(Members(PhantomData)).map(Self)
+    }
 }
 
 /// MAP's four words and the tiers' numbers. What is neither is in turn, like most mail.
@@ -131,10 +206,11 @@ pub(super) fn visibility(given: Option<&Value>) -> Result<Option<TurnVisibility>
             let ids = written.ids.ok_or_else(|| Failure::params("visibility: ids are missing"))?;
             TurnVisibility::Agents(ids.iter().map(|id| agent(id)).collect::<Result<_, _>>()?)
         }
-        "role" | "roles" => TurnVisibility::Roles(
-            written.roles.ok_or_else(|| Failure::params("visibility: roles are missing"))?,
-        ),
-        _ => return Err(Failure::params("visibility: all, participants, role or private")),
+        "role" => {
+            let roles = written.roles.ok_or_else(|| Failure::params("visibility: roles are missing"))?;
+            TurnVisibility::Roles(roles.iter().map(|role| mail_role(role)).collect::<Result<_, _>>()?)
+        }
+        _ => return Err(Failure::params("visibility: all, participants, role, private or internal")),
     }))
 }
 
@@ -144,7 +220,7 @@ pub(super) struct WrittenInvitee {
     id: String,
     #[serde(default)]
     role: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some_object")]
     permissions: Option<WrittenPermissions>,
 }
 

@@ -10,12 +10,12 @@ use posthaste_engine::verbs::office::Announce;
 use posthaste_wire::map::{Mode, codes, detect_mode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::capabilities::Capabilities;
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
-use super::from_wire::params;
+use super::from_wire::{params, some_object};
 use super::session::{Dialect, Opening, PARTICIPANT, Part, Policy, Session, fresh};
 use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, RESUME_WINDOW, VIA, agents, letters, streams, to_wire};
 use crate::caller::{AuthError, Identity};
@@ -29,10 +29,12 @@ pub(super) struct Greeting {
     participant_type: Option<String>,
     participant_id: Option<String>,
     name: Option<String>,
-    capabilities: Option<Value>,
+    capabilities: Option<Map<String, Value>>,
     resume_token: Option<String>,
     reclaim_agents: Option<Vec<String>>,
+    #[serde(deserialize_with = "some_object")]
     disconnect_policy: Option<WrittenPolicy>,
+    #[serde(deserialize_with = "some_object")]
     auth: Option<Credentials>,
 }
 
@@ -100,7 +102,7 @@ pub(super) async fn connect(at: &mut Connection, given: Option<&RawValue>) -> Ou
         return Err(why.failure());
     }
     if at.identity.is_none() {
-        at.greeting = Some(greeting);
+        at.greeting = Some(Box::new(greeting));
         return Ok(json!({
             "protocolVersion": 1,
             "systemInfo": system_info(&at.engine),
@@ -356,7 +358,7 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
         };
         return Ok(initialized(at, mode, &session.actor()).into());
     }
-    let auth = asked.get("auth").and_then(|auth| Credentials::deserialize(auth).ok());
+    let auth: Option<Credentials> = some_object(&asked["auth"]).map_err(Failure::params)?;
     if let Some(auth) = auth
         && let Err(why) = believe(at, &auth).await
     {
@@ -411,7 +413,7 @@ pub(super) async fn authenticate(at: &mut Connection, given: Option<&RawValue>) 
         (Some(session), _) => Some(session),
         // What it asked for in its greeting, coming back to an earlier session included, it gets now.
         (None, Some(greeting)) => {
-            let (session, hello) = greet(at, greeting).await?;
+            let (session, hello) = greet(at, *greeting).await?;
             answer = hello;
             Some(session)
         }

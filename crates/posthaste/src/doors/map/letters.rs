@@ -1,6 +1,7 @@
 //! Handing letters to connected agents: `map/message`, and the note in the books that they arrived.
 
 use std::cell::RefCell;
+use std::pin::pin;
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{AgentId, DeliveryState, Message, MessageId};
@@ -34,8 +35,11 @@ pub(super) async fn open(
     let (engine, line, end) = (engine.clone(), line.clone(), stop.clone());
     let (carriers, session) = (session.carriers.clone(), session.clone());
     carriers.spawn(async move {
+        let mut slot = slot;
         if gone.await.is_ok() {
-            end.run_until_cancelled(hand_over(engine, session, line, slot)).await;
+            // Pinned here and lent what it needs: handed on whole, all of it would be there twice for as long as it waits.
+            let handing = pin!(hand_over(&engine, &session, &line, &mut slot));
+            end.run_until_cancelled(handing).await;
         }
     });
     Ok((stop, go))
@@ -58,7 +62,7 @@ pub(super) async fn open_all(engine: &Engine, session: &Arc<Session>) -> Result<
     Ok(())
 }
 
-async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: Mailslot) {
+async fn hand_over(engine: &Engine, session: &Session, line: &Line, slot: &mut Mailslot) {
     let agent = slot.agent().clone();
     let caller = session.caller_as(agent.clone());
     let mut handed: Vec<MessageId> = Vec::new();
@@ -69,7 +73,7 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
             letter = slot.next() => letter,
             () = std::future::ready(()), if !handed.is_empty() => {
                 // Boxed: most agents wait most of the time, and what waits should be small.
-                Box::pin(note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge)).await;
+                Box::pin(note(engine, &caller, &agent, &mut handed, &mut to_acknowledge)).await;
                 continue;
             }
         };
@@ -78,7 +82,7 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
             Err(error) => {
                 tracing::debug!(%agent, %error, "no more mail for this agent");
                 if !handed.is_empty() {
-                    Box::pin(note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge)).await;
+                    Box::pin(note(engine, &caller, &agent, &mut handed, &mut to_acknowledge)).await;
                 }
                 return;
             }
@@ -102,7 +106,7 @@ async fn hand_over(engine: Engine, session: Arc<Session>, line: Line, mut slot: 
             to_acknowledge.push(letter.message.clone());
         }
         if handed.len() == NOTED_AT_ONCE {
-            Box::pin(note(&engine, &caller, &agent, &mut handed, &mut to_acknowledge)).await;
+            Box::pin(note(engine, &caller, &agent, &mut handed, &mut to_acknowledge)).await;
         }
     }
 }

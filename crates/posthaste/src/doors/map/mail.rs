@@ -16,7 +16,9 @@ use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
-use super::from_wire::{self, WrittenInvitee, or_default, params};
+use super::from_wire::{
+    self, WrittenInvitee, object, object_or_default, or_default, params, some_object, some_objects,
+};
 use super::session::{Session, fresh};
 use super::{send, to_wire, turns};
 
@@ -31,7 +33,9 @@ struct CreateParams {
     subject: Option<String>,
     parent_conversation_id: Option<String>,
     parent_turn_id: Option<String>,
+    #[serde(deserialize_with = "some_objects")]
     initial_participants: Option<Vec<WrittenInvitee>>,
+    #[serde(deserialize_with = "some_object")]
     initial_turn: Option<WrittenTurn>,
     metadata: Option<Map<String, Value>>,
 }
@@ -76,7 +80,7 @@ pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: O
         audience: Audience::Observers,
         meta: asked.metadata.map(|metadata| Json::from_value(&Value::Object(metadata))),
     };
-    let created = at.engine.submit(&session.caller(), verb).await?;
+    let created = at.engine.submit(&session.mail_caller(), verb).await?;
     let mut text = format!(
         r#"{{"conversation":{},"participant":{}"#,
         to_wire::conversation(&created.conversation),
@@ -102,7 +106,7 @@ struct One {
 #[serde(rename_all = "camelCase")]
 struct GetParams {
     conversation_id: String,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "object_or_default")]
     include: Include,
 }
 
@@ -131,7 +135,7 @@ pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Opti
     if recent.is_some() && !may_look_back(session) {
         return Err(Failure::new(codes::MAIL_PERMISSION_DENIED, "not allowed: mail.canViewHistory"));
     }
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let page = at.engine.limits().page;
     let text = at
         .engine
@@ -176,7 +180,7 @@ pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Opti
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ListParams {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "object_or_default")]
     filter: ListFilter,
     limit: Option<Value>,
     cursor: Option<String>,
@@ -229,8 +233,8 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
     let query = ConversationQuery {
         kinds,
         statuses,
-        participant: filter.participant_id.as_deref().map(from_wire::agent).transpose()?,
-        parent: filter.parent_conversation_id.as_deref().map(from_wire::conversation).transpose()?,
+        participant: filter.participant_id.as_deref().map(from_wire::sought_agent).transpose()?,
+        parent: filter.parent_conversation_id.as_deref().map(from_wire::sought_conversation).transpose()?,
         created_after: filter.created_after,
         created_before: filter.created_before,
         newest_first: false,
@@ -239,7 +243,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
             .transpose()?,
         limit: from_wire::limit(limit.as_ref(), 50, 1000)?,
     };
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let page = at.engine.read(move |view| view.conversations(&caller, &query)).await?;
     let mut answer = json!({
         "conversations": page.items.iter().map(to_wire::conversation).collect::<Vec<_>>(),
@@ -255,7 +259,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
 pub(super) async fn close(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let One { conversation_id, reason } = params(given)?;
     let verb = Close { conversation: from_wire::conversation(&conversation_id)?, status: None, reason };
-    let conversation = at.engine.submit(&session.caller(), verb).await?;
+    let conversation = at.engine.submit(&session.mail_caller(), verb).await?;
     Ok(json!({ "conversation": to_wire::conversation(&conversation) }).into())
 }
 
@@ -263,7 +267,7 @@ pub(super) async fn close(at: &mut Connection, session: &Arc<Session>, given: Op
 pub(super) async fn reopen(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let One { conversation_id, .. } = params(given)?;
     let verb = Reopen { conversation: from_wire::conversation(&conversation_id)? };
-    let conversation = at.engine.submit(&session.caller(), verb).await?;
+    let conversation = at.engine.submit(&session.mail_caller(), verb).await?;
     Ok(json!({ "conversation": to_wire::conversation(&conversation) }).into())
 }
 
@@ -275,7 +279,7 @@ pub(super) async fn presence(
 ) -> Outcome {
     let One { conversation_id, .. } = params(given)?;
     let id = from_wire::conversation(&conversation_id)?;
-    let (caller, page) = (session.caller(), at.engine.limits().page);
+    let (caller, page) = (session.mail_caller(), at.engine.limits().page);
     let asked = id.clone();
     let parts: Vec<Participant> =
         at.engine.read(move |view| Ok(view.participants(&caller, &asked, false, None, page)?.items)).await?;
@@ -293,7 +297,7 @@ struct JoinParams {
     conversation_id: String,
     #[serde(default)]
     role: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some_object")]
     catch_up: Option<CatchUp>,
 }
 
@@ -313,7 +317,7 @@ pub(super) async fn join(at: &mut Connection, session: &Arc<Session>, given: Opt
     let role = role.as_deref().map(from_wire::mail_role).transpose()?;
     // Everything that can be wrong is found out before anyone has joined.
     let query = catch_up.as_ref().map(catch_up_query).transpose()?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     if let Some(turn) = query.as_ref().and_then(|query| query.after) {
         let (asking, of) = (caller.clone(), id.clone());
         at.engine.read(move |view| check_point(view, &asking, &of, turn)).await?;
@@ -330,7 +334,10 @@ pub(super) async fn join(at: &mut Connection, session: &Arc<Session>, given: Opt
         let mut turns = match may_look_back(session) {
             true => match at.engine.read(move |view| view.turns(&asking, &of, &query)).await {
                 Ok(page) => page.items,
-                Err(EngineError::Refused(Refusal::ParticipantMayNot { .. })) => Vec::new(),
+                // The turn was there before it joined, so it lies before what its part may read.
+                Err(EngineError::Refused(Refusal::ParticipantMayNot { .. } | Refusal::NoSuchTurn)) => {
+                    Vec::new()
+                }
                 Err(error) => return Err(error.into()),
             },
             false => Vec::new(),
@@ -377,8 +384,11 @@ fn catch_up_query(catch_up: &CatchUp) -> Result<TurnQuery, Failure> {
         Some(Value::String(word)) if word == "recent" => query.newest_first = true,
         Some(Value::String(word)) if word == "beginning" => {}
         Some(Value::String(turn)) => query.after = Some(from_wire::turn(turn)),
-        Some(Value::Number(time)) => query.after_time = time.as_i64(),
-        Some(_) => return Err(Failure::params("catchUp.from: a turn or a time")),
+        // A time that cannot be read is no leave to give everything.
+        Some(time) => {
+            let wrong = || Failure::params("catchUp.from: a turn or a time in whole milliseconds");
+            query.after_time = Some(time.as_i64().ok_or_else(wrong)?);
+        }
     }
     Ok(query)
 }
@@ -387,7 +397,7 @@ fn catch_up_query(catch_up: &CatchUp) -> Result<TurnQuery, Failure> {
 pub(super) async fn leave(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let One { conversation_id, reason } = params(given)?;
     let verb = Leave { conversation: from_wire::conversation(&conversation_id)?, reason };
-    let part = at.engine.submit(&session.caller(), verb).await?;
+    let part = at.engine.submit(&session.mail_caller(), verb).await?;
     Ok(json!({ "success": true, "leftAt": part.left_at }).into())
 }
 
@@ -395,6 +405,7 @@ pub(super) async fn leave(at: &mut Connection, session: &Arc<Session>, given: Op
 #[serde(rename_all = "camelCase")]
 struct InviteParams {
     conversation_id: String,
+    #[serde(deserialize_with = "object")]
     participant: WrittenInvitee,
     #[serde(default)]
     message: Option<String>,
@@ -405,7 +416,7 @@ pub(super) async fn invite(at: &mut Connection, session: &Arc<Session>, given: O
     let InviteParams { conversation_id, participant, message } = params(given)?;
     let verb =
         Invite { conversation: from_wire::conversation(&conversation_id)?, invitee: participant.read()? };
-    let part = at.engine.submit(&session.caller(), verb).await?;
+    let part = at.engine.submit(&session.mail_caller(), verb).await?;
     if let Some(message) = message.filter(|message| !message.is_empty()) {
         let words =
             json!({ "type": "mail.invitation", "conversationId": part.conversation, "message": message });

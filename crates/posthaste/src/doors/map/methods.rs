@@ -196,6 +196,11 @@ fn need(method: Method) -> Option<(&'static str, &'static str)> {
     })
 }
 
+/// Whether a method only says how fast events may come, and looks at nothing that was written.
+fn is_about_the_flow(method: Method) -> bool {
+    matches!(method, Method::Ack | Method::Pause | Method::Resume | Method::Unsubscribe)
+}
+
 /// Refuses what the session may not do: by its capabilities, or because ACP's extension methods have no room for it.
 fn check(session: &Session, method: Method, by_extension: bool) -> Result<(), Failure> {
     if let Some((group, switch)) = need(method)
@@ -258,6 +263,7 @@ async fn answer(
         )
     })?;
     if name.starts_with(control::PREFIX) {
+        connection.settle().await;
         let call = control::call(&connection.shared, &connection.engine, &identity, name, params);
         let result = Box::pin(call).await;
         return Ok(Reply::Now(match result {
@@ -290,7 +296,12 @@ async fn answer(
         Method::FederationConnect => federation::connect(at, &session, params)?,
         Method::FederationRoute => Box::pin(federation::route(at, &session, params)).await?,
         // The others are called less often; apart, they do not make the call of these larger.
-        other => Box::pin(now(at, &session, other, params, by_extension)).await.into(),
+        other => {
+            if !is_about_the_flow(other) {
+                at.settle().await;
+            }
+            Box::pin(now(at, &session, other, params, by_extension)).await.into()
+        }
     })
 }
 

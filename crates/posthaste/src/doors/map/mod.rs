@@ -64,6 +64,8 @@ const MAX_AGENTS: usize = 10_000;
 const MAX_BATCH: usize = 1000;
 /// Calls of one connection whose answers are still to come; beyond these it is not read.
 const MAX_IN_FLIGHT: usize = 256;
+/// Frames of one connection that are looked at before others have their turn.
+const TAKEN_AT_ONCE: usize = 16;
 /// Frames waiting for a peer that does not read; beyond these whoever has more waits.
 const OUTGOING_FRAMES: usize = 64;
 /// Events kept for a subscriber that holds its subscription up, unless it asks for another number.

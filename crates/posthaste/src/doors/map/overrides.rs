@@ -9,6 +9,11 @@ use super::from_wire as read;
 /// Reads overrides; groups that are not given stay as they are.
 pub(super) fn from_wire(given: &Value) -> Result<Bounds, Failure> {
     let Value::Object(groups) = given else { return Err(Failure::params("permissionOverrides: an object")) };
+    for group in ["canSee", "canMessage", "acceptsFrom"] {
+        if !matches!(groups.get(group), None | Some(Value::Null | Value::Object(_))) {
+            return Err(Failure::params(format!("permissionOverrides.{group}: an object")));
+        }
+    }
     let part = |group: &str, name: &str| groups.get(group).and_then(|group| group.get(name));
     let structure = match part("canSee", "structure") {
         None | Some(Value::Null) => None,
@@ -131,6 +136,7 @@ mod tests {
             assert_eq!(back.pointer(pointer), given.pointer(pointer), "{pointer}");
         }
         assert!(from_wire(&json!({ "canSee": { "agents": "friends" } })).is_err());
+        assert!(from_wire(&json!({ "canSee": ["all"] })).is_err());
         assert!(from_wire(&json!("all")).is_err());
     }
 }

@@ -10,14 +10,14 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Outcome};
-use super::from_wire::{self, or_default, params};
+use super::from_wire::{self, object_or_default, params};
 use super::session::Session;
 use super::to_wire;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ListParams {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "object_or_default")]
     filter: Wanted,
     // Some clients write the filter's fields beside it.
     #[serde(flatten)]

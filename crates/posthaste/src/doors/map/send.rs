@@ -198,6 +198,7 @@ async fn post(
             Dispatch::Posted(pending) => pending,
             Dispatch::Delivered(mut sent) => {
                 sent.refused.extend(deaf);
+                at.handed = true;
                 return Ok(Reply::Now(Ok(answer(session, &sent, &draft.semantic, &[]))));
             }
         },
@@ -264,11 +265,14 @@ fn draft(
         },
     };
     let meta_text = given.meta.filter(|meta| meta.get() != "null");
+    let within = meta.mail.as_ref().filter(|_| may_record(at)).and_then(within);
     let verb = Send {
         kind: word(&heading.kind).or_else(|| given.message_type.clone()).unwrap_or_default(),
         subject: word(&heading.subject),
         body: match &given.payload {
             Some(payload) => Body::Json(Json::from_raw(payload)),
+            // A turn says what the payload says, and none says nothing.
+            None if within.is_some() => Body::Json(Json::from_value(&Value::Null)),
             None => Body::Text(String::new()),
         },
         priority: from_wire::priority(meta.priority.as_ref().or(given.priority.as_ref())),
@@ -276,7 +280,7 @@ fn draft(
             || delivery.as_deref() == Some("acknowledged"),
         expires_at,
         correlation: word(&meta.correlation_id),
-        within: meta.mail.as_ref().filter(|_| may_record(at)).and_then(within),
+        within,
         meta: to_wire::keep(given.to, meta_text, None),
         audience: Audience::Observers,
         to_nobody: true,

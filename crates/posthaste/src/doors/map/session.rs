@@ -181,6 +181,13 @@ impl Session {
         Caller { agent, rights: Rights { member: true, observe, admin }, via: VIA.to_owned() }
     }
 
+    /// The caller of mail's methods, which have switches of their own: whether it observes the rest does not count there, and
+    /// running the office does not make anyone a participant.
+    pub(super) fn mail_caller(&self) -> Caller {
+        let rights = Rights { member: true, observe: true, admin: false };
+        Caller { agent: self.actor(), rights, via: VIA.to_owned() }
+    }
+
     /// The caller who changes an agent: the agent itself if it is one of ours.
     pub(super) fn caller_for(&self, agent: &AgentId) -> Caller {
         if self.owns(agent) { self.caller_as(agent.clone()) } else { self.caller() }

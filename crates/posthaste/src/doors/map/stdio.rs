@@ -22,7 +22,9 @@ pub(crate) async fn serve(
     let (out, frames) = Outbox::queue();
     let line = Line::new(out, shared.stop().child_token());
     let writing = tokio::spawn(write(output, frames, line.clone()));
-    Connection::new(shared, engine, Some((identity, None)), None, line).run(Box::pin(lines(input))).await;
+    let mut connection = Connection::new(shared, engine, Some((identity, None)), None, line);
+    connection.run(&mut Box::pin(lines(input))).await;
+    drop(connection);
     drop(writing.await);
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
 use super::events::{self, Form, Known};
-use super::from_wire::{self, or_default, params};
+use super::from_wire::{self, object_or_default, or_default, params};
 use super::session::{Session, fresh};
 use super::signs::Signs;
 use super::subscription::{Subscription, Wish};
@@ -24,7 +24,7 @@ use super::{DEFAULT_BUFFER, MAX_BUFFER, MAX_SUBSCRIPTIONS, filters};
 struct SubscribeParams {
     filter: Value,
     streams: Option<Vec<String>>,
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "object_or_default")]
     options: Options,
     #[serde(alias = "startAfter", alias = "fromEventId", alias = "fromTimestamp", alias = "afterEventId")]
     replay_from: Option<Value>,
@@ -214,7 +214,7 @@ struct ReplayParams {
     filter: Value,
     streams: Option<Vec<String>>,
     limit: Option<Value>,
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "object_or_default")]
     options: Options,
 }
 

@@ -1,6 +1,7 @@
 //! One subscription: a feed of the engine's, written down for its subscriber and numbered without gaps.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -152,7 +153,8 @@ impl Subscription {
                 return;
             }
             let stop = line.stop.clone();
-            let sending = subscription.send_all(engine, session, line, feed);
+            // Pinned here: handed on whole it would be there twice for as long as it waits.
+            let sending = pin!(subscription.send_all(&engine, &session, &line, feed));
             if let Some(Err(error)) = stop.run_until_cancelled(sending).await {
                 tracing::warn!(subscription = subscription.id, %error, "a subscription ended");
             }
@@ -162,9 +164,9 @@ impl Subscription {
 
     async fn send_all(
         &self,
-        engine: Engine,
-        session: Arc<Session>,
-        line: Line,
+        engine: &Engine,
+        session: &Session,
+        line: &Line,
         mut feed: Feed,
     ) -> Result<(), EngineError> {
         let mut signal = self.signal.subscribe();
@@ -198,8 +200,8 @@ impl Subscription {
                     }
                 }
                 _ = beat.tick(), if self.signs.are_wanted() => {
-                    let signs = self.signs.read(&engine, &session.caller()).await?;
-                    let frames = signs.iter().flat_map(|members| self.frames(&session, members)).collect();
+                    let signs = self.signs.read(engine, &session.caller()).await?;
+                    let frames = signs.iter().flat_map(|members| self.frames(session, members)).collect();
                     if line.out.send_together(frames).await.is_err() { return Ok(()) }
                 }
                 step = feed.next() => {
@@ -211,11 +213,11 @@ impl Subscription {
                                 fed += 1;
                                 self.place.store(event.seq, Ordering::Release);
                                 self.note_out(event.seq);
-                                self.written(&engine, &session, &event).await?
+                                self.written(engine, session, &event).await?
                             }
-                            Step::Overflow(lost) => Arc::from(self.overflow(&engine, lost).await?),
+                            Step::Overflow(lost) => Arc::from(self.overflow(engine, lost).await?),
                         };
-                        frames.extend(self.frames(&session, &members));
+                        frames.extend(self.frames(session, &members));
                         if frames.len() >= AT_ONCE || !feed.has_more() {
                             break;
                         }

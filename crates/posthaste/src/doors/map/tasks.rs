@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
-use super::from_wire::{self, or_default, params};
+use super::from_wire::{self, object_or_default, params, some_object};
 use super::session::{Session, fresh};
 use super::to_wire;
 
@@ -50,6 +50,7 @@ fn task_id(text: &str) -> Result<TaskId, Failure> {
 pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     #[derive(Deserialize)]
     struct Params {
+        #[serde(default, deserialize_with = "some_object")]
         task: Option<Written>,
     }
     let asked: Params = params(given)?;
@@ -122,7 +123,7 @@ pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Opti
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ListParams {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "object_or_default")]
     filter: ListFilter,
     limit: Option<Value>,
     cursor: Option<String>,

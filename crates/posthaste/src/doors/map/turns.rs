@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::connection::{Answer, Connection, Outcome, Reply};
 use super::errors::Failure;
-use super::from_wire::{self, borrowed, or_default, params};
+use super::from_wire::{self, borrowed, object_or_default, or_default, params};
 use super::session::Session;
 use super::to_wire;
 
@@ -42,7 +42,7 @@ pub(super) async fn say(
 ) -> Result<Reply, Failure> {
     let asked: SayParams<'_> = borrowed(given)?;
     let conversation = from_wire::conversation(&asked.conversation_id)?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let verb = Say {
         conversation,
         thread: asked.thread_id.as_deref().map(from_wire::thread),
@@ -67,7 +67,7 @@ pub(super) async fn say(
 #[serde(rename_all = "camelCase")]
 struct ListParams {
     conversation_id: String,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "object_or_default")]
     filter: ListFilter,
     #[serde(default)]
     limit: Option<Value>,
@@ -98,11 +98,11 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
         Some(_) => return Err(Failure::params("order: asc or desc")),
     };
     let limit = from_wire::limit(limit.as_ref(), 50, 1000)?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let query = TurnQuery {
         thread: filter.thread_id.as_deref().map(from_wire::thread),
         content_types: filter.content_types,
-        author: filter.participant_id.as_deref().map(from_wire::agent).transpose()?,
+        author: filter.participant_id.as_deref().map(from_wire::sought_agent).transpose()?,
         after: filter.after_turn_id.as_deref().map(from_wire::turn),
         before: filter.before_turn_id.as_deref().map(from_wire::turn),
         after_time: filter.after_timestamp,
@@ -138,7 +138,7 @@ pub(super) async fn open_thread(
 ) -> Outcome {
     let asked: ThreadParams = params(given)?;
     let conversation = from_wire::conversation(&asked.conversation_id)?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let root = from_wire::turn(&asked.root_turn_id);
     let parent = asked.parent_thread_id.as_deref().map(from_wire::thread);
     let thread =
@@ -166,7 +166,7 @@ pub(super) async fn threads(
 ) -> Outcome {
     let asked: ThreadsParams = params(given)?;
     let id = from_wire::conversation(&asked.conversation_id)?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let parent = asked.parent_thread_id.as_deref().map(from_wire::thread);
     let after = match asked.cursor.as_deref() {
         Some(cursor) => cursor.parse().map_err(|_| Failure::params("cursor: not one of ours"))?,
@@ -188,11 +188,11 @@ pub(super) async fn threads(
 #[serde(rename_all = "camelCase")]
 struct SummaryParams {
     conversation_id: String,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "object_or_default")]
     scope: SummaryScope,
     #[serde(default, deserialize_with = "or_default")]
     regenerate: bool,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "object_or_default")]
     include: SummaryInclude,
 }
 
@@ -225,7 +225,7 @@ pub(super) async fn summary(
 ) -> Outcome {
     let asked: SummaryParams = params(given)?;
     let id = from_wire::conversation(&asked.conversation_id)?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let part = Part {
         thread: asked.scope.thread_id.as_deref().map(from_wire::thread),
         from: asked.scope.from_turn_id.as_deref().map(from_wire::turn),
@@ -292,7 +292,7 @@ struct ReplayParams {
 pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let asked: ReplayParams = params(given)?;
     let id = from_wire::conversation(&asked.conversation_id)?;
-    let caller = session.caller();
+    let caller = session.mail_caller();
     let query = TurnQuery {
         thread: asked.thread_id.as_deref().map(from_wire::thread),
         content_types: asked.content_types,

@@ -1,6 +1,7 @@
 //! Tells a connection of its token's end: whoever holds one is warned before it lapses, and hangs up with it when it lapses
 //! or is revoked.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::extract::ws::close_code;
@@ -29,11 +30,12 @@ pub(super) fn watch(
     let (go, gone) = oneshot::channel();
     let (shared, engine) = (shared.clone(), engine.clone());
     tokio::spawn(async move {
-        let watching = async {
+        // Pinned here: handed on whole it would be there twice for as long as it waits.
+        let watching = pin!(async {
             if gone.await.is_ok() {
                 guard(&shared, &engine, &pass, &line).await;
             }
-        };
+        });
         watch.run_until_cancelled(watching).await;
     });
     go

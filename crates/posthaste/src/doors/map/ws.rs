@@ -80,22 +80,27 @@ pub(super) async fn identify(
     }
 }
 
-async fn serve(
+/// Not an `async fn`: what is needed at the beginning only would be kept to the end.
+fn serve(
     shared: Shared,
     engine: Engine,
     known: Option<Known>,
     address: Option<IpAddr>,
     socket: WebSocket,
-) {
+) -> impl Future<Output = ()> {
     let (sink, stream) = socket.split();
     let (out, frames) = Outbox::socket(sink);
     let line = Line::new(out, shared.stop().child_token());
     let heard = Arc::new(AtomicBool::new(true));
     let writing = tokio::spawn(write(frames, heard.clone(), line.clone(), shared.ping_every()));
-    let frames = Box::pin(read(stream, heard, line.clone()));
-    Connection::new(shared, engine, known, address, line).run(frames).await;
-    // The writer ends when nobody is left who could send, or when it says goodbye.
-    drop(writing.await);
+    let mut frames = Box::pin(read(stream, heard, line.clone()));
+    let mut connection = Connection::new(shared, engine, known, address, line);
+    async move {
+        connection.run(&mut frames).await;
+        // The writer ends when nobody is left who could send, or when it says goodbye.
+        drop((connection, frames));
+        drop(writing.await);
+    }
 }
 
 /// The frames of a peer, until it goes or breaks the rules. Says that it was heard of; a timer for each frame would cost
