@@ -13,9 +13,7 @@ mod web;
 pub(crate) mod words;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::response::Response;
-use axum::routing::{any, get};
+use axum::routing::any;
 
 use crate::shared::Shared;
 
@@ -37,7 +35,6 @@ pub(crate) mod slots {
 /// Every door, for the default realm and, below `/r/{realm}`, for the others.
 pub fn router(shared: Shared) -> Router {
     let doors = Router::new()
-        .route("/", get(front))
         .merge(operators::router())
         .merge(control::router())
         .merge(map::router())
@@ -52,12 +49,4 @@ pub fn router(shared: Shared) -> Router {
         .route("/r/{realm}/", any(map::elsewhere))
         .merge(doors)
         .with_state(shared)
-}
-
-/// The root is the swarm's card, and a way in for WebSockets like any other path.
-async fn front(State(shared): State<Shared>, request: Request) -> Response {
-    match map::is_socket(&request) {
-        true => map::elsewhere(State(shared), request).await,
-        false => swarm::root(State(shared), request).await,
-    }
 }

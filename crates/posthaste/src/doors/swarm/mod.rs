@@ -16,11 +16,13 @@ use axum::handler::Handler;
 use axum::response::Response;
 use axum::routing::{get, post};
 
+use super::map;
 use crate::shared::Shared;
 
-/// Every path of the door but the root. `/health` and `/status` are shared with those who run the office.
+/// Every path of the door. `/health` and `/status` are shared with those who run the office.
 pub(super) fn router() -> Router<Shared> {
     Router::new()
+        .route("/", get(root))
         .route("/health", get(meta::health).post(meta::set_health))
         .route("/status", get(meta::status))
         .route("/whoami", get(meta::whoami))
@@ -39,7 +41,10 @@ pub(super) fn router() -> Router<Shared> {
         .route("/openapi.json", get(openapi::document))
 }
 
-/// The root, which is shared with whoever else comes there.
-pub(super) async fn root(State(shared): State<Shared>, request: Request) -> Response {
-    meta::root.call(request, shared).await
+/// The server's card. A WebSocket is MAP's here as on any other path.
+async fn root(State(shared): State<Shared>, request: Request) -> Response {
+    match map::is_socket(&request) {
+        true => map::elsewhere(State(shared), request).await,
+        false => meta::root.call(request, shared).await,
+    }
 }
