@@ -114,7 +114,6 @@ impl Filter {
                 Fact::ParticipantLeft { agent: left, .. } => left == agent,
                 Fact::ConversationCreated { conversation } => conversation.created_by == *agent,
                 Fact::ConversationClosed { by, .. } | Fact::ConversationReopened { by, .. } => by == agent,
-                Fact::ThreadCreated { thread } => thread.created_by == *agent,
                 _ => event.turn.as_ref().is_some_and(|turn| turn.author == *agent),
             },
             Self::ContentType(word) => event.turn.as_ref().is_some_and(|turn| turn.content_type == *word),

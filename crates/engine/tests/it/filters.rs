@@ -97,7 +97,7 @@ fn cases(thread: ThreadId) -> Vec<(Filter, Vec<Seq>)> {
         (Filter::Correlations(words(&["q1"])), vec![7]),
         (talk(), (8..=15).collect()),
         (Filter::Thread(thread), vec![12, 13]),
-        (Filter::Participant(id("mid")), vec![10, 12, 13, 14]),
+        (Filter::Participant(id("mid")), vec![10, 13, 14]),
         (Filter::Participant(id("top")), vec![8, 9, 11, 15]),
         (Filter::ContentType("data".to_owned()), vec![11]),
         (Filter::Below(id("mid")), vec![3, 7]),
