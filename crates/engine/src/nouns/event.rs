@@ -52,7 +52,7 @@ pub enum Fact {
     /// A recipient acknowledged a letter.
     #[serde(rename = "message.acked")]
     MessageAcked { agent: AgentId, response: Option<String> },
-    /// A letter's time ran out before a recipient looked at it.
+    /// A letter's time ran out before it was handed to a recipient.
     #[serde(rename = "message.expired")]
     MessageExpired { agent: AgentId },
     /// A letter could not be handed over.
