@@ -177,7 +177,7 @@ fn write(event: &Event, form: Form, known: &Known, correlation: bool) -> String 
     out.push_str(&format!(r#""event":{{"id":"{own_id}","type":"{kind}","timestamp":{},"source":"#, event.at));
     push_text(&mut out, event.source().as_str());
     if form.draft {
-        push_draft_members(&mut out, event, known);
+        push_draft_members(&mut out, event, form.payloads, known);
     }
     out.push_str(r#","data":"#);
     push_data(&mut out, event, form.payloads, correlation);
@@ -376,11 +376,11 @@ fn push_receipts(out: &mut String, message: &Message, reached: Option<&[Reached]
 }
 
 /// What the draft has on the event itself.
-fn push_draft_members(out: &mut String, event: &Event, known: &Known) {
+fn push_draft_members(out: &mut String, event: &Event, payloads: bool, known: &Known) {
     let members = match (&event.fact, &event.message) {
         (Fact::MessageSent, Some(message)) => {
             out.push_str(r#","envelope":"#);
-            out.push_str(&to_wire::message(message));
+            out.push_str(&to_wire::envelope(message, payloads));
             push_receipts(out, message, known.receipts.as_deref().or(event.reached.as_deref()));
             return;
         }

@@ -351,7 +351,12 @@ pub(super) fn semantic(message: &Message) -> String {
 
 /// A message as text: payload and meta are what the sender wrote, byte for byte.
 pub(super) fn message(message: &Message) -> String {
-    let body = message.body.as_str();
+    envelope(message, true)
+}
+
+/// The same, without what it says for those who want no payloads.
+pub(super) fn envelope(message: &Message, payload: bool) -> String {
+    let body = if payload { message.body.as_str() } else { "" };
     let mut out =
         String::with_capacity(256 + body.len() + message.meta.as_ref().map_or(0, |m| m.as_str().len()));
     let kept = kept(message);
@@ -364,7 +369,9 @@ pub(super) fn message(message: &Message) -> String {
     push_kept_to(&mut out, message, kept.as_ref());
     out.push_str(r#","timestamp":"#);
     out.push_str(&message.at.to_string());
-    push_payload(&mut out, message);
+    if payload {
+        push_payload(&mut out, message);
+    }
     match kept.as_ref().and_then(|kept| kept.meta) {
         Some(meta) => {
             out.push_str(r#","meta":"#);
