@@ -75,6 +75,11 @@ pub(super) fn unknown(system: &str) -> Failure {
     Failure::new(codes::FEDERATION_SYSTEM_NOT_FOUND, why)
 }
 
+/// What a session of acp-compat mode hears, however it tries.
+pub(super) fn not_in_compat() -> Failure {
+    Failure::new(codes::FEDERATION_UNAVAILABLE, "there is no federation in acp-compat mode")
+}
+
 /// The links that a message takes, or why it cannot.
 pub(super) fn links(
     at: &Connection,
