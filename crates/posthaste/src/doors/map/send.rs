@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_engine::nouns::{self, AgentId, Audience, Body, Caller, DeliveryState, Fact, Json, MessageId};
+use posthaste_engine::nouns::{
+    self, AgentId, Audience, Body, Caller, DeliveryState, Event, Fact, Json, MessageId, Seq,
+};
 use posthaste_engine::stamp;
 use posthaste_engine::verbs::deliveries::MarkFailed;
 use posthaste_engine::verbs::mail::{Entry, Send, Sent, Within};
@@ -17,6 +19,7 @@ use super::addresses::{self, Aim};
 use super::connection::{Answer, Connection, Reply};
 use super::errors::Failure;
 use super::from_wire::{self, borrowed, or_default, params};
+use super::hall::Hall;
 use super::session::{Session, fresh};
 use super::{federation, hello, to_wire};
 
@@ -483,11 +486,14 @@ pub(super) async fn request(
     let meta = to_wire::raw(meta.to_string());
     let given = SendParams { meta: Some(&meta), ..given };
     speak(at, session).await?;
-    if let Some((system, _)) = aim.elsewhere.first() {
-        return Err(federation::unknown(system));
+    if !aim.elsewhere.is_empty() {
+        federation::links(at, &aim.elsewhere)?;
+        let why = "requests are not carried to other systems: send a message and take the answer as one";
+        return Err(Failure::new(codes::FEDERATION_UNAVAILABLE, why));
     }
     let draft = draft(at, &given, aim.here, best_effort)?;
     let (caller, engine, best_effort) = (session.caller(), at.engine.clone(), draft.best_effort);
+    let (asker, hall) = (caller.clone(), at.hall.clone());
     // Listening starts before the question leaves, so that no answer can be missed.
     let filter = Filter::All(vec![
         Filter::Kinds(vec!["message.sent".to_owned()]),
@@ -513,6 +519,8 @@ pub(super) async fn request(
                 if let Step::Event { event, .. } = feed.next().await?
                     && event.fact == Fact::MessageSent
                     && let Some(message) = event.message.clone()
+                    && was_asked(&hall, &sent, &message.from)
+                    && is_for(&engine, &asker, &event, message.seq).await?
                 {
                     return Ok::<_, Failure>(message);
                 }
@@ -523,6 +531,29 @@ pub(super) async fn request(
             Err(_) => Err(Failure::new(codes::DELIVERY_FAILED, "nobody answered in time")),
         }
     })))
+}
+
+/// Whether an answer may come from there: from somebody the question was for, or from whoever speaks for one of them.
+fn was_asked(hall: &Hall, question: &Sent, from: &AgentId) -> bool {
+    let asked = |name: &AgentId| question.receipts.iter().any(|receipt| receipt.agent == *name);
+    asked(from)
+        || hall.sessions().iter().any(|session| {
+            session.owns(from) && (asked(&session.participant) || session.agents().iter().any(asked))
+        })
+}
+
+/// Whether a message is for the asker, whichever way it was addressed. A correlation is no secret, so by itself it makes
+/// no answer.
+async fn is_for(engine: &Engine, asker: &Caller, event: &Event, place: Seq) -> Result<bool, Failure> {
+    if event.reached.iter().flatten().any(|(agent, _)| *agent == asker.agent) {
+        return Ok(true);
+    }
+    let asker = asker.clone();
+    let found = engine.read(move |view| {
+        let letter = view.message_at(&asker, place);
+        Ok(letter.is_ok_and(|letter| letter.deliveries.iter().any(|copy| copy.agent == asker.agent)))
+    });
+    Ok(found.await?)
 }
 
 fn answered(question: MessageId, answer: &nouns::Message) -> Answer {
