@@ -297,7 +297,7 @@ async fn now(
     by_extension: bool,
 ) -> Outcome {
     match method {
-        Method::Subscribe => streams::subscribe(at, session, params).await,
+        Method::Subscribe => streams::subscribe(at, session, params, by_extension).await,
         Method::Unsubscribe => streams::unsubscribe(session, params),
         Method::Ack => streams::ack(at, session, params).await,
         Method::Pause => streams::pause(session, params),

@@ -34,11 +34,7 @@ struct GraphParams {
 }
 
 /// `map/structure/graph` and `map/hierarchy.get`; in acp-compat mode a flat list.
-pub(super) async fn graph(
-    at: &mut Connection,
-    session: &Arc<Session>,
-    given: Option<&RawValue>,
-) -> Outcome {
+pub(super) async fn graph(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let asked: GraphParams = params(given)?;
     let root = asked.root_agent_id.as_deref().map(from_wire::agent).transpose()?;
     let mut agents = match root {
