@@ -245,10 +245,16 @@ fn push_message_data(out: &mut String, fact: &Fact, message: &Message, payloads:
 /// What happened, in the SDK's members; where other servers wrote the thing itself, that comes along.
 fn data(event: &Event, fact: &Fact) -> Value {
     match fact {
-        Fact::AgentRegistered { agent, name, role, owner, state, .. } => {
-            let mut entry = json!({ "id": agent, "ownerId": owner, "state": state });
-            to_wire::put(&mut entry, "name", name.clone());
-            to_wire::put(&mut entry, "role", role.clone());
+        Fact::AgentRegistered { agent, name, role, owner, state, entry, .. } => {
+            let entry = match entry {
+                Some(entry) => to_wire::agent(entry),
+                None => {
+                    let mut entry = json!({ "id": agent, "ownerId": owner, "state": state });
+                    to_wire::put(&mut entry, "name", name.clone());
+                    to_wire::put(&mut entry, "role", role.clone());
+                    entry
+                }
+            };
             json!({ "agentId": agent, "name": name, "role": role, "ownerId": owner, "agent": entry })
         }
         // The one whose reason is not optional.
