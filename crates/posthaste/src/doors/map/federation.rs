@@ -117,7 +117,7 @@ pub(super) fn connect(
     let (stop, shared) = (at.shared.stop().clone(), at.shared.clone());
     let endpoint = Endpoint::parse(&asked.endpoint)
         .ok_or_else(|| Failure::params("endpoint: a ws:// or wss:// address, without a password in it"))?;
-    Ok(Reply::Later(Box::pin(async move {
+    Ok(Reply::Whenever(Box::pin(async move {
         let (mut socket, answer) =
             match tokio::time::timeout(PATIENCE, dial(&engine, &shared, &endpoint, &asked)).await {
                 Ok(dialled) => dialled?,
@@ -382,7 +382,7 @@ pub(super) async fn route(
             "correlationId": way.correlation_id,
         },
     });
-    Ok(Reply::Later(Box::pin(async move {
+    Ok(Reply::Whenever(Box::pin(async move {
         let answer =
             link.call("map/federation/route", json!({ "systemId": target, "envelope": envelope })).await?;
         Ok(Answer::from(answer))
