@@ -188,15 +188,15 @@ async fn post(
 ) -> Result<Reply, Failure> {
     let links = federation::links(at, &aim.elsewhere)?;
     let deaf = pass_over_deaf(at, &mut aim)?;
-    let draft = draft(at, given, aim.here, best_effort)?;
+    let mut draft = draft(at, given, aim.here, best_effort)?;
+    draft.verb.deaf = deaf;
     speak(at, session).await?;
     let caller = session.caller();
     let pending = match draft.ephemeral && links.is_empty() {
         false => at.engine.post(&caller, draft.verb).await?,
         true => match at.engine.dispatch(&caller, draft.verb).await? {
             Dispatch::Posted(pending) => pending,
-            Dispatch::Delivered(mut sent) => {
-                sent.refused.extend(deaf);
+            Dispatch::Delivered(sent) => {
                 return Ok(Reply::Now(Ok(answer(session, &sent, &draft.semantic, &[]))));
             }
         },
@@ -205,7 +205,6 @@ async fn post(
     let (semantic, best_effort) = (draft.semantic, draft.best_effort);
     Ok(Reply::Later(Box::pin(async move {
         let mut sent = pending.answer().await?;
-        sent.refused.extend(deaf);
         if best_effort {
             give_up(&engine, &mut sent).await?;
         }
@@ -251,7 +250,8 @@ fn draft(
     let semantic = if best_effort {
         "best-effort".to_owned()
     } else {
-        delivery.clone().unwrap_or_else(|| "fire-and-forget".to_owned())
+        let draft = at.session.as_ref().is_some_and(|session| session.is_draft());
+        delivery.clone().unwrap_or_else(|| to_wire::usual_semantic(draft).to_owned())
     };
     let ttl = [&meta.ttl_ms, &meta.ttl, &given.ttl_ms].into_iter().find_map(Option::as_ref);
     let expires_at = match ttl {
@@ -469,7 +469,7 @@ pub(super) async fn request(
     let given: SendParams<'_> = borrowed(given)?;
     let to = given.to.ok_or_else(|| Failure::params("to: whom the request is for"))?;
     let mut aim = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
-    pass_over_deaf(at, &mut aim)?;
+    let deaf = pass_over_deaf(at, &mut aim)?;
     let mut meta: Value = match given.meta.filter(|meta| meta.get() != "null") {
         Some(meta) => serde_json::from_str(meta.get()).map_err(Failure::params)?,
         None => json!({}),
@@ -491,7 +491,8 @@ pub(super) async fn request(
         let why = "requests are not carried to other systems: send a message and take the answer as one";
         return Err(Failure::new(codes::FEDERATION_UNAVAILABLE, why));
     }
-    let draft = draft(at, &given, aim.here, best_effort)?;
+    let mut draft = draft(at, &given, aim.here, best_effort)?;
+    draft.verb.deaf = deaf;
     let (caller, engine, best_effort) = (session.caller(), at.engine.clone(), draft.best_effort);
     let (asker, hall) = (caller.clone(), at.hall.clone());
     // Listening starts before the question leaves, so that no answer can be missed.
@@ -503,7 +504,7 @@ pub(super) async fn request(
     let mut feed = at.engine.follow(&caller, filter, Start::Now, 16).await?;
     let pending = at.engine.post(&caller, draft.verb).await?;
     let patience = given.timeout.map_or(REQUEST_TIMEOUT, Duration::from_millis).min(LONGEST_REQUEST);
-    Ok(Reply::Later(Box::pin(async move {
+    Ok(Reply::Whenever(Box::pin(async move {
         let mut sent = pending.answer().await?;
         if sent.receipts.is_empty() {
             return Err(Failure::new(codes::ADDRESS_NOT_FOUND, "the request reaches nobody"));

@@ -331,7 +331,14 @@ pub(super) fn is_question(message: &Message) -> bool {
     said.expects_response == Some(true) && said.is_result != Some(true)
 }
 
-/// What the sender called the way of delivering a message; what came by other doors is kept until it is fetched.
+/// What the usual way of delivering is called: at once where that can be, else kept. The draft has four words for ways,
+/// and this is the one that means it.
+pub(super) fn usual_semantic(draft: bool) -> &'static str {
+    if draft { "inject" } else { "fire-and-forget" }
+}
+
+/// What the sender called the way of delivering a message, for the draft's events; what came by other doors is kept until
+/// it is fetched.
 pub(super) fn semantic(message: &Message) -> String {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -345,7 +352,7 @@ pub(super) fn semantic(message: &Message) -> String {
     let said: Way = said.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
     match said.delivery {
         Some(Value::String(way)) => way,
-        _ => "fire-and-forget".to_owned(),
+        _ => usual_semantic(true).to_owned(),
     }
 }
 
