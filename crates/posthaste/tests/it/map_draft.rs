@@ -22,7 +22,8 @@ async fn told(client: &mut Client, kind: &str) -> Value {
 async fn whoever_wants_no_payloads_gets_none_in_the_envelope_either() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut watching, _) = connect_raw(&office, full()).await;
-    let asked = json!({ "filter": { "eventTypes": ["message"] }, "options": { "includeMessagePayloads": false } });
+    let asked =
+        json!({ "filter": { "eventTypes": ["message"] }, "options": { "includeMessagePayloads": false } });
     watching.call("map/subscribe", asked.clone()).await.unwrap();
     let mut from = Client::agent(&office, "from").await;
     let _to = Client::agent(&office, "to").await;
@@ -90,4 +91,107 @@ async fn a_request_to_another_system_is_refused_for_what_it_is() {
     let refused = ann.call("map/request", away).await.unwrap_err();
     assert_eq!(refused["code"], 5000);
     assert!(refused["message"].as_str().unwrap().contains("not carried"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_event_names_those_who_were_passed_over() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut from = Client::agent(&office, "from").await;
+    let _ok = Client::agent(&office, "ok").await;
+    let mut unwilling = Client::agent(&office, "unwilling").await;
+    let closed =
+        json!({ "agentId": "unwilling", "permissionOverrides": { "acceptsFrom": { "agents": "none" } } });
+    unwilling.call("map/agents/update", closed).await.unwrap();
+    let mut deaf = Client::stranger(&office).await;
+    let may = json!({ "messaging": { "canReceive": false } });
+    let hello = json!({ "protocolVersion": 1, "participantType": "agent", "capabilities": may });
+    deaf.call("map/connect", hello).await.unwrap();
+    deaf.call("map/agents/register", json!({ "agentId": "deaf" })).await.unwrap();
+    let (mut watching, _) = connect_raw(&office, full()).await;
+    let filter = json!({ "filter": { "eventTypes": ["message", "message.failed"] } });
+    watching.call("map/subscribe", filter.clone()).await.unwrap();
+    let send = json!({ "to": { "agents": ["ok", "unwilling", "deaf"] }, "payload": 1 });
+    let sent = from.call("map/send", send).await.unwrap();
+    let event = told(&mut watching, "message").await["event"].take();
+    let statuses = |of: &Value| -> Vec<Value> {
+        of["receipts"].as_array().unwrap().iter().map(|one| json!([one["agentId"], one["status"]])).collect()
+    };
+    assert_eq!(statuses(&event)[1..], [json!(["unwilling", "failed"]), json!(["deaf", "failed"])], "{event}");
+    assert_eq!(statuses(&sent)[1..], statuses(&event)[1..], "the answer says the same: {sent}");
+    let replay = watching.call("map/replay", filter).await.unwrap();
+    for (n, name) in ["unwilling", "deaf"].into_iter().enumerate() {
+        let failed = told(&mut watching, "message.failed").await["event"].take();
+        assert_eq!((&failed["messageId"], &failed["agentId"]), (&sent["messageId"], &json!(name)));
+        assert_eq!(replay["events"][n + 1]["event"], failed, "and the history keeps it");
+    }
+}
+
+#[tokio::test]
+async fn a_new_agent_is_told_of_as_it_is() {
+    let office = Office::open(&["--no-auth"]).await;
+    let (mut watching, _) = connect_raw(&office, full()).await;
+    watching
+        .call("map/subscribe", json!({ "filter": { "eventTypes": ["agent.registered"] } }))
+        .await
+        .unwrap();
+    let mut maker = Client::agent(&office, "maker").await;
+    told(&mut watching, "agent.registered").await;
+    let register = json!({
+        "agentId": "made", "name": "Made", "role": "worker", "description": "does it", "parent": "maker",
+        "scopes": ["team"], "metadata": { "a": 1 }, "environment": { "type": "vm" }, "visibility": "public",
+        "capabilities": { "review": true },
+    });
+    maker.call("map/agents/register", register).await.unwrap();
+    let seen = watching.call("map/agents/get", json!({ "agentId": "made" })).await.unwrap()["agent"].take();
+    let event = told(&mut watching, "agent.registered").await["event"].take();
+    assert_eq!(event["agent"], seen);
+    assert_eq!((&seen["parent"], &seen["scopes"]), (&json!("maker"), &json!(["team"])));
+}
+
+#[tokio::test]
+async fn a_connection_keeps_its_vocabulary_beyond_its_session() {
+    let office = Office::open(&["--no-auth"]).await;
+    let _to = Client::agent(&office, "to").await;
+    let (mut root, _) = connect_raw(&office, full()).await;
+    let send = json!({ "to": { "agent": "to" }, "payload": 1 });
+    for farewell in ["map/shutdown", "map/disconnect"] {
+        root.call(farewell, json!({})).await.unwrap();
+        let sent = root.call("map/send", send.clone()).await.unwrap();
+        let said = (&sent["delivered"], &sent["receipts"][0]["semantic"]);
+        assert_eq!(said, (&json!(1), &json!("inject")), "{farewell}: {sent}");
+    }
+    let (mut compat, _) = connect_raw(&office, json!({ "mode": "acp-compat" })).await;
+    compat.call("map/shutdown", json!({})).await.unwrap();
+    assert_eq!(code(&mut compat, "map/scopes/create", json!({ "name": "s" })).await, 1003, "nor its limits");
+}
+
+#[tokio::test]
+async fn federation_is_offered_to_those_who_may() {
+    let office = Office::open(&[]).await;
+    let mut admin = Client::open_with(&office, &office.admin_token()).await;
+    let hello = admin.call("map/initialize", full()).await.unwrap();
+    assert_eq!(hello["capabilities"]["federation"], true);
+    let made = json!({ "role": "agent", "name": "ann" });
+    let token = admin.call("x-posthaste/token.create", made).await.unwrap()["token"].take();
+    let mut ann = Client::open_with(&office, token.as_str().unwrap()).await;
+    let hello = ann.call("map/initialize", full()).await.unwrap();
+    assert_eq!(hello["capabilities"]["federation"], false);
+}
+
+#[tokio::test]
+async fn a_filter_by_descent_hears_what_is_written_to_those_below() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut boss = Client::agent(&office, "boss").await;
+    boss.call("map/agents/register", json!({ "agentId": "worker", "parent": "boss" })).await.unwrap();
+    let mut other = Client::agent(&office, "other").await;
+    let (mut watching, _) = connect_raw(&office, full()).await;
+    for (field, value) in
+        [("subtree", json!("worker")), ("descendants", json!("boss")), ("agents", json!(["worker"]))]
+    {
+        let asked = json!({ "filter": { field: value, "eventTypes": ["message"] } });
+        let made = watching.call("map/subscribe", asked).await.unwrap()["subscriptionId"].take();
+        other.call("map/send", json!({ "to": { "agent": "worker" }, "payload": field })).await.unwrap();
+        let event = watching.next(|frame| frame["params"]["subscriptionId"] == made).await;
+        assert_eq!(event["params"]["event"]["envelope"]["payload"], field);
+    }
 }
