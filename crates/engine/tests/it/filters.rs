@@ -89,6 +89,7 @@ fn cases(thread: ThreadId) -> Vec<(Filter, Vec<Seq>)> {
         (Filter::Kinds(words(&["*"])), (1..=15).collect()),
         (Filter::Kinds(words(&["agent"])), Vec::new()),
         (Filter::Actors(vec![id("low")]), vec![3, 7]),
+        (Filter::Concerning(vec![id("low")]), vec![3, 6, 7]),
         (Filter::Concerning(vec![id("mid")]), vec![2, 5, 10, 12, 13, 14]),
         (Filter::Roles(words(&["clerk", "nobody"])), vec![3, 7]),
         (Filter::Scopes(vec![crew.clone()]), vec![2, 4, 5, 7, 12, 13, 14]),
@@ -100,10 +101,10 @@ fn cases(thread: ThreadId) -> Vec<(Filter, Vec<Seq>)> {
         (Filter::Participant(id("mid")), vec![10, 13, 14]),
         (Filter::Participant(id("top")), vec![8, 9, 11, 15]),
         (Filter::ContentType("data".to_owned()), vec![11]),
-        (Filter::Below(id("mid")), vec![3, 7]),
-        (Filter::Below(id("top")), vec![2, 3, 5, 7, 10, 12, 13, 14]),
+        (Filter::Below(id("mid")), vec![3, 6, 7]),
+        (Filter::Below(id("top")), vec![2, 3, 5, 6, 7, 10, 12, 13, 14]),
         (Filter::Above(id("mid")), vec![1, 4, 6, 8, 9, 10, 11, 15]),
-        (Filter::All(vec![Filter::Below(id("top")), Filter::Kinds(words(&["message.*"]))]), vec![7]),
+        (Filter::All(vec![Filter::Below(id("top")), Filter::Kinds(words(&["message.*"]))]), vec![6, 7]),
         (test(|fact| matches!(fact, Fact::ThreadCreated { .. })), vec![12]),
     ]
 }
