@@ -41,7 +41,7 @@ pub enum Filter {
     Kinds(Vec<String>),
     /// Caused by one of these agents.
     Actors(Vec<AgentId>),
-    /// Caused by one of these agents, or about one of them.
+    /// Caused by one of these agents, about one of them, or about a letter that names one of them.
     Concerning(Vec<AgentId>),
     /// Caused by an agent in one of these roles.
     Roles(Vec<String>),
@@ -65,9 +65,9 @@ pub enum Filter {
     Participant(AgentId),
     /// About a turn that contains this.
     ContentType(String),
-    /// Caused by or about an agent below this one.
+    /// Concerning an agent below this one.
     Below(AgentId),
-    /// Caused by or about an agent above this one.
+    /// Concerning an agent above this one.
     Above(AgentId),
     /// Whatever the door says.
     Test(Test),
@@ -121,7 +121,6 @@ impl Filter {
                 Fact::ParticipantLeft { agent: left, .. } => left == agent,
                 Fact::ConversationCreated { conversation } => conversation.created_by == *agent,
                 Fact::ConversationClosed { by, .. } | Fact::ConversationReopened { by, .. } => by == agent,
-                Fact::ThreadCreated { thread } => thread.created_by == *agent,
                 _ => event.turn.as_ref().is_some_and(|turn| turn.author == *agent),
             },
             Self::ContentType(word) => event.turn.as_ref().is_some_and(|turn| turn.content_type == *word),
@@ -187,8 +186,16 @@ impl Filter {
 }
 
 fn concerned(event: &Event) -> impl Iterator<Item = &AgentId> {
-    let sender = event.message.as_ref().map(|message| &message.from);
-    std::iter::once(&event.actor).chain(event.fact.about()).chain(sender)
+    let letter = event.message.iter();
+    let parties = letter.flat_map(|message| std::iter::once(&message.from).chain(named(&message.to)));
+    std::iter::once(&event.actor).chain(event.fact.about()).chain(parties)
+}
+
+fn named(to: &[Address]) -> impl Iterator<Item = &AgentId> {
+    to.iter().filter_map(|address| match address {
+        Address::Agent(agent) => Some(agent),
+        _ => None,
+    })
 }
 
 /// The scopes an event is about or a letter is addressed to.

@@ -25,6 +25,10 @@ pub enum Fact {
         owner: Option<AgentId>,
         #[serde(default = "registered")]
         state: String,
+        /// The whole entry, as far as everybody may know it who may know of the agent. Not told of those who are only there to
+        /// be connected, nor in older lines.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        entry: Option<Box<Agent>>,
     },
     /// An agent's entry changed; `changes` holds the new values of the fields that did.
     #[serde(rename = "agent.updated")]
@@ -55,7 +59,7 @@ pub enum Fact {
     /// A recipient acknowledged a letter.
     #[serde(rename = "message.acked")]
     MessageAcked { agent: AgentId, response: Option<String> },
-    /// A letter's time ran out before a recipient looked at it.
+    /// A letter's time ran out before it was handed to a recipient.
     #[serde(rename = "message.expired")]
     MessageExpired { agent: AgentId },
     /// A letter could not be handed over.

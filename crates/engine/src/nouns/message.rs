@@ -163,7 +163,7 @@ pub enum DeliveryState {
     Read = 2,
     /// Acknowledged.
     Acked = 3,
-    /// Overtaken by its expiry.
+    /// Overtaken by its expiry before it was handed over.
     Expired = 4,
     /// Given up.
     Failed = 5,

@@ -6,7 +6,7 @@ use super::{lists, marks};
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 8;
+pub const VERSION: i64 = 9;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -41,9 +41,19 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
         books.execute_batch(V8)?;
         books.execute_batch(V8_INDEX)?;
     }
+    if found < 9 {
+        books.execute_batch(V9)?;
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
+
+/// Only a letter that still waits can run out of time. One that was handed over and is never looked at would stay in the
+/// old index, and in the way of every sweep.
+const V9: &str = "
+DROP INDEX deliveries_due;
+CREATE INDEX deliveries_due ON deliveries(expires_at, agent, message) WHERE expires_at IS NOT NULL AND state = 0;
+";
 
 /// Who may see letters to a scope besides their parties; everybody who may observe if not said. It used to be kept for the
 /// doors alone, each under its own prefix, and counts from here on.

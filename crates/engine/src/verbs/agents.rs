@@ -200,12 +200,28 @@ impl Register {
             role: agent.role.clone(),
             owner: shown(to, agent.owner.as_ref())?,
             state: agent.state.clone(),
+            entry: self.told(to, &agent)?,
         };
         to.tell(fact, sight)?;
         scopes::enter_all(to, &agent, &self.scopes)?;
         scopes::enter_by_role(to, &agent)?;
         let scopes = rows::scopes_of(to.books, &agent.id)?;
         Ok(Registered { agent: Agent { scopes, ..agent }, resumed: false })
+    }
+}
+
+impl Register {
+    /// A new entry as its line of history tells it. Clients come and go with each connection, and nobody asks who they are.
+    fn told(&self, to: &Apply<'_>, agent: &Agent) -> Applied<Option<Box<Agent>>> {
+        if matches!(agent.kind, AgentKind::Client | AgentKind::Gateway | AgentKind::System) {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Agent {
+            parent: shown(to, agent.parent.as_ref())?,
+            owner: shown(to, agent.owner.as_ref())?,
+            scopes: scopes::about_to_enter(to, agent, &self.scopes)?,
+            ..agent.clone()
+        })))
     }
 }
 

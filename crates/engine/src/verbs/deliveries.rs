@@ -254,6 +254,23 @@ pub(super) fn tell_openly(to: &mut Apply<'_>, fact: Fact, message: Arc<Message>)
     tell_whom(to, fact, message, false)
 }
 
+/// Tells the sender that somebody whom it named was passed over. That one has no copy, so it is no party to it.
+pub(super) fn tell_refused(
+    to: &mut Apply<'_>,
+    agent: &AgentId,
+    reason: &str,
+    message: Arc<Message>,
+) -> rusqlite::Result<()> {
+    let agents = Sight::list(vec![message.from.clone()]);
+    let sight = match message.audience {
+        Audience::Observers => Sight::Observed { agents, except: Sight::list(Vec::new()) },
+        _ => Sight::Agents(agents),
+    };
+    let cause = Some(message.seq);
+    let fact = Fact::MessageFailed { agent: agent.clone(), reason: reason.to_owned() };
+    to.tell_of(fact, message, cause, sight).map(drop)
+}
+
 fn tell_whom(to: &mut Apply<'_>, fact: Fact, message: Arc<Message>, blind: bool) -> rusqlite::Result<()> {
     let parties = std::iter::once(message.from.clone()).chain(fact.about().cloned()).collect();
     let agents = Sight::list(parties);

@@ -75,6 +75,9 @@ pub struct Send {
     /// Whether those who are named and take no letters from the sender are passed over, as long as somebody is reached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pass_over: bool,
+    /// Those who are named besides and get no letters at present, as the door knows: how it fared with them is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deaf: Vec<AgentId>,
     /// Those who have it already: it was handed to them before it came here, and is for nobody else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handed: Vec<AgentId>,
@@ -147,6 +150,7 @@ impl Send {
             audience: Audience::Parties,
             to_nobody: false,
             pass_over: false,
+            deaf: Vec::new(),
             handed: Vec::new(),
         }
     }
@@ -203,13 +207,25 @@ impl Send {
             }
         }
         let lists = [(&self.to[..], Copy::To), (&self.cc[..], Copy::Cc), (&self.bcc[..], Copy::Bcc)];
-        let Found { recipients, refused } = recipients::resolve(to, &sender, lists, self.pass_over)?;
+        let Found { recipients, mut refused } = recipients::resolve(to, &sender, lists, self.pass_over)?;
+        let unwilling = refused.len();
+        for agent in &self.deaf {
+            let reached = recipients.iter().any(|recipient| recipient.agent == *agent);
+            if !reached && !refused.contains(agent) {
+                refused.push(to.known_agent(agent)?.id);
+            }
+        }
         if recipients.is_empty() && !self.to_nobody {
             return Err(Refusal::NoRecipients.into());
         }
         // A gathering conversation may refuse (closed, not ours to enter), so it comes before the first row.
         let place = self.place(to, &sender, &recipients)?;
-        let (message, receipts) = self.post(to, &recipients, &place)?;
+        let (message, receipts) = self.post(to, &recipients, &refused, &place)?;
+        for (index, agent) in refused.iter().enumerate() {
+            let why =
+                if index < unwilling { "it takes no letters from the sender" } else { "it gets no letters" };
+            deliveries::tell_refused(to, agent, why, message.clone())?;
+        }
         let (turn, unrecorded) = match place {
             Place::None => (None, None),
             Place::Labelled(_, why) => (None, Some(why)),
@@ -226,7 +242,7 @@ impl Send {
             .iter()
             .map(|agent| Recipient { agent: agent.clone(), copy: Copy::To, peer: None })
             .collect();
-        let (message, receipts) = self.post(to, &recipients, &Place::None)?;
+        let (message, receipts) = self.post(to, &recipients, &[], &Place::None)?;
         for receipt in &receipts {
             let fact = Fact::MessageDelivered { agent: receipt.agent.clone() };
             deliveries::tell_openly(to, fact, message.clone())?;
@@ -303,6 +319,7 @@ impl Send {
         &self,
         to: &mut Apply<'_>,
         recipients: &[Recipient],
+        refused: &[AgentId],
         place: &Place,
     ) -> Applied<(Arc<Message>, Vec<Receipt>)> {
         let (conversation, thread) = match place {
@@ -337,7 +354,8 @@ impl Send {
         let parties = recipients.iter().map(|r| r.agent.clone()).collect();
         let sight = sight::of_message(to.books, &message, parties)?;
         let open = receipts.iter().filter(|receipt| receipt.copy != Copy::Bcc);
-        let reached = open.map(|receipt| (receipt.agent.clone(), receipt.state)).collect();
+        let passed_over = refused.iter().map(|agent| (agent.clone(), DeliveryState::Failed));
+        let reached = open.map(|receipt| (receipt.agent.clone(), receipt.state)).chain(passed_over).collect();
         to.tell_sent(message.clone(), reached, sight)?;
         Ok((message, receipts))
     }
@@ -364,6 +382,7 @@ impl Send {
             && self.task.is_none()
             && self.key.is_none()
             && self.envelope.is_none()
+            && self.deaf.is_empty()
             && self.handed.is_empty()
     }
 

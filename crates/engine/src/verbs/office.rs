@@ -103,15 +103,15 @@ impl Claim {
     }
 }
 
-/// Marks what has expired by the command's time. Views never show expired things as live, swept or not; sweeping makes
-/// the expiry an event.
+/// Marks what has expired by the command's time: letters that were not handed over until then, and leases. Views never
+/// show expired things as live, swept or not; sweeping makes the expiry an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {}
 
 /// What a sweep found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Deliveries whose time ran out.
+    /// Deliveries whose time ran out while they waited.
     pub deliveries: usize,
     /// Reservations that lapsed.
     pub reservations: usize,
@@ -126,7 +126,7 @@ impl Sweep {
         to.require_admin()?;
         let limit = to.rules.sweep_rows;
         let sql = "SELECT agent, message FROM deliveries
-                   WHERE expires_at <= ?1 AND expires_at IS NOT NULL AND state < 2
+                   WHERE expires_at <= ?1 AND expires_at IS NOT NULL AND state = 0
                    ORDER BY expires_at, agent, message LIMIT ?2";
         let due: Vec<(AgentId, Seq)> =
             all(to.books, sql, (to.clock(), limit), |row| Ok((row.get(0)?, row.get(1)?)))?;

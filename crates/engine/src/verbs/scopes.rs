@@ -201,6 +201,11 @@ impl DeleteScope {
 
 fn delete(to: &mut Apply<'_>, scope: &Scope) -> Applied<()> {
     let sight = sight::of_scope(to.books, scope)?;
+    let sql = "SELECT agent FROM scope_members WHERE scope = ?1 ORDER BY agent";
+    for agent in all(to.books, sql, [&scope.id], |row| row.get::<_, AgentId>(0))? {
+        let sight = leaving_sight(to, scope, &agent)?;
+        to.tell(Fact::ScopeLeft { scope: scope.id.clone(), agent }, sight)?;
+    }
     exec(to.books, "DELETE FROM scope_members WHERE scope = ?1", [&scope.id])?;
     exec(to.books, "DELETE FROM scopes WHERE id = ?1", [&scope.id])?;
     to.tell(Fact::ScopeDeleted { scope: scope.id.clone(), name: scope.name.clone() }, sight)?;
@@ -238,18 +243,42 @@ pub(super) fn enter_all(to: &mut Apply<'_>, agent: &Agent, scopes: &[ScopeId]) -
     Ok(())
 }
 
+/// The scopes that an agent will be a member of once it is registered, as far as everybody may know of them.
+pub(super) fn about_to_enter(to: &Apply<'_>, agent: &Agent, given: &[ScopeId]) -> Applied<Vec<ScopeId>> {
+    let mut ahead = Vec::new();
+    for id in given {
+        let enters = match rows::scope_by_id(to.books, id)? {
+            Some(scope) => scope.visibility == ScopeVisibility::Public && may_enter(to, &scope, agent)?,
+            // It will be made.
+            None => true,
+        };
+        if enters {
+            ahead.push(id.clone());
+        }
+    }
+    let by_role = by_role(to, agent)?.into_iter();
+    ahead.extend(by_role.filter(|scope| scope.visibility == ScopeVisibility::Public).map(|scope| scope.id));
+    ahead.sort_unstable();
+    ahead.dedup();
+    Ok(ahead)
+}
+
 /// Makes an agent a member of every scope that takes in its role by itself.
 pub(super) fn enter_by_role(to: &mut Apply<'_>, agent: &Agent) -> Applied<()> {
-    let Some(role) = &agent.role else { return Ok(()) };
+    for scope in by_role(to, agent)? {
+        enter(to, &scope, agent)?;
+    }
+    Ok(())
+}
+
+fn by_role(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<Vec<Scope>> {
+    let Some(role) = &agent.role else { return Ok(Vec::new()) };
     let sql = format!(
         "SELECT {} FROM scopes WHERE join_policy = 'role'
          AND EXISTS(SELECT 1 FROM json_each(scopes.roles) WHERE value = ?1) ORDER BY id",
         rows::SCOPE
     );
-    for scope in all(to.books, &sql, [role], rows::scope)? {
-        enter(to, &scope, agent)?;
-    }
-    Ok(())
+    all(to.books, &sql, [role], rows::scope)
 }
 
 fn enter(to: &mut Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<()> {
@@ -269,13 +298,18 @@ fn member_sight(to: &Apply<'_>, scope: &Scope, agent: &Agent) -> rusqlite::Resul
     }
 }
 
+/// The same for a member that may be gone itself.
+fn leaving_sight(to: &Apply<'_>, scope: &Scope, agent: &AgentId) -> rusqlite::Result<Sight> {
+    match rows::any_agent(to.books, agent)? {
+        Some(agent) => member_sight(to, scope, &agent),
+        None => sight::of_scope(to.books, scope),
+    }
+}
+
 /// Ends a membership, and the scope with it if that was the last one and the scope says so.
 pub(super) fn leave(to: &mut Apply<'_>, id: &ScopeId, agent: &AgentId) -> Applied<()> {
     let Some(scope) = rows::scope_by_id(to.books, id)? else { return Ok(()) };
-    let sight = match rows::any_agent(to.books, agent)? {
-        Some(agent) => member_sight(to, &scope, &agent)?,
-        None => sight::of_scope(to.books, &scope)?,
-    };
+    let sight = leaving_sight(to, &scope, agent)?;
     if exec(to.books, "DELETE FROM scope_members WHERE scope = ?1 AND agent = ?2", (id, agent))? == 0 {
         return Ok(());
     }

@@ -108,7 +108,10 @@ impl CreateTask {
         }
         task.contributors = rows::contributors_of(to.books, &task.id)?;
         let sight = sight::of_conversation(to.books, &conversation)?;
-        to.tell(Fact::TaskCreated { task: Box::new(task.clone()) }, sight)?;
+        to.tell(Fact::TaskCreated { task: Box::new(task.clone()) }, sight.clone())?;
+        if let Some(agent) = task.assignee.clone() {
+            to.tell(Fact::TaskAssigned { task: task.id.clone(), agent }, sight)?;
+        }
         if status.is_final() {
             end(to, &task, conversation)?;
         }

@@ -2,7 +2,7 @@
 
 use super::{View, Viewed, require_admin, require_member};
 use crate::limits::Rules;
-use crate::nouns::{Caller, Peer, RealmName, Token};
+use crate::nouns::{AgentKind, Caller, Peer, RealmName, Token};
 use crate::store::{all, one, rows};
 use crate::verbs::office::Claimed;
 
@@ -95,6 +95,16 @@ impl View<'_> {
     /// When the books cannot be read.
     pub fn rules(&self) -> Viewed<Rules> {
         Ok(rules(self.books)?)
+    }
+
+    /// How many agents proper are in the address book: no people, no clients and nothing of the system.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn agent_count(&self, caller: &Caller) -> Viewed<i64> {
+        require_member(caller)?;
+        let sql = "SELECT count(*) FROM agents WHERE retired_at IS NULL AND kind = ?1";
+        Ok(one(self.books, sql, [AgentKind::Agent], |row| row.get(0))?.unwrap_or(0))
     }
 
     /// The realm in numbers.

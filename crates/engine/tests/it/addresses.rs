@@ -295,7 +295,7 @@ async fn who_is_named_and_unwilling_is_passed_over_if_asked_and_somebody_is_reac
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     let closed = Register { contact_policy: Some(ContactPolicy::Closed), ..Register::default() };
-    realm.register("shut", closed).await;
+    let shut = realm.register("shut", closed).await;
     let blocked = Refusal::ConsentBlocked { agent: id("shut") };
     let to = |names: &[&str]| names.iter().map(|name| to(name)).collect::<Vec<_>>();
     assert_eq!(realm.refused(&anna, Send::text(to(&["shut", "bert"]), "all or nobody")).await, blocked);
@@ -303,9 +303,20 @@ async fn who_is_named_and_unwilling_is_passed_over_if_asked_and_somebody_is_reac
     let sent = realm.ask(&anna, lenient(&["shut", "bert", "shut"])).await;
     assert_eq!(names(sent.receipts.iter().map(|receipt| &receipt.agent)), ["bert"]);
     assert_eq!(names(&sent.refused), ["shut"]);
+    let told = |who: &Caller| realm.replayed(who).iter().filter(|word| **word == "message.failed").count();
+    assert_eq!(
+        (told(&anna), told(&shut)),
+        (1, 0),
+        "the sender is told, and who was spared the letter is not"
+    );
     assert_eq!(realm.refused(&anna, lenient(&["shut"])).await, blocked);
     let nobody = realm.refused(&anna, lenient(&["bert", "nobody"])).await;
     assert!(matches!(nobody, Refusal::NoSuchAgent { .. }), "{nobody:?}");
     assert_eq!(realm.mail("bert"), ["whoever will"]);
     assert!(realm.mail("shut").is_empty());
+    let deaf = Send { deaf: vec![id("shut")], ..Send::text(to(&["bert"]), "whoever hears") };
+    assert_eq!(names(&realm.ask(&anna, deaf).await.refused), ["shut"]);
+    assert_eq!((told(&anna), told(&shut)), (2, 0));
+    let unknown = Send { deaf: vec![id("nobody")], ..Send::text(to(&["bert"]), "whoever hears") };
+    assert!(matches!(realm.refused(&anna, unknown).await, Refusal::NoSuchAgent { .. }));
 }

@@ -264,12 +264,13 @@ async fn whoever_waits_for_the_books_finds_all_it_has_written() {
     // Until the slot has looked into the books nothing is handed round.
     assert_silent(&mut slot).await;
     realm.talk(&ann, "talk", &[]).await;
+    let all = TurnQuery { limit: 100, ..TurnQuery::default() };
     for n in 1..=20 {
         let sent = realm.engine.dispatch(&ann, letter("bob", "handed")).await.unwrap();
         assert!(matches!(sent, Dispatch::Delivered(_)), "{sent:?}");
         drop(realm.engine.post(&ann, say("talk", "posted")).await.unwrap());
         realm.engine.settled().await;
-        let turns = realm.see(|view| view.turns(&ann, &talk("talk"), &TurnQuery::default()));
+        let turns = realm.see(|view| view.turns(&ann, &talk("talk"), &all));
         assert_eq!((realm.inbox("bob").len(), turns.items.len()), (n, n));
     }
     // With nothing to wait for nobody waits.

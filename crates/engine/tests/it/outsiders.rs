@@ -431,6 +431,7 @@ fn rows() -> Vec<Row> {
     row!(peer, |view, caller, _heard| view.peer(caller, &named("north")));
     row!(outbound, |view, caller, _heard| view.outbound(caller, 99));
     row!(stats, |view, caller, _heard| view.stats(caller));
+    row!(agent_count, |view, caller, _heard| view.agent_count(caller));
     row!(rate, |view, caller, _heard| view.rate(caller, 60));
     row!(muster, |view, caller, _heard| view.muster(caller));
     // Numbers and limits that say nothing about anybody.
@@ -481,8 +482,17 @@ async fn the_same_views_show_those_whom_it_concerns() {
     realm.agent("out").await;
     let heard = fill(&realm).await;
     // Whatever no row shows even to those who run the office would prove nothing about outsiders.
-    let silent =
-        ["is_taken", "mail_counts", "token_by_hash", "token_has_lapsed", "stats", "rules", "head", "history"];
+    let silent = [
+        "is_taken",
+        "mail_counts",
+        "token_by_hash",
+        "token_has_lapsed",
+        "stats",
+        "agent_count",
+        "rules",
+        "head",
+        "history",
+    ];
     let silent: BTreeSet<&str> = silent
         .into_iter()
         .chain([

@@ -204,7 +204,7 @@ async fn what_happened_in_a_hidden_scope_stays_hidden_when_it_is_gone() {
         replay.events.iter().map(|event| event.fact.kind()).collect::<Vec<_>>()
     };
     assert!(words(&carl).is_empty());
-    assert_eq!(words(&anna), ["scope.created", "scope.joined", "scope.deleted"]);
+    assert_eq!(words(&anna), ["scope.created", "scope.joined", "scope.left", "scope.deleted"]);
 }
 
 /// An agent of a role.

@@ -2,11 +2,11 @@
 
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{Audience, DeliveryState, ReservationStatus};
-use posthaste_engine::verbs::deliveries::MarkRead;
+use posthaste_engine::verbs::deliveries::{MarkDelivered, MarkRead};
 use posthaste_engine::verbs::mail::Send;
 use posthaste_engine::verbs::office::{Sweep, Swept};
 use posthaste_engine::verbs::reservations::Reserve;
-use posthaste_engine::views::ReservationQuery;
+use posthaste_engine::views::{InboxQuery, ReservationQuery};
 
 use crate::harness::{Realm, admin, id, letter, soon, to};
 
@@ -54,6 +54,27 @@ async fn letters_and_leases_that_ran_out_become_events_once() {
     let query = ReservationQuery { ended: true, limit: 9, ..ReservationQuery::default() };
     let held = realm.see(|view| view.reservations(&bert, &query)).items;
     assert_eq!(held[0].status, ReservationStatus::Expired);
+}
+
+#[tokio::test]
+async fn a_letter_that_was_handed_over_in_time_never_fails_by_its_expiry() {
+    let realm = Realm::new();
+    let [anna, bert, _] = realm.agents(["anna", "bert", "carl"]).await;
+    let end = soon();
+    let brief = Send { expires_at: Some(end), ..Send::text(vec![to("bert"), to("carl")], "brief") };
+    let sent = realm.ask(&anna, brief).await.message.id;
+    realm.ask(&bert, MarkDelivered { agent: id("bert"), messages: vec![sent] }).await;
+    realm.passed(end).await;
+    assert_eq!(realm.ask(&admin(), Sweep {}).await.deliveries, 1, "the one that still waited");
+    let tracked = realm.see(|view| view.message(&anna, sent));
+    let states: Vec<_> = tracked.deliveries.iter().map(|copy| (copy.agent.as_str(), copy.state)).collect();
+    assert_eq!(states, [("bert", DeliveryState::Delivered), ("carl", DeliveryState::Expired)]);
+    assert!(!realm.replayed(&bert).contains(&"message.expired"));
+    // What has run out is not put before anybody who looks for news, handed over or not.
+    let query = InboxQuery { unread: true, limit: 9, ..InboxQuery::default() };
+    assert!(realm.see(|view| view.inbox(&bert, &id("bert"), &query)).items.is_empty());
+    let read = realm.ask(&bert, MarkRead { agent: id("bert"), message: sent, unread: false }).await;
+    assert_eq!(read.state, DeliveryState::Read);
 }
 
 #[tokio::test]

@@ -61,7 +61,7 @@ async fn ending_a_task_ends_its_conversation_and_opening_it_again_opens_both() {
     let closed = |realm: &Realm| realm.see(|view| view.conversation(&anna, &talk("t"))).status;
     assert_eq!(closed(&realm), ConversationStatus::Completed);
     let words: Vec<_> = realm.replayed(&anna).into_iter().filter(|word| word.starts_with("task.")).collect();
-    assert_eq!(words, ["task.created", "task.status", "task.status", "task.completed"]);
+    assert_eq!(words, ["task.created", "task.assigned", "task.status", "task.status", "task.completed"]);
     let again = realm.ask(&anna, status("t", TaskStatus::Open)).await;
     assert_eq!((again.ended_at, closed(&realm)), (None, ConversationStatus::Active));
     realm.ask(&anna, status("t", TaskStatus::Failed)).await;

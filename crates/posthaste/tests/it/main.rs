@@ -18,6 +18,8 @@ mod listen;
 mod mail_commands;
 mod map;
 mod map_client;
+mod map_draft;
+mod map_flow;
 mod map_levels;
 mod map_mail;
 mod map_mail_rules;

@@ -195,6 +195,11 @@ impl Client {
         }
     }
 
+    /// Whether such a frame came and was kept for later.
+    pub(crate) fn has(&self, wanted: impl Fn(&Value) -> bool) -> bool {
+        self.kept.iter().any(wanted)
+    }
+
     /// The next message for an agent of this connection.
     pub(crate) async fn message(&mut self) -> Value {
         self.next(|frame| frame["method"] == "map/message").await["params"]["message"].take()

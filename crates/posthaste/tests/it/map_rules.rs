@@ -192,9 +192,9 @@ async fn an_event_tells_how_its_message_stands_with_each_recipient() {
     watcher.call("map/subscribe", json!({ "filter": { "eventTypes": ["message"] } })).await.unwrap();
     let to = |name: &str, meta: Value| json!({ "to": { "agent": name }, "payload": 1, "meta": meta });
     for (name, meta, status, semantic) in [
-        ("here", json!({}), "delivered", "fire-and-forget"),
+        ("here", json!({}), "delivered", "inject"),
         ("here", json!({ "delivery": "queue" }), "queued", "queue"),
-        ("away", json!({}), "queued", "fire-and-forget"),
+        ("away", json!({}), "queued", "inject"),
     ] {
         from.call("map/send", to(name, meta)).await.unwrap();
         let event = watcher.next(|frame| frame["params"]["event"]["type"] == "message").await;

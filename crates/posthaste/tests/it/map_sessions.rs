@@ -177,6 +177,36 @@ async fn a_message_whose_time_is_over_has_failed() {
 }
 
 #[tokio::test]
+async fn a_message_that_arrived_in_time_does_not_fail_afterwards() {
+    let office = Office::open(&["--no-auth"]).await;
+    let mut boss = Client::agent(&office, "boss").await;
+    let mut here = Client::agent(&office, "here").await;
+    let mut gone = Client::agent(&office, "gone").await;
+    gone.call("map/disconnect", json!({})).await.unwrap();
+    let (mut watching, _) = connect_raw(&office, full()).await;
+    watching.call("map/subscribe", json!({ "filter": { "eventTypes": ["message*"] } })).await.unwrap();
+    let mut arrived = Vec::new();
+    for meta in [json!({ "ttl": 200 }), json!({ "ttl": 200, "delivery": "queue" })] {
+        let send = json!({ "to": { "agent": "here" }, "payload": "x", "meta": meta });
+        let sent = boss.call("map/send", send).await.unwrap();
+        assert_eq!(sent["receipts"][0]["status"], "delivered");
+        here.message().await;
+        arrived.push(sent["messageId"].clone());
+    }
+    // Its end is later than theirs, so theirs would have been told by then.
+    let late = json!({ "to": { "agent": "gone" }, "payload": "x", "meta": { "ttl": 300 } });
+    let late = boss.call("map/send", late).await.unwrap();
+    let failed = event(&mut watching, "message.failed").await;
+    assert_eq!(failed["messageId"], late["messageId"]);
+    let replay = json!({ "filter": { "eventTypes": ["message"] } });
+    let replay = watching.call("map/replay", replay).await.unwrap();
+    for event in replay["events"].as_array().unwrap().iter().map(|one| &one["event"]) {
+        let wanted = if arrived.contains(&event["envelope"]["id"]) { "delivered" } else { "failed" };
+        assert_eq!(event["receipts"][0]["status"], wanted, "{event}");
+    }
+}
+
+#[tokio::test]
 async fn whoever_may_not_send_may_not_broadcast_or_inject_either() {
     let office = Office::open(&["--no-auth"]).await;
     let _other = Client::agent(&office, "other").await;

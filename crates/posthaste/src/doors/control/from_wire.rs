@@ -101,6 +101,7 @@ impl SendParams {
             audience: Audience::Parties,
             to_nobody: false,
             pass_over: false,
+            deaf: Vec::new(),
             handed: Vec::new(),
         })
     }

@@ -5,8 +5,8 @@ use posthaste_wire::map::{Address, Class, codes};
 
 use super::connection::Connection;
 use super::errors::Failure;
-use super::from_wire;
 use super::session::Session;
+use super::{federation, from_wire};
 
 /// Where a message goes: recipients here, and those in other systems.
 #[derive(Debug, Default)]
@@ -53,6 +53,9 @@ pub(super) async fn resolve(
                         aim.here.push(one);
                     });
                     continue;
+                }
+                if session.is_compat() {
+                    return Err(federation::not_in_compat());
                 }
                 let Address::Agent(agent) = *target else {
                     return Err(Failure::params("only agents of other systems can be addressed"));

@@ -14,7 +14,7 @@ use super::errors::Failure;
 use super::from_wire::{self, object_or_default, or_default, params};
 use super::session::Session;
 use super::to_wire::{self, OWN};
-use super::{MAX_AGENTS, VIA, letters, overrides, roster, send};
+use super::{MAX_AGENTS, VIA, letters, overrides, roster, send, structure};
 
 /// The parameters of registering and spawning.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -291,9 +291,18 @@ struct Include {
     max_depth: Option<u32>,
 }
 
+impl Include {
+    fn asks_for_any(&self) -> bool {
+        self.parent || self.children || self.siblings || self.ancestors || self.descendants
+    }
+}
+
 /// `map/agents/get`.
 pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let GetParams { agent_id, include } = params(given)?;
+    if session.is_compat() && include.asks_for_any() {
+        return Err(structure::flat_only());
+    }
     let id = from_wire::agent(&agent_id)?;
     let caller = session.caller_for(&id);
     let depth = include.max_depth.unwrap_or(64);

@@ -6,16 +6,17 @@ use std::ops::Deref;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 
+use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use posthaste_engine::Engine;
 use posthaste_wire::rpc::{self, Item, Message, RequestId};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::errors::Failure;
 use super::hall::Hall;
 use super::outbox::Outbox;
-use super::session::Session;
+use super::session::{Dialect, Session};
 use super::{
     HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, TAKEN_AT_ONCE, farewell, hello, methods, warden,
 };
@@ -71,8 +72,12 @@ pub(super) type Outcome = Result<Answer, Failure>;
 /// What a call comes to: an answer, or the promise of one while the next call is already looked at.
 pub(super) enum Reply {
     Now(Outcome),
-    Later(Pin<Box<dyn Future<Output = Outcome> + Send>>),
+    Later(Promise),
+    /// One that waits for somebody else. Not even the calls behind it in a batch wait for it.
+    Whenever(Promise),
 }
+
+type Promise = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 impl From<Outcome> for Reply {
     fn from(outcome: Outcome) -> Self {
@@ -84,7 +89,7 @@ impl Reply {
     async fn outcome(self) -> Outcome {
         match self {
             Self::Now(outcome) => outcome,
-            Self::Later(outcome) => outcome.await,
+            Self::Later(outcome) | Self::Whenever(outcome) => outcome.await,
         }
     }
 }
@@ -115,6 +120,8 @@ pub(super) struct Connection {
     /// Where its calls are counted.
     pub(super) bucket: Bucket,
     pub(super) session: Option<Arc<Session>>,
+    /// The vocabulary of its session, or of the last one it had.
+    pub(super) dialect: Dialect,
     /// What it said in its greeting, while it still has to say who it is.
     pub(super) greeting: Option<Box<hello::Greeting>>,
     /// Whoever may begin once the answer to the call at hand has been sent: a subscription's first event must not
@@ -124,6 +131,8 @@ pub(super) struct Connection {
     pub(super) handed: bool,
     /// Whether calls are under way that are answered later.
     posted: bool,
+    /// Room for answers of batches that wait for somebody else; most peers need none.
+    beside: Option<Arc<Semaphore>>,
 }
 
 impl Connection {
@@ -156,10 +165,12 @@ impl Connection {
             token: token.flatten(),
             watch: None,
             session: None,
+            dialect: Dialect::Sdk,
             greeting: None,
             go: Vec::new(),
             handed: false,
             posted: false,
+            beside: None,
         }
     }
 
@@ -247,7 +258,7 @@ impl Connection {
         for item in rpc::parse(text, MAX_BATCH) {
             let frame = match item {
                 Item::Single(message) => self.single(message, waiting).await,
-                Item::Batch(messages) => Some(Box::pin(self.batch(messages)).await),
+                Item::Batch(messages) => Box::pin(self.batch(messages, waiting)).await,
             };
             if let Some(frame) = frame
                 && !self.send(frame).await
@@ -265,7 +276,7 @@ impl Connection {
                     Reply::Now(outcome) => {
                         Some(Frame { text: Some(written(&id, outcome)), then: self.begun() })
                     }
-                    Reply::Later(outcome) => {
+                    Reply::Later(outcome) | Reply::Whenever(outcome) => {
                         let then = self.begun();
                         self.posted = true;
                         waiting.push(Box::pin(async move {
@@ -279,7 +290,7 @@ impl Connection {
                 match Box::pin(methods::call(self, &method, params.as_deref())).await {
                     // Whoever sends a notification does not want to know how it went.
                     Reply::Now(_) => Some(Frame { text: None, then: self.begun() }),
-                    Reply::Later(outcome) => {
+                    Reply::Later(outcome) | Reply::Whenever(outcome) => {
                         let then = self.begun();
                         self.posted = true;
                         waiting.push(Box::pin(async move {
@@ -298,23 +309,52 @@ impl Connection {
         }
     }
 
-    /// The answers to a batch, in the order of its calls.
-    async fn batch(&mut self, messages: Vec<Message>) -> Frame {
-        let mut answers = Vec::new();
+    /// The answers to a batch, in the order of its calls. Those that wait for somebody else are waited for while the peer
+    /// says more.
+    async fn batch(&mut self, messages: Vec<Message>, waiting: &mut Waiting) -> Option<Frame> {
+        let (mut answers, mut promised) = (Vec::new(), Vec::new());
         for message in messages {
             let (id, method, params) = match message {
                 Message::Request { id, method, params } => (Some(id), method, params),
                 Message::Notification { method, params } => (None, method, params),
                 Message::Invalid { id, error } => {
-                    answers.push(written(&id, Err(error.into())));
+                    answers.push(Some(written(&id, Err(error.into()))));
                     continue;
                 }
                 Message::Response { .. } => continue,
             };
-            let outcome = Box::pin(methods::call(self, &method, params.as_deref())).await.outcome().await;
-            answers.extend(id.map(|id| written(&id, outcome)));
+            let reply = Box::pin(methods::call(self, &method, params.as_deref())).await;
+            let room = if matches!(reply, Reply::Whenever(_)) { self.room_beside() } else { None };
+            let Some(room) = room else {
+                let outcome = reply.outcome().await;
+                answers.push(id.map(|id| written(&id, outcome)));
+                continue;
+            };
+            let place = answers.len();
+            answers.push(None);
+            self.posted = true;
+            promised.push(async move {
+                let (outcome, _held) = (reply.outcome().await, room);
+                (place, id.map(|id| written(&id, outcome)))
+            });
         }
-        Frame { text: rpc::write_batch(&answers), then: self.begun() }
+        let then = self.begun();
+        if promised.is_empty() {
+            return Some(Frame { text: written_together(answers), then });
+        }
+        waiting.push(Box::pin(async move {
+            for (place, answer) in join_all(promised).await {
+                answers[place] = answer;
+            }
+            Frame { text: written_together(answers), then }
+        }));
+        None
+    }
+
+    /// Room for an answer that is waited for beside other calls, as long as there is any.
+    fn room_beside(&mut self) -> Option<OwnedSemaphorePermit> {
+        let rooms = self.beside.get_or_insert_with(|| Arc::new(Semaphore::new(MAX_IN_FLIGHT)));
+        rooms.clone().try_acquire_owned().ok()
     }
 
     fn begun(&mut self) -> Vec<oneshot::Sender<()>> {
@@ -342,10 +382,17 @@ impl Connection {
                 Some(frame) => frame,
                 None => waiting.next().await?,
             },
-            Item::Batch(messages) => self.batch(messages).await,
+            Item::Batch(messages) => match self.batch(messages, &mut waiting).await {
+                Some(frame) => frame,
+                None => waiting.next().await?,
+            },
         };
         frame.text
     }
+}
+
+fn written_together(answers: Vec<Option<String>>) -> Option<String> {
+    rpc::write_batch(&answers.into_iter().flatten().collect::<Vec<_>>())
 }
 
 fn written(id: &RequestId, outcome: Outcome) -> String {

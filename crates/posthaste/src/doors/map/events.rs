@@ -179,7 +179,7 @@ fn write(event: &Event, form: Form, known: &Known, correlation: bool) -> String 
     out.push_str(&format!(r#""event":{{"id":"{own_id}","type":"{kind}","timestamp":{},"source":"#, event.at));
     push_text(&mut out, event.source().as_str());
     if form.draft {
-        push_draft_members(&mut out, event, known);
+        push_draft_members(&mut out, event, form.payloads, known);
     }
     out.push_str(r#","data":"#);
     push_data(&mut out, event, form.payloads, correlation);
@@ -255,10 +255,16 @@ fn push_message_data(out: &mut String, fact: &Fact, message: &Message, payloads:
 /// What happened, in the SDK's members; where other servers wrote the thing itself, that comes along.
 fn data(event: &Event, fact: &Fact) -> Value {
     match fact {
-        Fact::AgentRegistered { agent, name, role, owner, state, .. } => {
-            let mut entry = json!({ "id": agent, "ownerId": owner, "state": state });
-            to_wire::put(&mut entry, "name", name.clone());
-            to_wire::put(&mut entry, "role", role.clone());
+        Fact::AgentRegistered { agent, name, role, owner, state, entry, .. } => {
+            let entry = match entry {
+                Some(entry) => to_wire::agent(entry),
+                None => {
+                    let mut entry = json!({ "id": agent, "ownerId": owner, "state": state });
+                    to_wire::put(&mut entry, "name", name.clone());
+                    to_wire::put(&mut entry, "role", role.clone());
+                    entry
+                }
+            };
             let mut data = json!({ "agentId": agent, "ownerId": owner, "agent": entry });
             to_wire::put(&mut data, "name", name.clone());
             to_wire::put(&mut data, "role", role.clone());
@@ -412,11 +418,11 @@ fn push_receipts(out: &mut String, message: &Message, reached: Option<&[Reached]
 }
 
 /// What the draft has on the event itself.
-fn push_draft_members(out: &mut String, event: &Event, known: &Known) {
+fn push_draft_members(out: &mut String, event: &Event, payloads: bool, known: &Known) {
     let members = match (&event.fact, &event.message) {
         (Fact::MessageSent, Some(message)) => {
             out.push_str(r#","envelope":"#);
-            out.push_str(&to_wire::message(message));
+            out.push_str(&to_wire::envelope(message, payloads));
             push_receipts(out, message, known.receipts.as_deref().or(event.reached.as_deref()));
             return;
         }

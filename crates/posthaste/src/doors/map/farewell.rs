@@ -19,13 +19,7 @@ const TRIES: u32 = 3;
 /// Lets a session go when its connection does: others are told, and its agents fare as its policy says.
 pub(super) async fn leave(shared: &Shared, engine: &Engine, hall: &Arc<Hall>, session: Arc<Session>) {
     let Some(epoch) = session.detach() else { return };
-    let cause = match announce_end(engine, &session).await {
-        Ok(cause) => cause,
-        Err(error) => {
-            tracing::debug!(session = session.id, %error, "the end of a session was not announced");
-            None
-        }
-    };
+    let cause = tell_end(engine, &session).await;
     let window = match session.policy {
         Policy::Unregister => {
             retire_agents(engine, &session, "disconnected", cause).await;
@@ -47,6 +41,22 @@ pub(super) async fn leave(shared: &Shared, engine: &Engine, hall: &Arc<Hall>, se
             end(&engine, &hall, &session, "grace period over", cause).await;
         }
     });
+}
+
+/// Takes a session's connection away for good and tells others, if it still had one: of one that lost it they have heard.
+pub(super) async fn detach_for_good(engine: &Engine, session: &Session) -> Option<i64> {
+    session.detach()?;
+    tell_end(engine, session).await
+}
+
+async fn tell_end(engine: &Engine, session: &Session) -> Option<i64> {
+    match announce_end(engine, session).await {
+        Ok(cause) => cause,
+        Err(error) => {
+            tracing::debug!(session = session.id, %error, "the end of a session was not announced");
+            None
+        }
+    }
 }
 
 async fn announce_end(engine: &Engine, session: &Session) -> Result<Option<i64>, EngineError> {

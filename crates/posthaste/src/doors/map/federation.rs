@@ -75,6 +75,11 @@ pub(super) fn unknown(system: &str) -> Failure {
     Failure::new(codes::FEDERATION_SYSTEM_NOT_FOUND, why)
 }
 
+/// What a session of acp-compat mode hears, however it tries.
+pub(super) fn not_in_compat() -> Failure {
+    Failure::new(codes::FEDERATION_UNAVAILABLE, "there is no federation in acp-compat mode")
+}
+
 /// The links that a message takes, or why it cannot.
 pub(super) fn links(
     at: &Connection,
@@ -112,7 +117,7 @@ pub(super) fn connect(
     let (stop, shared) = (at.shared.stop().clone(), at.shared.clone());
     let endpoint = Endpoint::parse(&asked.endpoint)
         .ok_or_else(|| Failure::params("endpoint: a ws:// or wss:// address, without a password in it"))?;
-    Ok(Reply::Later(Box::pin(async move {
+    Ok(Reply::Whenever(Box::pin(async move {
         let (mut socket, answer) =
             match tokio::time::timeout(PATIENCE, dial(&engine, &shared, &endpoint, &asked)).await {
                 Ok(dialled) => dialled?,
@@ -387,7 +392,7 @@ pub(super) async fn route(
             "correlationId": way.correlation_id,
         },
     });
-    Ok(Reply::Later(Box::pin(async move {
+    Ok(Reply::Whenever(Box::pin(async move {
         let answer =
             link.call("map/federation/route", json!({ "systemId": target, "envelope": envelope })).await?;
         Ok(Answer::from(answer))

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use posthaste_engine::nouns::{Address, Agent, AgentId, ConversationId, Event, Fact, ScopeId};
+use posthaste_engine::nouns::{Address, Agent, AgentId, ConversationId, Event, ScopeId};
 use posthaste_engine::{AgentTest, Filter, Test};
 use posthaste_wire::map::{EventName, MailFilter, Pattern, Spec, glob};
 use serde_json::Value;
@@ -166,8 +166,6 @@ fn mail(filter: &MailFilter) -> Filter {
     }
     if let Some(id) = &filter.participant {
         parts.push(AgentId::new(id).map_or_else(|_| nothing(), Filter::Participant));
-        // Whoever opened a thread is told inside of it, where this does not look.
-        parts.push(test(|event| !matches!(event.fact, Fact::ThreadCreated { .. })));
     }
     if let Some(word) = &filter.content_type {
         parts.push(Filter::ContentType(word.clone()));

@@ -139,13 +139,13 @@ async fn greet(at: &mut Connection, greeting: Greeting) -> Result<(Arc<Session>,
     Ok((session, hello))
 }
 
-/// The session at hand; a peer that calls without a greeting is a client.
+/// The session at hand; a peer that calls without a greeting is a client, in the vocabulary that it spoke before.
 pub(super) async fn session(at: &mut Connection) -> Result<Arc<Session>, Failure> {
     if let Some(session) = &at.session {
         return Ok(session.clone());
     }
     let greeting = at.greeting.take().unwrap_or_default();
-    begin(at, &greeting, Dialect::Sdk).await
+    begin(at, &greeting, at.dialect).await
 }
 
 /// Makes a new session.
@@ -179,6 +179,7 @@ async fn begin(at: &mut Connection, greeting: &Greeting, dialect: Dialect) -> Re
     at.hall.add(session.clone());
     at.hall.note_receiving(&session);
     at.session = Some(session.clone());
+    at.dialect = dialect;
     if let Err(failure) = enter(at, &session).await {
         at.session = None;
         session.detach();
@@ -272,6 +273,7 @@ pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Resul
     let line = at.lend();
     session.attach(line.clone());
     at.session = Some(session.clone());
+    at.dialect = session.dialect;
     let mut present = Vec::new();
     if session.is_listed()
         && let Ok((stop, go)) = letters::open(&at.engine, &session, &line, &session.participant).await
@@ -356,7 +358,7 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
             Dialect::Draft(mode) => mode,
             Dialect::Sdk => Mode::Full,
         };
-        return Ok(initialized(at, mode, &session.actor()).into());
+        return Ok(initialized(at, &session, mode, &session.actor()).into());
     }
     let auth: Option<Credentials> = some_object(&asked["auth"]).map_err(Failure::params)?;
     if let Some(auth) = auth
@@ -373,10 +375,10 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
     let session = begin(at, &greeting, Dialect::Draft(mode)).await?;
     let register = Register { name: Some(name), ..Register::default() };
     let entered = agents::enter(at, &session, register, false).await?;
-    Ok(initialized(at, mode, &entered.agent.id).into())
+    Ok(initialized(at, &session, mode, &entered.agent.id).into())
 }
 
-fn initialized(at: &Connection, mode: Mode, agent: &AgentId) -> Value {
+fn initialized(at: &Connection, session: &Session, mode: Mode, agent: &AgentId) -> Value {
     let full = mode == Mode::Full;
     let semantics: &[&str] =
         if full { &["inject", "interrupt", "queue", "best-effort"] } else { &["best-effort"] };
@@ -390,7 +392,7 @@ fn initialized(at: &Connection, mode: Mode, agent: &AgentId) -> Value {
             "tasks": true,
             "roles": true,
             "environments": true,
-            "federation": full,
+            "federation": full && session.may("federation", "canFederate"),
             "replay": true,
             "deliverySemantics": semantics,
             "maxSubscriptions": if full { MAX_SUBSCRIPTIONS } else { 1 },

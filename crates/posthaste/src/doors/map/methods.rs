@@ -220,11 +220,9 @@ fn check(session: &Session, method: Method, by_extension: bool) -> Result<(), Fa
         {
             Err(Failure::denied("scopes can only be listed in acp-compat mode"))
         }
-        Method::Graph | Method::Relatives(_) if session.is_compat() && !by_extension => {
-            Err(Failure::denied("acp-compat mode has a flat list of agents only: _map/hierarchy.get"))
-        }
+        Method::Relatives(_) if session.is_compat() => Err(structure::flat_only()),
         Method::FederationConnect | Method::FederationRoute if session.is_compat() => {
-            Err(Failure::new(codes::FEDERATION_UNAVAILABLE, "there is no federation in acp-compat mode"))
+            Err(federation::not_in_compat())
         }
         Method::Register | Method::Spawn if session.is_compat() => {
             Err(Failure::denied("a session of acp-compat mode has one agent"))
@@ -314,7 +312,7 @@ async fn now(
     by_extension: bool,
 ) -> Outcome {
     match method {
-        Method::Subscribe => streams::subscribe(at, session, params).await,
+        Method::Subscribe => streams::subscribe(at, session, params, by_extension).await,
         Method::Unsubscribe => streams::unsubscribe(session, params),
         Method::Ack => streams::ack(at, session, params).await,
         Method::Pause => streams::pause(session, params),
@@ -329,7 +327,7 @@ async fn now(
         Method::Stop => agents::stop(at, session, params).await,
         Method::Suspend => agents::suspend(at, session, params, true).await,
         Method::ResumeAgent => agents::suspend(at, session, params, false).await,
-        Method::Graph => structure::graph(at, session, params, by_extension && session.is_compat()).await,
+        Method::Graph => structure::graph(at, session, params).await,
         Method::Relatives(side) => structure::relatives(at, session, params, side).await,
         Method::RoleList => structure::roles(at, session).await,
         Method::EnvironmentList => structure::environments(at, session).await,

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_engine::nouns::{self, AgentId, Audience, Body, Caller, DeliveryState, Fact, Json, MessageId};
+use posthaste_engine::nouns::{
+    self, AgentId, Audience, Body, Caller, DeliveryState, Event, Fact, Json, MessageId, Seq,
+};
 use posthaste_engine::stamp;
 use posthaste_engine::verbs::deliveries::MarkFailed;
 use posthaste_engine::verbs::mail::{Entry, Send, Sent, Within};
@@ -17,6 +19,7 @@ use super::addresses::{self, Aim};
 use super::connection::{Answer, Connection, Reply};
 use super::errors::Failure;
 use super::from_wire::{self, borrowed, or_default, params};
+use super::hall::Hall;
 use super::session::{Session, fresh};
 use super::{federation, hello, to_wire};
 
@@ -189,15 +192,15 @@ async fn post(
 ) -> Result<Reply, Failure> {
     let links = federation::links(at, &aim.elsewhere)?;
     let deaf = pass_over_deaf(at, &mut aim)?;
-    let draft = draft(at, given, aim.here, best_effort)?;
+    let mut draft = draft(at, given, aim.here, best_effort)?;
+    draft.verb.deaf = deaf;
     speak(at, session).await?;
     let caller = session.caller();
     let pending = match draft.ephemeral && links.is_empty() {
         false => at.engine.post(&caller, draft.verb).await?,
         true => match at.engine.dispatch(&caller, draft.verb).await? {
             Dispatch::Posted(pending) => pending,
-            Dispatch::Delivered(mut sent) => {
-                sent.refused.extend(deaf);
+            Dispatch::Delivered(sent) => {
                 at.handed = true;
                 return Ok(Reply::Now(Ok(answer(session, &sent, &draft.semantic, &[]))));
             }
@@ -207,7 +210,6 @@ async fn post(
     let (semantic, best_effort) = (draft.semantic, draft.best_effort);
     Ok(Reply::Later(Box::pin(async move {
         let mut sent = pending.answer().await?;
-        sent.refused.extend(deaf);
         if best_effort {
             give_up(&engine, &mut sent).await?;
         }
@@ -253,7 +255,8 @@ fn draft(
     let semantic = if best_effort {
         "best-effort".to_owned()
     } else {
-        delivery.clone().unwrap_or_else(|| "fire-and-forget".to_owned())
+        let draft = at.session.as_ref().is_some_and(|session| session.is_draft());
+        delivery.clone().unwrap_or_else(|| to_wire::usual_semantic(draft).to_owned())
     };
     let ttl = [&meta.ttl_ms, &meta.ttl, &given.ttl_ms].into_iter().find_map(Option::as_ref);
     let expires_at = match ttl {
@@ -477,7 +480,7 @@ pub(super) async fn request(
     let given: SendParams<'_> = borrowed(given)?;
     let to = given.to.ok_or_else(|| Failure::params("to: whom the request is for"))?;
     let mut aim = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
-    pass_over_deaf(at, &mut aim)?;
+    let deaf = pass_over_deaf(at, &mut aim)?;
     let mut meta: Value = match given.meta.filter(|meta| meta.get() != "null") {
         Some(meta) => serde_json::from_str(meta.get()).map_err(Failure::params)?,
         None => json!({}),
@@ -495,11 +498,15 @@ pub(super) async fn request(
     let meta = to_wire::raw(meta.to_string());
     let given = SendParams { meta: Some(&meta), ..given };
     speak(at, session).await?;
-    if let Some((system, _)) = aim.elsewhere.first() {
-        return Err(federation::unknown(system));
+    if !aim.elsewhere.is_empty() {
+        federation::links(at, &aim.elsewhere)?;
+        let why = "requests are not carried to other systems: send a message and take the answer as one";
+        return Err(Failure::new(codes::FEDERATION_UNAVAILABLE, why));
     }
-    let draft = draft(at, &given, aim.here, best_effort)?;
+    let mut draft = draft(at, &given, aim.here, best_effort)?;
+    draft.verb.deaf = deaf;
     let (caller, engine, best_effort) = (session.caller(), at.engine.clone(), draft.best_effort);
+    let (asker, hall) = (caller.clone(), at.hall.clone());
     // Listening starts before the question leaves, so that no answer can be missed.
     let filter = Filter::All(vec![
         Filter::Kinds(vec!["message.sent".to_owned()]),
@@ -508,7 +515,7 @@ pub(super) async fn request(
     ]);
     let mut feed = at.engine.follow(&caller, filter, Start::Now, 16).await?;
     let pending = at.engine.post(&caller, draft.verb).await?;
-    Ok(Reply::Later(Box::pin(async move {
+    Ok(Reply::Whenever(Box::pin(async move {
         let mut sent = pending.answer().await?;
         if sent.receipts.is_empty() {
             return Err(Failure::new(codes::ADDRESS_NOT_FOUND, "the request reaches nobody"));
@@ -524,6 +531,8 @@ pub(super) async fn request(
                 if let Step::Event { event, .. } = feed.next().await?
                     && event.fact == Fact::MessageSent
                     && let Some(message) = event.message.clone()
+                    && was_asked(&hall, &sent, &message.from)
+                    && is_for(&engine, &asker, &event, message.seq).await?
                 {
                     return Ok::<_, Failure>(message);
                 }
@@ -553,6 +562,29 @@ fn patience(given: &SendParams<'_>, meta: &Value) -> Result<Duration, Failure> {
     };
     let millis = said.as_u64().ok_or_else(|| Failure::params("timeout: whole milliseconds"))?;
     Ok(Duration::from_millis(millis).min(LONGEST_REQUEST))
+}
+
+/// Whether an answer may come from there: from somebody the question was for, or from whoever speaks for one of them.
+fn was_asked(hall: &Hall, question: &Sent, from: &AgentId) -> bool {
+    let asked = |name: &AgentId| question.receipts.iter().any(|receipt| receipt.agent == *name);
+    asked(from)
+        || hall.sessions().iter().any(|session| {
+            session.owns(from) && (asked(&session.participant) || session.agents().iter().any(asked))
+        })
+}
+
+/// Whether a message is for the asker, whichever way it was addressed. A correlation is no secret, so by itself it makes
+/// no answer.
+async fn is_for(engine: &Engine, asker: &Caller, event: &Event, place: Seq) -> Result<bool, Failure> {
+    if event.reached.iter().flatten().any(|(agent, _)| *agent == asker.agent) {
+        return Ok(true);
+    }
+    let asker = asker.clone();
+    let found = engine.read(move |view| {
+        let letter = view.message_at(&asker, place);
+        Ok(letter.is_ok_and(|letter| letter.deliveries.iter().any(|copy| copy.agent == asker.agent)))
+    });
+    Ok(found.await?)
 }
 
 fn answered(question: MessageId, answer: &nouns::Message) -> Answer {

@@ -77,12 +77,13 @@ pub(super) async fn shutdown(
 
 /// Ends a session for good.
 async fn end(at: &Connection, session: &Arc<Session>, reason: &str) {
+    let cause = farewell::detach_for_good(&at.engine, session).await;
     for agent in session.agents() {
-        let verb = Unregister { agent: agent.clone(), reason: Some(reason.to_owned()), cause: None };
+        let verb = Unregister { agent: agent.clone(), reason: Some(reason.to_owned()), cause };
         session.remove_agent(&agent);
         drop(at.engine.submit(&session.caller_as(agent), verb).await);
     }
-    farewell::end(&at.engine, &at.hall, session, reason, None).await;
+    farewell::end(&at.engine, &at.hall, session, reason, cause).await;
 }
 
 /// `map/session/list`: the sessions of this principal.

@@ -1,11 +1,12 @@
 //! Signs of life for those who ask for them by name: that the office is there, and how full it is. Neither is part of the
 //! history.
 
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use posthaste_engine::nouns::Caller;
+use posthaste_engine::nouns::{Caller, Seq};
 use posthaste_engine::{Engine, EngineError, stamp};
-use posthaste_wire::map::{EventName, Pattern, Spec};
+use posthaste_wire::map::{EventId, EventName, Pattern, Spec};
 use serde_json::{Value, json};
 use tokio::time::Interval;
 
@@ -40,25 +41,40 @@ impl Signs {
         tokio::time::interval(EVERY)
     }
 
-    /// The members of their envelopes, as of now.
-    pub(super) async fn read(self, engine: &Engine, caller: &Caller) -> Result<Vec<String>, EngineError> {
+    /// The members of their envelopes, as of now, for somebody who has been served up to a place.
+    pub(super) async fn read(
+        self,
+        engine: &Engine,
+        caller: &Caller,
+        served: EventId,
+    ) -> Result<Vec<String>, EngineError> {
         let mut signs = Vec::new();
         if self.heartbeat {
-            signs.push(own_event(EventName::Heartbeat, json!({ "serverTime": stamp::now() })));
+            signs.push(own_event(EventName::Heartbeat, served, json!({ "serverTime": stamp::now() })));
         }
         if self.capacity {
             let caller = caller.clone();
-            let (stats, rules) = engine.read(move |view| Ok((view.stats(&caller)?, view.rules()?))).await?;
-            let full = json!({ "agents": stats.agents, "maxAgents": rules.recipients });
-            signs.push(own_event(EventName::Capacity, full));
+            let (agents, rules) =
+                engine.read(move |view| Ok((view.agent_count(&caller)?, view.rules()?))).await?;
+            // Nothing keeps more from registering, but a message to more than these is refused.
+            let full = json!({ "agents": agents, "maxAgents": rules.recipients });
+            signs.push(own_event(EventName::Capacity, served, full));
         }
         Ok(signs)
     }
 }
 
+/// The place that somebody has been served up to, by which what is not of the history is named: whoever goes on from the last
+/// thing it heard misses nothing.
+pub(super) async fn served(engine: &Engine, history: u16, seq: Seq) -> Result<EventId, EngineError> {
+    let at = engine.read(move |view| view.time_of(seq)).await?;
+    Ok(EventId { at: at.unwrap_or(0), history, seq })
+}
+
 /// An event that is not of the history: about the subscription or the office, and of this moment.
-pub(super) fn own_event(name: EventName, fields: Value) -> String {
-    let id = super::session::fresh("");
+pub(super) fn own_event(name: EventName, served: EventId, fields: Value) -> String {
+    static NUMBER: AtomicU16 = AtomicU16::new(0);
+    let id = served.sign(NUMBER.fetch_add(1, Ordering::Relaxed));
     let now = stamp::now();
     let mut event = json!({ "id": id, "type": name.sdk(), "timestamp": now, "source": "posthaste" });
     if let Value::Object(fields) = &fields {

@@ -10,7 +10,7 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use posthaste_engine::nouns::Caller;
+use posthaste_engine::nouns::{Caller, Seq};
 use posthaste_engine::{Engine, Feed, Start, Step};
 use posthaste_wire::map::{Pattern, Spec, codes, stream_pattern};
 use posthaste_wire::sse;
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Connection, Line};
 use super::errors::Failure;
 use super::events::{self, Form};
-use super::signs::Signs;
+use super::signs::{Signs, served};
 use super::subscription::{envelope, known};
 use super::{DEFAULT_BUFFER, filters, hello, streams, warden, ws};
 use crate::caller::Realm;
@@ -88,6 +88,8 @@ struct Flow {
     form: Form,
     id: String,
     stop: CancellationToken,
+    /// The last event that was sent, or where the stream began.
+    place: Seq,
     /// What was sent last had this number.
     number: u64,
     signs: Signs,
@@ -117,6 +119,7 @@ async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&st
     Ok(Flow {
         engine: at.engine.clone(),
         caller: session.caller(),
+        place: feed.place(),
         feed,
         form: Form { draft, history, payloads: true },
         id: super::session::fresh("sub-"),
@@ -144,7 +147,8 @@ impl Flow {
                 Some(out)
             }
             _ = self.beat.tick(), if self.signs.are_wanted() => {
-                for members in self.signs.read(&self.engine, &self.caller).await.ok()? {
+                let served = served(&self.engine, self.form.history, self.place).await.ok()?;
+                for members in self.signs.read(&self.engine, &self.caller, served).await.ok()? {
                     // Without an id: whoever comes back goes on after the last event of the history.
                     sse::write_event(&mut out, None, None, &self.numbered(&members));
                 }
@@ -153,6 +157,7 @@ impl Flow {
             step = self.feed.next() => {
                 match step {
                     Ok(Step::Event { event, .. }) => {
+                        self.place = event.seq;
                         let known = known(&self.engine, || self.caller.clone(), &event, self.form).await.ok()?;
                         let members = events::members(&event, self.form, &known);
                         let id = events::id(&event, self.form.history).ulid();

@@ -63,11 +63,12 @@ fn stream_patterns(streams: Option<&Vec<String>>) -> Vec<Pattern> {
     streams.into_iter().flatten().map(|stream| stream_pattern(stream)).collect()
 }
 
-/// `map/subscribe`.
+/// `map/subscribe`; as ACP's extension method it gives a session one subscription.
 pub(super) async fn subscribe(
     at: &mut Connection,
     session: &Arc<Session>,
     given: Option<&RawValue>,
+    by_extension: bool,
 ) -> Outcome {
     let asked: SubscribeParams = params(given)?;
     asked.options.check()?;
@@ -97,8 +98,12 @@ pub(super) async fn subscribe(
         },
         acp: session.is_compat(),
         signs: Signs::asked_for(&spec, &streams),
+        by_extension,
     }));
     let most = if session.is_compat() { 1 } else { MAX_SUBSCRIPTIONS };
+    if by_extension && session.subscriptions().iter().any(|other| other.by_extension) {
+        return Err(Failure::new(codes::QUOTA_EXCEEDED, "_map/subscribe gives a session one subscription"));
+    }
     if !session.add_subscription(subscription.clone(), most) {
         return Err(Failure::new(
             codes::QUOTA_EXCEEDED,
@@ -141,12 +146,16 @@ pub(super) async fn place(at: &Connection, history: u16, from: &Value) -> Result
     }
 }
 
-/// The place of an event, which must be one of this history.
+/// The place of an event, or of what was said at that place, which must be one of this history.
 async fn cursor(at: &Connection, history: u16, id: &str) -> Result<Seq, Failure> {
     let stale = || Failure::from(EngineError::from(Refusal::StaleCursor));
     let id = EventId::parse(id).ok_or_else(stale)?;
     if id.history != history {
         return Err(stale());
+    }
+    // Before the first event, where a sign of life may name a place already.
+    if (id.seq, id.at) == (0, 0) {
+        return Ok(0);
     }
     let happened = at.engine.read(move |view| view.time_of(id.seq)).await?;
     if happened == Some(id.at) { Ok(id.seq) } else { Err(stale()) }
@@ -186,7 +195,7 @@ pub(super) async fn ack(at: &mut Connection, session: &Session, given: Option<&R
             let history = at.hall.history(&at.engine).await?;
             subscription.ack_event(cursor(at, history, id).await?);
         }
-        (None, None) => {}
+        (None, None) => return Err(Failure::params("upToSequence or eventId: how far it has come")),
     }
     Ok(json!({ "success": true }).into())
 }

@@ -34,12 +34,7 @@ struct GraphParams {
 }
 
 /// `map/structure/graph` and `map/hierarchy.get`; in acp-compat mode a flat list.
-pub(super) async fn graph(
-    at: &mut Connection,
-    session: &Arc<Session>,
-    given: Option<&RawValue>,
-    flat: bool,
-) -> Outcome {
+pub(super) async fn graph(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let asked: GraphParams = params(given)?;
     let root = asked.root_agent_id.as_deref().map(from_wire::agent).transpose()?;
     let mut agents = match root {
@@ -50,7 +45,7 @@ pub(super) async fn graph(
         agents.retain(|agent| near.contains(&agent.id));
     }
     let nodes: Vec<Value> = agents.iter().map(to_wire::agent).collect();
-    if flat {
+    if session.is_compat() {
         return Ok(json!({ "agents": nodes }).into());
     }
     let known: BTreeSet<&AgentId> = agents.iter().map(|agent| &agent.id).collect();
@@ -61,6 +56,11 @@ pub(super) async fn graph(
         .map(|(parent, agent)| json!({ "from": parent, "to": agent.id, "type": "parent-child" }))
         .collect();
     Ok(json!({ "nodes": nodes, "edges": edges }).into())
+}
+
+/// What a session of acp-compat mode hears when it asks who stands where.
+pub(super) fn flat_only() -> Failure {
+    Failure::denied("acp-compat mode has a flat list of agents only: map/hierarchy.get")
 }
 
 /// Whom a session sees a place of, if that is not everybody's.

@@ -15,7 +15,7 @@ use tokio::sync::{oneshot, watch};
 use super::connection::Line;
 use super::events::{self, Form, Known};
 use super::session::Session;
-use super::signs::{Signs, own_event};
+use super::signs::{Signs, own_event, served};
 use super::to_wire;
 
 /// Frames that are written together at most.
@@ -25,6 +25,8 @@ const AT_ONCE: usize = 32;
 #[derive(Debug)]
 pub(super) struct Subscription {
     pub(super) id: String,
+    /// Whether it was asked for by ACP's extension method.
+    pub(super) by_extension: bool,
     filter: Filter,
     buffer: usize,
     form: Form,
@@ -59,13 +61,15 @@ pub(super) struct Wish {
     pub(super) form: Form,
     pub(super) acp: bool,
     pub(super) signs: Signs,
+    pub(super) by_extension: bool,
 }
 
 impl Subscription {
     pub(super) fn new(wish: Wish) -> Self {
-        let Wish { id, filter, buffer, form, acp, signs } = wish;
+        let Wish { id, filter, buffer, form, acp, signs, by_extension } = wish;
         Self {
             id,
+            by_extension,
             filter,
             buffer,
             form,
@@ -79,7 +83,9 @@ impl Subscription {
         }
     }
 
+    /// Says that everything up to a number has been dealt with; what was not sent yet cannot have been.
     pub(super) fn ack(&self, up_to: u64) {
+        let up_to = up_to.min(self.number.load(Ordering::Acquire));
         self.signal.send_modify(|signal| signal.acked = Some(signal.acked.unwrap_or(0).max(up_to)));
     }
 
@@ -200,7 +206,8 @@ impl Subscription {
                     }
                 }
                 _ = beat.tick(), if self.signs.are_wanted() => {
-                    let signs = self.signs.read(engine, &session.caller()).await?;
+                    let served = self.served(engine).await?;
+                    let signs = self.signs.read(engine, &session.caller(), served).await?;
                     let frames = signs.iter().flat_map(|members| self.frames(session, members)).collect();
                     if line.out.send_together(frames).await.is_err() { return Ok(()) }
                 }
@@ -275,6 +282,10 @@ impl Subscription {
         acp.into_iter().chain([text])
     }
 
+    async fn served(&self, engine: &Engine) -> Result<EventId, EngineError> {
+        served(engine, self.form.history, self.place.load(Ordering::Acquire)).await
+    }
+
     /// What was passed over, and how to get it after all.
     async fn overflow(&self, engine: &Engine, lost: Overflow) -> Result<String, EngineError> {
         let (oldest, newest) =
@@ -283,6 +294,7 @@ impl Subscription {
             |seq, at: Option<i64>| EventId { at: at.unwrap_or(0), history: self.form.history, seq }.ulid();
         Ok(own_event(
             EventName::Overflow,
+            self.served(engine).await?,
             json!({
                 "eventsDropped": lost.dropped,
                 "oldestDropped": id(lost.oldest, oldest),

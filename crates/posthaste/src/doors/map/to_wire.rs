@@ -332,7 +332,14 @@ pub(super) fn is_question(message: &Message) -> bool {
     said.expects_response == Some(true) && said.is_result != Some(true)
 }
 
-/// What the sender called the way of delivering a message; what came by other doors is kept until it is fetched.
+/// What the usual way of delivering is called: at once where that can be, else kept. The draft has four words for ways,
+/// and this is the one that means it.
+pub(super) fn usual_semantic(draft: bool) -> &'static str {
+    if draft { "inject" } else { "fire-and-forget" }
+}
+
+/// What the sender called the way of delivering a message, for the draft's events; what came by other doors is kept until
+/// it is fetched.
 pub(super) fn semantic(message: &Message) -> String {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -346,13 +353,18 @@ pub(super) fn semantic(message: &Message) -> String {
     let said: Way = said.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
     match said.delivery {
         Some(Value::String(way)) => way,
-        _ => "fire-and-forget".to_owned(),
+        _ => usual_semantic(true).to_owned(),
     }
 }
 
 /// A message as text: payload and meta are what the sender wrote, byte for byte.
 pub(super) fn message(message: &Message) -> String {
-    let body = message.body.as_str();
+    envelope(message, true)
+}
+
+/// The same, without what it says for those who want no payloads.
+pub(super) fn envelope(message: &Message, payload: bool) -> String {
+    let body = if payload { message.body.as_str() } else { "" };
     let mut out =
         String::with_capacity(256 + body.len() + message.meta.as_ref().map_or(0, |m| m.as_str().len()));
     let kept = kept(message);
@@ -365,7 +377,9 @@ pub(super) fn message(message: &Message) -> String {
     push_kept_to(&mut out, message, kept.as_ref());
     out.push_str(r#","timestamp":"#);
     out.push_str(&message.at.to_string());
-    push_payload(&mut out, message);
+    if payload {
+        push_payload(&mut out, message);
+    }
     match kept.as_ref().and_then(|kept| kept.meta) {
         Some(meta) => {
             out.push_str(r#","meta":"#);
