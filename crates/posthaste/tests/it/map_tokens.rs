@@ -117,3 +117,38 @@ async fn a_session_without_a_connection_can_be_loaded_with_everything_it_had() {
     let nothing = second.call("map/session/load", json!({ "sessionId": "session-none" })).await;
     assert_eq!(nothing.unwrap_err()["code"], -32602);
 }
+
+#[tokio::test]
+async fn nobody_goes_by_a_name_that_is_somebody_elses() {
+    let mut office = Office::open(&[]).await;
+    let mut operator = Client::connect_with(&office, &office.admin_token(), "client").await;
+    let mut secrets = Vec::new();
+    for name in ["ann", "bob", "mallory"] {
+        let made = json!({ "role": "agent", "name": name });
+        let made = operator.call("x-posthaste/token.create", made).await.unwrap();
+        secrets.push(made["token"].as_str().unwrap().to_owned());
+    }
+    let greet = async |office: &Office, secret: &str, part: &str, name: &str| {
+        let mut client = Client::open_with(office, secret).await;
+        let hello = json!({ "protocolVersion": 1, "participantType": part, "participantId": name });
+        let hello = client.call("map/connect", hello).await.unwrap();
+        (client, hello["participantId"] == name)
+    };
+    let (mut desk, got) = greet(&office, &secrets[0], "client", "desk").await;
+    assert!(got, "nobody had it");
+    let (mut fleet, got) = greet(&office, &secrets[0], "agent", "fleet").await;
+    assert!(got, "nobody had it");
+    fleet.call("map/agents/register", json!({ "agentId": "worker" })).await.unwrap();
+    desk.call("map/agents/list", json!({})).await.unwrap();
+    office.restart().await;
+    // A desk and a fleet that an earlier run left behind, and a name on a token that has no entry.
+    for (part, name) in [("client", "desk"), ("agent", "fleet"), ("client", "bob"), ("agent", "bob")] {
+        let (mut mallory, got) = greet(&office, &secrets[2], part, name).await;
+        assert!(!got, "{part} {name}");
+        let change = json!({ "agentId": "worker", "metadata": { "whose": "mallory" } });
+        assert_eq!(mallory.call("map/agents/update", change).await.unwrap_err()["code"], 1003);
+    }
+    for (secret, part, name) in [(0, "client", "desk"), (0, "agent", "fleet"), (1, "client", "bob")] {
+        assert!(greet(&office, &secrets[secret], part, name).await.1, "{part} {name}");
+    }
+}

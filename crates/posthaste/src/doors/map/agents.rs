@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json, Visibility};
+use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json, TokenRole, Visibility};
 use posthaste_engine::verbs::agents::{Existing, Register, Registered, SetState, Unregister, Update};
 use posthaste_wire::map::codes;
 use serde::Deserialize;
@@ -15,6 +15,10 @@ use super::from_wire::{self, object_or_default, or_default, params};
 use super::session::Session;
 use super::to_wire::{self, OWN};
 use super::{MAX_AGENTS, VIA, letters, overrides, roster, send, structure};
+use crate::caller::Identity;
+
+/// Under what name an entry keeps whom it was made for.
+const PRINCIPAL: &str = "principal";
 
 /// The parameters of registering and spawning.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -54,7 +58,7 @@ impl Written {
                 meta.insert(format!("{OWN}{name}"), value.clone());
             }
         }
-        meta.insert(format!("{OWN}principal"), session.identity.name.as_str().into());
+        meta.insert(format!("{OWN}{PRINCIPAL}"), session.identity.name.as_str().into());
         Ok(Register {
             id: self.agent_id.as_deref().map(from_wire::agent).transpose()?,
             kind: Some(AgentKind::Agent),
@@ -236,9 +240,19 @@ fn may_reclaim(at: &Connection, session: &Session, agent: &Agent) -> bool {
     if agent.via != VIA || agent.kind != AgentKind::Agent {
         return false;
     }
-    let principal = to_wire::own_member(agent, "principal");
-    session.is_operator()
-        || principal.as_ref().and_then(Value::as_str) == Some(session.identity.name.as_str())
+    is_of(agent, &session.identity)
+}
+
+/// Whether an entry was made for this principal. Those who run the office are everybody here.
+pub(super) fn is_of(agent: &Agent, identity: &Identity) -> bool {
+    let principal = to_wire::own_member(agent, PRINCIPAL);
+    identity.role == TokenRole::Admin
+        || principal.as_ref().and_then(Value::as_str) == Some(identity.name.as_str())
+}
+
+/// What an entry says of whom it was made for.
+pub(super) fn principal_mark(session: &Session) -> Json {
+    Json::from_value(&json!({ format!("{OWN}{PRINCIPAL}"): session.identity.name }))
 }
 
 #[derive(Debug, Deserialize)]

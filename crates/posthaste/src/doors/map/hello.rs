@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_engine::Engine;
-use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Json, TokenRole};
+use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json, TokenRole};
 use posthaste_engine::verbs::agents::{Existing, Register};
 use posthaste_engine::verbs::office::Announce;
+use posthaste_engine::views::AgentQuery;
 use posthaste_wire::map::{Mode, codes, detect_mode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -217,16 +218,27 @@ async fn choose_participant(at: &Connection, asked: Option<&str>) -> Result<Agen
         }
         return Ok(asked);
     }
-    let taken = at.engine.read({
-        let asked = asked.clone();
-        move |view| Ok(view.agent(&Caller::office(), &asked).ok())
+    let name = asked.clone();
+    let known = at.engine.read(move |view| {
+        let owned = AgentQuery { owner: Some(name.clone()), limit: 1, ..AgentQuery::default() };
+        let owned = view.agents(&Caller::office(), &owned)?.items.pop();
+        Ok((view.agent(&Caller::office(), &name).ok(), owned, view.is_token_holder(&name)?))
     });
-    match taken.await? {
+    let (entry, owned, held) = known.await?;
+    let is_own = |agent: &Agent| at.identity.as_ref().is_some_and(|own| agents::is_of(agent, own));
+    let is_own_name = at.identity.as_ref().is_some_and(|own| own.name == asked || is_operator(own));
+    // Whoever goes by a name owns what is owned under it, so it must be nobody else's.
+    let is_free = owned.is_none_or(|agent| is_own(&agent)) && (!held || is_own_name);
+    match entry {
         // What an earlier run of the office left behind.
-        Some(agent) if agent.kind == AgentKind::Client && agent.via == VIA => Ok(asked),
-        Some(_) => fresh(),
-        None => Ok(asked),
+        Some(agent) if agent.kind == AgentKind::Client && agent.via == VIA && is_own(&agent) => Ok(asked),
+        None if is_free => Ok(asked),
+        _ => fresh(),
     }
+}
+
+fn is_operator(identity: &Identity) -> bool {
+    identity.role == TokenRole::Admin
 }
 
 /// Enters a participant into the address book and tells everyone that it is here. Agents' connections have no entry
@@ -253,6 +265,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>) -> Result<
         id: Some(session.participant.clone()),
         kind: Some(session.part.kind()),
         name: session.name.clone(),
+        meta: Some(agents::principal_mark(session)),
         existing: Existing::TakeOver,
         ..Register::default()
     };
