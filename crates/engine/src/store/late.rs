@@ -14,12 +14,6 @@ static LETTERS: LazyLock<Insert> = LazyLock::new(|| {
                    correlation, conversation, thread, in_reply_to, task, key, envelope, meta, audience, via, at";
     Insert::new("messages", columns)
 });
-/// The same for letters that have none of what most letters do without: binding nothing costs, too.
-static PLAIN_LETTERS: LazyLock<Insert> = LazyLock::new(|| {
-    let columns =
-        "seq, id, sender, recipients, kind, body, is_json, priority, ack_required, meta, audience, via, at";
-    Insert::new("messages", columns)
-});
 static COPIES: LazyLock<Insert> = LazyLock::new(|| {
     let columns = "agent, message, copy, kind, priority, expires_at, state, delivered_at";
     Insert::new("deliveries", columns)
@@ -91,10 +85,7 @@ impl LateRows {
     }
 
     fn write(&mut self, books: &Connection) -> rusqlite::Result<()> {
-        match self.letters.iter().all(|letter| is_plain(letter)) {
-            true => PLAIN_LETTERS.write(books, &self.letters, |to, letter| bind_plain_letter(to, letter))?,
-            false => LETTERS.write(books, &self.letters, |to, letter| bind_letter(to, letter))?,
-        }
+        LETTERS.write(books, &self.letters, |to, letter| bind_letter(to, letter))?;
         COPIES.write(books, &self.copies, bind_copy)?;
         TURNS.write(books, &self.turns, bind_turn)?;
         self.letters.clear();
@@ -121,34 +112,6 @@ impl LateRows {
     fn write_unless_open(&mut self, books: &Connection) -> rusqlite::Result<()> {
         if self.open { Ok(()) } else { self.write(books) }
     }
-}
-
-fn is_plain(letter: &Message) -> bool {
-    letter.subject.is_none()
-        && letter.expires_at.is_none()
-        && letter.correlation.is_none()
-        && letter.conversation.is_none()
-        && letter.thread.is_none()
-        && letter.in_reply_to.is_none()
-        && letter.task.is_none()
-        && letter.key.is_none()
-        && letter.envelope.is_none()
-}
-
-fn bind_plain_letter(to: &mut Columns<'_, '_>, letter: &Message) -> rusqlite::Result<()> {
-    to.put(letter.seq)?;
-    to.put(letter.id)?;
-    to.put(&letter.from)?;
-    to.put(serde_json::to_string(&letter.to).unwrap_or_default())?;
-    to.put(&letter.kind)?;
-    to.put(letter.body.as_str())?;
-    to.put(matches!(letter.body, Body::Json(_)))?;
-    to.put(letter.priority)?;
-    to.put(letter.ack_required)?;
-    to.put(&letter.meta)?;
-    to.put(letter.audience)?;
-    to.put(&letter.via)?;
-    to.put(letter.at)
 }
 
 fn bind_letter(to: &mut Columns<'_, '_>, letter: &Message) -> rusqlite::Result<()> {
