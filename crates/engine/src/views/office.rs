@@ -58,8 +58,9 @@ impl View<'_> {
     /// Whether somebody holds a token under a name, with or without an entry in the address book.
     ///
     /// # Errors
-    /// When the books cannot be read.
-    pub fn is_token_holder(&self, name: &AgentId) -> Viewed<bool> {
+    /// Refused for anybody but those who run the office.
+    pub fn is_token_holder(&self, caller: &Caller, name: &AgentId) -> Viewed<bool> {
+        require_admin(caller)?;
         let sql = format!("SELECT {} FROM tokens WHERE name = ?1", rows::TOKEN);
         Ok(all(self.books, &sql, [name], rows::token)?.iter().any(|token| token.is_valid(self.now)))
     }

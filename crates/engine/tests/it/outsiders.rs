@@ -424,6 +424,7 @@ fn rows() -> Vec<Row> {
         .earlier(caller, Seq::MAX, &Filter::everything(), 999)
         .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
     row!(tokens, |view, caller, _heard| view.tokens(caller));
+    row!(is_token_holder, |view, caller, _heard| view.is_token_holder(caller, &id("ann")));
     row!(claims, |view, caller, _heard| view.claims(caller));
     row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));
     row!(token_has_lapsed, |view, _caller, _heard| view.token_has_lapsed(&[8; 32]));
@@ -487,6 +488,7 @@ async fn the_same_views_show_those_whom_it_concerns() {
         "mail_counts",
         "token_by_hash",
         "token_has_lapsed",
+        "is_token_holder",
         "stats",
         "agent_count",
         "rules",

@@ -222,7 +222,11 @@ async fn choose_participant(at: &Connection, asked: Option<&str>) -> Result<Agen
     let known = at.engine.read(move |view| {
         let owned = AgentQuery { owner: Some(name.clone()), limit: 1, ..AgentQuery::default() };
         let owned = view.agents(&Caller::office(), &owned)?.items.pop();
-        Ok((view.agent(&Caller::office(), &name).ok(), owned, view.is_token_holder(&name)?))
+        Ok((
+            view.agent(&Caller::office(), &name).ok(),
+            owned,
+            view.is_token_holder(&Caller::office(), &name)?,
+        ))
     });
     let (entry, owned, held) = known.await?;
     let is_own = |agent: &Agent| at.identity.as_ref().is_some_and(|own| agents::is_of(agent, own));
