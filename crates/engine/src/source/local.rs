@@ -1,6 +1,6 @@
 //! The queue inside one process, bounded in commands and in bytes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -15,6 +15,9 @@ use crate::verbs::Outcome;
 /// How long the writer waits for company when nobody waits for it: letters that their recipients have already share a
 /// sync, and whoever asks for an answer ends the wait.
 const COMPANY: Duration = Duration::from_millis(2);
+/// So many are company enough: half of what one caller may have on its way, so that it brings the other half while these
+/// are written.
+const ENOUGH: usize = 128;
 
 /// Permits are counted in these many bytes, so that a large budget fits the semaphore.
 const GRAIN: usize = 256;
@@ -44,6 +47,8 @@ enum Item {
 struct Bell {
     /// Whether the writer waits; nobody rings otherwise.
     waits: AtomicBool,
+    /// How many more make it go on.
+    wanted: AtomicUsize,
     writer: OnceLock<Thread>,
 }
 
@@ -53,6 +58,13 @@ impl Bell {
             && let Some(writer) = self.writer.get()
         {
             writer.unpark();
+        }
+    }
+
+    /// One more has come that nobody waits for. The last who is wanted rings.
+    fn count(&self) {
+        if self.waits.load(Ordering::Acquire) && self.wanted.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.ring();
         }
     }
 
@@ -88,13 +100,15 @@ pub(crate) struct Place<'a> {
     place: mpsc::Permit<'a, Item>,
     room: OwnedSemaphorePermit,
     share: Option<Part>,
+    bell: &'a Bell,
 }
 
 impl Place<'_> {
     /// Puts a command there whose answer nobody waits for.
     pub(crate) fn put(self, record: Record) {
-        let Self { place, room, share } = self;
+        let Self { place, room, share, bell } = self;
         place.send(Item::Work(Box::new(Work { record, answer: None, room: Some(room), share })));
+        bell.count();
     }
 }
 
@@ -126,7 +140,7 @@ impl Sender {
         account: Account<'_>,
     ) -> Result<oneshot::Receiver<Result<Outcome, EngineError>>, EngineError> {
         let (answer, wait) = oneshot::channel();
-        let Place { place, room, share } = self.reserve(bytes, account).await?;
+        let Place { place, room, share, .. } = self.reserve(bytes, account).await?;
         place.send(Item::Work(Box::new(Work { record, answer: Some(answer), room: Some(room), share })));
         self.bell.ring();
         Ok(wait)
@@ -147,7 +161,7 @@ impl Sender {
             };
             let room = self.room.clone().acquire_many_owned(grains).await.ok()?;
             let place = self.queue.reserve().await.ok()?;
-            Some(Place { place, room, share })
+            Some(Place { place, room, share, bell: &self.bell })
         };
         match tokio::time::timeout(self.patience, place).await {
             Ok(Some(place)) => Ok(place),
@@ -204,7 +218,8 @@ impl Source for Local {
         let nobody_waits = |bookmarks: &[_], batch: &[Work]| {
             bookmarks.is_empty() && batch.iter().all(|work| work.answer.is_none())
         };
-        if !self.closed && batch.len() < limit && nobody_waits(&self.bookmarks, batch) {
+        if !self.closed && batch.len() < limit.min(ENOUGH) && nobody_waits(&self.bookmarks, batch) {
+            self.bell.wanted.store(ENOUGH - batch.len(), Ordering::Release);
             // Raised before the queue is looked at once more: whoever comes later sees it and rings.
             self.bell.waits.swap(true, Ordering::SeqCst);
             let before = batch.len();
