@@ -23,6 +23,7 @@ pub mod verbs;
 pub mod views;
 
 mod bounds;
+mod courtesy;
 mod engine;
 mod error;
 mod fast;

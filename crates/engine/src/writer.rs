@@ -9,6 +9,7 @@ use std::time::Instant;
 use rusqlite::{Connection, ErrorCode};
 use tracing::{debug, error, warn};
 
+use crate::courtesy::Courtesy;
 use crate::error::{EngineError, Fault, Refusal};
 use crate::fold::Folding;
 use crate::gather::Gather;
@@ -25,6 +26,11 @@ use crate::views;
 
 /// Why a realm takes no more writes. Set once; shared with everyone who asks about health.
 pub(crate) type Poison = Arc<OnceLock<String>>;
+
+/// Commands and lines of history that a writer in no hurry deals with before it gives way. Rows and lines are written by
+/// sixteen.
+const STRETCH: usize = 16;
+const LINES: usize = 4 * STRETCH;
 
 /// What became of one command.
 type Answer = Result<Outcome, EngineError>;
@@ -47,6 +53,7 @@ pub(crate) struct Writer {
     poison: Poison,
     batch_limit: usize,
     gather: Gather,
+    courtesy: Courtesy,
     folding: Folding,
     /// The directory stays taken for as long as somebody may write into it.
     _held: Option<Arc<DirectoryLock>>,
@@ -96,6 +103,7 @@ impl Writer {
             poison,
             batch_limit: limits.batch_commands.max(1),
             gather: Gather::default(),
+            courtesy: Courtesy::default(),
             folding,
             _held: held,
             #[cfg(feature = "testing")]
@@ -203,10 +211,13 @@ impl Writer {
         let mut settled = Settled { answers: Vec::with_capacity(batch.len()), events: Vec::new() };
         self.gather.begin(batch.len());
         let most = self.gather.most(self.batch_limit);
+        let mut nobody_waits = true;
         // What comes while others are applied goes with them: those whose answers left with the last sync are back by
         // now, and one sync serves them all.
         while settled.answers.len() < batch.len() {
-            for work in &batch[settled.answers.len()..] {
+            let more = &batch[settled.answers.len()..];
+            nobody_waits &= more.iter().all(|work| work.answer.is_none());
+            for work in more {
                 match pace {
                     Pace::Trusting => self.memory.make_ready(&self.books, &work.record)?,
                     // What is taken back must not be remembered.
@@ -226,6 +237,10 @@ impl Writer {
                     self.memory.rows.write_down(&self.books)?;
                     self.tail.index(&self.books, self.last)?;
                 }
+                if nobody_waits && settled.answers.len().is_multiple_of(STRETCH) {
+                    self.memory.rows.write_down(&self.books)?;
+                    self.courtesy.give_way();
+                }
             }
             source.top_up(batch, most);
             while settled.answers.len() == batch.len() && batch.len() < most && self.gather.waits(batch.len())
@@ -234,7 +249,12 @@ impl Writer {
             }
         }
         self.memory.write_down(&self.books)?;
-        write_history(&self.books, &settled.events)?;
+        for lines in settled.events.chunks(LINES) {
+            write_history(&self.books, lines)?;
+            if nobody_waits {
+                self.courtesy.give_way();
+            }
+        }
         Ok(settled)
     }
 

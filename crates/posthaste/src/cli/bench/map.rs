@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use super::pages::{self, Shelf};
 use crate::cli::args::BenchArgs;
 use crate::cli::drive::{Peer, Process, answered};
 use crate::cli::exit::Failure;
@@ -18,36 +19,35 @@ use crate::cli::output::Output;
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Connections opened at a time.
 const OPENING: usize = 64;
-/// Pages of each kind that are asked for.
-const PAGES: usize = 200;
 
 /// What one scenario came to.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Figure {
-    name: String,
+    pub(super) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    per_second: Option<f64>,
+    pub(super) per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    p50_us: Option<u64>,
+    pub(super) p50_us: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    p99_us: Option<u64>,
+    pub(super) p99_us: Option<u64>,
     /// Of the server, for each operation or each event that reached a follower.
     #[serde(skip_serializing_if = "Option::is_none")]
-    server_cpu_us: Option<f64>,
+    pub(super) server_cpu_us: Option<f64>,
     /// Of this program, which asks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    client_cpu_us: Option<f64>,
+    pub(super) client_cpu_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    server_bytes: Option<u64>,
+    pub(super) server_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    bytes_per_connection: Option<u64>,
+    pub(super) bytes_per_connection: Option<u64>,
 }
 
-/// Runs the chosen scenarios against a server.
+/// Runs the chosen scenarios against a server. Each conversation that is listed has a home of its own.
 pub(super) async fn measure(
     args: &BenchArgs,
     url: &str,
     process: &Process,
+    homes: &[String],
     output: &Output,
 ) -> Result<Vec<Figure>, Failure> {
     let bench = Bench { url, process, lasts: Duration::from_secs(args.seconds) };
@@ -80,10 +80,14 @@ pub(super) async fn measure(
                 }
             }
             "list" => {
-                for &turns in &args.turns {
-                    for figure in bench.list(turns).await? {
-                        note(figure)?;
-                    }
+                let mut shelves = Vec::new();
+                for (url, &turns) in homes.iter().zip(&args.turns) {
+                    let (shelf, figure) = Shelf::fill(url, turns).await?;
+                    shelves.push(shelf);
+                    note(figure)?;
+                }
+                for figure in pages::measure(&mut shelves).await? {
+                    note(figure)?;
                 }
             }
             // Apart: whoever comes second gets memory that the first had.
@@ -189,80 +193,6 @@ impl Bench<'_> {
         let lost = all.saturating_sub(events);
         let name = format!("fan-out to {followers}, {in_flight} in flight, {lost} lost; figures per event");
         Ok(run.figure(name, Some(events), self.process))
-    }
-
-    /// Pages of a long conversation.
-    async fn list(&self, turns: u64) -> Result<Vec<Figure>, Failure> {
-        let mut peer = Peer::open(self.url, "agent", "bench").await?;
-        let talk = talk(&mut peer).await?;
-        let (mut ids, started) = (Vec::with_capacity(turns as usize), Instant::now());
-        let (mut asked, body) = (0, turn(&talk, &"z".repeat(120)));
-        while (ids.len() as u64) < turns {
-            while asked < turns && asked - (ids.len() as u64) < 512 {
-                peer.put("mail/turn", &body).await?;
-                asked += 1;
-            }
-            peer.flush().await?;
-            let mut next = Some(Ok(peer.frame().await?));
-            while let Some(frame) = next {
-                let frame: tokio_tungstenite::tungstenite::Utf8Bytes = frame?;
-                let id =
-                    frame.find("\"turn-").map(|at| frame[at + 1..].split('"').next().unwrap_or_default());
-                ids.push(id.unwrap_or_default().to_owned());
-                next = peer.frame_at_hand();
-            }
-        }
-        let per_second = turns as f64 / started.elapsed().as_secs_f64();
-        let name = format!("fill with {turns} turns");
-        let mut figures = vec![Figure { name, per_second: Some(per_second), ..Figure::default() }];
-        let at = |place: usize| ids.get(place).cloned().unwrap_or_default();
-        let (middle, late) = (at(ids.len() / 2), at(ids.len().saturating_sub(60)));
-        let me = peer.agent.clone();
-        let pages = [
-            ("first", json!({})),
-            ("last, newest first", json!({ "order": "desc" })),
-            ("after the middle", json!({ "filter": { "afterTurnId": middle } })),
-            (
-                "before the middle, newest first",
-                json!({ "filter": { "beforeTurnId": middle }, "order": "desc" }),
-            ),
-            ("near the end", json!({ "filter": { "afterTurnId": late } })),
-            ("by author", json!({ "filter": { "participantId": me } })),
-            (
-                "by author, after the middle",
-                json!({ "filter": { "participantId": me, "afterTurnId": middle } }),
-            ),
-            ("by an absent author", json!({ "filter": { "participantId": "nobody" } })),
-            ("by type", json!({ "filter": { "contentTypes": ["text"] } })),
-            ("by an absent type", json!({ "filter": { "contentTypes": ["data"] } })),
-            (
-                "by author and absent type",
-                json!({ "filter": { "participantId": me, "contentTypes": ["data"] } }),
-            ),
-            ("before all time", json!({ "filter": { "beforeTimestamp": 1 } })),
-            ("after all time", json!({ "filter": { "afterTimestamp": 9_000_000_000_000_u64 } })),
-        ];
-        for (name, mut params) in pages {
-            params["conversationId"] = talk.as_str().into();
-            params["limit"] = 50.into();
-            let mut times = Vec::new();
-            let mut cpu = self.clocks();
-            for round in 0..PAGES + 20 {
-                if round == 20 {
-                    times.clear();
-                    cpu = self.clocks();
-                }
-                let asked = Instant::now();
-                peer.call("mail/turns/list", &params).await?;
-                times.push(micros(asked.elapsed()));
-            }
-            let cpu = self.clocks().since(cpu);
-            let run = Run { times, wall: Duration::ZERO, cpu };
-            let mut figure = run.figure(format!("page {name}, of {turns}"), None, self.process);
-            figure.per_second = None;
-            figures.push(figure);
-        }
-        Ok(figures)
     }
 
     /// Connections that say nothing more after their greeting. Exact only on a server that has had no others.
@@ -381,16 +311,16 @@ impl Figure {
     }
 }
 
-async fn talk(peer: &mut Peer) -> Result<String, Failure> {
+pub(super) async fn talk(peer: &mut Peer) -> Result<String, Failure> {
     let made = peer.call("mail/create", &json!({ "subject": "bench" })).await?;
     Ok(made["conversation"]["id"].as_str().unwrap_or_default().to_owned())
 }
 
-fn turn(talk: &str, text: &str) -> String {
+pub(super) fn turn(talk: &str, text: &str) -> String {
     let turn: Value = json!({ "conversationId": talk, "contentType": "text", "content": { "text": text } });
     turn.to_string()
 }
 
-fn micros(span: Duration) -> u64 {
+pub(super) fn micros(span: Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }

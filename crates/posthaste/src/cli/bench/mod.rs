@@ -3,6 +3,7 @@
 mod bare;
 mod files;
 mod map;
+mod pages;
 mod signed;
 mod swarm;
 
@@ -65,17 +66,28 @@ fn run_map(args: &BenchArgs, directory: &std::path::Path, output: &Output) -> Re
         None => Ok(Server::start(&directory.join("office"), &[])?),
     };
     let process = own.as_ref().map_or(Process { id: args.pid }, Server::process);
+    let mut shelves = Vec::new();
+    if own.is_ok() && args.only.iter().any(|scenario| scenario == "list") {
+        for (n, _) in args.turns.iter().enumerate() {
+            shelves.push(Server::start(&directory.join(format!("shelf-{n}")), &[])?);
+        }
+    }
     let figures = runtime()?.block_on(async {
         let url = match &own {
             Ok(server) => own_map(server).await?,
             Err(url) => url.clone(),
         };
+        let mut homes = Vec::new();
+        for server in &shelves {
+            homes.push(own_map(server).await?);
+        }
+        homes.resize(args.turns.len(), url.clone());
         tokio::select! {
-            figures = map::measure(args, &url, &process, output) => figures,
+            figures = map::measure(args, &url, &process, &homes, output) => figures,
             _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
         }
     })?;
-    if let Ok(server) = own {
+    for server in own.into_iter().chain(shelves) {
         server.stop()?;
     }
     if output.is_json() {
