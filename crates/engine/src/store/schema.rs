@@ -6,7 +6,7 @@ use super::{lists, marks};
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 9;
+pub const VERSION: i64 = 10;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -44,9 +44,20 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     if found < 9 {
         books.execute_batch(V9)?;
     }
+    if found < 10 {
+        books.execute_batch(V10)?;
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
+
+/// What somebody said in a long thread, or of one type, is found without walking it. Turns outside of threads are in none
+/// of these.
+const V10: &str = "
+CREATE INDEX turns_by_thread_and_author ON turns(thread, author_hash) WHERE thread IS NOT NULL;
+CREATE INDEX turns_by_thread_and_type ON turns(thread, type_hash) WHERE thread IS NOT NULL;
+CREATE INDEX turns_by_thread_author_and_type ON turns(thread, author_hash, type_hash) WHERE thread IS NOT NULL;
+";
 
 /// Only a letter that still waits can run out of time. One that was handed over and is never looked at would stay in the
 /// old index, and in the way of every sweep.

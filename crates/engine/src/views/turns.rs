@@ -153,13 +153,16 @@ impl View<'_> {
             [] => vec![None],
             some => some.iter().map(|word| Some(word.as_str())).collect(),
         };
-        // Which index is named decides the cost: the thread's if there is one, else the author's and the type's.
+        // Which index is named decides the cost. There is one for each choice of filters.
         let index = match (query.thread, &query.author, query.content_types.is_empty()) {
-            (Some(_), _, _) => "turns_by_thread",
-            (None, Some(_), true) => "turns_by_author",
-            (None, Some(_), false) => "turns_by_author_and_type",
-            (None, None, false) => "turns_by_content_type",
+            (Some(_), None, true) => "turns_by_thread",
+            (Some(_), Some(_), true) => "turns_by_thread_and_author",
+            (Some(_), None, false) => "turns_by_thread_and_type",
+            (Some(_), Some(_), false) => "turns_by_thread_author_and_type",
             (None, None, true) => "turns_by_conversation",
+            (None, Some(_), true) => "turns_by_author",
+            (None, None, false) => "turns_by_content_type",
+            (None, Some(_), false) => "turns_by_author_and_type",
         };
         let mut conditions = String::from("t.talk = ?1 AND t.seq > ?2 AND t.seq < ?3");
         conditions.push_str(if query.thread.is_some() { " AND t.thread = ?5" } else { " AND ?5 IS NULL" });

@@ -299,6 +299,17 @@ async fn turns_page_both_ways_through_every_filter() {
         }),
         (TurnQuery { author: Some(id("anna")), content_types: vec!["data".into()], ..all() }, |n| n % 6 == 4),
         (TurnQuery { thread: Some(thread), author: Some(id("bert")), ..all() }, |_| false),
+        (TurnQuery { thread: Some(thread), author: Some(id("anna")), ..all() }, |n| n % 4 == 0 && n > 0),
+        (TurnQuery { thread: Some(thread), content_types: vec!["data".into()], ..all() }, |n| n % 12 == 4),
+        (
+            TurnQuery {
+                thread: Some(thread),
+                author: Some(id("anna")),
+                content_types: vec!["x-note".into(), "data".into()],
+                ..all()
+            },
+            |n| n % 4 == 0 && n % 3 != 0,
+        ),
     ];
     for (query, fits) in cases {
         let expected: Vec<String> =

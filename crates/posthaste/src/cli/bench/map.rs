@@ -154,7 +154,7 @@ impl Bench<'_> {
     async fn turn(&self, in_flight: usize) -> Result<Figure, Failure> {
         let mut peer = Peer::open(self.url, "agent", "bench").await?;
         let talk = talk(&mut peer).await?;
-        let params = turn(&talk, &"y".repeat(200));
+        let params = turn(&talk, &"y".repeat(200)).to_string();
         let run = self.pump(&mut peer, in_flight, "mail/turn", &params).await?;
         Ok(run.figure(format!("turn, {in_flight} in flight"), None, self.process))
     }
@@ -179,7 +179,7 @@ impl Bench<'_> {
                 }
             });
         }
-        let params = turn(&talk, "news");
+        let params = turn(&talk, "news").to_string();
         let started = (Instant::now(), self.clocks());
         let run = self.pump_for(&mut peer, in_flight, "mail/turn", &params, self.lasts).await?;
         let all = (run.times.len() * followers) as u64;
@@ -316,9 +316,8 @@ pub(super) async fn talk(peer: &mut Peer) -> Result<String, Failure> {
     Ok(made["conversation"]["id"].as_str().unwrap_or_default().to_owned())
 }
 
-pub(super) fn turn(talk: &str, text: &str) -> String {
-    let turn: Value = json!({ "conversationId": talk, "contentType": "text", "content": { "text": text } });
-    turn.to_string()
+pub(super) fn turn(talk: &str, text: &str) -> Value {
+    json!({ "conversationId": talk, "contentType": "text", "content": { "text": text } })
 }
 
 pub(super) fn micros(span: Duration) -> u64 {

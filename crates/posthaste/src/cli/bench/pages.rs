@@ -20,6 +20,8 @@ const IN_FLIGHT: u64 = 512;
 pub(super) struct Shelf {
     peer: Peer,
     talk: String,
+    /// The thread that every other turn is in.
+    thread: String,
     turns: u64,
     /// The turns in its middle and shortly before its end.
     middle: String,
@@ -31,11 +33,18 @@ impl Shelf {
     pub(super) async fn fill(url: &str, turns: u64) -> Result<(Self, Figure), Failure> {
         let mut peer = Peer::open(url, "agent", "bench").await?;
         let talk = talk(&mut peer).await?;
-        let (mut ids, started) = (Vec::new(), Instant::now());
-        let (mut asked, body) = (0, turn(&talk, &"z".repeat(120)));
+        let mut body = turn(&talk, &"z".repeat(120));
+        let root = peer.call("mail/turn", &body).await?;
+        let root = json!({ "conversationId": talk, "rootTurnId": root["turn"]["id"] });
+        let made = peer.call("mail/thread/create", &root).await?;
+        let thread = made["thread"]["id"].as_str().unwrap_or_default().to_owned();
+        let outside = body.to_string();
+        body["threadId"] = thread.as_str().into();
+        let inside = body.to_string();
+        let (mut ids, mut asked, started) = (Vec::new(), 0, Instant::now());
         while (ids.len() as u64) < turns {
             while asked < turns && asked - (ids.len() as u64) < IN_FLIGHT {
-                peer.put("mail/turn", &body).await?;
+                peer.put("mail/turn", if asked % 2 == 0 { &inside } else { &outside }).await?;
                 asked += 1;
             }
             peer.flush().await?;
@@ -50,16 +59,22 @@ impl Shelf {
         let figure = Figure { name, per_second: Some(per_second), ..Figure::default() };
         let at = |place: usize| ids.get(place).cloned().unwrap_or_default();
         let (middle, late) = (at(ids.len() / 2), at(ids.len().saturating_sub(60)));
-        Ok((Self { peer, talk, turns, middle, late }, figure))
+        Ok((Self { peer, talk, thread, turns, middle, late }, figure))
     }
 
     /// Every kind of page, by name.
     fn pages(&self) -> Vec<(&'static str, Value)> {
-        let Self { peer, talk, middle, late, .. } = self;
+        let Self { peer, talk, thread, middle, late, .. } = self;
         let me = &peer.agent;
         let before_middle = json!({ "filter": { "beforeTurnId": middle }, "order": "desc" });
         let own_after_middle = json!({ "filter": { "participantId": me, "afterTurnId": middle } });
         let own_of_absent_type = json!({ "filter": { "participantId": me, "contentTypes": ["data"] } });
+        let own_in_thread =
+            json!({ "filter": { "threadId": thread, "participantId": me, "afterTurnId": middle } });
+        let absent_in_thread = json!({ "filter": { "threadId": thread, "participantId": "nobody" } });
+        let absent_type_in_thread = json!({ "filter": { "threadId": thread, "contentTypes": ["data"] } });
+        let own_of_absent_type_in_thread =
+            json!({ "filter": { "threadId": thread, "participantId": me, "contentTypes": ["data"] } });
         let mut pages = vec![
             ("first", json!({})),
             ("last, newest first", json!({ "order": "desc" })),
@@ -72,6 +87,11 @@ impl Shelf {
             ("by type", json!({ "filter": { "contentTypes": ["text"] } })),
             ("by an absent type", json!({ "filter": { "contentTypes": ["data"] } })),
             ("by author and absent type", own_of_absent_type),
+            ("of a thread, newest first", json!({ "filter": { "threadId": thread }, "order": "desc" })),
+            ("of a thread by author, after the middle", own_in_thread),
+            ("of a thread by an absent author", absent_in_thread),
+            ("of a thread by an absent type", absent_type_in_thread),
+            ("of a thread by author and absent type", own_of_absent_type_in_thread),
             ("before all time", json!({ "filter": { "beforeTimestamp": 1 } })),
             ("after all time", json!({ "filter": { "afterTimestamp": 9_000_000_000_000_u64 } })),
         ];
