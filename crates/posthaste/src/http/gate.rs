@@ -4,11 +4,20 @@
 use std::future::{Ready, ready};
 use std::ops::ControlFlow;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::extract::Request;
+use axum::http::header::EXPECT;
 use axum::response::Response;
+use futures_util::StreamExt as _;
 use futures_util::future::{Either, MapOk, TryFutureExt as _};
+use hyper::body::Body as _;
 use tower::{Layer, Service};
+
+/// So much of a request that was stopped is read all the same, for so long, and while it does not stand still for so long.
+const HEARD_OUT: usize = 16 << 20;
+const HEARD_FOR: Duration = Duration::from_secs(10);
+const STANDS_STILL: Duration = Duration::from_secs(1);
 
 /// Puts a question before whatever is behind it: nothing, or the answer in place of the door's.
 #[derive(Clone, Debug)]
@@ -44,10 +53,30 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         match (self.stops)(&request) {
-            Some(answer) => Either::Left(ready(Ok(answer))),
+            Some(answer) => {
+                hear_out(request);
+                Either::Left(ready(Ok(answer)))
+            }
             None => Either::Right(self.behind.call(request)),
         }
     }
+}
+
+/// Reads the rest of a request and drops it. Many write all they have before they read, and would find the connection broken
+/// instead of the answer.
+fn hear_out(request: Request) {
+    // Who asks before it sends has sent nothing yet, and need not.
+    if request.body().is_end_stream() || request.headers().contains_key(EXPECT) {
+        return;
+    }
+    tokio::spawn(tokio::time::timeout(HEARD_FOR, async move {
+        let (mut rest, mut heard) = (request.into_body().into_data_stream(), 0);
+        while heard <= HEARD_OUT
+            && let Ok(Some(Ok(piece))) = tokio::time::timeout(STANDS_STILL, rest.next()).await
+        {
+            heard += piece.len();
+        }
+    }));
 }
 
 /// Puts a question before whatever is behind it, as [`Gate`] does, and something to do with its answer.
@@ -85,7 +114,10 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         match (self.asks)(&request) {
-            ControlFlow::Break(answer) => Either::Left(ready(Ok(answer))),
+            ControlFlow::Break(answer) => {
+                hear_out(request);
+                Either::Left(ready(Ok(answer)))
+            }
             ControlFlow::Continue(after) => Either::Right(self.behind.call(request).map_ok(after)),
         }
     }

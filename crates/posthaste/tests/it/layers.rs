@@ -9,6 +9,8 @@ use axum::routing::{get, post};
 use posthaste::http::guard::Guard;
 use posthaste::http::layers::{LayerOptions, RequestId, wrap};
 use posthaste::http::listen::ListenOptions;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::harness::{Listening, listen};
 
@@ -107,6 +109,27 @@ async fn bodies_have_a_limit_and_must_move() {
     assert_eq!(status(&answer), "413", "without a length it is counted: {answer}");
     let answer = send(10, 5).await;
     assert_eq!(status(&answer), "400", "half a body and then nothing: {answer}");
+}
+
+#[tokio::test]
+async fn who_writes_everything_before_it_reads_finds_the_refusal() {
+    let office = local().await;
+    let size = 9 << 20;
+    for (host, expected) in [("localhost", "413"), ("evil.test", "421")] {
+        let mut socket = TcpStream::connect(office.address).await.unwrap();
+        let head = format!("POST /size HTTP/1.1\r\nhost: {host}\r\ncontent-length: {size}\r\n\r\n");
+        socket.write_all(head.as_bytes()).await.unwrap();
+        for _ in 0..9 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            socket.write_all(&[b'x'; 1 << 20]).await.unwrap();
+        }
+        let again = "GET /no-such-path HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        socket.write_all(again.as_bytes()).await.unwrap();
+        let mut answers = String::new();
+        socket.read_to_string(&mut answers).await.unwrap();
+        assert_eq!(status(&answers), expected, "{answers}");
+        assert!(answers.contains("HTTP/1.1 404"), "the connection goes on: {answers}");
+    }
 }
 
 #[tokio::test]
