@@ -25,6 +25,8 @@ pub struct Identity {
     pub name: AgentId,
     /// Whether that holds in every realm of the office, or in the one whose books know the token.
     pub everywhere: bool,
+    /// Whether the bearer may observe traffic between others that is not marked private.
+    pub observe: bool,
 }
 
 /// What somebody came in with that can lapse or be revoked.
@@ -43,6 +45,8 @@ pub enum AuthError {
     Missing,
     #[error("this token is unknown, expired or revoked")]
     Invalid,
+    #[error("this token opens the {door} door only; `posthaste token create` makes one for every door")]
+    OtherDoor { door: String },
     #[error(transparent)]
     Failed(#[from] EngineError),
 }
@@ -51,7 +55,7 @@ impl Identity {
     /// The operator of this machine: whoever can read the admin's key, or anyone when authentication is off.
     pub(crate) fn operator() -> Self {
         let name = AgentId::new("admin").unwrap_or_else(|_| AgentId::office());
-        Self { role: TokenRole::Admin, name, everywhere: true }
+        Self { role: TokenRole::Admin, name, everywhere: true, observe: true }
     }
 
     /// Whether it runs the office, not just one of its realms.
@@ -68,15 +72,21 @@ impl Identity {
     pub fn caller_as(&self, agent: AgentId, via: &str) -> Caller {
         match self.role {
             TokenRole::Admin => Caller::admin(agent, via),
+            TokenRole::User | TokenRole::Agent if self.observe => Caller::observer(agent, via),
             TokenRole::User | TokenRole::Agent => Caller::member(agent, via),
         }
     }
 }
 
 impl Shared {
-    /// Finds out who bears a token. Without authentication everyone on this machine is its operator.
-    pub async fn identify(&self, engine: &Engine, token: Option<&str>) -> Result<Identity, AuthError> {
-        self.recognise(engine, token).await.map(|(identity, _)| identity)
+    /// Finds out who bears a token at a door. Without authentication everyone on this machine is its operator.
+    pub async fn identify(
+        &self,
+        engine: &Engine,
+        token: Option<&str>,
+        door: &str,
+    ) -> Result<Identity, AuthError> {
+        self.recognise(engine, token, door).await.map(|(identity, _)| identity)
     }
 
     /// The same, with what somebody was recognised by, if that can lapse or be revoked.
@@ -84,6 +94,7 @@ impl Shared {
         &self,
         engine: &Engine,
         token: Option<&str>,
+        door: &str,
     ) -> Result<(Identity, Option<Pass>), AuthError> {
         let Some(token) = token else {
             return if self.needs_token() {
@@ -98,10 +109,9 @@ impl Shared {
         {
             return Ok((identity, Some(Pass { id: None, expires_at: Some(expires_at) })));
         }
-        match self.recognise_hash(engine, keys::hash(token)).await? {
-            Some(recognised) => Ok(recognised),
-            None if !self.needs_token() => Ok((Identity::operator(), None)),
-            None => Err(AuthError::Invalid),
+        match self.recognise_hash(engine, keys::hash(token), door).await {
+            Err(AuthError::Invalid) if !self.needs_token() => Ok((Identity::operator(), None)),
+            recognised => recognised,
         }
     }
 
@@ -144,8 +154,9 @@ impl Shared {
         &self,
         engine: &Engine,
         hash: [u8; 32],
-    ) -> Result<Option<Identity>, EngineError> {
-        Ok(self.recognise_hash(engine, hash).await?.map(|(identity, _)| identity))
+        door: &str,
+    ) -> Result<Identity, AuthError> {
+        self.recognise_hash(engine, hash, door).await.map(|(identity, _)| identity)
     }
 
     /// The same, with the pass.
@@ -153,18 +164,25 @@ impl Shared {
         &self,
         engine: &Engine,
         hash: [u8; 32],
-    ) -> Result<Option<(Identity, Option<Pass>)>, EngineError> {
+        door: &str,
+    ) -> Result<(Identity, Option<Pass>), AuthError> {
         if self.admin().has_hash(&hash) {
-            return Ok(Some((Identity::operator(), None)));
+            return Ok((Identity::operator(), None));
         }
-        if let Some(memory) = self.remembered().get(engine, &hash) {
-            return Ok(Some((memory.identity, Some(memory.pass))));
+        let memory = match self.remembered().get(engine, &hash) {
+            Some(memory) => memory,
+            None => {
+                let before = self.remembered().before(engine);
+                let known = engine.read(move |view| view.token_by_hash(&hash)).await?;
+                known
+                    .and_then(|token| self.remembered().put(before, hash, &token))
+                    .ok_or(AuthError::Invalid)?
+            }
+        };
+        match memory.door {
+            Some(only) if only != door => Err(AuthError::OtherDoor { door: only }),
+            _ => Ok((memory.identity, Some(memory.pass))),
         }
-        let before = self.remembered().before(engine);
-        let known = engine.read(move |view| view.token_by_hash(&hash)).await?;
-        let Some(token) = known else { return Ok(None) };
-        let Some(memory) = self.remembered().put(before, hash, &token) else { return Ok(None) };
-        Ok(Some((memory.identity, Some(memory.pass))))
     }
 }
 
@@ -213,6 +231,8 @@ pub(crate) struct Remembered {
 pub(crate) struct Memory {
     pub(crate) identity: Identity,
     pub(crate) pass: Pass,
+    /// The only door that the token opens.
+    door: Option<String>,
     epoch: Epoch,
 }
 
@@ -247,9 +267,10 @@ impl Remembered {
     /// Remembers a token as the books had it; nothing if its name is nobody's.
     pub(crate) fn put(&self, before: Before, hash: [u8; 32], token: &Token) -> Option<Memory> {
         let name = AgentId::new(&token.name).ok()?;
-        let identity = Identity { role: token.role, name, everywhere: false };
+        let observe = token.observe || token.role == TokenRole::Admin;
+        let identity = Identity { role: token.role, name, everywhere: false, observe };
         let pass = Pass { id: Some(token.id.clone()), expires_at: token.expires_at };
-        let memory = Memory { identity, pass, epoch: before.epoch };
+        let memory = Memory { identity, pass, door: token.door.clone(), epoch: before.epoch };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_REMEMBERED {
             known.clear();

@@ -32,6 +32,9 @@ struct Claims {
     /// The realm it is good for; every realm if it does not say.
     #[serde(default, alias = "swarm")]
     realm: Option<String>,
+    /// Whether its bearer may observe traffic between others.
+    #[serde(default)]
+    observe: bool,
     /// When it lapses, in seconds.
     exp: f64,
 }
@@ -76,8 +79,12 @@ impl JwtKey {
             "agent" => TokenRole::Agent,
             _ => return None,
         };
-        let identity =
-            Identity { role, name: AgentId::new(&claims.sub).ok()?, everywhere: claims.realm.is_none() };
+        let identity = Identity {
+            role,
+            name: AgentId::new(&claims.sub).ok()?,
+            everywhere: claims.realm.is_none(),
+            observe: claims.observe,
+        };
         Some((identity, expires_at))
     }
 }

@@ -24,6 +24,10 @@ pub struct Token {
     pub role: TokenRole,
     /// Whom its bearer is taken for.
     pub name: String,
+    /// The only door it opens, by the door's tag; every door if absent.
+    pub door: Option<String>,
+    /// Whether its bearer may observe traffic between others that is not marked private.
+    pub observe: bool,
     /// When it was made.
     pub created_at: Millis,
     /// When it stops working.
@@ -33,6 +37,12 @@ pub struct Token {
 }
 
 impl Token {
+    /// Whether it is good for a door at all.
+    #[must_use]
+    pub fn opens(&self, door: &str) -> bool {
+        self.door.as_ref().is_none_or(|only| only == door)
+    }
+
     /// Whether it still opens the door.
     #[must_use]
     pub fn is_valid(&self, now: Millis) -> bool {

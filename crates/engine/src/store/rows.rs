@@ -423,16 +423,18 @@ pub(crate) fn contact_of(
     one(books, &OF, (from, to), contact)
 }
 
-pub(crate) const TOKEN: &str = "id, role, name, created_at, expires_at, revoked_at";
+pub(crate) const TOKEN: &str = "id, role, name, door, observe, created_at, expires_at, revoked_at";
 
 pub(crate) fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
     Ok(Token {
         id: row.get(0)?,
         role: row.get(1)?,
         name: row.get(2)?,
-        created_at: row.get(3)?,
-        expires_at: row.get(4)?,
-        revoked_at: row.get(5)?,
+        door: row.get(3)?,
+        observe: row.get(4)?,
+        created_at: row.get(5)?,
+        expires_at: row.get(6)?,
+        revoked_at: row.get(7)?,
     })
 }
 

@@ -27,6 +27,9 @@ pub struct ChangeKeys {
     /// SHA-256 of the token that opens the door from now on.
     #[serde(default)]
     pub token: Option<Vec<u8>>,
+    /// The only door that token opens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_door: Option<String>,
     /// When that token stops working.
     #[serde(default)]
     pub token_ends: Option<Millis>,
@@ -52,8 +55,15 @@ impl ChangeKeys {
         fresh.keep(to, seq)?;
         end_tokens(to, &agent.id)?;
         if let Some(hash) = &self.token {
-            let (name, expires_at) = (agent.id.to_string(), self.token_ends);
-            CreateToken { hash: hash.clone(), role: TokenRole::Agent, name, expires_at }.apply(to)?;
+            let token = CreateToken {
+                hash: hash.clone(),
+                role: TokenRole::Agent,
+                name: agent.id.to_string(),
+                door: self.token_door.clone(),
+                observe: false,
+                expires_at: self.token_ends,
+            };
+            token.apply(to)?;
         }
         if self.revoke {
             let reason = Some("revoked".to_owned());

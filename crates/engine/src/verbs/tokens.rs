@@ -16,6 +16,12 @@ pub struct CreateToken {
     pub role: TokenRole,
     /// Whom its bearer is taken for.
     pub name: String,
+    /// The only door it opens, by the door's tag; every door if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub door: Option<String>,
+    /// Whether its bearer may observe traffic between others that is not marked private.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observe: bool,
     /// When it stops working.
     #[serde(default)]
     pub expires_at: Option<Millis>,
@@ -41,14 +47,17 @@ impl CreateToken {
             id: to.fresh_id().to_string(),
             role: self.role,
             name: self.name.clone(),
+            door: self.door.clone(),
+            observe: self.observe,
             created_at: to.now,
             expires_at: self.expires_at,
             revoked_at: None,
         };
-        let sql = "INSERT INTO tokens(id, hash, role, name, created_at, expires_at, revoked_at)
-                   VALUES(?1, ?2, ?3, ?4, ?5, ?6, NULL)";
-        let params = (&token.id, &self.hash, token.role, &token.name, token.created_at, token.expires_at);
-        exec(to.books, sql, params)?;
+        let sql =
+            "INSERT INTO tokens(id, hash, role, name, door, observe, created_at, expires_at, revoked_at)
+                   VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL)";
+        let Token { id, role, name, door, observe, created_at, expires_at, .. } = &token;
+        exec(to.books, sql, (id, &self.hash, role, name, door, observe, created_at, expires_at))?;
         to.tell(Fact::TokenCreated { token: token.id.clone(), name: token.name.clone() }, Sight::Admins)?;
         Ok(token)
     }

@@ -381,6 +381,7 @@ impl Commands {
                 keys: self.json(),
                 marks: (0..self.chance.below(2)).map(|_| self.mark()).collect(),
                 token: self.chance.once_in(3).then(|| vec![self.chance.below(256) as u8; 32]),
+                token_door: None,
                 token_ends: None,
                 revoke: self.chance.once_in(20),
             }
@@ -582,6 +583,8 @@ impl Commands {
                 hash: vec![self.chance.below(256) as u8; if self.chance.once_in(5) { 4 } else { 32 }],
                 role: *self.chance.pick(TokenRole::ALL),
                 name: "root".to_owned(),
+                door: None,
+                observe: false,
                 expires_at: self.chance.once_in(3).then(|| self.later()),
             }
             .into_command(),

@@ -218,8 +218,14 @@ async fn fill(realm: &Realm) -> Overheard {
     };
     realm.ask(&insider, lease.clone()).await;
     realm.ask(&friend, lease).await;
-    let token =
-        CreateToken { hash: vec![7; 32], role: TokenRole::User, name: "zebra".into(), expires_at: None };
+    let token = CreateToken {
+        hash: vec![7; 32],
+        role: TokenRole::User,
+        name: "zebra".into(),
+        door: None,
+        observe: false,
+        expires_at: None,
+    };
     realm.ask(&boss, token).await;
     let claim = Claim { alias: "/srv/zebra".into(), realm: named("main") };
     realm.ask(&boss, claim).await;

@@ -328,6 +328,7 @@ fn change(before: &Agent, keys: &str, marks: &[&str]) -> ChangeKeys {
         keys: json(keys),
         marks: marks.iter().map(|label| mark(label)).collect(),
         token: Some(vec![7; 32]),
+        token_door: None,
         token_ends: None,
         revoke: false,
     }
@@ -342,6 +343,8 @@ async fn new_keys_end_every_token_and_a_proof_counts_once() {
         hash: vec![byte; 32],
         role: TokenRole::Agent,
         name: "ann".into(),
+        door: None,
+        observe: false,
         expires_at: None,
     };
     realm.ask(&admin(), token(1)).await;

@@ -12,7 +12,14 @@ use crate::harness::{Realm, admin, id, json, later, realm, soon};
 const ADMINS: Refusal = Refusal::NotAllowed { need: "to run the office" };
 
 fn token(fill: u8) -> CreateToken {
-    CreateToken { hash: vec![fill; 32], role: TokenRole::Agent, name: "anna".into(), expires_at: None }
+    CreateToken {
+        hash: vec![fill; 32],
+        role: TokenRole::Agent,
+        name: "anna".into(),
+        door: None,
+        observe: false,
+        expires_at: None,
+    }
 }
 
 fn peer(name: &str) -> PutPeer {

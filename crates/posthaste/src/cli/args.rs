@@ -404,6 +404,9 @@ pub struct TokenCreateArgs {
     pub name: String,
     #[command(flatten)]
     pub realm: RealmArgs,
+    /// Let the bearer observe messages, conversations and tasks between others that are not marked private
+    #[arg(long)]
+    pub observe: bool,
     /// How long the token is good for, like 12h or 30d [default: until revoked]
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     pub expires: Option<Duration>,

@@ -38,7 +38,10 @@ async fn make(desk: &Desk, create: &TokenCreateArgs, output: &Output) -> Result<
     };
     let expires_at = create.expires.map(from_now);
     let made = desk
-        .call("token.create", json!({ "role": role, "name": create.name, "expires_at": expires_at }))
+        .call(
+            "token.create",
+            json!({ "role": role, "name": create.name, "observe": create.observe, "expires_at": expires_at }),
+        )
         .await?;
     if output.is_json() {
         return output.json(&made);

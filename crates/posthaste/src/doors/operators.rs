@@ -26,7 +26,7 @@ async fn show_metrics(
 ) -> Response {
     let here = peer.is_none_or(|Extension(peer)| peer.address.ip().to_canonical().is_loopback());
     if !here {
-        match shared.identify(&engine, bearer(&headers)).await {
+        match shared.identify(&engine, bearer(&headers), "operators").await {
             Ok(identity) if identity.runs_office() => {}
             Ok(_) => {
                 return answer(

@@ -245,7 +245,8 @@ impl Bearer {
     ) -> Result<Option<(String, Source)>, posthaste_engine::EngineError> {
         let operator = || Some((claimed.unwrap_or("admin").to_owned(), Source::Asked));
         let Self::Token(hash) = self else { return Ok(operator()) };
-        Ok(match view.token_by_hash(hash)? {
+        let token = view.token_by_hash(hash)?.filter(|token| token.opens(VIA));
+        Ok(match token {
             Some(token) if token.role == TokenRole::Admin => operator(),
             Some(token) => Some((token.name.clone(), Source::Token(Box::new(token)))),
             None => None,

@@ -173,7 +173,7 @@ async fn check_open(context: &Context) -> Answer<()> {
     }
     let token = bearer(&context.headers);
     match token {
-        Some(_) if context.shared.identify(&context.engine, token).await.is_ok() => Ok(()),
+        Some(_) if context.shared.identify(&context.engine, token, VIA).await.is_ok() => Ok(()),
         _ => Err(Trouble::new(
             403,
             "registration_closed",
@@ -187,7 +187,14 @@ pub(super) async fn issue(context: &Context, id: &AgentId) -> Answer<(String, Mi
     let (token, until) = (keys::new_token(), stamp::now() + TOKEN_LASTS);
     let hash = keys::hash(&token).to_vec();
     let name = id.to_string();
-    let verb = CreateToken { hash, role: TokenRole::Agent, name, expires_at: Some(until) };
+    let verb = CreateToken {
+        hash,
+        role: TokenRole::Agent,
+        name,
+        door: Some(VIA.to_owned()),
+        observe: false,
+        expires_at: Some(until),
+    };
     context.engine.submit(&office(), verb).await?;
     Ok((token, until))
 }

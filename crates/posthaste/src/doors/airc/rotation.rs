@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::context::{Context, Fields, key_of, spelled, visitor};
 use super::errors::{Answer, Trouble};
 use super::identity::{TOKEN_LASTS, bad_proof, done, office, session};
-use super::to_wire;
+use super::{VIA, to_wire};
 use crate::http::rate::Turn;
 use crate::keys;
 
@@ -63,6 +63,7 @@ pub(super) async fn rotate(context: Context, fields: Fields) -> Answer {
         keys: present.rotated(&new_key, now),
         marks: vec![used(&proof)?],
         token: Some(keys::hash(&token).to_vec()),
+        token_door: Some(VIA.to_owned()),
         token_ends: Some(until),
         revoke: false,
     };
@@ -111,6 +112,7 @@ pub(super) async fn revoke(context: Context, fields: Fields) -> Answer {
         keys: present.revoked(proof.reason.as_deref(), now),
         marks: vec![Mark { label: format!("proof:{}", proof.nonce), until: None, digest: None }],
         token: None,
+        token_door: None,
         token_ends: None,
         revoke: true,
     };

@@ -26,7 +26,9 @@ pub(super) fn of_engine(error: &EngineError) -> ErrorObject {
 
 pub(super) fn of_auth(error: &AuthError) -> ErrorObject {
     match error {
-        AuthError::Missing | AuthError::Invalid => with_word(UNAUTHORIZED, error.to_string(), "unauthorized"),
+        AuthError::Missing | AuthError::Invalid | AuthError::OtherDoor { .. } => {
+            with_word(UNAUTHORIZED, error.to_string(), "unauthorized")
+        }
         AuthError::Failed(error) => of_engine(error),
     }
 }

@@ -10,6 +10,7 @@ use posthaste_engine::nouns::TokenRole;
 use posthaste_engine::store::{open_reader, write_rows};
 use tokio::sync::mpsc;
 
+use super::methods::VIA;
 use crate::caller::{Realm, bearer};
 use crate::http::errors::answer as refuse;
 use crate::shared::Shared;
@@ -24,7 +25,7 @@ pub(super) async fn answer(
     Realm(engine): Realm,
     headers: HeaderMap,
 ) -> Response {
-    match shared.identify(&engine, bearer(&headers)).await {
+    match shared.identify(&engine, bearer(&headers), VIA).await {
         Ok(identity) if identity.role == TokenRole::Admin => {}
         Ok(_) => {
             return refuse(StatusCode::FORBIDDEN, "not_allowed", "only those who run the office export it");

@@ -208,6 +208,8 @@ pub(super) struct TokenCreateParams {
     pub(super) role: TokenRole,
     pub(super) name: String,
     #[serde(default)]
+    pub(super) observe: bool,
+    #[serde(default)]
     pub(super) expires_at: Option<Millis>,
 }
 

@@ -205,6 +205,8 @@ async fn token_create(
         hash: keys::hash(&secret).to_vec(),
         role: given.role,
         name: given.name,
+        door: None,
+        observe: given.observe,
         expires_at: given.expires_at,
     };
     let token = engine.submit(&identity.caller(VIA), verb).await.map_err(refused)?;

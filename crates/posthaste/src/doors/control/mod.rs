@@ -18,6 +18,7 @@ use posthaste_engine::Engine;
 use posthaste_wire::rpc::{self, ErrorObject, Item, Message};
 use serde_json::value::RawValue;
 
+use self::methods::VIA;
 use crate::caller::{Identity, Realm, bearer};
 use crate::http::rate::Bucket;
 use crate::shared::Shared;
@@ -52,7 +53,7 @@ async fn answer(
     headers: HeaderMap,
     body: String,
 ) -> Response {
-    let (identity, pass) = match shared.recognise(&engine, bearer(&headers)).await {
+    let (identity, pass) = match shared.recognise(&engine, bearer(&headers), VIA).await {
         Ok(known) => known,
         Err(error) => {
             let text = rpc::write_error(&rpc::RequestId::null(), &errors::of_auth(&error));

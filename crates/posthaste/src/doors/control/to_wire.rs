@@ -105,6 +105,8 @@ pub(super) fn token(token: &Token) -> Value {
         "id": token.id,
         "role": token.role,
         "name": token.name,
+        "door": token.door,
+        "observe": token.observe,
         "created_at": to_rfc3339(token.created_at),
         "expires_at": token.expires_at.map(to_rfc3339),
         "revoked_at": token.revoked_at.map(to_rfc3339),

@@ -479,7 +479,7 @@ async fn believe(at: &mut Connection, auth: &Credentials) -> Result<(), Disbelie
             _ => Err(Disbelief { code: "invalid_credentials", message: "no token was given".to_owned() }),
         };
     };
-    match at.shared.recognise(&at.engine, Some(secret)).await {
+    match at.shared.recognise(&at.engine, Some(secret), VIA).await {
         Ok((identity, token)) => {
             let changes = at.session.as_ref().is_some_and(|session| session.identity != identity);
             if changes {
@@ -493,7 +493,7 @@ async fn believe(at: &mut Connection, auth: &Credentials) -> Result<(), Disbelie
             at.watch_token();
             Ok(())
         }
-        Err(error @ (AuthError::Missing | AuthError::Invalid)) => {
+        Err(error @ (AuthError::Missing | AuthError::Invalid | AuthError::OtherDoor { .. })) => {
             let hash = crate::keys::hash(secret);
             let lapsed = at.engine.read(move |view| view.token_has_lapsed(&hash)).await;
             match lapsed {

@@ -16,9 +16,9 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, SplitStream};
 use posthaste_engine::Engine;
 
-use super::MAX_MESSAGE;
 use super::connection::{Connection, Known, Line};
 use super::outbox::{Frames, Outbox};
+use super::{MAX_MESSAGE, VIA};
 use crate::caller::{AuthError, Realm, bearer};
 use crate::http::errors::answer;
 use crate::http::listen::Peer;
@@ -68,10 +68,10 @@ pub(super) async fn identify(
     query: &HashMap<String, String>,
 ) -> Result<Option<Known>, Box<Response>> {
     let token = bearer(headers).or_else(|| query.get("token").map(String::as_str));
-    match shared.recognise(engine, token).await {
+    match shared.recognise(engine, token, VIA).await {
         Ok(known) => Ok(Some(known)),
         Err(AuthError::Missing) => Ok(None),
-        Err(error @ AuthError::Invalid) => {
+        Err(error @ (AuthError::Invalid | AuthError::OtherDoor { .. })) => {
             Err(Box::new(answer(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string())))
         }
         Err(AuthError::Failed(error)) => Err(Box::new(

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use posthaste_wire::rpc::{self, ErrorObject, INVALID_REQUEST, Item, Message, RequestId};
 use serde_json::json;
 
-use super::call::{Call, Visitor};
+use super::call::{Call, VIA, Visitor};
 use super::rpc::{Glimpse, reply};
 use super::sessions::SESSION;
 use crate::caller::{AuthError, Realm, bearer};
@@ -26,7 +26,7 @@ const MOST_CALLS: usize = 100;
 
 pub(super) async fn answer(State(shared): State<Shared>, Realm(engine): Realm, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let (identity, pass) = match shared.recognise(&engine, bearer(&parts.headers)).await {
+    let (identity, pass) = match shared.recognise(&engine, bearer(&parts.headers), VIA).await {
         Ok(known) => known,
         Err(error) => return refused(&error),
     };
@@ -176,7 +176,7 @@ fn refuse(status: StatusCode, why: &str) -> Response {
 
 fn refused(error: &AuthError) -> Response {
     match error {
-        AuthError::Missing | AuthError::Invalid => {
+        AuthError::Missing | AuthError::Invalid | AuthError::OtherDoor { .. } => {
             let body = json!({
                 "jsonrpc": "2.0",
                 "id": null,

@@ -125,7 +125,9 @@ fn failed(fault: &Fault) -> StatusCode {
 impl From<AuthError> for Failure {
     fn from(error: AuthError) -> Self {
         match error {
-            AuthError::Missing | AuthError::Invalid => Self::new(StatusCode::UNAUTHORIZED, error.to_string()),
+            AuthError::Missing | AuthError::Invalid | AuthError::OtherDoor { .. } => {
+                Self::new(StatusCode::UNAUTHORIZED, error.to_string())
+            }
             AuthError::Failed(error) => error.into(),
         }
     }

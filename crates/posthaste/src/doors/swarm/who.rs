@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::errors::Failure;
 use crate::caller::{Identity, Pass, Realm, bearer};
 use crate::http::rate::Turn;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, VIA};
 use crate::shared::Shared;
 
 /// A caller whose token was checked.
@@ -46,7 +46,7 @@ impl Who {
     async fn check(parts: &mut Parts, shared: &Shared) -> Result<Self, Response> {
         let Realm(engine) = Realm::from_request_parts(parts, shared).await?;
         let token = bearer(&parts.headers).filter(|token| !token.is_empty());
-        match shared.recognise(&engine, token).await {
+        match shared.recognise(&engine, token, VIA).await {
             Ok((identity, pass)) => {
                 let turn = shared.bucket_of(&engine, &identity, pass.as_ref()).take();
                 if turn.is_granted() { Ok(Self { identity, engine, pass }) } else { Err(too_often(turn)) }

@@ -287,7 +287,14 @@ async fn make_token(visitor: &Visitor, given: &Given) -> Result<Response, Troubl
         None => None,
     };
     let secret = keys::new_token();
-    let verb = CreateToken { hash: keys::hash(&secret).to_vec(), role, name: name.clone(), expires_at };
+    let verb = CreateToken {
+        hash: keys::hash(&secret).to_vec(),
+        role,
+        name: name.clone(),
+        door: None,
+        observe: given.get("observe").is_some(),
+        expires_at,
+    };
     visitor.engine.submit(&visitor.caller(), verb).await?;
     let body = settings::shown(visitor, Some((&name, &secret))).await?;
     Ok(letter::beside(visitor, Place::Settings, "Settings", body).await)

@@ -62,6 +62,7 @@ fn tokens_of(visitor: &Visitor, tokens: &[Token], made: Option<(&str, &str)>) ->
                 label { "For " input name="name" required maxlength="256" size="14" placeholder="ann"; }
                 label { " as " select name="role" { @for role in TokenRole::ALL.iter().rev() { option value=(role.as_str()) { (role.as_str()) } } } }
                 label { " for " select name="expires" { option value="" { "ever" } option value="1d" { "a day" } option value="30d" { "30 days" } option value="365d" { "a year" } } }
+                label title="Sees messages, conversations and tasks between others unless they are marked private" { " " input type="checkbox" name="observe"; " may observe " }
                 button { "Make a token" }
             }
             @if tokens.is_empty() { p.dim { "None yet; the office’s own key is in its data directory." } }
@@ -70,7 +71,7 @@ fn tokens_of(visitor: &Visitor, tokens: &[Token], made: Option<(&str, &str)>) ->
                     thead { tr { th { "Name" } th { "Role" } th { "Made" } th { "Good until" } th {} } }
                     tbody { @for token in tokens {
                         tr class=(if token.is_valid(visitor.now) { "" } else { "ended" }) {
-                            td { (token.name) } td { (token.role.as_str()) } td { (words::ago(visitor.now, token.created_at)) " ago" }
+                            td { (token.name) } td { (token.role.as_str()) @if token.observe { ", observes" } @if let Some(door) = &token.door { ", " (door) " only" } } td { (words::ago(visitor.now, token.created_at)) " ago" }
                             td { @match (token.revoked_at, token.expires_at) {
                                 (Some(at), _) => { (rows::chip("danger", "revoked")) " " (words::ago(visitor.now, at)) }
                                 (None, Some(at)) if at <= visitor.now => { (rows::chip("warn", "expired")) }

@@ -6,6 +6,7 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use posthaste_engine::stamp;
 
+use super::VIA;
 use super::answers::{Page, Trouble};
 use super::frame;
 use super::query::Given;
@@ -61,14 +62,14 @@ pub(super) async fn sign_in(
     }
     let token = given.get("token").unwrap_or("");
     let hash = keys::hash(token);
-    let known = match shared.identify_hash(&place.engine, hash).await {
-        Ok(Some(identity)) => identity,
-        Ok(None) => {
-            let problem = AuthError::Invalid.to_string();
+    let known = match shared.identify_hash(&place.engine, hash, VIA).await {
+        Ok(identity) => identity,
+        Err(AuthError::Failed(error)) => return Trouble::from(error).into_response(),
+        Err(refused) => {
+            let problem = refused.to_string();
             let page = form(&shared, &place, given.get("next"), Some(&problem));
             return (StatusCode::UNAUTHORIZED, Html(page.into_string())).into_response();
         }
-        Err(error) => return Trouble::from(error).into_response(),
     };
     if let Err(error) = welcome(&shared, &place, known).await {
         return error.into_response();

@@ -15,7 +15,7 @@ use posthaste_engine::{Engine, EngineError, stamp};
 use super::VIA;
 use super::answers::Trouble;
 use super::query::encoded;
-use crate::caller::{Identity, Pass, Realm};
+use crate::caller::{AuthError, Identity, Pass, Realm};
 use crate::shared::Shared;
 
 /// What the cookies' names start with; the realm follows.
@@ -155,10 +155,11 @@ impl FromRequestParts<Shared> for Visitor {
         let cookie = session_of(shared, &engine, &parts.headers);
         let token = cookie.as_deref().and_then(|cookie| open_session(shared, cookie));
         let known = match token {
-            Some(hash) => shared
-                .recognise_hash(&engine, hash)
-                .await
-                .map_err(|error| Trouble::from(error).into_response())?,
+            Some(hash) => match shared.recognise_hash(&engine, hash, VIA).await {
+                Ok(known) => Some(known),
+                Err(AuthError::Failed(error)) => return Err(Trouble::from(error).into_response()),
+                Err(AuthError::Missing | AuthError::Invalid | AuthError::OtherDoor { .. }) => None,
+            },
             None => None,
         };
         let signed_in = known.is_some();

@@ -153,6 +153,8 @@ async fn a_revoked_token_stays_revoked_when_its_realm_is_opened_again() {
         hash: hash("secret").to_vec(),
         role: TokenRole::Agent,
         name: "ann".to_owned(),
+        door: None,
+        observe: false,
         expires_at: None,
     };
     let token = engine.submit(&office, verb).await.unwrap();
@@ -162,14 +164,14 @@ async fn a_revoked_token_stays_revoked_when_its_realm_is_opened_again() {
     shared.office().tidy().await;
     assert!(shared.office().open_realms().await.is_empty(), "nobody uses it");
     let engine = shared.office().realm(&away).await.unwrap();
-    assert_eq!(shared.identify(&engine, Some("secret")).await.unwrap().name.as_str(), "ann");
+    assert_eq!(shared.identify(&engine, Some("secret"), "map").await.unwrap().name.as_str(), "ann");
     engine.submit(&office, RevokeToken { id: token.id }).await.unwrap();
     drop(engine);
     tokio::time::sleep(Duration::from_millis(5)).await;
     shared.office().tidy().await;
     assert!(shared.office().open_realms().await.is_empty(), "nobody uses it");
     let engine = shared.office().realm(&away).await.unwrap();
-    let answer = shared.identify(&engine, Some("secret")).await;
+    let answer = shared.identify(&engine, Some("secret"), "map").await;
     assert!(matches!(answer, Err(AuthError::Invalid)), "{answer:?}");
     drop((engine, shared));
     guard.close().await;
