@@ -179,10 +179,7 @@ impl Shared {
                     .ok_or(AuthError::Invalid)?
             }
         };
-        match memory.door {
-            Some(only) if only != door => Err(AuthError::OtherDoor { door: only }),
-            _ => Ok((memory.identity, Some(memory.pass))),
-        }
+        memory.at(door).map(|(identity, pass)| (identity, Some(pass)))
     }
 }
 
@@ -229,11 +226,21 @@ pub(crate) struct Remembered {
 /// What was found out about a token.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
-    pub(crate) identity: Identity,
-    pub(crate) pass: Pass,
+    identity: Identity,
+    pass: Pass,
     /// The only door that the token opens.
     door: Option<String>,
     epoch: Epoch,
+}
+
+impl Memory {
+    /// What the token says at a door, if it opens that door.
+    pub(crate) fn at(self, door: &str) -> Result<(Identity, Pass), AuthError> {
+        match self.door {
+            Some(only) if only != door => Err(AuthError::OtherDoor { door: only }),
+            _ => Ok((self.identity, self.pass)),
+        }
+    }
 }
 
 /// How things stood before the books were asked, so that what changes meanwhile counts.
@@ -284,7 +291,8 @@ impl Remembered {
 /// closed and opened again counts from nothing, hence the opening.
 fn epoch(engine: &Engine) -> Epoch {
     let meter = engine.meter();
-    let changes = ["create_token", "revoke_token", "change_keys"].iter().map(|verb| meter.done(verb)).sum();
+    let verbs = ["create_token", "revoke_token", "renew_token", "change_keys"];
+    let changes = verbs.iter().map(|verb| meter.done(verb)).sum();
     (meter.opening(), changes)
 }
 
