@@ -8,6 +8,7 @@ pub(crate) mod gate;
 pub mod guard;
 pub mod layers;
 pub mod listen;
+pub(crate) mod local;
 pub mod outgoing;
 pub mod rate;
 pub mod reach;

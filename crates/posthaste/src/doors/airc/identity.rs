@@ -6,9 +6,9 @@ use axum::response::{IntoResponse, Response};
 use posthaste_engine::nouns::{
     Agent, AgentId, Caller, ContactPolicy, Json as Kept, Millis, Privacy, TokenRole,
 };
-use posthaste_engine::stamp;
 use posthaste_engine::verbs::agents::Register;
-use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
+use posthaste_engine::verbs::tokens::{CreateToken, RenewToken};
+use posthaste_engine::{EngineError, Refusal, stamp};
 use posthaste_wire::airc::{Handle, verify_challenge};
 use posthaste_wire::signing::{PublicKey, Signature};
 use posthaste_wire::time::to_rfc3339;
@@ -133,8 +133,8 @@ pub(super) fn safe_newcomer(fields: &Fields) -> Answer<Newcomer> {
 /// Enters a newcomer and answers with its token.
 async fn welcome(context: &Context, newcomer: Newcomer) -> Answer {
     let agent = enter(context, newcomer).await?;
-    let (token, until) = issue(context, &agent.id).await?;
-    Ok((StatusCode::CREATED, Json(session(context, &agent, &token, until))).into_response())
+    let (token, until) = issue(context, &agent.id, None).await?;
+    Ok((StatusCode::CREATED, Json(session(context, &agent, &token, Some(until)))).into_response())
 }
 
 /// Enters a newcomer into the address book.
@@ -166,9 +166,9 @@ pub(super) async fn enter(context: &Context, newcomer: Newcomer) -> Answer<Agent
     Ok(context.engine.submit(&Caller::member(id, VIA), verb).await?.agent)
 }
 
-/// An office that other machines can reach takes newcomers only from those who have a token already.
+/// Without a token, identities are made only by callers to whom the settings offer it. With one, by any caller.
 async fn check_open(context: &Context) -> Answer<()> {
-    if context.shared.takes_newcomers() {
+    if context.shared.takes_newcomers().holds(context.local) {
         return Ok(());
     }
     let token = bearer(&context.headers);
@@ -177,14 +177,16 @@ async fn check_open(context: &Context) -> Answer<()> {
         _ => Err(Trouble::new(
             403,
             "registration_closed",
-            "this registry takes newcomers by invitation: send a token",
+            "registration without a token is off for this request; send a token (`posthaste token create` \
+             makes one), or start the server with --registration on",
         )),
     }
 }
 
-/// Makes a token for an identity.
-pub(super) async fn issue(context: &Context, id: &AgentId) -> Answer<(String, Millis)> {
-    let (token, until) = (keys::new_token(), stamp::now() + TOKEN_LASTS);
+/// Makes a token for an identity, good for this door and no longer than `end`.
+pub(super) async fn issue(context: &Context, id: &AgentId, end: Option<Millis>) -> Answer<(String, Millis)> {
+    let usual = stamp::now() + TOKEN_LASTS;
+    let (token, until) = (keys::new_token(), end.map_or(usual, |end| end.min(usual)));
     let hash = keys::hash(&token).to_vec();
     let name = id.to_string();
     let verb = CreateToken {
@@ -199,14 +201,36 @@ pub(super) async fn issue(context: &Context, id: &AgentId) -> Answer<(String, Mi
     Ok((token, until))
 }
 
+/// Exchanges a token for another. Its role, door and rights stay, and its end unless this door issued it.
+pub(super) async fn renew(context: &Context, old: [u8; 32]) -> Answer<(String, Option<Millis>)> {
+    let token = keys::new_token();
+    let verb = RenewToken {
+        old: old.to_vec(),
+        hash: keys::hash(&token).to_vec(),
+        expires_at: Some(stamp::now() + TOKEN_LASTS),
+    };
+    let renewed = context.engine.submit(&office(), verb).await.map_err(not_renewed)?;
+    Ok((token, renewed.expires_at))
+}
+
+fn not_renewed(error: EngineError) -> Trouble {
+    match error.refusal() {
+        Some(Refusal::NoSuchToken) => {
+            Trouble::new(401, "token_expired", "this token is unknown, expired or revoked")
+        }
+        Some(Refusal::BadValue { field: "token", why }) => Trouble::bad(*why),
+        _ => error.into(),
+    }
+}
+
 /// The office, vouching for a proof that this door has checked.
 pub(super) fn office() -> Caller {
     Caller { via: VIA.to_owned(), ..Caller::office() }
 }
 
 /// What an identity gets when it is let in.
-pub(super) fn session(context: &Context, agent: &Agent, token: &str, until: Millis) -> Value {
-    let until = to_rfc3339(until);
+pub(super) fn session(context: &Context, agent: &Agent, token: &str, until: Option<Millis>) -> Value {
+    let until = until.map(to_rfc3339);
     json!({
         "success": true,
         "handle": agent.id,
@@ -264,7 +288,7 @@ async fn look_up(context: &Context) -> Answer<Agent> {
 /// `POST /auth/refresh`: a new token for the bearer of one, or for whoever signs a challenge with the identity's key.
 pub(super) async fn refresh(context: Context, Text(text): Text) -> Answer {
     let fields = Fields::read(if text.trim().is_empty() { "{}".to_owned() } else { text })?;
-    let agent = match fields.get(&["challenge"]) {
+    let (agent, (token, until)) = match fields.get(&["challenge"]) {
         Some(_) => {
             let raw = fields.text(&["handle", "username"])?.unwrap_or_default();
             let handle = Handle::parse(raw)?;
@@ -272,29 +296,18 @@ pub(super) async fn refresh(context: Context, Text(text): Text) -> Answer {
             let agent = context.engine.read(move |view| view.agent(&visitor(), &id)).await?;
             let key = key_of(&agent).ok_or_else(|| Trouble::unauthorized("this identity has no key"))?;
             proven(&context, &fields, &handle, &key)?;
-            agent
+            let (token, until) = issue(&context, &agent.id, None).await?;
+            (agent, (token, Some(until)))
         }
         None => {
             let actor = context.actor(None).await?;
-            end_token(&context).await?;
-            Agent::clone(&actor.agent)
+            (Agent::clone(&actor.agent), renew(&context, context.token_hash()?).await?)
         }
     };
-    let (token, until) = issue(&context, &agent.id).await?;
     let mut body = session(&context, &agent, &token, until);
     body["accessToken"] = json!(token);
     body["refreshToken"] = json!(token);
     Ok(Json(body).into_response())
-}
-
-/// The token that is exchanged for another opens no door any more.
-async fn end_token(context: &Context) -> Answer<()> {
-    let Some(hash) = bearer(&context.headers).map(keys::hash) else { return Ok(()) };
-    let found = context.engine.read(move |view| view.token_by_hash(&hash)).await?;
-    if let Some(token) = found.filter(|token| token.role != TokenRole::Admin) {
-        context.engine.submit(&office(), RevokeToken { id: token.id }).await?;
-    }
-    Ok(())
 }
 
 fn bad_key(why: &str) -> Trouble {

@@ -13,7 +13,7 @@ use super::rpc::{Glimpse, reply};
 use super::sessions::SESSION;
 use crate::caller::{AuthError, Realm, bearer};
 use crate::http::errors::answer as plain_error;
-use crate::http::listen::Peer;
+use crate::http::local::Local;
 use crate::http::rate::Turn;
 use crate::shared::Shared;
 
@@ -30,8 +30,7 @@ pub(super) async fn answer(State(shared): State<Shared>, Realm(engine): Realm, r
         Ok(known) => known,
         Err(error) => return refused(&error),
     };
-    let local =
-        parts.extensions.get::<Peer>().is_none_or(|peer| peer.address.ip().to_canonical().is_loopback());
+    let Local(local) = Local::of(&parts);
     let turn = shared.bucket_of(&engine, &identity, pass.as_ref()).take();
     if !turn.is_granted() {
         return too_often(turn);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::errors::{Answer, Failure};
 use super::who::{Admin, Json, Passer, User, swarm_name};
 use crate::caller::Realm;
-use crate::shared::Shared;
+use crate::shared::{Offer, Shared};
 
 /// The server's card; a browser is sent to the page.
 pub(super) async fn root(
@@ -74,7 +74,7 @@ async fn show_health(shared: &Shared, swarm: &str) -> Response {
         // AIRC's clients look here, too.
         "protocol": "AIRC",
         "protocol_version": posthaste_wire::airc::PROTOCOL_VERSION,
-        "safe_mode": shared.safe_mode(),
+        "safe_mode": shared.safe_mode() != Offer::Off,
     });
     match report.problem {
         None => Answered(body).into_response(),

@@ -6,3 +6,4 @@ mod paths;
 mod rates;
 mod reach;
 mod streams;
+mod tokens;

@@ -2,6 +2,7 @@
 //! source, so a path without a row fails here; what came out is the table in `docs/authority.md`.
 
 mod calls;
+mod issued;
 mod office;
 mod paths;
 mod tools;

@@ -151,12 +151,17 @@ impl World {
     }
 
     async fn sign_in(&self, role: Role) -> Option<(String, String)> {
+        self.cookie_for(self.token(role).unwrap_or_default()).await
+    }
+
+    /// What the page gives the bearer of a token: a cookie and the word in its forms, if it lets the token in.
+    pub(super) async fn cookie_for(&self, token: &str) -> Option<(String, String)> {
         let word = |page: &str| {
             let start = page.find("name=\"word\" value=\"")? + "name=\"word\" value=\"".len();
             Some(page[start..].split('"').next()?.to_owned())
         };
         let page = self.http.get(self.url("/ui/sign-in")).send().await.unwrap().text().await.unwrap();
-        let body = format!("word={}&token={}", word(&page).unwrap(), self.token(role).unwrap_or_default());
+        let body = format!("word={}&token={}", word(&page).unwrap(), token);
         let answer = self.http.post(self.url("/ui/sign-in")).body(body).send().await.unwrap();
         let cookie = answer.headers().get("set-cookie")?.to_str().unwrap().split(';').next()?.to_owned();
         let page = self.http.get(self.url("/ui/write")).header("cookie", &cookie);
