@@ -139,6 +139,7 @@ impl From<BeginError> for Failure {
             BeginError::Field(error) => error.into(),
             BeginError::Bad(why) => Self::bad(why),
             BeginError::NoSuchTask(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
+            BeginError::TooMany { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
             BeginError::Busy => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
             BeginError::Engine(error) => error.into(),
         }
@@ -150,6 +151,7 @@ impl From<ReceiveError> for Failure {
         match error {
             ReceiveError::Bad(why) => Self::bad(why),
             ReceiveError::NotFound(why) => Self::new(StatusCode::NOT_FOUND, why),
+            ReceiveError::TooMany { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
             ReceiveError::Engine(error) => error.into(),
         }
     }

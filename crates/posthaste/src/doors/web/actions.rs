@@ -320,6 +320,12 @@ async fn peer(visitor: &Visitor, given: &Given) -> Result<Done, Trouble> {
     if !(url.starts_with("http://") || url.starts_with("https://")) {
         return Err(Trouble::bad("A peer’s address starts with http:// or https://."));
     }
+    // The environment's variables are the operator's own, and go where the operator says.
+    if visitor.identity.runs_office()
+        && let Some(runtime) = visitor.shared.runtime(visitor.engine.realm())
+    {
+        runtime.registry().trust(&name, &url).map_err(|error| Trouble::bad(error.to_string()))?;
+    }
     let verb = PutPeer {
         name,
         kind: given.get("kind").and_then(PeerKind::from_word).unwrap_or(PeerKind::Office),

@@ -6,4 +6,5 @@ mod paths;
 mod rates;
 mod reach;
 mod streams;
+mod swarms;
 mod tokens;
