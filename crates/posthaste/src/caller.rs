@@ -149,17 +149,20 @@ impl Shared {
         self.limiter().bucket("strangers", &who, self.rates().calls)
     }
 
-    /// Who bears the token with that hash: the admin's key, or a token of the realm that is still good.
-    pub(crate) async fn identify_hash(
+    /// Who bore a token of the realm when that was proved, by the token's id; only while the token is good.
+    pub(crate) async fn recognise_id(
         &self,
         engine: &Engine,
-        hash: [u8; 32],
+        id: String,
         door: &str,
-    ) -> Result<Identity, AuthError> {
-        self.recognise_hash(engine, hash, door).await.map(|(identity, _)| identity)
+    ) -> Result<(Identity, Option<Pass>), AuthError> {
+        let before = self.remembered().before(engine);
+        let token = engine.read(move |view| view.token_by_id(&id)).await?;
+        let memory = token.and_then(|token| Memory::of(&token, before.epoch)).ok_or(AuthError::Invalid)?;
+        memory.at(door).map(|(identity, pass)| (identity, Some(pass)))
     }
 
-    /// The same, with the pass.
+    /// Who bears the token with that hash: the admin's key, or a token of the realm that is still good.
     pub(crate) async fn recognise_hash(
         &self,
         engine: &Engine,
@@ -234,6 +237,15 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// A token as the books have it; nothing if its name cannot be an agent's.
+    fn of(token: &Token, epoch: Epoch) -> Option<Self> {
+        let name = AgentId::new(&token.name).ok()?;
+        let observe = token.observe || token.role == TokenRole::Admin;
+        let identity = Identity { role: token.role, name, everywhere: false, observe };
+        let pass = Pass { id: Some(token.id.clone()), expires_at: token.expires_at };
+        Some(Self { identity, pass, door: token.door.clone(), epoch })
+    }
+
     /// What the token says at a door, if it opens that door.
     pub(crate) fn at(self, door: &str) -> Result<(Identity, Pass), AuthError> {
         match self.door {
@@ -273,11 +285,7 @@ impl Remembered {
 
     /// Remembers a token as the books had it; nothing if its name is nobody's.
     pub(crate) fn put(&self, before: Before, hash: [u8; 32], token: &Token) -> Option<Memory> {
-        let name = AgentId::new(&token.name).ok()?;
-        let observe = token.observe || token.role == TokenRole::Admin;
-        let identity = Identity { role: token.role, name, everywhere: false, observe };
-        let pass = Pass { id: Some(token.id.clone()), expires_at: token.expires_at };
-        let memory = Memory { identity, pass, door: token.door.clone(), epoch: before.epoch };
+        let memory = Memory::of(token, before.epoch)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_REMEMBERED {
             known.clear();

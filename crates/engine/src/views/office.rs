@@ -44,6 +44,17 @@ impl View<'_> {
         Ok(token.filter(|token| token.is_valid(self.now)))
     }
 
+    /// The token under an id, if it is still good. An id is no secret: the caller must have proved otherwise that it
+    /// bears the token.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn token_by_id(&self, id: &str) -> Viewed<Option<Token>> {
+        let sql = format!("SELECT {} FROM tokens WHERE id = ?1", rows::TOKEN);
+        let token = one(self.books, &sql, [id], rows::token)?;
+        Ok(token.filter(|token| token.is_valid(self.now)))
+    }
+
     /// Whether there was a token with that hash whose time has run out, as opposed to one that was revoked or never made.
     /// Only who holds the token can ask.
     ///

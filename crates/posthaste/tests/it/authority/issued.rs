@@ -4,7 +4,7 @@ use posthaste_wire::signing::SecretKey;
 use serde_json::{Value, json};
 
 use super::Got;
-use super::office::World;
+use super::office::{Role, World};
 use super::paths::ask_elsewhere;
 
 /// One way to be issued a token: what it is called, and the token.
@@ -77,6 +77,26 @@ async fn what_airc_issues_opens_airc_alone() {
         assert_eq!(socket.status(), 401, "{way}: in the query");
         let metrics = world.http.get(world.url("/metrics")).header("x-forwarded-for", "192.0.2.1");
         assert_eq!(metrics.bearer_auth(&token).send().await.unwrap().status(), 401, "{way}: metrics");
+    }
+}
+
+/// The cookie of the page, and every part of it, is no token at any door.
+#[tokio::test]
+async fn what_is_in_a_cookie_opens_the_page_alone() {
+    let world = World::open().await;
+    for role in [Role::User, Role::Admin, Role::Operator] {
+        let (cookie, word) = world.cookie(role).unwrap();
+        let value = cookie.split_once('=').unwrap().1;
+        let token = world.token(role).unwrap();
+        let hash = posthaste::keys::hash(token).map(|byte| format!("{byte:02x}")).concat();
+        assert!(!value.contains(token) && !value.contains(&hash), "{role:?}");
+        for shown in value.split('.').chain([value, word.as_str()]) {
+            let opened: Vec<_> = ask_elsewhere(&world, shown).await;
+            let opened: Vec<_> = opened.into_iter().filter(|(_, got)| *got != Got::Unknown).collect();
+            assert!(opened.is_empty(), "{role:?}: {opened:?}");
+            let airc = world.http.get(world.url("/messages/inbox")).bearer_auth(shown).send().await.unwrap();
+            assert_eq!(airc.status(), 401, "{role:?}");
+        }
     }
 }
 
