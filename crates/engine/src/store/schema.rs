@@ -2,11 +2,11 @@
 
 use rusqlite::Connection;
 
-use super::{lists, marks};
+use super::{lists, marks, skeletons};
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 10;
+pub const VERSION: i64 = 11;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -47,9 +47,23 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     if found < 10 {
         books.execute_batch(V10)?;
     }
+    if found < 11 {
+        books.execute_batch(V11_NAMES)?;
+        skeletons::fill(books)?;
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
+
+/// New names are compared with others by what they look like. An entry knows the token under which it was made, if that
+/// is not its own.
+const V11_NAMES: &str = "
+ALTER TABLE agents ADD COLUMN skeleton TEXT;
+ALTER TABLE agents ADD COLUMN bearer TEXT;
+ALTER TABLE tokens ADD COLUMN skeleton TEXT;
+CREATE INDEX agents_by_skeleton ON agents(skeleton);
+CREATE INDEX tokens_by_skeleton ON tokens(skeleton);
+";
 
 /// What somebody said in a long thread, or of one type, is found without walking it. Turns outside of threads are in none
 /// of these.

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply};
+use super::{Applied, Apply, agents};
 use crate::error::Refusal;
-use crate::nouns::{Fact, Millis, Sight, Token, TokenRole};
+use crate::nouns::{AgentId, Fact, Millis, Sight, Token, TokenRole};
+use crate::skeleton::skeleton;
 use crate::store::{exec, one, rows};
 
 /// Keeps a new token.
@@ -24,7 +25,8 @@ pub struct CreateToken {
 impl CreateToken {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Token> {
         to.require_admin()?;
-        crate::nouns::AgentId::new(&self.name).map_err(Refusal::from)?;
+        let name = AgentId::new(&self.name).map_err(Refusal::from)?;
+        agents::check_token(to, &name)?;
         if self.hash.len() != 32 {
             return Err(Refusal::BadValue { field: "hash", why: "SHA-256 has 32 bytes" }.into());
         }
@@ -45,10 +47,16 @@ impl CreateToken {
             expires_at: self.expires_at,
             revoked_at: None,
         };
-        let sql = "INSERT INTO tokens(id, hash, role, name, created_at, expires_at, revoked_at)
-                   VALUES(?1, ?2, ?3, ?4, ?5, ?6, NULL)";
-        let params = (&token.id, &self.hash, token.role, &token.name, token.created_at, token.expires_at);
+        let sql = "INSERT INTO tokens(id, hash, role, name, created_at, expires_at, revoked_at, skeleton)
+                   VALUES(?1, ?2, ?3, ?4, ?5, ?6, NULL, ?7)";
+        let looks = skeleton(&token.name);
+        let params =
+            (&token.id, &self.hash, token.role, &token.name, token.created_at, token.expires_at, looks);
         exec(to.books, sql, params)?;
+        // From now on the name is the token's: an agent that another token entered under it changes hands at once.
+        if let Some(agent) = rows::active_agent(to.books, &name)? {
+            agents::reclaim(to, agent)?;
+        }
         to.tell(Fact::TokenCreated { token: token.id.clone(), name: token.name.clone() }, Sight::Admins)?;
         Ok(token)
     }
