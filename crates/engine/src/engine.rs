@@ -290,6 +290,14 @@ impl Engine {
         self.shared.hub.lane().epoch()
     }
 
+    /// How many names went from one holder to another since the realm was opened: given up and taken again, or lost to the
+    /// bearer of the token that carries them. Counted before such a change is answered and before events that follow it are
+    /// handed out: a door that remembers who holds a name asks again when the count is another.
+    #[must_use]
+    pub fn names_rehomed(&self) -> u64 {
+        self.shared.hub.rehomed()
+    }
+
     /// The realm's name.
     #[must_use]
     pub fn realm(&self) -> &RealmName {

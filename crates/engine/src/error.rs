@@ -21,6 +21,20 @@ pub enum Refusal {
         /// The name.
         agent: AgentId,
     },
+    /// The name is one that an agent cannot have.
+    #[error("{name:?} cannot be an agent's name: {why}; choose another")]
+    BadName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The name is easily taken for one that is in use.
+    #[error("the name {agent} looks like one that is taken; choose another")]
+    LooksTaken {
+        /// The name.
+        agent: AgentId,
+    },
     /// The agent is suspended or has left.
     #[error("{agent} is {state} and cannot do that")]
     WrongState {
@@ -262,6 +276,8 @@ impl Refusal {
         match self {
             Self::NoSuchAgent { .. } => "no_such_agent",
             Self::AgentExists { .. } => "agent_exists",
+            Self::BadName { .. } => "bad_name",
+            Self::LooksTaken { .. } => "looks_taken",
             Self::WrongState { .. } => "wrong_state",
             Self::CircularParent { .. } => "circular_parent",
             Self::NotAllowed { .. } => "not_allowed",

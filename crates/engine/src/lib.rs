@@ -35,6 +35,7 @@ mod memory;
 mod office;
 mod relay;
 mod sight;
+mod skeleton;
 mod source;
 mod writer;
 

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use posthaste_engine::nouns::{AgentId, Caller, Millis, RealmName, Token, TokenRole};
+use posthaste_engine::verbs::agents::Bearer;
 use posthaste_engine::{Engine, EngineError, Share, stamp};
 
 use crate::http::errors::answer;
@@ -61,6 +62,11 @@ impl Identity {
     /// Whether it runs the office, not just one of its realms.
     pub fn runs_office(&self) -> bool {
         self.role == TokenRole::Admin && self.everywhere
+    }
+
+    /// What it shows for a claim to a name.
+    pub fn bearer(&self) -> Bearer {
+        Bearer { name: self.name.clone(), admin: self.role == TokenRole::Admin }
     }
 
     /// As the engine's caller, acting under its own name.

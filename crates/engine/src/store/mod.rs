@@ -11,6 +11,7 @@ mod open;
 mod portable;
 pub(crate) mod rows;
 mod schema;
+mod skeletons;
 
 pub use digest::digest;
 pub(crate) use history::write_history;

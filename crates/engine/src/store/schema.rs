@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::{lists, marks};
+use super::{lists, marks, skeletons};
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
@@ -49,6 +49,8 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     }
     if found < 11 {
         books.execute_batch(V11_TOKENS)?;
+        books.execute_batch(V11_NAMES)?;
+        skeletons::fill(books)?;
     }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
@@ -58,6 +60,16 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
 const V11_TOKENS: &str = "
 ALTER TABLE tokens ADD COLUMN door TEXT;
 ALTER TABLE tokens ADD COLUMN observe INTEGER NOT NULL DEFAULT 0;
+";
+
+/// New names are compared with others by what they look like. An entry knows the token under which it was made, if that
+/// is not its own.
+const V11_NAMES: &str = "
+ALTER TABLE agents ADD COLUMN skeleton TEXT;
+ALTER TABLE agents ADD COLUMN bearer TEXT;
+ALTER TABLE tokens ADD COLUMN skeleton TEXT;
+CREATE INDEX agents_by_skeleton ON agents(skeleton);
+CREATE INDEX tokens_by_skeleton ON tokens(skeleton);
 ";
 
 /// What somebody said in a long thread, or of one type, is found without walking it. Turns outside of threads are in none

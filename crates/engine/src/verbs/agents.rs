@@ -1,5 +1,6 @@
 //! Coming, changing and leaving: the address book's verbs.
 
+mod new_name;
 mod states;
 
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,11 @@ use crate::nouns::{
     Agent, AgentId, AgentKind, Bounds, ContactPolicy, Fact, Json, Privacy, ScopeId, Seq, Sight, Visibility,
 };
 use crate::sight;
-use crate::store::{exec, one, rows};
+use crate::store::{exec, rows};
 
+pub use new_name::Bearer;
+pub(crate) use new_name::{Claim, RECLAIMED, bearer_of};
+pub(in crate::verbs) use new_name::{check_token, reclaim};
 pub use states::{Orphan, SetState};
 use states::{change_state, check_pause, check_state};
 
@@ -56,6 +60,9 @@ pub struct Register {
     pub scopes: Vec<ScopeId>,
     /// What to do when the id is in use by an agent that the caller may change.
     pub existing: Existing,
+    /// The token that the caller came with; without one the caller has no claim to any token's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bearer: Option<Bearer>,
 }
 
 /// What registering under a name in use means.
@@ -81,6 +88,7 @@ pub struct Registered {
 impl Register {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Registered> {
         to.require_member()?;
+        self.check_kind(to)?;
         let id = self.choose_id(to)?;
         if let Some(parent) = &self.parent {
             check_parent(to, &id, parent)?;
@@ -91,20 +99,40 @@ impl Register {
             Some(before) if before.state == Agent::REVOKED => {
                 Err(Refusal::AgentExists { agent: before.id }.into())
             }
-            before => self.enter(to, id, before),
+            before => {
+                Claim::new(to, self.bearer.as_ref()).check(&id)?;
+                self.enter(to, id, before)
+            }
+        }
+    }
+
+    /// Refuses sorts that stand for the server or its administrators to all others.
+    fn check_kind(&self, to: &Apply<'_>) -> Applied<()> {
+        let trusted = to.caller.rights.admin || self.bearer.as_ref().is_some_and(|bearer| bearer.admin);
+        match self.kind {
+            Some(AgentKind::System | AgentKind::Admin) if !trusted => {
+                let need = "an administrator's token, to be an agent of the kind system or admin";
+                Err(Refusal::NotAllowed { need }.into())
+            }
+            _ => Ok(()),
         }
     }
 
     fn choose_id(&self, to: &mut Apply<'_>) -> Applied<AgentId> {
         if let Some(id) = &self.id {
-            if id.is_office() || (names_a_neighbour(to, id)? && !to.caller.rights.admin) {
+            if id.is_office() {
                 return Err(Refusal::AgentExists { agent: id.clone() }.into());
             }
             return Ok(id.clone());
         }
         let base = slug(self.name.as_deref().unwrap_or("agent"));
         let first = AgentId::new(&base).map_err(Refusal::from)?;
-        if !first.is_office() && rows::any_agent(to.books, &first)?.is_none() {
+        let free = match Claim::new(to, self.bearer.as_ref()).check(&first) {
+            Ok(()) => rows::any_agent(to.books, &first)?.is_none(),
+            Err(new_name::Taken::Refused(_)) => false,
+            Err(failed) => return Err(failed.into()),
+        };
+        if free {
             return Ok(first);
         }
         // A taken name gets a short tail; the fresh id makes it unguessable and never taken.
@@ -117,6 +145,10 @@ impl Register {
         if self.existing == Existing::Refuse {
             return Err(Refusal::AgentExists { agent: before.id }.into());
         }
+        let before = match &self.bearer {
+            Some(bearer) if bearer.name == before.id => reclaim(to, before)?,
+            _ => before,
+        };
         let update = Update {
             agent: before.id.clone(),
             name: self.name.clone(),
@@ -188,6 +220,7 @@ impl Register {
             born,
         };
         write(to, &agent)?;
+        new_name::note_bearer(to, &agent.id, self.bearer.as_ref())?;
         let sight = match agent.visibility {
             // The scopes it shares come with the next lines, so the books are asked later.
             Visibility::Scope => Sight::Ask,
@@ -416,13 +449,6 @@ impl Unregister {
         to.tell_because(self.cause, fact, sight)?;
         Ok(agent)
     }
-}
-
-/// Whether a name is how an agent of a neighbour is addressed, whose mail is kept under that name.
-fn names_a_neighbour(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
-    let Some((name, realm)) = id.as_str().rsplit_once('@') else { return Ok(false) };
-    let known = one(to.books, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some();
-    Ok(!name.is_empty() && (known || realm == to.realm.as_str()))
 }
 
 /// An agent as everybody may be told of it: hidden ones are not named.

@@ -191,6 +191,15 @@ impl Send {
             return self.note_handed(to);
         }
         let sender = sender(to)?;
+        if is_guest(to, &sender.id)? {
+            // Carried in by the server, but with the sight and the consent of a stranger to this realm.
+            let guest = Caller::member(sender.id.clone(), &to.caller.via);
+            return to.acting_as(&guest, |to| self.send(to, &sender));
+        }
+        self.send(to, &sender)
+    }
+
+    fn send(&self, to: &mut Apply<'_>, sender: &Agent) -> Applied<Sent> {
         if let Some(earlier) = self.earlier(to)? {
             return Ok(earlier);
         }
@@ -207,7 +216,7 @@ impl Send {
             }
         }
         let lists = [(&self.to[..], Copy::To), (&self.cc[..], Copy::Cc), (&self.bcc[..], Copy::Bcc)];
-        let Found { recipients, mut refused } = recipients::resolve(to, &sender, lists, self.pass_over)?;
+        let Found { recipients, mut refused } = recipients::resolve(to, sender, lists, self.pass_over)?;
         let unwilling = refused.len();
         for agent in &self.deaf {
             let reached = recipients.iter().any(|recipient| recipient.agent == *agent);
@@ -219,7 +228,7 @@ impl Send {
             return Err(Refusal::NoRecipients.into());
         }
         // A gathering conversation may refuse (closed, not ours to enter), so it comes before the first row.
-        let place = self.place(to, &sender, &recipients)?;
+        let place = self.place(to, sender, &recipients)?;
         let (message, receipts) = self.post(to, &recipients, &refused, &place)?;
         for (index, agent) in refused.iter().enumerate() {
             let why =
@@ -229,7 +238,7 @@ impl Send {
         let (turn, unrecorded) = match place {
             Place::None => (None, None),
             Place::Labelled(_, why) => (None, Some(why)),
-            Place::In(spot) => (Some(turns::record_letter(to, &sender, *spot, &message)?), None),
+            Place::In(spot) => (Some(turns::record_letter(to, sender, *spot, &message)?), None),
         };
         let turn = turn.map(|turn: Turn| turn.id);
         Ok(Sent { message, receipts, refused, turn, unrecorded, repeated: false })
@@ -408,6 +417,9 @@ impl Send {
         let mut to = Apply::new(view.books, realm, caller, &stamp, view.now, pen);
         to.require_member().ok()?;
         let sender = sender(&to).ok()?;
+        if is_guest(&to, &sender.id).ok()? {
+            return None;
+        }
         let lists = [(&self.to[..], Copy::To), (&[][..], Copy::Cc), (&[][..], Copy::Bcc)];
         let found = recipients::resolve(&mut to, &sender, lists, self.pass_over).ok()?;
         // The slow road says who was passed over.
@@ -456,8 +468,13 @@ enum Place {
 fn sender(to: &Apply<'_>) -> Applied<Agent> {
     let id = &to.caller.agent;
     // The office, and agents of neighbours whose letters it carries in, have no entry in the address book.
-    if to.caller.rights.admin && (id.is_office() || is_foreign(to, id)?) {
+    if to.caller.rights.admin && id.is_office() {
         return Ok(stand_in(id));
+    }
+    if is_guest(to, id)? {
+        // It takes answers to what it wrote, and is otherwise an agent like any other.
+        let (kind, contact_policy) = (AgentKind::Agent, ContactPolicy::Open);
+        return Ok(Agent { kind, contact_policy, ..stand_in(id) });
     }
     let sender = to.acting_agent()?;
     if sender.is_suspended() {
@@ -466,8 +483,13 @@ fn sender(to: &Apply<'_>) -> Applied<Agent> {
     Ok(sender)
 }
 
+/// Whether the server carries in what a neighbour's agent wrote.
+fn is_guest(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
+    Ok(to.caller.rights.admin && is_foreign(to, id)?)
+}
+
 /// Whether a name is that of a neighbour's agent.
-fn is_foreign(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
+pub(super) fn is_foreign(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
     let Some((_, realm)) = id.as_str().rsplit_once('@') else { return Ok(false) };
     Ok(one(to.books, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some())
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rusqlite::Connection;
 
-use super::{Applied, Apply, Halt, contacts};
+use super::{Applied, Apply, Halt, contacts, mail};
 use crate::bounds;
 use crate::error::Refusal;
 use crate::names::slips;
@@ -188,7 +188,10 @@ fn require_tier(sender: &Agent, allowed: &[Privacy]) -> Applied<()> {
 fn direct(to: &mut Apply<'_>, sender: &Agent, id: &AgentId) -> Applied<AgentId> {
     let agent = rows::active_agent(to.books, id)?;
     let Some(agent) = agent else { return Err(unknown(to, id)?.into()) };
-    if !sight::sees_agent(to.books, to.caller, &agent)? {
+    // An agent that shows itself to few can be answered from another realm by those it wrote to.
+    let known = sight::sees_agent(to.books, to.caller, &agent)?
+        || (mail::is_foreign(to, &sender.id)? && has_written(to, &agent, sender)?);
+    if !known {
         return Err(unknown(to, id)?.into());
     }
     match contact_allows(to.books, sender, &agent, to.clock())? {
@@ -219,9 +222,11 @@ const LOOKED_THROUGH: u32 = 1_000;
 /// Whether somebody who wants to be asked has lately written to this sender by name: who writes to an agent that takes
 /// letters from anybody takes its answers. Between two that both ask for consent, consent alone counts.
 fn may_answer(to: &mut Apply<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Result<bool> {
-    if sender.contact_policy != ContactPolicy::Open {
-        return Ok(false);
-    }
+    Ok(sender.contact_policy == ContactPolicy::Open && has_written(to, agent, sender)?)
+}
+
+/// Whether an agent has lately written to another by name.
+fn has_written(to: &mut Apply<'_>, agent: &Agent, sender: &Agent) -> rusqlite::Result<bool> {
     to.memory.rows.write_down(to.books)?;
     let sql = "SELECT m.recipients FROM (SELECT seq, recipients FROM messages WHERE sender = ?1 AND seq > ?3
                    ORDER BY seq DESC LIMIT ?4) m
@@ -231,14 +236,22 @@ fn may_answer(to: &mut Apply<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Re
         all(to.books, sql, (&agent.id, &sender.id, born, LOOKED_THROUGH), |row| row.get(0))?;
     let named = |text: &String| {
         let to: Vec<Address> = serde_json::from_str(text).unwrap_or_default();
-        to.contains(&Address::Agent(sender.id.clone()))
+        to.iter().any(|address| match address {
+            Address::Agent(id) => *id == sender.id,
+            Address::Remote { agent, realm } => format!("{agent}@{realm}") == sender.id.as_str(),
+            _ => false,
+        })
     };
     Ok(found.iter().any(named))
 }
 
 /// The refusal for a name nobody has, with names like it.
 fn unknown(to: &Apply<'_>, id: &AgentId) -> Applied<Refusal> {
-    let near = near_names(to.books, to, id.as_str())?;
+    // Who is in the address book is not told to other realms.
+    let near = match mail::is_foreign(to, &to.caller.agent)? {
+        true => Vec::new(),
+        false => near_names(to.books, to, id.as_str())?,
+    };
     Ok(Refusal::NoSuchAgent { agent: id.to_string(), near })
 }
 

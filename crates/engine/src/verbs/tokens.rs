@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply};
+use super::{Applied, Apply, agents};
 use crate::error::Refusal;
-use crate::nouns::{Fact, Millis, Sight, Token, TokenRole};
+use crate::nouns::{AgentId, Fact, Millis, Sight, Token, TokenRole};
+use crate::skeleton::skeleton;
 use crate::store::{exec, one, rows};
 
 /// Keeps a new token.
@@ -30,7 +31,8 @@ pub struct CreateToken {
 impl CreateToken {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Token> {
         to.require_admin()?;
-        crate::nouns::AgentId::new(&self.name).map_err(Refusal::from)?;
+        let name = AgentId::new(&self.name).map_err(Refusal::from)?;
+        agents::check_token(to, &name)?;
         check_hash(&self.hash)?;
         if let Some(at) = self.expires_at
             && at <= to.clock()
@@ -52,10 +54,16 @@ impl CreateToken {
             revoked_at: None,
         };
         let sql =
-            "INSERT INTO tokens(id, hash, role, name, door, observe, created_at, expires_at, revoked_at)
-                   VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL)";
-        let Token { id, role, name, door, observe, created_at, expires_at, .. } = &token;
-        exec(to.books, sql, (id, &self.hash, role, name, door, observe, created_at, expires_at))?;
+            "INSERT INTO tokens(id, hash, role, name, door, observe, created_at, expires_at, revoked_at,
+                       skeleton) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, ?9)";
+        let Token { id, role, door, observe, created_at, expires_at, .. } = &token;
+        let looks = skeleton(&token.name);
+        let params = (id, &self.hash, role, &token.name, door, observe, created_at, expires_at, looks);
+        exec(to.books, sql, params)?;
+        // From now on the name is the token's: an agent that another token entered under it changes hands at once.
+        if let Some(agent) = rows::active_agent(to.books, &name)? {
+            agents::reclaim(to, agent)?;
+        }
         to.tell(Fact::TokenCreated { token: token.id.clone(), name: token.name.clone() }, Sight::Admins)?;
         Ok(token)
     }

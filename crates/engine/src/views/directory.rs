@@ -3,12 +3,13 @@
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
-use super::{Page, View, Viewed, one_more, require_member};
+use super::{Page, View, Viewed, one_more, require_admin, require_member};
 use crate::bounds;
 use crate::error::Refusal;
-use crate::nouns::{Agent, AgentId, AgentKind, Caller, ScopeId};
+use crate::nouns::{Agent, AgentId, AgentKind, Caller, RealmName, ScopeId};
 use crate::sight;
-use crate::store::{all, one, rows};
+use crate::store::{all, rows};
+use crate::verbs::agents::{self, Bearer, Claim};
 
 /// Which agents to list. Lists are alternatives; fields must all hold.
 #[derive(Clone, Debug, Default)]
@@ -83,13 +84,35 @@ impl View<'_> {
         }
     }
 
-    /// Whether a name, written in large or small letters, is or was anybody's. Says no more than trying to take it would.
+    /// Whether the bearer of a token may go by a name that is not in the address book. Says no more than trying to enter it
+    /// would.
     ///
     /// # Errors
-    /// When the books cannot be read.
-    pub fn is_taken(&self, name: &str) -> Viewed<bool> {
-        let sql = "SELECT 1 FROM agents WHERE id = ?1 COLLATE NOCASE AND (retired_at IS NULL OR state = ?2) LIMIT 1";
-        Ok(one(self.books, sql, (name, Agent::REVOKED), |_| Ok(()))?.is_some())
+    /// Refused if it may not.
+    pub fn may_take(&self, realm: &RealmName, bearer: &Bearer, id: &AgentId) -> Viewed<()> {
+        let caller = Caller::member(bearer.name.clone(), "");
+        let claim = Claim { books: self.books, realm, caller: &caller, bearer: Some(bearer), now: self.now };
+        Ok(claim.check(id)?)
+    }
+
+    /// Whether a name is free of other tokens' claims in this realm. For doors whose tokens open other realms as well, which
+    /// do not know them.
+    ///
+    /// # Errors
+    /// Refused if another valid token carries the name, or one that looks like it.
+    pub fn may_claim(&self, realm: &RealmName, bearer: &Bearer, id: &AgentId) -> Viewed<()> {
+        let caller = Caller::member(bearer.name.clone(), "");
+        let claim = Claim { books: self.books, realm, caller: &caller, bearer: Some(bearer), now: self.now };
+        Ok(claim.check_claims(id)?)
+    }
+
+    /// The name on the token under which an agent was entered; its own where an administrator or the server did.
+    ///
+    /// # Errors
+    /// Refused for anybody but those who run the office.
+    pub fn bearer_of(&self, caller: &Caller, id: &AgentId) -> Viewed<Option<AgentId>> {
+        require_admin(caller)?;
+        Ok(agents::bearer_of(self.books, id)?)
     }
 
     /// Agents by name.

@@ -25,6 +25,7 @@ mod ledger;
 mod mail;
 mod mailslot;
 mod model;
+mod names;
 mod office;
 mod outsiders;
 mod poison;

@@ -10,7 +10,7 @@ use posthaste_engine::nouns::{
     Address, Audience, Caller, Event, LettersSeen, MessageId, PeerKind, PermissionsPatch, Privacy,
     ScopeVisibility, Seq, ThreadId, TokenRole, TurnId, TurnVisibility, Visibility,
 };
-use posthaste_engine::verbs::agents::{Register, SetState, Unregister};
+use posthaste_engine::verbs::agents::{Bearer, Register, SetState, Unregister};
 use posthaste_engine::verbs::contacts::Ask;
 use posthaste_engine::verbs::conversations::{Create, Invitee};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
@@ -319,7 +319,6 @@ fn rows() -> Vec<Row> {
     for agent in ["zebra-friend", "zebra-scope", "zebra-system"] {
         rows.push(("entry", Box::new(move |view, caller, _| told(view.entry(caller, &id(agent))))));
     }
-    row!(is_taken, |view, _caller, _heard| view.is_taken("zebra-system"));
     row!(marked, |view, caller, _heard| view.marked(caller, &id("zebra-friend"), "zebra-mark"));
     row!(exchange, |view, caller, _heard| view.exchange(caller, &id("insider"), &id("zebra-friend"), 0, 99));
     row!(reservations_called, |view, caller, _heard| view.reservations_called(caller, "zebra-told"));
@@ -430,7 +429,15 @@ fn rows() -> Vec<Row> {
         .earlier(caller, Seq::MAX, &Filter::everything(), 999)
         .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
     row!(tokens, |view, caller, _heard| view.tokens(caller));
-    row!(is_token_holder, |view, caller, _heard| view.is_token_holder(caller, &id("ann")));
+    row!(may_take, |view, caller, _heard| {
+        let bearer = Bearer { name: caller.agent.clone(), admin: false };
+        view.may_take(&posthaste_engine::nouns::RealmName::main(), &bearer, &id("zebra-system"))
+    });
+    row!(may_claim, |view, caller, _heard| {
+        let bearer = Bearer { name: caller.agent.clone(), admin: false };
+        view.may_claim(&posthaste_engine::nouns::RealmName::main(), &bearer, &id("zebra-system"))
+    });
+    row!(bearer_of, |view, caller, _heard| view.bearer_of(caller, &id("ann")));
     row!(claims, |view, caller, _heard| view.claims(caller));
     row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));
     row!(token_has_lapsed, |view, _caller, _heard| view.token_has_lapsed(&[8; 32]));
@@ -490,11 +497,12 @@ async fn the_same_views_show_those_whom_it_concerns() {
     let heard = fill(&realm).await;
     // Whatever no row shows even to those who run the office would prove nothing about outsiders.
     let silent = [
-        "is_taken",
+        "may_take",
+        "may_claim",
+        "bearer_of",
         "mail_counts",
         "token_by_hash",
         "token_has_lapsed",
-        "is_token_holder",
         "stats",
         "agent_count",
         "rules",

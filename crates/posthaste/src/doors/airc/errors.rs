@@ -134,7 +134,8 @@ fn of_refusal(refusal: &Refusal) -> Trouble {
     let said = |status, code| Trouble::new(status, code, refusal.to_string());
     match refusal {
         Refusal::NoSuchAgent { agent, .. } => Trouble::nobody(agent),
-        Refusal::AgentExists { .. } => said(409, "handle_taken"),
+        Refusal::AgentExists { .. } | Refusal::LooksTaken { .. } => said(409, "handle_taken"),
+        Refusal::BadName { .. } => said(400, "invalid_handle"),
         Refusal::WrongState { state, .. } if state == "suspended" => said(403, "identity_suspended"),
         Refusal::WrongState { .. } => said(409, "conflict"),
         Refusal::NotAllowed { .. } => said(403, "forbidden"),

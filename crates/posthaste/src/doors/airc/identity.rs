@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use posthaste_engine::nouns::{
     Agent, AgentId, Caller, ContactPolicy, Json as Kept, Millis, Privacy, TokenRole,
 };
-use posthaste_engine::verbs::agents::Register;
+use posthaste_engine::verbs::agents::{Bearer, Register};
 use posthaste_engine::verbs::tokens::{CreateToken, RenewToken};
 use posthaste_engine::{EngineError, Refusal, stamp};
 use posthaste_wire::airc::{Handle, verify_challenge};
@@ -139,14 +139,9 @@ async fn welcome(context: &Context, newcomer: Newcomer) -> Answer {
 
 /// Enters a newcomer into the address book.
 pub(super) async fn enter(context: &Context, newcomer: Newcomer) -> Answer<Agent> {
-    check_open(context).await?;
+    let bearer = check_open(context).await?;
     context.turn_of_address("registrations", context.shared.rates().registrations)?;
     let name = newcomer.handle.to_string();
-    let wanted = name.clone();
-    // Whoever differs by case alone would be taken for the other.
-    if context.engine.read(move |view| view.is_taken(&wanted)).await? {
-        return Err(Trouble::new(409, "handle_taken", format!("the handle {name} is taken")));
-    }
     let id = AgentId::new(&name).map_err(|error| Trouble::new(400, "invalid_handle", error.to_string()))?;
     let keys = newcomer.key.map(|key| {
         Kept::from_value(&json!({
@@ -161,20 +156,24 @@ pub(super) async fn enter(context: &Context, newcomer: Newcomer) -> Answer<Agent
         privacy: Some(newcomer.privacy),
         keys,
         capabilities: newcomer.capabilities.as_ref().map(Kept::from_value),
+        // The bearer of a token may have its own name here, and no other token's. A name that is new is its own from now on.
+        bearer: bearer.filter(|bearer| bearer.name == id),
         ..Register::default()
     };
     Ok(context.engine.submit(&Caller::member(id, VIA), verb).await?.agent)
 }
 
-/// Without a token, identities are made only by callers to whom the settings offer it. With one, by any caller.
-async fn check_open(context: &Context) -> Answer<()> {
-    if context.shared.takes_newcomers().holds(context.local) {
-        return Ok(());
-    }
-    let token = bearer(&context.headers);
-    match token {
-        Some(_) if context.shared.identify(&context.engine, token, VIA).await.is_ok() => Ok(()),
-        _ => Err(Trouble::new(
+/// Without a token, identities are made only by callers to whom the settings offer it. With one, by any caller. Gives the
+/// token's bearer, if there is one.
+async fn check_open(context: &Context) -> Answer<Option<Bearer>> {
+    let known = match bearer(&context.headers) {
+        token @ Some(_) => context.shared.identify(&context.engine, token, VIA).await.ok(),
+        None => None,
+    };
+    match known {
+        Some(identity) => Ok(Some(identity.bearer())),
+        None if context.shared.takes_newcomers().holds(context.local) => Ok(None),
+        None => Err(Trouble::new(
             403,
             "registration_closed",
             "registration without a token is off for this request; send a token (`posthaste token create` \

@@ -50,9 +50,11 @@ pub(super) fn too_often(wait: std::time::Duration) -> ErrorObject {
 fn code_of(refusal: &Refusal) -> i64 {
     match refusal {
         Refusal::Busy => UNAVAILABLE,
-        Refusal::BadId(_) | Refusal::BadValue { .. } | Refusal::BadPath { .. } | Refusal::BadQuery { .. } => {
-            INVALID_PARAMS
-        }
+        Refusal::BadId(_)
+        | Refusal::BadName { .. }
+        | Refusal::BadValue { .. }
+        | Refusal::BadPath { .. }
+        | Refusal::BadQuery { .. } => INVALID_PARAMS,
         _ => REFUSED,
     }
 }

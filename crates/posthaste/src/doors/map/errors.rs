@@ -95,7 +95,7 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let code = match &refusal {
             Refusal::NoSuchAgent { .. } => codes::AGENT_NOT_FOUND,
-            Refusal::AgentExists { .. } => codes::AGENT_EXISTS,
+            Refusal::AgentExists { .. } | Refusal::LooksTaken { .. } => codes::AGENT_EXISTS,
             Refusal::WrongState { .. } => codes::STATE_INVALID,
             Refusal::NotAllowed { .. }
             | Refusal::ConsentPending { .. }
@@ -132,6 +132,7 @@ impl From<Refusal> for Failure {
             | Refusal::BadPath { .. }
             | Refusal::NoSuchToken
             | Refusal::BadId(_)
+            | Refusal::BadName { .. }
             | Refusal::BadValue { .. }
             | Refusal::AlreadyExpired { .. }
             | Refusal::BadQuery { .. }

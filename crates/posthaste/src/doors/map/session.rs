@@ -2,11 +2,12 @@
 //! as it can be resumed.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Rights, TokenRole};
-use posthaste_engine::stamp;
+use posthaste_engine::{Engine, EngineError, stamp};
 use posthaste_wire::Id;
 use posthaste_wire::map::Mode;
 use serde_json::{Value, json};
@@ -99,6 +100,8 @@ pub(super) struct Session {
     pub(super) created_at: i64,
     /// Those who hand letters to its agents, on whatever connection.
     pub(super) carriers: TaskTracker,
+    /// How many names had gone to other holders when its agents were last looked up.
+    reviewed: AtomicU64,
     inner: Mutex<Inner>,
 }
 
@@ -150,6 +153,7 @@ impl Session {
             notify,
             created_at: stamp::now(),
             carriers: TaskTracker::new(),
+            reviewed: AtomicU64::new(0),
             inner: Mutex::new(Inner {
                 agents: Vec::new(),
                 slots: HashMap::new(),
@@ -242,6 +246,27 @@ impl Session {
 
     pub(super) fn agents(&self) -> Vec<AgentId> {
         self.lock().agents.clone()
+    }
+
+    /// Gives up agents whose names have gone to other holders. Costs nothing while no name has.
+    pub(super) async fn review(&self, engine: &Engine) -> Result<(), EngineError> {
+        let rehomed = engine.names_rehomed();
+        if self.reviewed.load(Ordering::Acquire) == rehomed {
+            return Ok(());
+        }
+        let (agents, participant) = (self.agents(), self.participant.clone());
+        if !agents.is_empty() {
+            let lost = engine.read(move |view| {
+                let is_ours = |id: &AgentId| {
+                    let entry = view.agent(&Caller::office(), id);
+                    entry.is_ok_and(|agent| agent.owner.as_ref() == Some(&participant))
+                };
+                Ok(agents.into_iter().filter(|id| !is_ours(id)).collect::<Vec<_>>())
+            });
+            lost.await?.iter().for_each(|agent| self.remove_agent(agent));
+        }
+        self.reviewed.store(rehomed, Ordering::Release);
+        Ok(())
     }
 
     pub(super) fn owns(&self, agent: &AgentId) -> bool {

@@ -191,6 +191,7 @@ impl Subscription {
         });
         tokio::pin!(signals);
         let mut beat = Signs::beat();
+        let mut rehomed = engine.names_rehomed();
         // Events that this feed has handed out; the subscriber's numbers run on over several feeds and also count
         // what is no event of the history.
         let mut fed = 0;
@@ -215,6 +216,14 @@ impl Subscription {
                     let mut step = step?;
                     let mut frames = Vec::new();
                     loop {
+                        // What follows a name's change of hands is not for its former holder: it is asked for anew.
+                        if rehomed != engine.names_rehomed() {
+                            rehomed = engine.names_rehomed();
+                            session.review(engine).await?;
+                            feed = engine.follow(&session.caller(), self.filter.clone(), self.place(), self.buffer).await?;
+                            fed = 0;
+                            break;
+                        }
                         let members = match step {
                             Step::Event { event, .. } => {
                                 fed += 1;

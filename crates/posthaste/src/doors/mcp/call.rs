@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, TokenRole};
 use posthaste_engine::verbs::Verb;
+use posthaste_engine::verbs::agents::{Existing, Register};
 use posthaste_engine::views::{AgentQuery, View, Viewed};
 use posthaste_engine::{Engine, EngineError, Refusal};
 use subtle::ConstantTimeEq;
@@ -170,8 +171,34 @@ impl Call {
                 }
             }
         }
+        if self.visitor.identity.name == id {
+            self.reclaim(project, &id).await?;
+        }
         project.engine.presences().beat(id, "available", None, ALIVE);
         Ok(caller)
+    }
+
+    /// Takes the agent of the visitor's own name from another token that entered it, so that nothing of what the visitor does
+    /// under its name is shared with that token.
+    async fn reclaim(&self, project: &Project, id: &AgentId) -> Result<(), Problem> {
+        let is_shared = |holder: &Holder| holder.bearer.as_ref().is_some_and(|bearer| bearer != id);
+        if self.holder(project, id).await.is_ok_and(|holder| is_shared(&holder)) {
+            let (existing, bearer) = (Existing::TakeOver, Some(self.visitor.identity.bearer()));
+            let verb = Register { id: Some(id.clone()), existing, bearer, ..Register::default() };
+            self.ask(project, &self.visitor.identity.caller(VIA), verb).await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a name that another token of the door's own realm has a claim to: other projects' realms do not know these
+    /// tokens, although they open them.
+    pub(super) async fn check_claim(&self, project: &Project, id: &AgentId) -> Result<(), EngineError> {
+        let home = &self.visitor.home;
+        if project.realm() == home.realm() {
+            return Ok(());
+        }
+        let (realm, bearer, id) = (home.realm().clone(), self.visitor.identity.bearer(), id.clone());
+        home.read(move |view| view.may_claim(&realm, &bearer, &id)).await
     }
 
     /// Who holds an agent.
@@ -183,10 +210,14 @@ impl Call {
             return Ok(known);
         }
         let (office, asked) = (Caller::office(), agent.clone());
-        match project.engine.read(move |view| view.agent(&office, &asked)).await {
-            Ok(found) => {
+        let found = project.engine.read(move |view| {
+            let bearer = view.bearer_of(&office, &asked)?;
+            Ok((view.agent(&office, &asked)?, bearer))
+        });
+        match found.await {
+            Ok((found, bearer)) => {
                 let secret = self.secret_of(project, &found);
-                let holder = Arc::new(Holder { owner: found.owner, secret });
+                let holder = Arc::new(Holder { owner: found.owner, bearer, secret });
                 holders.remember(project.realm(), agent.clone(), edition, holder.clone());
                 Ok(holder)
             }

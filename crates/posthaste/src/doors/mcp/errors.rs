@@ -71,7 +71,7 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let code = match &refusal {
             Refusal::NoSuchAgent { .. } => "AGENT_NOT_FOUND",
-            Refusal::AgentExists { .. } => "NAME_TAKEN",
+            Refusal::AgentExists { .. } | Refusal::LooksTaken { .. } => "NAME_TAKEN",
             Refusal::WrongState { .. } => "AGENT_RETIRED",
             Refusal::CircularParent { .. } => "INVALID_ARGUMENT",
             Refusal::NotAllowed { .. } => "NOT_ALLOWED",
@@ -106,7 +106,7 @@ impl From<Refusal> for Problem {
             Refusal::BadPath { .. } => "INVALID_PATH",
             Refusal::NoSuchToken => "AUTHENTICATION_REQUIRED",
             Refusal::NoSuchPeer { .. } => "PROJECT_NOT_FOUND",
-            Refusal::BadId(_) => "INVALID_NAME",
+            Refusal::BadId(_) | Refusal::BadName { .. } => "INVALID_NAME",
             Refusal::BadValue { field: "paths", .. } => "EMPTY_PATHS",
             Refusal::BadValue { .. } => "INVALID_ARGUMENT",
             Refusal::AlreadyExpired { .. } => "INVALID_ARGUMENT",

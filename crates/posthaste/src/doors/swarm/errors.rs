@@ -86,6 +86,7 @@ fn refused(refusal: &Refusal) -> StatusCode {
         | Refusal::NotAParticipant { .. }
         | Refusal::ParticipantMayNot { .. } => StatusCode::FORBIDDEN,
         Refusal::AgentExists { .. }
+        | Refusal::LooksTaken { .. }
         | Refusal::WrongState { .. }
         | Refusal::KeyReused { .. }
         | Refusal::ConversationExists { .. }
@@ -106,6 +107,7 @@ fn refused(refusal: &Refusal) -> StatusCode {
         | Refusal::ThreadTooDeep { .. }
         | Refusal::BadPath { .. }
         | Refusal::BadId(_)
+        | Refusal::BadName { .. }
         | Refusal::BadValue { .. }
         | Refusal::AlreadyExpired { .. }
         | Refusal::BadQuery { .. }

@@ -78,6 +78,7 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::NotAParticipant { .. }
         | Refusal::ParticipantMayNot { .. } => StatusCode::FORBIDDEN,
         Refusal::AgentExists { .. }
+        | Refusal::LooksTaken { .. }
         | Refusal::WrongState { .. }
         | Refusal::CircularParent { .. }
         | Refusal::KeyReused { .. }
@@ -99,6 +100,7 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::ThreadTooDeep { .. }
         | Refusal::BadPath { .. }
         | Refusal::BadId(_)
+        | Refusal::BadName { .. }
         | Refusal::BadValue { .. }
         | Refusal::AlreadyExpired { .. }
         | Refusal::BadQuery { .. } => StatusCode::BAD_REQUEST,

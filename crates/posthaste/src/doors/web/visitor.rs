@@ -91,7 +91,12 @@ impl Visitor {
     /// Enters the visitor into the address book, if it is not there: who writes must be able to get an answer.
     pub(super) async fn enter(&self) -> Result<(), EngineError> {
         let me = self.me().clone();
-        if self.read(move |view, caller| Ok(view.agent(caller, &me).is_ok())).await? {
+        // One that another token entered under the visitor's name is not the visitor's yet.
+        let there = self.read(move |view, caller| {
+            let bearer = view.bearer_of(&Caller::office(), &me)?;
+            Ok(view.agent(caller, &me).is_ok() && bearer.is_none_or(|bearer| bearer == me))
+        });
+        if there.await? {
             return Ok(());
         }
         let kind = match self.identity.role {
@@ -103,6 +108,7 @@ impl Visitor {
             id: Some(self.me().clone()),
             kind: Some(kind),
             existing: Existing::TakeOver,
+            bearer: Some(self.identity.bearer()),
             ..Register::default()
         };
         self.engine.submit(&self.caller(), verb).await.map(drop)

@@ -2,6 +2,7 @@
 
 mod forms;
 mod leaks;
+mod names;
 mod paths;
 mod rates;
 mod reach;

@@ -93,10 +93,23 @@ async fn register_agent(call: &Call, args: Args) -> Result<Answer, Problem> {
 async fn create_agent_identity(call: &Call, args: Args) -> Result<Answer, Problem> {
     let project = call.project(args.need("project_key")).await?;
     if let Some(hint) = args.text("name_hint").filter(|hint| check_name(hint).is_ok()) {
-        let verb = Register { existing: Existing::Refuse, ..entry(hint, &args)? };
-        match project.engine.submit(&call.visitor.identity.caller(VIA), verb).await {
+        let verb = Register { existing: Existing::Refuse, ..entry(call, hint, &args)? };
+        let caller = call.visitor.identity.caller(VIA);
+        let taken = |error: &EngineError| {
+            let refusal = error.refusal();
+            matches!(refusal, Some(Refusal::AgentExists { .. } | Refusal::LooksTaken { .. }))
+        };
+        let claimed = match &verb.id {
+            Some(id) => call.check_claim(&project, id).await,
+            None => Ok(()),
+        };
+        let entered = match claimed {
+            Ok(()) => project.engine.submit(&caller, verb).await,
+            Err(error) => Err(error),
+        };
+        match entered {
             Ok(registered) => return Ok(with_secret(call, &project, &registered.agent).into()),
-            Err(EngineError::Refused(Refusal::AgentExists { .. })) => {}
+            Err(error) if taken(&error) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -113,7 +126,7 @@ pub(in super::super) async fn register(
 ) -> Result<Agent, Problem> {
     let Some(name) = name else { return made_up(call, project, args).await };
     check_name(name)?;
-    let verb = Register { existing: Existing::TakeOver, ..entry(name, args)? };
+    let verb = Register { existing: Existing::TakeOver, ..entry(call, name, args)? };
     // With its own secret an agent comes back whoever registered it.
     let caller = match args.token() {
         Some(token) => match call.act_with(project, name, Some(token)).await {
@@ -124,6 +137,9 @@ pub(in super::super) async fn register(
         },
         None => call.visitor.identity.caller(VIA),
     };
+    if let Some(id) = verb.id.as_ref().filter(|id| !caller.is(id)) {
+        call.check_claim(project, id).await?;
+    }
     let registered = call.ask(project, &caller, verb).await?;
     project.engine.presences().beat(registered.agent.id.clone(), "available", None, ALIVE);
     Ok(registered.agent)
@@ -134,13 +150,13 @@ async fn made_up(call: &Call, project: &Project, args: &Args) -> Result<Agent, P
     // Any number will do to start from, as long as others start elsewhere.
     let start = to_wire::number(&[&stamp::secret()]).unsigned_abs();
     for number in start..start.saturating_add(NAME_TRIES) {
-        let verb = Register { existing: Existing::Refuse, ..entry(&memorable(number), args)? };
+        let verb = Register { existing: Existing::Refuse, ..entry(call, &memorable(number), args)? };
         match project.engine.submit(&caller, verb).await {
             Ok(registered) => {
                 project.engine.presences().beat(registered.agent.id.clone(), "available", None, ALIVE);
                 return Ok(registered.agent);
             }
-            Err(EngineError::Refused(Refusal::AgentExists { .. })) => {}
+            Err(EngineError::Refused(Refusal::AgentExists { .. } | Refusal::LooksTaken { .. })) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -160,7 +176,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
     Err(Problem::new("INVALID_NAME", text))
 }
 
-fn entry(name: &str, args: &Args) -> Result<Register, Problem> {
+fn entry(call: &Call, name: &str, args: &Args) -> Result<Register, Problem> {
     let id = AgentId::new(name).map_err(Refusal::from)?;
     let meta = json!({
         "program": args.need("program"),
@@ -173,6 +189,7 @@ fn entry(name: &str, args: &Args) -> Result<Register, Problem> {
         name: Some(name.to_owned()),
         description: args.text("task_description").map(str::to_owned),
         meta: Some(Json::from_value(&meta)),
+        bearer: Some(call.visitor.identity.bearer()),
         ..Register::default()
     })
 }
