@@ -49,6 +49,7 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     }
     if found < 11 {
         books.execute_batch(V11_TOKENS)?;
+        books.execute_batch(V11_PARTICIPANTS)?;
     }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
@@ -58,6 +59,11 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
 const V11_TOKENS: &str = "
 ALTER TABLE tokens ADD COLUMN door TEXT;
 ALTER TABLE tokens ADD COLUMN observe INTEGER NOT NULL DEFAULT 0;
+";
+
+/// Participants are told apart by how they came. All earlier ones count as having come of their own accord by invitation.
+const V11_PARTICIPANTS: &str = "
+ALTER TABLE participants ADD COLUMN standing TEXT NOT NULL DEFAULT 'full';
 ";
 
 /// What somebody said in a long thread, or of one type, is found without walking it. Turns outside of threads are in none
