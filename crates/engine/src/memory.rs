@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use rusqlite::Connection;
 
-use crate::nouns::{AgentId, Conversation, ConversationId, Participant, Sight, TurnVisibility};
+use crate::nouns::{AgentId, Conversation, ConversationId, Participant, Sight, Standing, TurnVisibility};
 use crate::sight;
 use crate::source::Record;
 use crate::store::{LateRows, Marks, exec, rows};
@@ -170,7 +170,10 @@ impl Memory {
             self.talks.insert(say.conversation.clone(), talk);
         }
         let Some(talk) = self.talks.get(&say.conversation) else { return Ok(false) };
-        let may_send = talk.part_of(&caller.agent).is_some_and(|part| part.permissions.can_send);
+        // The first turn of one that was invited changes its part.
+        let may_send = talk
+            .part_of(&caller.agent)
+            .is_some_and(|part| part.permissions.can_send && part.standing != Standing::Invited);
         if !may_send || talk.conversation.status.is_closed() {
             return Ok(false);
         }

@@ -187,7 +187,7 @@ pub(crate) fn conversation_by_id(
 }
 
 pub(crate) const PARTICIPANT: &str =
-    "conversation, agent, kind, role, permissions, joined_at, left_at, joined";
+    "conversation, agent, kind, role, permissions, joined_at, left_at, joined, standing";
 
 pub(crate) fn participant(row: &Row<'_>) -> rusqlite::Result<Participant> {
     Ok(Participant {
@@ -199,6 +199,7 @@ pub(crate) fn participant(row: &Row<'_>) -> rusqlite::Result<Participant> {
         joined_at: row.get(5)?,
         left_at: row.get(6)?,
         joined: row.get(7)?,
+        standing: row.get(8)?,
     })
 }
 

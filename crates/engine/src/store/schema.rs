@@ -51,6 +51,7 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
         books.execute_batch(V11_TOKENS)?;
         books.execute_batch(V11_NAMES)?;
         skeletons::fill(books)?;
+        books.execute_batch(V11_PARTICIPANTS)?;
     }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
@@ -70,6 +71,11 @@ ALTER TABLE agents ADD COLUMN bearer TEXT;
 ALTER TABLE tokens ADD COLUMN skeleton TEXT;
 CREATE INDEX agents_by_skeleton ON agents(skeleton);
 CREATE INDEX tokens_by_skeleton ON tokens(skeleton);
+";
+
+/// Participants are told apart by how they came. All earlier ones count as having come of their own accord by invitation.
+const V11_PARTICIPANTS: &str = "
+ALTER TABLE participants ADD COLUMN standing TEXT NOT NULL DEFAULT 'full';
 ";
 
 /// What somebody said in a long thread, or of one type, is found without walking it. Turns outside of threads are in none

@@ -107,19 +107,19 @@ pub struct Within {
 pub enum Entry {
     /// It is recorded if the ordinary rules allow it; the letter goes out under the conversation's name in any case.
     IfAllowed,
-    /// The conversation is opened if need be, and sender and recipients take part.
+    /// The sender means this very conversation. It is opened if need be, recipients take part from then on, and the turn
+    /// is for the eyes of sender and recipients only.
     Gather {
         /// What the conversation is for, if it has to be opened.
         kind: String,
     },
-    /// Like [`Entry::Gather`], but only sender and recipients of this letter may read its turn, and the letter goes out
-    /// unrecorded where it may not be recorded.
+    /// Like [`Entry::Label`], and the letter goes out unrecorded for whatever reason it may not be recorded.
     Among {
         /// What the conversation is for, if it has to be opened.
         kind: String,
     },
-    /// Like [`Entry::Gather`], but the name is a label that anybody may use: who has no part in the conversation sends
-    /// its letter under the name all the same. Nothing is recorded then, and the sender does not come in by it.
+    /// Like [`Entry::Gather`], but the name is a label that every sender may use: recipients take part only if the sender
+    /// may invite, and a sender without a part in the conversation sends its letter under the name unrecorded.
     Label {
         /// What the conversation is for, if it has to be opened.
         kind: String,
@@ -301,10 +301,10 @@ impl Send {
     fn place(&self, to: &mut Apply<'_>, sender: &Agent, recipients: &[Recipient]) -> Applied<Place> {
         let Some(within) = &self.within else { return Ok(Place::None) };
         check_reach(to, sender, recipients, within)?;
+        let others = recipients.iter().filter(|r| r.copy != Copy::Bcc).map(|r| &r.agent);
         let spot = match &within.entry {
-            Entry::IfAllowed => turns::find_spot(to, sender, within),
+            Entry::IfAllowed => turns::find_spot(to, sender, others, within),
             Entry::Gather { kind } | Entry::Among { kind } | Entry::Label { kind } => {
-                let others = recipients.iter().filter(|r| r.copy != Copy::Bcc).map(|r| &r.agent);
                 turns::gather(to, sender, others, within, kind, self.subject.as_deref())
             }
         };
@@ -314,6 +314,7 @@ impl Send {
             (Err(Halt::Refused(why)), Entry::IfAllowed | Entry::Among { .. }) => {
                 Ok(Place::Labelled(within.conversation.clone(), why))
             }
+            // The name is a label that anybody may use: taking it first keeps nobody from writing under it.
             (
                 Err(Halt::Refused(
                     why @ (Refusal::NotAParticipant { .. } | Refusal::ParticipantMayNot { .. }),

@@ -174,7 +174,7 @@ impl LeaveScope {
 pub struct DeleteScope {
     /// Which.
     pub scope: ScopeId,
-    /// Whether scopes below go with it; without it they are in the way.
+    /// Whether the caller's scopes below go with it, and those of others move to the top; without it they are in the way.
     #[serde(default)]
     pub with_descendants: bool,
 }
@@ -190,8 +190,10 @@ impl DeleteScope {
             return Err(Refusal::ScopeNotEmpty { scope: scope.id }.into());
         }
         for id in below.iter().rev() {
-            if let Some(scope) = rows::scope_by_id(to.books, id)? {
-                delete(to, &scope)?;
+            match rows::scope_by_id(to.books, id)? {
+                Some(scope) if to.caller.may_act_for(&scope.created_by) => delete(to, &scope)?,
+                // Other agents' scopes below stay.
+                _ => {}
             }
         }
         delete(to, &scope)?;
@@ -207,6 +209,7 @@ fn delete(to: &mut Apply<'_>, scope: &Scope) -> Applied<()> {
         to.tell(Fact::ScopeLeft { scope: scope.id.clone(), agent }, sight)?;
     }
     exec(to.books, "DELETE FROM scope_members WHERE scope = ?1", [&scope.id])?;
+    exec(to.books, "UPDATE scopes SET parent = NULL WHERE parent = ?1", [&scope.id])?;
     exec(to.books, "DELETE FROM scopes WHERE id = ?1", [&scope.id])?;
     to.tell(Fact::ScopeDeleted { scope: scope.id.clone(), name: scope.name.clone() }, sight)?;
     Ok(())

@@ -98,8 +98,15 @@ impl View<'_> {
             return Err(Refusal::NoSuchTask { task: task.clone() }.into());
         }
         let limit = self.page(limit);
+        // Every sender may write a run's name on a letter. Those that the run wrote belong to it, those that name it as their
+        // task, and those between agents that take part.
         let sql = format!(
-            "SELECT {} FROM messages m WHERE m.conversation = ?1 AND m.seq >= ?2 ORDER BY m.seq LIMIT ?3",
+            "SELECT {} FROM messages m WHERE m.conversation = ?1 AND m.seq >= ?2
+                 AND (m.task = ?1 OR (
+                     EXISTS(SELECT 1 FROM participants WHERE conversation = ?1 AND agent = m.sender)
+                     AND NOT EXISTS(SELECT 1 FROM deliveries d WHERE d.message = m.seq AND NOT EXISTS(
+                         SELECT 1 FROM participants WHERE conversation = ?1 AND agent = d.agent))))
+             ORDER BY m.seq LIMIT ?3",
             rows::MESSAGE
         );
         let mut messages = all(self.books, &sql, (task, from, one_more(limit)), rows::message)?;

@@ -117,8 +117,11 @@ async fn whoever_uses_a_label_writes_under_it_and_does_not_come_in_by_it() {
     };
     assert_eq!((seen(&ann), seen(&bob), seen(&cid)), (2, 1, 1));
     assert!(realm.engine.read_blocking(|view| view.conversation(&cid, &talk("t"))).is_err());
-    // Answered by somebody who takes part, cid is in.
+    // A letter of one who may not invite brings nobody in.
     realm.ask(&bob, labelled("cid", "welcome")).await;
+    assert!(realm.ask(&cid, labelled("bob", "thanks")).await.turn.is_none());
+    // Answered by one who may, cid is in.
+    realm.ask(&ann, labelled("cid", "welcome")).await;
     assert!(realm.ask(&cid, labelled("bob", "thanks")).await.turn.is_some());
 }
 

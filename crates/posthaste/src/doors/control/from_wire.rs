@@ -79,7 +79,7 @@ impl SendParams {
             thread: None,
             reply_to: None,
             visibility: None,
-            entry: Entry::Gather { kind: "thread".to_owned() },
+            entry: Entry::Label { kind: "thread".to_owned() },
         };
         Ok(Send {
             to: addresses(&self.to)?,

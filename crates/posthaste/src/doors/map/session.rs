@@ -181,15 +181,20 @@ impl Session {
     /// The caller for one of its agents.
     pub(super) fn caller_as(&self, agent: AgentId) -> Caller {
         let admin = self.part == Part::System && self.is_operator();
-        let observe = self.may("observation", "canObserve");
+        let observe = self.identity.observe && self.may("observation", "canObserve");
         Caller { agent, rights: Rights { member: true, observe, admin }, via: VIA.to_owned() }
     }
 
-    /// The caller of mail's methods, which have switches of their own: whether it observes the rest does not count there, and
-    /// running the office does not make anyone a participant.
+    /// The caller of mail's methods, which have switches of their own: whether the participant does without observing does not
+    /// count there, and running the office does not make anyone a participant.
     pub(super) fn mail_caller(&self) -> Caller {
-        let rights = Rights { member: true, observe: true, admin: false };
+        let rights = Rights { member: true, observe: self.identity.observe, admin: false };
         Caller { agent: self.actor(), rights, via: VIA.to_owned() }
+    }
+
+    /// The caller who changes tasks. Administrators may change all of them; others change those that they take part in.
+    pub(super) fn task_caller(&self) -> Caller {
+        if self.is_operator() { self.steering() } else { self.caller() }
     }
 
     /// The caller who changes an agent: the agent itself if it is one of ours.

@@ -116,7 +116,7 @@ fn letter_of(draft: &Draft) -> Result<Send, Trouble> {
         thread: None,
         reply_to: None,
         visibility: None,
-        entry: Entry::Gather { kind: "thread".to_owned() },
+        entry: Entry::Label { kind: "thread".to_owned() },
     });
     let subject = Some(draft.subject.trim().to_owned()).filter(|subject| !subject.is_empty());
     let priority = Priority::try_from(draft.priority).map_err(Trouble::bad)?;
