@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+pub(crate) use calls::{control_methods, map_methods};
 use office::{ROLES, Role, World};
+pub(crate) use tools::in_source as mcp_tools;
 
 /// Who may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +111,7 @@ fn source(path: &str) -> String {
 }
 
 /// What is in the source and has no row, and the other way round.
-fn compare(what: &str, found: &BTreeSet<String>, rows: &BTreeSet<String>) {
+pub(crate) fn compare(what: &str, found: &BTreeSet<String>, rows: &BTreeSet<String>) {
     let missing: Vec<_> = found.difference(rows).collect();
     let stale: Vec<_> = rows.difference(found).collect();
     assert!(missing.is_empty(), "{what} without a row in the authority table: {missing:?}");
