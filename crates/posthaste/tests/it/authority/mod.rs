@@ -49,9 +49,10 @@ enum Got {
 }
 
 impl Who {
-    fn may(self, role: Role) -> Got {
-        use Role::{Admin, Agent, Operator, User};
-        let known = matches!(role, Agent | User | Admin | Operator);
+    fn may(self, role: Role, door: &str) -> Got {
+        use Role::{Admin, Agent, Airc, Operator, User};
+        let known =
+            matches!(role, Agent | User | Admin | Operator) || (role == Airc && door.starts_with("airc"));
         let allowed = match self {
             Self::Anyone => return Got::In,
             Self::Signer => return Got::Refused,
@@ -98,8 +99,8 @@ impl Line {
         let bad: Vec<String> = ROLES
             .into_iter()
             .zip(&self.got)
-            .filter(|(role, got)| self.who.may(*role) != **got)
-            .map(|(role, got)| format!("{role:?} got {got:?}, not {:?}", self.who.may(role)))
+            .filter(|(role, got)| self.who.may(*role, self.door) != **got)
+            .map(|(role, got)| format!("{role:?} got {got:?}, not {:?}", self.who.may(role, self.door)))
             .collect();
         (!bad.is_empty()).then(|| format!("{} {} ({:?}): {}", self.door, self.what, self.who, bad.join("; ")))
     }
@@ -129,7 +130,7 @@ fn render(lines: &[Line]) -> String {
          (`POSTHASTE_WRITE=1 cargo nextest run -p posthaste authority`), which takes the list from the source and fails \
          if the page is not what it saw.\n\n\
          `+` let in (what is asked may still be refused for what it is: no such agent, not yours), `·` not without a good \
-         token, `x` known and refused. *foreign* tokens are good in another realm of the same office. The office's key is \
+         token, `x` known and refused. *foreign* tokens are good in another realm of the same office; an *AIRC identity* is a newcomer with the token that AIRC issued. The office's key is \
          the file `admin.token`; an admin's token runs one realm.\n",
     );
     let mut door = "";
