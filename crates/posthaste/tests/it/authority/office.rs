@@ -16,19 +16,22 @@ pub(super) enum Role {
     Expired,
     ForeignAgent,
     ForeignAdmin,
+    /// With a token that AIRC gave to a newcomer: it opens AIRC only.
+    Airc,
     Agent,
     User,
     Admin,
     Operator,
 }
 
-pub(super) const ROLES: [Role; 10] = [
+pub(super) const ROLES: [Role; 11] = [
     Role::Nobody,
     Role::MadeUp,
     Role::Revoked,
     Role::Expired,
     Role::ForeignAgent,
     Role::ForeignAdmin,
+    Role::Airc,
     Role::Agent,
     Role::User,
     Role::Admin,
@@ -44,6 +47,7 @@ impl Role {
             Self::Expired => "expired",
             Self::ForeignAgent => "foreign agent",
             Self::ForeignAdmin => "foreign admin",
+            Self::Airc => "AIRC identity",
             Self::Agent => "agent",
             Self::User => "user",
             Self::Admin => "admin",
@@ -107,6 +111,7 @@ impl World {
             Some(expired),
             Some(foreign_agent),
             Some(foreign_admin),
+            Some(world.register("stray").await),
             Some(agent),
             Some(user),
             Some(admin),
@@ -139,6 +144,13 @@ impl World {
             Some(token) => request.bearer_auth(token),
             None => request,
         }
+    }
+
+    /// A newcomer at the AIRC door, and the token it gets there.
+    async fn register(&self, name: &str) -> String {
+        let request = self.http.post(self.url("/api/register")).json(&json!({ "username": name }));
+        let answer: Value = request.send().await.unwrap().json().await.unwrap();
+        answer["token"].as_str().expect("a token").to_owned()
     }
 
     async fn run(&self, key: &str, realm: &str, method: &str, params: Value) -> Value {
