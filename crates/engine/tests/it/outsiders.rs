@@ -440,6 +440,7 @@ fn rows() -> Vec<Row> {
     row!(bearer_of, |view, caller, _heard| view.bearer_of(caller, &id("ann")));
     row!(claims, |view, caller, _heard| view.claims(caller));
     row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));
+    row!(token_by_id, |view, _caller, _heard| view.token_by_id("x"));
     row!(token_has_lapsed, |view, _caller, _heard| view.token_has_lapsed(&[8; 32]));
     row!(peers, |view, caller, _heard| view.peers(caller));
     row!(peer, |view, caller, _heard| view.peer(caller, &named("north")));
@@ -502,6 +503,7 @@ async fn the_same_views_show_those_whom_it_concerns() {
         "bearer_of",
         "mail_counts",
         "token_by_hash",
+        "token_by_id",
         "token_has_lapsed",
         "stats",
         "agent_count",

@@ -25,7 +25,7 @@ use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
 use posthaste_engine::verbs::sealed::SendSealed;
 use posthaste_engine::verbs::tasks::{AddContributor, CreateTask, UpdateTask};
-use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
+use posthaste_engine::verbs::tokens::{CreateToken, RenewToken, RevokeToken};
 use posthaste_engine::verbs::turns::{KeepSummary, OpenThread};
 use posthaste_engine::{EngineError, Refusal};
 
@@ -262,6 +262,7 @@ fn rows() -> Vec<Row> {
     row!("end_contact", ".x....", |_at| EndContact { with: id("anna") });
     // The realm's own business.
     row!("create_token", ".....x", |_at| token(2));
+    row!("renew_token", ".....x", |_at| RenewToken { old: vec![1; 32], hash: vec![3; 32], expires_at: None });
     row!("revoke_token", ".....x", |at| RevokeToken { id: at.token.clone() });
     row!("put_peer", ".....x", |_at| peer());
     row!("remove_peer", ".....x", |_at| RemovePeer { name: named("north") });

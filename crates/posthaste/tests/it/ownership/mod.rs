@@ -83,7 +83,8 @@ async fn check(world: &World, promises: &Promises, row: &Row, caller: Caller) ->
     let changed = before != after;
     let shown = answer.text.contains(&thing.marker);
     let cell = &promises[row.class.name()][&caller];
-    let (may_read, may_change) = (cell.contains("reads"), cell.contains("changes"));
+    let (may_read, mut may_change) = (cell.contains("reads"), cell.contains("changes"));
+    may_change |= row.act == Act::Joins && cell.contains("joins");
     if shown && !may_read {
         return Some(format!("{what}: shows it: {}", answer.text));
     }
@@ -93,7 +94,7 @@ async fn check(world: &World, promises: &Promises, row: &Row, caller: Caller) ->
     let done = match row.act {
         Act::Reads => shown || !may_read,
         Act::Changes => changed || !may_change,
-        Act::Neither => true,
+        Act::Joins | Act::Neither => true,
     };
     // The positive control: a call that works for no caller would pass every other check.
     (caller == row.works_for && !done).then(|| format!("{what}: has no effect: {}", answer.text))

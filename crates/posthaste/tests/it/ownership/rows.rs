@@ -12,6 +12,8 @@ use super::things::{Class, Door, PROJECT, Thing};
 pub(super) enum Act {
     Reads,
     Changes,
+    /// Enters the caller itself.
+    Joins,
     /// It touches no object of another caller's; it must neither show nor change one.
     Neither,
 }
@@ -275,7 +277,7 @@ fn map() -> Vec<Row> {
     add(&mut row(&["mail/list"], Conversation, Reads, |_, _| json!({ "limit": 1000 })));
     add(&mut row(&["mail/close", "mail/leave"], Conversation, Changes, conversation));
     add(&mut row(&["mail/reopen", "mail/presence"], Conversation, Neither, conversation));
-    add(&mut row(&["mail/join"], Conversation, Neither, conversation));
+    add(&mut row(&["mail/join"], Conversation, Act::Joins, conversation));
     add(&mut row(
         &["mail/invite"],
         Conversation,
