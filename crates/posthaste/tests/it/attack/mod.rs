@@ -2,7 +2,9 @@
 
 mod forms;
 mod leaks;
+mod observing;
 mod paths;
 mod rates;
 mod reach;
 mod streams;
+mod threads;
