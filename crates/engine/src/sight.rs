@@ -332,6 +332,21 @@ pub(crate) fn of_reservation(books: &Connection, held: &Reservation, now: Millis
     Ok(Sight::Agents(Sight::list(known)))
 }
 
+/// Whether one of the callers may see an event.
+pub(crate) fn any_sees(
+    books: &Connection,
+    callers: &[Caller],
+    event: &Event,
+    now: Millis,
+) -> rusqlite::Result<bool> {
+    for caller in callers {
+        if sees_event(books, caller, event, now)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Whether the caller may see an event now that it is history. What changed since (someone joined, an agent became
 /// hidden) counts as it stands today.
 pub(crate) fn sees_event(

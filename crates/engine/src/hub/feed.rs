@@ -55,8 +55,9 @@ pub struct Overflow {
 #[derive(Debug)]
 pub struct Feed {
     engine: Engine,
-    caller: Caller,
-    /// Whether the caller is kept to some of what others may see, so that the books must be asked.
+    /// For whom it looks: what any of them may see is handed out.
+    callers: Vec<Caller>,
+    /// Whether one of them is kept to some of what others may see, so that the books must be asked.
     bounded: bool,
     filter: Filter,
     /// Whether the filter must ask the books.
@@ -93,7 +94,7 @@ impl Feed {
         let by_books = filter.needs_books();
         Self {
             engine,
-            caller,
+            callers: vec![caller],
             bounded,
             filter,
             by_books,
@@ -110,14 +111,24 @@ impl Feed {
         }
     }
 
-    /// Goes on for another caller: from here on its eyes decide.
+    /// Goes on for other callers: from here on, what one of them may see is handed out.
     ///
     /// # Errors
     /// When the books cannot be read.
-    pub async fn listen_as(&mut self, caller: Caller) -> Result<(), EngineError> {
-        let asking = caller.agent.clone();
-        self.bounded = self.engine.read(move |view| Ok(bounds::of(view.books, &asking)?.is_some())).await?;
-        self.caller = caller;
+    pub async fn listen_as(&mut self, callers: Vec<Caller>) -> Result<(), EngineError> {
+        let asking: Vec<_> = callers.iter().map(|caller| caller.agent.clone()).collect();
+        self.bounded = self
+            .engine
+            .read(move |view| {
+                for agent in &asking {
+                    if bounds::of(view.books, agent)?.is_some() {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            })
+            .await?;
+        self.callers = callers;
         Ok(())
     }
 
@@ -234,6 +245,19 @@ impl Feed {
         Ok(wanted)
     }
 
+    /// Whether one of the callers may see an event, where that can be told without the books.
+    fn admits(&self, event: &Event) -> Option<bool> {
+        let mut decided = Some(false);
+        for caller in &self.callers {
+            match event.sight.admits(caller) {
+                Some(true) => return Some(true),
+                Some(false) => {}
+                None => decided = None,
+            }
+        }
+        decided
+    }
+
     async fn choose(&self, events: Vec<Arc<Event>>, live: bool) -> Result<Vec<Arc<Event>>, EngineError> {
         let by_books = self.by_books;
         let mut wanted = Vec::new();
@@ -242,7 +266,7 @@ impl Feed {
             if !by_books && !self.filter.matches(&event, None) {
                 continue;
             }
-            match if live && !self.bounded { event.sight.admits(&self.caller) } else { None } {
+            match if live && !self.bounded { self.admits(&event) } else { None } {
                 Some(false) => {}
                 Some(true) if !by_books => wanted.push(event),
                 seen => to_ask.push((event, seen)),
@@ -251,7 +275,7 @@ impl Feed {
         if to_ask.is_empty() {
             return Ok(wanted);
         }
-        let (caller, filter) = (self.caller.clone(), self.filter.clone());
+        let (callers, filter) = (self.callers.clone(), self.filter.clone());
         let asked = self
             .engine
             .read(move |view| {
@@ -259,7 +283,7 @@ impl Feed {
                 for (event, seen) in to_ask {
                     let fits = !by_books || filter.matches(&event, Some(view));
                     if fits
-                        && (seen == Some(true) || sight::sees_event(view.books, &caller, &event, view.now)?)
+                        && (seen == Some(true) || sight::any_sees(view.books, &callers, &event, view.now)?)
                     {
                         fitting.push(event);
                     }

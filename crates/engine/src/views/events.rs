@@ -31,7 +31,21 @@ impl View<'_> {
     /// # Errors
     /// Refused for strangers, and for a place that this history has not reached.
     pub fn events(&self, caller: &Caller, after: Seq, filter: &Filter, limit: usize) -> Viewed<Replay> {
-        require_member(caller)?;
+        self.events_for_any(std::slice::from_ref(caller), after, filter, limit)
+    }
+
+    /// Events after a place that match and that one of the callers may see.
+    ///
+    /// # Errors
+    /// Refused for strangers, and for a place that this history has not reached.
+    pub fn events_for_any(
+        &self,
+        callers: &[Caller],
+        after: Seq,
+        filter: &Filter,
+        limit: usize,
+    ) -> Viewed<Replay> {
+        callers.iter().try_for_each(require_member)?;
         let head = self.head()?;
         if after > head || after < 0 {
             return Err(Refusal::StaleCursor.into());
@@ -49,7 +63,7 @@ impl View<'_> {
                 looked_at += 1;
                 replay.cursor = event.seq;
                 if filter.matches(&event, Some(self))
-                    && sight::sees_event(self.books, caller, &event, self.now)?
+                    && sight::any_sees(self.books, callers, &event, self.now)?
                 {
                     replay.events.push(event);
                 }

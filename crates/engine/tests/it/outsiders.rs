@@ -425,6 +425,9 @@ fn rows() -> Vec<Row> {
     row!(events, |view, caller, _heard| view
         .events(caller, 0, &Filter::everything(), 999)
         .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
+    row!(events_for_any, |view, caller, _heard| view
+        .events_for_any(&[caller.clone(), caller.clone()], 0, &Filter::everything(), 999)
+        .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
     row!(earlier, |view, caller, _heard| view
         .earlier(caller, Seq::MAX, &Filter::everything(), 999)
         .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));

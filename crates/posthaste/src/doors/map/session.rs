@@ -23,6 +23,8 @@ use crate::caller::Identity;
 
 /// What stands before the names that are made up for participants.
 pub(super) const PARTICIPANT: &str = "participant-";
+/// Names in whose eyes one session follows the history: each is asked about each event.
+const MOST_FOLLOWERS: usize = 16;
 /// How long those who hand letters over may take to notice that their connection is gone.
 const CARRIERS_LINGER: Duration = Duration::from_secs(1);
 
@@ -120,8 +122,8 @@ struct Inner {
 }
 
 impl Inner {
-    /// Tells those who listen for the session that it speaks in another name.
-    fn tell_actor_changed(&self) {
+    /// Tells those who listen for the session that it has other names.
+    fn tell_names_changed(&self) {
         self.subscriptions.values().for_each(|subscription| subscription.speaks_anew());
     }
 }
@@ -183,6 +185,21 @@ impl Session {
         let admin = self.part == Part::System && self.is_operator();
         let observe = self.identity.observe && self.may("observation", "canObserve");
         Caller { agent, rights: Rights { member: true, observe, admin }, via: VIA.to_owned() }
+    }
+
+    /// The callers in whose eyes it follows the history: the one in whose name it speaks, its other agents and itself. One
+    /// that observes sees nearly everything through the first.
+    pub(super) fn followers(&self) -> Vec<Caller> {
+        let first = self.caller();
+        if first.rights.observe {
+            return vec![first];
+        }
+        let mut names = self.agents();
+        names.truncate(MOST_FOLLOWERS - 1);
+        names.push(self.participant.clone());
+        let others = names.into_iter().filter(|name| *name != first.agent);
+        let others: Vec<Caller> = others.map(|name| self.caller_as(name)).collect();
+        std::iter::once(first).chain(others).collect()
     }
 
     /// The caller of mail's methods, which have switches of their own: whether the participant does without observing does not
@@ -283,9 +300,7 @@ impl Session {
         let mut inner = self.lock();
         if !inner.agents.contains(&agent) {
             inner.agents.push(agent.clone());
-            if inner.agents.len() == 1 {
-                inner.tell_actor_changed();
-            }
+            inner.tell_names_changed();
         }
         if let Some(before) = inner.slots.insert(agent, slot) {
             before.cancel();
@@ -310,10 +325,10 @@ impl Session {
 
     pub(super) fn remove_agent(&self, agent: &AgentId) {
         let mut inner = self.lock();
-        let was_actor = inner.agents.first() == Some(agent);
+        let before = inner.agents.len();
         inner.agents.retain(|other| other != agent);
-        if was_actor {
-            inner.tell_actor_changed();
+        if inner.agents.len() != before {
+            inner.tell_names_changed();
         }
         if let Some(slot) = inner.slots.remove(agent) {
             slot.cancel();

@@ -121,7 +121,7 @@ async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&st
         caller: session.caller(),
         place: feed.place(),
         feed,
-        form: Form { draft, history, payloads: true },
+        form: Form { draft, history, payloads: true, observes: session.caller().rights.observe },
         id: super::session::fresh("sub-"),
         stop: at.shared.stop().child_token(),
         number: 0,
@@ -158,7 +158,7 @@ impl Flow {
                 match step {
                     Ok(Step::Event { event, .. }) => {
                         self.place = event.seq;
-                        let known = known(&self.engine, || self.caller.clone(), &event, self.form).await.ok()?;
+                        let known = known(&self.engine, || vec![self.caller.clone()], &event, self.form).await.ok()?;
                         let members = events::members(&event, self.form, &known);
                         let id = events::id(&event, self.form.history).ulid();
                         sse::write_event(&mut out, Some(&id), None, &self.numbered(&members));

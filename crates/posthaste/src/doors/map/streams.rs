@@ -95,6 +95,7 @@ pub(super) async fn subscribe(
             draft: session.is_draft(),
             history,
             payloads: asked.options.include_message_payloads != Some(false),
+            observes: session.caller().rights.observe,
         },
         acp: session.is_compat(),
         signs: Signs::asked_for(&spec, &streams),
@@ -255,11 +256,12 @@ pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: O
         draft: session.is_draft(),
         history,
         payloads: asked.options.include_message_payloads != Some(false),
+        observes: session.caller().rights.observe,
     };
-    let caller = session.caller();
+    let callers = session.followers();
     let text = at
         .engine
-        .read(move |view| written(view, &caller, Stretch { after, end, limit }, &filter, form))
+        .read(move |view| written(view, &callers, Stretch { after, end, limit }, &filter, form))
         .await?;
     Ok(text.into())
 }
@@ -275,7 +277,7 @@ struct Stretch {
 
 fn written(
     view: &View<'_>,
-    caller: &Caller,
+    callers: &[Caller],
     stretch: Stretch,
     filter: &Filter,
     form: Form,
@@ -288,7 +290,7 @@ fn written(
     let mut after = stretch.after;
     // One more than asked for tells whether there are more.
     while found.len() <= stretch.limit && after < last {
-        let replay = view.events(caller, after, filter, stretch.limit + 1 - found.len())?;
+        let replay = view.events_for_any(callers, after, filter, stretch.limit + 1 - found.len())?;
         after = replay.cursor;
         found.extend(replay.events.into_iter().filter(|event| event.seq <= last));
         if !replay.more {
@@ -302,7 +304,7 @@ fn written(
         if index > 0 {
             text.push(',');
         }
-        let known = Known::read(view, caller, event, form)?;
+        let known = Known::read(view, callers, event, form)?;
         text.push('{');
         text.push_str(&events::members(event, form, &known));
         text.push('}');

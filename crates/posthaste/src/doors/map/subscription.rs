@@ -48,7 +48,7 @@ struct Signal {
     acked: Option<u64>,
     paused: bool,
     closed: bool,
-    /// How often the session has begun to speak in another name.
+    /// How often the names of the session have changed.
     names: u64,
 }
 
@@ -128,7 +128,7 @@ impl Subscription {
         self.signal.send_modify(|signal| signal.paused = paused);
     }
 
-    /// The session speaks in another name, whose eyes decide from here on.
+    /// The session has other names, whose eyes decide from here on.
     pub(super) fn speaks_anew(&self) {
         self.signal.send_modify(|signal| signal.names += 1);
     }
@@ -150,7 +150,8 @@ impl Subscription {
         line: Line,
         from: Start,
     ) -> Result<oneshot::Sender<()>, EngineError> {
-        let feed = engine.follow(&session.caller(), self.filter.clone(), from, self.buffer).await?;
+        let mut feed = engine.follow(&session.caller(), self.filter.clone(), from, self.buffer).await?;
+        feed.listen_as(session.followers()).await?;
         self.place.store(feed.place(), Ordering::Release);
         let (go, gone) = oneshot::channel();
         let (subscription, engine, session) = (self.clone(), engine.clone(), session.clone());
@@ -203,7 +204,7 @@ impl Subscription {
                     self.obey(&mut feed, now, fed);
                     if now.names != names {
                         names = now.names;
-                        feed.listen_as(session.caller()).await?;
+                        feed.listen_as(session.followers()).await?;
                     }
                 }
                 _ = beat.tick(), if self.signs.are_wanted() => {
@@ -263,7 +264,7 @@ impl Subscription {
         session: &Session,
         event: &Arc<Event>,
     ) -> Result<Arc<str>, EngineError> {
-        let known = known(engine, || session.caller(), event, self.form).await?;
+        let known = known(engine, || session.followers(), event, self.form).await?;
         let asker = event.message.as_ref().is_some_and(|message| session.owns(&message.from));
         Ok(if asker {
             events::members_for_asker(event, self.form, &known)
@@ -317,15 +318,15 @@ impl Subscription {
 /// What an event's form tells and the event does not know; nearly always nothing.
 pub(super) async fn known(
     engine: &Engine,
-    caller: impl FnOnce() -> Caller,
+    callers: impl FnOnce() -> Vec<Caller>,
     event: &Arc<Event>,
     form: Form,
 ) -> Result<Known, EngineError> {
     if !Known::is_wanted(event, form) {
         return Ok(Known::default());
     }
-    let (caller, event) = (caller(), event.clone());
-    engine.read(move |view| Known::read(view, &caller, &event, form)).await
+    let (callers, event) = (callers(), event.clone());
+    engine.read(move |view| Known::read(view, &callers, &event, form)).await
 }
 
 /// The parameters of `map/event`. Both vocabularies' names for the number are there.

@@ -68,6 +68,16 @@ impl Call {
             && (identity.everywhere || project.realm() == self.visitor.home.realm())
     }
 
+    /// The visitor as a caller in a project, under its own name. What its token allows beyond its own mail (running the
+    /// realm, observing) holds in the realm of the token, and everywhere only for those who run the office.
+    pub(super) fn own(&self, project: &Project) -> Caller {
+        let identity = &self.visitor.identity;
+        if identity.everywhere || project.realm() == self.visitor.home.realm() {
+            return identity.caller(VIA);
+        }
+        Caller::member(identity.name.clone(), VIA)
+    }
+
     pub(super) fn runs_office(&self) -> bool {
         self.visitor.identity.runs_office()
     }
@@ -221,7 +231,7 @@ impl Call {
                 holders.remember(project.realm(), agent.clone(), edition, holder.clone());
                 Ok(holder)
             }
-            Err(error) => Err(self.explain(project, &self.visitor.identity.caller(VIA), error).await),
+            Err(error) => Err(self.explain(project, &self.own(project), error).await),
         }
     }
 
@@ -236,7 +246,7 @@ impl Call {
         if let Some(name) = name {
             return Ok(vec![self.act_with(project, name, token).await?]);
         }
-        let own = self.visitor.identity.caller(VIA);
+        let own = self.own(project);
         if self.runs(project) {
             return Ok(vec![own]);
         }

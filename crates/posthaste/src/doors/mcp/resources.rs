@@ -366,7 +366,7 @@ async fn agents(call: &Call, key: &str) -> Result<Value, Problem> {
 
 async fn file_reservations(call: &Call, address: &Address, key: &str) -> Result<Value, Problem> {
     let project = call.project(key).await?;
-    let own = call.visitor.identity.caller(VIA);
+    let own = call.own(&project);
     let (asking, ended) = (own.clone(), !address.flag("active_only", true));
     let query = ReservationQuery { ended, limit: 1_000, ..ReservationQuery::default() };
     let page = call.look(&project, &own, move |view| view.reservations(&asking, &query)).await?;
@@ -526,7 +526,7 @@ async fn recent(call: &Call, address: &Address, seconds: &str) -> Result<Value, 
 async fn capabilities(call: &Call, address: &Address, agent: &str) -> Result<Value, Problem> {
     let project = call.project(address.project()?).await?;
     let id = AgentId::new(agent).map_err(Refusal::from)?;
-    let own = call.visitor.identity.caller(VIA);
+    let own = call.own(&project);
     let (found, _) = identity::seen(call, &project, &own, id).await?;
     Ok(json!({
         "project": project.human_key,

@@ -3,9 +3,11 @@
 mod forms;
 mod leaks;
 mod names;
+mod observing;
 mod paths;
 mod rates;
 mod reach;
 mod streams;
 mod swarms;
 mod tokens;
+mod threads;
