@@ -379,6 +379,46 @@ mod tests {
     }
 
     #[test]
+    fn names_of_version_10_get_skeletons_and_bearers() {
+        let books = Connection::open_in_memory().unwrap();
+        for step in [
+            V1, V2, V3_INDEX, V3_SEALS, V3_PEOPLE, V3_RUNS, V4, V5, V7_NUMBERS, V7_LISTS, V8, V8_INDEX, V9,
+            V10,
+        ] {
+            books.execute_batch(step).unwrap();
+        }
+        let agent = "INSERT INTO agents(id, kind, state, visibility, contact_policy, privacy, via, created_at, updated_at, born,
+                         owner, meta) VALUES(?1, 'agent', 'idle', 'public', 'open', 'public', 'x', 0, 0, 0, ?2, ?3)";
+        let none: Option<&str> = None;
+        books.execute(agent, ("Carl", Some("mallory"), none)).unwrap();
+        books
+            .execute(agent, ("dora", Some("participant-1"), Some(r#"{"map:principal":"mallory"}"#)))
+            .unwrap();
+        books.execute(agent, ("ann", Some("participant-2"), Some("not json"))).unwrap();
+        // More than get their skeletons at a time.
+        for number in 0..1_100 {
+            books.execute(agent, (format!("z{number}"), none, none)).unwrap();
+        }
+        let token =
+            "INSERT INTO tokens(id, hash, role, name, created_at) VALUES('1', x'01', 'agent', 'mallory', 0)";
+        books.execute(token, []).unwrap();
+        migrate(&books, 10).unwrap();
+        let sql = "SELECT id || ' ' || skeleton || ' ' || bearer FROM agents WHERE id < 'z' ORDER BY id";
+        let found: Vec<String> = books
+            .prepare(sql)
+            .unwrap()
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(found, ["Carl carl mallory", "ann ann ann", "dora dora mallory"]);
+        let looks: String = books.query_row("SELECT skeleton FROM tokens", [], |row| row.get(0)).unwrap();
+        assert_eq!(looks, crate::skeleton::skeleton("mallory"));
+        let bare = "SELECT count(*) FROM agents WHERE skeleton IS NULL OR bearer IS NULL";
+        assert_eq!(books.query_row(bare, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+    }
+
+    #[test]
     fn turns_of_version_6_get_their_numbers() {
         let books = Connection::open_in_memory().unwrap();
         for step in [V1, V2, V3_INDEX, V3_SEALS, V3_PEOPLE, V3_RUNS, V4, V5] {
