@@ -84,7 +84,7 @@ pub enum Command {
     Backup(BackupArgs),
     /// Bring a realm's mail back from a backup
     #[command(long_about = help::RESTORE, after_long_help = help::RESTORE_AFTER)]
-    Restore(BackupArgs),
+    Restore(RestoreArgs),
     /// Show what is in force and where each value came from
     #[command(long_about = help::CONFIG, after_long_help = help::CONFIG_AFTER)]
     Config(OfficeArgs),
@@ -196,10 +196,10 @@ pub struct OfficeArgs {
     /// How often old files of the mail directory are archived [default: 1h] [env: POSTHASTE_ARCHIVE_EVERY]
     #[arg(long, value_name = "SPAN")]
     pub archive_every: Option<String>,
-    /// AIRC's Safe Mode, tokens without signatures [default: auto, on loopback only] [env: POSTHASTE_SAFE_MODE]
+    /// AIRC's Safe Mode, tokens without signatures [default: auto, for callers on this machine] [env: POSTHASTE_SAFE_MODE]
     #[arg(long, value_name = "WHEN", value_enum)]
     pub safe_mode: Option<Opening>,
-    /// Whether anybody may become an AIRC identity [default: auto, on loopback only] [env: POSTHASTE_REGISTRATION]
+    /// Whether AIRC identities are made without a token [default: auto, for callers on this machine] [env: POSTHASTE_REGISTRATION]
     #[arg(long, value_name = "WHEN", value_enum)]
     pub registration: Option<Opening>,
     /// A further path, repository address or key that stands for the default realm; may be repeated [env: POSTHASTE_PROJECTS]
@@ -230,7 +230,7 @@ pub struct OfficeArgs {
     /// A further web page that may talk to the office; may be repeated [env: POSTHASTE_ALLOWED_ORIGINS]
     #[arg(long, value_name = "ORIGIN")]
     pub allowed_origin: Vec<String>,
-    /// Connections at once, WebSockets included [default: 4096] [env: POSTHASTE_MAX_CONNECTIONS]
+    /// Connections at once, WebSockets included [default: 16384] [env: POSTHASTE_MAX_CONNECTIONS]
     #[arg(long, value_name = "N")]
     pub max_connections: Option<usize>,
     /// Host the swarm that this file describes; the default realm then has its name [env: POSTHASTE_SWARM]
@@ -448,6 +448,15 @@ impl DoctorArgs {
     }
 }
 
+#[derive(Clone, Debug, ClapArgs)]
+pub struct RestoreArgs {
+    #[command(flatten)]
+    pub backup: BackupArgs,
+    /// Leave out the backup's tokens: their bearers, administrators too, are not let in
+    #[arg(long)]
+    pub without_tokens: bool,
+}
+
 /// Both `backup` and `restore`.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct BackupArgs {
@@ -654,6 +663,7 @@ mod tests {
             "posthaste token revoke 17 --realm R",
             "posthaste bench --in-flight 1,8 --seconds 2 --messages 10 --agents 4 --json",
             "posthaste restore f --force",
+            "posthaste restore f --without-tokens",
         ] {
             let parsed = Args::try_parse_from(line.split(' '));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());

@@ -12,7 +12,8 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use serde_json::json;
 
-use super::args::{BackupArgs, GlobalArgs};
+use super::args::{BackupArgs, GlobalArgs, RestoreArgs};
+use super::carried_tokens::Carried;
 use super::exit::{Exit, Failure};
 use super::human::show_bytes;
 use super::interruptible;
@@ -51,7 +52,8 @@ pub(super) fn back_up(global: &GlobalArgs, args: &BackupArgs, output: &Output) -
 }
 
 /// Puts a backup in a realm's place. The office must be closed: its lock is taken for as long as this lasts.
-pub(super) fn restore(global: &GlobalArgs, args: &BackupArgs, output: &Output) -> Result<(), Failure> {
+pub(super) fn restore(global: &GlobalArgs, args: &RestoreArgs, output: &Output) -> Result<(), Failure> {
+    let (args, without_tokens) = (&args.backup, args.without_tokens);
     let config = Config::load(global, &args.realm.office(), &|name| std::env::var_os(name))?;
     let data = &config.data.value;
     let target = books_of(data, &config.realm.value);
@@ -72,16 +74,18 @@ pub(super) fn restore(global: &GlobalArgs, args: &BackupArgs, output: &Output) -
     let lock = DirectoryLock::take(data).map_err(held)?;
     refuse_to_replace(&target, args.force)?;
     let shown = output.clone();
-    interruptible(move |stop| {
+    let tokens = interruptible(move |stop| {
         let fresh = beside(&target, "restored");
         let copied = copy(&kept, &fresh, "restoring", &shown, stop)
-            .and_then(|()| rename_history(&fresh))
-            .and_then(|()| replace(&fresh, &target));
+            .and_then(|()| begin_history(&fresh, without_tokens))
+            .and_then(|tokens| replace(&fresh, &target).map(|()| tokens));
         drop(lock);
         tidy_up(copied, &fresh)
     })?;
+    tokens.tell(output);
     if output.is_json() {
-        return output.json(&json!({ "file": args.file, "realm": config.realm.value }));
+        return output
+            .json(&json!({ "file": args.file, "realm": config.realm.value, "tokens": tokens.json() }));
     }
     Ok(output.line(&format!("realm {} is restored from {}", config.realm.value, args.file.display()))?)
 }
@@ -127,13 +131,14 @@ fn copy(
 }
 
 /// Restored books are another history from here on: cursors into the old one must be told apart.
-fn rename_history(path: &Path) -> Result<(), Failure> {
+fn begin_history(path: &Path, without_tokens: bool) -> Result<Carried, Failure> {
     let books = open_writer(path)?;
+    let tokens = Carried::look(&books, without_tokens)?;
     books
         .execute("UPDATE meta SET value = ?1 WHERE key = 'history'", [stamp::Stamp::new().id.to_string()])?;
     books.pragma_update(None, "journal_mode", "delete")?;
     books.close().map_err(|(_, error)| error)?;
-    Ok(())
+    Ok(tokens)
 }
 
 /// Puts new books in the place of old ones. What the old ones had in their log must not be read into the new ones.
@@ -148,7 +153,7 @@ pub(super) fn replace(fresh: &Path, target: &Path) -> Result<(), Failure> {
 }
 
 /// Leaves nothing half-made behind.
-pub(super) fn tidy_up(copied: Result<(), Failure>, fresh: &Path) -> Result<(), Failure> {
+pub(super) fn tidy_up<T>(copied: Result<T, Failure>, fresh: &Path) -> Result<T, Failure> {
     if copied.is_err() {
         for tail in ["", "-wal", "-shm", "-journal"] {
             drop(fs::remove_file(with_tail(fresh, tail)));

@@ -232,7 +232,8 @@ Example:
 
 pub(super) const RESTORE: &str = "\
 Brings a realm back from a file that `posthaste backup` wrote. The office must not be running, and a \
-realm that exists is replaced only with --force.";
+realm that exists is replaced only with --force. The tokens in it come along and open the realm; \
+--without-tokens leaves them out, as you should with a file from someone else.";
 
 pub(super) const RESTORE_AFTER: &str = "\
 Example:
@@ -487,7 +488,8 @@ Examples:
 pub(super) const IMPORT: &str = "\
 Makes a realm from what `export` wrote. A realm that exists is replaced only with --force and while the \
 office is closed; beside a running office a new realm can be made. A file that is cut off or damaged \
-changes nothing.";
+changes nothing. The tokens in it come along and open the realm; --without-tokens leaves them out, as you \
+should with a file from someone else.";
 
 pub(super) const IMPORT_AFTER: &str = "\
 Example:

@@ -413,6 +413,9 @@ pub struct ImportArgs {
     /// Replace what is there already
     #[arg(long)]
     pub force: bool,
+    /// Leave out the file's tokens: their bearers, administrators too, are not let in
+    #[arg(long)]
+    pub without_tokens: bool,
 }
 
 #[derive(Clone, Debug, ClapArgs)]

@@ -133,6 +133,48 @@ async fn a_backup_is_taken_while_the_office_runs_and_restored_when_it_does_not()
     assert_eq!(dir.posthaste().args(["doctor"]).run().code, 0, "the realm is still there");
 }
 
+/// What brings a realm back says how many tokens came along, and can leave them out.
+#[tokio::test]
+async fn restored_and_imported_tokens_are_told_and_can_be_left_out() {
+    let dir = TestDir::new();
+    let [kept, lines] = ["kept.posthaste", "kept.jsonl"].map(|name| dir.path().join(name));
+    let [kept, lines] = [kept.to_str().unwrap(), lines.to_str().unwrap()];
+    let office = Office::open(dir.path());
+    let mut tokens = Vec::new();
+    for (role, name) in [("admin", "root"), ("agent", "ann"), ("user", "gone")] {
+        let made = office.call("token.create", json!({ "role": role, "name": name })).await.unwrap();
+        tokens.push(made["token"].as_str().unwrap().to_owned());
+        if name == "gone" {
+            office.call("token.revoke", json!({ "id": made["id"] })).await.unwrap();
+        }
+    }
+    assert_eq!(office.close(), Some(0));
+    dir.posthaste().args(["backup", kept]).run().ok();
+    dir.posthaste().args(["export", lines]).run().ok();
+    let lets_in = async || {
+        let office = Office::open(dir.path());
+        let mut open = 0;
+        for token in &tokens {
+            open += usize::from(office.as_bearer(token).call("whoami", json!({})).await.is_ok());
+        }
+        assert_eq!(office.close(), Some(0));
+        open
+    };
+    for words in [["restore", kept], ["import", lines]] {
+        let ran = dir.posthaste().args(words).args(["--force"]).run().ok();
+        assert!(
+            ran.stderr.contains("2 tokens (1 of administrators) came along"),
+            "{words:?}: {}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains("--without-tokens"), "{words:?}: {}", ran.stderr);
+        assert_eq!(lets_in().await, 2, "{words:?}");
+        let ran = dir.posthaste().args(words).args(["--force", "--without-tokens", "--json"]).run().ok();
+        assert_eq!(ran.json()["tokens"], json!({ "valid": 2, "admins": 1, "dropped": true }), "{words:?}");
+        assert_eq!(lets_in().await, 0, "{words:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_doctor_finds_what_is_wrong() {
     let dir = TestDir::new();
