@@ -23,6 +23,7 @@ pub mod verbs;
 pub mod views;
 
 mod bounds;
+mod budget;
 mod courtesy;
 mod engine;
 mod error;
@@ -36,8 +37,10 @@ mod office;
 mod relay;
 mod sight;
 mod source;
+mod vitals;
 mod writer;
 
+pub use budget::{OneRequest, Request, one_request};
 pub use engine::{Engine, EngineGuard, Pending};
 pub use error::{EngineError, Fault, Refusal};
 pub use fast::Dispatch;

@@ -23,6 +23,7 @@ use crate::source::{Record, Source, Work};
 use crate::store::{Tail, exec, one, open_writer, write_history};
 use crate::verbs::{Apply, Halt, Outcome, Pen};
 use crate::views;
+use crate::vitals::Vitals;
 
 /// Why a realm takes no more writes. Set once; shared with everyone who asks about health.
 pub(crate) type Poison = Arc<OnceLock<String>>;
@@ -50,6 +51,7 @@ pub(crate) struct Writer {
     memory: Memory,
     hub: Arc<Hub>,
     meter: Arc<Meter>,
+    vitals: Arc<Vitals>,
     poison: Poison,
     batch_limit: usize,
     gather: Gather,
@@ -63,12 +65,17 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Opens the books, making them if they are not there.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what the writer shares with the handles, each made by the engine"
+    )]
     pub(crate) fn open(
         path: &Path,
         realm: RealmName,
         limits: &Limits,
         hub: Arc<Hub>,
         meter: Arc<Meter>,
+        vitals: Arc<Vitals>,
         poison: Poison,
         held: Option<Arc<DirectoryLock>>,
     ) -> Result<Self, Fault> {
@@ -100,6 +107,7 @@ impl Writer {
             memory: Memory::default(),
             hub,
             meter,
+            vitals,
             poison,
             batch_limit: limits.batch_commands.max(1),
             gather: Gather::default(),
@@ -134,6 +142,7 @@ impl Writer {
         let mut batch = Vec::new();
         while source.take(&mut batch, self.gather.most(self.batch_limit)) {
             let started = Instant::now();
+            self.vitals.batch_begins();
             // A panic in a verb must not leave callers waiting for ever on a thread that is gone.
             let settled = match self.poison.get() {
                 Some(reason) => Err(Fault::Poisoned { reason: reason.clone() }),
@@ -147,6 +156,7 @@ impl Writer {
             if self.poison.get().is_none() {
                 self.folding.go_on(&self.books);
             }
+            self.vitals.batch_ends();
         }
         self.close();
     }

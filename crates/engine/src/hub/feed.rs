@@ -116,7 +116,8 @@ impl Feed {
     /// When the books cannot be read.
     pub async fn listen_as(&mut self, caller: Caller) -> Result<(), EngineError> {
         let asking = caller.agent.clone();
-        self.bounded = self.engine.read(move |view| Ok(bounds::of(view.books, &asking)?.is_some())).await?;
+        self.bounded =
+            self.engine.read_patiently(move |view| Ok(bounds::of(view.books, &asking)?.is_some())).await?;
         self.caller = caller;
         Ok(())
     }
@@ -223,7 +224,7 @@ impl Feed {
             Ahead::Events(events) => (events, true),
             Ahead::InTheBooks => {
                 let place = self.place;
-                let events = self.engine.read(move |view| view.stretch(place, STRETCH)).await?;
+                let events = self.engine.read_patiently(move |view| view.stretch(place, STRETCH)).await?;
                 self.engine.meter().lagged.fetch_add(events.len() as u64, Ordering::Relaxed);
                 (events, false)
             }
@@ -254,7 +255,7 @@ impl Feed {
         let (caller, filter) = (self.caller.clone(), self.filter.clone());
         let asked = self
             .engine
-            .read(move |view| {
+            .read_patiently(move |view| {
                 let mut fitting = Vec::new();
                 for (event, seen) in to_ask {
                     let fits = !by_books || filter.matches(&event, Some(view));

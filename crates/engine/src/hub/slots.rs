@@ -240,7 +240,7 @@ impl Mailslot {
     async fn catch_up(&mut self, up_to: Seq) -> Result<(), EngineError> {
         let (caller, agent, last) = (self.caller.clone(), self.agent.clone(), self.last);
         let page = PAGE.min(self.engine.limits().page);
-        let found = self.engine.read(move |view| view.waiting(&caller, &agent, last, page)).await?;
+        let found = self.engine.read_patiently(move |view| view.waiting(&caller, &agent, last, page)).await?;
         let full = found.len() >= page;
         let before = self.ready.len();
         self.ready.extend(found.into_iter().take_while(|letter| letter.message.seq <= up_to));

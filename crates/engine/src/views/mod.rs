@@ -20,6 +20,7 @@ mod snippet;
 mod summaries;
 mod tasks;
 mod turns;
+mod weigh;
 
 pub use conversations::{ConversationQuery, ConversationStats};
 pub use directory::{AgentQuery, Relatives, Structure};
@@ -43,6 +44,7 @@ pub use turns::TurnQuery;
 
 use rusqlite::Connection;
 
+use crate::budget::Budget;
 use crate::error::{EngineError, Refusal};
 use crate::limits::Limits;
 use crate::nouns::{Caller, Millis};
@@ -82,6 +84,8 @@ pub struct View<'a> {
     pub(crate) limits: &'a Limits,
     /// The time by which expiry is judged.
     pub(crate) now: Millis,
+    /// What the read may still cost.
+    pub(crate) budget: &'a Budget,
 }
 
 impl View<'_> {

@@ -98,7 +98,7 @@ fn refused(refusal: &Refusal) -> StatusCode {
         | Refusal::ReservationExists { .. } => StatusCode::CONFLICT,
         Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
-        Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Busy | Refusal::TooCostly { .. } => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::CircularParent { .. }
         | Refusal::NoRecipients
         | Refusal::TooMany { .. }
