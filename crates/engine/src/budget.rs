@@ -24,7 +24,7 @@ const EARNED: u32 = 10;
 const EARNED_BYTES: u64 = 1 << 20;
 
 const NARROWER: &str = "narrow the query, or ask for fewer rows";
-const ALONE: &str = "send fewer calls in one request";
+const ALONE: &str = "one request has brought all that it may; ask for the rest in another";
 
 /// How long a read may take.
 #[derive(Clone, Copy, Debug)]
@@ -136,9 +136,14 @@ impl Budget {
         self.brought.load(Ordering::Relaxed)
     }
 
-    /// Takes so many bytes of what the answer may hold; false if they are not there any more.
+    /// Whether the answer may hold so many bytes more.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         bytes <= self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether the answer holds all that it may.
+    pub(crate) fn is_full(&self) -> bool {
+        !self.has_room(1)
     }
 
     /// Notes that the answer holds so many bytes more.

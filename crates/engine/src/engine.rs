@@ -66,6 +66,12 @@ struct Turn {
     _reading: Reading,
 }
 
+/// Patterns of a subscription, counted for as long as this is kept.
+#[derive(Debug)]
+pub struct Patterns {
+    _part: Option<Part>,
+}
+
 /// Where the answer to a command comes.
 type AnswerSlip = oneshot::Receiver<Result<Outcome, EngineError>>;
 
@@ -318,6 +324,19 @@ impl Engine {
     /// Whatever the view answers; a fault if the books cannot be read.
     pub fn read_blocking<T>(&self, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Viewed<T> {
         self.shared.look(&Budget::unbounded(&self.shared.limits), look)
+    }
+
+    /// Counts the patterns of a subscription towards what its caller may have in all, until the answer is dropped.
+    ///
+    /// # Errors
+    /// Refused if the caller has too many already.
+    pub fn hold_patterns(&self, count: usize) -> Result<Patterns, EngineError> {
+        let Some(share) = &self.share else { return Ok(Patterns { _part: None }) };
+        let limit = self.shared.limits.share_patterns as u64;
+        let part = share
+            .hold_patterns(count)
+            .ok_or(Refusal::TooMany { what: "patterns in subscriptions of one token", limit })?;
+        Ok(Patterns { _part: Some(part) })
     }
 
     /// Follows the history from a place, with as much as `buffer` events kept for a follower that holds the feed up.

@@ -41,7 +41,7 @@ mod vitals;
 mod writer;
 
 pub use budget::{OneRequest, Request, one_request};
-pub use engine::{Engine, EngineGuard, Pending};
+pub use engine::{Engine, EngineGuard, Patterns, Pending};
 pub use error::{EngineError, Fault, Refusal};
 pub use fast::Dispatch;
 pub use hub::{AgentTest, Feed, Filter, Mailslot, Overflow, Start, Step, Test};

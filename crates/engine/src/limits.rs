@@ -85,6 +85,9 @@ pub struct Limits {
     pub long_read_wall: Duration,
     /// Readers that one caller may hold at once, where the door knows one caller from another.
     pub share_readers: usize,
+    /// Patterns of all live subscriptions of one caller, where the door knows one caller from another: each is compared with
+    /// every event.
+    pub share_patterns: usize,
     /// Words, phrases and prefixes in one search; the cost of a match grows with their number.
     pub search_phrases: usize,
     /// A writer that has been on one batch, or readers that have all been busy, for so long are reported as stuck.
@@ -125,6 +128,7 @@ impl Default for Limits {
             long_read_cpu: Duration::from_secs(10),
             long_read_wall: Duration::from_secs(30),
             share_readers: 2,
+            share_patterns: 2_000,
             search_phrases: 16,
             stuck_after: Duration::from_secs(5),
             search_rows: 20_000,

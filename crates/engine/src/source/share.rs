@@ -27,6 +27,7 @@ pub struct Share {
     /// What it may have besides while nobody else is about.
     surplus: Arc<Semaphore>,
     looks: Arc<Semaphore>,
+    patterns: Arc<Semaphore>,
     /// CPU time of expensive reads that the caller has not made up for.
     debt: Mutex<Debt>,
 }
@@ -88,6 +89,7 @@ impl Share {
             commands: Arc::new(Semaphore::new(commands)),
             surplus: Arc::new(Semaphore::new(limits.share_alone.saturating_sub(commands))),
             looks: Arc::new(Semaphore::new(looks)),
+            patterns: Arc::new(Semaphore::new(limits.share_patterns)),
             debt: Mutex::new(Debt { cpu: Duration::ZERO, at: Instant::now() }),
         })
     }
@@ -125,6 +127,13 @@ impl Share {
             tokio::time::sleep(over * READ_RATE).await;
         }
         part
+    }
+
+    /// So many patterns of a subscription, if the caller may have that many more.
+    pub(crate) fn hold_patterns(self: &Arc<Self>, count: usize) -> Option<Part> {
+        let count = u32::try_from(count).ok()?;
+        let permit = self.patterns.clone().try_acquire_many_owned(count).ok()?;
+        Some(Part { _permit: permit, of: self.clone() })
     }
 
     async fn part(self: &Arc<Self>, of: &Arc<Semaphore>) -> Option<Part> {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::inbox::Letter;
+use super::weigh::Stretch;
 use super::{Page, View, Viewed, one_more};
-use crate::nouns::{AgentId, Caller, Message, Seq};
+use crate::nouns::{AgentId, Caller, Seq};
 use crate::store::{self, all, rows};
 
 impl View<'_> {
@@ -23,15 +24,17 @@ impl View<'_> {
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
         let places: Vec<Seq> =
             all(self.books, sql, (label, me.born, limit, store::hash(label)), |row| row.get(0))?;
-        let mut found = Vec::new();
+        let mut found = self.filling(places.len());
         for place in places {
             if let Some(delivery) = rows::delivery_of(self.books, agent, place)?
                 && let Some(message) = rows::message_at(self.books, place)?
             {
-                found.push(Letter { message: Arc::new(message), delivery });
+                if !found.take(Letter { message: Arc::new(message), delivery }) {
+                    break;
+                }
             }
         }
-        Ok(found)
+        Ok(found.items)
     }
 
     /// What an agent and another wrote to each other, in order; for the agent, its owner, or those who run the office.
@@ -56,18 +59,18 @@ impl View<'_> {
             rows::MESSAGE
         );
         let low = after.max(me.born);
-        let mut letters: Vec<(Message, &AgentId)> = Vec::new();
+        let mut parts = Vec::new();
         for (from, to) in [(agent, other), (other, agent)] {
-            let some = all(self.books, &sql, (from, to, low, one_more(limit)), rows::message)?;
-            letters.extend(some.into_iter().map(|message| (message, to)));
+            parts.push(self.stretch_of(&sql, (from, to, low, one_more(limit)), rows::message)?);
             if agent == other {
                 break;
             }
         }
-        letters.sort_by_key(|(message, _)| message.seq);
-        let page = Page::of(letters, limit, |(message, _)| message.seq);
+        let letters = Stretch::merged(parts, false, limit, |message| message.seq);
+        let page = self.page_of(letters, limit, |message| message.seq);
         let mut items = Vec::with_capacity(page.items.len());
-        for (message, to) in page.items {
+        for message in page.items {
+            let to = if message.from == *agent { other } else { agent };
             if let Some(delivery) = rows::delivery_of(self.books, to, message.seq)? {
                 items.push(Letter { message: Arc::new(message), delivery });
             }

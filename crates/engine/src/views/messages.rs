@@ -27,7 +27,7 @@ impl View<'_> {
     /// Refused if there is none that the caller may look at.
     pub fn message(&self, caller: &Caller, id: MessageId) -> Viewed<Tracked> {
         let message = rows::message_by_id(self.books, id)?;
-        self.tracked(caller, message)
+        self.tracked(caller, message.map(|message| self.bring(message)))
     }
 
     /// The letter at a place in the history.
@@ -36,7 +36,7 @@ impl View<'_> {
     /// Refused if there is none that the caller may look at.
     pub fn message_at(&self, caller: &Caller, seq: Seq) -> Viewed<Tracked> {
         let message = rows::message_at(self.books, seq)?;
-        self.tracked(caller, message)
+        self.tracked(caller, message.map(|message| self.bring(message)))
     }
 
     /// The letter that a sender calls by its own name.
@@ -50,7 +50,7 @@ impl View<'_> {
             Some(seq) => rows::message_at(self.books, seq)?,
             None => None,
         };
-        self.tracked(caller, message)
+        self.tracked(caller, message.map(|message| self.bring(message)))
     }
 
     /// What an agent has sent, the latest first.
@@ -71,7 +71,8 @@ impl View<'_> {
             rows::MESSAGE
         );
         let params = (agent, before.unwrap_or(Seq::MAX), me.born, one_more(limit));
-        let page = Page::of(all(self.books, &sql, params, rows::message)?, limit, |message| message.seq);
+        let found = self.stretch_of(&sql, params, rows::message)?;
+        let page = self.page_of(found, limit, |message| message.seq);
         // The caller was let into the mailbox, so it may see what the agent may.
         let own = Caller { agent: agent.clone(), ..caller.clone() };
         let items =
@@ -95,22 +96,22 @@ impl View<'_> {
             "SELECT {} FROM messages m WHERE m.conversation = ?1 AND m.seq > ?2 ORDER BY m.seq LIMIT ?3",
             rows::MESSAGE
         );
-        let mut found = Vec::new();
+        let mut page = self.filling(limit);
         let mut after = after;
-        loop {
-            let batch = all(self.books, &sql, (conversation, after, one_more(limit)), rows::message)?;
-            let exhausted = batch.len() <= limit;
-            after = batch.last().map_or(after, |message| message.seq);
-            for message in batch {
-                if sight::sees_message(self.books, caller, &message)? {
-                    found.push(message);
+        'read: loop {
+            let batch = self.stretch_of(&sql, (conversation, after, one_more(limit)), rows::message)?;
+            let exhausted = batch.rows.len() <= limit && !batch.cut;
+            for message in batch.rows {
+                after = message.seq;
+                if sight::sees_message(self.books, caller, &message)? && !page.take(message) {
+                    break 'read;
                 }
             }
-            if exhausted || found.len() > limit {
+            if exhausted {
                 break;
             }
         }
-        let page = Page::of(found, limit, |message| message.seq);
+        let page = page.page(|message| message.seq);
         let items = page
             .items
             .into_iter()

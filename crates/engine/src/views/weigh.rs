@@ -5,8 +5,8 @@ use rusqlite::{Params, Row};
 use super::inbox::Letter;
 use super::{Page, View, Viewed};
 use crate::nouns::{
-    Address, Agent, Contact, Conversation, Delivery, Json, Message, Participant, Reservation, Scope, Task,
-    Thread, Turn, TurnVisibility,
+    Address, Agent, AgentId, Contact, Conversation, Delivery, Json, Message, Participant, Reservation, Run,
+    Scope, Task, Thread, Turn, TurnVisibility,
 };
 
 /// What a row counts besides its texts.
@@ -22,6 +22,31 @@ pub(super) struct Stretch<T> {
     pub(super) rows: Vec<T>,
     /// Whether there was more.
     pub(super) cut: bool,
+}
+
+impl<T> Stretch<T> {
+    /// Several stretches, each in the order of its keys, as one. Where one was cut, the others end there, too.
+    pub(super) fn merged<K: Ord + Copy>(
+        parts: Vec<Self>,
+        newest_first: bool,
+        limit: usize,
+        key: impl Fn(&T) -> K,
+    ) -> Self {
+        let ends = parts.iter().filter(|part| part.cut).filter_map(|part| part.rows.last()).map(&key);
+        let end = if newest_first { ends.max() } else { ends.min() };
+        let mut rows: Vec<T> = parts.into_iter().flat_map(|part| part.rows).collect();
+        match newest_first {
+            true => rows.sort_by_key(|row| std::cmp::Reverse(key(row))),
+            false => rows.sort_by_key(&key),
+        }
+        rows.dedup_by_key(|row| key(row));
+        if let Some(end) = end {
+            rows.retain(|row| if newest_first { key(row) >= end } else { key(row) <= end });
+        }
+        let more = rows.len() > limit.saturating_add(1);
+        rows.truncate(limit.saturating_add(1));
+        Self { rows, cut: end.is_some() || more }
+    }
 }
 
 impl View<'_> {
@@ -65,6 +90,12 @@ impl View<'_> {
         filling.page(key)
     }
 
+    /// Notes that an answer holds one thing by itself.
+    pub(super) fn bring<T: Weigh>(&self, one: T) -> T {
+        self.budget.bring(one.weight());
+        one
+    }
+
     /// An empty page.
     pub(super) fn filling<T: Weigh>(&self, limit: usize) -> Filling<'_, T> {
         Filling { view: self, limit, items: Vec::new(), more: false }
@@ -93,6 +124,11 @@ impl<T: Weigh> Filling<'_, T> {
         budget.bring(weight);
         self.items.push(row);
         true
+    }
+
+    /// Whether it has as many rows as it may.
+    pub(super) fn is_full(&self) -> bool {
+        self.items.len() >= self.limit
     }
 
     pub(super) fn page<C>(self, key: impl FnOnce(&T) -> C) -> Page<T, C> {
@@ -133,6 +169,12 @@ fn address(address: &Address) -> usize {
 impl Weigh for Letter {
     fn weight(&self) -> usize {
         self.message.weight() + self.delivery.weight()
+    }
+}
+
+impl Weigh for (std::sync::Arc<Message>, AgentId) {
+    fn weight(&self) -> usize {
+        self.0.weight()
     }
 }
 
@@ -213,5 +255,11 @@ impl Weigh for Reservation {
             + text(self.reason.as_ref())
             + json(self.meta.as_ref())
             + self.told.as_ref().map_or(0, |told| told.len() * 32)
+    }
+}
+
+impl Weigh for Run {
+    fn weight(&self) -> usize {
+        ROW + self.instance.len() + self.name.len() + json(self.state.as_ref())
     }
 }

@@ -6,10 +6,14 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use posthaste_engine::limits::Limits;
-use posthaste_engine::views::{SearchOrder, SearchQuery, View, Viewed};
-use posthaste_engine::{EngineError, Refusal, Share, one_request};
+use posthaste_engine::nouns::Message;
+use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::views::{
+    InboxOrder, InboxQuery, Letter, Page, Replay, SearchOrder, SearchQuery, TurnQuery, View, Viewed,
+};
+use posthaste_engine::{EngineError, Filter, Refusal, Share, Start, one_request};
 
-use crate::harness::Realm;
+use crate::harness::{Realm, id, letter, talk};
 
 /// Reads without end, in many short statements.
 fn read_for_ever(view: &View<'_>) -> Viewed<i64> {
@@ -196,4 +200,142 @@ async fn a_search_that_runs_out_of_time_shows_what_it_found() {
         Ok(found) => assert!(found.partial && found.hits.len() < 600, "{}", found.hits.len()),
         refused => assert!(is_too_costly(&refused), "{refused:?}"),
     }
+}
+
+/// Before, a page was bounded in rows alone, and a thousand messages of a megabyte were a gigabyte.
+#[tokio::test]
+async fn pages_of_large_rows_end_early_and_nothing_falls_between_them() {
+    const ROWS: usize = 30;
+    let limits = Limits { page_bytes: 20_000, ..Limits::default() };
+    let realm = Realm::with(limits);
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    realm.talk(&anna, "talk", &["bert"]).await;
+    for n in 0..ROWS {
+        // The last is larger than a page may be, and stands on one alone.
+        let text = format!("{n:02} heron {}", "x".repeat(if n == ROWS - 1 { 50_000 } else { 4_000 }));
+        realm.ask(&anna, Send { ack_required: true, ..letter("bert", &text) }).await;
+        realm.say(&anna, "talk", &text).await;
+    }
+    let bytes = |items: &[Letter]| items.iter().map(|it| it.message.body.as_str().len()).sum::<usize>();
+
+    for order in [InboxOrder::Newest, InboxOrder::Oldest, InboxOrder::Priority] {
+        let (mut seen, mut query) = (Vec::new(), InboxQuery { order, limit: 1_000, ..InboxQuery::default() });
+        loop {
+            let page = realm.see(|view| view.inbox(&bert, &id("bert"), &query));
+            assert!(page.items.len() == 1 || bytes(&page.items) <= 20_000, "{}", bytes(&page.items));
+            seen.extend(page.items.iter().map(|it| it.message.seq));
+            match page.next {
+                Some(next) if order == InboxOrder::Newest => query.before = Some(next),
+                Some(next) => query.after = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!(seen.len(), ROWS, "{order:?}");
+        assert!(
+            seen.is_sorted_by(|a, b| if order == InboxOrder::Newest { a > b } else { a < b }),
+            "{order:?}"
+        );
+    }
+
+    let walk = |name: &str, page: &dyn Fn(Option<i64>) -> (Vec<(i64, usize)>, Option<i64>)| {
+        let (mut seen, mut at, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let (rows, next) = page(at);
+            let bytes: usize = rows.iter().map(|(_, bytes)| bytes).sum();
+            assert!(rows.len() <= 1 || bytes <= 20_000, "{name}: {bytes}");
+            seen.extend(rows.into_iter().map(|(seq, _)| seq));
+            pages += 1;
+            match next {
+                Some(_) => at = next,
+                None => break,
+            }
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), ROWS, "{name}");
+        assert!(pages > 5, "{name}: {pages} pages");
+    };
+    let size = |message: &Message| (message.seq, message.body.as_str().len());
+    let letters = |page: Page<Letter, i64>| {
+        (page.items.iter().map(|it| size(&it.message)).collect::<Vec<_>>(), page.next)
+    };
+    walk("sent", &|at| {
+        let page = realm.see(|view| view.sent(&anna, &id("anna"), at, 1_000));
+        (page.items.iter().map(|it| size(&it.message)).collect(), page.next)
+    });
+    walk("waiting", &|at| {
+        letters(realm.see(|view| view.waiting(&bert, &id("bert"), at.unwrap_or(0), 1_000)))
+    });
+    walk("unacknowledged", &|at| {
+        letters(realm.see(|view| view.unacknowledged(&bert, &id("bert"), None, at, 1_000)))
+    });
+    walk("exchange", &|at| {
+        letters(realm.see(|view| view.exchange(&bert, &id("bert"), &id("anna"), at.unwrap_or(0), 1_000)))
+    });
+    for newest_first in [false, true] {
+        walk("turns", &|at| {
+            let mut query = TurnQuery { newest_first, limit: 1_000, ..TurnQuery::default() };
+            if let Some(at) = at {
+                let turn = realm.see(|view| view.events(&anna, at - 1, &Filter::everything(), 1)).events[0]
+                    .turn_id();
+                *(if newest_first { &mut query.before } else { &mut query.after }) = turn;
+            }
+            let page = realm.see(|view| view.turns(&anna, &talk("talk"), &query));
+            let rows = page.items.iter().map(|turn| (turn.seq, turn.content.as_str().len())).collect();
+            (rows, page.next.and(page.items.last().map(|turn| turn.seq)))
+        });
+    }
+    let sent = Filter::Kinds(vec!["message.sent".to_owned()]);
+    let events = |replay: Replay| {
+        let rows =
+            replay.events.iter().map(|event| size(event.message.as_ref().expect("a message"))).collect();
+        (rows, replay.more.then_some(replay.cursor))
+    };
+    walk("events", &|at| events(realm.see(|view| view.events(&anna, at.unwrap_or(0), &sent, 1_000))));
+    walk("earlier", &|at| {
+        events(realm.see(|view| view.earlier(&anna, at.unwrap_or(i64::MAX), &sent, 1_000)))
+    });
+
+    let query = SearchQuery { text: "heron".to_owned(), limit: 1_000, ..SearchQuery::default() };
+    let found = realm.see(|view| view.search(&anna, &query));
+    assert!(found.partial && (1..=5).contains(&found.hits.len()), "{}", found.hits.len());
+
+    // Streams read in stretches, and get everything all the same.
+    let mut mail = realm.engine.attach(&bert, &id("bert")).await.expect("its own mail");
+    for _ in 0..ROWS {
+        mail.next().await.expect("a message");
+    }
+    let mut feed = realm.engine.follow(&anna, sent, Start::After(0), 100).await.expect("a feed");
+    for _ in 0..ROWS {
+        feed.next().await.expect("an event");
+    }
+}
+
+/// Before, a batch of a hundred pages was kept in memory until the last was written.
+#[tokio::test]
+async fn the_answers_of_one_request_share_one_bound_on_bytes() {
+    let limits = Limits { page_bytes: 20_000, answer_bytes: 50_000, ..Limits::default() };
+    let realm = Realm::with(limits);
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    for _ in 0..10 {
+        realm.send(&anna, "bert", &"x".repeat(4_000)).await;
+    }
+    let query = InboxQuery { limit: 1_000, ..InboxQuery::default() };
+    let inbox = || {
+        let (bert, query) = (bert.clone(), query.clone());
+        realm.engine.read(move |view| view.inbox(&bert, &bert.agent, &query))
+    };
+    one_request(async {
+        let mut rows = 0;
+        let refused = loop {
+            match inbox().await {
+                Ok(page) => rows += page.items.len(),
+                refused => break refused,
+            }
+        };
+        assert!((8..=14).contains(&rows), "{rows} rows of 4 KB within 50 KB");
+        assert!(is_too_costly(&refused), "{refused:?}");
+    })
+    .await;
+    assert_eq!(inbox().await.expect("another request").items.len(), 4);
 }
