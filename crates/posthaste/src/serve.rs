@@ -101,7 +101,7 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     }
     if let Some((swarm, here, _)) = swarm {
         let ways = WaysOut::new(config.tls_ca.value.as_deref(), switches.reaches)?;
-        let started = Runtime::start(engine, swarm, here, data.clone(), ways, stop.clone()).await;
+        let started = Runtime::start(engine.unhurried(), swarm, here, data.clone(), ways, stop.clone()).await;
         shared.host(started.map_err(anyhow::Error::from)?);
     }
     open_projects(&shared, config).await?;
@@ -205,7 +205,7 @@ async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHand
     let engine = shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
     let options =
         BridgeOptions { mail_dir: mail_dir.clone(), archive_every: config.archive_every.value.duration() };
-    let bridge = Bridge::open(engine, options).await?;
+    let bridge = Bridge::open(engine.unhurried(), options).await?;
     shared.set_mail_dir(std::path::absolute(mail_dir)?);
     Ok(Some(tokio::spawn(bridge.run(shared.stop().clone()))))
 }

@@ -82,7 +82,8 @@ pub(super) async fn subscribe(
         None | Some(Value::Null) => Start::Now,
         Some(from) => Start::After(place(at, history, from).await?),
     };
-    let mut filter = filters::compile(&spec, streams.clone(), at.shared.keeps_mail());
+    let patterns = at.engine.hold_patterns(spec.cost() + streams.len())?;
+    let mut filter = filters::compile(&spec, streams.clone(), at.shared.keeps_mail())?;
     if asked.options.exclude_own_events {
         filter = Filter::All(vec![filters::not_own(session), filter]);
     }
@@ -90,6 +91,7 @@ pub(super) async fn subscribe(
     let subscription = Arc::new(Subscription::new(Wish {
         id: fresh("sub-"),
         filter,
+        patterns,
         buffer,
         form: Form {
             draft: session.is_draft(),
@@ -234,7 +236,7 @@ pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: O
         return Err(Failure::params("order: chronological"));
     }
     let spec = Spec::parse(&asked.filter)?;
-    let filter = filters::compile(&spec, stream_patterns(asked.streams.as_ref()), at.shared.keeps_mail());
+    let filter = filters::compile(&spec, stream_patterns(asked.streams.as_ref()), at.shared.keeps_mail())?;
     let history = at.hall.history(&at.engine).await?;
     // An event id wins over a time.
     let after = match (&asked.after_event_id, &asked.from_timestamp) {
