@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::bounds;
 use crate::budget::{Bounds, Budget, Request, Waiting};
@@ -19,10 +19,10 @@ use crate::meter::Meter;
 use crate::nouns::{Address, AgentId, Caller, RealmName};
 use crate::office::WeakOffice;
 use crate::presence::Presences;
-use crate::source::{self, Account, Local, Part, Place, Record, Share};
+use crate::source::{self, Account, AnswerSlip, Local, Part, Place, Record, Share};
 use crate::stamp;
 use crate::store::open_reader;
-use crate::verbs::{Command, Outcome, Verb};
+use crate::verbs::{Command, Verb};
 use crate::views::{View, Viewed};
 use crate::vitals::{Reading, Vitals};
 use crate::writer::{Poison, Writer};
@@ -72,10 +72,8 @@ pub struct Patterns {
     _part: Option<Part>,
 }
 
-/// Where the answer to a command comes.
-type AnswerSlip = oneshot::Receiver<Result<Outcome, EngineError>>;
-
-/// A change that has been asked for and not yet been answered. It is carried out whether or not anyone waits.
+/// A change that has been asked for and not yet been answered. It is carried out whether or not anyone waits; only a caller
+/// that waits and is told that the office is busy knows that it is not.
 #[derive(Debug)]
 pub struct Pending<V> {
     answer: AnswerSlip,
@@ -86,9 +84,10 @@ impl<V: Verb> Pending<V> {
     /// Waits until the answer is durable.
     ///
     /// # Errors
-    /// A refusal is the caller's to mend, a fault is ours.
+    /// A refusal is the caller's to mend, a fault is ours. `Busy` if the writer did not take the change up in time; it is
+    /// not carried out then.
     pub async fn answer(self) -> Result<V::Outcome, EngineError> {
-        let outcome = self.answer.await.map_err(|_| Fault::Closing)??;
+        let outcome = self.answer.wait().await?;
         V::from_outcome(outcome)
             .ok_or_else(|| Fault::Internal { reason: "an answer to another verb".to_owned() }.into())
     }
@@ -128,6 +127,8 @@ impl Engine {
         start: impl FnOnce(Writer, Local) -> std::io::Result<JoinHandle<()>>,
     ) -> Result<(Self, EngineGuard), Fault> {
         let (held, office) = held.unzip();
+        let closing = office.as_ref().and_then(WeakOffice::upgrade).map(|office| office.reads_end());
+        let closing = closing.unwrap_or_default();
         let hub = Arc::new(Hub::new(&limits));
         let meter = Arc::new(Meter::new());
         let poison = Poison::default();
@@ -158,7 +159,7 @@ impl Engine {
             office,
             readers: Mutex::new(readers),
             vitals,
-            closing: Arc::default(),
+            closing,
         };
         let engine = Self { shared: Arc::new(shared), queue, share: None, unhurried: false };
         Ok((engine, EngineGuard { writer: Some(writer) }))
@@ -219,8 +220,8 @@ impl Engine {
 
     /// Puts a stamped command into the queue and waits until the answer is durable.
     #[cfg(feature = "testing")]
-    pub(crate) async fn submit_record(&self, record: Record) -> Result<Outcome, EngineError> {
-        self.put(record).await?.await.map_err(|_| Fault::Closing)?
+    pub(crate) async fn submit_record(&self, record: Record) -> Result<crate::verbs::Outcome, EngineError> {
+        self.put(record).await?.wait().await
     }
 
     async fn put(&self, record: Record) -> Result<AnswerSlip, EngineError> {

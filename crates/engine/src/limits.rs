@@ -61,6 +61,9 @@ pub struct Limits {
     pub queue_bytes: usize,
     /// How long a caller waits for a place in the queue before it is told that the office is busy.
     pub queue_wait: Duration,
+    /// How long a command waits before the writer takes it up, from the moment it was asked for. After that it is taken out
+    /// of the queue, and its caller is told that the office is busy.
+    pub answer_wait: Duration,
     /// Commands of one caller that wait for the writer or are in its hands, where the door knows one caller from another
     /// and others are about: enough for one sync to serve many, few enough that others need not wait long behind them.
     pub share_commands: usize,
@@ -117,6 +120,7 @@ impl Default for Limits {
             queue_commands: 4_096,
             queue_bytes: 64 << 20,
             queue_wait: Duration::from_secs(5),
+            answer_wait: Duration::from_secs(5),
             share_commands: 16,
             share_alone: 256,
             batch_commands: 1_024,

@@ -97,7 +97,7 @@ pub fn apply_batches(
     let mut work = |record| {
         let (answer, wait) = oneshot::channel();
         answers.push(wait);
-        Work { record, answer: Some(answer), room: None, share: None }
+        Work { record, answer: Some(answer), claim: None, room: None, share: None }
     };
     let batches: Vec<Vec<Work>> =
         batches.into_iter().map(|batch| batch.into_iter().map(&mut work).collect()).collect();

@@ -228,6 +228,10 @@ impl Writer {
             let more = &batch[settled.answers.len()..];
             nobody_waits &= more.iter().all(|work| work.answer.is_none());
             for work in more {
+                if !work.take_up() {
+                    settled.answers.push(Err(Refusal::Busy.into()));
+                    continue;
+                }
                 match pace {
                     Pace::Trusting => self.memory.make_ready(&self.books, &work.record)?,
                     // What is taken back must not be remembered.

@@ -1,6 +1,6 @@
 //! Who is speaking: from what a request carries to an identity, and from an identity to the engine's caller.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -206,6 +206,8 @@ impl Shares {
 #[derive(Debug, Default)]
 pub(crate) struct Remembered {
     known: Mutex<HashMap<(RealmName, [u8; 32]), Memory>>,
+    /// Hashes of tokens that were good in some realm; they may have lapsed since.
+    met: Mutex<HashSet<[u8; 32]>>,
 }
 
 /// What was found out about a token.
@@ -239,6 +241,11 @@ impl Remembered {
         fresh.then(|| memory.clone())
     }
 
+    /// Whether a token of this hash was good in some realm when it was last looked up. For counting, not for letting in.
+    pub(crate) fn has_met(&self, hash: &[u8; 32]) -> bool {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).contains(hash)
+    }
+
     /// To be taken before the books are asked for a token.
     pub(crate) fn before(&self, engine: &Engine) -> Before {
         Before { realm: engine.realm().clone(), epoch: epoch(engine) }
@@ -255,6 +262,12 @@ impl Remembered {
             known.clear();
         }
         known.insert((before.realm, hash), memory.clone());
+        drop(known);
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        if met.len() >= MOST_REMEMBERED {
+            met.clear();
+        }
+        met.insert(hash);
         Some(memory)
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -81,6 +82,7 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     make_private_directory(data).with_context(|| format!("cannot make {}", data.display()))?;
     raise_descriptor_limit(config.max_connections.value);
     let (office, guard) = Office::open(data, Limits::default()).map_err(held)?;
+    let reads_end = office.reads_end();
     let admin =
         AdminKey::open(data).with_context(|| format!("cannot read {}", AdminKey::path(data).display()))?;
     let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
@@ -120,6 +122,8 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
 
     // However it ended, what was taken is answered and on disk before the process goes.
     stop.cancel();
+    // Requests have had their time; a read that still goes on has no one to answer.
+    reads_end.store(true, Ordering::Release);
     drop(janitor.await);
     if let Some(bridge) = bridge {
         drop(bridge.await);
@@ -214,10 +218,15 @@ async fn keep_tidy(shared: Shared) {
     let mut tidy = tokio::time::interval(TIDY_EVERY);
     let mut carry = tokio::time::interval(CARRY_EVERY);
     loop {
-        tokio::select! {
-            () = shared.stop().cancelled() => return,
-            _ = tidy.tick() => shared.office().tidy().await,
-            _ = carry.tick() => shared.office().carry().await,
+        let work = async {
+            tokio::select! {
+                _ = tidy.tick() => shared.office().tidy().await,
+                _ = carry.tick() => shared.office().carry().await,
+            }
+        };
+        // Broken off when the office closes: a writer that is stuck must not hold that up.
+        if shared.stop().run_until_cancelled(work).await.is_none() {
+            return;
         }
     }
 }
