@@ -31,6 +31,8 @@ const ALONE: &str = "one request has brought all that it may; ask for the rest i
 pub(crate) struct Bounds {
     pub(crate) cpu: Duration,
     pub(crate) wall: Duration,
+    /// How much it may bring in all. A page ends earlier than that; this is for views that read many pages.
+    pub(crate) bytes: u64,
 }
 
 /// Set when a caller no longer waits for its read. Dropping it says so.
@@ -146,11 +148,16 @@ impl Budget {
         !self.has_room(1)
     }
 
-    /// Notes that the answer holds so many bytes more.
+    /// Notes that the answer holds so many bytes more. A read that goes on for long after it is full is stopped.
     pub(crate) fn bring(&self, bytes: usize) {
         let left = self.bytes.load(Ordering::Relaxed);
         self.bytes.store(left.saturating_sub(bytes), Ordering::Relaxed);
-        self.brought.fetch_add(bytes as u64, Ordering::Relaxed);
+        let brought = self.brought.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        if self.bounds.is_some_and(|bounds| brought > bounds.bytes)
+            && self.end.load(Ordering::Acquire) == OPEN
+        {
+            self.end.store(SPENT, Ordering::Release);
+        }
     }
 
     fn is_over(&self) -> bool {

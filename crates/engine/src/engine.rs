@@ -290,8 +290,11 @@ impl Engine {
     ) -> Viewed<T> {
         let limits = &self.shared.limits;
         let bounds = match self.unhurried {
-            true => Bounds { cpu: limits.long_read_cpu, wall: limits.long_read_wall },
-            false => Bounds { cpu: limits.read_cpu, wall: limits.read_wall },
+            true => Bounds { cpu: limits.long_read_cpu, wall: limits.long_read_wall, bytes: u64::MAX },
+            false => {
+                let bytes = limits.answer_bytes.max(limits.page_bytes + limits.message_bytes * 4) as u64;
+                Bounds { cpu: limits.read_cpu, wall: limits.read_wall, bytes }
+            }
         };
         let request = Request::current();
         let (bounds, bytes) = match &request {

@@ -49,13 +49,42 @@ impl View<'_> {
         after: Seq,
         limit: usize,
     ) -> Viewed<Page<Letter, Seq>> {
+        self.exchanged(caller, (agent, other), after, limit, false)
+    }
+
+    /// The latest that they wrote to each other after a place, in order.
+    ///
+    /// # Errors
+    /// As for [`View::exchange`].
+    pub fn latest_exchange(
+        &self,
+        caller: &Caller,
+        agent: &AgentId,
+        other: &AgentId,
+        after: Seq,
+        limit: usize,
+    ) -> Viewed<Vec<Letter>> {
+        let mut latest = self.exchanged(caller, (agent, other), after, limit, true)?.items;
+        latest.reverse();
+        Ok(latest)
+    }
+
+    fn exchanged(
+        &self,
+        caller: &Caller,
+        (agent, other): (&AgentId, &AgentId),
+        after: Seq,
+        limit: usize,
+        newest_first: bool,
+    ) -> Viewed<Page<Letter, Seq>> {
         let me = self.mailbox(caller, agent)?;
         let limit = self.page(limit);
+        let order = if newest_first { "DESC" } else { "ASC" };
         // Each way is read in the order of the history and only as far as the page goes.
         let sql = format!(
             "SELECT {} FROM messages m WHERE m.sender = ?1 AND m.seq > ?3
              AND EXISTS(SELECT 1 FROM deliveries d WHERE d.agent = ?2 AND d.message = m.seq AND d.state < 4)
-             ORDER BY m.seq LIMIT ?4",
+             ORDER BY m.seq {order} LIMIT ?4",
             rows::MESSAGE
         );
         let low = after.max(me.born);
@@ -66,7 +95,7 @@ impl View<'_> {
                 break;
             }
         }
-        let letters = Stretch::merged(parts, false, limit, |message| message.seq);
+        let letters = Stretch::merged(parts, newest_first, limit, |message| message.seq);
         let page = self.page_of(letters, limit, |message| message.seq);
         let mut items = Vec::with_capacity(page.items.len());
         for message in page.items {

@@ -91,18 +91,44 @@ impl View<'_> {
         after: Seq,
         limit: usize,
     ) -> Viewed<Page<Tracked, Seq>> {
+        self.corresponded(caller, conversation, after, limit, false)
+    }
+
+    /// The latest of them, the latest first.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn latest_correspondence(
+        &self,
+        caller: &Caller,
+        conversation: &ConversationId,
+        limit: usize,
+    ) -> Viewed<Page<Tracked, Seq>> {
+        self.corresponded(caller, conversation, Seq::MAX, limit, true)
+    }
+
+    fn corresponded(
+        &self,
+        caller: &Caller,
+        conversation: &ConversationId,
+        from: Seq,
+        limit: usize,
+        newest_first: bool,
+    ) -> Viewed<Page<Tracked, Seq>> {
         let limit = self.page(limit);
+        let (beyond, order) = if newest_first { ("<", "DESC") } else { (">", "ASC") };
         let sql = format!(
-            "SELECT {} FROM messages m WHERE m.conversation = ?1 AND m.seq > ?2 ORDER BY m.seq LIMIT ?3",
+            "SELECT {} FROM messages m WHERE m.conversation = ?1 AND m.seq {beyond} ?2
+             ORDER BY m.seq {order} LIMIT ?3",
             rows::MESSAGE
         );
         let mut page = self.filling(limit);
-        let mut after = after;
+        let mut from = from;
         'read: loop {
-            let batch = self.stretch_of(&sql, (conversation, after, one_more(limit)), rows::message)?;
+            let batch = self.stretch_of(&sql, (conversation, from, one_more(limit)), rows::message)?;
             let exhausted = batch.rows.len() <= limit && !batch.cut;
             for message in batch.rows {
-                after = message.seq;
+                from = message.seq;
                 if sight::sees_message(self.books, caller, &message)? && !page.take(message) {
                     break 'read;
                 }

@@ -89,6 +89,13 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
+    /// Whether a caller that reads several pages at one moment should be content with what it has: the answer is full, or
+    /// half of the time is used. Going on may end in a refusal.
+    #[must_use]
+    pub fn has_enough(&self) -> bool {
+        self.budget.is_full() || self.budget.is_half_spent()
+    }
+
     /// A page size within the limit.
     fn page(&self, asked: usize) -> usize {
         asked.clamp(1, self.limits.page)

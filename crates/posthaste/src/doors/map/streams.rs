@@ -288,6 +288,7 @@ fn written(
     };
     let mut found: Vec<Arc<Event>> = Vec::new();
     let mut after = stretch.after;
+    let mut cut = false;
     // One more than asked for tells whether there are more.
     while found.len() <= stretch.limit && after < last {
         let replay = view.events(caller, after, filter, stretch.limit + 1 - found.len())?;
@@ -296,8 +297,13 @@ fn written(
         if !replay.more {
             break;
         }
+        // What was found by now is a page; the next one goes on behind it.
+        if view.has_enough() && !found.is_empty() {
+            cut = after < last;
+            break;
+        }
     }
-    let more = found.len() > stretch.limit;
+    let more = found.len() > stretch.limit || cut;
     found.truncate(stretch.limit);
     let mut text = String::from(r#"{"events":["#);
     for (index, event) in found.iter().enumerate() {
