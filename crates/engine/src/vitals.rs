@@ -31,12 +31,14 @@ impl Vitals {
         })
     }
 
-    /// The writer has taken up a batch.
+    /// The writer has taken up a batch, unless it is still trying to get one done.
     pub(crate) fn batch_begins(&self) {
-        self.batch_since.store(self.millis() + 1, Ordering::Release);
+        let since = self.millis() + 1;
+        // One writer notes; if it has begun before, that time stays.
+        let _ = self.batch_since.compare_exchange(0, since, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// The writer has none.
+    /// The writer has got a batch done, or given up for good. A batch that was turned away is neither.
     pub(crate) fn batch_ends(&self) {
         self.batch_since.store(0, Ordering::Release);
     }

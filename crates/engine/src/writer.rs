@@ -152,11 +152,14 @@ impl Writer {
             if settled.is_ok() {
                 self.meter.note_batch(batch.len(), started.elapsed());
             }
+            let turned_away = settled.as_ref().is_ok_and(|settled| settled.turned_away);
             self.answer(&mut batch, settled);
             if self.poison.get().is_none() {
                 self.folding.go_on(&self.books);
             }
-            self.vitals.batch_ends();
+            if !turned_away {
+                self.vitals.batch_ends();
+            }
         }
         self.close();
     }
@@ -218,7 +221,8 @@ impl Writer {
             Some(ErrorCode::DatabaseBusy) => Setback::Busy,
             _ => Setback::Storage(error.to_string()),
         })?;
-        let mut settled = Settled { answers: Vec::with_capacity(batch.len()), events: Vec::new() };
+        let answers = Vec::with_capacity(batch.len());
+        let mut settled = Settled { answers, events: Vec::new(), turned_away: false };
         self.gather.begin(batch.len());
         let most = self.gather.most(self.batch_limit);
         let mut nobody_waits = true;
@@ -348,7 +352,7 @@ impl Writer {
     fn answer(&self, batch: &mut Vec<Work>, settled: Result<Settled, Fault>) {
         let mut news = None;
         let answers: Vec<Answer> = match settled {
-            Ok(Settled { mut answers, events }) => {
+            Ok(Settled { mut answers, events, .. }) => {
                 self.hub.question(&events);
                 for outcome in answers.iter_mut().flatten() {
                     self.hub.hand_over(outcome);
@@ -399,12 +403,15 @@ impl Writer {
 struct Settled {
     answers: Vec<Answer>,
     events: Vec<Arc<Event>>,
+    /// Whether nothing was done, because another process holds the file.
+    turned_away: bool,
 }
 
 impl Settled {
     /// A batch of which nothing was done.
     fn turned_away(commands: usize) -> Self {
-        Self { answers: (0..commands).map(|_| Err(Refusal::Busy.into())).collect(), events: Vec::new() }
+        let answers = (0..commands).map(|_| Err(Refusal::Busy.into())).collect();
+        Self { answers, events: Vec::new(), turned_away: true }
     }
 }
 

@@ -262,7 +262,7 @@ impl Feed {
             let asked = self.engine.read_patiently(move |view| {
                 let mut fitting = Vec::new();
                 let mut asking = asking.into_iter();
-                while let Some((event, seen)) = asking.next() {
+                for (event, seen) in asking.by_ref() {
                     let fits = !by_books || filter.matches(&event, Some(view));
                     if fits
                         && (seen == Some(true) || sight::sees_event(view.books, &caller, &event, view.now)?)

@@ -28,10 +28,9 @@ impl View<'_> {
         for place in places {
             if let Some(delivery) = rows::delivery_of(self.books, agent, place)?
                 && let Some(message) = rows::message_at(self.books, place)?
+                && !found.take(Letter { message: Arc::new(message), delivery })
             {
-                if !found.take(Letter { message: Arc::new(message), delivery }) {
-                    break;
-                }
+                break;
             }
         }
         Ok(found.items)

@@ -202,6 +202,9 @@ async fn a_search_that_runs_out_of_time_shows_what_it_found() {
     }
 }
 
+/// Places and sizes of the rows of a page, and where the next one starts.
+type Rows = (Vec<(i64, usize)>, Option<i64>);
+
 /// Before, a page was bounded in rows alone, and a thousand messages of a megabyte were a gigabyte.
 #[tokio::test]
 async fn pages_of_large_rows_end_early_and_nothing_falls_between_them() {
@@ -237,7 +240,7 @@ async fn pages_of_large_rows_end_early_and_nothing_falls_between_them() {
         );
     }
 
-    let walk = |name: &str, page: &dyn Fn(Option<i64>) -> (Vec<(i64, usize)>, Option<i64>)| {
+    let walk = |name: &str, page: &dyn Fn(Option<i64>) -> Rows| {
         let (mut seen, mut at, mut pages) = (Vec::new(), None, 0);
         loop {
             let (rows, next) = page(at);
