@@ -264,6 +264,12 @@ pub enum Refusal {
     /// A cursor of another history, or one that lies in the future.
     #[error("this cursor is not from this history")]
     StaleCursor,
+    /// The read was stopped because it had used up its time or its bytes.
+    #[error("this asks for too much at once: {hint}")]
+    TooCostly {
+        /// What the caller can do instead.
+        hint: &'static str,
+    },
     /// The office has more to do than it can; try again.
     #[error("the office is busy; try again in a moment")]
     Busy,
@@ -318,6 +324,7 @@ impl Refusal {
             Self::AlreadyExpired { .. } => "already_expired",
             Self::BadQuery { .. } => "bad_query",
             Self::StaleCursor => "stale_cursor",
+            Self::TooCostly { .. } => "too_costly",
             Self::Busy => "busy",
         }
     }

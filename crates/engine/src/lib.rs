@@ -23,6 +23,7 @@ pub mod verbs;
 pub mod views;
 
 mod bounds;
+mod budget;
 mod courtesy;
 mod engine;
 mod error;
@@ -37,9 +38,11 @@ mod relay;
 mod sight;
 mod skeleton;
 mod source;
+mod vitals;
 mod writer;
 
-pub use engine::{Engine, EngineGuard, Pending};
+pub use budget::{OneRequest, Request, one_request};
+pub use engine::{Engine, EngineGuard, Patterns, Pending};
 pub use error::{EngineError, Fault, Refusal};
 pub use fast::Dispatch;
 pub use hub::{AgentTest, Feed, Filter, Mailslot, Overflow, Start, Step, Test};

@@ -61,6 +61,9 @@ pub struct Limits {
     pub queue_bytes: usize,
     /// How long a caller waits for a place in the queue before it is told that the office is busy.
     pub queue_wait: Duration,
+    /// How long a command waits before the writer takes it up, from the moment it was asked for. After that it is taken out
+    /// of the queue, and its caller is told that the office is busy.
+    pub answer_wait: Duration,
     /// Commands of one caller that wait for the writer or are in its hands, where the door knows one caller from another
     /// and others are about: enough for one sync to serve many, few enough that others need not wait long behind them.
     pub share_commands: usize,
@@ -71,6 +74,27 @@ pub struct Limits {
     pub batch_commands: usize,
     /// Rows on one page of any list.
     pub page: usize,
+    /// Bytes on one page of any list. A page of large messages ends early and says where the next one starts.
+    pub page_bytes: usize,
+    /// Bytes that all reads of one request may bring together, so that a batch of pages fits in memory.
+    pub answer_bytes: usize,
+    /// CPU time of one read, and of all reads of one request. Most take well under a millisecond.
+    pub read_cpu: Duration,
+    /// How long one read may take in all, on a machine that is busy or whose disk is slow.
+    pub read_wall: Duration,
+    /// The same two for the operator, whose statistics and searches may look at everything.
+    pub long_read_cpu: Duration,
+    /// See [`Limits::long_read_cpu`].
+    pub long_read_wall: Duration,
+    /// Readers that one caller may hold at once, where the door knows one caller from another.
+    pub share_readers: usize,
+    /// Patterns of all live subscriptions of one caller, where the door knows one caller from another: each is compared with
+    /// every event.
+    pub share_patterns: usize,
+    /// Words, phrases and prefixes in one search; the cost of a match grows with their number.
+    pub search_phrases: usize,
+    /// A writer that has been on one batch, or readers that have all been busy, for so long are reported as stuck.
+    pub stuck_after: Duration,
     /// Matches that one search looks at before it says that there may be more.
     pub search_rows: usize,
     /// Events that one replay looks at before it hands back a cursor.
@@ -96,10 +120,21 @@ impl Default for Limits {
             queue_commands: 4_096,
             queue_bytes: 64 << 20,
             queue_wait: Duration::from_secs(5),
+            answer_wait: Duration::from_secs(5),
             share_commands: 16,
             share_alone: 256,
             batch_commands: 1_024,
             page: 1_000,
+            page_bytes: 4 << 20,
+            answer_bytes: 16 << 20,
+            read_cpu: Duration::from_millis(750),
+            read_wall: Duration::from_secs(5),
+            long_read_cpu: Duration::from_secs(10),
+            long_read_wall: Duration::from_secs(30),
+            share_readers: 2,
+            share_patterns: 2_000,
+            search_phrases: 16,
+            stuck_after: Duration::from_secs(5),
             search_rows: 20_000,
             replay_rows: 50_000,
             live_events: 4_096,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ struct Shared {
     directory: PathBuf,
     limits: Limits,
     open: Arc<Mutex<Open>>,
+    /// Set when the process is about to end: reads in all realms stop.
+    reads_end: Arc<AtomicBool>,
 }
 
 /// What is open, and the right to open more.
@@ -72,7 +75,8 @@ impl Office {
         make_private(&realms).map_err(broken)?;
         let lock = Some(Arc::new(DirectoryLock::take(directory)?));
         let open = Arc::new(Mutex::new(Open { lock, realms: HashMap::new() }));
-        let shared = Arc::new(Shared { directory: directory.to_owned(), limits, open });
+        let shared =
+            Arc::new(Shared { directory: directory.to_owned(), limits, open, reads_end: Arc::default() });
         Ok((Self { shared: shared.clone() }, OfficeGuard { shared }))
     }
 
@@ -101,6 +105,12 @@ impl Office {
             Ok(engine)
         });
         Ok(opened.await.map_err(|error| Fault::Internal { reason: error.to_string() })??)
+    }
+
+    /// What stops the reads of all realms when it is set: the process is about to end.
+    #[must_use]
+    pub fn reads_end(&self) -> Arc<AtomicBool> {
+        self.shared.reads_end.clone()
     }
 
     /// Whether a realm of that name has books.

@@ -23,6 +23,7 @@ use crate::source::{Record, Source, Work};
 use crate::store::{Tail, exec, one, open_writer, write_history};
 use crate::verbs::{Apply, Halt, Outcome, Pen};
 use crate::views;
+use crate::vitals::Vitals;
 
 /// Why a realm takes no more writes. Set once; shared with everyone who asks about health.
 pub(crate) type Poison = Arc<OnceLock<String>>;
@@ -50,6 +51,7 @@ pub(crate) struct Writer {
     memory: Memory,
     hub: Arc<Hub>,
     meter: Arc<Meter>,
+    vitals: Arc<Vitals>,
     poison: Poison,
     batch_limit: usize,
     gather: Gather,
@@ -63,12 +65,17 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Opens the books, making them if they are not there.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what the writer shares with the handles, each made by the engine"
+    )]
     pub(crate) fn open(
         path: &Path,
         realm: RealmName,
         limits: &Limits,
         hub: Arc<Hub>,
         meter: Arc<Meter>,
+        vitals: Arc<Vitals>,
         poison: Poison,
         held: Option<Arc<DirectoryLock>>,
     ) -> Result<Self, Fault> {
@@ -100,6 +107,7 @@ impl Writer {
             memory: Memory::default(),
             hub,
             meter,
+            vitals,
             poison,
             batch_limit: limits.batch_commands.max(1),
             gather: Gather::default(),
@@ -134,6 +142,7 @@ impl Writer {
         let mut batch = Vec::new();
         while source.take(&mut batch, self.gather.most(self.batch_limit)) {
             let started = Instant::now();
+            self.vitals.batch_begins();
             // A panic in a verb must not leave callers waiting for ever on a thread that is gone.
             let settled = match self.poison.get() {
                 Some(reason) => Err(Fault::Poisoned { reason: reason.clone() }),
@@ -143,9 +152,13 @@ impl Writer {
             if settled.is_ok() {
                 self.meter.note_batch(batch.len(), started.elapsed());
             }
+            let turned_away = settled.as_ref().is_ok_and(|settled| settled.turned_away);
             self.answer(&mut batch, settled);
             if self.poison.get().is_none() {
                 self.folding.go_on(&self.books);
+            }
+            if !turned_away {
+                self.vitals.batch_ends();
             }
         }
         self.close();
@@ -208,7 +221,8 @@ impl Writer {
             Some(ErrorCode::DatabaseBusy) => Setback::Busy,
             _ => Setback::Storage(error.to_string()),
         })?;
-        let mut settled = Settled { answers: Vec::with_capacity(batch.len()), events: Vec::new() };
+        let answers = Vec::with_capacity(batch.len());
+        let mut settled = Settled { answers, events: Vec::new(), turned_away: false };
         self.gather.begin(batch.len());
         let most = self.gather.most(self.batch_limit);
         let mut nobody_waits = true;
@@ -218,6 +232,10 @@ impl Writer {
             let more = &batch[settled.answers.len()..];
             nobody_waits &= more.iter().all(|work| work.answer.is_none());
             for work in more {
+                if !work.take_up() {
+                    settled.answers.push(Err(Refusal::Busy.into()));
+                    continue;
+                }
                 match pace {
                     Pace::Trusting => self.memory.make_ready(&self.books, &work.record)?,
                     // What is taken back must not be remembered.
@@ -334,7 +352,7 @@ impl Writer {
     fn answer(&self, batch: &mut Vec<Work>, settled: Result<Settled, Fault>) {
         let mut news = None;
         let answers: Vec<Answer> = match settled {
-            Ok(Settled { mut answers, events }) => {
+            Ok(Settled { mut answers, events, .. }) => {
                 self.hub.question(&events);
                 for outcome in answers.iter_mut().flatten() {
                     self.hub.hand_over(outcome);
@@ -385,12 +403,15 @@ impl Writer {
 struct Settled {
     answers: Vec<Answer>,
     events: Vec<Arc<Event>>,
+    /// Whether nothing was done, because another process holds the file.
+    turned_away: bool,
 }
 
 impl Settled {
     /// A batch of which nothing was done.
     fn turned_away(commands: usize) -> Self {
-        Self { answers: (0..commands).map(|_| Err(Refusal::Busy.into())).collect(), events: Vec::new() }
+        let answers = (0..commands).map(|_| Err(Refusal::Busy.into())).collect();
+        Self { answers, events: Vec::new(), turned_away: true }
     }
 }
 

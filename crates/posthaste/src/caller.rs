@@ -1,6 +1,6 @@
 //! Who is speaking: from what a request carries to an identity, and from an identity to the engine's caller.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -142,7 +142,7 @@ impl Shared {
     /// whatever door. Those who run the office, and everyone where no token is asked for, have all of it.
     pub(crate) fn engine_for(&self, engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Engine {
         let who = match pass {
-            None => return engine.clone(),
+            None => return engine.unhurried(),
             Some(Pass { id: Some(id), .. }) => format!("{}/{id}", engine.realm()),
             Some(Pass { id: None, .. }) => format!("{}//{}", engine.realm(), identity.name),
         };
@@ -230,6 +230,8 @@ impl Shares {
 #[derive(Debug, Default)]
 pub(crate) struct Remembered {
     known: Mutex<HashMap<(RealmName, [u8; 32]), Memory>>,
+    /// Hashes of tokens that were good in some realm; they may have lapsed since.
+    met: Mutex<HashSet<[u8; 32]>>,
 }
 
 /// What was found out about a token.
@@ -284,6 +286,11 @@ impl Remembered {
         fresh.then(|| memory.clone())
     }
 
+    /// Whether a token of this hash was good in some realm when it was last looked up. For counting, not for letting in.
+    pub(crate) fn has_met(&self, hash: &[u8; 32]) -> bool {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).contains(hash)
+    }
+
     /// To be taken before the books are asked for a token.
     pub(crate) fn before(&self, engine: &Engine) -> Before {
         Before { realm: engine.realm().clone(), epoch: epoch(engine) }
@@ -297,6 +304,12 @@ impl Remembered {
             known.clear();
         }
         known.insert((before.realm, hash), memory.clone());
+        drop(known);
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        if met.len() >= MOST_REMEMBERED {
+            met.clear();
+        }
+        met.insert(hash);
         Some(memory)
     }
 }

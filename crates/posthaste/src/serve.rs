@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -81,6 +82,7 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     make_private_directory(data).with_context(|| format!("cannot make {}", data.display()))?;
     raise_descriptor_limit(config.max_connections.value);
     let (office, guard) = Office::open(data, Limits::default()).map_err(held)?;
+    let reads_end = office.reads_end();
     let admin =
         AdminKey::open(data).with_context(|| format!("cannot read {}", AdminKey::path(data).display()))?;
     let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
@@ -101,7 +103,7 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     }
     if let Some((swarm, here, _)) = swarm {
         let ways = WaysOut::new(config.tls_ca.value.as_deref(), switches.reaches)?;
-        let started = Runtime::start(engine, swarm, here, data.clone(), ways, stop.clone()).await;
+        let started = Runtime::start(engine.unhurried(), swarm, here, data.clone(), ways, stop.clone()).await;
         shared.host(started.map_err(anyhow::Error::from)?);
     }
     open_projects(&shared, config).await?;
@@ -120,6 +122,8 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
 
     // However it ended, what was taken is answered and on disk before the process goes.
     stop.cancel();
+    // Requests have had their time; a read that still goes on has no one to answer.
+    reads_end.store(true, Ordering::Release);
     drop(janitor.await);
     if let Some(bridge) = bridge {
         drop(bridge.await);
@@ -205,7 +209,7 @@ async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHand
     let engine = shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
     let options =
         BridgeOptions { mail_dir: mail_dir.clone(), archive_every: config.archive_every.value.duration() };
-    let bridge = Bridge::open(engine, options).await?;
+    let bridge = Bridge::open(engine.unhurried(), options).await?;
     shared.set_mail_dir(std::path::absolute(mail_dir)?);
     Ok(Some(tokio::spawn(bridge.run(shared.stop().clone()))))
 }
@@ -214,10 +218,15 @@ async fn keep_tidy(shared: Shared) {
     let mut tidy = tokio::time::interval(TIDY_EVERY);
     let mut carry = tokio::time::interval(CARRY_EVERY);
     loop {
-        tokio::select! {
-            () = shared.stop().cancelled() => return,
-            _ = tidy.tick() => shared.office().tidy().await,
-            _ = carry.tick() => shared.office().carry().await,
+        let work = async {
+            tokio::select! {
+                _ = tidy.tick() => shared.office().tidy().await,
+                _ = carry.tick() => shared.office().carry().await,
+            }
+        };
+        // Broken off when the office closes: a writer that is stuck must not hold that up.
+        if shared.stop().run_until_cancelled(work).await.is_none() {
+            return;
         }
     }
 }

@@ -17,6 +17,9 @@ use crate::sight;
 /// Events looked at in one go.
 const STRETCH: usize = 128;
 
+/// Events compared with a filter before others have their turn on the thread.
+const PAUSE_AFTER: usize = 8;
+
 /// Where to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
@@ -119,7 +122,7 @@ impl Feed {
         let asking: Vec<_> = callers.iter().map(|caller| caller.agent.clone()).collect();
         self.bounded = self
             .engine
-            .read(move |view| {
+            .read_patiently(move |view| {
                 for agent in &asking {
                     if bounds::of(view.books, agent)?.is_some() {
                         return Ok(true);
@@ -234,7 +237,7 @@ impl Feed {
             Ahead::Events(events) => (events, true),
             Ahead::InTheBooks => {
                 let place = self.place;
-                let events = self.engine.read(move |view| view.stretch(place, STRETCH)).await?;
+                let events = self.engine.read_patiently(move |view| view.stretch(place, STRETCH)).await?;
                 self.engine.meter().lagged.fetch_add(events.len() as u64, Ordering::Relaxed);
                 (events, false)
             }
@@ -262,7 +265,11 @@ impl Feed {
         let by_books = self.by_books;
         let mut wanted = Vec::new();
         let mut to_ask = Vec::new();
-        for event in events {
+        for (n, event) in events.into_iter().enumerate() {
+            // A filter of many patterns takes a while, and others wait for this thread.
+            if n % PAUSE_AFTER == PAUSE_AFTER - 1 {
+                tokio::task::yield_now().await;
+            }
             if !by_books && !self.filter.matches(&event, None) {
                 continue;
             }
@@ -272,26 +279,30 @@ impl Feed {
                 seen => to_ask.push((event, seen)),
             }
         }
-        if to_ask.is_empty() {
-            return Ok(wanted);
-        }
-        let (callers, filter) = (self.callers.clone(), self.filter.clone());
-        let asked = self
-            .engine
-            .read(move |view| {
+        while !to_ask.is_empty() {
+            let (callers, filter) = (self.callers.clone(), self.filter.clone());
+            let asking = std::mem::take(&mut to_ask);
+            let asked = self.engine.read_patiently(move |view| {
                 let mut fitting = Vec::new();
-                for (event, seen) in to_ask {
+                let mut asking = asking.into_iter();
+                for (event, seen) in asking.by_ref() {
                     let fits = !by_books || filter.matches(&event, Some(view));
                     if fits
                         && (seen == Some(true) || sight::any_sees(view.books, &callers, &event, view.now)?)
                     {
                         fitting.push(event);
                     }
+                    // The rest is asked for anew, so that no stretch is too costly for one read.
+                    if view.budget.is_half_spent() {
+                        break;
+                    }
                 }
-                Ok(fitting)
-            })
-            .await?;
-        wanted.extend(asked);
+                Ok((fitting, asking.collect()))
+            });
+            let fitting;
+            (fitting, to_ask) = asked.await?;
+            wanted.extend(fitting);
+        }
         wanted.sort_by_key(|event| event.seq);
         Ok(wanted)
     }

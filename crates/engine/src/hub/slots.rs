@@ -240,11 +240,10 @@ impl Mailslot {
     async fn catch_up(&mut self, up_to: Seq) -> Result<(), EngineError> {
         let (caller, agent, last) = (self.caller.clone(), self.agent.clone(), self.last);
         let page = PAGE.min(self.engine.limits().page);
-        let found = self.engine.read(move |view| view.waiting(&caller, &agent, last, page)).await?;
-        let full = found.len() >= page;
-        let before = self.ready.len();
-        self.ready.extend(found.into_iter().take_while(|letter| letter.message.seq <= up_to));
-        if !full || self.ready.len() < before + page {
+        let found = self.engine.read_patiently(move |view| view.waiting(&caller, &agent, last, page)).await?;
+        let is_last = found.is_last() || found.items.iter().any(|letter| letter.message.seq > up_to);
+        self.ready.extend(found.items.into_iter().take_while(|letter| letter.message.seq <= up_to));
+        if is_last {
             self.catching_up = None;
         }
         Ok(())

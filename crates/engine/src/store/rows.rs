@@ -75,6 +75,11 @@ pub(crate) const MESSAGE: &str = "m.seq, m.id, m.sender, m.recipients, m.kind, m
      m.priority, m.ack_required, m.expires_at, m.correlation, m.conversation, m.thread, m.in_reply_to, m.task, m.key, \
      m.envelope, m.meta, m.audience, m.via, m.at";
 
+/// The same without what may be large and no rule asks for: body, envelope and meta.
+pub(crate) static MESSAGE_HEAD: Query = LazyLock::new(|| {
+    MESSAGE.replace("m.body, m.is_json", "'', 0").replace("m.envelope, m.meta", "NULL, NULL")
+});
+
 /// How many columns those are.
 pub(crate) const MESSAGE_COLUMNS: usize = 22;
 

@@ -3,12 +3,13 @@
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
+use super::weigh::Stretch;
 use super::{Page, View, Viewed, one_more, require_admin, require_member};
 use crate::bounds;
 use crate::error::Refusal;
 use crate::nouns::{Agent, AgentId, AgentKind, Caller, RealmName, ScopeId};
 use crate::sight;
-use crate::store::{all, rows};
+use crate::store::rows;
 use crate::verbs::agents::{self, Bearer, Claim};
 
 /// Which agents to list. Lists are alternatives; fields must all hold.
@@ -133,30 +134,34 @@ impl View<'_> {
             return Ok(Page { items: Vec::new(), next: None });
         }
         let limit = self.page(query.limit);
-        let mut found: Vec<Agent> = Vec::new();
+        let mut page = self.filling(limit);
         let mut after = query.after.clone();
         // Hidden agents are passed over, so one page may take several reads.
-        loop {
+        'read: loop {
             let batch = self.agents_after(query, after.as_ref(), limit)?;
-            let exhausted = batch.len() <= limit;
-            after = batch.last().map(|agent| agent.id.clone());
-            for agent in batch {
-                if sight::sees_agent(self.books, caller, &agent)? {
-                    found.push(agent);
+            let exhausted = batch.rows.len() <= limit && !batch.cut;
+            after = batch.rows.last().map(|agent| agent.id.clone());
+            for agent in batch.rows {
+                if sight::sees_agent(self.books, caller, &agent)?
+                    && (page.is_full() || !page.take(self.with_scopes(caller, agent)?))
+                {
+                    page.more = true;
+                    break 'read;
                 }
             }
-            if exhausted || found.len() > limit {
+            if exhausted {
                 break;
             }
         }
-        let mut page = Page::of(found, limit, |agent| agent.id.clone());
-        for agent in &mut page.items {
-            *agent = self.with_scopes(caller, agent.clone())?;
-        }
-        Ok(page)
+        Ok(page.page(|agent| agent.id.clone()))
     }
 
-    fn agents_after(&self, query: &AgentQuery, after: Option<&AgentId>, limit: usize) -> Viewed<Vec<Agent>> {
+    fn agents_after(
+        &self,
+        query: &AgentQuery,
+        after: Option<&AgentId>,
+        limit: usize,
+    ) -> Viewed<Stretch<Agent>> {
         let mut sql = format!("SELECT {} FROM agents a WHERE 1", rows::AGENT);
         let mut params: Vec<Value> = Vec::new();
         let text = |s: &str| Value::Text(s.to_owned());
@@ -185,7 +190,7 @@ impl View<'_> {
         }
         sql.push_str(" ORDER BY id LIMIT ?");
         params.push(Value::Integer(one_more(limit)));
-        Ok(all(self.books, &sql, params_from_iter(params), rows::agent)?)
+        self.stretch_of(&sql, params_from_iter(params), rows::agent)
     }
 
     /// How much of who stands above and below whom a caller sees.

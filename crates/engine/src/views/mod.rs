@@ -20,6 +20,7 @@ mod snippet;
 mod summaries;
 mod tasks;
 mod turns;
+mod weigh;
 
 pub use conversations::{ConversationQuery, ConversationStats};
 pub use directory::{AgentQuery, Relatives, Structure};
@@ -43,6 +44,7 @@ pub use turns::TurnQuery;
 
 use rusqlite::Connection;
 
+use crate::budget::Budget;
 use crate::error::{EngineError, Refusal};
 use crate::limits::Limits;
 use crate::nouns::{Caller, Millis};
@@ -82,9 +84,18 @@ pub struct View<'a> {
     pub(crate) limits: &'a Limits,
     /// The time by which expiry is judged.
     pub(crate) now: Millis,
+    /// What the read may still cost.
+    pub(crate) budget: &'a Budget,
 }
 
 impl View<'_> {
+    /// Whether a caller that reads several pages at one moment should be content with what it has: the answer is full, or
+    /// half of the time is used. Going on may end in a refusal.
+    #[must_use]
+    pub fn has_enough(&self) -> bool {
+        self.budget.is_full() || self.budget.is_half_spent()
+    }
+
     /// A page size within the limit.
     fn page(&self, asked: usize) -> usize {
         asked.clamp(1, self.limits.page)

@@ -50,7 +50,7 @@ impl View<'_> {
         );
         let limit = i64::try_from(self.page(limit)).unwrap_or(i64::MAX);
         let mut seen = Vec::new();
-        for held in all(self.books, &sql, (self.now, limit), rows::reservation)? {
+        for held in self.stretch_of(&sql, (self.now, limit), rows::reservation)?.rows {
             if sight::sees_reservation(self.books, caller, &held, self.now)? {
                 seen.push(held);
             }
@@ -66,6 +66,7 @@ impl View<'_> {
         let limit = self.page(limit);
         let mut clashes = Vec::new();
         for reservation in self.in_force(caller, COMPARED)? {
+            self.budget.checkpoint()?;
             for with in conflicts_with(self.books, caller, &reservation, self.now)? {
                 if with.reservation < reservation.seq && clashes.len() < limit {
                     clashes.push(Clash { reservation: reservation.clone(), with });
@@ -88,26 +89,26 @@ impl View<'_> {
              ORDER BY r.seq LIMIT ?6",
             rows::RESERVATION
         );
-        let mut found = Vec::new();
+        let mut page = self.filling(limit);
         let mut after = query.after;
-        loop {
+        'read: loop {
             let params = (after, &query.scope, &query.owner, query.ended, self.now, one_more(limit));
-            let batch = all(self.books, &sql, params, rows::reservation)?;
-            let exhausted = batch.len() <= limit;
-            after = batch.last().map_or(after, |held| held.seq);
-            for mut held in batch {
+            let batch = self.stretch_of(&sql, params, rows::reservation)?;
+            let exhausted = batch.rows.len() <= limit && !batch.cut;
+            for mut held in batch.rows {
+                after = held.seq;
                 if held.status == ReservationStatus::Active && held.expires_at <= self.now {
                     held.status = ReservationStatus::Expired;
                 }
-                if sight::sees_reservation(self.books, caller, &held, self.now)? {
-                    found.push(held);
+                if sight::sees_reservation(self.books, caller, &held, self.now)? && !page.take(held) {
+                    break 'read;
                 }
             }
-            if exhausted || found.len() > limit {
+            if exhausted {
                 break;
             }
         }
-        Ok(Page::of(found, limit, |held| held.seq))
+        Ok(page.page(|held| held.seq))
     }
 
     /// The reservations that their holders call so, as far as the caller may see them.
@@ -121,9 +122,9 @@ impl View<'_> {
             rows::RESERVATION
         );
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
-        let mut found = all(self.books, &sql, (key, limit), rows::reservation)?;
+        let found = self.stretch_of(&sql, (key, limit), rows::reservation)?;
         let mut seen = Vec::new();
-        for held in found.drain(..) {
+        for held in found.rows {
             if sight::sees_reservation(self.books, caller, &held, self.now)? {
                 seen.push(held);
             }

@@ -306,6 +306,18 @@ fn rows() -> Vec<Row> {
     row!(message_at, |view, caller, heard| view.message_at(caller, heard.at));
     row!(message_by_key, |view, caller, _heard| view.message_by_key(caller, &id("insider"), "zebra-key"));
     row!(sent, |view, caller, _heard| view.sent(caller, &id("insider"), None, 99));
+    row!(latest_correspondence, |view, caller, _heard| view.latest_correspondence(
+        caller,
+        &talk("zebra-talk"),
+        99
+    ));
+    row!(latest_exchange, |view, caller, _heard| view.latest_exchange(
+        caller,
+        &id("insider"),
+        &id("zebra-friend"),
+        0,
+        99
+    ));
     row!(correspondence, |view, caller, _heard| view.correspondence(caller, &talk("zebra-talk"), 0, 99));
     for agent in ["zebra-friend", "zebra-scope", "zebra-system", "child", "insider"] {
         rows.push(("agent", Box::new(move |view, caller, _| told(view.agent(caller, &id(agent))))));
@@ -552,7 +564,9 @@ fn every_view_has_its_row() {
             found.insert(name);
         }
     }
-    assert!(found.remove("is_last"), "a page's own function, which reads nothing");
+    for name in ["is_last", "has_enough"] {
+        assert!(found.remove(name), "{name} reads nothing");
+    }
     let covered: BTreeSet<String> = rows().iter().map(|row| row.0.to_owned()).collect();
     assert_eq!(found, covered, "a view without a row here could show anybody anything");
 }

@@ -2,6 +2,7 @@
 
 mod activity;
 mod ahead;
+mod bound;
 pub mod dial;
 pub mod errors;
 pub(crate) mod gate;

@@ -50,6 +50,12 @@ impl FromRequestParts<Shared> for Context {
 
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Response> {
         let Realm(engine) = Realm::from_request_parts(parts, shared).await?;
+        let hash = bearer(&parts.headers).map(keys::hash);
+        let known = hash.and_then(|hash| shared.remembered().get(&engine, &hash)?.at(VIA).ok());
+        let engine = match known {
+            Some((identity, pass)) => shared.engine_for(&engine, &identity, Some(&pass)),
+            None => engine,
+        };
         let params =
             RawPathParams::from_request_parts(parts, shared).await.map_err(IntoResponse::into_response)?;
         let params: Vec<_> = params.iter().map(|(name, it)| (name.to_owned(), it.to_owned())).collect();

@@ -167,6 +167,7 @@ fn of_refusal(refusal: &Refusal) -> Trouble {
         Refusal::NoSuchToken => said(401, "unauthorized"),
         Refusal::StaleCursor => said(400, "invalid_cursor"),
         Refusal::Busy => said(503, "busy").with("retry_after", json!(1)),
+        Refusal::TooCostly { .. } => said(503, "too_costly"),
         Refusal::CircularParent { .. }
         | Refusal::BadContentType { .. }
         | Refusal::BadId(_)

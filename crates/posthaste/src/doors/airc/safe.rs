@@ -274,18 +274,7 @@ async fn thread(context: &Context, actor: &Actor, peer: &str) -> Answer {
                 Some(since) => view.last_seq_at(since)?,
                 None => 0,
             };
-            let mut letters = Vec::new();
-            let mut from = after;
-            // The latest are wanted; long threads are read through in pages.
-            loop {
-                let page = view.exchange(&caller, &caller.agent, &other, from, 1_000)?;
-                letters.extend(page.items);
-                letters.drain(..letters.len().saturating_sub(limit));
-                match page.next {
-                    Some(next) => from = next,
-                    None => return Ok(letters),
-                }
-            }
+            view.latest_exchange(&caller, &caller.agent, &other, after, limit)
         })
         .await?;
     let messages: Vec<Value> = letters.iter().map(to_wire::flat).collect();
@@ -333,8 +322,8 @@ pub(super) async fn agents(context: Context) -> Answer {
                     }
                 }
                 match page.next {
-                    Some(next) => query.after = Some(next),
-                    None => return Ok(found),
+                    Some(next) if !view.has_enough() => query.after = Some(next),
+                    _ => return Ok(found),
                 }
             }
         })

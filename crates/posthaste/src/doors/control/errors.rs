@@ -49,7 +49,7 @@ pub(super) fn too_often(wait: std::time::Duration) -> ErrorObject {
 
 fn code_of(refusal: &Refusal) -> i64 {
     match refusal {
-        Refusal::Busy => UNAVAILABLE,
+        Refusal::Busy | Refusal::TooCostly { .. } => UNAVAILABLE,
         Refusal::BadId(_)
         | Refusal::BadName { .. }
         | Refusal::BadValue { .. }

@@ -123,7 +123,7 @@ impl From<Refusal> for Failure {
             Refusal::TooMany { .. } | Refusal::TooLarge { .. } | Refusal::TooManyRequests { .. } => {
                 codes::QUOTA_EXCEEDED
             }
-            Refusal::Busy => codes::RESOURCE_EXHAUSTED,
+            Refusal::Busy | Refusal::TooCostly { .. } => codes::RESOURCE_EXHAUSTED,
             Refusal::CircularParent { .. }
             | Refusal::KeyReused { .. }
             | Refusal::ConversationExists { .. }

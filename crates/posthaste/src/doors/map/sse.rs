@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use posthaste_engine::nouns::{Caller, Seq};
-use posthaste_engine::{Engine, Feed, Start, Step};
+use posthaste_engine::{Engine, Feed, Patterns, Start, Step};
 use posthaste_wire::map::{Pattern, Spec, codes, stream_pattern};
 use posthaste_wire::sse;
 use serde_json::Value;
@@ -95,6 +95,7 @@ struct Flow {
     signs: Signs,
     beat: Interval,
     greeted: bool,
+    _patterns: Patterns,
 }
 
 async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&str>) -> Result<Flow, Failure> {
@@ -113,7 +114,8 @@ async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&st
         Some(id) => Start::After(streams::place(at, history, &Value::from(id)).await?),
         None => Start::Now,
     };
-    let filter = filters::compile(&spec, streams, at.shared.keeps_mail());
+    let patterns = at.engine.hold_patterns(spec.cost() + streams.len())?;
+    let filter = filters::compile(&spec, streams, at.shared.keeps_mail())?;
     let feed = at.engine.follow(&session.caller(), filter, start, DEFAULT_BUFFER).await?;
     let draft = query.get("dialect").is_some_and(|dialect| dialect == "draft");
     Ok(Flow {
@@ -128,6 +130,7 @@ async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&st
         signs,
         beat: Signs::beat(),
         greeted: false,
+        _patterns: patterns,
     })
 }
 

@@ -82,7 +82,8 @@ pub(super) async fn subscribe(
         None | Some(Value::Null) => Start::Now,
         Some(from) => Start::After(place(at, history, from).await?),
     };
-    let mut filter = filters::compile(&spec, streams.clone(), at.shared.keeps_mail());
+    let patterns = at.engine.hold_patterns(spec.cost() + streams.len())?;
+    let mut filter = filters::compile(&spec, streams.clone(), at.shared.keeps_mail())?;
     if asked.options.exclude_own_events {
         filter = Filter::All(vec![filters::not_own(session), filter]);
     }
@@ -90,6 +91,7 @@ pub(super) async fn subscribe(
     let subscription = Arc::new(Subscription::new(Wish {
         id: fresh("sub-"),
         filter,
+        patterns,
         buffer,
         form: Form {
             draft: session.is_draft(),
@@ -235,7 +237,7 @@ pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: O
         return Err(Failure::params("order: chronological"));
     }
     let spec = Spec::parse(&asked.filter)?;
-    let filter = filters::compile(&spec, stream_patterns(asked.streams.as_ref()), at.shared.keeps_mail());
+    let filter = filters::compile(&spec, stream_patterns(asked.streams.as_ref()), at.shared.keeps_mail())?;
     let history = at.hall.history(&at.engine).await?;
     // An event id wins over a time.
     let after = match (&asked.after_event_id, &asked.from_timestamp) {
@@ -288,6 +290,7 @@ fn written(
     };
     let mut found: Vec<Arc<Event>> = Vec::new();
     let mut after = stretch.after;
+    let mut cut = false;
     // One more than asked for tells whether there are more.
     while found.len() <= stretch.limit && after < last {
         let replay = view.events_for_any(callers, after, filter, stretch.limit + 1 - found.len())?;
@@ -296,8 +299,13 @@ fn written(
         if !replay.more {
             break;
         }
+        // What was found by now is a page; the next one goes on behind it.
+        if view.has_enough() && !found.is_empty() {
+            cut = after < last;
+            break;
+        }
     }
-    let more = found.len() > stretch.limit;
+    let more = found.len() > stretch.limit || cut;
     found.truncate(stretch.limit);
     let mut text = String::from(r#"{"events":["#);
     for (index, event) in found.iter().enumerate() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::{StreamExt, stream};
 use posthaste_engine::nouns::{Caller, Event, Seq};
-use posthaste_engine::{Engine, EngineError, Feed, Filter, Overflow, Start, Step};
+use posthaste_engine::{Engine, EngineError, Feed, Filter, Overflow, Patterns, Start, Step};
 use posthaste_wire::map::{EventId, EventName};
 use serde_json::json;
 use tokio::sync::{oneshot, watch};
@@ -28,6 +28,7 @@ pub(super) struct Subscription {
     /// Whether it was asked for by ACP's extension method.
     pub(super) by_extension: bool,
     filter: Filter,
+    _patterns: Patterns,
     buffer: usize,
     form: Form,
     /// Whether events also come the way ACP's clients know.
@@ -57,6 +58,7 @@ struct Signal {
 pub(super) struct Wish {
     pub(super) id: String,
     pub(super) filter: Filter,
+    pub(super) patterns: Patterns,
     pub(super) buffer: usize,
     pub(super) form: Form,
     pub(super) acp: bool,
@@ -66,11 +68,12 @@ pub(super) struct Wish {
 
 impl Subscription {
     pub(super) fn new(wish: Wish) -> Self {
-        let Wish { id, filter, buffer, form, acp, signs, by_extension } = wish;
+        let Wish { id, filter, patterns, buffer, form, acp, signs, by_extension } = wish;
         Self {
             id,
             by_extension,
             filter,
+            _patterns: patterns,
             buffer,
             form,
             acp,

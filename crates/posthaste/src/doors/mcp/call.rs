@@ -95,9 +95,14 @@ impl Call {
             project.realm() == home || claimed || self.runs_office()
         });
         match found {
-            Some(project) => Ok(project),
+            Some(project) => Ok(self.on_own_terms(project)),
             None => Err(self.no_such_project(key).await),
         }
+    }
+
+    /// The project's realm as the visitor's token has it: its share of queue and readers goes with it into every project.
+    fn on_own_terms(&self, project: Project) -> Project {
+        Project { engine: project.engine.on_terms_of(&self.visitor.home), ..project }
     }
 
     async fn no_such_project(&self, key: &str) -> Problem {
@@ -131,13 +136,13 @@ impl Call {
                 let text = format!("project '{alias}' belongs to another realm than '{home}'");
                 return Err(Problem::new("NOT_ALLOWED", text));
             }
-            return Ok(self.shared.make_project(&alias, Some(home)).await?);
+            return Ok(self.on_own_terms(self.shared.make_project(&alias, Some(home)).await?));
         }
         if known.is_none() && claims.len() >= MOST_PROJECTS {
             let text = format!("the office keeps {MOST_PROJECTS} projects at most");
             return Err(Problem::new("TOO_MANY", text));
         }
-        Ok(self.shared.make_project(&alias, None).await?)
+        Ok(self.on_own_terms(self.shared.make_project(&alias, None).await?))
     }
 
     /// The secret by which an agent's holder shows that it is the holder.

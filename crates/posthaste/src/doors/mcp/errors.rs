@@ -113,6 +113,7 @@ impl From<Refusal> for Problem {
             Refusal::BadQuery { .. } => "INVALID_QUERY",
             Refusal::StaleCursor => "INVALID_CURSOR",
             Refusal::Busy => "BUSY",
+            Refusal::TooCostly { .. } => "TOO_COSTLY",
         };
         let message = match &refusal {
             Refusal::NoSuchAgent { agent, near } => {

@@ -427,7 +427,7 @@ async fn view_of(call: &Call, address: &Address, view: &str, agent: &str) -> Res
                 };
                 found.extend(page.items.into_iter().filter(waits));
                 query.before = page.next;
-                if page.next.is_none() || found.len() >= limit {
+                if page.next.is_none() || found.len() >= limit || view.has_enough() {
                     break;
                 }
             }

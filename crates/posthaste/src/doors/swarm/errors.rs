@@ -24,6 +24,10 @@ impl Failure {
         Self { status, detail: detail.into() }
     }
 
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     pub(super) fn bad(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
@@ -99,7 +103,7 @@ fn refused(refusal: &Refusal) -> StatusCode {
         | Refusal::ReservationExists { .. } => StatusCode::CONFLICT,
         Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
-        Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Busy | Refusal::TooCostly { .. } => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::CircularParent { .. }
         | Refusal::NoRecipients
         | Refusal::TooMany { .. }

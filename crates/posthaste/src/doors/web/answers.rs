@@ -93,7 +93,7 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::StaleCursor => StatusCode::CONFLICT,
         Refusal::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
         Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Busy | Refusal::TooCostly { .. } => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::NoRecipients
         | Refusal::TooMany { .. }
         | Refusal::BadContentType { .. }

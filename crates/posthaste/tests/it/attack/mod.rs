@@ -1,5 +1,6 @@
 //! Attacks from outside, and what comes of them. Each test is named in `docs/SECURITY.md`.
 
+mod costs;
 mod forms;
 mod leaks;
 mod names;
@@ -9,5 +10,5 @@ mod rates;
 mod reach;
 mod streams;
 mod swarms;
-mod tokens;
 mod threads;
+mod tokens;

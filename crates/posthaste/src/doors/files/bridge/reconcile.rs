@@ -239,9 +239,9 @@ impl Bridge {
             let waiting =
                 self.engine.read(move |view| view.waiting(&Caller::office(), &name, after, PAGE)).await;
             let Ok(waiting) = waiting else { return };
-            let Some(last) = waiting.last() else { return };
+            let Some(last) = waiting.items.last() else { return };
             after = last.message.seq;
-            let letters: Vec<Arc<Message>> = waiting.into_iter().map(|letter| letter.message).collect();
+            let letters: Vec<Arc<Message>> = waiting.items.into_iter().map(|letter| letter.message).collect();
             self.project(&owner, letters).await;
         }
     }
