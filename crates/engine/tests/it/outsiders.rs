@@ -221,7 +221,7 @@ async fn fill(realm: &Realm) -> Overheard {
     let token =
         CreateToken { hash: vec![7; 32], role: TokenRole::User, name: "zebra".into(), expires_at: None };
     realm.ask(&boss, token).await;
-    let claim = Claim { alias: "/srv/zebra".into(), realm: named("main") };
+    let claim = Claim { alias: "/srv/zebra".into(), realm: named("main"), by: None, instead_of: None };
     realm.ask(&boss, claim).await;
     let peer = PutPeer {
         name: named("north"),

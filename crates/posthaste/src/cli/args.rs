@@ -322,6 +322,9 @@ pub enum GuardCommand {
         /// A directory in the repository [default: this one]
         #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
         path: Option<PathBuf>,
+        /// Also if core.hooksPath leads out of the repository
+        #[arg(long)]
+        outside: bool,
     },
     /// What the hooks run
     #[command(long_about = help::GUARD_CHECK, after_long_help = help::GUARD_CHECK_AFTER)]
@@ -342,6 +345,9 @@ pub struct GuardInstallArgs {
     /// The agent that commits here, where POSTHASTE_AGENT does not say
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+    /// Also if core.hooksPath leads out of the repository
+    #[arg(long)]
+    pub outside: bool,
 }
 
 #[derive(Clone, Debug, ClapArgs)]

@@ -64,8 +64,10 @@ async fn serve(config: &Config, realm_named: bool) -> Result<(), Failure> {
     let stop = CancellationToken::new();
     let shared = Shared::new(office, realm.clone(), admin, switches, stop.clone());
     shared.mcp().configure(Settings { tools: config.tools.value, trust_local: config.trust_local.value });
-    let here = std::env::current_dir().map(|here| projects::names_around(&here)).unwrap_or_default();
-    shared.claim_all(&here, &realm).await.map_err(anyhow::Error::from)?;
+    let here = std::env::current_dir().ok();
+    let (names, directories) = projects::given(here.as_deref(), &config.projects.value)?;
+    shared.name_trees(projects::Trees::named(here.as_deref(), &directories, data));
+    shared.claim_all(&names).await.map_err(anyhow::Error::from)?;
     let visitor = Visitor::operator(Identity::operator(), engine);
     let served = mcp::serve_stdio(shared.clone(), visitor).await;
     stop.cancel();

@@ -325,7 +325,8 @@ pub(super) fn make_all(path: &Path) -> io::Result<()> {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
     }
-    std::fs::File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(sys::fsync(sys::open(parent.unwrap_or(Path::new(".")), flags, Mode::empty())?)?)
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::call::{Call, Visitor};
 use super::rpc::{Glimpse, reply};
 use super::sessions::SESSION;
-use crate::caller::{AuthError, Realm, bearer};
+use crate::caller::{AuthError, Realm, account_of, bearer};
 use crate::http::errors::answer as plain_error;
 use crate::http::listen::Peer;
 use crate::http::rate::Turn;
@@ -37,7 +37,8 @@ pub(super) async fn answer(State(shared): State<Shared>, Realm(engine): Realm, r
         return too_often(turn);
     }
     let engine = shared.engine_for(&engine, &identity, pass.as_ref());
-    let visitor = Visitor { identity, home: engine.clone(), local };
+    let account = account_of(&engine, &identity, pass.as_ref());
+    let visitor = Visitor { identity, home: engine.clone(), local, account };
     let response = match parts.method {
         Method::POST => post(shared.clone(), visitor, parts, body).await,
         Method::GET | Method::DELETE if parts.headers.contains_key(SESSION) => {

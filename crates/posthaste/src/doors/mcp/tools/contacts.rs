@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::Answer;
 use super::super::args::Args;
+use super::super::attachments::Given;
 use super::super::call::{Call, VIA};
 use super::super::errors::Problem;
 use super::super::table::{Line, tool};
@@ -119,11 +120,11 @@ pub(in super::super) async fn request(
         intro.to = vec![posthaste_engine::nouns::Address::Remote { agent: to.to_string(), realm }];
     }
     if status == "pending"
-        && mail::post(call, project, caller, intro.clone(), None, &[]).await.is_err()
+        && mail::post(call, project, caller, intro.clone(), None, &Given::default()).await.is_err()
         && other.is_none()
     {
         // Who takes no letters from strangers still hears of the request, from the office.
-        mail::post(call, project, &Caller::office(), intro, None, &[]).await?;
+        mail::post(call, project, &Caller::office(), intro, None, &Given::default()).await?;
     }
     Ok(json!({
         "from": caller.agent,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::Answer;
 use super::super::args::Args;
-use super::super::call::{ALIVE, Call, VIA};
+use super::super::call::{ALIVE, Call};
 use super::super::errors::Problem;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
@@ -94,7 +94,7 @@ async fn create_agent_identity(call: &Call, args: Args) -> Result<Answer, Proble
     let project = call.project(args.need("project_key")).await?;
     if let Some(hint) = args.text("name_hint").filter(|hint| check_name(hint).is_ok()) {
         let verb = Register { existing: Existing::Refuse, ..entry(hint, &args)? };
-        match project.engine.submit(&call.visitor.identity.caller(VIA), verb).await {
+        match project.engine.submit(&call.own(&project)?, verb).await {
             Ok(registered) => return Ok(with_secret(call, &project, &registered.agent).into()),
             Err(EngineError::Refused(Refusal::AgentExists { .. })) => {}
             Err(error) => return Err(error.into()),
@@ -119,10 +119,10 @@ pub(in super::super) async fn register(
         Some(token) => match call.act_with(project, name, Some(token)).await {
             Ok(caller) => caller,
             // Nobody of that name: there is nothing to prove.
-            Err(problem) if problem.code == "AGENT_NOT_FOUND" => call.visitor.identity.caller(VIA),
+            Err(problem) if problem.code == "AGENT_NOT_FOUND" => call.own(project)?,
             Err(problem) => return Err(problem),
         },
-        None => call.visitor.identity.caller(VIA),
+        None => call.own(project)?,
     };
     let registered = call.ask(project, &caller, verb).await?;
     project.engine.presences().beat(registered.agent.id.clone(), "available", None, ALIVE);
@@ -130,7 +130,7 @@ pub(in super::super) async fn register(
 }
 
 async fn made_up(call: &Call, project: &Project, args: &Args) -> Result<Agent, Problem> {
-    let caller = call.visitor.identity.caller(VIA);
+    let caller = call.own(project)?;
     // Any number will do to start from, as long as others start elsewhere.
     let start = to_wire::number(&[&stamp::secret()]).unsigned_abs();
     for number in start..start.saturating_add(NAME_TRIES) {
@@ -195,7 +195,7 @@ async fn whois(call: &Call, args: Args) -> Result<Answer, Problem> {
         call.act(&project, id.as_str(), &args).await?;
     }
     args.within("commit_limit", 0, 100)?;
-    let caller = call.visitor.identity.caller(VIA);
+    let caller = call.own(&project)?;
     let (agent, seen) = seen(call, &project, &caller, id).await?;
     let mut profile = to_wire::profile(&project, &agent, seen.as_ref());
     profile["contact_policy"] = to_wire::policy(&agent).into();
@@ -227,7 +227,7 @@ pub(in super::super) async fn agents(
     after: Option<AgentId>,
     limit: usize,
 ) -> Result<Vec<(Agent, Option<Presence>)>, Problem> {
-    let caller = call.visitor.identity.caller(VIA);
+    let caller = call.own(project)?;
     let (asking, engine) = (caller.clone(), project.engine.clone());
     call.look(project, &caller, move |view| {
         let query = AgentQuery { after, limit, ..AgentQuery::default() };
