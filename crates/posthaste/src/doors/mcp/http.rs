@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::call::{Call, Visitor};
 use super::rpc::{Glimpse, reply};
-use super::sessions::SESSION;
+use super::sessions::{MOST_HANDSHAKE, SESSION};
 use crate::caller::{AuthError, Realm, account_of, bearer};
 use crate::http::errors::answer as plain_error;
 use crate::http::listen::Peer;
@@ -116,6 +116,12 @@ async fn single(
             .and_then(|value| value.to_str().ok())
             .is_some_and(|value| value >= MODERN);
     match method {
+        "initialize" if bytes.len() > MOST_HANDSHAKE => {
+            let why = format!("the handshake has {} bytes; {MOST_HANDSHAKE} is the limit", bytes.len());
+            let Message::Request { id, .. } = &message else { return refuse(StatusCode::BAD_REQUEST, &why) };
+            let text = rpc::write_error(id, &ErrorObject::new(INVALID_REQUEST, &why));
+            (StatusCode::PAYLOAD_TOO_LARGE, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+        }
         "initialize" => sessions.greet(visitor, parts, bytes).await,
         "resources/subscribe" | "resources/unsubscribe" if in_session => {
             sessions.hand_over(visitor, accepting(parts), bytes).await
