@@ -194,8 +194,11 @@ fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) 
 async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHandle<()>>, Failure> {
     let Some(mail_dir) = config.mail_dir.value.clone() else { return Ok(None) };
     let engine = shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
-    let options =
-        BridgeOptions { mail_dir: mail_dir.clone(), archive_every: config.archive_every.value.duration() };
+    let options = BridgeOptions {
+        mail_dir: mail_dir.clone(),
+        archive_every: config.archive_every.value.duration(),
+        shared: config.mail_dir_shared.value,
+    };
     let bridge = Bridge::open(engine, options).await?;
     shared.set_mail_dir(std::path::absolute(mail_dir)?);
     Ok(Some(tokio::spawn(bridge.run(shared.stop().clone()))))
