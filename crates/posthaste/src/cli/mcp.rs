@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::args::{GlobalArgs, McpArgs, OfficeArgs};
 use super::exit::Failure;
+use super::mail_args::read_token;
 use super::runtime;
 use crate::caller::Identity;
 use crate::config::Config;
@@ -38,14 +39,15 @@ pub(super) fn run(global: &GlobalArgs, given: &McpArgs) -> Result<(), Failure> {
     };
     let config = Config::load(global, &office, &|name| std::env::var_os(name))?;
     let named = given.realm.realm.is_some();
+    let token = given.token_file.as_deref().map(read_token).transpose()?;
     let runtime = runtime()?;
-    let done = runtime.block_on(serve(&config, named));
+    let done = runtime.block_on(serve(&config, named, token));
     // Standard input is read on a thread that cannot be interrupted; there is nothing left for it to do.
     runtime.shutdown_background();
     done
 }
 
-async fn serve(config: &Config, realm_named: bool) -> Result<(), Failure> {
+async fn serve(config: &Config, realm_named: bool, token: Option<String>) -> Result<(), Failure> {
     let data = &config.data.value;
     make_private_directory(data)?;
     let (office, guard) = match Office::open(data, Limits::default()) {
@@ -53,7 +55,8 @@ async fn serve(config: &Config, realm_named: bool) -> Result<(), Failure> {
         Err(fault @ Fault::Locked { .. }) => {
             let Some(office) = Whereabouts::read(data) else { return Err(held(fault)) };
             let base = if realm_named { format!("/r/{}", config.realm.value) } else { String::new() };
-            return attach(&format!("{}{base}/mcp", office.url), AdminKey::read(data).ok()).await;
+            let token = token.or_else(|| AdminKey::read(data).ok());
+            return attach(&format!("{}{base}/mcp", office.url), token).await;
         }
         Err(fault) => return Err(held(fault)),
     };
@@ -68,7 +71,12 @@ async fn serve(config: &Config, realm_named: bool) -> Result<(), Failure> {
     let (names, directories) = projects::given(here.as_deref(), &config.projects.value)?;
     shared.name_trees(projects::Trees::named(here.as_deref(), &directories, data));
     shared.claim_all(&names).await.map_err(anyhow::Error::from)?;
-    let visitor = Visitor::operator(Identity::operator(), engine);
+    // Whoever shows a token is taken for its bearer, though the data directory is theirs.
+    let identity = match &token {
+        Some(token) => shared.identify(&engine, Some(token)).await.map_err(anyhow::Error::from)?,
+        None => Identity::operator(),
+    };
+    let visitor = Visitor::operator(identity, engine);
     let served = mcp::serve_stdio(shared.clone(), visitor).await;
     stop.cancel();
     drop(shared);
