@@ -190,7 +190,9 @@ impl Office {
                 continue;
             }
             if start.elapsed() >= limits.queue_wait {
-                return Err(Refusal::TooMany { what: "realms in use", limit: limits.open_realms as u64 }.into());
+                return Err(
+                    Refusal::TooMany { what: "realms in use", limit: limits.open_realms as u64 }.into()
+                );
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }

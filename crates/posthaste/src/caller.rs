@@ -8,8 +8,8 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use posthaste_engine::nouns::{AgentId, Caller, Millis, RealmName, Token, TokenRole};
 use posthaste_engine::limits::Limits;
+use posthaste_engine::nouns::{AgentId, Caller, Millis, RealmName, Token, TokenRole};
 use posthaste_engine::{Engine, EngineError, Refusal, Share, stamp};
 
 use crate::http::errors::answer;

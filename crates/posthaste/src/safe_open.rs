@@ -278,7 +278,10 @@ mod tests {
         }
         assert_eq!(folder.read_below(Path::new("sub/a.txt"), 4).unwrap_err(), OpenError::TooLarge(5));
         assert_eq!(Folder::open(&tree.join("up")).unwrap_err(), OpenError::NotADirectory);
-        assert!(matches!(Folder::open(Path::new("/dev")).unwrap().read(OsStr::new("zero"), 9), Err(OpenError::NotAFile)));
+        assert!(matches!(
+            Folder::open(Path::new("/dev")).unwrap().read(OsStr::new("zero"), 9),
+            Err(OpenError::NotAFile)
+        ));
     }
 
     #[test]

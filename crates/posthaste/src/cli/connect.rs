@@ -176,9 +176,8 @@ fn keep_token(data: &Path, name: &str, token: &str) -> Result<PathBuf, Failure> 
     let folder = std::path::absolute(data)?.join("clients");
     make_private_directory(&folder)?;
     let file = format!("{}-{}.token", slug(name), to_rfc3339(stamp::now()).replace(['-', ':', '.'], ""));
-    let open = Folder::at(&folder).and_then(|open| {
-        open.replace(file.as_ref(), format!("{token}\n").as_bytes(), 0o600)
-    });
+    let open = Folder::at(&folder)
+        .and_then(|open| open.replace(file.as_ref(), format!("{token}\n").as_bytes(), 0o600));
     open.map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", folder.display())))?;
     Ok(folder.join(file))
 }

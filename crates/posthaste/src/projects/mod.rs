@@ -74,7 +74,9 @@ pub(crate) struct Maker {
 /// Why a project was not made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MakeError {
-    #[error("you have made {0} projects, which is the limit for your token; ask the operator to open this one")]
+    #[error(
+        "you have made {0} projects, which is the limit for your token; ask the operator to open this one"
+    )]
     TooManyOfOne(usize),
     #[error("the server keeps {0} projects at most; ask the operator")]
     TooMany(usize),
@@ -150,7 +152,11 @@ impl Shared {
 
     /// The project of that key (a path, an address, a realm's name) for callers of a realm. `None` if there is none, or
     /// none for them: the default realm's callers find the realms that were made for projects, others their own.
-    pub(crate) async fn find_project(&self, home: &RealmName, key: &str) -> Result<Option<Found>, EngineError> {
+    pub(crate) async fn find_project(
+        &self,
+        home: &RealmName,
+        key: &str,
+    ) -> Result<Option<Found>, EngineError> {
         let at_default = home == self.default_realm();
         let Some(alias) = alias(key) else {
             let Ok(name) = RealmName::new(key) else { return Ok(None) };
@@ -235,9 +241,7 @@ impl Shared {
         home: &RealmName,
         most: usize,
     ) -> Result<Vec<Claimed>, EngineError> {
-        let own = |claims: &Claims| -> Vec<Claimed> {
-            claims.list().iter().take(most).cloned().collect()
-        };
+        let own = |claims: &Claims| -> Vec<Claimed> { claims.list().iter().take(most).cloned().collect() };
         self.with_claims(home, own).await
     }
 
@@ -263,9 +267,11 @@ impl Shared {
             return None;
         }
         let path = alias.to_owned();
-        self.look_in_trees(move |trees| trees.main_of(&path).and_then(|main| main.to_str().map(str::to_owned)))
-            .await
-            .flatten()
+        self.look_in_trees(move |trees| {
+            trees.main_of(&path).and_then(|main| main.to_str().map(str::to_owned))
+        })
+        .await
+        .flatten()
     }
 
     async fn claim_in(&self, home: &RealmName, alias: &str) -> Result<Option<Claimed>, EngineError> {
@@ -292,11 +298,7 @@ impl Shared {
     }
 
     /// Asks the names that a realm's database has, reading them first if need be.
-    async fn with_claims<T>(
-        &self,
-        home: &RealmName,
-        look: impl Fn(&Claims) -> T,
-    ) -> Result<T, EngineError> {
+    async fn with_claims<T>(&self, home: &RealmName, look: impl Fn(&Claims) -> T) -> Result<T, EngineError> {
         let projects = self.projects();
         let known = || projects.homes.read().unwrap_or_else(PoisonError::into_inner).get(home).map(&look);
         if let Some(found) = known() {

@@ -83,7 +83,8 @@ impl Trees {
 
     /// The top of the named work tree that a path is a linked work tree of. Blocks; the path itself is not looked at.
     pub(crate) fn main_of(&self, path: &str) -> Option<&Path> {
-        let is_linked = |tree: &&Tree| tree.common.as_ref().is_some_and(|common| git::is_linked(common, path));
+        let is_linked =
+            |tree: &&Tree| tree.common.as_ref().is_some_and(|common| git::is_linked(common, path));
         self.0.iter().find(is_linked).map(|tree| tree.root.as_path())
     }
 
@@ -128,7 +129,7 @@ mod tests {
             assert!(Trees::named(None, &[PathBuf::from(wide)], &data).is_empty(), "{wide}");
         }
         assert!(Trees::named(None, &[data.join("x")], &data).is_empty());
-        let trees = Trees::named(None, &[app.clone()], &data);
+        let trees = Trees::named(None, std::slice::from_ref(&app), &data);
         let app = app.to_str().unwrap();
         assert_eq!(trees.read(app, "a.txt", 10).unwrap(), b"fine");
         assert_eq!(trees.read("/nowhere", &format!("{app}/a.txt"), 10).unwrap(), b"fine");

@@ -527,7 +527,8 @@ async fn files_that_are_taken_out_together_share_commits() {
 async fn mailboxes_of_other_accounts_are_passed_over() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
     let place = Place::new();
-    let set = |path: &PathBuf, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let set =
+        |path: &PathBuf, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     // A directory that others can write to is refused, unless the operator says that it is shared.
     set(&place.mail(), 0o777);
     let mail = place.mail();

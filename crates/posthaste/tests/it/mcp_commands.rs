@@ -82,11 +82,12 @@ async fn a_client_is_connected_with_a_token_of_its_own() {
 
 #[tokio::test]
 async fn a_file_in_a_work_tree_never_holds_a_token() {
-    use std::io::Write as _;
+    use std::io::{BufRead as _, BufReader, Write as _};
     let (dir, work) = (TestDir::new(), TestDir::new());
     let office = Office::open(dir.path());
     std::fs::create_dir_all(work.path().join("app/.git")).unwrap();
-    let top = work.path().join("app");
+    let top = work.path().canonicalize().unwrap().join("app");
+    work.write("secret.txt", "hush");
     let connect = |client: &'static str| {
         let mut posthaste = dir.posthaste().args(["connect", client, "--write", "--file", "dotfile"]);
         posthaste.command.current_dir(&top).env("HOME", work.path());
@@ -106,17 +107,38 @@ async fn a_file_in_a_work_tree_never_holds_a_token() {
     let mut bridge = std::process::Command::new(env!("CARGO_BIN_EXE_posthaste"))
         .args(args)
         .env_clear()
+        .current_dir(&top)
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": { "name": "health_check", "arguments": {} } });
-    writeln!(bridge.stdin.take().unwrap(), "{call}").unwrap();
-    let said = bridge.wait_with_output().unwrap();
-    let answer: Value = serde_json::from_slice(&said.stdout).unwrap();
-    let health = &answer["result"]["structuredContent"];
-    assert_eq!(health["status"], "ok", "{answer}");
+    let (mut input, mut output) =
+        (bridge.stdin.take().unwrap(), BufReader::new(bridge.stdout.take().unwrap()));
+    let mut call = |tool: &str, arguments: Value| {
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": tool, "arguments": arguments } });
+        writeln!(input, "{call}").unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        serde_json::from_str::<Value>(&line).unwrap()["result"]["structuredContent"].take()
+    };
+    let health = call("health_check", json!({}));
+    assert_eq!(health["status"], "ok", "{health}");
     assert_eq!(health["database_url"], Value::Null, "not the operator");
+    // Started in a work tree, it reads the files to attach itself; the server knows nothing of that tree.
+    call("ensure_project", json!({ "human_key": top }));
+    for name in ["ann", "bob"] {
+        call("register_agent", json!({ "project_key": top, "program": "p", "model": "m", "name": name }));
+    }
+    std::fs::write(top.join("notes.txt"), "hello").unwrap();
+    let mut send = |file: &str| {
+        let given = json!({ "project_key": top, "sender_name": "ann", "to": ["bob"], "subject": "s", "body_md": "b",
+            "attachment_paths": [file] });
+        call("send_message", given)
+    };
+    assert_eq!(send("notes.txt")["attachments"][0]["size"], 5);
+    assert_eq!(send("../secret.txt")["error"]["code"], "ATTACHMENT_REFUSED");
+    drop(input);
+    assert!(bridge.wait().unwrap().success());
     assert_eq!(office.close(), Some(0));
 }

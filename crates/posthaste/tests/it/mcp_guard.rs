@@ -172,7 +172,8 @@ async fn the_server_answers_with_the_command_and_writes_no_hook() {
     assert_eq!(code, "GUARD_FAILED");
     // The command is one that the program takes.
     let words = ["install", "--project", "/x", "--block", "--"];
-    let mut posthaste = dir.posthaste().args(["guard"]).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    let mut posthaste =
+        dir.posthaste().args(["guard"]).env("PATH", std::env::var_os("PATH").unwrap_or_default());
     posthaste.command.args(words).arg(&top).env("HOME", &top);
     posthaste.run().ok();
     assert!(top.join(".git/hooks/pre-commit").exists());

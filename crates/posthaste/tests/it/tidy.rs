@@ -96,11 +96,16 @@ fn nothing_is_left_unfinished() {
 /// which is what `rustix` is for) and ask the file system about no path that a caller named.
 #[test]
 fn doors_open_files_through_one_helper() {
-    let opening = ["use std::fs", "tokio::fs", "File::open", "File::create", "OpenOptions", "fs::read", "fs::write"];
+    let opening =
+        ["use std::fs", "tokio::fs", "File::open", "File::create", "OpenOptions", "fs::read", "fs::write"];
     let making = ["read_dir(", "NamedTempFile", "create_dir", "remove_file(", "set_permissions"];
-    let asking = [".canonicalize(", ".exists()", "path.is_dir()", ".is_symlink()", "symlink_metadata", "read_link("];
+    let asking =
+        [".canonicalize(", ".exists()", "path.is_dir()", ".is_symlink()", "symlink_metadata", "read_link("];
     let allowed = [
-        ("projects/git.rs", "read for the user that runs the process: the command line, and the server at start"),
+        (
+            "projects/git.rs",
+            "read for the user that runs the process: the command line, and the server at start",
+        ),
         ("projects/trees.rs", "resolves the directories that the operator named, at start"),
         ("doors/files/bridge/mod.rs", "resolves the mail directory that the operator named, at start"),
         ("doors/files/bridge/reconcile.rs", "names the mail directory to the watcher"),
@@ -117,7 +122,11 @@ fn doors_open_files_through_one_helper() {
             let opened = opening.iter().chain(&making).find(|word| code.contains(**word));
             assert_eq!(opened, None, "{name}:{}: use crate::safe_open", number + 1);
             if asking.iter().any(|word| code.contains(word)) {
-                assert!(allowed.iter().any(|(file, _)| *file == name), "{name}:{}: a path is a name", number + 1);
+                assert!(
+                    allowed.iter().any(|(file, _)| *file == name),
+                    "{name}:{}: a path is a name",
+                    number + 1
+                );
                 used.insert(name.clone());
             }
         }

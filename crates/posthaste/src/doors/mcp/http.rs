@@ -120,7 +120,8 @@ async fn single(
             let why = format!("the handshake has {} bytes; {MOST_HANDSHAKE} is the limit", bytes.len());
             let Message::Request { id, .. } = &message else { return refuse(StatusCode::BAD_REQUEST, &why) };
             let text = rpc::write_error(id, &ErrorObject::new(INVALID_REQUEST, &why));
-            (StatusCode::PAYLOAD_TOO_LARGE, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+            (StatusCode::PAYLOAD_TOO_LARGE, [(header::CONTENT_TYPE, "application/json")], text)
+                .into_response()
         }
         "initialize" => sessions.greet(visitor, parts, bytes).await,
         "resources/subscribe" | "resources/unsubscribe" if in_session => {

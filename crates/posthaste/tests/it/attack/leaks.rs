@@ -138,7 +138,9 @@ async fn a_handshake_is_not_logged_and_not_large() {
     for _ in 0..64 {
         assert!(session(&mcp.post(&handshake("y")).await).is_some());
     }
-    let listen = |id: reqwest::header::HeaderValue| mcp.request(reqwest::Method::DELETE).header("mcp-session-id", id).send();
+    let listen = |id: reqwest::header::HeaderValue| {
+        mcp.request(reqwest::Method::DELETE).header("mcp-session-id", id).send()
+    };
     assert_eq!(listen(first.0).await.unwrap().status().as_u16(), 404, "its place was needed");
     assert_eq!(office.close(), Some(0));
     let log = std::fs::read_to_string(&log).unwrap();

@@ -85,7 +85,8 @@ fn with_path(project: &str, file: &str) -> Value {
 #[tokio::test]
 async fn files_are_attached_by_path_from_named_work_trees_only() {
     let outer = TestDir::new();
-    let (data, app, other) = (outer.path().join("data"), outer.path().join("app"), outer.path().join("other"));
+    let (data, app, other) =
+        (outer.path().join("data"), outer.path().join("app"), outer.path().join("other"));
     for folder in [&app, &other] {
         std::fs::create_dir_all(folder.join(".git")).unwrap();
         std::fs::write(folder.join("notes.txt"), "fine").unwrap();
@@ -104,7 +105,8 @@ async fn files_are_attached_by_path_from_named_work_trees_only() {
     agent.call("send_message", with_path(app, &format!("{app}/notes.txt"))).await;
     let key = data.join("admin.token");
     let key = key.to_str().unwrap();
-    let elsewhere = ["../secret.txt", "link.txt", "up/secret.txt", "proc/environ", "pipe", ".git/config", "/etc/passwd"];
+    let elsewhere =
+        ["../secret.txt", "link.txt", "up/secret.txt", "proc/environ", "pipe", ".git/config", "/etc/passwd"];
     for file in elsewhere.into_iter().chain([key, "../data/admin.token", "/proc/self/environ", "/dev/zero"]) {
         let (code, why) = agent.fails("send_message", with_path(app, file)).await;
         assert_eq!(code, "ATTACHMENT_REFUSED", "{file}: {why}");
@@ -135,11 +137,16 @@ async fn a_tree_that_is_too_wide_gives_no_files() {
     let data = outer.path().join("data");
     outer.write("secret.txt", "hush");
     let wide = outer.path().to_str().unwrap();
-    let office = Office::open_in(&data, outer.path(), &["--project", wide, "--project", "/", "--project", "/etc/.."]);
+    let office =
+        Office::open_in(&data, outer.path(), &["--project", wide, "--project", "/", "--project", "/etc/.."]);
     let agent = Mcp::bearer(&office, "agent", "ann").await;
     agent.project(wide, &["ann", "bob"]).await;
     for file in ["secret.txt", "data/admin.token", "/etc/hostname"] {
-        assert_eq!(agent.fails("send_message", with_path(wide, file)).await.0, "ATTACHMENT_REFUSED", "{file}");
+        assert_eq!(
+            agent.fails("send_message", with_path(wide, file)).await.0,
+            "ATTACHMENT_REFUSED",
+            "{file}"
+        );
     }
     assert_eq!(office.close(), Some(0));
 }
@@ -193,7 +200,8 @@ async fn a_project_path_is_only_a_name() {
     std::os::unix::fs::symlink("/dev/zero", top.join("zero/.git")).unwrap();
     // A linked work tree of a repository that the operator did not name.
     std::fs::create_dir_all(top.join("repo/.git/worktrees/tree")).unwrap();
-    std::fs::write(top.join("tree/.git"), format!("gitdir: {}/repo/.git/worktrees/tree\n", top.display())).unwrap();
+    std::fs::write(top.join("tree/.git"), format!("gitdir: {}/repo/.git/worktrees/tree\n", top.display()))
+        .unwrap();
     let office = Office::open_in(dir.path(), Path::new("/"), &[]);
     let agent = Mcp::bearer(&office, "agent", "ann").await;
     for name in ["fifo", "zero", "repo", "tree"] {
@@ -210,9 +218,11 @@ async fn a_project_path_is_only_a_name() {
     // With the operator's word, linked work trees belong to their repository, those made later too.
     assert_eq!(office.close(), Some(0));
     let repo = top.join("repo");
-    let office = Office::open_in(&dir.path().join("fresh"), Path::new("/"), &["--project", repo.to_str().unwrap()]);
+    let office =
+        Office::open_in(&dir.path().join("fresh"), Path::new("/"), &["--project", repo.to_str().unwrap()]);
     let agent = Mcp::bearer(&office, "agent", "ann").await;
-    std::fs::write(repo.join(".git/worktrees/tree/gitdir"), format!("{}/tree/.git\n", top.display())).unwrap();
+    std::fs::write(repo.join(".git/worktrees/tree/gitdir"), format!("{}/tree/.git\n", top.display()))
+        .unwrap();
     let found = agent.call("ensure_project", json!({ "human_key": top.join("tree") })).await;
     assert_eq!(found["slug"], "main");
     assert_eq!(office.close(), Some(0));
@@ -229,7 +239,8 @@ async fn paths_named_in_one_realm_lead_nowhere_in_another() {
     let project = ann.project("/srv/crown-jewels", &["ann", "bob"]).await;
     assert_eq!(project["slug"], "srv-crown-jewels");
     ann.send("/srv/crown-jewels", "ann", "bob", "ours").await;
-    let found = sue.call("search_messages", json!({ "project_key": "/srv/crown-jewels", "query": "ours" })).await;
+    let found =
+        sue.call("search_messages", json!({ "project_key": "/srv/crown-jewels", "query": "ours" })).await;
     assert_eq!(found, json!([]));
     // The default realm's Sam is not the shop's Sam, and does not come into the shop.
     for (tool, given) in [

@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::super::answer::Answer;
 use super::super::args::Args;
+use super::super::attachments::{self, Given};
 use super::super::call::Call;
 use super::super::errors::Problem;
 use super::super::table::{Line, tool};
-use super::super::attachments::{self, Given};
 use super::super::{markdown, to_wire};
 use crate::doors::address;
 use crate::projects::Project;
