@@ -171,12 +171,6 @@ impl Engine {
         Self { share: Some(share), ..self.clone() }
     }
 
-    /// The same realm on the same terms as another handle has: its share and how long its reads may take.
-    #[must_use]
-    pub fn on_terms_of(&self, other: &Self) -> Self {
-        Self { share: other.share.clone(), unhurried: other.unhurried, ..self.clone() }
-    }
-
     /// The same realm for the operator, whose reads may take longer than those of others.
     #[must_use]
     pub fn unhurried(&self) -> Self {

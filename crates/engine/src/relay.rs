@@ -17,7 +17,8 @@ const ARMFUL: usize = 100;
 impl Office {
     /// Carries the letters that wait in open realms for agents of other realms of this office. To be called often.
     pub async fn carry(&self) {
-        for engine in self.open_realms().await {
+        for name in self.open_names() {
+            let Some(engine) = self.if_open(&name) else { continue };
             let waiting = engine.read(|view| view.outbound(&Caller::office(), ARMFUL)).await;
             match waiting {
                 Ok(waiting) => {

@@ -8,9 +8,10 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{AgentId, Caller, Millis, RealmName, Token, TokenRole};
 use posthaste_engine::verbs::agents::Bearer;
-use posthaste_engine::{Engine, EngineError, Share, stamp};
+use posthaste_engine::{Engine, EngineError, Refusal, Share, stamp};
 
 use crate::http::errors::answer;
 use crate::http::rate::{Bucket, network};
@@ -141,12 +142,23 @@ impl Shared {
     /// The realm as somebody has it: whoever came with a token has one share of it, on however many connections and at
     /// whatever door. Those who run the office, and everyone where no token is asked for, have all of it.
     pub(crate) fn engine_for(&self, engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Engine {
-        let who = match pass {
-            None => return engine.unhurried(),
-            Some(Pass { id: Some(id), .. }) => format!("{}/{id}", engine.realm()),
-            Some(Pass { id: None, .. }) => format!("{}//{}", engine.realm(), identity.name),
-        };
-        engine.sharing(self.shares().of(who, engine))
+        match account_of(engine, identity, pass) {
+            None => engine.unhurried(),
+            Some(account) => engine.sharing(self.shares().of(&account, engine.limits())),
+        }
+    }
+
+    /// Another realm than that of the caller's token, opened on the account of the token: its share there is the one it has
+    /// everywhere, and there is a bound on how many realms one token has in use at once.
+    pub(crate) async fn visit(
+        &self,
+        account: Option<&str>,
+        realm: &RealmName,
+    ) -> Result<Engine, EngineError> {
+        let Some(account) = account else { return Ok(self.office().realm(realm).await?.unhurried()) };
+        // Taken before the realm is opened, so that realms on their way count.
+        let share = self.shares().abroad(account, realm, self.office().limits())?;
+        Ok(self.office().realm(realm).await?.sharing(share))
     }
 
     /// Where a stranger's calls are counted.
@@ -192,11 +204,24 @@ impl Shared {
     }
 }
 
+/// On whose account a caller works: that of its token. The operator's work is not counted.
+pub(crate) fn account_of(engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Option<String> {
+    Some(match pass? {
+        Pass { id: Some(id), .. } => format!("{}/{id}", engine.realm()),
+        Pass { id: None, .. } => format!("{}//{}", engine.realm(), identity.name),
+    })
+}
+
 /// The shares of those who are here, by token.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
     known: Mutex<KnownShares>,
+    /// The shares of tokens in realms other than their own.
+    abroad: Mutex<HashMap<String, HashMap<RealmName, Weak<Share>>>>,
 }
+
+/// Realms besides its own that one token has in use at once.
+const MOST_ABROAD: usize = 32;
 
 #[derive(Debug, Default)]
 struct KnownShares {
@@ -209,9 +234,9 @@ struct KnownShares {
 const FEW_SHARES: usize = 1_024;
 
 impl Shares {
-    fn of(&self, who: String, engine: &Engine) -> Arc<Share> {
+    fn of(&self, who: &str, limits: &Limits) -> Arc<Share> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = known.by_token.get(&who).and_then(Weak::upgrade) {
+        if let Some(share) = known.by_token.get(who).and_then(Weak::upgrade) {
             return share;
         }
         if known.by_token.len() >= known.room.max(FEW_SHARES) {
@@ -219,9 +244,30 @@ impl Shares {
             // Not again before they have doubled, so that it costs little for each.
             known.room = known.by_token.len() * 2;
         }
-        let share = Share::new(engine.limits());
-        known.by_token.insert(who, Arc::downgrade(&share));
+        let share = Share::new(limits);
+        known.by_token.insert(who.to_owned(), Arc::downgrade(&share));
         share
+    }
+
+    fn abroad(&self, who: &str, realm: &RealmName, limits: &Limits) -> Result<Arc<Share>, Refusal> {
+        let mut abroad = self.abroad.lock().unwrap_or_else(PoisonError::into_inner);
+        if abroad.len() >= FEW_SHARES && !abroad.contains_key(who) {
+            abroad.retain(|_, realms| realms.values().any(|share| share.strong_count() > 0));
+        }
+        let realms = abroad.entry(who.to_owned()).or_default();
+        if let Some(share) = realms.get(realm).and_then(Weak::upgrade) {
+            return Ok(share);
+        }
+        if realms.len() >= MOST_ABROAD {
+            realms.retain(|_, share| share.strong_count() > 0);
+        }
+        if realms.len() >= MOST_ABROAD {
+            let what = "projects in use at once with one token";
+            return Err(Refusal::TooMany { what, limit: MOST_ABROAD as u64 });
+        }
+        let share = self.of(who, limits).branch();
+        realms.insert(realm.clone(), Arc::downgrade(&share));
+        Ok(share)
     }
 }
 

@@ -148,25 +148,16 @@ fn read_swarm(config: &Config) -> Result<Option<(Swarm, PathBuf, RealmName)>, Fa
     Ok(Some((swarm, here, name)))
 }
 
-/// The default realm answers to the work tree that the office was started in, and to whatever it was given.
+/// The default realm answers to the work tree that the server was started in, and to whatever it was given. Files are
+/// read for callers in those directories only.
 async fn open_projects(shared: &Shared, config: &Config) -> Result<(), Failure> {
     shared
         .mcp()
         .configure(doors::mcp::Settings { tools: config.tools.value, trust_local: config.trust_local.value });
-    let mut names = match std::env::current_dir() {
-        Ok(here) => projects::names_around(&here),
-        Err(_) => Vec::new(),
-    };
-    for given in &config.projects.value {
-        let path = Path::new(given);
-        if projects::alias(given).is_none() || path.is_absolute() {
-            let path = std::path::absolute(path)?;
-            names.extend(projects::names_at(&path));
-        } else {
-            names.extend(projects::alias(given));
-        }
-    }
-    shared.claim_all(&names, shared.default_realm()).await.map_err(anyhow::Error::from)?;
+    let here = std::env::current_dir().ok();
+    let (names, directories) = projects::given(here.as_deref(), &config.projects.value)?;
+    shared.name_trees(projects::Trees::named(here.as_deref(), &directories, &config.data.value));
+    shared.claim_all(&names).await.map_err(anyhow::Error::from)?;
     Ok(())
 }
 
@@ -207,8 +198,11 @@ fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) 
 async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHandle<()>>, Failure> {
     let Some(mail_dir) = config.mail_dir.value.clone() else { return Ok(None) };
     let engine = shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
-    let options =
-        BridgeOptions { mail_dir: mail_dir.clone(), archive_every: config.archive_every.value.duration() };
+    let options = BridgeOptions {
+        mail_dir: mail_dir.clone(),
+        archive_every: config.archive_every.value.duration(),
+        shared: config.mail_dir_shared.value,
+    };
     let bridge = Bridge::open(engine.unhurried(), options).await?;
     shared.set_mail_dir(std::path::absolute(mail_dir)?);
     Ok(Some(tokio::spawn(bridge.run(shared.stop().clone()))))

@@ -29,7 +29,7 @@ pub struct Share {
     looks: Arc<Semaphore>,
     patterns: Arc<Semaphore>,
     /// CPU time of expensive reads that the caller has not made up for.
-    debt: Mutex<Debt>,
+    debt: Arc<Mutex<Debt>>,
 }
 
 #[derive(Debug)]
@@ -90,7 +90,19 @@ impl Share {
             surplus: Arc::new(Semaphore::new(limits.share_alone.saturating_sub(commands))),
             looks: Arc::new(Semaphore::new(looks)),
             patterns: Arc::new(Semaphore::new(limits.share_patterns)),
-            debt: Mutex::new(Debt { cpu: Duration::ZERO, at: Instant::now() }),
+            debt: Arc::new(Mutex::new(Debt { cpu: Duration::ZERO, at: Instant::now() })),
+        })
+    }
+
+    /// The same share under a handle of its own, so that the handle's users can be counted apart from the share's.
+    #[must_use]
+    pub fn branch(&self) -> Arc<Self> {
+        Arc::new(Self {
+            commands: self.commands.clone(),
+            surplus: self.surplus.clone(),
+            looks: self.looks.clone(),
+            patterns: self.patterns.clone(),
+            debt: self.debt.clone(),
         })
     }
 

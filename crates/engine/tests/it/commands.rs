@@ -560,6 +560,8 @@ impl Commands {
             "claim" => Claim {
                 alias: (*self.chance.pick(&["/srv/app", "/srv/site", "example.org/app"])).to_owned(),
                 realm: self.realm(),
+                by: self.chance.once_in(2).then(|| self.agent()),
+                instead_of: self.chance.once_in(4).then(|| self.realm()),
             }
             .into_command(),
             "renew" => Renew { which: self.which(), expires_at: self.later() }.into_command(),

@@ -128,7 +128,12 @@ async fn whoever_uses_a_label_writes_under_it_and_does_not_come_in_by_it() {
 #[tokio::test]
 async fn the_first_claim_to_a_name_stands() {
     let realm = Realm::new();
-    let claim = |alias: &str, name: &str| Claim { alias: alias.into(), realm: named(name) };
+    let claim = |alias: &str, name: &str| Claim {
+        alias: alias.into(),
+        realm: named(name),
+        by: None,
+        instead_of: None,
+    };
     let first = realm.ask(&admin(), claim("/srv/app", "main")).await;
     assert_eq!(realm.ask(&admin(), claim("/srv/app", "east")).await, first);
     realm.ask(&admin(), claim("example.org/app", "east")).await;

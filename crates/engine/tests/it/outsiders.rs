@@ -227,7 +227,7 @@ async fn fill(realm: &Realm) -> Overheard {
         expires_at: None,
     };
     realm.ask(&boss, token).await;
-    let claim = Claim { alias: "/srv/zebra".into(), realm: named("main") };
+    let claim = Claim { alias: "/srv/zebra".into(), realm: named("main"), by: None, instead_of: None };
     realm.ask(&boss, claim).await;
     let peer = PutPeer {
         name: named("north"),

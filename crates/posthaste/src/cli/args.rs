@@ -193,6 +193,9 @@ pub struct OfficeArgs {
     /// Join this directory of mailboxes (mail-async) with the default realm [env: POSTHASTE_MAIL_DIR]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub mail_dir: Option<PathBuf>,
+    /// Let other accounts make mailboxes in the mail directory [env: POSTHASTE_MAIL_DIR_SHARED]
+    #[arg(long)]
+    pub mail_dir_shared: bool,
     /// How often old files of the mail directory are archived [default: 1h] [env: POSTHASTE_ARCHIVE_EVERY]
     #[arg(long, value_name = "SPAN")]
     pub archive_every: Option<String>,
@@ -202,7 +205,8 @@ pub struct OfficeArgs {
     /// Whether AIRC identities are made without a token [default: auto, for callers on this machine] [env: POSTHASTE_REGISTRATION]
     #[arg(long, value_name = "WHEN", value_enum)]
     pub registration: Option<Opening>,
-    /// A further path, repository address or key that stands for the default realm; may be repeated [env: POSTHASTE_PROJECTS]
+    /// A further path, repository address or key that stands for the default realm; agents on this machine can attach
+    /// files below a directory named here; may be repeated [env: POSTHASTE_PROJECTS]
     #[arg(long, value_name = "PATH")]
     pub project: Vec<String>,
     /// How many tools MCP clients are shown [default: full] [env: POSTHASTE_TOOLS]
@@ -257,6 +261,9 @@ pub struct McpArgs {
     /// A path, repository address or key that stands for the default realm; may be repeated
     #[arg(long, value_name = "PATH")]
     pub project: Vec<String>,
+    /// The file that holds the token to speak with [default: the data directory's admin token]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub token_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, ClapArgs)]
@@ -270,7 +277,7 @@ pub struct ConnectArgs {
     /// The file to write, if not the client's usual one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// Whom the client's token speaks as [default: the client's name]
+    /// Whom the client's token speaks as [default: the client's name, and that of the directory for a file in a project]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Let the client start `posthaste mcp` instead of connecting to a running office
@@ -322,6 +329,9 @@ pub enum GuardCommand {
         /// A directory in the repository [default: this one]
         #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
         path: Option<PathBuf>,
+        /// Also if core.hooksPath leads out of the repository
+        #[arg(long)]
+        outside: bool,
     },
     /// What the hooks run
     #[command(long_about = help::GUARD_CHECK, after_long_help = help::GUARD_CHECK_AFTER)]
@@ -342,6 +352,9 @@ pub struct GuardInstallArgs {
     /// The agent that commits here, where POSTHASTE_AGENT does not say
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+    /// Also if core.hooksPath leads out of the repository
+    #[arg(long)]
+    pub outside: bool,
 }
 
 #[derive(Clone, Debug, ClapArgs)]

@@ -69,8 +69,11 @@ pub(super) fn restore(global: &GlobalArgs, args: &RestoreArgs, output: &Output) 
     if !is_realm {
         return Err(Failure::new(Exit::Usage, format!("{} is not a backup of a realm", args.file.display())));
     }
-    make_private_directory(data)?;
-    fs::create_dir_all(posthaste_engine::realms_in(data))?;
+    for directory in [data.clone(), posthaste_engine::realms_in(data)] {
+        make_private_directory(&directory)?;
+        // One that was there before may be open to others.
+        close_to_others(&directory)?;
+    }
     let lock = DirectoryLock::take(data).map_err(held)?;
     refuse_to_replace(&target, args.force)?;
     let shown = output.clone();
@@ -207,6 +210,21 @@ fn with_tail(path: &Path, tail: &str) -> PathBuf {
 }
 
 /// Mail is for its owner's eyes, in a backup too.
+/// Leaves a directory to its owner.
+fn close_to_others(directory: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(directory)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(directory, fs::Permissions::from_mode(mode & 0o7700))?;
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = directory;
+    Ok(())
+}
+
 pub(super) fn make_private(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     {

@@ -97,7 +97,7 @@ fn copy_out(config: &Config, target: &Target, output: &Output) -> Result<u64, Fa
 /// Asks an office for its lines.
 fn fetch(config: &Config, args: &ExportArgs, url: &str, target: &Target) -> Result<u64, Failure> {
     let client = Client::at(url.trim_end_matches('/').to_owned(), &config.data.value)?;
-    let token = args.desk.token.clone().or_else(|| std::env::var("POSTHASTE_TOKEN").ok());
+    let token = args.desk.shown_token()?;
     let client = match token {
         Some(token) => client.with_token(Some(token)),
         None if !client.is_local() => client.with_token(None),

@@ -65,7 +65,8 @@ Example:
 
 pub(super) const CONNECT: &str = "\
 Prints the configuration that a coding agent's client needs to reach this office, with a token of its \
-own; with --write merges it into the client's file and keeps a copy of what was there. Agents that the \
+own; with --write merges it into the client's file and keeps a copy of what was there. A file in a \
+project does not hold the token: it names a file in the data directory that does. Agents that the \
 client registers belong to that token: it may act for them, and for nobody else's.";
 
 pub(super) const CONNECT_AFTER: &str = "\
@@ -84,7 +85,7 @@ Example:
 
 pub(super) const GUARD_INSTALL: &str = "\
 Puts a pre-commit and a pre-push hook into the repository, where git looks for them: worktrees and \
-core.hooksPath included. The committing agent is POSTHASTE_AGENT (or AGENT_NAME) in the environment. \
+core.hooksPath included; one that leads out of the repository needs --outside. The committing agent is POSTHASTE_AGENT (or AGENT_NAME) in the environment. \
 POSTHASTE_BYPASS=1 lets one command through.";
 
 pub(super) const GUARD_INSTALL_AFTER: &str = "\

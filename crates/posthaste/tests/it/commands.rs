@@ -274,3 +274,28 @@ fn each_door_can_be_measured() {
         assert!(rounds.as_array().unwrap().iter().all(|round| round["messages"] == 30), "{rounds}");
     }
 }
+
+#[tokio::test]
+async fn databases_are_their_owners_whatever_was_there_before() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let (dir, target) = (TestDir::new(), TestDir::new());
+    let office = Office::open(dir.path());
+    office.register("ann").await;
+    let file = dir.path().join("kept.db");
+    dir.posthaste().args(["backup", file.to_str().unwrap()]).run().ok();
+    assert_eq!(office.close(), Some(0));
+    // A directory that was made by hand and is open to all.
+    for folder in [target.path().to_owned(), target.path().join("realms")] {
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    target.posthaste().args(["restore", file.to_str().unwrap()]).run().ok();
+    let office = Office::open(target.path());
+    office.call("realm.open", json!({ "name": "later" })).await.unwrap();
+    let mode = |name: &str| std::fs::metadata(target.path().join(name)).unwrap().mode() & 0o777;
+    assert_eq!((mode(""), mode("realms")), (0o700, 0o700));
+    for name in ["main.db", "main.db-wal", "later.db", "later.db-wal", "later.db-shm"] {
+        assert_eq!(mode(&format!("realms/{name}")), 0o600, "{name}");
+    }
+    assert_eq!(office.close(), Some(0));
+}

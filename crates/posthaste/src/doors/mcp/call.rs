@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, TokenRole};
+use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, RealmName, TokenRole};
 use posthaste_engine::verbs::Verb;
 use posthaste_engine::verbs::agents::{Existing, Register};
 use posthaste_engine::views::{AgentQuery, View, Viewed};
@@ -15,15 +15,18 @@ use super::args::Args;
 use super::errors::{Problem, did_you_mean, nearest, unknown_agent};
 use super::holders::Holder;
 use crate::caller::Identity;
-use crate::projects::{self, Project};
+use crate::projects::{self, Found, MakeError, Maker, Project};
 use crate::shared::Shared;
 
 /// The tag of what comes in this way.
 pub(super) const VIA: &str = "mcp";
 /// How long a call counts as a sign of life.
 pub(super) const ALIVE: Millis = 30 * 60 * 1000;
-/// Projects that one office keeps.
-const MOST_PROJECTS: usize = 10_000;
+/// Projects that the bearer of an agent's token may make, and of a user's.
+const MOST_OF_AGENT: usize = 20;
+const MOST_OF_USER: usize = 100;
+/// Names that one that was not found is compared with.
+const MOST_COMPARED: usize = 1_000;
 /// Agents of one owner whose mail is looked at together.
 const MOST_OWN: usize = 32;
 
@@ -35,12 +38,14 @@ pub(crate) struct Visitor {
     pub(super) home: Engine,
     /// Whether it is on this machine.
     pub(super) local: bool,
+    /// On whose account it works: its token, if its work is counted.
+    pub(super) account: Option<String>,
 }
 
 impl Visitor {
     /// Whoever runs the office, on this machine.
     pub(crate) fn operator(identity: Identity, home: Engine) -> Self {
-        Self { identity, home, local: true }
+        Self { identity, home, local: true, account: None }
     }
 }
 
@@ -68,48 +73,66 @@ impl Call {
             && (identity.everywhere || project.realm() == self.visitor.home.realm())
     }
 
-    /// The visitor as a caller in a project, under its own name. What its token allows beyond its own mail (running the
-    /// realm, observing) holds in the realm of the token, and everywhere only for those who run the office.
-    pub(super) fn own(&self, project: &Project) -> Caller {
-        let identity = &self.visitor.identity;
-        if identity.everywhere || project.realm() == self.visitor.home.realm() {
-            return identity.caller(VIA);
-        }
-        Caller::member(identity.name.clone(), VIA)
-    }
-
     pub(super) fn runs_office(&self) -> bool {
         self.visitor.identity.runs_office()
     }
 
-    fn at_default(&self) -> bool {
+    /// Whether the visitor came to the default realm's door.
+    pub(super) fn at_default(&self) -> bool {
         self.visitor.home.realm() == self.shared.default_realm()
+    }
+
+    /// The visitor as a caller of a project's realm. A name belongs to the realm of its token: in another realm the
+    /// bearer is `name@realm`, so that it is not taken for an agent or token of the same name there. So do the rights that
+    /// a token has beyond its bearer's own mail (running the realm, observing).
+    pub(super) fn own(&self, project: &Project) -> Result<Caller, Problem> {
+        let (identity, home) = (&self.visitor.identity, self.visitor.home.realm());
+        if identity.everywhere || project.realm() == home {
+            return Ok(identity.caller(VIA));
+        }
+        let name = AgentId::new(format!("{}@{home}", identity.name)).map_err(Refusal::from)?;
+        Ok(Caller::member(name, VIA))
     }
 
     /// The project that a call is about.
     pub(super) async fn project(&self, key: &str) -> Result<Project, Problem> {
-        let home = self.visitor.home.realm();
-        let found = self.shared.project(key).await?.filter(|project| {
-            // A door below /r/ opens its own realm; the main door opens the default realm and every claimed project.
-            let claimed = self.at_default() && project.created_at > 0;
-            project.realm() == home || claimed || self.runs_office()
-        });
+        let mut found = self.shared.find_project(self.visitor.home.realm(), key).await?;
+        if found.is_none() && self.runs_office() {
+            found = self.any_project(key).await?;
+        }
         match found {
-            Some(project) => Ok(self.on_own_terms(project)),
+            Some(found) => self.open(found).await,
             None => Err(self.no_such_project(key).await),
         }
     }
 
-    /// The project's realm as the visitor's token has it: its share of queue and readers goes with it into every project.
-    fn on_own_terms(&self, project: Project) -> Project {
-        Project { engine: project.engine.on_terms_of(&self.visitor.home), ..project }
+    /// Any realm or project, for the operator.
+    async fn any_project(&self, key: &str) -> Result<Option<Found>, Problem> {
+        let found = self.shared.find_project(self.shared.default_realm(), key).await?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        match RealmName::new(key) {
+            Ok(name) if self.shared.office().has_realm(&name) => Ok(Some(self.shared.named(name).await?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Opens a project's realm, on the account of the visitor's token.
+    async fn open(&self, found: Found) -> Result<Project, Problem> {
+        let home = &self.visitor.home;
+        let engine = match found.realm == *home.realm() {
+            true => home.clone(),
+            false => self.shared.visit(self.visitor.account.as_deref(), &found.realm).await?,
+        };
+        Ok(Project { engine, human_key: found.human_key, created_at: found.created_at })
     }
 
     async fn no_such_project(&self, key: &str) -> Problem {
-        let claims = self.shared.all_claims().await.unwrap_or_default();
-        let mine =
-            claims.iter().filter(|claim| self.at_default() || claim.realm == *self.visitor.home.realm());
-        let names: Vec<&str> = mine.flat_map(|claim| [claim.alias.as_str(), claim.realm.as_str()]).collect();
+        let home = self.visitor.home.realm();
+        let claims = self.shared.claims_for(home, MOST_COMPARED).await.unwrap_or_default();
+        let names: Vec<&str> =
+            claims.iter().flat_map(|claim| [claim.alias.as_str(), claim.realm.as_str()]).collect();
         let near = nearest(key, names.into_iter());
         let hint = if near.is_empty() {
             "; ensure_project(human_key=<absolute path>) makes one".to_owned()
@@ -128,21 +151,21 @@ impl Call {
             );
             return Err(Problem::new("INVALID_PROJECT", text));
         };
-        let claims = self.shared.all_claims().await?;
-        let known = claims.iter().find(|claim| claim.alias == alias);
-        if !self.at_default() {
-            let home = self.visitor.home.realm();
-            if known.is_some_and(|claim| claim.realm != *home) && !self.runs_office() {
-                let text = format!("project '{alias}' belongs to another realm than '{home}'");
-                return Err(Problem::new("NOT_ALLOWED", text));
+        let identity = &self.visitor.identity;
+        let most = match identity.role {
+            TokenRole::Admin => None,
+            TokenRole::User => Some(MOST_OF_USER),
+            TokenRole::Agent => Some(MOST_OF_AGENT),
+        };
+        let maker = Maker { name: identity.name.clone(), most };
+        let home = self.visitor.home.realm();
+        match self.shared.make_project(home, &alias, &maker).await {
+            Ok(found) => self.open(found).await,
+            Err(MakeError::Engine(error)) => Err(error.into()),
+            Err(error @ (MakeError::TooMany(_) | MakeError::TooManyOfOne(_))) => {
+                Err(Problem::new("TOO_MANY", error.to_string()))
             }
-            return Ok(self.on_own_terms(self.shared.make_project(&alias, Some(home)).await?));
         }
-        if known.is_none() && claims.len() >= MOST_PROJECTS {
-            let text = format!("the office keeps {MOST_PROJECTS} projects at most");
-            return Err(Problem::new("TOO_MANY", text));
-        }
-        Ok(self.on_own_terms(self.shared.make_project(&alias, None).await?))
     }
 
     /// The secret by which an agent's holder shows that it is the holder.
@@ -166,7 +189,8 @@ impl Call {
             .map_err(|why| Problem::new("INVALID_NAME", format!("agent name '{name}': {why}")))?;
         let caller = Caller::member(id.clone(), VIA);
         let trusted = self.runs(project) || (self.shared.mcp().trusts_local() && self.visitor.local);
-        if token.is_some() || !(trusted || self.visitor.identity.name == id) {
+        let own = self.own(project)?;
+        if token.is_some() || !(trusted || own.agent == id) {
             let holder = self.holder(project, &id).await?;
             match token {
                 Some(token) => {
@@ -176,7 +200,7 @@ impl Call {
                         return Err(Problem::new("AUTHENTICATION_REQUIRED", text));
                     }
                 }
-                None if holder.owner.as_ref() == Some(&self.visitor.identity.name) => {}
+                None if holder.owner.as_ref() == Some(&own.agent) => {}
                 None => {
                     let text = format!(
                         "you may not act as '{name}': pass its registration_token (sender_token when sending), \
@@ -236,7 +260,7 @@ impl Call {
                 holders.remember(project.realm(), agent.clone(), edition, holder.clone());
                 Ok(holder)
             }
-            Err(error) => Err(self.explain(project, &self.own(project), error).await),
+            Err(error) => Err(self.explain(project, &self.own(project)?, error).await),
         }
     }
 
@@ -251,7 +275,7 @@ impl Call {
         if let Some(name) = name {
             return Ok(vec![self.act_with(project, name, token).await?]);
         }
-        let own = self.own(project);
+        let own = self.own(project)?;
         if self.runs(project) {
             return Ok(vec![own]);
         }

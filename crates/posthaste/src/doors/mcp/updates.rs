@@ -26,7 +26,7 @@ pub(super) struct Watch {
 pub(super) async fn watch(call: &Call, uri: &str) -> Result<Watch, Problem> {
     let address = Address::parse(uri)?;
     let project = call.project(address.project()?).await?;
-    let own = call.own(&project);
+    let own = call.own(&project)?;
     let kinds = |word: &str| Filter::Kinds(vec![word.to_owned()]);
     let (caller, filter) = match address.path.as_slice() {
         [kind, agent] if matches!(kind.as_str(), "inbox" | "outbox" | "mailbox" | "mailbox-with-commits") => {

@@ -68,6 +68,10 @@ impl Bridge {
             }
             _ => return,
         };
+        if !self.counts(&mailbox) {
+            self.mail.forget(agent);
+            return;
+        }
         // Watched before it is looked at, so that nothing falls between.
         self.watch.add(&self.mail.path().canonicalize().unwrap_or_default().join(agent));
         self.enter(&name).await;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::Answer;
 use super::super::args::Args;
+use super::super::attachments::Given;
 use super::super::call::{Call, VIA};
 use super::super::errors::Problem;
 use super::super::table::{Line, tool};
@@ -126,7 +127,7 @@ pub(in super::super) async fn request(
         intro.to = vec![posthaste_engine::nouns::Address::Remote { agent: to.to_string(), realm }];
     }
     if status == "pending" {
-        match mail::post(call, project, caller, intro.clone(), None, &[]).await {
+        match mail::post(call, project, caller, intro.clone(), None, &Given::default()).await {
             Err(problem) if problem.code != "KEY_REUSED" && other.is_none() => {
                 // An agent that takes no messages from strangers still hears of the request. The server says so in its own
                 // words: the reason that was given is shown with the request, as the requester's.
@@ -134,7 +135,7 @@ pub(in super::super) async fn request(
                     "{} asks to be your contact. list_contacts shows the request and its reason, respond_contact answers it.",
                     caller.agent
                 ));
-                mail::post(call, project, &Caller::office(), intro, None, &[]).await?;
+                mail::post(call, project, &Caller::office(), intro, None, &Given::default()).await?;
             }
             _ => {}
         }
