@@ -68,7 +68,7 @@ impl Call {
     }
 
     /// The visitor as a caller in a project, under its own name. What its token allows beyond its own mail (running the
-    /// realm, observing) holds in the realm of the token, and everywhere only for those who run the office.
+    /// realm, observing) holds in the realm of the token, and everywhere only for the operator.
     pub(super) fn own(&self, project: &Project) -> Caller {
         let identity = &self.visitor.identity;
         if identity.everywhere || project.realm() == self.visitor.home.realm() {
