@@ -47,7 +47,7 @@ coded! {
         /// Opened the conversation, or was invited and has joined or spoken since.
         Full = "full",
         /// Was added by another participant and has neither joined nor spoken: its messages under the conversation's name
-        /// are recorded for their sender and recipients only, and bring nobody in.
+        /// are recorded for their sender and recipients only.
         Invited = "invited",
         /// Joined without an invitation, because it may observe: it may speak, but not close or reopen the conversation, or
         /// change its task.

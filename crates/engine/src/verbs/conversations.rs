@@ -521,7 +521,7 @@ pub(super) fn require(
 }
 
 /// Refuses callers that may not close or reopen a conversation, or change its task: those that take no part, and guests.
-/// Those who run the office always may.
+/// Administrators always may.
 pub(super) fn check_may_lead(to: &Apply<'_>, conversation: &Conversation) -> Applied<()> {
     if to.caller.rights.admin {
         return Ok(());

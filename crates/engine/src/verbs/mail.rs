@@ -314,7 +314,7 @@ impl Send {
             (Err(Halt::Refused(why)), Entry::IfAllowed | Entry::Among { .. }) => {
                 Ok(Place::Labelled(within.conversation.clone(), why))
             }
-            // The name is a label that anybody may use: taking it first keeps nobody from writing under it.
+            // The name is a label that every sender may use, also after another agent has taken it.
             (
                 Err(Halt::Refused(
                     why @ (Refusal::NotAParticipant { .. } | Refusal::ParticipantMayNot { .. }),

@@ -51,7 +51,7 @@ impl CreateTask {
             if rows::task_by_id(to.books, id)?.is_some() {
                 return Err(Refusal::TaskExists { task: id.clone() }.into());
             }
-            // A label that letters have used may become a task for those who took part; reading along is not enough.
+            // A label that letters have used may become a task for its participants; reading along is not enough.
             if rows::conversation_by_id(to.books, id)?.is_some() {
                 let conversation = changeable(to, id)?;
                 self.check_newcomers(to, &conversation)?;

@@ -164,7 +164,7 @@ pub(super) fn find_spot<'r>(
 }
 
 /// The spot for a letter under a conversation's name, in a conversation that is opened, or opened again, if need be. Only
-/// sender and recipients read its turn, whoever opened the conversation, and a sender without a part in the conversation
+/// sender and recipients read its turn, and not the conversation's opener; a sender without a part in the conversation
 /// does not enter it by knowing its name. Where the name is a label, recipients take part only if the sender may invite:
 /// otherwise the opener could find out who writes to whom under that name.
 pub(super) fn gather<'r>(

@@ -117,7 +117,7 @@ async fn whoever_uses_a_label_writes_under_it_and_does_not_come_in_by_it() {
     };
     assert_eq!((seen(&ann), seen(&bob), seen(&cid)), (2, 1, 1));
     assert!(realm.engine.read_blocking(|view| view.conversation(&cid, &talk("t"))).is_err());
-    // A letter of one who may not invite brings nobody in.
+    // A letter of a sender that may not invite brings no recipient in.
     realm.ask(&bob, labelled("cid", "welcome")).await;
     assert!(realm.ask(&cid, labelled("bob", "thanks")).await.turn.is_none());
     // Answered by one who may, cid is in.

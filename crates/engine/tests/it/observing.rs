@@ -1,4 +1,4 @@
-//! What agents write each other without marking it private: those who may observe see it, other members do not, whichever
+//! What agents write each other without marking it private: callers that may observe see it, other members do not, whichever
 //! way they look.
 
 use posthaste_engine::nouns::{Address, Audience, Caller, MessageId, Seq, TurnId};

@@ -193,7 +193,7 @@ fn rows() -> Vec<Row> {
         message: at.letter,
         failure: None,
     });
-    // Conversations: those who take part. An observer may come in and speak, and change nothing else.
+    // Conversations: participants. An observer may come in and speak, and change nothing else.
     row!("create_conversation", "xxxx.x", |_at| conversation("new", &[]));
     row!("close_conversation", "xx...x", |_at| Close { conversation: talk("c"), status: None, reason: None });
     row!("reopen_conversation", "xx...x", |_at| Reopen { conversation: talk("c") });
@@ -224,7 +224,7 @@ fn rows() -> Vec<Row> {
     row!("join_scope", "xx...x", |_at| JoinScope { scope: scope("s"), agent: id("pup") });
     row!("leave_scope", "x....x", |_at| LeaveScope { scope: scope("s"), agent: id("pet") });
     row!("delete_scope", "x....x", |_at| DeleteScope { scope: scope("s"), with_descendants: true });
-    // Tasks: those who take part.
+    // Tasks: participants.
     row!("create_task", "xxxx.x", |_at| task("new", None));
     row!("create_task", "xx...x", |_at| task("c", None));
     row!("update_task", "xx...x", |_at| UpdateTask {
@@ -277,7 +277,7 @@ fn rows() -> Vec<Row> {
 fn every_verb_has_its_row() {
     let covered: BTreeSet<&str> = rows().iter().map(|row| row.0).collect();
     let all: BTreeSet<&str> = Command::WORDS.iter().copied().collect();
-    assert_eq!(covered, all, "a verb without a row here could let anybody change anything");
+    assert_eq!(covered, all, "a verb without a row here could let any caller change anything");
 }
 
 #[tokio::test]

@@ -122,7 +122,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Tells those who listen for the session that it has other names.
+    /// Tells the session's subscriptions that it has other names.
     fn tell_names_changed(&self) {
         self.subscriptions.values().for_each(|subscription| subscription.speaks_anew());
     }

@@ -137,7 +137,7 @@ async fn write(office: &Office, ann: &mut Client, bob: &mut Client) -> (String, 
     (talk.as_str().unwrap().to_owned(), task.as_str().unwrap().to_owned())
 }
 
-/// Changes that somebody without a part in them may not make.
+/// Changes that a caller without a part in them may not make.
 fn changes(talk: &str, task: &str) -> Vec<(&'static str, Value)> {
     let said = json!({ "conversationId": talk, "contentType": "text", "content": { "text": "x" } });
     vec![

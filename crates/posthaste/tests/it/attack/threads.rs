@@ -1,5 +1,5 @@
 //! Trap threads: an agent that opens a conversation under a name which others use as a thread reads nothing of theirs, and
-//! keeps the name from nobody.
+//! does not keep others from using the name.
 
 use serde_json::{Value, json};
 
