@@ -54,6 +54,9 @@ impl CreateToken {
             (&token.id, &self.hash, token.role, &token.name, token.created_at, token.expires_at, looks);
         exec(to.books, sql, params)?;
         // From now on the name is the token's: an agent that another token entered under it changes hands at once.
+        // Nor does its bearer get what others own under that name.
+        let sql = "UPDATE agents SET owner = NULL WHERE owner = ?1 AND id <> ?1 AND bearer IS NOT ?1 AND bearer IS NOT id";
+        exec(to.books, sql, [&name])?;
         if let Some(agent) = rows::active_agent(to.books, &name)? {
             agents::reclaim(to, agent)?;
         }

@@ -191,7 +191,8 @@ impl Subscription {
         });
         tokio::pin!(signals);
         let mut beat = Signs::beat();
-        let mut rehomed = engine.names_rehomed();
+        let mut seen = session.names_seen(engine);
+        let mut speaker = session.actor();
         // Events that this feed has handed out; the subscriber's numbers run on over several feeds and also count
         // what is no event of the history.
         let mut fed = 0;
@@ -203,6 +204,7 @@ impl Subscription {
                     self.obey(&mut feed, now, fed);
                     if now.names != names {
                         names = now.names;
+                        speaker = session.actor();
                         feed.listen_as(session.caller()).await?;
                     }
                 }
@@ -217,12 +219,16 @@ impl Subscription {
                     let mut frames = Vec::new();
                     loop {
                         // What follows a name's change of hands is not for its former holder: it is asked for anew.
-                        if rehomed != engine.names_rehomed() {
-                            rehomed = engine.names_rehomed();
+                        if seen != session.names_seen(engine) {
+                            seen = session.names_seen(engine);
                             session.review(engine).await?;
-                            feed = engine.follow(&session.caller(), self.filter.clone(), self.place(), self.buffer).await?;
-                            fed = 0;
-                            break;
+                            if speaker != session.actor() {
+                                speaker = session.actor();
+                                let (caller, filter) = (session.caller(), self.filter.clone());
+                                feed = engine.follow(&caller, filter, self.place(), self.buffer).await?;
+                                fed = 0;
+                                break;
+                            }
                         }
                         let members = match step {
                             Step::Event { event, .. } => {
