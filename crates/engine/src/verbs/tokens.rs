@@ -61,6 +61,9 @@ impl CreateToken {
         let params = (id, &self.hash, role, &token.name, door, observe, created_at, expires_at, looks);
         exec(to.books, sql, params)?;
         // From now on the name is the token's: an agent that another token entered under it changes hands at once.
+        // Nor does its bearer get what others own under that name.
+        let sql = "UPDATE agents SET owner = NULL WHERE owner = ?1 AND id <> ?1 AND bearer IS NOT ?1 AND bearer IS NOT id";
+        exec(to.books, sql, [&name])?;
         if let Some(agent) = rows::active_agent(to.books, &name)? {
             agents::reclaim(to, agent)?;
         }

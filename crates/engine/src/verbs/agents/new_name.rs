@@ -125,14 +125,21 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// Refuses a name that looks like that of an agent which another token entered. One's own may look alike.
+    /// Refuses a name that looks like that of an agent which another token entered, and one under which another token's
+    /// agents are owned: its holder could act for them. One's own may look alike.
     fn check_agents(&self, id: &AgentId) -> Result<(), Taken> {
         let (looks, shape) = (skeleton(id.as_str()), skeleton_of_shape(id.as_str()));
         let sql = "SELECT 1 FROM agents WHERE skeleton IN (?1, ?2) AND id <> ?3 AND (retired_at IS NULL OR state = ?4)
                        AND (?5 IS NULL OR bearer IS NOT ?5) LIMIT 1";
         let own = self.bearer.map(|bearer| &bearer.name);
-        match one(self.books, sql, (looks, shape, id, Agent::REVOKED, own), |_| Ok(()))? {
-            Some(()) => Err(Refusal::LooksTaken { agent: id.clone() }.into()),
+        if one(self.books, sql, (looks, shape, id, Agent::REVOKED, own), |_| Ok(()))?.is_some() {
+            return Err(Refusal::LooksTaken { agent: id.clone() }.into());
+        }
+        let sql =
+            "SELECT 1 FROM agents WHERE owner = ?1 AND id <> ?1 AND retired_at IS NULL AND bearer IS NOT ?2
+                       AND bearer IS NOT ?1 LIMIT 1";
+        match one(self.books, sql, (id, own), |_| Ok(()))? {
+            Some(()) => Err(Refusal::AgentExists { agent: id.clone() }.into()),
             None => Ok(()),
         }
     }
@@ -207,13 +214,14 @@ pub(in crate::verbs) fn check_token(to: &Apply<'_>, name: &AgentId) -> Applied<(
     }
 }
 
-/// Notes under which token a new entry was made. What the server or an administrator entered is the agent's own, and so
-/// is what came through a door that proves identities by itself.
+/// Notes under which token a new entry was made. What the server or an administrator entered is the agent's own; a door that
+/// shows no token vouches for the caller's name.
 pub(super) fn note_bearer(to: &Apply<'_>, id: &AgentId, bearer: Option<&Bearer>) -> rusqlite::Result<()> {
     let admin = to.caller.rights.admin || bearer.is_some_and(|bearer| bearer.admin);
     let name = match bearer {
-        Some(bearer) if !admin => &bearer.name,
-        _ => id,
+        _ if admin => id,
+        Some(bearer) => &bearer.name,
+        None => &to.caller.agent,
     };
     let sql = "UPDATE agents SET skeleton = ?2, bearer = ?3 WHERE id = ?1";
     exec(to.books, sql, (id, skeleton(id.as_str()), name)).map(drop)

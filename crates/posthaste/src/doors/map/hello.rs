@@ -165,8 +165,11 @@ async fn begin(at: &mut Connection, greeting: &Greeting, dialect: Dialect) -> Re
         Some(_) => return Err(Failure::params("agentBehavior: unregister, orphan or grace-period")),
     };
     let steers = identity.role == TokenRole::Admin;
+    let asked = greeting.participant_id.as_deref();
+    let participant = choose_participant(at, asked).await?;
     let opening = Opening {
-        participant: choose_participant(at, greeting.participant_id.as_deref()).await?,
+        chosen: asked == Some(participant.as_str()),
+        participant,
         part,
         name: greeting.name.clone(),
         dialect,
@@ -196,6 +199,7 @@ pub(super) fn passing(shared: &Shared, identity: &Identity) -> Arc<Session> {
     let steers = identity.role == TokenRole::Admin;
     Arc::new(Session::new(Opening {
         participant: identity.name.clone(),
+        chosen: false,
         part: Part::Client,
         name: None,
         identity: identity.clone(),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Rights, TokenRole};
-use posthaste_engine::{Engine, EngineError, stamp};
+use posthaste_engine::{Engine, EngineError, Refusal, stamp};
 use posthaste_wire::Id;
 use posthaste_wire::map::Mode;
 use serde_json::{Value, json};
@@ -102,7 +102,9 @@ pub(super) struct Session {
     pub(super) created_at: i64,
     /// Those who hand letters to its agents, on whatever connection.
     pub(super) carriers: TaskTracker,
-    /// How many names had gone to other holders when its agents were last looked up.
+    /// Whether it goes by a name that another token may come to carry.
+    chosen: bool,
+    /// What [`Session::names_seen`] was when its names were last looked up.
     reviewed: AtomicU64,
     inner: Mutex<Inner>,
 }
@@ -132,6 +134,8 @@ impl Inner {
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) participant: AgentId,
+    /// Whether the participant chose that name, which is not the one on its token.
+    pub(super) chosen: bool,
     pub(super) part: Part,
     pub(super) name: Option<String>,
     pub(super) identity: Identity,
@@ -143,9 +147,11 @@ pub(super) struct Opening {
 
 impl Session {
     pub(super) fn new(opening: Opening) -> Self {
-        let Opening { participant, part, name, identity, dialect, policy, notify, capabilities } = opening;
+        let Opening { participant, chosen, part, name, identity, dialect, policy, notify, capabilities } =
+            opening;
         Self {
             id: fresh("session-"),
+            chosen: chosen && participant != identity.name && identity.role != TokenRole::Admin,
             participant,
             part,
             name,
@@ -270,11 +276,35 @@ impl Session {
         self.lock().agents.clone()
     }
 
-    /// Gives up agents whose names have gone to other holders. Costs nothing while no name has.
+    /// Changes when its names may have gone to other holders.
+    pub(super) fn names_seen(&self, engine: &Engine) -> u64 {
+        // A name that was chosen need not be in the address book, so another may take it without its being given up.
+        if self.chosen { engine.edition() } else { engine.names_rehomed() }
+    }
+
+    /// Gives up agents whose names have gone to other holders, and is refused if its own has. Costs nothing while no name has.
     pub(super) async fn review(&self, engine: &Engine) -> Result<(), EngineError> {
-        let rehomed = engine.names_rehomed();
-        if self.reviewed.load(Ordering::Acquire) == rehomed {
+        let seen = self.names_seen(engine);
+        if self.reviewed.load(Ordering::Acquire) == seen {
             return Ok(());
+        }
+        if self.chosen {
+            let (participant, bearer) = (self.participant.clone(), self.identity.bearer());
+            let realm = engine.realm().clone();
+            let is_ours = engine.read(move |view| {
+                let holder = view.bearer_of(&Caller::office(), &participant)?;
+                let gone = view.agent(&Caller::office(), &participant).is_err();
+                let free = view.may_claim(&realm, &bearer, &participant).is_ok();
+                Ok(free && (gone || holder.is_none_or(|holder| holder == bearer.name)))
+            });
+            if !is_ours.await? {
+                // Its streams end, and so does every further call; a new connection gets a name of its own.
+                if let Some(line) = self.line() {
+                    line.stop.cancel();
+                }
+                let agent = self.participant.to_string();
+                return Err(Refusal::NoSuchAgent { agent, near: Vec::new() }.into());
+            }
         }
         let (agents, participant) = (self.agents(), self.participant.clone());
         if !agents.is_empty() {
@@ -287,7 +317,7 @@ impl Session {
             });
             lost.await?.iter().for_each(|agent| self.remove_agent(agent));
         }
-        self.reviewed.store(rehomed, Ordering::Release);
+        self.reviewed.store(seen, Ordering::Release);
         Ok(())
     }
 

@@ -195,7 +195,8 @@ impl Subscription {
         });
         tokio::pin!(signals);
         let mut beat = Signs::beat();
-        let mut rehomed = engine.names_rehomed();
+        let mut seen = session.names_seen(engine);
+        let mut followers = session.followers();
         // Events that this feed has handed out; the subscriber's numbers run on over several feeds and also count
         // what is no event of the history.
         let mut fed = 0;
@@ -207,7 +208,8 @@ impl Subscription {
                     self.obey(&mut feed, now, fed);
                     if now.names != names {
                         names = now.names;
-                        feed.listen_as(session.followers()).await?;
+                        followers = session.followers();
+                        feed.listen_as(followers.clone()).await?;
                     }
                 }
                 _ = beat.tick(), if self.signs.are_wanted() => {
@@ -221,12 +223,17 @@ impl Subscription {
                     let mut frames = Vec::new();
                     loop {
                         // What follows a name's change of hands is not for its former holder: it is asked for anew.
-                        if rehomed != engine.names_rehomed() {
-                            rehomed = engine.names_rehomed();
+                        if seen != session.names_seen(engine) {
+                            seen = session.names_seen(engine);
                             session.review(engine).await?;
-                            feed = engine.follow(&session.caller(), self.filter.clone(), self.place(), self.buffer).await?;
-                            fed = 0;
-                            break;
+                            if followers != session.followers() {
+                                followers = session.followers();
+                                let (caller, filter) = (session.caller(), self.filter.clone());
+                                feed = engine.follow(&caller, filter, self.place(), self.buffer).await?;
+                                feed.listen_as(followers.clone()).await?;
+                                fed = 0;
+                                break;
+                            }
                         }
                         let members = match step {
                             Step::Event { event, .. } => {

@@ -154,6 +154,39 @@ async fn the_bearer_of_a_name_shuts_out_an_agent_that_was_there_before() {
     assert_eq!(mcp.fails("register_agent", with_secret(register("carl"))).await.0, "AUTHENTICATION_REQUIRED");
 }
 
+#[tokio::test]
+async fn a_participant_does_not_keep_a_name_that_a_token_comes_to_carry() {
+    let town = Town::open();
+    let (ann, mallory) = (town.token("ann").await, town.token("mallory").await);
+    town.control(&ann, "register", json!({ "id": "ann" })).await.unwrap();
+    for (part, name) in [("client", "desk"), ("agent", "fleet")] {
+        let mut map = Client::open_at(town.office.url(), &mallory).await;
+        let hello = json!({ "protocolVersion": 1, "participantType": part, "participantId": name });
+        assert_eq!(map.call("map/connect", hello).await.unwrap()["participantId"], name);
+        map.call("map/subscribe", json!({})).await.unwrap();
+        let token = town.token(name).await;
+        town.control(&token, "register", json!({ "id": name })).await.unwrap();
+        town.control(&ann, "send", json!({ "to": [name], "body": "for the bearer alone" })).await.unwrap();
+        let listed = map.call("map/agents/list", json!({})).await;
+        assert!(listed.is_err(), "{part} {name} goes on: {listed:?}");
+        assert!(!map.has(|frame| frame.to_string().contains("for the bearer alone")), "{part} {name}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_under_which_others_own_agents_is_not_free() {
+    let town = Town::open();
+    let (ann, mallory) = (town.token("ann").await, town.token("mallory").await);
+    let mut fleet = Client::open_at(town.office.url(), &ann).await;
+    let hello = json!({ "protocolVersion": 1, "participantType": "agent", "participantId": "fleet" });
+    assert_eq!(fleet.call("map/connect", hello).await.unwrap()["participantId"], "fleet");
+    fleet.call("map/agents/register", json!({ "agentId": "worker" })).await.unwrap();
+    town.mcp(&mallory).call("ensure_project", json!({ "human_key": PROJECT })).await;
+    let none: [&str; 0] = [];
+    let given = doors_that_give(&town, &mallory, "fleet").await;
+    assert_eq!(given.into_iter().filter(|door| !door.starts_with("mcp")).collect::<Vec<_>>(), none);
+}
+
 /// A bearer whose token the default realm knows.
 async fn mcp_bearer(town: &Town, name: &str) -> Mcp {
     let token = town.token(name).await;
