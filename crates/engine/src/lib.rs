@@ -22,6 +22,7 @@ pub mod testing;
 pub mod verbs;
 pub mod views;
 
+mod account;
 mod bounds;
 mod courtesy;
 mod engine;
@@ -33,6 +34,7 @@ mod hub;
 mod lock;
 mod memory;
 mod office;
+mod overlaps;
 mod relay;
 mod sight;
 mod source;

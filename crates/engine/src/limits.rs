@@ -18,6 +18,19 @@ pub struct Rules {
     pub reservations_per_scope: u32,
     /// Path patterns in one reservation; each is compared with every other in the scope.
     pub paths_per_reservation: u32,
+    /// The longest path pattern that can be reserved, in bytes.
+    pub path_bytes: u32,
+    /// Wildcards `*` and `**` in one path pattern: comparing two patterns costs most where both have many.
+    pub path_wildcards: u32,
+    /// Paths in force in one scope, of all agents together: each new one is compared with them. One owner's agents may
+    /// have half of them.
+    pub paths_per_scope: u32,
+    /// Paths in force of one agent in all scopes: giving all back is one command.
+    pub paths_per_agent: u32,
+    /// Work that comparing the paths of one command may take, in steps of a few nanoseconds.
+    pub glob_steps: u64,
+    /// Conflicts that one command reports; each is an event.
+    pub conflicts: u32,
     /// Recipients of one message, after groups are resolved.
     pub recipients: u32,
     /// Participants of one conversation.
@@ -37,6 +50,12 @@ impl Default for Rules {
             thread_depth: 10,
             reservations_per_scope: 10,
             paths_per_reservation: 100,
+            path_bytes: 256,
+            path_wildcards: 8,
+            paths_per_scope: 5_000,
+            paths_per_agent: 10_000,
+            glob_steps: 30_000_000,
+            conflicts: 1_000,
             recipients: 20_000,
             participants: 10_000,
             pending_contacts: 100,

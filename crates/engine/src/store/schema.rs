@@ -6,7 +6,7 @@ use super::{lists, marks};
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
-pub const VERSION: i64 = 10;
+pub const VERSION: i64 = 11;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
 pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
@@ -47,9 +47,17 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     if found < 10 {
         books.execute_batch(V10)?;
     }
+    if found < 11 {
+        books.execute_batch(V11_WRITES)?;
+    }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
+
+/// One agent's reservations in force, whatever it held before.
+const V11_WRITES: &str = "
+CREATE INDEX reservations_held ON reservations(owner, seq) WHERE status = 'active';
+";
 
 /// What somebody said in a long thread, or of one type, is found without walking it. Turns outside of threads are in none
 /// of these.

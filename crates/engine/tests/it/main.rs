@@ -41,3 +41,4 @@ mod tasks;
 mod tokens_peers_rules;
 mod turns;
 mod watched;
+mod work;

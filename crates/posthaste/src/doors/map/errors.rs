@@ -84,6 +84,7 @@ impl From<Fault> for Failure {
             Fault::Poisoned { .. }
             | Fault::Books { .. }
             | Fault::NewerBooks { .. }
+            | Fault::Lost { .. }
             | Fault::Locked { .. }
             | Fault::Internal { .. } => INTERNAL_ERROR,
         };
@@ -120,10 +121,12 @@ impl From<Refusal> for Failure {
             Refusal::NoSuchTask { .. } => codes::TASK_NOT_FOUND,
             Refusal::TaskExists { .. } | Refusal::TaskEnded { .. } => codes::TASK_CONFLICT,
             Refusal::NoSuchPeer { .. } => codes::FEDERATION_SYSTEM_NOT_FOUND,
-            Refusal::TooMany { .. } | Refusal::TooLarge { .. } | Refusal::TooManyRequests { .. } => {
-                codes::QUOTA_EXCEEDED
-            }
-            Refusal::Busy => codes::RESOURCE_EXHAUSTED,
+            Refusal::TooMany { .. }
+            | Refusal::TooLarge { .. }
+            | Refusal::TooMuchWork { .. }
+            | Refusal::QuotaExceeded { .. }
+            | Refusal::TooManyRequests { .. } => codes::QUOTA_EXCEEDED,
+            Refusal::Busy | Refusal::DiskNearlyFull { .. } => codes::RESOURCE_EXHAUSTED,
             Refusal::CircularParent { .. }
             | Refusal::KeyReused { .. }
             | Refusal::ConversationExists { .. }
@@ -133,6 +136,7 @@ impl From<Refusal> for Failure {
             | Refusal::NoSuchToken
             | Refusal::BadId(_)
             | Refusal::BadValue { .. }
+            | Refusal::BadJson { .. }
             | Refusal::AlreadyExpired { .. }
             | Refusal::BadQuery { .. }
             | Refusal::StaleCursor => INVALID_PARAMS,

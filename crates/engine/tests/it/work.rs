@@ -1,0 +1,125 @@
+//! What one command may cost is counted: the dearest are refused, whatever their number of bytes.
+
+use posthaste_engine::Refusal;
+use posthaste_engine::limits::Rules;
+use posthaste_engine::nouns::Audience;
+use posthaste_engine::verbs::agents::Register;
+use posthaste_engine::verbs::leases::ReserveEach;
+use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
+
+use crate::harness::{Realm, id, later, member};
+
+fn reserve(paths: Vec<String>) -> Reserve {
+    Reserve {
+        key: None,
+        scope: "repo".into(),
+        paths,
+        exclusive: true,
+        reason: None,
+        issued_at: None,
+        expires_at: later(),
+        audience: Audience::Observers,
+        meta: None,
+    }
+}
+
+/// As dear to compare as a pattern may be.
+fn dear(n: usize) -> String {
+    let middle = "a".repeat(28);
+    let mut path = format!("*{middle}").repeat(8);
+    path.push_str(&n.to_string());
+    path
+}
+
+fn is_too_much(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::TooMuchWork { .. })
+}
+
+#[tokio::test]
+async fn a_path_has_a_bounded_length_and_few_wildcards() {
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    let refused =
+        ["*a".repeat(9), "x".repeat(257), format!("{{{}}}", "a*,".repeat(9)), "{aaaa,bbbb}".repeat(6)];
+    for path in refused {
+        let why = realm.refused(&anna, reserve(vec![path.clone()])).await;
+        assert!(matches!(why, Refusal::BadPath { .. }), "{path}: {why}");
+        let why = realm.hidden(|view| view.would_conflict(&anna, "repo", std::slice::from_ref(&path), true));
+        assert!(matches!(why, Refusal::BadPath { .. }), "{path}: {why}");
+    }
+    for path in
+        ["**/*test*/**/*_{a,b}*.{py,rs}".to_owned(), r"\*\*\*\*\*\*\*\*\*\*".to_owned(), "x".repeat(256)]
+    {
+        realm.ask(&anna, reserve(vec![path])).await;
+    }
+}
+
+#[tokio::test]
+async fn dear_comparisons_are_refused_and_plain_ones_go_on() {
+    let realm = Realm::new();
+    // A full scope: 5,000 of the dearest patterns, of five owners.
+    for holder in ["h1", "h2", "h3", "h4", "h5"] {
+        let holder = realm.agent(holder).await;
+        for n in 0..10 {
+            let paths = (0..100).map(|path| dear(100 * n + path)).collect();
+            // Shared ones do not conflict with each other, so making them is cheap.
+            realm.ask(&holder, Reserve { exclusive: false, ..reserve(paths) }).await;
+        }
+    }
+    let mallory = realm.agent("mallory").await;
+    let full = realm.refused(&mallory, reserve(vec!["src/app.rs".into()])).await;
+    assert!(matches!(full, Refusal::TooMany { limit: 5_000, .. }), "{full}");
+    let h5 = member("h5");
+    realm.ask(&h5, Release { which: Vec::new(), owner: None }).await;
+    // Within the limits of paths and bytes, and yet dear.
+    let asked: Vec<String> = (0..100).map(dear).collect();
+    let each = ReserveEach {
+        scope: "repo".into(),
+        paths: asked.clone(),
+        exclusive: true,
+        reason: None,
+        expires_at: later(),
+        audience: Audience::Observers,
+        only_if_free: false,
+        meta: None,
+    };
+    let before = realm.see(|view| view.head());
+    let why = realm.refused(&mallory, each).await;
+    assert!(is_too_much(&why), "{why}");
+    let why = realm.refused(&mallory, reserve(asked.clone())).await;
+    assert!(is_too_much(&why), "{why}");
+    let why = realm.hidden(|view| view.would_conflict(&mallory, "repo", &asked, true));
+    assert!(is_too_much(&why), "{why}");
+    assert_eq!(realm.see(|view| view.head()), before, "a refusal leaves nothing behind");
+    // What plain agents ask for is granted all the same, and pages are shown.
+    let anna = realm.agent("anna").await;
+    let made = realm.ask(&anna, reserve(vec!["src/app.rs".into(), "docs/*.md".into()])).await;
+    assert_eq!(made.conflicts, []);
+    realm.ask(&anna, Renew { which: Which::Number(made.reservation.seq), expires_at: later() }).await;
+    realm.see(|view| view.clashes(&anna, 99));
+}
+
+#[tokio::test]
+async fn one_owners_agents_leave_half_of_a_scope_to_others() {
+    let realm = Realm::new();
+    realm.rules(Rules { paths_per_scope: 20, ..Rules::default() }).await;
+    let owner = realm.agent("owner").await;
+    let mut given = Vec::new();
+    for name in ["one", "two", "three"] {
+        realm.ask(&owner, Register { id: Some(id(name)), ..Register::default() }).await;
+        let paths = (0..5).map(|n| format!("{name}/{n}")).collect();
+        given.push(realm.engine.submit(&member(name), reserve(paths)).await.is_ok());
+    }
+    assert_eq!(given, [true, true, false]);
+    let anna = realm.agent("anna").await;
+    realm.ask(&anna, reserve((0..10).map(|n| format!("anna/{n}")).collect())).await;
+}
+
+#[tokio::test]
+async fn a_command_reports_so_many_conflicts_and_no_more() {
+    let realm = Realm::new();
+    realm.rules(Rules { conflicts: 3, ..Rules::default() }).await;
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    realm.ask(&anna, reserve((0..9).map(|n| format!("src/{n}")).collect())).await;
+    assert_eq!(realm.ask(&bert, reserve(vec!["src".into(), "**".into()])).await.conflicts.len(), 3);
+}
