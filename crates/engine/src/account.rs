@@ -2,7 +2,9 @@
 
 use rusqlite::Connection;
 
-use crate::nouns::AgentId;
+use crate::error::Refusal;
+use crate::limits::Rules;
+use crate::nouns::{AgentId, Caller};
 use crate::store::one;
 
 /// How many owners of owners are followed.
@@ -19,4 +21,43 @@ pub(crate) fn of(books: &Connection, agent: &AgentId) -> rusqlite::Result<AgentI
         }
     }
     Ok(account)
+}
+
+/// Refuses one more agent where an account has as many in force as it may.
+pub(crate) fn check_agents(
+    books: &Connection,
+    caller: &Caller,
+    owner: Option<&AgentId>,
+    rules: &Rules,
+) -> rusqlite::Result<Result<(), Refusal>> {
+    let Some(owner) = owner.filter(|_| !caller.rights.admin) else { return Ok(Ok(())) };
+    let limit = rules.agents_per_owner;
+    let sql = "WITH RECURSIVE own(id) AS (SELECT ?1
+                   UNION SELECT a.id FROM agents a INDEXED BY agents_owned JOIN own ON a.owner = own.id
+                   WHERE a.owner IS NOT NULL AND a.retired_at IS NULL)
+               SELECT count(*) FROM (SELECT 1 FROM own LIMIT ?2)";
+    // The owner itself is counted, too.
+    let most = i64::from(limit) + 1;
+    let own: i64 = one(books, sql, (of(books, owner)?, most), |row| row.get(0))?.unwrap_or(0);
+    let what = "agents of one owner; unregister some, or have the operator raise the rule";
+    Ok(if own >= most { Err(Refusal::TooMany { what, limit: limit.into() }) } else { Ok(()) })
+}
+
+/// Refuses one more scope where an account has made as many as it may.
+pub(crate) fn check_scopes(
+    books: &Connection,
+    caller: &Caller,
+    rules: &Rules,
+) -> rusqlite::Result<Result<(), Refusal>> {
+    if caller.rights.admin {
+        return Ok(Ok(()));
+    }
+    let sql = "WITH RECURSIVE own(id) AS (SELECT ?1
+                   UNION SELECT a.id FROM agents a INDEXED BY agents_owned JOIN own ON a.owner = own.id
+                   WHERE a.owner IS NOT NULL AND a.retired_at IS NULL)
+               SELECT count(*) FROM (SELECT 1 FROM own JOIN scopes s ON s.created_by = own.id LIMIT ?2)";
+    let limit = rules.scopes_per_owner;
+    let own: i64 = one(books, sql, (of(books, &caller.agent)?, limit), |row| row.get(0))?.unwrap_or(0);
+    let what = "scopes of one owner; delete some, or have the operator raise the rule";
+    Ok(if own >= limit.into() { Err(Refusal::TooMany { what, limit: limit.into() }) } else { Ok(()) })
 }

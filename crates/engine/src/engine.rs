@@ -411,6 +411,16 @@ fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> 
                 + visible_to.map_or(0, |to| serde_json::to_vec(to).map_or(0, |bytes| bytes.len()));
             return too_large("the command", bytes, limits.message_bytes);
         }
+        // These are read again with every list of their kind, and for everyone who is written to.
+        Command::Register(_)
+        | Command::Update(_)
+        | Command::CreateScope(_)
+        | Command::Reserve(_)
+        | Command::ReserveEach(_)
+        | Command::Ask(_) => {
+            let bytes = serde_json::to_vec(command).map_or(0, |bytes| bytes.len());
+            return too_large("the entry", bytes, limits.entry_bytes);
+        }
         other => {
             let bytes = serde_json::to_vec(other).map_or(0, |bytes| bytes.len());
             // Everything a verb holds together is bounded like a message.

@@ -33,6 +33,18 @@ pub struct Rules {
     pub conflicts: u32,
     /// Recipients of one message, after groups are resolved.
     pub recipients: u32,
+    /// Groups (a role, a scope, everyone, …) that one message is addressed to: each has its members looked at.
+    pub groups: u32,
+    /// Agents that one owner may have in force, unless it runs the realm: what is sent to everyone is looked up for each.
+    pub agents_per_owner: u32,
+    /// Scopes that one owner may have made, unless it runs the realm.
+    pub scopes_per_owner: u32,
+    /// Scopes that one agent may be a member of.
+    pub scopes_per_agent: u32,
+    /// Participants that one command brings in, and members that one command puts out of scopes.
+    pub changes_per_command: u32,
+    /// Agents and scopes that the bounds of one agent name.
+    pub bounds_names: u32,
     /// Participants of one conversation.
     pub participants: u32,
     /// Unanswered contact requests that one agent may have received.
@@ -57,6 +69,12 @@ impl Default for Rules {
             glob_steps: 30_000_000,
             conflicts: 1_000,
             recipients: 20_000,
+            groups: 16,
+            agents_per_owner: 1_000,
+            scopes_per_owner: 1_000,
+            scopes_per_agent: 1_000,
+            changes_per_command: 2_000,
+            bounds_names: 256,
             participants: 10_000,
             pending_contacts: 100,
             sweep_rows: 1_000,
@@ -74,6 +92,8 @@ pub struct Limits {
     pub addresses: usize,
     /// Any other text a verb carries (names, descriptions, reasons, meta).
     pub text_bytes: usize,
+    /// The entry of an agent, a scope, a contact or a reservation, all its text together.
+    pub entry_bytes: usize,
     /// Commands waiting for the writer.
     pub queue_commands: usize,
     /// Bytes waiting for the writer, so that a full queue of large letters fits in memory.
@@ -112,6 +132,7 @@ impl Default for Limits {
             message_bytes: 1 << 20,
             addresses: 1_000,
             text_bytes: 64 << 10,
+            entry_bytes: 64 << 10,
             queue_commands: 4_096,
             queue_bytes: 64 << 20,
             queue_wait: Duration::from_secs(5),

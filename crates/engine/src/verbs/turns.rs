@@ -184,11 +184,17 @@ pub(super) fn gather<'r>(
     };
     let opener = conversation.created_by == sender.id;
     let mut among = Vec::new();
+    let mut coming = Vec::new();
     for agent in std::iter::once(&sender.id).chain(recipients) {
         among.push(agent.clone());
         let before = rows::participant_of(to.books, &conversation.id, agent)?;
+        if before.as_ref().is_none_or(|part| part.left_at.is_some()) {
+            coming.push((agent, before));
+        }
+    }
+    conversations::check_entries(to, coming.len())?;
+    for (agent, before) in coming {
         match before {
-            Some(part) if part.left_at.is_none() => {}
             // Who was put out gets the letter, but a letter alone does not bring it back in.
             Some(_) if conversations::was_put_out(to, &conversation.id, agent)? => {}
             // Coming back does not widen what one was allowed before.
@@ -443,6 +449,10 @@ fn check_visibility(
     given: Option<&TurnVisibility>,
 ) -> Applied<()> {
     let Some(TurnVisibility::Agents(agents)) = given else { return Ok(()) };
+    if agents.len() > to.rules.participants as usize {
+        let limit = to.rules.participants.into();
+        return Err(Refusal::TooMany { what: "agents that a turn is for", limit }.into());
+    }
     for agent in agents {
         let sql = "SELECT 1 FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NULL";
         if one(to.books, sql, (&conversation.id, agent), |_| Ok(()))?.is_none() {

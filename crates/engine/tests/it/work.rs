@@ -2,12 +2,15 @@
 
 use posthaste_engine::Refusal;
 use posthaste_engine::limits::Rules;
-use posthaste_engine::nouns::Audience;
+use posthaste_engine::nouns::{Address, AgentKind, Audience, Bounds, Circle};
 use posthaste_engine::verbs::agents::Register;
+use posthaste_engine::verbs::conversations::{Create, Invitee};
 use posthaste_engine::verbs::leases::ReserveEach;
+use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
+use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope};
 
-use crate::harness::{Realm, id, later, member};
+use crate::harness::{Realm, admin, conversation, id, later, member, scope};
 
 fn reserve(paths: Vec<String>) -> Reserve {
     Reserve {
@@ -122,4 +125,83 @@ async fn a_command_reports_so_many_conflicts_and_no_more() {
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     realm.ask(&anna, reserve((0..9).map(|n| format!("src/{n}")).collect())).await;
     assert_eq!(realm.ask(&bert, reserve(vec!["src".into(), "**".into()])).await.conflicts.len(), 3);
+}
+
+fn is_too_many(refusal: &Refusal, most: u64) -> bool {
+    matches!(refusal, Refusal::TooMany { limit, .. } if *limit == most)
+}
+
+#[tokio::test]
+async fn the_same_group_again_is_looked_up_once_and_groups_are_few() {
+    let realm = Realm::new();
+    // So few may be looked at that a second look at everyone would be refused.
+    realm.rules(Rules { recipients: 4, ..Rules::default() }).await;
+    let [anna, ..] = realm.agents(["anna", "bert", "carl", "dora", "emil"]).await;
+    let sent = realm.ask(&anna, Send::text(vec![Address::All; 1_000], "x")).await;
+    assert_eq!(sent.receipts.len(), 4);
+    let twice = vec![Address::All, Address::Kind(AgentKind::Agent)];
+    assert!(is_too_many(&realm.refused(&anna, Send::text(twice, "x")).await, 4));
+    let roles = |n: usize| {
+        let role = |n: usize| Address::Role { role: format!("role-{n}"), within: None };
+        Send { to_nobody: true, ..Send::text((0..n).map(role).collect(), "x") }
+    };
+    realm.ask(&anna, roles(16)).await;
+    assert!(is_too_many(&realm.refused(&anna, roles(17)).await, 16));
+    realm.agent("fred").await;
+    let why = realm.refused(&anna, Send::text(vec![Address::All], "x")).await;
+    assert!(is_too_many(&why, 4) && why.to_string().contains("operator"), "{why}");
+}
+
+#[tokio::test]
+async fn an_owner_has_so_many_agents_and_scopes_also_by_its_agents() {
+    let realm = Realm::new();
+    realm.rules(Rules { agents_per_owner: 3, scopes_per_owner: 2, ..Rules::default() }).await;
+    let owner = realm.agent("owner").await;
+    let entry = |name: &str| Register { id: Some(id(name)), ..Register::default() };
+    realm.ask(&owner, entry("one")).await;
+    realm.ask(&owner, entry("two")).await;
+    realm.ask(&member("two"), entry("three")).await;
+    for by in ["owner", "two", "three"] {
+        assert!(is_too_many(&realm.refused(&member(by), entry("four")).await, 3), "{by}");
+    }
+    let gone = posthaste_engine::verbs::agents::Unregister { agent: id("one"), reason: None, cause: None };
+    realm.ask(&owner, gone).await;
+    realm.ask(&owner, entry("four")).await;
+    realm.ask(&admin(), entry("five")).await;
+    realm.ask(&owner, CreateScope::default()).await;
+    realm.ask(&member("three"), CreateScope::default()).await;
+    assert!(is_too_many(&realm.refused(&member("four"), CreateScope::default()).await, 2));
+}
+
+#[tokio::test]
+async fn a_command_changes_so_many_things_of_others_and_no_more() {
+    let realm = Realm::new();
+    realm.rules(Rules { changes_per_command: 3, bounds_names: 3, ..Rules::default() }).await;
+    let [anna, ..] = realm.agents(["anna", "bert", "carl", "dora", "emil"]).await;
+    let invitee =
+        |n: usize| Invitee { agent: id(&format!("x{n}")), role: None, permissions: Default::default() };
+    let create = |n| Create { participants: (0..n).map(invitee).collect(), ..conversation("talk", &[]) };
+    assert!(is_too_many(&realm.refused(&anna, create(4)).await, 3));
+    realm.ask(&anna, create(3)).await;
+    let within = Within {
+        conversation: posthaste_engine::nouns::ConversationId::new("all").expect("a name"),
+        thread: None,
+        reply_to: None,
+        visibility: None,
+        entry: Entry::Gather { kind: "thread".into() },
+    };
+    let gather = Send { within: Some(within), ..Send::text(vec![Address::All], "x") };
+    assert!(is_too_many(&realm.refused(&anna, gather).await, 3));
+    let only = |n: usize| Bounds {
+        writes_to: Some(Circle::Only((0..n).map(|n| id(&format!("x{n}"))).collect())),
+        ..Bounds::default()
+    };
+    let bound = |n| Register { id: Some(id("bound")), bounds: Some(only(n)), ..Register::default() };
+    assert!(is_too_many(&realm.refused(&anna, bound(4)).await, 3));
+    realm.ask(&anna, bound(3)).await;
+    realm.scope(&anna, "room", CreateScope::default(), &["anna", "bert", "carl"]).await;
+    realm.ask(&anna, JoinScope { scope: scope("room"), agent: id("dora") }).await;
+    let delete = DeleteScope { scope: scope("room"), with_descendants: true };
+    assert!(is_too_many(&realm.refused(&anna, delete.clone()).await, 3));
+    realm.ask(&admin(), delete).await;
 }
