@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::bounds;
 use crate::error::{EngineError, Fault, Refusal};
+use crate::files::Files;
 use crate::hub::{Feed, Filter, Hub, Mailslot, Start};
 use crate::limits::Limits;
 use crate::lock::DirectoryLock;
@@ -41,6 +42,7 @@ struct Shared {
     hub: Arc<Hub>,
     meter: Arc<Meter>,
     poison: Poison,
+    files: Arc<Files>,
     presences: Presences,
     /// The office the realm is part of, if it is; knows the neighbours.
     office: Option<WeakOffice>,
@@ -108,8 +110,20 @@ impl Engine {
         let hub = Arc::new(Hub::new(&limits));
         let meter = Arc::new(Meter::new());
         let poison = Poison::default();
-        let writer =
-            Writer::open(path, realm.clone(), &limits, hub.clone(), meter.clone(), poison.clone(), held)?;
+        let mut watched = None;
+        // Looked at once the writer has made what was missing.
+        let watch = || watched.insert(Arc::new(Files::of(path))).clone();
+        let writer = Writer::open(
+            path,
+            realm.clone(),
+            &limits,
+            hub.clone(),
+            meter.clone(),
+            poison.clone(),
+            watch,
+            held,
+        )?;
+        let files = watched.unwrap_or_else(|| Arc::new(Files::of(path)));
         let readers: Vec<_> =
             (0..limits.readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
         let (queue, local) = source::local(&limits);
@@ -122,6 +136,7 @@ impl Engine {
             hub,
             meter,
             poison,
+            files,
             presences: Presences::default(),
             office,
             readers: Mutex::new(readers),
@@ -330,6 +345,14 @@ impl Engine {
     #[must_use]
     pub fn poisoned(&self) -> Option<&str> {
         self.shared.poison.get().map(String::as_str)
+    }
+
+    /// Looks whether the files are still those that were opened; the realm takes no more writes if not.
+    pub fn check_files(&self) {
+        if let Err(reason) = self.shared.files.check() {
+            let reason = self.shared.poison.get_or_init(|| reason);
+            tracing::error!(realm = %self.shared.realm, reason, "the files of the realm are damaged; it is read-only");
+        }
     }
 
     /// Lets the writer end once everything asked so far is answered. Handles that are left can still read.

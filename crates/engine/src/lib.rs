@@ -28,6 +28,7 @@ mod courtesy;
 mod engine;
 mod error;
 mod fast;
+mod files;
 mod fold;
 mod gather;
 mod hub;

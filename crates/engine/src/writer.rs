@@ -1,16 +1,17 @@
 //! The one owner of a realm's file: gathers commands, applies them in one transaction, commits, tells the hub, answers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 use tracing::{debug, error, warn};
 
 use crate::courtesy::Courtesy;
 use crate::error::{EngineError, Fault, Refusal};
+use crate::files::Files;
 use crate::fold::Folding;
 use crate::gather::Gather;
 use crate::hub::Hub;
@@ -20,8 +21,8 @@ use crate::memory::Memory;
 use crate::meter::Meter;
 use crate::nouns::{Event, Millis, RealmName, Seq};
 use crate::source::{Record, Source, Work};
-use crate::store::{Tail, exec, one, open_writer, write_history};
-use crate::verbs::{Apply, Halt, Outcome, Pen};
+use crate::store::{Position, Tail, check_position, exec, fold, one, open_writer, write_history};
+use crate::verbs::{Apply, Command, Halt, Outcome, Pen};
 use crate::views;
 
 /// Why a realm takes no more writes. Set once; shared with everyone who asks about health.
@@ -55,6 +56,8 @@ pub(crate) struct Writer {
     gather: Gather,
     courtesy: Courtesy,
     folding: Folding,
+    files: Arc<Files>,
+    notes: Notes,
     /// The directory stays taken for as long as somebody may write into it.
     _held: Option<Arc<DirectoryLock>>,
     #[cfg(feature = "testing")]
@@ -70,24 +73,31 @@ impl Writer {
         hub: Arc<Hub>,
         meter: Arc<Meter>,
         poison: Poison,
+        files: impl FnOnce() -> Arc<Files>,
         held: Option<Arc<DirectoryLock>>,
     ) -> Result<Self, Fault> {
+        check_position(path)?;
         let mut books = open_writer(path)?;
         let folding = Folding::of(&mut books, path)?;
         // Somebody else's lock on the file is waited for as long as a place in the queue is.
         books.busy_timeout(limits.queue_wait)?;
         let named: Option<String> =
             one(&books, "SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0))?;
-        if named.is_none() {
-            let name = crate::stamp::Stamp::new().id.to_string();
-            exec(&books, "INSERT INTO meta(key, value) VALUES('history', ?1)", [name])?;
-        }
+        let history = match named {
+            Some(history) => history,
+            None => {
+                let name = crate::stamp::Stamp::new().id.to_string();
+                exec(&books, "INSERT INTO meta(key, value) VALUES('history', ?1)", [&name])?;
+                name
+            }
+        };
         let last = views::head(&books)?;
         let clock =
             one(&books, "SELECT at FROM events WHERE seq = ?1", [last], |row| row.get(0))?.unwrap_or(0);
         // A clock that was put back while nobody looked must not bring ids back.
         crate::stamp::ids_after(clock);
         let rules = views::rules(&books)?;
+        let files = files();
         let tail = Tail::of(&books)?;
         hub.start_at(last);
         Ok(Self {
@@ -105,6 +115,8 @@ impl Writer {
             gather: Gather::default(),
             courtesy: Courtesy::default(),
             folding,
+            files,
+            notes: Notes { path: path.to_owned(), history, seq: None, folded: last, at: Instant::now() },
             _held: held,
             #[cfg(feature = "testing")]
             watch: None,
@@ -143,9 +155,11 @@ impl Writer {
             if settled.is_ok() {
                 self.meter.note_batch(batch.len(), started.elapsed());
             }
+            let idle = batch.iter().all(|work| matches!(work.record.command, Command::Sweep(_)));
             self.answer(&mut batch, settled);
             if self.poison.get().is_none() {
                 self.folding.go_on(&self.books);
+                self.note_position(idle);
             }
         }
         self.close();
@@ -161,7 +175,11 @@ impl Writer {
             tried => tried,
         };
         match tried {
-            Ok(settled) => Ok(settled),
+            // Nothing is acknowledged that went into files which are no longer there to be opened again.
+            Ok(settled) => match self.files.check() {
+                Ok(()) => Ok(settled),
+                Err(reason) => Err(self.give_up(reason)),
+            },
             Err(Setback::Busy) => {
                 warn!(realm = %self.realm, "somebody else holds the file; a batch was turned away");
                 Ok(Settled::turned_away(batch.len()))
@@ -367,6 +385,21 @@ impl Writer {
         Fault::Poisoned { reason }
     }
 
+    /// Notes beside the file how far it is, now and then. When nothing was asked for since the last sweep, the log is folded:
+    /// a small realm must not live in its log alone.
+    fn note_position(&mut self, idle: bool) {
+        if idle && self.notes.folded != self.last {
+            self.notes.folded = self.last;
+            self.folding.join();
+            if let Err(error) = fold(&self.books) {
+                debug!(%error, "the log was not folded while idle");
+            }
+        }
+        if self.notes.seq != Some(self.last) && (idle || self.notes.at.elapsed() > NOTE_EVERY) {
+            self.notes.write(self.last, false);
+        }
+    }
+
     fn close(&mut self) {
         self.folding.join();
         if self.poison.get().is_some() {
@@ -375,8 +408,35 @@ impl Writer {
         // Folding the log into the file makes the next start quick; the log alone would do.
         let folded = self.books.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         match folded {
-            Ok(()) => debug!(realm = %self.realm, "the books are closed"),
+            Ok(()) => {
+                self.notes.write(self.last, true);
+                debug!(realm = %self.realm, "the books are closed");
+            }
             Err(error) => warn!(realm = %self.realm, %error, "the log was not folded into the books"),
+        }
+    }
+}
+
+/// How often the position is noted while there is something to do.
+const NOTE_EVERY: Duration = Duration::from_secs(1);
+
+/// What is noted beside the file.
+struct Notes {
+    path: PathBuf,
+    history: String,
+    /// The position that was noted last, when it was, and up to where the log was folded while idle.
+    seq: Option<Seq>,
+    at: Instant,
+    folded: Seq,
+}
+
+impl Notes {
+    /// Notes a position that is durable.
+    fn write(&mut self, seq: Seq, sync: bool) {
+        (self.seq, self.at) = (Some(seq), Instant::now());
+        let position = Position { history: self.history.clone(), seq };
+        if let Err(error) = position.write(&self.path, sync) {
+            warn!(%error, "the position of the database was not noted");
         }
     }
 }

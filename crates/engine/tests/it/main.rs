@@ -11,6 +11,7 @@ mod clock;
 mod commands;
 mod contacts;
 mod conversations;
+mod damage;
 mod determinism;
 mod feed;
 mod filters;

@@ -70,6 +70,7 @@ impl Shared {
             return Some(format!("realm {}: {error}", self.default_realm()));
         }
         for engine in self.office().open_realms().await {
+            engine.check_files();
             if let Some(reason) = engine.poisoned() {
                 return Some(format!("realm {} is read-only since a write failed: {reason}", engine.realm()));
             }
