@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::bounds;
+use crate::disk::Disk;
 use crate::error::{EngineError, Fault, Refusal};
 use crate::files::Files;
 use crate::hub::{Feed, Filter, Hub, Mailslot, Start};
@@ -21,6 +22,7 @@ use crate::presence::Presences;
 use crate::source::{self, Account, Local, Place, Record, Share};
 use crate::stamp;
 use crate::store::open_reader;
+use crate::usage;
 use crate::verbs::{Command, Outcome, Verb};
 use crate::views::{View, Viewed};
 use crate::writer::{Poison, Writer};
@@ -43,6 +45,7 @@ struct Shared {
     meter: Arc<Meter>,
     poison: Poison,
     files: Arc<Files>,
+    disk: Disk,
     presences: Presences,
     /// The office the realm is part of, if it is; knows the neighbours.
     office: Option<WeakOffice>,
@@ -128,6 +131,7 @@ impl Engine {
             (0..limits.readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
         let (queue, local) = source::local(&limits);
         let writer = start(writer, local).map_err(|error| Fault::Books { reason: error.to_string() })?;
+        let disk = Disk::of(path, limits.disk_reserve);
         let shared = Shared {
             realm,
             path: path.to_owned(),
@@ -136,6 +140,7 @@ impl Engine {
             hub,
             meter,
             poison,
+            disk,
             files,
             presences: Presences::default(),
             office,
@@ -195,6 +200,9 @@ impl Engine {
         let bytes = check_size(&record.command, &self.shared.limits)?;
         if let Some(reason) = self.shared.poison.get() {
             return Err(Fault::Poisoned { reason: reason.clone() }.into());
+        }
+        if !record.caller.rights.admin && usage::weight(&record.command) > 0 {
+            self.shared.disk.check()?;
         }
         let account = self.account(&record.caller);
         if !record.command.is_slow_letter() {
@@ -368,6 +376,9 @@ impl Engine {
 
     /// A place in the queue for a caller's command of that size.
     pub(crate) async fn reserve(&self, caller: &Caller, bytes: usize) -> Result<Place<'_>, EngineError> {
+        if !caller.rights.admin {
+            self.shared.disk.check()?;
+        }
         self.queue.reserve(bytes, self.account(caller)).await
     }
 

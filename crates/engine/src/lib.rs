@@ -25,6 +25,7 @@ pub mod views;
 mod account;
 mod bounds;
 mod courtesy;
+mod disk;
 mod engine;
 mod error;
 mod fast;
@@ -39,6 +40,7 @@ mod overlaps;
 mod relay;
 mod sight;
 mod source;
+mod usage;
 mod writer;
 
 pub use engine::{Engine, EngineGuard, Pending};

@@ -49,6 +49,11 @@ pub struct Rules {
     pub participants: u32,
     /// Unanswered contact requests that one agent may have received.
     pub pending_contacts: u32,
+    /// Bytes of mail that one owner's agents together may have stored, unless it runs the realm; 0 is no limit. Mail is kept
+    /// for good, so this is about what a disk holds.
+    pub mail_bytes_per_sender: u64,
+    /// Bytes of mail that the realm may have stored before it takes no more of plain callers; 0 is no limit.
+    pub mail_bytes_per_realm: u64,
     /// Rows that one sweep changes; the rest waits for the next, so that a sweep never holds up mail.
     pub sweep_rows: u32,
     /// Whom an agent may write to in tasks that the office moves along, where that is limited. Its other mail is not.
@@ -77,6 +82,8 @@ impl Default for Rules {
             bounds_names: 256,
             participants: 10_000,
             pending_contacts: 100,
+            mail_bytes_per_sender: 8 << 30,
+            mail_bytes_per_realm: 64 << 30,
             sweep_rows: 1_000,
             reach: BTreeMap::new(),
         }
@@ -118,6 +125,8 @@ pub struct Limits {
     pub live_events: usize,
     /// Letters that wait in memory for one connected agent; the rest waits in the books.
     pub slot_letters: usize,
+    /// Bytes on the disk that plain callers leave free; a fiftieth of it, from 64 MiB to 1 GiB, if not said.
+    pub disk_reserve: Option<u64>,
     /// Connections for reading.
     pub readers: usize,
     /// How long a realm that nobody uses stays open.
@@ -144,6 +153,7 @@ impl Default for Limits {
             replay_rows: 50_000,
             live_events: 4_096,
             slot_letters: 256,
+            disk_reserve: None,
             readers: 4,
             realm_idle: Duration::from_secs(300),
             open_realms: 256,

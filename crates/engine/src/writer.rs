@@ -22,6 +22,7 @@ use crate::meter::Meter;
 use crate::nouns::{Event, Millis, RealmName, Seq};
 use crate::source::{Record, Source, Work};
 use crate::store::{Position, Tail, check_position, exec, fold, one, open_writer, write_history};
+use crate::usage;
 use crate::verbs::{Apply, Command, Halt, Outcome, Pen};
 use crate::views;
 
@@ -317,7 +318,7 @@ impl Writer {
             memory: &mut self.memory,
         };
         let mut apply = Apply::new(&self.books, &self.realm, &record.caller, &record.stamp, now, pen);
-        let applied = record.command.apply(&mut apply);
+        let applied = apply_within_quota(&mut apply, record, &self.hub);
         if self.last > last {
             self.clock = now;
         }
@@ -415,6 +416,28 @@ impl Writer {
             Err(error) => warn!(realm = %self.realm, %error, "the log was not folded into the books"),
         }
     }
+}
+
+/// Carries a command out if its caller's account has room for it, and counts what it stored.
+fn apply_within_quota(to: &mut Apply<'_>, record: &Record, hub: &Hub) -> crate::verbs::Applied<Outcome> {
+    let (caller, command) = (&record.caller, &record.command);
+    let weight = usage::weight(command);
+    if let Err(refusal) = to.memory.usage.check(to.books, caller, weight, to.rules)? {
+        // What recipients have already is written down in any case; the sender's next takes the slow road and is refused.
+        match command.letter().is_some_and(|letter| !letter.handed.is_empty()) {
+            true => hub.lane().set_out(&caller.agent),
+            false => return Err(refusal.into()),
+        }
+    }
+    let outcome = command.apply(to)?;
+    if matches!(
+        command,
+        Command::Register(_) | Command::Update(_) | Command::Orphan(_) | Command::Unregister(_)
+    ) {
+        to.memory.usage.forget_accounts();
+    }
+    to.memory.usage.charge(to.books, caller, usage::stored(weight, &outcome))?;
+    Ok(outcome)
 }
 
 /// How often the position is noted while there is something to do.

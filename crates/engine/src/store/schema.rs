@@ -55,11 +55,14 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
 }
 
 /// What limits are counted by: one agent's reservations in force, one owner's agents in force and scopes, whatever there was
-/// before. And how a scope that is gone was made, which events about it are judged by.
+/// before; what accounts have stored since this version. And how a scope that is gone was made, which events about it are judged by.
 const V11_WRITES: &str = "
 CREATE INDEX agents_owned ON agents(owner, id) WHERE owner IS NOT NULL AND retired_at IS NULL;
 CREATE INDEX scopes_by_maker ON scopes(created_by);
 CREATE INDEX scopes_made ON events(fact ->> '$.scope.id', seq) WHERE kind = 'scope.created';
+CREATE TABLE usage(
+    account TEXT PRIMARY KEY, bytes INTEGER NOT NULL, messages INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE INDEX reservations_held ON reservations(owner, seq) WHERE status = 'active';
 ";
 

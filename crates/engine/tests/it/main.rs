@@ -29,6 +29,7 @@ mod model;
 mod office;
 mod outsiders;
 mod poison;
+mod quota;
 mod records;
 mod relay;
 mod reservations;
