@@ -113,20 +113,9 @@ impl Engine {
         let hub = Arc::new(Hub::new(&limits));
         let meter = Arc::new(Meter::new());
         let poison = Poison::default();
-        let mut watched = None;
-        // Looked at once the writer has made what was missing.
-        let watch = || watched.insert(Arc::new(Files::of(path))).clone();
-        let writer = Writer::open(
-            path,
-            realm.clone(),
-            &limits,
-            hub.clone(),
-            meter.clone(),
-            poison.clone(),
-            watch,
-            held,
-        )?;
-        let files = watched.unwrap_or_else(|| Arc::new(Files::of(path)));
+        let writer =
+            Writer::open(path, realm.clone(), &limits, hub.clone(), meter.clone(), poison.clone(), held)?;
+        let files = writer.files();
         let readers: Vec<_> =
             (0..limits.readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
         let (queue, local) = source::local(&limits);

@@ -8,7 +8,6 @@ use tokio::sync::oneshot;
 
 use crate::engine::{Engine, EngineGuard};
 use crate::error::{EngineError, Fault};
-use crate::files::Files;
 use crate::hub::Hub;
 use crate::limits::Limits;
 use crate::meter::Meter;
@@ -91,16 +90,7 @@ pub fn apply_batches(
     let limits = Limits::default();
     let hub = Arc::new(Hub::new(&limits));
     let meter = Arc::new(Meter::new());
-    let mut writer = Writer::open(
-        path,
-        realm,
-        &limits,
-        hub,
-        meter,
-        Poison::default(),
-        || Arc::new(Files::of(path)),
-        None,
-    )?;
+    let mut writer = Writer::open(path, realm, &limits, hub, meter, Poison::default(), None)?;
     let mut answers = Vec::new();
     let mut work = |record| {
         let (answer, wait) = oneshot::channel();

@@ -74,7 +74,6 @@ impl Writer {
         hub: Arc<Hub>,
         meter: Arc<Meter>,
         poison: Poison,
-        files: impl FnOnce() -> Arc<Files>,
         held: Option<Arc<DirectoryLock>>,
     ) -> Result<Self, Fault> {
         check_position(path)?;
@@ -98,7 +97,7 @@ impl Writer {
         // A clock that was put back while nobody looked must not bring ids back.
         crate::stamp::ids_after(clock);
         let rules = views::rules(&books)?;
-        let files = files();
+        let files = Arc::new(Files::of(path));
         let tail = Tail::of(&books)?;
         hub.start_at(last);
         Ok(Self {
@@ -122,6 +121,11 @@ impl Writer {
             #[cfg(feature = "testing")]
             watch: None,
         })
+    }
+
+    /// The files that it writes into.
+    pub(crate) fn files(&self) -> Arc<Files> {
+        self.files.clone()
     }
 
     /// Lets a test look at each command before it is applied.
