@@ -11,7 +11,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::bounds;
 use crate::budget::{Bounds, Budget, Request, Waiting};
+use crate::disk::Disk;
 use crate::error::{EngineError, Fault, Refusal};
+use crate::files::Files;
 use crate::hub::{Feed, Filter, Hub, Mailslot, Start};
 use crate::limits::Limits;
 use crate::lock::DirectoryLock;
@@ -22,6 +24,7 @@ use crate::presence::Presences;
 use crate::source::{self, Account, AnswerSlip, Local, Part, Place, Record, Share};
 use crate::stamp;
 use crate::store::open_reader;
+use crate::usage;
 use crate::verbs::{Command, Verb};
 use crate::views::{View, Viewed};
 use crate::vitals::{Reading, Vitals};
@@ -46,6 +49,8 @@ struct Shared {
     hub: Arc<Hub>,
     meter: Arc<Meter>,
     poison: Poison,
+    files: Arc<Files>,
+    disk: Disk,
     presences: Presences,
     /// The office the realm is part of, if it is; knows the neighbours.
     office: Option<WeakOffice>,
@@ -143,10 +148,12 @@ impl Engine {
             poison.clone(),
             held,
         )?;
+        let files = writer.files();
         let readers: Vec<_> =
             (0..limits.readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
         let (queue, local) = source::local(&limits);
         let writer = start(writer, local).map_err(|error| Fault::Books { reason: error.to_string() })?;
+        let disk = Disk::of(path, limits.disk_reserve);
         let shared = Shared {
             realm,
             path: path.to_owned(),
@@ -155,6 +162,8 @@ impl Engine {
             hub,
             meter,
             poison,
+            disk,
+            files,
             presences: Presences::default(),
             office,
             readers: Mutex::new(readers),
@@ -222,6 +231,9 @@ impl Engine {
         let bytes = check_size(&record.command, &self.shared.limits)?;
         if let Some(reason) = self.shared.poison.get() {
             return Err(Fault::Poisoned { reason: reason.clone() }.into());
+        }
+        if !record.caller.rights.admin && usage::weight(&record.command) > 0 {
+            self.shared.disk.check()?;
         }
         let account = self.account(&record.caller);
         if !record.command.is_slow_letter() {
@@ -455,6 +467,14 @@ impl Engine {
         self.shared.closing.store(true, Ordering::Release);
     }
 
+    /// Looks whether the files are still those that were opened; the realm takes no more writes if not.
+    pub fn check_files(&self) {
+        if let Err(reason) = self.shared.files.check() {
+            let reason = self.shared.poison.get_or_init(|| reason);
+            tracing::error!(realm = %self.shared.realm, reason, "the files of the realm are damaged; it is read-only");
+        }
+    }
+
     /// Lets the writer end once everything asked so far is answered. Handles that are left can still read.
     pub async fn close(&self) {
         self.queue.close().await;
@@ -468,6 +488,9 @@ impl Engine {
 
     /// A place in the queue for a caller's command of that size.
     pub(crate) async fn reserve(&self, caller: &Caller, bytes: usize) -> Result<Place<'_>, EngineError> {
+        if !caller.rights.admin {
+            self.shared.disk.check()?;
+        }
         self.queue.reserve(bytes, self.account(caller)).await
     }
 
@@ -544,6 +567,16 @@ fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> 
                 + say.meta.as_ref().map_or(0, |meta| meta.as_str().len())
                 + visible_to.map_or(0, |to| serde_json::to_vec(to).map_or(0, |bytes| bytes.len()));
             return too_large("the command", bytes, limits.message_bytes);
+        }
+        // These are read again with every list of their kind, and for everyone who is written to.
+        Command::Register(_)
+        | Command::Update(_)
+        | Command::CreateScope(_)
+        | Command::Reserve(_)
+        | Command::ReserveEach(_)
+        | Command::Ask(_) => {
+            let bytes = serde_json::to_vec(command).map_or(0, |bytes| bytes.len());
+            return too_large("the entry", bytes, limits.entry_bytes);
         }
         other => {
             let bytes = serde_json::to_vec(other).map_or(0, |bytes| bytes.len());

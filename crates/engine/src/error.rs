@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::nouns::{AgentId, ConversationId, IdError, Millis, ScopeId, TaskId};
+use crate::nouns::{AgentId, ConversationId, IdError, JsonError, Millis, ScopeId, TaskId};
 
 /// Why a verb was not carried out although the office is well. Data, not prose: each door maps it once.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -104,6 +104,38 @@ pub enum Refusal {
         limit: usize,
         /// How many there were.
         got: usize,
+    },
+    /// The command would keep the writer or a reader for too long.
+    #[error("{what} takes too much work; {instead}")]
+    TooMuchWork {
+        /// What.
+        what: &'static str,
+        /// What can be asked for instead.
+        instead: &'static str,
+    },
+    /// The account, or the realm, has stored as much as it may.
+    #[error("{whose} has stored {limit} bytes, which is all it may; the operator can raise the rule {rule}")]
+    QuotaExceeded {
+        /// Whose quota.
+        whose: String,
+        /// How many bytes are allowed.
+        limit: u64,
+        /// The realm's rule that says so.
+        rule: &'static str,
+    },
+    /// Little is left on the disk, and kept for the operator.
+    #[error("the disk is nearly full ({free} bytes are free); the operator has to make room")]
+    DiskNearlyFull {
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// JSON that could not be shown to its readers again.
+    #[error("{field}: {why}")]
+    BadJson {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it.
+        why: JsonError,
     },
     /// The same key came with other content.
     #[error("the key {key} was used for other content")]
@@ -295,6 +327,10 @@ impl Refusal {
             Self::NoRecipients => "no_recipients",
             Self::TooMany { .. } => "too_many",
             Self::TooLarge { .. } => "too_large",
+            Self::TooMuchWork { .. } => "too_much_work",
+            Self::QuotaExceeded { .. } => "quota_exceeded",
+            Self::DiskNearlyFull { .. } => "disk_nearly_full",
+            Self::BadJson { .. } => "bad_json",
             Self::KeyReused { .. } => "key_reused",
             Self::NoSuchMessage => "no_such_message",
             Self::NoSuchConversation { .. } => "no_such_conversation",
@@ -352,6 +388,17 @@ pub enum Fault {
     Books {
         /// What failed.
         reason: String,
+    },
+    /// The files hold less than was acknowledged: opening them would go on as if that had never been.
+    #[error(
+        "{path} has lost what was acknowledged: {found}. Restore a backup, or run `posthaste doctor --accept-loss` \
+         to go on with what is left (the damaged files are kept beside it)"
+    )]
+    Lost {
+        /// Which file.
+        path: String,
+        /// What was found.
+        found: String,
     },
     /// The books are of a newer make than this program.
     #[error("the books have version {found}, this program knows {known}")]

@@ -22,22 +22,27 @@ pub mod testing;
 pub mod verbs;
 pub mod views;
 
+mod account;
 mod bounds;
 mod budget;
 mod courtesy;
+mod disk;
 mod engine;
 mod error;
 mod fast;
+mod files;
 mod fold;
 mod gather;
 mod hub;
 mod lock;
 mod memory;
 mod office;
+mod overlaps;
 mod relay;
 mod sight;
 mod skeleton;
 mod source;
+mod usage;
 mod vitals;
 mod writer;
 

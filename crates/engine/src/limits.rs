@@ -18,12 +18,42 @@ pub struct Rules {
     pub reservations_per_scope: u32,
     /// Path patterns in one reservation; each is compared with every other in the scope.
     pub paths_per_reservation: u32,
+    /// The longest path pattern that can be reserved, in bytes.
+    pub path_bytes: u32,
+    /// Wildcards `*` and `**` in one path pattern: comparing two patterns costs most where both have many.
+    pub path_wildcards: u32,
+    /// Paths in force in one scope, of all agents together: each new one is compared with them. One owner's agents may
+    /// have half of them.
+    pub paths_per_scope: u32,
+    /// Paths in force of one agent in all scopes: giving all back is one command.
+    pub paths_per_agent: u32,
+    /// Work that comparing the paths of one command may take, in steps of a few nanoseconds.
+    pub glob_steps: u64,
+    /// Conflicts that one command reports; each is an event.
+    pub conflicts: u32,
     /// Recipients of one message, after groups are resolved.
     pub recipients: u32,
+    /// Groups (a role, a scope, everyone, …) that one message is addressed to: each has its members looked at.
+    pub groups: u32,
+    /// Agents that one owner may have in force, unless it runs the realm: what is sent to everyone is looked up for each.
+    pub agents_per_owner: u32,
+    /// Scopes that one owner may have made, unless it runs the realm.
+    pub scopes_per_owner: u32,
+    /// Scopes that one agent may be a member of.
+    pub scopes_per_agent: u32,
+    /// Participants that one command brings in, and members that one command puts out of scopes.
+    pub changes_per_command: u32,
+    /// Agents and scopes that the bounds of one agent name.
+    pub bounds_names: u32,
     /// Participants of one conversation.
     pub participants: u32,
     /// Unanswered contact requests that one agent may have received.
     pub pending_contacts: u32,
+    /// Bytes of mail that one owner's agents together may have stored, unless it runs the realm; 0 is no limit. Mail is kept
+    /// for good, so this is about what a disk holds.
+    pub mail_bytes_per_sender: u64,
+    /// Bytes of mail that the realm may have stored before it takes no more of plain callers; 0 is no limit.
+    pub mail_bytes_per_realm: u64,
     /// Rows that one sweep changes; the rest waits for the next, so that a sweep never holds up mail.
     pub sweep_rows: u32,
     /// Whom an agent may write to in tasks that the office moves along, where that is limited. Its other mail is not.
@@ -37,9 +67,23 @@ impl Default for Rules {
             thread_depth: 10,
             reservations_per_scope: 10,
             paths_per_reservation: 100,
+            path_bytes: 256,
+            path_wildcards: 8,
+            paths_per_scope: 5_000,
+            paths_per_agent: 10_000,
+            glob_steps: 30_000_000,
+            conflicts: 1_000,
             recipients: 20_000,
+            groups: 16,
+            agents_per_owner: 1_000,
+            scopes_per_owner: 1_000,
+            scopes_per_agent: 1_000,
+            changes_per_command: 2_000,
+            bounds_names: 256,
             participants: 10_000,
             pending_contacts: 100,
+            mail_bytes_per_sender: 8 << 30,
+            mail_bytes_per_realm: 64 << 30,
             sweep_rows: 1_000,
             reach: BTreeMap::new(),
         }
@@ -55,6 +99,8 @@ pub struct Limits {
     pub addresses: usize,
     /// Any other text a verb carries (names, descriptions, reasons, meta).
     pub text_bytes: usize,
+    /// The entry of an agent, a scope, a contact or a reservation, all its text together.
+    pub entry_bytes: usize,
     /// Commands waiting for the writer.
     pub queue_commands: usize,
     /// Bytes waiting for the writer, so that a full queue of large letters fits in memory.
@@ -103,6 +149,8 @@ pub struct Limits {
     pub live_events: usize,
     /// Letters that wait in memory for one connected agent; the rest waits in the books.
     pub slot_letters: usize,
+    /// Bytes on the disk that plain callers leave free; a fiftieth of it, from 64 MiB to 1 GiB, if not said.
+    pub disk_reserve: Option<u64>,
     /// Connections for reading.
     pub readers: usize,
     /// How long a realm that nobody uses stays open.
@@ -117,6 +165,7 @@ impl Default for Limits {
             message_bytes: 1 << 20,
             addresses: 1_000,
             text_bytes: 64 << 10,
+            entry_bytes: 64 << 10,
             queue_commands: 4_096,
             queue_bytes: 64 << 20,
             queue_wait: Duration::from_secs(5),
@@ -139,6 +188,7 @@ impl Default for Limits {
             replay_rows: 50_000,
             live_events: 4_096,
             slot_letters: 256,
+            disk_reserve: None,
             readers: 4,
             realm_idle: Duration::from_secs(300),
             open_realms: 256,

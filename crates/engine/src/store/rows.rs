@@ -25,6 +25,10 @@ type Query = LazyLock<String>;
 pub(crate) const AGENT: &str = "id, kind, name, description, role, parent, owner, state, visibility, contact_policy, \
      privacy, keys, capabilities, meta, via, created_at, updated_at, retired_at, born, bounds";
 
+/// The same without what may be long and says nothing about who may write to whom.
+pub(crate) const AGENT_IN_GROUP: &str = "id, kind, NULL, NULL, role, parent, owner, state, visibility, contact_policy, \
+     privacy, NULL, NULL, NULL, via, created_at, updated_at, retired_at, born, bounds";
+
 /// An agent without its scopes, which most callers do not need.
 pub(crate) fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
     Ok(Agent {

@@ -52,6 +52,7 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
         books.execute_batch(V11_NAMES)?;
         skeletons::fill(books)?;
         books.execute_batch(V11_PARTICIPANTS)?;
+        books.execute_batch(V11_WRITES)?;
     }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
@@ -76,6 +77,18 @@ CREATE INDEX tokens_by_skeleton ON tokens(skeleton);
 /// Participants are told apart by how they came. All earlier ones count as having come of their own accord by invitation.
 const V11_PARTICIPANTS: &str = "
 ALTER TABLE participants ADD COLUMN standing TEXT NOT NULL DEFAULT 'full';
+";
+
+/// What limits are counted by: one agent's reservations in force, one owner's agents in force and scopes, whatever there was
+/// before; what accounts have stored since this version. And how a scope that is gone was made, which events about it are judged by.
+const V11_WRITES: &str = "
+CREATE INDEX agents_owned ON agents(owner, id) WHERE owner IS NOT NULL AND retired_at IS NULL;
+CREATE INDEX scopes_by_maker ON scopes(created_by);
+CREATE INDEX scopes_made ON events(fact ->> '$.scope.id', seq) WHERE kind = 'scope.created';
+CREATE TABLE usage(
+    account TEXT PRIMARY KEY, bytes INTEGER NOT NULL, messages INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX reservations_held ON reservations(owner, seq) WHERE status = 'active';
 ";
 
 /// What somebody said in a long thread, or of one type, is found without walking it. Turns outside of threads are in none

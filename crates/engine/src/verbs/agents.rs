@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Applied, Apply, Halt, scopes, succession};
+use crate::account;
 use crate::bounds;
 use crate::error::Refusal;
 use crate::names::slug;
@@ -177,6 +178,7 @@ impl Register {
             check_pause(to, &agent, state)?;
             agent = change_state(to, agent, state)?;
         }
+        check_scopes(to, &self.scopes)?;
         scopes::enter_all(to, &agent, &self.scopes)?;
         agent.scopes = rows::scopes_of(to.books, &agent.id)?;
         Ok(Registered { agent, resumed: true })
@@ -184,6 +186,9 @@ impl Register {
 
     fn enter(&self, to: &mut Apply<'_>, id: AgentId, before: Option<Agent>) -> Applied<Registered> {
         let owner = self.owner.clone().or_else(|| (!to.caller.is(&id)).then(|| to.caller.agent.clone()));
+        account::check_agents(to.books, to.caller, owner.as_ref(), to.rules)??;
+        check_bounds(to, self.bounds.as_ref())?;
+        check_scopes(to, &self.scopes)?;
         // A former holder's mail stays with its owner; anyone else who takes the name starts with an empty box.
         let back = |before: &Agent| {
             before.owner == owner && owner.as_ref().is_some_and(|owner| to.caller.may_act_for(owner))
@@ -338,6 +343,7 @@ impl Update {
         if let Some(state) = &self.state {
             check_state(to, &agent, state)?;
         }
+        check_bounds(to, self.bounds.as_ref())?;
         let mut changes = Map::new();
         let mut note = |field: &str, value: Value| drop(changes.insert(field.to_owned(), value));
         macro_rules! lay_over {
@@ -449,6 +455,23 @@ impl Unregister {
         to.tell_because(self.cause, fact, sight)?;
         Ok(agent)
     }
+}
+
+/// Refuses bounds that name too many: they are read for everyone who writes to the agent.
+fn check_bounds(to: &Apply<'_>, bounds: Option<&Bounds>) -> Applied<()> {
+    let limit = to.rules.bounds_names;
+    if bounds.is_some_and(|bounds| bounds.names() > limit as usize) {
+        return Err(Refusal::TooMany { what: "names in the bounds of one agent", limit: limit.into() }.into());
+    }
+    Ok(())
+}
+
+fn check_scopes(to: &Apply<'_>, scopes: &[ScopeId]) -> Applied<()> {
+    let limit = to.rules.scopes_per_agent;
+    if scopes.len() > limit as usize {
+        return Err(Refusal::TooMany { what: "scopes of one agent", limit: limit.into() }.into());
+    }
+    Ok(())
 }
 
 /// An agent as everybody may be told of it: hidden ones are not named.

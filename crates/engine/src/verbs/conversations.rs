@@ -1,5 +1,7 @@
 //! Opening and closing conversations, and who takes part in them.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::turns::{self, FirstTurn};
@@ -90,10 +92,10 @@ impl Create {
         if self.participants.len() >= to.rules.participants as usize {
             return Err(too_many_participants(to));
         }
+        check_entries(to, self.participants.len())?;
         if let Some(first) = &self.first {
-            first.check(|agent| {
-                to.caller.is(agent) || self.participants.iter().any(|invitee| invitee.agent == *agent)
-            })?;
+            let invited: HashSet<&AgentId> = self.participants.iter().map(|invitee| &invitee.agent).collect();
+            first.check(|agent| to.caller.is(agent) || invited.contains(agent))?;
         }
         let id = match &self.id {
             Some(id) => id.clone(),
@@ -559,6 +561,16 @@ pub(super) fn was_put_out(to: &Apply<'_>, id: &ConversationId, agent: &AgentId) 
     let sql =
         "SELECT put_out FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NOT NULL";
     Ok(one(to.books, sql, (id, agent), |row| row.get(0))?.unwrap_or(false))
+}
+
+/// Refuses to bring in more participants at once than one command may.
+pub(super) fn check_entries(to: &Apply<'_>, entries: usize) -> Applied<()> {
+    let limit = to.rules.changes_per_command;
+    if entries > limit as usize {
+        let what = "participants at once; invite the others one by one";
+        return Err(Refusal::TooMany { what, limit: limit.into() }.into());
+    }
+    Ok(())
 }
 
 fn too_many_participants(to: &Apply<'_>) -> super::Halt {

@@ -1,5 +1,6 @@
 //! Sending: the verb that every door has.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -218,9 +219,12 @@ impl Send {
         let lists = [(&self.to[..], Copy::To), (&self.cc[..], Copy::Cc), (&self.bcc[..], Copy::Bcc)];
         let Found { recipients, mut refused } = recipients::resolve(to, sender, lists, self.pass_over)?;
         let unwilling = refused.len();
+        let reached: HashSet<&AgentId> = match self.deaf.is_empty() {
+            true => HashSet::new(),
+            false => recipients.iter().map(|recipient| &recipient.agent).collect(),
+        };
         for agent in &self.deaf {
-            let reached = recipients.iter().any(|recipient| recipient.agent == *agent);
-            if !reached && !refused.contains(agent) {
+            if !reached.contains(agent) && !refused.contains(agent) {
                 refused.push(to.known_agent(agent)?.id);
             }
         }

@@ -154,7 +154,13 @@ impl Sweep {
              ORDER BY r.expires_at, r.seq LIMIT ?2",
             rows::RESERVATION
         );
-        let lapsed = all(to.books, &sql, (to.clock(), limit), rows::reservation)?;
+        let mut lapsed = all(to.books, &sql, (to.clock(), limit), rows::reservation)?;
+        // Each path is taken out of the index, so paths are counted and not reservations.
+        let mut paths = 0;
+        lapsed.retain(|held| {
+            paths += held.paths.len();
+            paths <= (limit as usize).saturating_mul(4) || paths == held.paths.len()
+        });
         for mut reservation in lapsed.iter().cloned() {
             reservation.status = ReservationStatus::Expired;
             reservations::end(to, &reservation)?;
@@ -164,7 +170,8 @@ impl Sweep {
         // While the office is quiet the index catches up, so that searches need not lay out what is missing.
         to.index_texts()?;
         let marks = marks::forget_due(to, limit)?;
-        let more = [due.len(), lapsed.len(), marks].iter().any(|swept| *swept >= limit as usize);
+        let more = paths > (limit as usize).saturating_mul(4)
+            || [due.len(), lapsed.len(), marks].iter().any(|swept| *swept >= limit as usize);
         Ok(Swept { deliveries: due.len(), reservations: lapsed.len(), marks, more })
     }
 }

@@ -60,6 +60,7 @@ impl CreateTask {
         if let Some(assignee) = &self.assignee {
             to.known_agent(assignee)?;
         }
+        conversations::check_entries(to, self.participants.len())?;
         for invitee in &self.participants {
             conversations::check_word("role", invitee.role.as_deref().unwrap_or("worker"))?;
         }

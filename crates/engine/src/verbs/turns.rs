@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::conversations::{self, check_open, own_part, readable, require};
@@ -204,14 +206,21 @@ pub(super) fn gather<'r>(
         }
     };
     let opener = conversation.created_by == sender.id;
+    let mut coming = Vec::new();
     for agent in std::iter::once(&sender.id).chain(recipients.clone()) {
         let own = *agent == sender.id;
         if !own && !may_invite {
             continue;
         }
         let before = rows::participant_of(to.books, &conversation.id, agent)?;
+        if before.as_ref().is_none_or(|part| part.left_at.is_some()) {
+            coming.push((agent, before));
+        }
+    }
+    conversations::check_entries(to, coming.len())?;
+    for (agent, before) in coming {
+        let own = *agent == sender.id;
         match before {
-            Some(part) if part.left_at.is_none() => {}
             // Who was put out gets the letter, but a letter alone does not bring it back in.
             Some(_) if conversations::was_put_out(to, &conversation.id, agent)? => {}
             // Coming back does not widen what one was allowed before.
@@ -244,14 +253,16 @@ fn for_parties<'r>(
     recipients: impl Iterator<Item = &'r AgentId>,
 ) -> Applied<Spot> {
     let mut parties = Vec::new();
+    let mut seen = HashSet::new();
     for agent in std::iter::once(&sender.id).chain(recipients) {
-        if !parties.contains(agent) && conversations::takes_part(to, &spot.conversation.id, agent)? {
+        if seen.insert(agent) && conversations::takes_part(to, &spot.conversation.id, agent)? {
             parties.push(agent.clone());
         }
     }
     let visibility = match &spot.visibility {
         TurnVisibility::Private => TurnVisibility::Private,
         TurnVisibility::Agents(chosen) => {
+            let chosen: HashSet<&AgentId> = chosen.iter().collect();
             parties.retain(|agent| chosen.contains(agent));
             TurnVisibility::Agents(parties)
         }
@@ -500,6 +511,10 @@ fn check_visibility(
     given: Option<&TurnVisibility>,
 ) -> Applied<()> {
     let Some(TurnVisibility::Agents(agents)) = given else { return Ok(()) };
+    if agents.len() > to.rules.participants as usize {
+        let limit = to.rules.participants.into();
+        return Err(Refusal::TooMany { what: "agents that a turn is for", limit }.into());
+    }
     for agent in agents {
         let sql = "SELECT 1 FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NULL";
         if one(to.books, sql, (&conversation.id, agent), |_| Ok(()))?.is_none() {

@@ -33,7 +33,6 @@ pub use office::OfficeStats;
 pub(crate) use office::rules;
 pub use outbound::Outbound;
 pub use pulse::{Minute, Tie, Traces, Troop};
-pub(crate) use reservations::conflicts_with;
 pub use reservations::{Clash, ReservationQuery};
 pub use runs::{RunLetterRow, RunRecord};
 pub use scopes::ScopeQuery;

@@ -271,7 +271,7 @@ async fn more_recipients_than_the_rules_allow_are_refused() {
     let [anna, ..] = realm.agents(["anna", "bert", "carl", "dora"]).await;
     realm.rules(Rules { recipients: 2, ..Rules::default() }).await;
     let refused = realm.refused(&anna, Send::text(vec![Address::All], "hello")).await;
-    assert_eq!(refused, Refusal::TooMany { what: "recipients", limit: 2 });
+    assert!(matches!(refused, Refusal::TooMany { limit: 2, .. }), "{refused}");
     assert!(realm.mail("bert").is_empty());
 }
 

@@ -268,7 +268,12 @@ fn rows() -> Vec<Row> {
     row!("remove_peer", ".....x", |_at| RemovePeer { name: named("north") });
     row!("announce", "xxxx.x", |_at| Announce { word: "x".into(), data: json("{}"), to: None });
     row!("set_rules", ".....x", |_at| SetRules { rules: Rules::default() });
-    row!("claim", ".....x", |_at| Claim { alias: "/srv".into(), realm: named("main"), by: None, instead_of: None });
+    row!("claim", ".....x", |_at| Claim {
+        alias: "/srv".into(),
+        realm: named("main"),
+        by: None,
+        instead_of: None
+    });
     row!("sweep", ".....x", |_at| Sweep {});
     rows
 }

@@ -450,6 +450,9 @@ pub struct DoctorArgs {
     /// Deliver the messages that a power cut left undelivered in the mail directory
     #[arg(long)]
     pub restore: bool,
+    /// Go on with what is left of a realm that has lost acknowledged mail; its damaged log is kept beside it
+    #[arg(long)]
+    pub accept_loss: bool,
     #[command(flatten)]
     pub realm: RealmArgs,
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use posthaste_engine::store::{check_integrity, open_reader, open_writer};
+use posthaste_engine::store::{check_integrity, forget_position, open_reader, open_writer};
 use posthaste_engine::{DirectoryLock, books_of, stamp};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
@@ -152,6 +152,7 @@ pub(super) fn replace(fresh: &Path, target: &Path) -> Result<(), Failure> {
             _ => {}
         }
     }
+    forget_position(target)?;
     settle(fresh, target)
 }
 

@@ -214,9 +214,10 @@ Example:
 
 pub(super) const DOCTOR: &str = "\
 Looks at everything that can be wrong with a data directory: who holds it, file modes, free space, \
-the integrity and version of the books, the clock; and at a mail directory, if there is one: files that \
+the integrity and version of the books, whether acknowledged mail is missing, the clock; and at a mail directory, if there is one: files that \
 are no messages, and messages that a power cut left whole but undelivered under a sender's temporary \
-name (`.msg.tmp`). Changes nothing, unless --restore is given: then those messages are delivered. Exits \
+name (`.msg.tmp`). Changes nothing, unless --restore is given: then those messages are delivered; or \
+--accept-loss: then a realm that has lost acknowledged mail opens again with what is left. Exits \
 with 6 if something is wrong.";
 
 pub(super) const DOCTOR_AFTER: &str = "\

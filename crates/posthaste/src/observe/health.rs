@@ -84,6 +84,7 @@ impl Shared {
         };
         let until = Instant::now() + LONGEST_LOOK;
         for engine in engines {
+            engine.check_files();
             if let Some(reason) = engine.poisoned() {
                 return Some(format!("realm {} is read-only since a write failed: {reason}", engine.realm()));
             }

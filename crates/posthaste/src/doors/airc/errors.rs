@@ -123,9 +123,11 @@ fn of_fault(fault: &Fault) -> Trouble {
     let (status, code) = match fault {
         Fault::Poisoned { .. } => (503, "read_only"),
         Fault::Closing => (503, "closing"),
-        Fault::Books { .. } | Fault::NewerBooks { .. } | Fault::Locked { .. } | Fault::Internal { .. } => {
-            (500, "internal_error")
-        }
+        Fault::Books { .. }
+        | Fault::Lost { .. }
+        | Fault::NewerBooks { .. }
+        | Fault::Locked { .. }
+        | Fault::Internal { .. } => (500, "internal_error"),
     };
     Trouble::new(status, code, fault.to_string())
 }
@@ -156,6 +158,9 @@ fn of_refusal(refusal: &Refusal) -> Trouble {
         Refusal::NoRecipients => said(404, "identity_not_found"),
         Refusal::TooMany { what, .. } if what.starts_with("reservations") => said(409, "reservation_limit"),
         Refusal::TooMany { .. } => said(400, "too_many"),
+        Refusal::TooMuchWork { .. } => said(400, "too_much_work"),
+        Refusal::QuotaExceeded { .. } => said(507, "quota_exceeded"),
+        Refusal::DiskNearlyFull { .. } => said(507, "disk_nearly_full"),
         Refusal::TooLarge { .. } => said(413, "payload_too_large"),
         Refusal::KeyReused { key } => of_mark(key),
         Refusal::NoSuchMessage => said(404, "message_not_found"),
@@ -172,6 +177,7 @@ fn of_refusal(refusal: &Refusal) -> Trouble {
         | Refusal::BadContentType { .. }
         | Refusal::BadId(_)
         | Refusal::BadValue { .. }
+        | Refusal::BadJson { .. }
         | Refusal::BadQuery { .. }
         | Refusal::ThreadTooDeep { .. } => said(400, "bad_request"),
         Refusal::NoSuchConversation { .. }

@@ -84,6 +84,7 @@ impl From<Fault> for Failure {
             Fault::Poisoned { .. }
             | Fault::Books { .. }
             | Fault::NewerBooks { .. }
+            | Fault::Lost { .. }
             | Fault::Locked { .. }
             | Fault::Internal { .. } => INTERNAL_ERROR,
         };
@@ -120,10 +121,14 @@ impl From<Refusal> for Failure {
             Refusal::NoSuchTask { .. } => codes::TASK_NOT_FOUND,
             Refusal::TaskExists { .. } | Refusal::TaskEnded { .. } => codes::TASK_CONFLICT,
             Refusal::NoSuchPeer { .. } => codes::FEDERATION_SYSTEM_NOT_FOUND,
-            Refusal::TooMany { .. } | Refusal::TooLarge { .. } | Refusal::TooManyRequests { .. } => {
-                codes::QUOTA_EXCEEDED
+            Refusal::TooMany { .. }
+            | Refusal::TooLarge { .. }
+            | Refusal::TooMuchWork { .. }
+            | Refusal::QuotaExceeded { .. }
+            | Refusal::TooManyRequests { .. } => codes::QUOTA_EXCEEDED,
+            Refusal::Busy | Refusal::TooCostly { .. } | Refusal::DiskNearlyFull { .. } => {
+                codes::RESOURCE_EXHAUSTED
             }
-            Refusal::Busy | Refusal::TooCostly { .. } => codes::RESOURCE_EXHAUSTED,
             Refusal::CircularParent { .. }
             | Refusal::KeyReused { .. }
             | Refusal::ConversationExists { .. }
@@ -134,6 +139,7 @@ impl From<Refusal> for Failure {
             | Refusal::BadId(_)
             | Refusal::BadName { .. }
             | Refusal::BadValue { .. }
+            | Refusal::BadJson { .. }
             | Refusal::AlreadyExpired { .. }
             | Refusal::BadQuery { .. }
             | Refusal::StaleCursor => INVALID_PARAMS,

@@ -48,7 +48,7 @@ pub(super) async fn say(
         conversation,
         thread: asked.thread_id.as_deref().map(from_wire::thread),
         content_type: asked.content_type,
-        content: Json::from_raw(asked.content),
+        content: from_wire::raw_json("content", asked.content)?,
         in_reply_to: asked.in_reply_to.as_deref().map(from_wire::turn),
         visibility: from_wire::visibility(asked.visibility.as_ref())?,
         meta: asked.metadata.map(|metadata| Json::from_value(&Value::Object(metadata))),

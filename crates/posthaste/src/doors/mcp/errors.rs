@@ -57,6 +57,7 @@ impl From<Fault> for Problem {
             ),
             Fault::Closing => Self::new("CLOSING", "the office is closing; try again in a moment"),
             Fault::Books { .. }
+            | Fault::Lost { .. }
             | Fault::NewerBooks { .. }
             | Fault::Locked { .. }
             | Fault::Internal { .. } => {
@@ -83,6 +84,10 @@ impl From<Refusal> for Problem {
             Refusal::NoRecipients => "NO_RECIPIENTS",
             Refusal::TooMany { .. } => "TOO_MANY",
             Refusal::TooLarge { .. } => "TOO_LARGE",
+            Refusal::TooMuchWork { .. } => "TOO_MUCH_WORK",
+            Refusal::QuotaExceeded { .. } => "QUOTA_EXCEEDED",
+            Refusal::DiskNearlyFull { .. } => "DISK_NEARLY_FULL",
+            Refusal::BadJson { .. } => "INVALID_ARGUMENT",
             Refusal::KeyReused { .. } => "KEY_REUSED",
             Refusal::NoSuchMessage => "MESSAGE_NOT_FOUND",
             Refusal::NoSuchConversation { .. } => "THREAD_NOT_FOUND",

@@ -103,10 +103,13 @@ fn refused(refusal: &Refusal) -> StatusCode {
         | Refusal::ReservationExists { .. } => StatusCode::CONFLICT,
         Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Refusal::QuotaExceeded { .. } | Refusal::DiskNearlyFull { .. } => StatusCode::INSUFFICIENT_STORAGE,
         Refusal::Busy | Refusal::TooCostly { .. } => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::CircularParent { .. }
         | Refusal::NoRecipients
         | Refusal::TooMany { .. }
+        | Refusal::TooMuchWork { .. }
+        | Refusal::BadJson { .. }
         | Refusal::BadContentType { .. }
         | Refusal::ThreadTooDeep { .. }
         | Refusal::BadPath { .. }
@@ -122,7 +125,7 @@ fn refused(refusal: &Refusal) -> StatusCode {
 fn failed(fault: &Fault) -> StatusCode {
     match fault {
         Fault::Poisoned { .. } | Fault::Closing | Fault::Locked { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        Fault::Books { .. } | Fault::NewerBooks { .. } | Fault::Internal { .. } => {
+        Fault::Books { .. } | Fault::Lost { .. } | Fault::NewerBooks { .. } | Fault::Internal { .. } => {
             StatusCode::INTERNAL_SERVER_ERROR
         }
     }

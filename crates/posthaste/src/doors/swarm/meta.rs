@@ -144,6 +144,7 @@ pub(super) async fn status(User(who): User, State(shared): State<Shared>) -> Ans
             "message_bytes": limits.message_bytes,
             "addresses": limits.addresses,
             "text_bytes": limits.text_bytes,
+            "entry_bytes": limits.entry_bytes,
             "queue_commands": limits.queue_commands,
             "queue_bytes": limits.queue_bytes,
             "share_commands": limits.share_commands,

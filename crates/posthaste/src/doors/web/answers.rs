@@ -92,10 +92,13 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::ReservationExists { .. }
         | Refusal::StaleCursor => StatusCode::CONFLICT,
         Refusal::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Refusal::QuotaExceeded { .. } | Refusal::DiskNearlyFull { .. } => StatusCode::INSUFFICIENT_STORAGE,
         Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::Busy | Refusal::TooCostly { .. } => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::NoRecipients
         | Refusal::TooMany { .. }
+        | Refusal::TooMuchWork { .. }
+        | Refusal::BadJson { .. }
         | Refusal::BadContentType { .. }
         | Refusal::ThreadTooDeep { .. }
         | Refusal::BadPath { .. }

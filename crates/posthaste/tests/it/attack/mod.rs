@@ -12,3 +12,4 @@ mod streams;
 mod swarms;
 mod threads;
 mod tokens;
+mod work;
