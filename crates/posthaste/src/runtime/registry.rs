@@ -124,6 +124,13 @@ impl Registry {
         lock(&self.entries).remove(swarm);
     }
 
+    /// Whether two swarms are registered, and at the same host.
+    pub(crate) fn share_a_host(&self, one: &str, other: &str) -> bool {
+        let entries = lock(&self.entries);
+        let host = |swarm: &str| host_of(&entries.get(swarm)?.base_url);
+        matches!((host(one), host(other)), (Some(one), Some(other)) if one == other)
+    }
+
     /// Lets the environment's variable for a swarm go to an address, because the operator named it.
     pub(crate) fn trust(&self, swarm: &RealmName, base_url: &str) -> std::io::Result<()> {
         let base_url = base_url.trim_end_matches('/');
@@ -306,6 +313,11 @@ impl Runtime {
                 (entry.active, entry.seen_at, entry.about.latency);
         }
     }
+}
+
+fn host_of(base_url: &str) -> Option<String> {
+    let uri: axum::http::Uri = base_url.parse().ok()?;
+    uri.host().map(str::to_ascii_lowercase)
 }
 
 /// A swarm as the books have it, without its token.

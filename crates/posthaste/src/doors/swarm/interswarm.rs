@@ -6,7 +6,7 @@ use axum::Json as Answered;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use posthaste_engine::nouns::Caller;
+use posthaste_engine::nouns::{AgentId, Caller};
 use posthaste_wire::mail::{DirectRequest, FieldError, Interswarm, MailMessage, MsgType, Owner, split};
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 
 pub(super) async fn forward(Agent(who): Agent, State(shared): State<Shared>, Json(body): Json) -> Answer {
     let wrapper = wrapped(&body)?;
-    check_speaker(&who, &shared, &wrapper)?;
+    check_speaker(&who, &shared, &wrapper).await?;
     let task_id = wrapper.payload.task_id.clone();
     let runtime = who.runtime(&shared)?;
     let runner = runtime.forward(who.identity.name.as_str(), wrapper).await?;
@@ -31,17 +31,24 @@ pub(super) async fn forward(Agent(who): Agent, State(shared): State<Shared>, Jso
 
 pub(super) async fn back(Agent(who): Agent, State(shared): State<Shared>, Json(body): Json) -> Answer {
     let wrapper = wrapped(&body)?;
-    check_speaker(&who, &shared, &wrapper)?;
+    check_speaker(&who, &shared, &wrapper).await?;
     let task_id = wrapper.payload.task_id.clone();
     let runtime = who.runtime(&shared)?;
     let runner = runtime.back(who.identity.name.as_str(), wrapper).await?;
     Ok(taken(runtime, &task_id, &runner))
 }
 
-/// A token speaks for the swarm that has its name and for no other. Without authentication every caller is believed.
-fn check_speaker(who: &Who, shared: &Shared, wrapper: &Interswarm) -> Result<(), Failure> {
+/// A token speaks for the swarm that has its name. Swarms that an administrator registered at one host may share a token:
+/// for a swarm there without a token of its own, that of another counts. Without authentication every caller is believed.
+async fn check_speaker(who: &Who, shared: &Shared, wrapper: &Interswarm) -> Result<(), Failure> {
     let (token, source) = (who.identity.name.as_str(), wrapper.source_swarm.as_str());
     if token == source || !shared.needs_token() {
+        return Ok(());
+    }
+    if let Ok(name) = AgentId::new(source)
+        && who.runtime(shared)?.registry().share_a_host(token, source)
+        && !who.engine.read(move |view| view.is_token_holder(&Caller::office(), &name)).await?
+    {
         return Ok(());
     }
     let why = format!(

@@ -132,6 +132,24 @@ async fn a_token_speaks_for_the_swarm_of_its_name() {
     assert_eq!(status, 400, "an address of another swarm: {answer}");
     assert_eq!(swarm.post("/interswarm/forward", &peer, wrapper("peer", "boss@peer", 3)).await.0, 200);
     assert_eq!(swarm.post("/interswarm/forward", &bank, wrapper("bank", "ceo@bank", 4)).await.0, 200);
+
+    // Swarms at one host may share a token; not if one has its own, and not with one at another host.
+    let (far, away) = (far().await.0, far().await.0);
+    let key = swarm.office.as_ref().unwrap().token();
+    let entry = |name: &str, url: String| json!({ "name": name, "base_url": url });
+    let here = |at: &Listening| format!("http://{}", at.address);
+    for (name, url) in [
+        ("peer", here(&far)),
+        ("twin", here(&away)),
+        ("bank", here(&away)),
+        ("elsewhere", format!("http://localhost:{}", away.address.port())),
+    ] {
+        assert_eq!(swarm.post("/swarms", key, entry(name, url)).await.0, 200, "{name}");
+    }
+    for (source, wanted) in [("twin", 200), ("bank", 403), ("elsewhere", 403), ("unknown", 403)] {
+        let said = wrapper(source, &format!("boss@{source}"), 5);
+        assert_eq!(swarm.post("/interswarm/forward", &peer, said).await.0, wanted, "{source}");
+    }
 }
 
 /// An agent of the operator's that answers when it is let: how many turns it has at once, and how many were let go on.
