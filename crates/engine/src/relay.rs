@@ -82,8 +82,12 @@ impl Office {
         engine.submit(&Caller::admin(sender, &message.via), letter).await.map(drop)
     }
 
-    /// Makes two realms of this office neighbours, if both are there.
-    pub(crate) async fn introduce(&self, engine: &Engine, other: &RealmName) -> Result<(), EngineError> {
+    /// Lets a realm know another one of this office, if that is there. From then on names that end in `@other` are the
+    /// other realm's.
+    ///
+    /// # Errors
+    /// When the realm's database cannot be read or written.
+    pub async fn introduce(&self, engine: &Engine, other: &RealmName) -> Result<(), EngineError> {
         if self.has_realm(other) { meet(engine, other).await } else { Ok(()) }
     }
 }

@@ -94,6 +94,16 @@ impl Call {
         Ok(Caller::member(name, VIA))
     }
 
+    /// The same for registering agents, which the visitor then owns: the project's realm learns of the visitor's, so that
+    /// nobody there registers under a name that owns agents.
+    pub(super) async fn own_to_register(&self, project: &Project) -> Result<Caller, Problem> {
+        let (own, home) = (self.own(project)?, self.visitor.home.realm());
+        if own.agent != self.visitor.identity.name {
+            self.shared.office().introduce(&project.engine, home).await?;
+        }
+        Ok(own)
+    }
+
     /// The project that a call is about.
     pub(super) async fn project(&self, key: &str) -> Result<Project, Problem> {
         let mut found = self.shared.find_project(self.visitor.home.realm(), key).await?;

@@ -269,6 +269,9 @@ async fn a_token_is_not_taken_for_an_agent_of_its_name_in_another_realm() {
     assert_eq!(theirs.fails("fetch_inbox", inbox("BlueLake")).await.0, "AUTHENTICATION_REQUIRED");
     let register = json!({ "project_key": "/srv/app", "program": "p", "model": "m", "name": "sam" });
     assert_eq!(sam.fails("register_agent", register).await.0, "NAME_TAKEN");
+    // Nor is an agent of the project's realm taken for the default realm's Sam, who owns agents there.
+    let squatter = office.as_bearer(theirs.token.as_deref().unwrap()).in_realm(&realm);
+    assert!(squatter.call("register", json!({ "id": "sam@main" })).await.is_err());
     // An administrator of the default realm administers that realm, not the project's.
     let admin = Mcp::bearer(&office, "admin", "root").await;
     assert_eq!(admin.fails("fetch_inbox", inbox("sam")).await.0, "AUTHENTICATION_REQUIRED");

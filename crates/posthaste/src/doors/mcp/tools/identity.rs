@@ -94,7 +94,7 @@ async fn create_agent_identity(call: &Call, args: Args) -> Result<Answer, Proble
     let project = call.project(args.need("project_key")).await?;
     if let Some(hint) = args.text("name_hint").filter(|hint| check_name(hint).is_ok()) {
         let verb = Register { existing: Existing::Refuse, ..entry(call, hint, &args)? };
-        let caller = call.own(&project)?;
+        let caller = call.own_to_register(&project).await?;
         let taken = |error: &EngineError| {
             let refusal = error.refusal();
             matches!(refusal, Some(Refusal::AgentExists { .. } | Refusal::LooksTaken { .. }))
@@ -132,10 +132,10 @@ pub(in super::super) async fn register(
         Some(token) => match call.act_with(project, name, Some(token)).await {
             Ok(caller) => caller,
             // Nobody of that name: there is nothing to prove.
-            Err(problem) if problem.code == "AGENT_NOT_FOUND" => call.own(project)?,
+            Err(problem) if problem.code == "AGENT_NOT_FOUND" => call.own_to_register(project).await?,
             Err(problem) => return Err(problem),
         },
-        None => call.own(project)?,
+        None => call.own_to_register(project).await?,
     };
     if let Some(id) = verb.id.as_ref().filter(|id| !caller.is(id)) {
         call.check_claim(project, id).await?;
@@ -146,7 +146,7 @@ pub(in super::super) async fn register(
 }
 
 async fn made_up(call: &Call, project: &Project, args: &Args) -> Result<Agent, Problem> {
-    let caller = call.own(project)?;
+    let caller = call.own_to_register(project).await?;
     // Any number will do to start from, as long as others start elsewhere.
     let start = to_wire::number(&[&stamp::secret()]).unsigned_abs();
     for number in start..start.saturating_add(NAME_TRIES) {
