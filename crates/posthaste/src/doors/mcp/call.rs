@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, RealmName, TokenRole};
 use posthaste_engine::verbs::Verb;
-use posthaste_engine::verbs::agents::{Existing, Register};
+use posthaste_engine::verbs::agents::{Bearer, Existing, Register};
 use posthaste_engine::views::{AgentQuery, View, Viewed};
 use posthaste_engine::{Engine, EngineError, Refusal};
 use subtle::ConstantTimeEq;
@@ -94,14 +94,33 @@ impl Call {
         Ok(Caller::member(name, VIA))
     }
 
-    /// The same for registering agents, which the visitor then owns: the project's realm learns of the visitor's, so that
-    /// nobody there registers under a name that owns agents.
-    pub(super) async fn own_to_register(&self, project: &Project) -> Result<Caller, Problem> {
-        let (own, home) = (self.own(project)?, self.visitor.home.realm());
-        if own.agent != self.visitor.identity.name {
-            self.shared.office().introduce(&project.engine, home).await?;
+    /// The same for registering agents, with the token that the engine's rule about names goes by. In another realm the
+    /// visitor owns what it registers as `name@realm`, and that realm learns of the visitor's, so that no caller there
+    /// registers under a name that owns agents.
+    pub(super) async fn registrar(&self, project: &Project) -> Result<(Caller, Bearer), Problem> {
+        let (own, identity) = (self.own(project)?, &self.visitor.identity);
+        if own.agent == identity.name {
+            return Ok((own, identity.bearer()));
         }
-        Ok(own)
+        self.shared.office().introduce(&project.engine, self.visitor.home.realm()).await?;
+        let bearer = Bearer { name: own.agent.clone(), admin: false };
+        Ok((own, bearer))
+    }
+
+    /// Whether the agent of the visitor's own name in another project's realm was entered by another token of the visitor's
+    /// realm, before there was a token of that name: it is the visitor's to take.
+    pub(super) async fn is_squatted(&self, project: &Project, id: &AgentId) -> bool {
+        let (identity, home) = (&self.visitor.identity, self.visitor.home.realm());
+        if *id != identity.name || identity.everywhere || project.realm() == home {
+            return false;
+        }
+        let from_home = |bearer: &AgentId| {
+            bearer
+                .as_str()
+                .rsplit_once('@')
+                .is_some_and(|(name, realm)| realm == home.as_str() && name != id.as_str())
+        };
+        self.holder(project, id).await.is_ok_and(|holder| holder.bearer.as_ref().is_some_and(from_home))
     }
 
     /// The project that a call is about.
@@ -220,7 +239,7 @@ impl Call {
                 }
             }
         }
-        if self.visitor.identity.name == id {
+        if own.agent == id {
             self.reclaim(project, &id).await?;
         }
         project.engine.presences().beat(id, "available", None, ALIVE);
@@ -234,7 +253,7 @@ impl Call {
         if self.holder(project, id).await.is_ok_and(|holder| is_shared(&holder)) {
             let (existing, bearer) = (Existing::TakeOver, Some(self.visitor.identity.bearer()));
             let verb = Register { id: Some(id.clone()), existing, bearer, ..Register::default() };
-            self.ask(project, &self.visitor.identity.caller(VIA), verb).await?;
+            self.ask(project, &self.own(project)?, verb).await?;
         }
         Ok(())
     }

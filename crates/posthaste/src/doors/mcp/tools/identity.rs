@@ -3,14 +3,14 @@
 use posthaste_engine::names::memorable;
 use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json};
 use posthaste_engine::presence::Presence;
-use posthaste_engine::verbs::agents::{Existing, Register, Unregister};
+use posthaste_engine::verbs::agents::{Bearer, Existing, Register, Unregister};
 use posthaste_engine::views::AgentQuery;
 use posthaste_engine::{EngineError, Refusal, stamp};
 use serde_json::{Value, json};
 
 use super::super::answer::Answer;
 use super::super::args::Args;
-use super::super::call::{ALIVE, Call};
+use super::super::call::{ALIVE, Call, VIA};
 use super::super::errors::Problem;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
@@ -93,8 +93,8 @@ async fn register_agent(call: &Call, args: Args) -> Result<Answer, Problem> {
 async fn create_agent_identity(call: &Call, args: Args) -> Result<Answer, Problem> {
     let project = call.project(args.need("project_key")).await?;
     if let Some(hint) = args.text("name_hint").filter(|hint| check_name(hint).is_ok()) {
-        let verb = Register { existing: Existing::Refuse, ..entry(call, hint, &args)? };
-        let caller = call.own_to_register(&project).await?;
+        let (caller, bearer) = call.registrar(&project).await?;
+        let verb = Register { existing: Existing::Refuse, ..entry(bearer, hint, &args)? };
         let taken = |error: &EngineError| {
             let refusal = error.refusal();
             matches!(refusal, Some(Refusal::AgentExists { .. } | Refusal::LooksTaken { .. }))
@@ -126,19 +126,26 @@ pub(in super::super) async fn register(
 ) -> Result<Agent, Problem> {
     let Some(name) = name else { return made_up(call, project, args).await };
     check_name(name)?;
-    let verb = Register { existing: Existing::TakeOver, ..entry(call, name, args)? };
+    let (own, bearer) = call.registrar(project).await?;
+    let mut verb = Register { existing: Existing::TakeOver, ..entry(bearer, name, args)? };
+    let id = AgentId::new(name).map_err(Refusal::from)?;
     // With its own secret an agent comes back whoever registered it.
-    let caller = match args.token() {
+    let mut caller = match args.token() {
         Some(token) => match call.act_with(project, name, Some(token)).await {
             Ok(caller) => caller,
             // Nobody of that name: there is nothing to prove.
-            Err(problem) if problem.code == "AGENT_NOT_FOUND" => call.own_to_register(project).await?,
+            Err(problem) if problem.code == "AGENT_NOT_FOUND" => own,
             Err(problem) => return Err(problem),
         },
-        None => call.own_to_register(project).await?,
+        None => own,
     };
-    if let Some(id) = verb.id.as_ref().filter(|id| !caller.is(id)) {
-        call.check_claim(project, id).await?;
+    if !caller.is(&id) {
+        call.check_claim(project, &id).await?;
+        if call.is_squatted(project, &id).await {
+            verb.owner = Some(caller.agent.clone());
+            verb.bearer = Some(Bearer { name: id.clone(), admin: false });
+            caller = Caller::member(id, VIA);
+        }
     }
     let registered = call.ask(project, &caller, verb).await?;
     project.engine.presences().beat(registered.agent.id.clone(), "available", None, ALIVE);
@@ -146,11 +153,12 @@ pub(in super::super) async fn register(
 }
 
 async fn made_up(call: &Call, project: &Project, args: &Args) -> Result<Agent, Problem> {
-    let caller = call.own_to_register(project).await?;
+    let (caller, bearer) = call.registrar(project).await?;
     // Any number will do to start from, as long as others start elsewhere.
     let start = to_wire::number(&[&stamp::secret()]).unsigned_abs();
     for number in start..start.saturating_add(NAME_TRIES) {
-        let verb = Register { existing: Existing::Refuse, ..entry(call, &memorable(number), args)? };
+        let verb =
+            Register { existing: Existing::Refuse, ..entry(bearer.clone(), &memorable(number), args)? };
         match project.engine.submit(&caller, verb).await {
             Ok(registered) => {
                 project.engine.presences().beat(registered.agent.id.clone(), "available", None, ALIVE);
@@ -176,7 +184,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
     Err(Problem::new("INVALID_NAME", text))
 }
 
-fn entry(call: &Call, name: &str, args: &Args) -> Result<Register, Problem> {
+fn entry(bearer: Bearer, name: &str, args: &Args) -> Result<Register, Problem> {
     let id = AgentId::new(name).map_err(Refusal::from)?;
     let meta = json!({
         "program": args.need("program"),
@@ -189,7 +197,7 @@ fn entry(call: &Call, name: &str, args: &Args) -> Result<Register, Problem> {
         name: Some(name.to_owned()),
         description: args.text("task_description").map(str::to_owned),
         meta: Some(Json::from_value(&meta)),
-        bearer: Some(call.visitor.identity.bearer()),
+        bearer: Some(bearer),
         ..Register::default()
     })
 }
