@@ -24,7 +24,8 @@ pub struct Bearer {
 /// Names of the server and of its administrators.
 const RESERVED: [&str; 2] = ["admin", "system"];
 /// Words by which groups are addressed.
-const WORDS: [&str; 6] = ["all", "parent", "children", "siblings", "ancestors", "descendants"];
+const WORDS: [&str; 9] =
+    ["all", "broadcast", "everyone", "*", "parent", "children", "siblings", "ancestors", "descendants"];
 /// What comes before a colon in an address.
 const PREFIXES: [&str; 6] = ["agent", "scope", "role", "user", "admin", "system"];
 

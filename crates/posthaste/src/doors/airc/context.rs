@@ -340,6 +340,11 @@ impl Actor {
     }
 }
 
+/// Whether an agent is an identity of this door. Agents of other doors are shown to callers with a token only.
+pub(super) fn is_identity(agent: &Agent) -> bool {
+    agent.via == VIA || key_of(agent).is_some()
+}
+
 /// The key that an identity signs with.
 pub(super) fn key_of(agent: &Agent) -> Option<PublicKey> {
     agent.keys.as_ref()?.value().get("public_key")?.as_str()?.parse().ok()

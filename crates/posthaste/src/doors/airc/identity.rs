@@ -15,7 +15,7 @@ use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
 use super::challenges::Stale;
-use super::context::{Context, Fields, Text, key_of, spelled, visitor};
+use super::context::{Context, Fields, Text, is_identity, key_of, spelled, visitor};
 use super::errors::{Answer, Trouble};
 use super::{VIA, to_wire};
 use crate::caller::bearer;
@@ -278,7 +278,7 @@ async fn look_up(context: &Context) -> Answer<Agent> {
         Ok(None)
     });
     let shown = |agent: &Agent| {
-        let ours = agent.via == VIA || key_of(agent).is_some();
+        let ours = is_identity(agent);
         (agent.is_active() && (known || ours)) || (ours && agent.state == Agent::REVOKED)
     };
     found.await?.filter(shown).ok_or(nobody)

@@ -176,3 +176,38 @@ async fn a_renewed_token_has_the_same_role_rights_and_end() {
     assert!(refused.is_err(), "{refused:?}");
     assert_eq!(office.close(), Some(0));
 }
+
+/// Before, the presence of agents of other doors was shown to callers without a token.
+#[tokio::test]
+async fn agents_of_other_doors_are_shown_to_tokens_only() {
+    let data = TestDir::new();
+    let office = Office::open(data.path());
+    let made = office.call("token.create", json!({ "role": "agent", "name": "mcp-ann" })).await.unwrap();
+    let ann = made["token"].as_str().unwrap().to_owned();
+    let come = json!({ "action": "register", "username": "airc_bob" });
+    post(&office, "/api/presence", None, &[], come).await;
+    let beat =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "x-posthaste/register", "params": { "id": "mcp-ann" } });
+    post(&office, "/x-posthaste/rpc", Some(&ann), &[], beat).await;
+    let fetch = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "fetch_inbox", "arguments": { "project_key": "main", "agent_name": "mcp-ann" } },
+    });
+    post(&office, "/mcp", Some(&ann), &[("accept", "application/json, text/event-stream")], fetch).await;
+    for path in ["/presence", "/api/presence", "/api/v2/presence", "/api/agents"] {
+        let get = async |token: Option<&str>| {
+            let mut request = reqwest::Client::new().get(format!("{}{path}", office.url()));
+            if let Some(token) = token {
+                request = request.bearer_auth(token);
+            }
+            request.send().await.unwrap().text().await.unwrap()
+        };
+        let seen = get(None).await;
+        assert!(!seen.contains("mcp-ann"), "{path}: {seen}");
+        if path.contains("presence") {
+            assert!(seen.contains("airc_bob"), "{path}: {seen}");
+            assert!(get(Some(&ann)).await.contains("mcp-ann"), "{path} with a token");
+        }
+    }
+    assert_eq!(office.close(), Some(0));
+}
