@@ -90,8 +90,8 @@ async fn reply_message(call: &Call, args: Args) -> Result<Answer, Problem> {
     send.subject = Some(subject(&about));
     (send.priority, send.ack_required) = (message.priority, message.ack_required);
     send.in_reply_to = Some(message.id);
-    // A number could be guessed and taken by another agent before the reply.
-    let thread = message.conversation.as_ref().map_or_else(|| message.id.to_string(), ToString::to_string);
+    // A number can be guessed and taken by another agent before the reply; what is said under it is for its parties all the same.
+    let thread = message.conversation.as_ref().map_or_else(|| message.seq.to_string(), ToString::to_string);
     send.within = Some(in_thread(&thread)?);
     let (topic, _) = to_wire::extras(message);
     let sent = post(call, &project, &caller, send, topic.as_str(), &Given::of(&args)).await?;
