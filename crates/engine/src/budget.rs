@@ -143,6 +143,12 @@ impl Budget {
         bytes <= self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Keeps the answer to fewer bytes than it may hold otherwise.
+    pub(crate) fn keep_to(&self, bytes: usize) {
+        let left = self.bytes.load(Ordering::Relaxed);
+        self.bytes.store(left.min(bytes), Ordering::Relaxed);
+    }
+
     /// Whether the answer holds all that it may.
     pub(crate) fn is_full(&self) -> bool {
         !self.has_room(1)

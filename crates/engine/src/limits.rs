@@ -149,6 +149,11 @@ pub struct Limits {
     pub live_events: usize,
     /// Letters that wait in memory for one connected agent; the rest waits in the books.
     pub slot_letters: usize,
+    /// Bytes of messages that wait in memory for one connected agent, if there is more than one message. An agent that does
+    /// not read, or many of them, must not fill the memory; the rest waits in the database.
+    pub slot_bytes: usize,
+    /// The same for all connected agents of a realm together.
+    pub slots_bytes: usize,
     /// Bytes on the disk that plain callers leave free; a fiftieth of it, from 64 MiB to 1 GiB, if not said.
     pub disk_reserve: Option<u64>,
     /// Connections for reading.
@@ -188,6 +193,8 @@ impl Default for Limits {
             replay_rows: 50_000,
             live_events: 4_096,
             slot_letters: 256,
+            slot_bytes: 1 << 20,
+            slots_bytes: 64 << 20,
             disk_reserve: None,
             readers: 4,
             realm_idle: Duration::from_secs(300),

@@ -42,7 +42,7 @@ impl Hub {
         Self {
             ring: Ring::new(limits.live_events),
             crier: Crier::new(),
-            slots: Slots::new(limits.slot_letters),
+            slots: Slots::new(limits),
             lane: Lane::default(),
             rehomed: AtomicU64::new(0),
         }

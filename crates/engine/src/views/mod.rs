@@ -40,6 +40,7 @@ pub use search::{Found, Hit, SearchOrder, SearchQuery};
 pub use summaries::{Gist, Part};
 pub use tasks::TaskQuery;
 pub use turns::TurnQuery;
+pub(crate) use weigh::Weigh;
 
 use rusqlite::Connection;
 

@@ -161,6 +161,8 @@ pub(super) async fn status(User(who): User, State(shared): State<Shared>) -> Ans
             "replay_rows": limits.replay_rows,
             "live_events": limits.live_events,
             "slot_letters": limits.slot_letters,
+            "slot_bytes": limits.slot_bytes,
+            "slots_bytes": limits.slots_bytes,
             "open_realms": limits.open_realms,
             "rules": rules,
         },
