@@ -20,7 +20,7 @@ const OPS: i32 = 1_000;
 /// that passes as CPU time.
 const LONG_REQUEST: Duration = Duration::from_secs(5);
 const EARNED: u32 = 10;
-/// The same for bytes: so many for each second.
+/// The same for bytes, for each second.
 const EARNED_BYTES: u64 = 1 << 20;
 
 const NARROWER: &str = "narrow the query, or ask for fewer rows";
@@ -138,7 +138,7 @@ impl Budget {
         self.brought.load(Ordering::Relaxed)
     }
 
-    /// Whether the answer may hold so many bytes more.
+    /// Whether the answer has room for that many bytes more.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         bytes <= self.bytes.load(Ordering::Relaxed)
     }
@@ -154,7 +154,7 @@ impl Budget {
         !self.has_room(1)
     }
 
-    /// Notes that the answer holds so many bytes more. A read that goes on for long after it is full is stopped.
+    /// Notes bytes that were added to the answer. A read that goes on for long after it is full is stopped.
     pub(crate) fn bring(&self, bytes: usize) {
         let left = self.bytes.load(Ordering::Relaxed);
         self.bytes.store(left.saturating_sub(bytes), Ordering::Relaxed);

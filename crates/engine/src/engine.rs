@@ -456,7 +456,7 @@ impl Engine {
         self.shared.poison.get().map(String::as_str)
     }
 
-    /// What has been stuck for so long that the realm is not well, if anything is. Waits for neither writer nor readers.
+    /// What has been stuck for longer than `stuck_after`, if anything has. Waits for neither writer nor readers.
     #[must_use]
     pub fn stuck(&self) -> Option<String> {
         self.shared.vitals.stuck(self.shared.limits.stuck_after)

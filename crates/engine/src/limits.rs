@@ -139,7 +139,7 @@ pub struct Limits {
     pub share_patterns: usize,
     /// Words, phrases and prefixes in one search; the cost of a match grows with their number.
     pub search_phrases: usize,
-    /// A writer that has been on one batch, or readers that have all been busy, for so long are reported as stuck.
+    /// A writer that has been on one batch, or readers that have all been busy, for this time are reported as stuck.
     pub stuck_after: Duration,
     /// Matches that one search looks at before it says that there may be more.
     pub search_rows: usize,

@@ -1,4 +1,4 @@
-//! Many realms in one data directory: each its own file, opened on first use and closed when nobody uses it, or when
+//! Many realms in one data directory: each its own file, opened on first use and closed when it is not in use, or when
 //! another one is to be opened and too many are open.
 
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ struct Open {
     realms: HashMap<RealmName, Arc<Slot>>,
 }
 
-/// Where a realm is while it is open. Opening or closing one realm holds up nobody else's.
+/// Where a realm is while it is open. Opening or closing one realm does not hold up the others.
 #[derive(Debug, Default)]
 struct Slot {
     realm: Mutex<Option<OpenRealm>>,
@@ -78,12 +78,12 @@ impl Slot {
         Some(realm.engine.clone())
     }
 
-    /// When it was last used, if it is open and in nobody's hands.
+    /// When it was last used, if it is open and not in use.
     fn idle_since(&self) -> Option<Instant> {
         lock(&self.realm).as_ref().filter(|realm| realm.engine.is_idle()).map(|realm| realm.used)
     }
 
-    /// Takes the realm to close it, if it is in nobody's hands and was not used after that moment. Whoever wants it
+    /// Takes the realm to close it, if it is not in use and was not used after that moment. A caller that wants it
     /// meanwhile waits at the gate.
     fn take_idle(&self, used: Instant) -> Option<(OwnedMutexGuard<()>, OpenRealm)> {
         let gate = self.gate.clone().try_lock_owned().ok()?;
@@ -212,7 +212,7 @@ impl Office {
         }
     }
 
-    /// The open realm that was not used for longest and is in nobody's hands.
+    /// The open realm that was not used for longest and is not in use.
     fn least_used(&self) -> Option<(OwnedMutexGuard<()>, OpenRealm)> {
         let open = lock(&self.shared.open);
         let idle = open.realms.values().filter_map(|slot| Some((slot.idle_since()?, slot)));
@@ -281,7 +281,7 @@ impl Office {
         self.close_idle().await;
     }
 
-    /// Closes the realms that nobody uses, and forgets those that are closed.
+    /// Closes the realms that are not in use, and forgets those that are closed.
     async fn close_idle(&self) {
         let patience = self.shared.limits.realm_idle;
         let idle: Vec<(OwnedMutexGuard<()>, OpenRealm)> = {
@@ -296,7 +296,7 @@ impl Office {
         };
         let closed = tokio::task::spawn_blocking(move || {
             for (gate, realm) in idle {
-                debug!(realm = %realm.engine.realm(), "realm closed: nobody uses it");
+                debug!(realm = %realm.engine.realm(), "realm closed: not in use");
                 realm.close();
                 drop(gate);
             }

@@ -69,7 +69,7 @@ impl Slots {
         }
     }
 
-    /// Whether a queue may hold so many bytes more. One message alone is always taken by an empty queue while there is room
+    /// Whether a queue has room for that many bytes more. One message alone is always taken by an empty queue while there is room
     /// in all of them together.
     fn has_room(&self, slot: &Slot, bytes: usize) -> bool {
         let held = slot.flags.bytes.load(Ordering::Acquire);

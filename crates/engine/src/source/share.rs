@@ -141,7 +141,7 @@ impl Share {
         part
     }
 
-    /// So many patterns of a subscription, if the caller may have that many more.
+    /// Takes that many patterns of the caller's share for a subscription, if it has them left.
     pub(crate) fn hold_patterns(self: &Arc<Self>, count: usize) -> Option<Part> {
         let count = u32::try_from(count).ok()?;
         let permit = self.patterns.clone().try_acquire_many_owned(count).ok()?;

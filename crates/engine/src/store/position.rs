@@ -84,7 +84,7 @@ pub fn check_position(books: &Path) -> Result<(), Fault> {
     }
 }
 
-/// Goes on with what is left: the log is kept under another name for those who want to search it, and the noted position
+/// Goes on with what is left: the log is kept under another name, so that it can be searched, and the noted position
 /// is forgotten. Says where the log was kept.
 ///
 /// # Errors

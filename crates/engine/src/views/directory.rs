@@ -110,7 +110,7 @@ impl View<'_> {
     /// The name on the token under which an agent was entered; its own where an administrator or the server did.
     ///
     /// # Errors
-    /// Refused for anybody but those who run the office.
+    /// Refused for callers that are no administrators.
     pub fn bearer_of(&self, caller: &Caller, id: &AgentId) -> Viewed<Option<AgentId>> {
         require_admin(caller)?;
         Ok(agents::bearer_of(self.books, id)?)

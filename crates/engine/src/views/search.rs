@@ -282,7 +282,7 @@ fn readable(text: &str) -> Viewed<String> {
     Ok(quoted.join(" "))
 }
 
-/// Refuses queries of so many phrases that each match would be expensive. A word, a prefix and a quoted phrase are one
+/// Refuses queries with more phrases than a match can be checked for cheaply. A word, a prefix and a quoted phrase are one
 /// phrase each.
 fn check_phrases(query: &str, most: usize) -> Viewed<()> {
     let (mut phrases, mut words) = (0, 0);

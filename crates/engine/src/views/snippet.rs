@@ -6,7 +6,7 @@ use std::collections::HashSet;
 /// Words shown before the first match, and in all.
 const BEFORE: usize = 5;
 const SHOWN: usize = 16;
-/// A match is looked for in so many bytes of a text; one that is further down is not shown.
+/// Bytes of a text in which a match is looked for; one that is further down is not shown.
 const LOOKED_AT: usize = 256 << 10;
 /// Bytes of one snippet at most: a word can be as long as a message.
 const MOST_BYTES: usize = 1 << 10;

@@ -10,7 +10,7 @@ use posthaste_engine::{Dispatch, Refusal};
 
 use crate::harness::{Realm, conversation, id, letter, member, say};
 
-/// A message of so many bytes and what it takes besides.
+/// What a message with a body of that many bytes takes.
 fn large(to: &str, bytes: usize) -> Send {
     letter(to, &"x".repeat(bytes))
 }

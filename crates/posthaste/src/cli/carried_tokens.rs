@@ -1,4 +1,4 @@
-//! Tokens that a backup or an export brings along: whoever bears one is let in wherever its file is restored, so the
+//! Tokens that a backup or an export brings along: their bearers are let in wherever the file is restored, so the
 //! commands say how many there are and can leave them out.
 
 use posthaste_engine::stamp;

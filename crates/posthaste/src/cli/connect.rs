@@ -184,7 +184,7 @@ fn keep_token(data: &Path, name: &str, token: &str) -> Result<PathBuf, Failure> 
 
 /// How a client shows who it is.
 enum Access {
-    /// It starts posthaste itself, with the rights of whoever has the data directory.
+    /// It starts posthaste itself, with the rights of the data directory's owner.
     Operator,
     /// It starts posthaste, which reads the token from this file.
     File(PathBuf),

@@ -77,7 +77,7 @@ async fn serve(config: &Config, realm_named: bool, token: Option<String>) -> Res
     let (names, trees) = named_trees(config)?;
     shared.name_trees(trees);
     shared.claim_all(&names).await.map_err(anyhow::Error::from)?;
-    // Whoever shows a token is taken for its bearer, though the data directory is theirs.
+    // With a token the client acts as the token's bearer, although it could read the data directory.
     let identity = match &token {
         Some(token) => shared.identify(&engine, Some(token), "mcp").await.map_err(anyhow::Error::from)?,
         None => Identity::operator(),

@@ -1,5 +1,5 @@
 //! Runs that are in memory, counted by caller: each open run may take turns of the operator's programs and models, so one
-//! caller has only so many at a time.
+//! caller has a limited number at a time.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -108,7 +108,7 @@ impl Spec {
         }
     }
 
-    /// Refuses a filter that takes too much to compare, together with so many patterns beside it.
+    /// Refuses a filter that takes too much to compare, together with the patterns beside it.
     pub fn check(&self, beside: usize) -> Result<(), FilterError> {
         match self.cost() + beside > MOST || self.exact_values() > MOST_EXACT {
             true => Err(FilterError::TooMany),

@@ -1,5 +1,5 @@
 //! Who may take a new name: the one rule for every door. A name belongs to the token that carries it, whether or not its
-//! bearer has come; names that the server, its administrators or the address language use are nobody's to take.
+//! bearer has come; names that the server, its administrators or the address language use are not free.
 
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -186,7 +186,7 @@ fn bad(name: &str, why: &'static str) -> Result<(), Taken> {
     Err(Refusal::BadName { name: name.to_owned(), why }.into())
 }
 
-/// Whether the server itself asks: it makes stand-ins for correspondents elsewhere, under names that nobody else may take.
+/// Whether the server itself asks: it makes stand-ins for correspondents elsewhere, under names that no caller may take.
 fn is_server(caller: &Caller) -> bool {
     caller.rights.admin && caller.agent.is_office()
 }

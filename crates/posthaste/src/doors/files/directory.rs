@@ -285,13 +285,13 @@ impl SharedSync {
     }
 }
 
-/// The mode of a directory made in another: for its owner, and as far as the other can be entered for those who can.
+/// The mode of a directory made in another: for its owner, and for accounts that can enter the other.
 fn directory_mode(parent: &OwnedFd) -> Mode {
     let open = sys::fstat(parent).map_or(0, |about| about.st_mode & 0o055);
     Mode::from_raw_mode(0o700 | open)
 }
 
-/// The mode of a file: for its owner, and readable for those who can list its directory.
+/// The mode of a file: for its owner, and readable for accounts that can list its directory.
 pub(super) fn file_mode(directory: &OwnedFd) -> Mode {
     let open = sys::fstat(directory).map_or(0, |about| about.st_mode & 0o044);
     Mode::from_raw_mode(0o600 | open)

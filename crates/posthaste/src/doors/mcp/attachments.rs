@@ -137,7 +137,7 @@ async fn from_tree(call: &Call, project: &Project, path: &str) -> Result<Incomin
     Ok(Incoming { media: media_type(&name).to_owned(), name, path: Some(path.to_owned()), bytes })
 }
 
-/// The bytes of a file that a message refers to, for those who may read the message.
+/// The bytes of a file that a message refers to, for callers that may read the message.
 pub(super) async fn fetch(
     call: &Call,
     project: &Project,

@@ -134,7 +134,7 @@ async fn a_handshake_is_not_logged_and_not_large() {
     let text = large.text().await.unwrap();
     let answer: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32600)));
-    // One token has so many sessions; the one that was not used for longest ends.
+    // One token has a limited number of sessions; the one that was not used for longest ends.
     for _ in 0..64 {
         assert!(session(&mcp.post(&handshake("y")).await).is_some());
     }

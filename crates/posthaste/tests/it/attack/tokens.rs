@@ -121,7 +121,7 @@ async fn an_identity_without_a_key_comes_back_with_its_last_token_only() {
     let second = token(&answer);
     assert_eq!((inbox(&first).await, inbox(&second).await), (401, 200), "the old one is given up");
     assert_eq!(come(Some(&first), "gina").await.0, 409, "a token that was given up is not the last");
-    // Those who run the realm can help where a token was lost.
+    // An administrator can help where a token was lost.
     assert_eq!(come(Some(office.token()), "gina").await.0, 200);
     let given =
         json!({ "role": "agent", "name": "gina", "expires_at": posthaste_engine::stamp::now() + 60_000 });

@@ -76,7 +76,7 @@ impl Who {
         match self {
             Self::Anyone => "anyone",
             Self::AnyoneHonest => "anyone; a token that is shown must be good",
-            Self::Signer => "whoever signs with the right key",
+            Self::Signer => "a signer with the right key",
             Self::Bearer => "any token of the realm",
             Self::Person => "user, admin",
             Self::Peer => "agent (another swarm)",

@@ -41,7 +41,7 @@ pub(super) const ROLES: [Role; 11] = [
 impl Role {
     pub(super) fn head(self) -> &'static str {
         match self {
-            Self::Nobody => "nobody",
+            Self::Nobody => "no token",
             Self::MadeUp => "made up",
             Self::Revoked => "revoked",
             Self::Expired => "expired",

@@ -76,7 +76,7 @@ async fn a_disk_that_takes_too_long_is_told_as_busy_and_nothing_is_half_done() {
     let waited = started.elapsed();
     assert_eq!(refused, Err(Trouble::Refused("busy".to_owned())));
     assert!(waited >= Duration::from_secs(4), "given up after {waited:?}");
-    // A writer that gets nothing done for so long is told of.
+    // A writer that gets nothing done for 5 s is reported.
     let until = Instant::now() + LONG;
     let (mut status, mut body) = office.get("/health").await;
     while status == 200 && Instant::now() < until {

@@ -179,7 +179,7 @@ impl World {
         request.json(body).send().await.unwrap().text().await.unwrap()
     }
 
-    /// Calls a method as somebody; an agent of another realm tries the door of this realm and that of its own.
+    /// Calls a method as one of the callers; an agent of another realm tries the door of this realm and that of its own.
     pub(super) async fn call(&self, caller: Caller, door: Door, method: &str, params: &Value) -> Answer {
         let token = self.tokens[caller as usize].as_deref();
         let (path, body) = match door {
