@@ -75,9 +75,12 @@ pub(crate) fn stored(weight: u64, outcome: &Outcome) -> u64 {
 /// What is remembered of the table.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
-    /// The accounts of agents that spoke lately.
-    accounts: HashMap<AgentId, AgentId>,
-    used: HashMap<String, Used>,
+    realm: Option<Used>,
+    accounts: Vec<(AgentId, Used)>,
+    /// The places of accounts in that list, by their names.
+    by_account: HashMap<AgentId, usize>,
+    /// The same by agents that spoke lately: one look-up for each message.
+    by_agent: HashMap<AgentId, usize>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,6 +88,18 @@ struct Used {
     bytes: u64,
     messages: u64,
     changed: bool,
+}
+
+impl Used {
+    fn add(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.messages += 1;
+        self.changed = true;
+    }
+
+    fn has_room(&self, weight: u64, limit: u64) -> bool {
+        limit == 0 || self.bytes.saturating_add(weight) <= limit
+    }
 }
 
 impl Usage {
@@ -99,17 +114,15 @@ impl Usage {
         if caller.rights.admin || weight == 0 {
             return Ok(Ok(()));
         }
-        let account = self.account(books, &caller.agent)?;
-        let quotas = [
-            (account.as_str(), rules.mail_bytes_per_sender, "mail_bytes_per_sender"),
-            (REALM, rules.mail_bytes_per_realm, "mail_bytes_per_realm"),
-        ];
-        for (name, limit, rule) in quotas {
-            if limit > 0 && self.used(books, name)?.bytes.saturating_add(weight) > limit {
-                let whose =
-                    if name == REALM { "the realm".to_owned() } else { format!("the owner {account}") };
-                return Ok(Err(Refusal::QuotaExceeded { whose, limit, rule }));
-            }
+        let place = self.place(books, &caller.agent)?;
+        let (account, used) = &self.accounts[place];
+        if !used.has_room(weight, rules.mail_bytes_per_sender) {
+            let (whose, limit) = (format!("the owner {account}"), rules.mail_bytes_per_sender);
+            return Ok(Err(Refusal::QuotaExceeded { whose, limit, rule: "mail_bytes_per_sender" }));
+        }
+        if !self.realm(books)?.has_room(weight, rules.mail_bytes_per_realm) {
+            let (whose, limit) = ("the realm".to_owned(), rules.mail_bytes_per_realm);
+            return Ok(Err(Refusal::QuotaExceeded { whose, limit, rule: "mail_bytes_per_realm" }));
         }
         Ok(Ok(()))
     }
@@ -119,62 +132,71 @@ impl Usage {
         if bytes == 0 {
             return Ok(());
         }
-        let account = match caller.rights.admin {
-            true => None,
-            false => Some(self.account(books, &caller.agent)?),
-        };
-        for name in account.iter().map(AgentId::as_str).chain([REALM]) {
-            let used = self.used(books, name)?;
-            used.bytes = used.bytes.saturating_add(bytes);
-            used.messages += 1;
-            used.changed = true;
+        if !caller.rights.admin {
+            let place = self.place(books, &caller.agent)?;
+            self.accounts[place].1.add(bytes);
         }
+        self.realm(books)?.add(bytes);
         Ok(())
     }
 
     /// Forgets whose agents are whose, after a command that may have changed it.
     pub(crate) fn forget_accounts(&mut self) {
-        self.accounts.clear();
+        self.by_agent.clear();
     }
 
     pub(crate) fn forget(&mut self) {
-        self.accounts.clear();
-        self.used.clear();
+        *self = Self::default();
     }
 
     /// Brings the table up to what is remembered.
     pub(crate) fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
-        for (account, used) in self.used.iter_mut().filter(|(_, used)| used.changed) {
+        let realm = self.realm.iter_mut().map(|used| (REALM, used));
+        let accounts = self.accounts.iter_mut().map(|(account, used)| (account.as_str(), used));
+        for (account, used) in realm.chain(accounts).filter(|(_, used)| used.changed) {
             let sql = "INSERT INTO usage(account, bytes, messages) VALUES(?1, ?2, ?3)
                        ON CONFLICT DO UPDATE SET bytes = ?2, messages = ?3";
             let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
             exec(books, sql, (account, number(used.bytes), number(used.messages)))?;
             used.changed = false;
         }
-        if self.used.len() > REMEMBERED || self.accounts.len() > REMEMBERED {
+        if self.accounts.len() > REMEMBERED || self.by_agent.len() > REMEMBERED {
             self.forget();
         }
         Ok(())
     }
 
-    fn account(&mut self, books: &Connection, agent: &AgentId) -> rusqlite::Result<AgentId> {
-        if let Some(account) = self.accounts.get(agent) {
-            return Ok(account.clone());
+    /// Where the account of an agent is in the list.
+    fn place(&mut self, books: &Connection, agent: &AgentId) -> rusqlite::Result<usize> {
+        if let Some(place) = self.by_agent.get(agent) {
+            return Ok(*place);
         }
         let account = account::of(books, agent)?;
-        self.accounts.insert(agent.clone(), account.clone());
-        Ok(account)
+        let place = match self.by_account.get(&account) {
+            Some(place) => *place,
+            None => {
+                self.accounts.push((account.clone(), read(books, account.as_str())?));
+                self.by_account.insert(account, self.accounts.len() - 1);
+                self.accounts.len() - 1
+            }
+        };
+        self.by_agent.insert(agent.clone(), place);
+        Ok(place)
     }
 
-    fn used(&mut self, books: &Connection, account: &str) -> rusqlite::Result<&mut Used> {
-        if !self.used.contains_key(account) {
-            let sql = "SELECT bytes, messages FROM usage WHERE account = ?1";
-            let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
-            let (bytes, messages) = one(books, sql, [account], read)?.unwrap_or((0, 0));
-            let number = |count: i64| u64::try_from(count).unwrap_or(0);
-            let used = Used { bytes: number(bytes), messages: number(messages), changed: false };
-            self.used.insert(account.to_owned(), used);
-        }
-        Ok(self.used.entry(account.to_owned()).or_default())
+    fn realm(&mut self, books: &Connection) -> rusqlite::Result<&mut Used> {
+        let used = match self.realm {
+            Some(used) => used,
+            None => read(books, REALM)?,
+        };
+        Ok(self.realm.insert(used))
     }
+}
+
+fn read(books: &Connection, account: &str) -> rusqlite::Result<Used> {
+    let sql = "SELECT bytes, messages FROM usage WHERE account = ?1";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let (bytes, messages) = one(books, sql, [account], read)?.unwrap_or((0, 0));
+    let number = |count: i64| u64::try_from(count).unwrap_or(0);
+    Ok(Used { bytes: number(bytes), messages: number(messages), changed: false })
 }
