@@ -1,4 +1,5 @@
-//! Whose account an agent draws on: its owner's, so that registering more names gives no more room.
+//! Whose account an agent draws on: that of the token under which it was entered, so that registering more names or opening
+//! more sessions gives no more room.
 
 use rusqlite::Connection;
 
@@ -6,42 +7,48 @@ use crate::error::Refusal;
 use crate::limits::Rules;
 use crate::nouns::{AgentId, Caller};
 use crate::store::one;
+use crate::verbs::Apply;
 
-/// How many owners of owners are followed.
+/// How many entries that were made by other entries are followed.
 const DEPTH: usize = 16;
 
-/// The agent at the end of the chain of owners; the agent itself if it has none.
+/// The name on the token under which an agent was entered; where another agent entered it, that agent's account.
 pub(crate) fn of(books: &Connection, agent: &AgentId) -> rusqlite::Result<AgentId> {
     let mut account = agent.clone();
     for _ in 0..DEPTH {
-        let sql = "SELECT owner FROM agents WHERE id = ?1";
+        let sql = "SELECT bearer FROM agents WHERE id = ?1";
         match one(books, sql, [&account], |row| row.get::<_, Option<AgentId>>(0))?.flatten() {
-            Some(owner) if owner != account => account = owner,
+            Some(bearer) if bearer != account => account = bearer,
             _ => break,
         }
     }
     Ok(account)
 }
 
-/// Refuses one more agent where an account has as many in force as it may.
+/// Refuses one more agent where an account has as many in force as it may. Gives the account.
 pub(crate) fn check_agents(
-    books: &Connection,
-    caller: &Caller,
-    owner: Option<&AgentId>,
-    rules: &Rules,
-) -> rusqlite::Result<Result<(), Refusal>> {
-    let Some(owner) = owner.filter(|_| !caller.rights.admin) else { return Ok(Ok(())) };
-    let limit = rules.agents_per_owner;
-    let sql = "WITH RECURSIVE own(id) AS (SELECT ?1
-                   UNION SELECT a.id FROM agents a INDEXED BY agents_owned JOIN own ON a.owner = own.id
-                   WHERE a.owner IS NOT NULL AND a.retired_at IS NULL)
-               SELECT count(*) FROM (SELECT 1 FROM own LIMIT ?2)";
-    // The owner itself is counted, too.
-    let most = i64::from(limit) + 1;
-    let own: i64 = one(books, sql, (of(books, owner)?, most), |row| row.get(0))?.unwrap_or(0);
-    let what = "agents of one owner; unregister some, or have the operator raise the rule";
-    Ok(if own >= most { Err(Refusal::TooMany { what, limit: limit.into() }) } else { Ok(()) })
+    to: &mut Apply<'_>,
+    bearer: &AgentId,
+) -> rusqlite::Result<Result<AgentId, Refusal>> {
+    let (account, limit) = (of(to.books, bearer)?, to.rules.agents_per_owner);
+    // The account itself is counted, too.
+    if to.memory.usage.agents(to.books, &account)? > i64::from(limit) {
+        let what = "agents of one owner; unregister some, or have the operator raise the rule";
+        return Ok(Err(Refusal::TooMany { what, limit: limit.into() }));
+    }
+    Ok(Ok(account))
 }
+
+/// How many agents in force an account has, itself included.
+pub(crate) fn count_agents(books: &Connection, account: &AgentId) -> rusqlite::Result<i64> {
+    let sql = format!("{OWN} SELECT count(*) FROM own");
+    Ok(one(books, &sql, [account], |row| row.get(0))?.unwrap_or(0))
+}
+
+/// An account and all agents in force that draw on it.
+const OWN: &str = "WITH RECURSIVE own(id) AS (SELECT ?1
+    UNION SELECT a.id FROM agents a INDEXED BY agents_by_bearer JOIN own ON a.bearer = own.id
+    WHERE a.bearer IS NOT NULL AND a.retired_at IS NULL)";
 
 /// Refuses one more scope where an account has made as many as it may.
 pub(crate) fn check_scopes(
@@ -52,12 +59,11 @@ pub(crate) fn check_scopes(
     if caller.rights.admin {
         return Ok(Ok(()));
     }
-    let sql = "WITH RECURSIVE own(id) AS (SELECT ?1
-                   UNION SELECT a.id FROM agents a INDEXED BY agents_owned JOIN own ON a.owner = own.id
-                   WHERE a.owner IS NOT NULL AND a.retired_at IS NULL)
-               SELECT count(*) FROM (SELECT 1 FROM own JOIN scopes s ON s.created_by = own.id LIMIT ?2)";
+    let sql = format!(
+        "{OWN} SELECT count(*) FROM (SELECT 1 FROM own JOIN scopes s ON s.created_by = own.id LIMIT ?2)"
+    );
     let limit = rules.scopes_per_owner;
-    let own: i64 = one(books, sql, (of(books, &caller.agent)?, limit), |row| row.get(0))?.unwrap_or(0);
+    let own: i64 = one(books, &sql, (of(books, &caller.agent)?, limit), |row| row.get(0))?.unwrap_or(0);
     let what = "scopes of one owner; delete some, or have the operator raise the rule";
     Ok(if own >= limit.into() { Err(Refusal::TooMany { what, limit: limit.into() }) } else { Ok(()) })
 }

@@ -75,7 +75,7 @@ impl Default for Rules {
             conflicts: 1_000,
             recipients: 20_000,
             groups: 16,
-            agents_per_owner: 1_000,
+            agents_per_owner: 10_000,
             scopes_per_owner: 1_000,
             scopes_per_agent: 1_000,
             changes_per_command: 2_000,

@@ -81,6 +81,8 @@ pub(crate) struct Usage {
     by_account: HashMap<AgentId, usize>,
     /// The same by agents that spoke lately: one look-up for each message.
     by_agent: HashMap<AgentId, usize>,
+    /// How many agents in force accounts have, counted once and kept up while agents are only entered.
+    agents: HashMap<AgentId, i64>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -149,6 +151,28 @@ impl Usage {
         *self = Self::default();
     }
 
+    /// How many agents in force an account has, itself included.
+    pub(crate) fn agents(&mut self, books: &Connection, account: &AgentId) -> rusqlite::Result<i64> {
+        if let Some(count) = self.agents.get(account) {
+            return Ok(*count);
+        }
+        let count = account::count_agents(books, account)?;
+        self.agents.insert(account.clone(), count);
+        Ok(count)
+    }
+
+    /// Notes that an agent was entered.
+    pub(crate) fn note_agent(&mut self, account: &AgentId) {
+        if let Some(count) = self.agents.get_mut(account) {
+            *count += 1;
+        }
+    }
+
+    /// Has agents counted again, after one left or changed hands.
+    pub(crate) fn forget_agents(&mut self) {
+        self.agents.clear();
+    }
+
     /// Brings the table up to what is remembered.
     pub(crate) fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
         let realm = self.realm.iter_mut().map(|used| (REALM, used));
@@ -160,7 +184,10 @@ impl Usage {
             exec(books, sql, (account, number(used.bytes), number(used.messages)))?;
             used.changed = false;
         }
-        if self.accounts.len() > REMEMBERED || self.by_agent.len() > REMEMBERED {
+        if [self.accounts.len(), self.by_agent.len(), self.agents.len()]
+            .into_iter()
+            .any(|len| len > REMEMBERED)
+        {
             self.forget();
         }
         Ok(())

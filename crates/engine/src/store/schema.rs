@@ -79,10 +79,10 @@ const V11_PARTICIPANTS: &str = "
 ALTER TABLE participants ADD COLUMN standing TEXT NOT NULL DEFAULT 'full';
 ";
 
-/// What limits are counted by: one agent's reservations in force, one owner's agents in force and scopes, whatever there was
+/// What limits are counted by: one agent's reservations in force, one account's agents in force and scopes, whatever there was
 /// before; what accounts have stored since this version. And how a scope that is gone was made, which events about it are judged by.
 const V11_WRITES: &str = "
-CREATE INDEX agents_owned ON agents(owner, id) WHERE owner IS NOT NULL AND retired_at IS NULL;
+CREATE INDEX agents_by_bearer ON agents(bearer, id) WHERE bearer IS NOT NULL AND retired_at IS NULL;
 CREATE INDEX scopes_by_maker ON scopes(created_by);
 CREATE INDEX scopes_made ON events(fact ->> '$.scope.id', seq) WHERE kind = 'scope.created';
 CREATE TABLE usage(

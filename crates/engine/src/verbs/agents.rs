@@ -186,7 +186,11 @@ impl Register {
 
     fn enter(&self, to: &mut Apply<'_>, id: AgentId, before: Option<Agent>) -> Applied<Registered> {
         let owner = self.owner.clone().or_else(|| (!to.caller.is(&id)).then(|| to.caller.agent.clone()));
-        account::check_agents(to.books, to.caller, owner.as_ref(), to.rules)??;
+        let bearer = new_name::bearer_for(to, self.bearer.as_ref()).filter(|bearer| **bearer != id).cloned();
+        let account = match bearer {
+            Some(bearer) => Some(account::check_agents(to, &bearer)??),
+            None => None,
+        };
         check_bounds(to, self.bounds.as_ref())?;
         check_scopes(to, &self.scopes)?;
         // A former holder's mail stays with its owner; anyone else who takes the name starts with an empty box.
@@ -226,6 +230,9 @@ impl Register {
         };
         write(to, &agent)?;
         new_name::note_bearer(to, &agent.id, self.bearer.as_ref())?;
+        if let Some(account) = &account {
+            to.memory.usage.note_agent(account);
+        }
         let sight = match agent.visibility {
             // The scopes it shares come with the next lines, so the books are asked later.
             Visibility::Scope => Sight::Ask,
@@ -445,6 +452,7 @@ impl Unregister {
         }
         agent.state = Agent::RETIRED.to_owned();
         agent.retired_at = Some(to.now);
+        to.memory.usage.forget_agents();
         agent.updated_at = to.now;
         write(to, &agent)?;
         let fact = Fact::AgentUnregistered {

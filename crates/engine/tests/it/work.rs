@@ -3,7 +3,7 @@
 use posthaste_engine::Refusal;
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{Address, AgentKind, Audience, Bounds, Circle};
-use posthaste_engine::verbs::agents::Register;
+use posthaste_engine::verbs::agents::{Bearer, Register};
 use posthaste_engine::verbs::conversations::{Create, Invitee};
 use posthaste_engine::verbs::leases::ReserveEach;
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
@@ -167,6 +167,10 @@ async fn an_owner_has_so_many_agents_and_scopes_also_by_its_agents() {
     let gone = posthaste_engine::verbs::agents::Unregister { agent: id("one"), reason: None, cause: None };
     realm.ask(&owner, gone).await;
     realm.ask(&owner, entry("four")).await;
+    // The token counts, whoever owns the agents: each session of a token may own those that it enters.
+    let bearer = Some(Bearer { name: id("owner"), admin: false });
+    let session = Register { owner: Some(id("session-2")), bearer, ..entry("six") };
+    assert!(is_too_many(&realm.refused(&member("session-2"), session).await, 3));
     realm.ask(&admin(), entry("five")).await;
     realm.ask(&owner, CreateScope::default()).await;
     realm.ask(&member("three"), CreateScope::default()).await;

@@ -215,15 +215,16 @@ pub(in crate::verbs) fn check_token(to: &Apply<'_>, name: &AgentId) -> Applied<(
     }
 }
 
-/// Notes under which token a new entry was made. What the server or an administrator entered is the agent's own; a door that
-/// shows no token vouches for the caller's name.
-pub(super) fn note_bearer(to: &Apply<'_>, id: &AgentId, bearer: Option<&Bearer>) -> rusqlite::Result<()> {
+/// The token under which a new entry is made; nothing where the server or an administrator makes it. A door that shows no
+/// token vouches for the caller's name.
+pub(super) fn bearer_for<'a>(to: &'a Apply<'_>, bearer: Option<&'a Bearer>) -> Option<&'a AgentId> {
     let admin = to.caller.rights.admin || bearer.is_some_and(|bearer| bearer.admin);
-    let name = match bearer {
-        _ if admin => id,
-        Some(bearer) => &bearer.name,
-        None => &to.caller.agent,
-    };
+    (!admin).then(|| bearer.map_or(&to.caller.agent, |bearer| &bearer.name))
+}
+
+/// Notes under which token a new entry was made. What the server or an administrator entered is the agent's own.
+pub(super) fn note_bearer(to: &Apply<'_>, id: &AgentId, bearer: Option<&Bearer>) -> rusqlite::Result<()> {
+    let name = bearer_for(to, bearer).unwrap_or(id);
     let sql = "UPDATE agents SET skeleton = ?2, bearer = ?3 WHERE id = ?1";
     exec(to.books, sql, (id, skeleton(id.as_str()), name)).map(drop)
 }
@@ -257,6 +258,7 @@ pub(in crate::verbs) fn reclaim(to: &mut Apply<'_>, mut agent: Agent) -> Applied
     agent.updated_at = to.now;
     write(to, &agent)?;
     exec(to.books, "UPDATE agents SET bearer = id WHERE id = ?1", [&agent.id])?;
+    to.memory.usage.forget_agents();
     let fact = Fact::AgentRegistered {
         agent: agent.id.clone(),
         sort: agent.kind,
