@@ -1,9 +1,12 @@
 //! Whether agents keep within each other's bounds: asked on sight and on sending alike.
 
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
 use rusqlite::Connection;
 
 use crate::nouns::{Agent, AgentId, AgentKind, Bounds, Caller, Circle, Scope, ScopeCircle, SendPolicy};
-use crate::store::{one, rows};
+use crate::store::{all, one, rows};
 
 /// The bounds of an agent; most have none.
 pub(crate) fn of(books: &Connection, agent: &AgentId) -> rusqlite::Result<Option<Bounds>> {
@@ -31,12 +34,108 @@ pub(crate) fn holds(
             above.as_ref() == Some(&other.id) || other.parent.as_ref() == Some(centre)
         }
         Some(Circle::Hierarchy) => is_below(books, centre, &other.id)? || is_below(books, &other.id, centre)?,
-        Some(Circle::Scoped) => {
-            let sql = "SELECT 1 FROM scope_members a JOIN scope_members b ON a.scope = b.scope
-                       WHERE a.agent = ?1 AND b.agent = ?2 LIMIT 1";
-            one(books, sql, (centre, &other.id), |_| Ok(()))?.is_some()
-        }
+        Some(Circle::Scoped) => shares_scope(books, centre, &other.id)?,
     })
+}
+
+/// Whether two agents are members of one scope.
+pub(crate) fn shares_scope(
+    books: &Connection,
+    one_agent: &AgentId,
+    other: &AgentId,
+) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM scope_members a JOIN scope_members b ON a.scope = b.scope
+               WHERE a.agent = ?1 AND b.agent = ?2 LIMIT 1";
+    Ok(one(books, sql, (one_agent, other), |_| Ok(()))?.is_some())
+}
+
+/// The agents around one agent, read once for questions about many. Every circle but a list is the same seen from either
+/// side, so it serves for the agent's own bounds and for those of the others.
+#[derive(Debug)]
+pub(crate) struct Kin<'a> {
+    books: &'a Connection,
+    agent: AgentId,
+    parent: Option<AgentId>,
+    hierarchy: OnceCell<HashSet<AgentId>>,
+    scoped: OnceCell<HashSet<AgentId>>,
+}
+
+impl<'a> Kin<'a> {
+    pub(crate) fn of(books: &'a Connection, agent: &AgentId, parent: Option<&AgentId>) -> Self {
+        let (agent, parent) = (agent.clone(), parent.cloned());
+        Self { books, agent, parent, hierarchy: OnceCell::new(), scoped: OnceCell::new() }
+    }
+
+    /// Whether a circle around one of the two agents takes in the other, which a list would have to name.
+    pub(crate) fn holds(
+        &self,
+        circle: Option<&Circle>,
+        other: &Agent,
+        named: &AgentId,
+    ) -> rusqlite::Result<bool> {
+        if self.agent == other.id {
+            return Ok(true);
+        }
+        Ok(match circle {
+            None | Some(Circle::All) => true,
+            Some(Circle::Nobody) => false,
+            Some(Circle::Only(list)) => list.contains(named),
+            Some(Circle::Direct) => {
+                self.parent.as_ref() == Some(&other.id) || other.parent.as_ref() == Some(&self.agent)
+            }
+            Some(Circle::Hierarchy) => self.hierarchy()?.contains(&other.id),
+            Some(Circle::Scoped) => self.scoped()?.contains(&other.id),
+        })
+    }
+
+    /// Whether both the agent's bounds as a sender and a recipient's let a letter pass.
+    pub(crate) fn lets_pass(&self, from: &Agent, to: &Agent) -> rusqlite::Result<bool> {
+        if let Some(bounds) = &from.bounds
+            && !self.holds(bounds.writes_to.as_ref(), to, &to.id)?
+        {
+            return Ok(false);
+        }
+        let Some(bounds) = &to.bounds else { return Ok(true) };
+        self.holds(taken_from(bounds, from.kind), to, &from.id)
+    }
+
+    /// Those in the same scopes.
+    pub(crate) fn scoped(&self) -> rusqlite::Result<&HashSet<AgentId>> {
+        if let Some(known) = self.scoped.get() {
+            return Ok(known);
+        }
+        let sql = "SELECT DISTINCT b.agent FROM scope_members a JOIN scope_members b ON a.scope = b.scope
+                   WHERE a.agent = ?1";
+        let found = all(self.books, sql, [&self.agent], |row| row.get(0))?.into_iter().collect();
+        Ok(self.scoped.get_or_init(|| found))
+    }
+
+    /// Those above and below.
+    fn hierarchy(&self) -> rusqlite::Result<&HashSet<AgentId>> {
+        if let Some(known) = self.hierarchy.get() {
+            return Ok(known);
+        }
+        let sql = "WITH RECURSIVE
+                       up(id, n) AS (SELECT ?1, 0
+                           UNION SELECT a.parent, up.n + 1 FROM agents a JOIN up ON a.id = up.id
+                           WHERE a.parent IS NOT NULL AND up.n < 64),
+                       down(id, n) AS (SELECT ?1, 0
+                           UNION SELECT a.id, down.n + 1 FROM agents a JOIN down ON a.parent = down.id
+                           WHERE down.n < 64)
+                   SELECT id FROM up UNION SELECT id FROM down";
+        let found = all(self.books, sql, [&self.agent], |row| row.get(0))?.into_iter().collect();
+        Ok(self.hierarchy.get_or_init(|| found))
+    }
+}
+
+/// From whom of that sort an agent with these bounds takes letters.
+fn taken_from(bounds: &Bounds, sort: AgentKind) -> Option<&Circle> {
+    match sort {
+        AgentKind::Agent => bounds.takes_from_agents.as_ref(),
+        AgentKind::User | AgentKind::Admin | AgentKind::Client => bounds.takes_from_clients.as_ref(),
+        // The server itself needs no consent and does not come here; what calls itself a part of it does.
+        AgentKind::Gateway | AgentKind::System => bounds.takes_from_systems.as_ref(),
+    }
 }
 
 /// Whether a scope is among those that an agent is kept to.
@@ -79,13 +178,7 @@ pub(crate) fn let_pass(books: &Connection, from: &Agent, to: &Agent) -> rusqlite
         return Ok(false);
     }
     let Some(bounds) = &to.bounds else { return Ok(true) };
-    let circle = match from.kind {
-        AgentKind::Agent => &bounds.takes_from_agents,
-        AgentKind::User | AgentKind::Admin | AgentKind::Client => &bounds.takes_from_clients,
-        AgentKind::Gateway => &bounds.takes_from_systems,
-        AgentKind::System => &None,
-    };
-    holds(books, circle.as_ref(), &to.id, from)
+    holds(books, taken_from(bounds, from.kind), &to.id, from)
 }
 
 /// Whether an agent stands somewhere below another.

@@ -2,14 +2,18 @@
 
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::bounds;
+use crate::budget::{Bounds, Budget, Request, Waiting};
+use crate::disk::Disk;
 use crate::error::{EngineError, Fault, Refusal};
+use crate::files::Files;
 use crate::hub::{Feed, Filter, Hub, Mailslot, Start};
 use crate::limits::Limits;
 use crate::lock::DirectoryLock;
@@ -17,11 +21,13 @@ use crate::meter::Meter;
 use crate::nouns::{Address, AgentId, Caller, RealmName};
 use crate::office::WeakOffice;
 use crate::presence::Presences;
-use crate::source::{self, Account, Local, Place, Record, Share};
+use crate::source::{self, Account, AnswerSlip, Local, Part, Place, Record, Share};
 use crate::stamp;
 use crate::store::open_reader;
-use crate::verbs::{Command, Outcome, Verb};
+use crate::usage;
+use crate::verbs::{Command, Verb};
 use crate::views::{View, Viewed};
+use crate::vitals::{Reading, Vitals};
 use crate::writer::{Poison, Writer};
 
 /// A realm that is open. Cheap to clone.
@@ -31,6 +37,8 @@ pub struct Engine {
     queue: source::Sender,
     /// On whose share it draws; nobody counts what the office itself does.
     share: Option<Arc<Share>>,
+    /// Whether its reads may take as long as the operator's.
+    unhurried: bool,
 }
 
 #[derive(Debug)]
@@ -41,18 +49,36 @@ struct Shared {
     hub: Arc<Hub>,
     meter: Arc<Meter>,
     poison: Poison,
+    files: Arc<Files>,
+    disk: Disk,
     presences: Presences,
     /// The office the realm is part of, if it is; knows the neighbours.
     office: Option<WeakOffice>,
     readers: Mutex<Vec<Connection>>,
     /// As many readers at once as there are connections.
     turnstile: Arc<Semaphore>,
+    vitals: Arc<Vitals>,
+    /// Set when the process is about to end: reads that are under way stop.
+    closing: Arc<AtomicBool>,
 }
 
-/// Where the answer to a command comes.
-type AnswerSlip = oneshot::Receiver<Result<Outcome, EngineError>>;
+/// A reader's place and what it takes of its caller's share. Held by the thread that reads, so that both are free when
+/// the read ends, and not before, even if its caller has left.
+#[derive(Debug)]
+struct Turn {
+    part: Option<Part>,
+    _place: OwnedSemaphorePermit,
+    _reading: Reading,
+}
 
-/// A change that has been asked for and not yet been answered. It is carried out whether or not anyone waits.
+/// Patterns of a subscription, counted for as long as this is kept.
+#[derive(Debug)]
+pub struct Patterns {
+    _part: Option<Part>,
+}
+
+/// A change that has been asked for and not yet been answered. It is carried out whether or not anyone waits; only a caller
+/// that waits and is told that the office is busy knows that it is not.
 #[derive(Debug)]
 pub struct Pending<V> {
     answer: AnswerSlip,
@@ -63,9 +89,10 @@ impl<V: Verb> Pending<V> {
     /// Waits until the answer is durable.
     ///
     /// # Errors
-    /// A refusal is the caller's to mend, a fault is ours.
+    /// A refusal is the caller's to mend, a fault is ours. `Busy` if the writer did not take the change up in time; it is
+    /// not carried out then.
     pub async fn answer(self) -> Result<V::Outcome, EngineError> {
-        let outcome = self.answer.await.map_err(|_| Fault::Closing)??;
+        let outcome = self.answer.wait().await?;
         V::from_outcome(outcome)
             .ok_or_else(|| Fault::Internal { reason: "an answer to another verb".to_owned() }.into())
     }
@@ -105,15 +132,28 @@ impl Engine {
         start: impl FnOnce(Writer, Local) -> std::io::Result<JoinHandle<()>>,
     ) -> Result<(Self, EngineGuard), Fault> {
         let (held, office) = held.unzip();
+        let closing = office.as_ref().and_then(WeakOffice::upgrade).map(|office| office.reads_end());
+        let closing = closing.unwrap_or_default();
         let hub = Arc::new(Hub::new(&limits));
         let meter = Arc::new(Meter::new());
         let poison = Poison::default();
-        let writer =
-            Writer::open(path, realm.clone(), &limits, hub.clone(), meter.clone(), poison.clone(), held)?;
+        let vitals = Vitals::new(limits.readers.max(1));
+        let writer = Writer::open(
+            path,
+            realm.clone(),
+            &limits,
+            hub.clone(),
+            meter.clone(),
+            vitals.clone(),
+            poison.clone(),
+            held,
+        )?;
+        let files = writer.files();
         let readers: Vec<_> =
             (0..limits.readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
         let (queue, local) = source::local(&limits);
         let writer = start(writer, local).map_err(|error| Fault::Books { reason: error.to_string() })?;
+        let disk = Disk::of(path, limits.disk_reserve);
         let shared = Shared {
             realm,
             path: path.to_owned(),
@@ -122,17 +162,28 @@ impl Engine {
             hub,
             meter,
             poison,
+            disk,
+            files,
             presences: Presences::default(),
             office,
             readers: Mutex::new(readers),
+            vitals,
+            closing,
         };
-        Ok((Self { shared: Arc::new(shared), queue, share: None }, EngineGuard { writer: Some(writer) }))
+        let engine = Self { shared: Arc::new(shared), queue, share: None, unhurried: false };
+        Ok((engine, EngineGuard { writer: Some(writer) }))
     }
 
     /// The same realm for somebody who has no more than a share of it.
     #[must_use]
     pub fn sharing(&self, share: Arc<Share>) -> Self {
         Self { share: Some(share), ..self.clone() }
+    }
+
+    /// The same realm for the operator, whose reads may take longer than those of others.
+    #[must_use]
+    pub fn unhurried(&self) -> Self {
+        Self { unhurried: true, ..self.clone() }
     }
 
     /// Asks for a change and waits until the answer is durable.
@@ -172,14 +223,17 @@ impl Engine {
 
     /// Puts a stamped command into the queue and waits until the answer is durable.
     #[cfg(feature = "testing")]
-    pub(crate) async fn submit_record(&self, record: Record) -> Result<Outcome, EngineError> {
-        self.put(record).await?.await.map_err(|_| Fault::Closing)?
+    pub(crate) async fn submit_record(&self, record: Record) -> Result<crate::verbs::Outcome, EngineError> {
+        self.put(record).await?.wait().await
     }
 
     async fn put(&self, record: Record) -> Result<AnswerSlip, EngineError> {
         let bytes = check_size(&record.command, &self.shared.limits)?;
         if let Some(reason) = self.shared.poison.get() {
             return Err(Fault::Poisoned { reason: reason.clone() }.into());
+        }
+        if !record.caller.rights.admin && usage::weight(&record.command) > 0 {
+            self.shared.disk.check()?;
         }
         let account = self.account(&record.caller);
         if !record.command.is_slow_letter() {
@@ -201,36 +255,98 @@ impl Engine {
         self.queue.settled().await;
     }
 
-    /// Reads the books as they are at one moment.
+    /// Reads the books as they are at one moment. The read is stopped when it has used up its time, and when this future
+    /// is dropped.
     ///
     /// # Errors
-    /// Whatever the view answers; a fault if the books cannot be read.
+    /// Whatever the view answers; refused if it takes too long, or if no reader is free for a while; a fault if the
+    /// books cannot be read.
     pub async fn read<T: Send + 'static>(
         &self,
         look: impl FnOnce(&View<'_>) -> Viewed<T> + Send + 'static,
     ) -> Viewed<T> {
-        // Held until the answer is there: whoever floods waits in front of the turnstile and not in it.
-        let _part = match &self.share {
+        let turn = tokio::time::timeout(self.shared.limits.queue_wait, self.turn());
+        let turn = turn.await.map_err(|_| Refusal::Busy)??;
+        self.read_in_turn(turn, look).await
+    }
+
+    /// As [`Engine::read`], for streams, which wait for a reader however long that takes instead of being refused.
+    pub(crate) async fn read_patiently<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&View<'_>) -> Viewed<T> + Send + 'static,
+    ) -> Viewed<T> {
+        let turn = self.turn().await?;
+        self.read_in_turn(turn, look).await
+    }
+
+    /// Waits for a reader: first for one of those that the caller may hold, then for a free one.
+    async fn turn(&self) -> Result<Turn, EngineError> {
+        let part = match &self.share {
             Some(share) => share.look().await,
             None => None,
         };
-        let turn = self.shared.turnstile.clone().acquire_owned().await.map_err(|_| Fault::Closing)?;
+        let place = self.shared.turnstile.clone().acquire_owned().await.map_err(|_| Fault::Closing)?;
+        Ok(Turn { part, _place: place, _reading: self.shared.vitals.read_begins() })
+    }
+
+    async fn read_in_turn<T: Send + 'static>(
+        &self,
+        turn: Turn,
+        look: impl FnOnce(&View<'_>) -> Viewed<T> + Send + 'static,
+    ) -> Viewed<T> {
+        let limits = &self.shared.limits;
+        let bounds = match self.unhurried {
+            true => Bounds { cpu: limits.long_read_cpu, wall: limits.long_read_wall, bytes: u64::MAX },
+            false => {
+                let bytes = limits.answer_bytes.max(limits.page_bytes + limits.message_bytes * 4) as u64;
+                Bounds { cpu: limits.read_cpu, wall: limits.read_wall, bytes }
+            }
+        };
+        let request = Request::current();
+        let (bounds, bytes) = match &request {
+            Some(request) => request.next_read(bounds, limits)?,
+            None => (bounds, limits.page_bytes),
+        };
+        let waiting = Waiting::default();
+        let gone = waiting.gone();
         let shared = self.shared.clone();
         let looked = tokio::task::spawn_blocking(move || {
-            let looked = shared.look(look);
-            // The place is free when the reading ends, even if nobody waits for it any more.
+            let budget = Budget::of(Some(bounds), bytes, gone, shared.closing.clone());
+            let looked = shared.look(&budget, look);
+            let cpu = budget.cpu();
+            if let Some(part) = &turn.part {
+                part.charge(cpu);
+            }
+            if let Some(request) = request {
+                request.charge(cpu, budget.brought());
+            }
             drop(turn);
             looked
         });
-        looked.await.map_err(|error| Fault::Internal { reason: error.to_string() })?
+        let looked = looked.await.map_err(|error| Fault::Internal { reason: error.to_string() })?;
+        drop(waiting);
+        looked
     }
 
-    /// Reads the books on this thread. For programs and tests that are not asynchronous.
+    /// Reads the books on this thread, however long it takes. For programs and tests that are not asynchronous.
     ///
     /// # Errors
     /// Whatever the view answers; a fault if the books cannot be read.
     pub fn read_blocking<T>(&self, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Viewed<T> {
-        self.shared.look(look)
+        self.shared.look(&Budget::unbounded(&self.shared.limits), look)
+    }
+
+    /// Counts the patterns of a subscription towards what its caller may have in all, until the answer is dropped.
+    ///
+    /// # Errors
+    /// Refused if the caller has too many already.
+    pub fn hold_patterns(&self, count: usize) -> Result<Patterns, EngineError> {
+        let Some(share) = &self.share else { return Ok(Patterns { _part: None }) };
+        let limit = self.shared.limits.share_patterns as u64;
+        let part = share
+            .hold_patterns(count)
+            .ok_or(Refusal::TooMany { what: "patterns in subscriptions of one token", limit })?;
+        Ok(Patterns { _part: Some(part) })
     }
 
     /// Follows the history from a place, with as much as `buffer` events kept for a follower that holds the feed up.
@@ -290,6 +406,14 @@ impl Engine {
         self.shared.hub.lane().epoch()
     }
 
+    /// How many names went from one holder to another since the realm was opened: given up and taken again, or lost to the
+    /// bearer of the token that carries them. Counted before such a change is answered and before events that follow it are
+    /// handed out: a door that remembers who holds a name asks again when the count is another.
+    #[must_use]
+    pub fn names_rehomed(&self) -> u64 {
+        self.shared.hub.rehomed()
+    }
+
     /// The realm's name.
     #[must_use]
     pub fn realm(&self) -> &RealmName {
@@ -332,6 +456,25 @@ impl Engine {
         self.shared.poison.get().map(String::as_str)
     }
 
+    /// What has been stuck for longer than `stuck_after`, if anything has. Waits for neither writer nor readers.
+    #[must_use]
+    pub fn stuck(&self) -> Option<String> {
+        self.shared.vitals.stuck(self.shared.limits.stuck_after)
+    }
+
+    /// Stops the reads that are under way and those that come: the process is about to end.
+    pub fn stop_reading(&self) {
+        self.shared.closing.store(true, Ordering::Release);
+    }
+
+    /// Looks whether the files are still those that were opened; the realm takes no more writes if not.
+    pub fn check_files(&self) {
+        if let Err(reason) = self.shared.files.check() {
+            let reason = self.shared.poison.get_or_init(|| reason);
+            tracing::error!(realm = %self.shared.realm, reason, "the files of the realm are damaged; it is read-only");
+        }
+    }
+
     /// Lets the writer end once everything asked so far is answered. Handles that are left can still read.
     pub async fn close(&self) {
         self.queue.close().await;
@@ -345,6 +488,9 @@ impl Engine {
 
     /// A place in the queue for a caller's command of that size.
     pub(crate) async fn reserve(&self, caller: &Caller, bytes: usize) -> Result<Place<'_>, EngineError> {
+        if !caller.rights.admin {
+            self.shared.disk.check()?;
+        }
         self.queue.reserve(bytes, self.account(caller)).await
     }
 
@@ -362,14 +508,16 @@ impl Engine {
 }
 
 impl Shared {
-    fn look<T>(&self, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Viewed<T> {
+    fn look<T>(&self, budget: &Arc<Budget>, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Viewed<T> {
         let kept = self.lock().pop();
-        let books = match kept {
+        let mut books = match kept {
             Some(books) => books,
             // Blocking readers do not pass the turnstile, so there may be none left.
             None => open_reader(&self.path)?,
         };
-        let looked = self.look_at(&books, look);
+        budget.watch(&mut books)?;
+        let looked = self.look_at(&books, budget, look);
+        Budget::unwatch(&mut books)?;
         let mut readers = self.lock();
         if readers.len() < self.limits.readers {
             readers.push(books);
@@ -377,11 +525,20 @@ impl Shared {
         looked
     }
 
-    fn look_at<T>(&self, books: &Connection, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Viewed<T> {
+    fn look_at<T>(
+        &self,
+        books: &Connection,
+        budget: &Budget,
+        look: impl FnOnce(&View<'_>) -> Viewed<T>,
+    ) -> Viewed<T> {
         // One transaction, so that a view of several statements sees one moment.
         let moment = books.unchecked_transaction()?;
-        let view = View { books: &moment, limits: &self.limits, now: stamp::now() };
+        let view = View { books: &moment, limits: &self.limits, now: stamp::now(), budget };
         let looked = look(&view);
+        // Whatever a view made of a statement that was stopped, it is not an answer. Rolled back when it is dropped.
+        if let Some(verdict) = budget.verdict() {
+            return Err(verdict);
+        }
         // Not taken back: what a search laid out for itself is of use to the next one.
         moment.commit()?;
         looked
@@ -410,6 +567,16 @@ fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> 
                 + say.meta.as_ref().map_or(0, |meta| meta.as_str().len())
                 + visible_to.map_or(0, |to| serde_json::to_vec(to).map_or(0, |bytes| bytes.len()));
             return too_large("the command", bytes, limits.message_bytes);
+        }
+        // These are read again with every list of their kind, and for everyone who is written to.
+        Command::Register(_)
+        | Command::Update(_)
+        | Command::CreateScope(_)
+        | Command::Reserve(_)
+        | Command::ReserveEach(_)
+        | Command::Ask(_) => {
+            let bytes = serde_json::to_vec(command).map_or(0, |bytes| bytes.len());
+            return too_large("the entry", bytes, limits.entry_bytes);
         }
         other => {
             let bytes = serde_json::to_vec(other).map_or(0, |bytes| bytes.len());

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::nouns::{AgentId, ConversationId, IdError, Millis, ScopeId, TaskId};
+use crate::nouns::{AgentId, ConversationId, IdError, JsonError, Millis, ScopeId, TaskId};
 
 /// Why a verb was not carried out although the office is well. Data, not prose: each door maps it once.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -18,6 +18,20 @@ pub enum Refusal {
     /// The name is in use.
     #[error("the name {agent} is taken")]
     AgentExists {
+        /// The name.
+        agent: AgentId,
+    },
+    /// The name is one that an agent cannot have.
+    #[error("{name:?} cannot be an agent's name: {why}; choose another")]
+    BadName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The name is easily taken for one that is in use.
+    #[error("the name {agent} looks like one that is taken; choose another")]
+    LooksTaken {
         /// The name.
         agent: AgentId,
     },
@@ -90,6 +104,38 @@ pub enum Refusal {
         limit: usize,
         /// How many there were.
         got: usize,
+    },
+    /// The command would keep the writer or a reader for too long.
+    #[error("{what} takes too much work; {instead}")]
+    TooMuchWork {
+        /// What.
+        what: &'static str,
+        /// What can be asked for instead.
+        instead: &'static str,
+    },
+    /// The account, or the realm, has stored as much as it may.
+    #[error("{whose} has stored {limit} bytes, which is all it may; the operator can raise the rule {rule}")]
+    QuotaExceeded {
+        /// Whose quota.
+        whose: String,
+        /// How many bytes are allowed.
+        limit: u64,
+        /// The realm's rule that says so.
+        rule: &'static str,
+    },
+    /// Little is left on the disk, and kept for the operator.
+    #[error("the disk is nearly full ({free} bytes are free); the operator has to make room")]
+    DiskNearlyFull {
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// JSON that could not be shown to its readers again.
+    #[error("{field}: {why}")]
+    BadJson {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it.
+        why: JsonError,
     },
     /// The same key came with other content.
     #[error("the key {key} was used for other content")]
@@ -250,6 +296,12 @@ pub enum Refusal {
     /// A cursor of another history, or one that lies in the future.
     #[error("this cursor is not from this history")]
     StaleCursor,
+    /// The read was stopped because it had used up its time or its bytes.
+    #[error("this asks for too much at once: {hint}")]
+    TooCostly {
+        /// What the caller can do instead.
+        hint: &'static str,
+    },
     /// The office has more to do than it can; try again.
     #[error("the office is busy; try again in a moment")]
     Busy,
@@ -262,6 +314,8 @@ impl Refusal {
         match self {
             Self::NoSuchAgent { .. } => "no_such_agent",
             Self::AgentExists { .. } => "agent_exists",
+            Self::BadName { .. } => "bad_name",
+            Self::LooksTaken { .. } => "looks_taken",
             Self::WrongState { .. } => "wrong_state",
             Self::CircularParent { .. } => "circular_parent",
             Self::NotAllowed { .. } => "not_allowed",
@@ -273,6 +327,10 @@ impl Refusal {
             Self::NoRecipients => "no_recipients",
             Self::TooMany { .. } => "too_many",
             Self::TooLarge { .. } => "too_large",
+            Self::TooMuchWork { .. } => "too_much_work",
+            Self::QuotaExceeded { .. } => "quota_exceeded",
+            Self::DiskNearlyFull { .. } => "disk_nearly_full",
+            Self::BadJson { .. } => "bad_json",
             Self::KeyReused { .. } => "key_reused",
             Self::NoSuchMessage => "no_such_message",
             Self::NoSuchConversation { .. } => "no_such_conversation",
@@ -302,6 +360,7 @@ impl Refusal {
             Self::AlreadyExpired { .. } => "already_expired",
             Self::BadQuery { .. } => "bad_query",
             Self::StaleCursor => "stale_cursor",
+            Self::TooCostly { .. } => "too_costly",
             Self::Busy => "busy",
         }
     }
@@ -329,6 +388,17 @@ pub enum Fault {
     Books {
         /// What failed.
         reason: String,
+    },
+    /// The files hold less than was acknowledged: opening them would go on as if that had never been.
+    #[error(
+        "{path} has lost what was acknowledged: {found}. Restore a backup, or run `posthaste doctor --accept-loss` \
+         to go on with what is left (the damaged files are kept beside it)"
+    )]
+    Lost {
+        /// Which file.
+        path: String,
+        /// What was found.
+        found: String,
     },
     /// The books are of a newer make than this program.
     #[error("the books have version {found}, this program knows {known}")]

@@ -6,10 +6,11 @@ use std::collections::{HashMap, HashSet};
 
 use rusqlite::Connection;
 
-use crate::nouns::{AgentId, Conversation, ConversationId, Participant, Sight, TurnVisibility};
+use crate::nouns::{AgentId, Conversation, ConversationId, Participant, Sight, Standing, TurnVisibility};
 use crate::sight;
 use crate::source::Record;
 use crate::store::{LateRows, Marks, exec, rows};
+use crate::usage::Usage;
 use crate::verbs::Command;
 use crate::verbs::turns::Say;
 
@@ -24,6 +25,8 @@ pub(crate) struct Memory {
     awake: HashSet<AgentId>,
     /// The marks that have no place yet, if they were asked for.
     marks: Option<Marks>,
+    /// What accounts have stored.
+    pub(crate) usage: Usage,
     /// Rows that wait to be written together.
     pub(crate) rows: LateRows,
 }
@@ -136,6 +139,7 @@ impl Memory {
     pub(crate) fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
         self.rows.close(books)?;
         self.write_talks_down(books)?;
+        self.usage.write_down(books)?;
         self.marks.iter_mut().try_for_each(|marks| marks.write_down(books))
     }
 
@@ -147,6 +151,7 @@ impl Memory {
     pub(crate) fn forget(&mut self) {
         self.forget_talks();
         self.marks = None;
+        self.usage.forget();
         self.rows.forget();
     }
 
@@ -170,7 +175,10 @@ impl Memory {
             self.talks.insert(say.conversation.clone(), talk);
         }
         let Some(talk) = self.talks.get(&say.conversation) else { return Ok(false) };
-        let may_send = talk.part_of(&caller.agent).is_some_and(|part| part.permissions.can_send);
+        // The first turn of one that was invited changes its part.
+        let may_send = talk
+            .part_of(&caller.agent)
+            .is_some_and(|part| part.permissions.can_send && part.standing != Standing::Invited);
         if !may_send || talk.conversation.status.is_closed() {
             return Ok(false);
         }

@@ -17,7 +17,8 @@ const ARMFUL: usize = 100;
 impl Office {
     /// Carries the letters that wait in open realms for agents of other realms of this office. To be called often.
     pub async fn carry(&self) {
-        for engine in self.open_realms().await {
+        for name in self.open_names() {
+            let Some(engine) = self.if_open(&name) else { continue };
             let waiting = engine.read(|view| view.outbound(&Caller::office(), ARMFUL)).await;
             match waiting {
                 Ok(waiting) => {
@@ -81,8 +82,12 @@ impl Office {
         engine.submit(&Caller::admin(sender, &message.via), letter).await.map(drop)
     }
 
-    /// Makes two realms of this office neighbours, if both are there.
-    pub(crate) async fn introduce(&self, engine: &Engine, other: &RealmName) -> Result<(), EngineError> {
+    /// Lets a realm know another one of this office, if that is there. From then on names that end in `@other` are the
+    /// other realm's.
+    ///
+    /// # Errors
+    /// When the realm's database cannot be read or written.
+    pub async fn introduce(&self, engine: &Engine, other: &RealmName) -> Result<(), EngineError> {
         if self.has_realm(other) { meet(engine, other).await } else { Ok(()) }
     }
 }

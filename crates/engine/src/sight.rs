@@ -8,9 +8,9 @@ use rusqlite::Connection;
 
 use crate::bounds;
 use crate::nouns::{
-    Agent, AgentId, Audience, Caller, ContactState, Conversation, ConversationId, Event, Fact, HistoryAccess,
-    Millis, Participant, Reservation, Scope, ScopeId, ScopeVisibility, Seq, Sight, Turn, TurnVisibility,
-    Visibility,
+    Agent, AgentId, Audience, Bounds, Caller, ContactState, Conversation, ConversationId, Event, Fact,
+    HistoryAccess, Millis, Participant, Reservation, Scope, ScopeId, ScopeVisibility, Seq, Sight, Turn,
+    TurnVisibility, Visibility,
 };
 use crate::store::{all, one, rows};
 
@@ -21,31 +21,53 @@ pub(crate) const LISTED: usize = 64;
 
 /// Whether the caller may know that an agent exists.
 pub(crate) fn sees_agent(books: &Connection, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
-    if caller.rights.admin {
-        return Ok(true);
-    }
-    if !caller.rights.member {
-        return Ok(false);
-    }
-    if caller.is(&agent.id) || agent.owner.as_ref().is_some_and(|owner| caller.is(owner)) {
-        return Ok(true);
+    if let Some(known) = sees_at_once(caller, agent) {
+        return Ok(known);
     }
     if let Some(bounds) = bounds::of(books, &caller.agent)?
         && !bounds::holds(books, bounds.sees.as_ref(), &caller.agent, agent)?
     {
         return Ok(false);
     }
+    sees_within_bounds(books, caller, agent)
+}
+
+/// The same for many agents: what the caller is kept to is read once.
+pub(crate) fn sees_agent_by(
+    books: &Connection,
+    caller: &Caller,
+    kept_to: Option<&Bounds>,
+    kin: &bounds::Kin<'_>,
+    agent: &Agent,
+) -> rusqlite::Result<bool> {
+    if let Some(known) = sees_at_once(caller, agent) {
+        return Ok(known);
+    }
+    if let Some(bounds) = kept_to
+        && !kin.holds(bounds.sees.as_ref(), agent, &agent.id)?
+    {
+        return Ok(false);
+    }
+    sees_within_bounds(books, caller, agent)
+}
+
+/// What can be told without the books.
+fn sees_at_once(caller: &Caller, agent: &Agent) -> Option<bool> {
+    if caller.rights.admin || !caller.rights.member {
+        return Some(caller.rights.admin);
+    }
+    let own = caller.is(&agent.id) || agent.owner.as_ref().is_some_and(|owner| caller.is(owner));
+    own.then_some(true)
+}
+
+fn sees_within_bounds(books: &Connection, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
     if agent.visibility != Visibility::Public && speaks_for(books, caller, agent.owner.as_ref())? {
         return Ok(true);
     }
     match agent.visibility {
         Visibility::Public => Ok(true),
         Visibility::System => Ok(false),
-        Visibility::Scope => {
-            let shared = "SELECT 1 FROM scope_members a JOIN scope_members b ON a.scope = b.scope
-                          WHERE a.agent = ?1 AND b.agent = ?2 LIMIT 1";
-            Ok(one(books, shared, (&agent.id, &caller.agent), |_| Ok(()))?.is_some())
-        }
+        Visibility::Scope => bounds::shares_scope(books, &agent.id, &caller.agent),
         Visibility::ParentOnly => {
             let Some(parent) = &agent.parent else { return Ok(false) };
             if caller.is(parent) {
@@ -73,8 +95,12 @@ pub(crate) fn of_agent(books: &Connection, agent: &Agent) -> rusqlite::Result<Si
         Visibility::System => {}
         Visibility::Scope => {
             let sql = "SELECT DISTINCT b.agent FROM scope_members a JOIN scope_members b ON a.scope = b.scope
-                       WHERE a.agent = ?1";
-            known.extend(all(books, sql, [&agent.id], |row| row.get::<_, AgentId>(0))?);
+                       WHERE a.agent = ?1 LIMIT ?2";
+            let most = i64::try_from(LISTED + 1).unwrap_or(i64::MAX);
+            known.extend(all(books, sql, (&agent.id, most), |row| row.get::<_, AgentId>(0))?);
+            if known.len() > LISTED {
+                return Ok(Sight::Ask);
+            }
         }
         Visibility::ParentOnly => {
             if let Some(parent) = &agent.parent {
@@ -223,12 +249,17 @@ pub(crate) fn participants(
     all(books, &NOW, (conversation, i64::try_from(limit).unwrap_or(i64::MAX)), rows::participant)
 }
 
+/// Whether too many take part for their names to be listed. They are counted, so that this costs nothing.
+fn is_large(conversation: &Conversation) -> bool {
+    usize::try_from(conversation.participant_count).is_ok_and(|parts| parts > LISTED)
+}
+
 /// Who may see events about a conversation as a whole.
 pub(crate) fn of_conversation(books: &Connection, conversation: &Conversation) -> rusqlite::Result<Sight> {
-    let parts = participants(books, &conversation.id, LISTED + 1)?;
-    if parts.len() > LISTED {
+    if is_large(conversation) {
         return Ok(Sight::Ask);
     }
+    let parts = participants(books, &conversation.id, LISTED + 1)?;
     let (seeing, blind): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.permissions.can_observe);
     Ok(sight(conversation.audience, seeing, blind))
 }
@@ -242,10 +273,10 @@ pub(crate) fn of_turn(
     if matches!(turn.visibility, TurnVisibility::Private) {
         return Ok(Sight::Agents(Sight::list(vec![turn.author.clone()])));
     }
-    let parts = participants(books, &conversation.id, LISTED + 1)?;
-    if parts.len() > LISTED {
+    if is_large(conversation) {
         return Ok(Sight::Ask);
     }
+    let parts = participants(books, &conversation.id, LISTED + 1)?;
     let (seeing, blind): (Vec<_>, Vec<_>) =
         parts.into_iter().partition(|part| part.permissions.can_observe && part_reads(part, turn));
     // Only what everyone in the conversation may read is for onlookers too.
@@ -330,6 +361,21 @@ pub(crate) fn of_reservation(books: &Connection, held: &Reservation, now: Millis
     };
     known.push(held.owner.clone());
     Ok(Sight::Agents(Sight::list(known)))
+}
+
+/// Whether one of the callers may see an event.
+pub(crate) fn any_sees(
+    books: &Connection,
+    callers: &[Caller],
+    event: &Event,
+    now: Millis,
+) -> rusqlite::Result<bool> {
+    for caller in callers {
+        if sees_event(books, caller, event, now)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether the caller may see an event now that it is history. What changed since (someone joined, an agent became

@@ -15,6 +15,7 @@ use crate::nouns::RealmName;
 use crate::source::{Local, Record, Source, Work};
 use crate::store::{exec, open_writer};
 use crate::verbs::Outcome;
+use crate::vitals::Vitals;
 use crate::writer::{Poison, Writer};
 
 /// Called on the writer's thread for each command, inside the transaction, before the command is applied. May block,
@@ -90,12 +91,13 @@ pub fn apply_batches(
     let limits = Limits::default();
     let hub = Arc::new(Hub::new(&limits));
     let meter = Arc::new(Meter::new());
-    let mut writer = Writer::open(path, realm, &limits, hub, meter, Poison::default(), None)?;
+    let vitals = Vitals::new(limits.readers);
+    let mut writer = Writer::open(path, realm, &limits, hub, meter, vitals, Poison::default(), None)?;
     let mut answers = Vec::new();
     let mut work = |record| {
         let (answer, wait) = oneshot::channel();
         answers.push(wait);
-        Work { record, answer: Some(answer), room: None, share: None }
+        Work { record, answer: Some(answer), claim: None, room: None, share: None }
     };
     let batches: Vec<Vec<Work>> =
         batches.into_iter().map(|batch| batch.into_iter().map(&mut work).collect()).collect();

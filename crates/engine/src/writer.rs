@@ -1,16 +1,17 @@
 //! The one owner of a realm's file: gathers commands, applies them in one transaction, commits, tells the hub, answers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 use tracing::{debug, error, warn};
 
 use crate::courtesy::Courtesy;
 use crate::error::{EngineError, Fault, Refusal};
+use crate::files::Files;
 use crate::fold::Folding;
 use crate::gather::Gather;
 use crate::hub::Hub;
@@ -20,9 +21,11 @@ use crate::memory::Memory;
 use crate::meter::Meter;
 use crate::nouns::{Event, Millis, RealmName, Seq};
 use crate::source::{Record, Source, Work};
-use crate::store::{Tail, exec, one, open_writer, write_history};
-use crate::verbs::{Apply, Halt, Outcome, Pen};
+use crate::store::{Position, Tail, check_position, exec, fold, one, open_writer, write_history};
+use crate::usage;
+use crate::verbs::{Apply, Command, Halt, Outcome, Pen};
 use crate::views;
+use crate::vitals::Vitals;
 
 /// Why a realm takes no more writes. Set once; shared with everyone who asks about health.
 pub(crate) type Poison = Arc<OnceLock<String>>;
@@ -50,11 +53,14 @@ pub(crate) struct Writer {
     memory: Memory,
     hub: Arc<Hub>,
     meter: Arc<Meter>,
+    vitals: Arc<Vitals>,
     poison: Poison,
     batch_limit: usize,
     gather: Gather,
     courtesy: Courtesy,
     folding: Folding,
+    files: Arc<Files>,
+    notes: Notes,
     /// The directory stays taken for as long as somebody may write into it.
     _held: Option<Arc<DirectoryLock>>,
     #[cfg(feature = "testing")]
@@ -63,31 +69,42 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Opens the books, making them if they are not there.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what the writer shares with the handles, each made by the engine"
+    )]
     pub(crate) fn open(
         path: &Path,
         realm: RealmName,
         limits: &Limits,
         hub: Arc<Hub>,
         meter: Arc<Meter>,
+        vitals: Arc<Vitals>,
         poison: Poison,
         held: Option<Arc<DirectoryLock>>,
     ) -> Result<Self, Fault> {
+        check_position(path)?;
         let mut books = open_writer(path)?;
         let folding = Folding::of(&mut books, path)?;
         // Somebody else's lock on the file is waited for as long as a place in the queue is.
         books.busy_timeout(limits.queue_wait)?;
         let named: Option<String> =
             one(&books, "SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0))?;
-        if named.is_none() {
-            let name = crate::stamp::Stamp::new().id.to_string();
-            exec(&books, "INSERT INTO meta(key, value) VALUES('history', ?1)", [name])?;
-        }
+        let history = match named {
+            Some(history) => history,
+            None => {
+                let name = crate::stamp::Stamp::new().id.to_string();
+                exec(&books, "INSERT INTO meta(key, value) VALUES('history', ?1)", [&name])?;
+                name
+            }
+        };
         let last = views::head(&books)?;
         let clock =
             one(&books, "SELECT at FROM events WHERE seq = ?1", [last], |row| row.get(0))?.unwrap_or(0);
         // A clock that was put back while nobody looked must not bring ids back.
         crate::stamp::ids_after(clock);
         let rules = views::rules(&books)?;
+        let files = Arc::new(Files::of(path));
         let tail = Tail::of(&books)?;
         hub.start_at(last);
         Ok(Self {
@@ -100,15 +117,23 @@ impl Writer {
             memory: Memory::default(),
             hub,
             meter,
+            vitals,
             poison,
             batch_limit: limits.batch_commands.max(1),
             gather: Gather::default(),
             courtesy: Courtesy::default(),
             folding,
+            files,
+            notes: Notes { path: path.to_owned(), history, seq: None, folded: last, at: Instant::now() },
             _held: held,
             #[cfg(feature = "testing")]
             watch: None,
         })
+    }
+
+    /// The files that it writes into.
+    pub(crate) fn files(&self) -> Arc<Files> {
+        self.files.clone()
     }
 
     /// Lets a test look at each command before it is applied.
@@ -134,6 +159,7 @@ impl Writer {
         let mut batch = Vec::new();
         while source.take(&mut batch, self.gather.most(self.batch_limit)) {
             let started = Instant::now();
+            self.vitals.batch_begins();
             // A panic in a verb must not leave callers waiting for ever on a thread that is gone.
             let settled = match self.poison.get() {
                 Some(reason) => Err(Fault::Poisoned { reason: reason.clone() }),
@@ -143,9 +169,15 @@ impl Writer {
             if settled.is_ok() {
                 self.meter.note_batch(batch.len(), started.elapsed());
             }
+            let turned_away = settled.as_ref().is_ok_and(|settled| settled.turned_away);
+            let idle = batch.iter().all(|work| matches!(work.record.command, Command::Sweep(_)));
             self.answer(&mut batch, settled);
             if self.poison.get().is_none() {
                 self.folding.go_on(&self.books);
+                self.note_position(idle);
+            }
+            if !turned_away {
+                self.vitals.batch_ends();
             }
         }
         self.close();
@@ -161,7 +193,11 @@ impl Writer {
             tried => tried,
         };
         match tried {
-            Ok(settled) => Ok(settled),
+            // Nothing is acknowledged that went into files which are no longer there to be opened again.
+            Ok(settled) => match self.files.check() {
+                Ok(()) => Ok(settled),
+                Err(reason) => Err(self.give_up(reason)),
+            },
             Err(Setback::Busy) => {
                 warn!(realm = %self.realm, "somebody else holds the file; a batch was turned away");
                 Ok(Settled::turned_away(batch.len()))
@@ -208,7 +244,8 @@ impl Writer {
             Some(ErrorCode::DatabaseBusy) => Setback::Busy,
             _ => Setback::Storage(error.to_string()),
         })?;
-        let mut settled = Settled { answers: Vec::with_capacity(batch.len()), events: Vec::new() };
+        let answers = Vec::with_capacity(batch.len());
+        let mut settled = Settled { answers, events: Vec::new(), turned_away: false };
         self.gather.begin(batch.len());
         let most = self.gather.most(self.batch_limit);
         let mut nobody_waits = true;
@@ -218,6 +255,10 @@ impl Writer {
             let more = &batch[settled.answers.len()..];
             nobody_waits &= more.iter().all(|work| work.answer.is_none());
             for work in more {
+                if !work.take_up() {
+                    settled.answers.push(Err(Refusal::Busy.into()));
+                    continue;
+                }
                 match pace {
                     Pace::Trusting => self.memory.make_ready(&self.books, &work.record)?,
                     // What is taken back must not be remembered.
@@ -299,7 +340,7 @@ impl Writer {
             memory: &mut self.memory,
         };
         let mut apply = Apply::new(&self.books, &self.realm, &record.caller, &record.stamp, now, pen);
-        let applied = record.command.apply(&mut apply);
+        let applied = apply_within_quota(&mut apply, record, &self.hub);
         if self.last > last {
             self.clock = now;
         }
@@ -334,7 +375,7 @@ impl Writer {
     fn answer(&self, batch: &mut Vec<Work>, settled: Result<Settled, Fault>) {
         let mut news = None;
         let answers: Vec<Answer> = match settled {
-            Ok(Settled { mut answers, events }) => {
+            Ok(Settled { mut answers, events, .. }) => {
                 self.hub.question(&events);
                 for outcome in answers.iter_mut().flatten() {
                     self.hub.hand_over(outcome);
@@ -367,6 +408,21 @@ impl Writer {
         Fault::Poisoned { reason }
     }
 
+    /// Notes beside the file how far it is, now and then. When nothing was asked for since the last sweep, the log is folded:
+    /// a small realm must not live in its log alone.
+    fn note_position(&mut self, idle: bool) {
+        if idle && self.notes.folded != self.last {
+            self.notes.folded = self.last;
+            self.folding.join();
+            if let Err(error) = fold(&self.books) {
+                debug!(%error, "the log was not folded while idle");
+            }
+        }
+        if self.notes.seq != Some(self.last) && (idle || self.notes.at.elapsed() > NOTE_EVERY) {
+            self.notes.write(self.last, false);
+        }
+    }
+
     fn close(&mut self) {
         self.folding.join();
         if self.poison.get().is_some() {
@@ -375,8 +431,57 @@ impl Writer {
         // Folding the log into the file makes the next start quick; the log alone would do.
         let folded = self.books.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         match folded {
-            Ok(()) => debug!(realm = %self.realm, "the books are closed"),
+            Ok(()) => {
+                self.notes.write(self.last, true);
+                debug!(realm = %self.realm, "the books are closed");
+            }
             Err(error) => warn!(realm = %self.realm, %error, "the log was not folded into the books"),
+        }
+    }
+}
+
+/// Carries a command out if its caller's account has room for it, and counts what it stored.
+fn apply_within_quota(to: &mut Apply<'_>, record: &Record, hub: &Hub) -> crate::verbs::Applied<Outcome> {
+    let (caller, command) = (&record.caller, &record.command);
+    let weight = usage::weight(command);
+    if let Err(refusal) = to.memory.usage.check(to.books, caller, weight, to.rules)? {
+        // What recipients have already is written down in any case; the sender's next takes the slow road and is refused.
+        match command.letter().is_some_and(|letter| !letter.handed.is_empty()) {
+            true => hub.lane().set_out(&caller.agent),
+            false => return Err(refusal.into()),
+        }
+    }
+    let outcome = command.apply(to)?;
+    if matches!(
+        command,
+        Command::Register(_) | Command::Update(_) | Command::Orphan(_) | Command::Unregister(_)
+    ) {
+        to.memory.usage.forget_accounts();
+    }
+    to.memory.usage.charge(to.books, caller, usage::stored(weight, &outcome))?;
+    Ok(outcome)
+}
+
+/// How often the position is noted while there is something to do.
+const NOTE_EVERY: Duration = Duration::from_secs(1);
+
+/// What is noted beside the file.
+struct Notes {
+    path: PathBuf,
+    history: String,
+    /// The position that was noted last, when it was, and up to where the log was folded while idle.
+    seq: Option<Seq>,
+    at: Instant,
+    folded: Seq,
+}
+
+impl Notes {
+    /// Notes a position that is durable.
+    fn write(&mut self, seq: Seq, sync: bool) {
+        (self.seq, self.at) = (Some(seq), Instant::now());
+        let position = Position { history: self.history.clone(), seq };
+        if let Err(error) = position.write(&self.path, sync) {
+            warn!(%error, "the position of the database was not noted");
         }
     }
 }
@@ -385,12 +490,15 @@ impl Writer {
 struct Settled {
     answers: Vec<Answer>,
     events: Vec<Arc<Event>>,
+    /// Whether nothing was done, because another process holds the file.
+    turned_away: bool,
 }
 
 impl Settled {
     /// A batch of which nothing was done.
     fn turned_away(commands: usize) -> Self {
-        Self { answers: (0..commands).map(|_| Err(Refusal::Busy.into())).collect(), events: Vec::new() }
+        let answers = (0..commands).map(|_| Err(Refusal::Busy.into())).collect();
+        Self { answers, events: Vec::new(), turned_away: true }
     }
 }
 

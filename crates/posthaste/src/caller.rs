@@ -1,6 +1,6 @@
 //! Who is speaking: from what a request carries to an identity, and from an identity to the engine's caller.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -8,8 +8,10 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{AgentId, Caller, Millis, RealmName, Token, TokenRole};
-use posthaste_engine::{Engine, EngineError, Share, stamp};
+use posthaste_engine::verbs::agents::Bearer;
+use posthaste_engine::{Engine, EngineError, Refusal, Share, stamp};
 
 use crate::http::errors::answer;
 use crate::http::rate::{Bucket, network};
@@ -61,6 +63,11 @@ impl Identity {
     /// Whether it runs the office, not just one of its realms.
     pub fn runs_office(&self) -> bool {
         self.role == TokenRole::Admin && self.everywhere
+    }
+
+    /// What it shows for a claim to a name.
+    pub fn bearer(&self) -> Bearer {
+        Bearer { name: self.name.clone(), admin: self.role == TokenRole::Admin }
     }
 
     /// As the engine's caller, acting under its own name.
@@ -135,12 +142,23 @@ impl Shared {
     /// The realm as somebody has it: whoever came with a token has one share of it, on however many connections and at
     /// whatever door. Those who run the office, and everyone where no token is asked for, have all of it.
     pub(crate) fn engine_for(&self, engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Engine {
-        let who = match pass {
-            None => return engine.clone(),
-            Some(Pass { id: Some(id), .. }) => format!("{}/{id}", engine.realm()),
-            Some(Pass { id: None, .. }) => format!("{}//{}", engine.realm(), identity.name),
-        };
-        engine.sharing(self.shares().of(who, engine))
+        match account_of(engine, identity, pass) {
+            None => engine.unhurried(),
+            Some(account) => engine.sharing(self.shares().of(&account, engine.limits())),
+        }
+    }
+
+    /// Another realm than that of the caller's token, opened on the account of the token: its share there is the one it has
+    /// everywhere, and there is a bound on how many realms one token has in use at once.
+    pub(crate) async fn visit(
+        &self,
+        account: Option<&str>,
+        realm: &RealmName,
+    ) -> Result<Engine, EngineError> {
+        let Some(account) = account else { return Ok(self.office().realm(realm).await?.unhurried()) };
+        // Taken before the realm is opened, so that realms on their way count.
+        let share = self.shares().abroad(account, realm, self.office().limits())?;
+        Ok(self.office().realm(realm).await?.sharing(share))
     }
 
     /// Where a stranger's calls are counted.
@@ -149,17 +167,20 @@ impl Shared {
         self.limiter().bucket("strangers", &who, self.rates().calls)
     }
 
-    /// Who bears the token with that hash: the admin's key, or a token of the realm that is still good.
-    pub(crate) async fn identify_hash(
+    /// Who bore a token of the realm when that was proved, by the token's id; only while the token is good.
+    pub(crate) async fn recognise_id(
         &self,
         engine: &Engine,
-        hash: [u8; 32],
+        id: String,
         door: &str,
-    ) -> Result<Identity, AuthError> {
-        self.recognise_hash(engine, hash, door).await.map(|(identity, _)| identity)
+    ) -> Result<(Identity, Option<Pass>), AuthError> {
+        let before = self.remembered().before(engine);
+        let token = engine.read(move |view| view.token_by_id(&id)).await?;
+        let memory = token.and_then(|token| Memory::of(&token, before.epoch)).ok_or(AuthError::Invalid)?;
+        memory.at(door).map(|(identity, pass)| (identity, Some(pass)))
     }
 
-    /// The same, with the pass.
+    /// Who bears the token with that hash: the admin's key, or a token of the realm that is still good.
     pub(crate) async fn recognise_hash(
         &self,
         engine: &Engine,
@@ -179,18 +200,28 @@ impl Shared {
                     .ok_or(AuthError::Invalid)?
             }
         };
-        match memory.door {
-            Some(only) if only != door => Err(AuthError::OtherDoor { door: only }),
-            _ => Ok((memory.identity, Some(memory.pass))),
-        }
+        memory.at(door).map(|(identity, pass)| (identity, Some(pass)))
     }
+}
+
+/// On whose account a caller works: that of its token. The operator's work is not counted.
+pub(crate) fn account_of(engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Option<String> {
+    Some(match pass? {
+        Pass { id: Some(id), .. } => format!("{}/{id}", engine.realm()),
+        Pass { id: None, .. } => format!("{}//{}", engine.realm(), identity.name),
+    })
 }
 
 /// The shares of those who are here, by token.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
     known: Mutex<KnownShares>,
+    /// The shares of tokens in realms other than their own.
+    abroad: Mutex<HashMap<String, HashMap<RealmName, Weak<Share>>>>,
 }
+
+/// Realms besides its own that one token has in use at once.
+const MOST_ABROAD: usize = 32;
 
 #[derive(Debug, Default)]
 struct KnownShares {
@@ -203,9 +234,9 @@ struct KnownShares {
 const FEW_SHARES: usize = 1_024;
 
 impl Shares {
-    fn of(&self, who: String, engine: &Engine) -> Arc<Share> {
+    fn of(&self, who: &str, limits: &Limits) -> Arc<Share> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = known.by_token.get(&who).and_then(Weak::upgrade) {
+        if let Some(share) = known.by_token.get(who).and_then(Weak::upgrade) {
             return share;
         }
         if known.by_token.len() >= known.room.max(FEW_SHARES) {
@@ -213,9 +244,30 @@ impl Shares {
             // Not again before they have doubled, so that it costs little for each.
             known.room = known.by_token.len() * 2;
         }
-        let share = Share::new(engine.limits());
-        known.by_token.insert(who, Arc::downgrade(&share));
+        let share = Share::new(limits);
+        known.by_token.insert(who.to_owned(), Arc::downgrade(&share));
         share
+    }
+
+    fn abroad(&self, who: &str, realm: &RealmName, limits: &Limits) -> Result<Arc<Share>, Refusal> {
+        let mut abroad = self.abroad.lock().unwrap_or_else(PoisonError::into_inner);
+        if abroad.len() >= FEW_SHARES && !abroad.contains_key(who) {
+            abroad.retain(|_, realms| realms.values().any(|share| share.strong_count() > 0));
+        }
+        let realms = abroad.entry(who.to_owned()).or_default();
+        if let Some(share) = realms.get(realm).and_then(Weak::upgrade) {
+            return Ok(share);
+        }
+        if realms.len() >= MOST_ABROAD {
+            realms.retain(|_, share| share.strong_count() > 0);
+        }
+        if realms.len() >= MOST_ABROAD {
+            let what = "projects in use at once with one token";
+            return Err(Refusal::TooMany { what, limit: MOST_ABROAD as u64 });
+        }
+        let share = self.of(who, limits).branch();
+        realms.insert(realm.clone(), Arc::downgrade(&share));
+        Ok(share)
     }
 }
 
@@ -224,16 +276,37 @@ impl Shares {
 #[derive(Debug, Default)]
 pub(crate) struct Remembered {
     known: Mutex<HashMap<(RealmName, [u8; 32]), Memory>>,
+    /// Hashes of tokens that were good in some realm; they may have lapsed since.
+    met: Mutex<HashSet<[u8; 32]>>,
 }
 
 /// What was found out about a token.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
-    pub(crate) identity: Identity,
-    pub(crate) pass: Pass,
+    identity: Identity,
+    pass: Pass,
     /// The only door that the token opens.
     door: Option<String>,
     epoch: Epoch,
+}
+
+impl Memory {
+    /// A token as the books have it; nothing if its name cannot be an agent's.
+    fn of(token: &Token, epoch: Epoch) -> Option<Self> {
+        let name = AgentId::new(&token.name).ok()?;
+        let observe = token.observe || token.role == TokenRole::Admin;
+        let identity = Identity { role: token.role, name, everywhere: false, observe };
+        let pass = Pass { id: Some(token.id.clone()), expires_at: token.expires_at };
+        Some(Self { identity, pass, door: token.door.clone(), epoch })
+    }
+
+    /// What the token says at a door, if it opens that door.
+    pub(crate) fn at(self, door: &str) -> Result<(Identity, Pass), AuthError> {
+        match self.door {
+            Some(only) if only != door => Err(AuthError::OtherDoor { door: only }),
+            _ => Ok((self.identity, self.pass)),
+        }
+    }
 }
 
 /// How things stood before the books were asked, so that what changes meanwhile counts.
@@ -259,6 +332,11 @@ impl Remembered {
         fresh.then(|| memory.clone())
     }
 
+    /// Whether a token of this hash was good in some realm when it was last looked up. For counting, not for letting in.
+    pub(crate) fn has_met(&self, hash: &[u8; 32]) -> bool {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).contains(hash)
+    }
+
     /// To be taken before the books are asked for a token.
     pub(crate) fn before(&self, engine: &Engine) -> Before {
         Before { realm: engine.realm().clone(), epoch: epoch(engine) }
@@ -266,16 +344,18 @@ impl Remembered {
 
     /// Remembers a token as the books had it; nothing if its name is nobody's.
     pub(crate) fn put(&self, before: Before, hash: [u8; 32], token: &Token) -> Option<Memory> {
-        let name = AgentId::new(&token.name).ok()?;
-        let observe = token.observe || token.role == TokenRole::Admin;
-        let identity = Identity { role: token.role, name, everywhere: false, observe };
-        let pass = Pass { id: Some(token.id.clone()), expires_at: token.expires_at };
-        let memory = Memory { identity, pass, door: token.door.clone(), epoch: before.epoch };
+        let memory = Memory::of(token, before.epoch)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_REMEMBERED {
             known.clear();
         }
         known.insert((before.realm, hash), memory.clone());
+        drop(known);
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        if met.len() >= MOST_REMEMBERED {
+            met.clear();
+        }
+        met.insert(hash);
         Some(memory)
     }
 }
@@ -284,7 +364,8 @@ impl Remembered {
 /// closed and opened again counts from nothing, hence the opening.
 fn epoch(engine: &Engine) -> Epoch {
     let meter = engine.meter();
-    let changes = ["create_token", "revoke_token", "change_keys"].iter().map(|verb| meter.done(verb)).sum();
+    let verbs = ["create_token", "revoke_token", "renew_token", "change_keys"];
+    let changes = verbs.iter().map(|verb| meter.done(verb)).sum();
     (meter.opening(), changes)
 }
 

@@ -30,7 +30,12 @@ pub(crate) fn short_name(token: &str) -> String {
 #[derive(Clone)]
 pub struct AdminKey {
     hash: [u8; 32],
+    /// What seals are made with. Derived from the key itself under a label, so that its hash, which is compared and
+    /// looked up in many places, tells nothing about any seal.
+    sealing: [u8; 32],
 }
+
+const SEALING: &[u8] = b"posthaste sealing key 1";
 
 impl AdminKey {
     /// Where a data directory keeps it.
@@ -47,7 +52,11 @@ impl AdminKey {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::make(&path)?,
             Err(error) => return Err(error),
         };
-        Ok(Self { hash: hash(&token) })
+        Self::of(&token).ok_or_else(|| io::Error::other("the key cannot be used"))
+    }
+
+    fn of(token: &str) -> Option<Self> {
+        Some(Self { hash: hash(token), sealing: mac(token.as_bytes(), &[SEALING])? })
     }
 
     /// The key itself, for commands on the same machine.
@@ -68,11 +77,8 @@ impl AdminKey {
     /// Seals a text such that only an office with this key could have done it. What it is for is sealed with it, so that
     /// a seal made for one purpose is worthless for another.
     pub fn seal(&self, purpose: &str, text: &str) -> String {
-        let Ok(mut mac) = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.hash) else { return String::new() };
-        mac.update(purpose.as_bytes());
-        mac.update(&[0]);
-        mac.update(text.as_bytes());
-        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+        let sealed = mac(&self.sealing, &[purpose.as_bytes(), &[0], text.as_bytes()]);
+        sealed.map(|seal| hex(&seal)).unwrap_or_default()
     }
 
     /// Whether a seal is right. Takes the same time for every wrong one.
@@ -101,6 +107,19 @@ impl AdminKey {
     }
 }
 
+/// HMAC-SHA256 over the parts. A key of any length is accepted, so there is always an answer.
+fn mac(key: &[u8], parts: &[&[u8]]) -> Option<[u8; 32]> {
+    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key).ok()?;
+    for part in parts {
+        mac.update(part);
+    }
+    Some(mac.finalize().into_bytes().into())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl std::fmt::Debug for AdminKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("AdminKey(…)")
@@ -110,6 +129,20 @@ impl std::fmt::Debug for AdminKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seals_are_not_made_with_the_hash_of_the_key() {
+        let key = AdminKey::of("ph_secret").unwrap();
+        let seal = key.seal("a purpose", "a text");
+        assert!(key.sealed("a purpose", "a text", &seal));
+        assert!(!key.sealed("another purpose", "a text", &seal));
+        let parts: [&[u8]; 3] = [b"a purpose", &[0], b"a text"];
+        let hash = hash("ph_secret");
+        for guess in [&hash[..], hex(&hash).as_bytes(), b"ph_secret"] {
+            assert_ne!(hex(&mac(guess, &parts).unwrap()), seal);
+        }
+        assert_ne!(key.sealing, hash);
+    }
 
     #[test]
     fn the_key_is_made_once_and_only_its_owner_can_read_it() {

@@ -13,6 +13,7 @@ pub mod keys;
 pub mod observe;
 mod projects;
 pub mod runtime;
+mod safe_open;
 pub mod serve;
 pub mod shared;
 pub mod signals;

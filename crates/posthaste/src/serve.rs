@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -81,6 +82,7 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     make_private_directory(data).with_context(|| format!("cannot make {}", data.display()))?;
     raise_descriptor_limit(config.max_connections.value);
     let (office, guard) = Office::open(data, Limits::default()).map_err(held)?;
+    let reads_end = office.reads_end();
     let admin =
         AdminKey::open(data).with_context(|| format!("cannot read {}", AdminKey::path(data).display()))?;
     let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
@@ -101,7 +103,7 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     }
     if let Some((swarm, here, _)) = swarm {
         let ways = WaysOut::new(config.tls_ca.value.as_deref(), switches.reaches)?;
-        let started = Runtime::start(engine, swarm, here, data.clone(), ways, stop.clone()).await;
+        let started = Runtime::start(engine.unhurried(), swarm, here, data.clone(), ways, stop.clone()).await;
         shared.host(started.map_err(anyhow::Error::from)?);
     }
     open_projects(&shared, config).await?;
@@ -120,6 +122,8 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
 
     // However it ended, what was taken is answered and on disk before the process goes.
     stop.cancel();
+    // Requests have had their time; a read that still goes on has no one to answer.
+    reads_end.store(true, Ordering::Release);
     drop(janitor.await);
     if let Some(bridge) = bridge {
         drop(bridge.await);
@@ -144,25 +148,16 @@ fn read_swarm(config: &Config) -> Result<Option<(Swarm, PathBuf, RealmName)>, Fa
     Ok(Some((swarm, here, name)))
 }
 
-/// The default realm answers to the work tree that the office was started in, and to whatever it was given.
+/// The default realm answers to the work tree that the server was started in, and to whatever it was given. Files are
+/// read for callers in those directories only.
 async fn open_projects(shared: &Shared, config: &Config) -> Result<(), Failure> {
     shared
         .mcp()
         .configure(doors::mcp::Settings { tools: config.tools.value, trust_local: config.trust_local.value });
-    let mut names = match std::env::current_dir() {
-        Ok(here) => projects::names_around(&here),
-        Err(_) => Vec::new(),
-    };
-    for given in &config.projects.value {
-        let path = Path::new(given);
-        if projects::alias(given).is_none() || path.is_absolute() {
-            let path = std::path::absolute(path)?;
-            names.extend(projects::names_at(&path));
-        } else {
-            names.extend(projects::alias(given));
-        }
-    }
-    shared.claim_all(&names, shared.default_realm()).await.map_err(anyhow::Error::from)?;
+    let here = std::env::current_dir().ok();
+    let (names, directories) = projects::given(here.as_deref(), &config.projects.value)?;
+    shared.name_trees(projects::Trees::named(here.as_deref(), &directories, &config.data.value));
+    shared.claim_all(&names).await.map_err(anyhow::Error::from)?;
     Ok(())
 }
 
@@ -203,9 +198,12 @@ fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) 
 async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHandle<()>>, Failure> {
     let Some(mail_dir) = config.mail_dir.value.clone() else { return Ok(None) };
     let engine = shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
-    let options =
-        BridgeOptions { mail_dir: mail_dir.clone(), archive_every: config.archive_every.value.duration() };
-    let bridge = Bridge::open(engine, options).await?;
+    let options = BridgeOptions {
+        mail_dir: mail_dir.clone(),
+        archive_every: config.archive_every.value.duration(),
+        shared: config.mail_dir_shared.value,
+    };
+    let bridge = Bridge::open(engine.unhurried(), options).await?;
     shared.set_mail_dir(std::path::absolute(mail_dir)?);
     Ok(Some(tokio::spawn(bridge.run(shared.stop().clone()))))
 }
@@ -214,10 +212,15 @@ async fn keep_tidy(shared: Shared) {
     let mut tidy = tokio::time::interval(TIDY_EVERY);
     let mut carry = tokio::time::interval(CARRY_EVERY);
     loop {
-        tokio::select! {
-            () = shared.stop().cancelled() => return,
-            _ = tidy.tick() => shared.office().tidy().await,
-            _ = carry.tick() => shared.office().carry().await,
+        let work = async {
+            tokio::select! {
+                _ = tidy.tick() => shared.office().tidy().await,
+                _ = carry.tick() => shared.office().carry().await,
+            }
+        };
+        // Broken off when the office closes: a writer that is stuck must not hold that up.
+        if shared.stop().run_until_cancelled(work).await.is_none() {
+            return;
         }
     }
 }

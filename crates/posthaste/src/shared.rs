@@ -48,11 +48,33 @@ pub struct Switches {
     /// Where the office may go on its own account.
     pub reaches: Reaches,
     /// Whether AIRC's Safe Mode is spoken: tokens without signatures.
-    pub safe_mode: bool,
+    pub safe_mode: Offer,
     /// How often a silent peer is asked whether it is there.
     pub ping_every: Duration,
     /// Whether anybody may become an AIRC identity, or only those whom somebody with a token brings.
-    pub registration: bool,
+    pub registration: Offer,
+}
+
+/// To whom something is offered that suits one machine better than the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// To no caller.
+    Off,
+    /// To callers on this machine that no proxy passed on.
+    ThisMachine,
+    /// To every caller.
+    On,
+}
+
+impl Offer {
+    /// Whether it holds for a caller.
+    pub fn holds(self, local: bool) -> bool {
+        match self {
+            Self::Off => false,
+            Self::ThisMachine => local,
+            Self::On => true,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -153,13 +175,13 @@ impl Shared {
         self.inner.switches.ping_every
     }
 
-    /// Whether AIRC's Safe Mode is spoken.
-    pub fn safe_mode(&self) -> bool {
+    /// To whom AIRC's Safe Mode is spoken.
+    pub fn safe_mode(&self) -> Offer {
         self.inner.switches.safe_mode
     }
 
-    /// Whether anybody may become an AIRC identity.
-    pub fn takes_newcomers(&self) -> bool {
+    /// Who may become an AIRC identity without a token.
+    pub fn takes_newcomers(&self) -> Offer {
         self.inner.switches.registration
     }
 

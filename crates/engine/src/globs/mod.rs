@@ -31,12 +31,14 @@
 mod chars;
 mod overlap;
 mod parse;
+mod steps;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
 use chars::CharSet;
+pub use steps::Steps;
 
 /// The longest pattern text, in bytes.
 pub const MAX_PATTERN_BYTES: usize = 1024;
@@ -48,6 +50,18 @@ pub const MAX_ALTERNATIVES: usize = 64;
 ///
 /// Without it, 64 alternatives with a long common tail would make one comparison 4,096 times dearer.
 pub const MAX_EXPANDED: usize = 2048;
+
+/// What comparing two patterns costs at least, in [`Steps`].
+const PAIR_STEPS: usize = 8;
+
+/// What decides the cost of comparing a pattern with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weight {
+    /// `*` and `**`, as written.
+    pub wildcards: usize,
+    /// Characters of all alternatives together.
+    pub expanded: usize,
+}
 
 /// A parsed path pattern: see the [module](self) for what may be written.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -102,13 +116,38 @@ impl PathPattern {
     /// Exact but for one corner: where a wildcard or a class stands, the names `.` and `..` count as possible,
     /// so `.?` and `?.` are said to overlap.
     pub fn overlaps(&self, other: &PathPattern) -> bool {
+        self.overlaps_within(other, &Steps::new(u64::MAX))
+    }
+
+    /// The same within a budget: once that is used up the answer is no and [`Steps::is_spent`] says so.
+    pub fn overlaps_within(&self, other: &PathPattern, steps: &Steps) -> bool {
+        if !steps.spend(PAIR_STEPS) {
+            return false;
+        }
         match (&self.matcher, &other.matcher) {
             (Matcher::Name(mine), Matcher::Name(theirs)) => mine == theirs,
             (Matcher::Paths(mine), Matcher::Paths(theirs)) => {
-                mine.iter().any(|a| theirs.iter().any(|b| overlap::paths(a, b)))
+                mine.iter().any(|a| theirs.iter().any(|b| overlap::paths(a, b, steps)))
             }
             _ => false,
         }
+    }
+
+    /// How many wildcards that match runs (`*` and `**`) the pattern has, and how many characters once its braces are
+    /// expanded: what decides the cost of comparing it.
+    pub fn weight(&self) -> Weight {
+        let Matcher::Paths(alternatives) = &self.matcher else {
+            return Weight { wildcards: 0, expanded: self.source.len() };
+        };
+        let expanded = alternatives.iter().flatten().map(Segment::size).sum();
+        let (mut wildcards, mut escaped, mut in_run) = (0, false, false);
+        for c in self.source.chars() {
+            let is_star = c == '*' && !escaped;
+            wildcards += usize::from(is_star && !in_run);
+            in_run = is_star;
+            escaped = c == '\\' && !escaped;
+        }
+        Weight { wildcards, expanded }
     }
 
     /// Whether the pattern covers this one path, in which no character is special.
@@ -117,8 +156,10 @@ impl PathPattern {
     pub fn covers(&self, path: &str) -> bool {
         match &self.matcher {
             Matcher::Name(name) => name == path,
-            Matcher::Paths(alternatives) => parse::concrete(path)
-                .is_some_and(|path| alternatives.iter().any(|pattern| overlap::paths(pattern, &path))),
+            Matcher::Paths(alternatives) => parse::concrete(path).is_some_and(|path| {
+                let steps = Steps::new(u64::MAX);
+                alternatives.iter().any(|pattern| overlap::paths(pattern, &path, &steps))
+            }),
         }
     }
 
@@ -168,6 +209,22 @@ enum Segment {
     Literal(String),
     /// Holds at least one atom that is not a [`Atom::Char`], and never two [`Atom::Star`] in a row.
     Wild(Vec<Atom>),
+}
+
+impl Segment {
+    fn size(&self) -> usize {
+        match self {
+            Segment::AnyDepth => 1,
+            Segment::Literal(text) => text.len(),
+            Segment::Wild(atoms) => atoms
+                .iter()
+                .map(|atom| match atom {
+                    Atom::Class(class) => class.size(),
+                    _ => 1,
+                })
+                .sum(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,36 +1,40 @@
 //! Whether two patterns can match the same thing: one table walk, used for segments and again for characters.
 
-use super::{Atom, Segment};
+use super::{Atom, Segment, Steps};
 
-/// Whether some path is matched by both segment patterns.
-pub(super) fn paths(a: &[Segment], b: &[Segment]) -> bool {
-    intersect(a, b, |segment| matches!(segment, Segment::AnyDepth), names)
+/// Whether some path is matched by both segment patterns. Says no once the steps are used up.
+pub(super) fn paths(a: &[Segment], b: &[Segment], steps: &Steps) -> bool {
+    let many = |segment: &Segment| matches!(segment, Segment::AnyDepth);
+    intersect(a, b, many, |a, b| names(a, b, steps), steps)
 }
 
 /// Whether some name of one segment is matched by both; `**` is not asked for here.
-fn names(a: &Segment, b: &Segment) -> bool {
+fn names(a: &Segment, b: &Segment, steps: &Steps) -> bool {
     match (a, b) {
         (Segment::AnyDepth, _) | (_, Segment::AnyDepth) => true,
         (Segment::Literal(a), Segment::Literal(b)) => a == b,
         (Segment::Literal(text), Segment::Wild(atoms)) | (Segment::Wild(atoms), Segment::Literal(text)) => {
             let literal: Vec<Atom> = text.chars().map(Atom::Char).collect();
-            atoms_intersect(atoms, &literal)
+            atoms_intersect(atoms, &literal, steps)
         }
-        (Segment::Wild(a), Segment::Wild(b)) => atoms_intersect(a, b),
+        (Segment::Wild(a), Segment::Wild(b)) => atoms_intersect(a, b, steps),
     }
 }
 
-fn atoms_intersect(a: &[Atom], b: &[Atom]) -> bool {
-    intersect(a, b, |atom| matches!(atom, Atom::Star), characters)
+fn atoms_intersect(a: &[Atom], b: &[Atom], steps: &Steps) -> bool {
+    intersect(a, b, |atom| matches!(atom, Atom::Star), |a, b| characters(a, b, steps), steps)
 }
 
-fn characters(a: &Atom, b: &Atom) -> bool {
+fn characters(a: &Atom, b: &Atom, steps: &Steps) -> bool {
     match (a, b) {
         // Classes are never empty, so a wildcard always finds a character the other side takes.
         (Atom::Star | Atom::AnyChar, _) | (_, Atom::Star | Atom::AnyChar) => true,
         (Atom::Char(a), Atom::Char(b)) => a == b,
         (Atom::Char(c), Atom::Class(class)) | (Atom::Class(class), Atom::Char(c)) => class.contains(*c),
-        (Atom::Class(a), Atom::Class(b)) => a.meets(b),
+        (Atom::Class(a), Atom::Class(b)) => {
+            steps.spend(a.size() + b.size());
+            a.meets(b)
+        }
     }
 }
 
@@ -38,13 +42,23 @@ fn characters(a: &Atom, b: &Atom) -> bool {
 /// and any other two items share an element when they `meet`.
 ///
 /// `reach[j]` says that what was read of `a` and the first `j` items of `b` can match the same beginning. A pair
-/// of positions is visited once, which makes the walk O(|a| · |b|): there is nothing to backtrack over.
-fn intersect<T>(a: &[T], b: &[T], many: impl Fn(&T) -> bool, meet: impl Fn(&T, &T) -> bool) -> bool {
+/// of positions is visited once, which makes the walk O(|a| · |b|): there is nothing to backtrack over. Each row of the
+/// table is paid for before it is walked.
+fn intersect<T>(
+    a: &[T],
+    b: &[T],
+    many: impl Fn(&T) -> bool,
+    meet: impl Fn(&T, &T) -> bool,
+    steps: &Steps,
+) -> bool {
     let end = b.len();
     let mut reach = vec![false; end + 1];
     let mut next = vec![false; end + 1];
     reach[0] = true;
     for x in a {
+        if !steps.spend(end + 1) {
+            return false;
+        }
         let x_many = many(x);
         next.fill(false);
         for (j, y) in b.iter().enumerate() {

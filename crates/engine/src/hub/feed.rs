@@ -17,6 +17,9 @@ use crate::sight;
 /// Events looked at in one go.
 const STRETCH: usize = 128;
 
+/// Events compared with a filter before others have their turn on the thread.
+const PAUSE_AFTER: usize = 8;
+
 /// Where to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
@@ -55,8 +58,9 @@ pub struct Overflow {
 #[derive(Debug)]
 pub struct Feed {
     engine: Engine,
-    caller: Caller,
-    /// Whether the caller is kept to some of what others may see, so that the books must be asked.
+    /// For whom it looks: what any of them may see is handed out.
+    callers: Vec<Caller>,
+    /// Whether one of them is kept to some of what others may see, so that the books must be asked.
     bounded: bool,
     filter: Filter,
     /// Whether the filter must ask the books.
@@ -93,7 +97,7 @@ impl Feed {
         let by_books = filter.needs_books();
         Self {
             engine,
-            caller,
+            callers: vec![caller],
             bounded,
             filter,
             by_books,
@@ -110,14 +114,24 @@ impl Feed {
         }
     }
 
-    /// Goes on for another caller: from here on its eyes decide.
+    /// Goes on for other callers: from here on, what one of them may see is handed out.
     ///
     /// # Errors
     /// When the books cannot be read.
-    pub async fn listen_as(&mut self, caller: Caller) -> Result<(), EngineError> {
-        let asking = caller.agent.clone();
-        self.bounded = self.engine.read(move |view| Ok(bounds::of(view.books, &asking)?.is_some())).await?;
-        self.caller = caller;
+    pub async fn listen_as(&mut self, callers: Vec<Caller>) -> Result<(), EngineError> {
+        let asking: Vec<_> = callers.iter().map(|caller| caller.agent.clone()).collect();
+        self.bounded = self
+            .engine
+            .read_patiently(move |view| {
+                for agent in &asking {
+                    if bounds::of(view.books, agent)?.is_some() {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            })
+            .await?;
+        self.callers = callers;
         Ok(())
     }
 
@@ -223,7 +237,7 @@ impl Feed {
             Ahead::Events(events) => (events, true),
             Ahead::InTheBooks => {
                 let place = self.place;
-                let events = self.engine.read(move |view| view.stretch(place, STRETCH)).await?;
+                let events = self.engine.read_patiently(move |view| view.stretch(place, STRETCH)).await?;
                 self.engine.meter().lagged.fetch_add(events.len() as u64, Ordering::Relaxed);
                 (events, false)
             }
@@ -234,40 +248,61 @@ impl Feed {
         Ok(wanted)
     }
 
+    /// Whether one of the callers may see an event, where that can be told without the books.
+    fn admits(&self, event: &Event) -> Option<bool> {
+        let mut decided = Some(false);
+        for caller in &self.callers {
+            match event.sight.admits(caller) {
+                Some(true) => return Some(true),
+                Some(false) => {}
+                None => decided = None,
+            }
+        }
+        decided
+    }
+
     async fn choose(&self, events: Vec<Arc<Event>>, live: bool) -> Result<Vec<Arc<Event>>, EngineError> {
         let by_books = self.by_books;
         let mut wanted = Vec::new();
         let mut to_ask = Vec::new();
-        for event in events {
+        for (n, event) in events.into_iter().enumerate() {
+            // A filter of many patterns takes a while, and others wait for this thread.
+            if n % PAUSE_AFTER == PAUSE_AFTER - 1 {
+                tokio::task::yield_now().await;
+            }
             if !by_books && !self.filter.matches(&event, None) {
                 continue;
             }
-            match if live && !self.bounded { event.sight.admits(&self.caller) } else { None } {
+            match if live && !self.bounded { self.admits(&event) } else { None } {
                 Some(false) => {}
                 Some(true) if !by_books => wanted.push(event),
                 seen => to_ask.push((event, seen)),
             }
         }
-        if to_ask.is_empty() {
-            return Ok(wanted);
-        }
-        let (caller, filter) = (self.caller.clone(), self.filter.clone());
-        let asked = self
-            .engine
-            .read(move |view| {
+        while !to_ask.is_empty() {
+            let (callers, filter) = (self.callers.clone(), self.filter.clone());
+            let asking = std::mem::take(&mut to_ask);
+            let asked = self.engine.read_patiently(move |view| {
                 let mut fitting = Vec::new();
-                for (event, seen) in to_ask {
+                let mut asking = asking.into_iter();
+                for (event, seen) in asking.by_ref() {
                     let fits = !by_books || filter.matches(&event, Some(view));
                     if fits
-                        && (seen == Some(true) || sight::sees_event(view.books, &caller, &event, view.now)?)
+                        && (seen == Some(true) || sight::any_sees(view.books, &callers, &event, view.now)?)
                     {
                         fitting.push(event);
                     }
+                    // The rest is asked for anew, so that no stretch is too costly for one read.
+                    if view.budget.is_half_spent() {
+                        break;
+                    }
                 }
-                Ok(fitting)
-            })
-            .await?;
-        wanted.extend(asked);
+                Ok((fitting, asking.collect()))
+            });
+            let fitting;
+            (fitting, to_ask) = asked.await?;
+            wanted.extend(fitting);
+        }
         wanted.sort_by_key(|event| event.seq);
         Ok(wanted)
     }

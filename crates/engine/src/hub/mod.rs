@@ -14,6 +14,7 @@ pub(crate) use lane::Lane;
 pub use slots::Mailslot;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::crier::Crier;
 use self::ring::Ring;
@@ -21,6 +22,7 @@ use self::slots::Slots;
 use crate::limits::Limits;
 use crate::nouns::{AgentId, DeliveryState, Event, Fact, Seq};
 use crate::verbs::Outcome;
+use crate::verbs::agents::RECLAIMED;
 use crate::verbs::runs::Advanced;
 use crate::views::Letter;
 
@@ -31,6 +33,8 @@ pub(crate) struct Hub {
     crier: Crier,
     slots: Slots,
     lane: Lane,
+    /// Names that went from one holder to another since the realm was opened.
+    rehomed: AtomicU64,
 }
 
 impl Hub {
@@ -38,8 +42,9 @@ impl Hub {
         Self {
             ring: Ring::new(limits.live_events),
             crier: Crier::new(),
-            slots: Slots::new(limits.slot_letters),
+            slots: Slots::new(limits),
             lane: Lane::default(),
+            rehomed: AtomicU64::new(0),
         }
     }
 
@@ -72,6 +77,18 @@ impl Hub {
     pub(crate) fn question(&self, events: &[Arc<Event>]) {
         if let Some(last) = events.last() {
             self.slots.settle(last.seq);
+        }
+        for event in events {
+            match &event.fact {
+                Fact::AgentUnregistered { agent, reason: Some(reason), .. } if reason == RECLAIMED => {
+                    self.slots.shut(agent);
+                    self.rehomed.fetch_add(1, Ordering::AcqRel);
+                }
+                Fact::AgentRegistered { entry: Some(entry), .. } if entry.born > 0 => {
+                    self.rehomed.fetch_add(1, Ordering::AcqRel);
+                }
+                _ => {}
+            }
         }
         if self.slots.is_empty() {
             return;
@@ -164,6 +181,11 @@ impl Hub {
     /// Lets go of everyone who waits for an agent's mail.
     pub(crate) fn let_go(&self, agent: &AgentId) {
         self.slots.shut(agent);
+    }
+
+    /// How many names went from one holder to another since the realm was opened.
+    pub(crate) fn rehomed(&self) -> u64 {
+        self.rehomed.load(Ordering::Acquire)
     }
 
     /// How many agents have somebody waiting for their mail.

@@ -46,12 +46,12 @@ impl Ring {
     pub(super) fn push(&self, events: Vec<Arc<Event>>) {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         for event in events {
-            kept.bytes += weight(&event);
+            kept.bytes += event.weight();
             kept.events.push_back(event);
         }
         while kept.events.len() > self.capacity || (kept.bytes > RING_BYTES && kept.events.len() > 1) {
             let Some(oldest) = kept.events.pop_front() else { break };
-            kept.bytes -= weight(&oldest);
+            kept.bytes -= oldest.weight();
             kept.base = oldest.seq;
         }
     }
@@ -67,14 +67,4 @@ impl Ring {
         let events: Vec<_> = kept.events.iter().skip(start).take(limit).cloned().collect();
         if events.is_empty() { Ahead::Nothing } else { Ahead::Events(events) }
     }
-}
-
-fn weight(event: &Event) -> usize {
-    let letter = event.message.as_ref().map_or(0, |m| {
-        m.body.as_str().len()
-            + m.envelope.as_ref().map_or(0, String::len)
-            + m.meta.as_ref().map_or(0, |j| j.as_str().len())
-    });
-    let turn = event.turn.as_ref().map_or(0, |turn| turn.content.as_str().len());
-    512 + letter + turn
 }

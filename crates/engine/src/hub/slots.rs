@@ -9,11 +9,14 @@ use tokio::sync::mpsc;
 use crate::engine::Engine;
 use crate::error::{EngineError, Refusal};
 use crate::fast::UNPLACED;
+use crate::limits::Limits;
 use crate::nouns::{AgentId, Caller, Seq};
-use crate::views::Letter;
+use crate::views::{Letter, Weigh};
 
 /// Letters read from the books at a time.
 const PAGE: usize = 64;
+/// Bytes of messages read from the database at a time, and at least one message: each connected agent holds as much.
+const PAGE_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(super) struct Slots {
@@ -22,7 +25,11 @@ pub(super) struct Slots {
     count: AtomicUsize,
     /// The place up to which letters are in the books and have been offered, or are about to be. Written under the lock.
     settled: AtomicI64,
+    /// Bytes of all letters in the queues. Only holders of the lock add to it.
+    bytes: AtomicUsize,
     capacity: usize,
+    slot_bytes: usize,
+    slots_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -39,6 +46,8 @@ struct Flags {
     behind: AtomicBool,
     /// The agent's entry changed: whether the mail is still for the one who waits is in the books.
     questioned: AtomicBool,
+    /// Bytes of the letters in the queue.
+    bytes: AtomicUsize,
 }
 
 impl Flags {
@@ -48,9 +57,34 @@ impl Flags {
 }
 
 impl Slots {
-    pub(super) fn new(capacity: usize) -> Self {
-        let settled = AtomicI64::new(0);
-        Self { waiting: Mutex::default(), count: AtomicUsize::new(0), settled, capacity }
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            waiting: Mutex::default(),
+            count: AtomicUsize::new(0),
+            settled: AtomicI64::new(0),
+            bytes: AtomicUsize::new(0),
+            capacity: limits.slot_letters,
+            slot_bytes: limits.slot_bytes,
+            slots_bytes: limits.slots_bytes,
+        }
+    }
+
+    /// Whether a queue has room for that many bytes more. One message alone is always taken by an empty queue while there is room
+    /// in all of them together.
+    fn has_room(&self, slot: &Slot, bytes: usize) -> bool {
+        let held = slot.flags.bytes.load(Ordering::Acquire);
+        (held == 0 || held + bytes <= self.slot_bytes)
+            && self.bytes.load(Ordering::Acquire) + bytes <= self.slots_bytes
+    }
+
+    fn note_in(&self, slot: &Slot, bytes: usize) {
+        slot.flags.bytes.fetch_add(bytes, Ordering::AcqRel);
+        self.bytes.fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    fn note_out(&self, flags: &Flags, bytes: usize) {
+        flags.bytes.fetch_sub(bytes, Ordering::AcqRel);
+        self.bytes.fetch_sub(bytes, Ordering::AcqRel);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -77,10 +111,22 @@ impl Slots {
             if slot.flags.behind.load(Ordering::Acquire) {
                 continue;
             }
-            match slot.queue.try_send(Box::new(letter())) {
+            let letter = Box::new(letter());
+            let bytes = letter.weight();
+            if !self.has_room(slot, bytes) {
+                slot.flags.behind.store(true, Ordering::Release);
+                continue;
+            }
+            // Noted before it is in the queue, so that its owner never takes out more than was noted.
+            self.note_in(slot, bytes);
+            match slot.queue.try_send(letter) {
                 Ok(()) => handed |= slot.flags.are_down(),
-                Err(mpsc::error::TrySendError::Full(_)) => slot.flags.behind.store(true, Ordering::Release),
-                Err(mpsc::error::TrySendError::Closed(_)) => {}
+                Err(error) => {
+                    self.note_out(&slot.flags, bytes);
+                    if matches!(error, mpsc::error::TrySendError::Full(_)) {
+                        slot.flags.behind.store(true, Ordering::Release);
+                    }
+                }
             }
         }
         handed
@@ -89,11 +135,16 @@ impl Slots {
     /// Hands a letter to everyone waiting for these agents' mail, if each has room and is not behind. All or nobody:
     /// only holders of the lock fill queues, so room that was seen stays.
     pub(super) fn offer_all(&self, agents: &[AgentId], letter: impl Fn(&AgentId) -> Letter) -> bool {
+        let Some(bytes) = agents.first().map(|agent| letter(agent).weight()) else { return true };
         let waiting = self.lock();
         let can_take = |agent: &AgentId| {
             let slots = waiting.get(agent).map_or(&[][..], Vec::as_slice);
-            let open =
-                |slot: &Slot| !slot.queue.is_closed() && slot.queue.capacity() > 0 && slot.flags.are_down();
+            let open = |slot: &Slot| {
+                !slot.queue.is_closed()
+                    && slot.queue.capacity() > 0
+                    && slot.flags.are_down()
+                    && self.has_room(slot, bytes)
+            };
             !slots.is_empty() && slots.iter().all(open)
         };
         if !agents.iter().all(can_take) {
@@ -101,8 +152,13 @@ impl Slots {
         }
         for agent in agents {
             for slot in waiting.get(agent).into_iter().flatten() {
+                let letter = Box::new(letter(agent));
+                let bytes = letter.weight();
+                self.note_in(slot, bytes);
                 // One that closed just now loses what it would have lost a moment later.
-                let _ = slot.queue.try_send(Box::new(letter(agent)));
+                if slot.queue.try_send(letter).is_err() {
+                    self.note_out(&slot.flags, bytes);
+                }
             }
         }
         true
@@ -133,7 +189,11 @@ impl Slots {
     fn open(&self, agent: &AgentId) -> (mpsc::Receiver<Box<Letter>>, Arc<Flags>) {
         let (queue, letters) = mpsc::channel(self.capacity.max(1));
         // Until its owner has looked into the books, nothing that is put into the queue is in its hands.
-        let flags = Arc::new(Flags { behind: AtomicBool::new(true), questioned: AtomicBool::new(false) });
+        let flags = Arc::new(Flags {
+            behind: AtomicBool::new(true),
+            questioned: AtomicBool::new(false),
+            bytes: AtomicUsize::new(0),
+        });
         let mut waiting = self.lock();
         waiting.entry(agent.clone()).or_default().push(Slot { queue, flags: flags.clone() });
         self.count.store(waiting.len(), Ordering::Release);
@@ -211,13 +271,13 @@ impl Mailslot {
             if !self.flags.are_down() {
                 // What is in the queue was put there before the flag went up, so it comes first.
                 match self.letters.try_recv() {
-                    Ok(letter) => self.ready.extend(self.wanted(*letter)),
+                    Ok(letter) => self.take(*letter),
                     Err(_) => self.catching_up = Some(self.engine.hub().slots.take_down(&self.flags)),
                 }
                 continue;
             }
             match self.letters.recv().await {
-                Some(letter) => self.ready.extend(self.wanted(*letter)),
+                Some(letter) => self.take(*letter),
                 // This slot holds a handle to the office, so the agent has left or was let go of.
                 None => {
                     let agent = self.agent.to_string();
@@ -225,6 +285,12 @@ impl Mailslot {
                 }
             }
         }
+    }
+
+    fn take(&mut self, letter: Letter) {
+        self.engine.hub().slots.note_out(&self.flags, letter.weight());
+        let wanted = self.wanted(letter);
+        self.ready.extend(wanted);
     }
 
     /// A letter out of the queue, unless it has been handed out or the books have to be asked about it.
@@ -240,11 +306,14 @@ impl Mailslot {
     async fn catch_up(&mut self, up_to: Seq) -> Result<(), EngineError> {
         let (caller, agent, last) = (self.caller.clone(), self.agent.clone(), self.last);
         let page = PAGE.min(self.engine.limits().page);
-        let found = self.engine.read(move |view| view.waiting(&caller, &agent, last, page)).await?;
-        let full = found.len() >= page;
-        let before = self.ready.len();
-        self.ready.extend(found.into_iter().take_while(|letter| letter.message.seq <= up_to));
-        if !full || self.ready.len() < before + page {
+        let found = self.engine.read_patiently(move |view| {
+            view.budget.keep_to(PAGE_BYTES);
+            view.waiting(&caller, &agent, last, page)
+        });
+        let found = found.await?;
+        let is_last = found.is_last() || found.items.iter().any(|letter| letter.message.seq > up_to);
+        self.ready.extend(found.items.into_iter().take_while(|letter| letter.message.seq <= up_to));
+        if is_last {
             self.catching_up = None;
         }
         Ok(())
@@ -254,6 +323,9 @@ impl Mailslot {
 impl Drop for Mailslot {
     fn drop(&mut self) {
         self.letters.close();
-        self.engine.hub().slots.close(&self.agent);
+        let slots = &self.engine.hub().slots;
+        slots.close(&self.agent);
+        // Nothing is put into the queue any more; what is left in it goes with it.
+        slots.note_out(&self.flags, self.flags.bytes.load(Ordering::Acquire));
     }
 }

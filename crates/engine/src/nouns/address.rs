@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{AgentId, RealmName, ScopeId};
 
 /// One way of naming recipients; a letter may carry several, and each recipient gets it once.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Address {
     /// One agent, by id.
@@ -56,6 +56,12 @@ pub enum Address {
 }
 
 impl Address {
+    /// Whether it stands for agents that have to be looked for.
+    #[must_use]
+    pub fn is_group(&self) -> bool {
+        !matches!(self, Self::Agent(_) | Self::Remote { .. } | Self::Parent)
+    }
+
     /// The scope that it names, if it does.
     #[must_use]
     pub fn scope(&self) -> Option<&ScopeId> {

@@ -70,6 +70,22 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    /// How many agents and scopes they name one by one.
+    #[must_use]
+    pub fn names(&self) -> usize {
+        let agents = [&self.sees, &self.writes_to, &self.takes_from_agents, &self.takes_from_clients];
+        let listed = |circle: &Option<Circle>| match circle {
+            Some(Circle::Only(list)) => list.len(),
+            _ => 0,
+        };
+        let scopes = |circle: &Option<ScopeCircle>| match circle {
+            Some(ScopeCircle::Only(list)) => list.len(),
+            _ => 0,
+        };
+        agents.into_iter().chain([&self.takes_from_systems]).map(listed).sum::<usize>()
+            + [&self.sees_scopes, &self.writes_to_scopes].into_iter().map(scopes).sum::<usize>()
+    }
+
     /// These bounds with the given ones laid over them. Whether it is held is not a matter of laying over.
     #[must_use]
     pub fn patched(self, given: &Self) -> Self {

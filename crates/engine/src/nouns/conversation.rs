@@ -41,6 +41,32 @@ coded! {
     }
 }
 
+coded! {
+    /// How a participant came into a conversation, which decides what it may do beyond its permissions.
+    Standing {
+        /// Opened the conversation, or was invited and has joined or spoken since.
+        Full = "full",
+        /// Was added by another participant and has neither joined nor spoken: its messages under the conversation's name
+        /// are recorded for their sender and recipients only.
+        Invited = "invited",
+        /// Joined without an invitation, because it may observe: it may speak, but not close or reopen the conversation, or
+        /// change its task.
+        Guest = "guest",
+    }
+}
+
+impl Standing {
+    /// Whether it is the usual one, which is not written out.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        *self == Self::Full
+    }
+
+    fn full() -> Self {
+        Self::Full
+    }
+}
+
 /// What a participant may do in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permissions {
@@ -167,6 +193,9 @@ pub struct Participant {
     pub left_at: Option<Millis>,
     /// Where in the history it came: what is older is "before it joined".
     pub joined: Seq,
+    /// How it came.
+    #[serde(default = "Standing::full", skip_serializing_if = "Standing::is_full")]
+    pub standing: Standing,
 }
 
 /// Who may read a turn. The author always may.

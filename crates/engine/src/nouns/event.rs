@@ -353,6 +353,18 @@ pub struct Event {
 }
 
 impl Event {
+    /// About how many bytes it takes, in memory and in an answer.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let message = self.message.as_ref().map_or(0, |message| {
+            message.body.as_str().len()
+                + message.envelope.as_ref().map_or(0, String::len)
+                + message.meta.as_ref().map_or(0, |meta| meta.as_str().len())
+        });
+        let turn = self.turn.as_ref().map_or(0, |turn| turn.content.as_str().len());
+        512 + message + turn
+    }
+
     /// The event as text in one of the doors' forms, made once however many listen.
     pub fn render(&self, slot: usize, make: impl FnOnce(&Self) -> String) -> Arc<str> {
         match self.rendered.get(slot) {

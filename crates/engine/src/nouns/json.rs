@@ -4,33 +4,53 @@ use std::sync::Arc;
 
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-/// The text was not one JSON value.
+/// How deep values may nest. Parsers of the readers stop at 128 or earlier, and doors wrap what they hand on.
+const MAX_DEPTH: usize = 100;
+
+/// Why a text is not taken as a JSON value.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("not JSON: {0}")]
-pub struct JsonError(String);
+pub enum JsonError {
+    /// It is not one JSON value.
+    #[error("not JSON: {0}")]
+    Syntax(String),
+    /// It nests deeper than readers can follow.
+    #[error("the JSON nests deeper than {MAX_DEPTH}; flatten it")]
+    TooDeep,
+    /// A number that no reader can hold.
+    #[error("a JSON number is out of range; send it as a string")]
+    Number,
+    /// Half of a surrogate pair, which is no character.
+    #[error("a JSON string holds half of a surrogate pair (\\ud800 to \\udfff); send whole characters")]
+    Surrogate,
+}
 
 /// One JSON value as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(from = "String", into = "String")]
 pub struct Json(Arc<str>);
 
 impl Json {
-    /// Checks that the text is one JSON value and keeps it as it is.
+    /// Checks that the text is one JSON value that its readers can hold, and keeps it as it is.
     ///
     /// # Errors
-    /// Says where the text stops being JSON.
+    /// Says where the text stops being JSON, or what readers could not hold.
     pub fn new(text: impl AsRef<str>) -> Result<Self, JsonError> {
-        let raw: &RawValue = serde_json::from_str(text.as_ref()).map_err(|e| JsonError(e.to_string()))?;
-        Ok(Self(Arc::from(raw.get())))
+        let raw: &RawValue =
+            serde_json::from_str(text.as_ref()).map_err(|error| JsonError::Syntax(error.to_string()))?;
+        Self::from_raw(raw)
     }
 
-    /// Keeps a value that a parser has already checked.
-    #[must_use]
-    pub fn from_raw(raw: &RawValue) -> Self {
-        Self(Arc::from(raw.get()))
+    /// Keeps a value whose syntax a parser has checked, if its readers can hold it.
+    ///
+    /// # Errors
+    /// Says what readers could not hold: `Value`, like most parsers, has limits that the syntax has not.
+    pub fn from_raw(raw: &RawValue) -> Result<Self, JsonError> {
+        check(raw.get().as_bytes())?;
+        Ok(Self(Arc::from(raw.get())))
     }
 
     /// Keeps text that its maker put together out of values that were checked.
@@ -42,7 +62,7 @@ impl Json {
 
     /// The text of a value.
     #[must_use]
-    pub fn from_value(value: &serde_json::Value) -> Self {
+    pub fn from_value(value: &Value) -> Self {
         Self(Arc::from(value.to_string()))
     }
 
@@ -52,18 +72,90 @@ impl Json {
         &self.0
     }
 
-    /// The parsed value, for the few places that must look inside.
+    /// The parsed value, for the few places that must look inside. What cannot be read, because it was stored before such
+    /// values were refused or was damaged since, is shown as the text that it is.
     #[must_use]
-    pub fn value(&self) -> serde_json::Value {
-        // The text was checked when it came in; books that were damaged since then yield null instead of a panic.
-        serde_json::from_str(&self.0).unwrap_or(serde_json::Value::Null)
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or_else(|_| Value::String(self.0.as_ref().to_owned()))
     }
 }
 
-impl TryFrom<String> for Json {
-    type Error = JsonError;
-    fn try_from(text: String) -> Result<Self, JsonError> {
-        Self::new(text)
+/// Looks once over the bytes of a value whose syntax is known to be right.
+fn check(text: &[u8]) -> Result<(), JsonError> {
+    let (mut depth, mut place) = (0_usize, 0);
+    while let Some(&byte) = text.get(place) {
+        place = match byte {
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err(JsonError::TooDeep);
+                }
+                place + 1
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                place + 1
+            }
+            b'"' => string_end(text, place + 1)?,
+            b'-' | b'0'..=b'9' => number_end(text, place)?,
+            _ => place + 1,
+        };
+    }
+    Ok(())
+}
+
+/// The place behind a string that begins here.
+fn string_end(text: &[u8], start: usize) -> Result<usize, JsonError> {
+    let mut place = start;
+    while let Some(found) =
+        text.get(place..).and_then(|rest| rest.iter().position(|b| matches!(b, b'"' | b'\\')))
+    {
+        place += found;
+        if text[place] == b'"' {
+            return Ok(place + 1);
+        }
+        if text.get(place + 1) != Some(&b'u') {
+            place += 2;
+            continue;
+        }
+        place += 6;
+        match escaped_unit(text, place - 4) {
+            Some(0xd800..=0xdbff) => {
+                let second =
+                    (text.get(place..place + 2) == Some(br"\u")).then(|| escaped_unit(text, place + 2));
+                let Some(Some(0xdc00..=0xdfff)) = second else { return Err(JsonError::Surrogate) };
+                place += 6;
+            }
+            Some(0xdc00..=0xdfff) => return Err(JsonError::Surrogate),
+            _ => {}
+        }
+    }
+    Ok(text.len())
+}
+
+fn escaped_unit(text: &[u8], start: usize) -> Option<u32> {
+    let digits = std::str::from_utf8(text.get(start..start + 4)?).ok()?;
+    u32::from_str_radix(digits, 16).ok()
+}
+
+/// The place behind a number that begins here. Only a long one or one with an exponent can be out of range.
+fn number_end(text: &[u8], start: usize) -> Result<usize, JsonError> {
+    let is_part = |b: &u8| matches!(b, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    let length = text[start..].iter().position(|b| !is_part(b)).unwrap_or(text.len() - start);
+    let number = &text[start..start + length];
+    if length > 300 || number.iter().any(|b| matches!(b, b'e' | b'E')) {
+        let parsed = std::str::from_utf8(number).ok().and_then(|number| number.parse::<f64>().ok());
+        if !parsed.is_some_and(f64::is_finite) {
+            return Err(JsonError::Number);
+        }
+    }
+    Ok(start + length)
+}
+
+/// For what was stored: it was checked when it came in, by the rules of that time.
+impl From<String> for Json {
+    fn from(text: String) -> Self {
+        Self(Arc::from(text))
     }
 }
 
@@ -82,5 +174,53 @@ impl ToSql for Json {
 impl FromSql for Json {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         Ok(Self(Arc::from(value.as_str()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nested(depth: usize) -> String {
+        format!("{}1{}", "[".repeat(depth), "]".repeat(depth))
+    }
+
+    #[test]
+    fn whatever_is_taken_can_be_read_again() {
+        let texts = [
+            r#"{"a":[1,-2.5e3,"x\"y\\","\ud83d\ude00","é",null,true,1e308,123456789012345678901234567890]}"#
+                .to_owned(),
+            nested(MAX_DEPTH),
+            r#""[[[[ 1e999 \\ud800""#.to_owned(),
+        ];
+        for text in texts {
+            let json = Json::new(&text).unwrap_or_else(|why| panic!("{text}: {why}"));
+            assert_eq!(Ok(json.value()), serde_json::from_str::<Value>(&text).map_err(|_| ()));
+        }
+    }
+
+    #[test]
+    fn what_readers_cannot_hold_is_refused() {
+        let digits = "9".repeat(400);
+        let cases = [
+            (nested(MAX_DEPTH + 1), JsonError::TooDeep),
+            (nested(400_000), JsonError::TooDeep),
+            (r#"{"n":1e400}"#.to_owned(), JsonError::Number),
+            (format!("[-{digits}]"), JsonError::Number),
+            (r#""\ud800""#.to_owned(), JsonError::Surrogate),
+            (r#""\udc00""#.to_owned(), JsonError::Surrogate),
+            (r#"{"\ud83dx":1}"#.to_owned(), JsonError::Surrogate),
+            (r#""\ud83d\u0041""#.to_owned(), JsonError::Surrogate),
+        ];
+        for (text, why) in cases {
+            assert_eq!(Json::new(&text), Err(why), "{}", &text[..text.len().min(40)]);
+        }
+        assert!(matches!(Json::new("{"), Err(JsonError::Syntax(_))));
+    }
+
+    #[test]
+    fn old_content_that_cannot_be_read_is_shown_as_text() {
+        let old = Json::from(r#"{"order":"7","n":1e400}"#.to_owned());
+        assert_eq!(old.value(), Value::String(r#"{"order":"7","n":1e400}"#.to_owned()));
     }
 }

@@ -25,7 +25,7 @@ pub use caller::{Caller, Rights};
 pub use contact::{Contact, ContactState};
 pub use conversation::{
     ContentType, Conversation, ConversationStatus, HistoryAccess, Participant, Permissions, PermissionsPatch,
-    Summary, Thread, Turn, TurnSource, TurnVisibility,
+    Standing, Summary, Thread, Turn, TurnSource, TurnVisibility,
 };
 pub use event::{Event, Fact, RENDER_SLOTS, Reached, Sight};
 pub use ids::{

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::{Account, Company, Part, Record, Source, Work};
+use super::{Account, Claim, Company, Part, Record, Source, Work};
 use crate::error::{EngineError, Fault, Refusal};
 use crate::limits::Limits;
 use crate::verbs::Outcome;
@@ -92,6 +92,30 @@ pub(crate) struct Sender {
     room_in_all: u32,
     company: Arc<Company>,
     patience: Duration,
+    answer_wait: Duration,
+}
+
+/// Where the answer to a command comes.
+#[derive(Debug)]
+pub(crate) struct AnswerSlip {
+    answer: oneshot::Receiver<Result<Outcome, EngineError>>,
+    /// The command's state, and until when its caller waits for the writer to take it up.
+    claim: Option<(Claim, Instant)>,
+}
+
+impl AnswerSlip {
+    /// Waits until the answer is durable. A command that the writer has not taken up in time is withdrawn and will not be
+    /// carried out; one that it has is waited for.
+    pub(crate) async fn wait(mut self) -> Result<Outcome, EngineError> {
+        if let Some((claim, until)) = self.claim {
+            match tokio::time::timeout_at(until.into(), &mut self.answer).await {
+                Ok(answer) => return answer.map_err(|_| Fault::Closing)?,
+                Err(_) if claim.withdraw() => return Err(Refusal::Busy.into()),
+                Err(_) => {}
+            }
+        }
+        self.answer.await.map_err(|_| Fault::Closing)?
+    }
 }
 
 /// A place in the queue that nobody else can take.
@@ -107,7 +131,8 @@ impl Place<'_> {
     /// Puts a command there whose answer nobody waits for.
     pub(crate) fn put(self, record: Record) {
         let Self { place, room, share, bell } = self;
-        place.send(Item::Work(Box::new(Work { record, answer: None, room: Some(room), share })));
+        let work = Work { record, answer: None, claim: None, room: Some(room), share };
+        place.send(Item::Work(Box::new(work)));
         bell.count();
     }
 }
@@ -126,24 +151,29 @@ pub(crate) fn local(limits: &Limits) -> (Sender, Local) {
             room_in_all,
             company: Arc::default(),
             patience: limits.queue_wait,
+            answer_wait: limits.answer_wait,
         },
         Local { queue: receiver, bell, closed: false, bookmarks: Vec::new() },
     )
 }
 
 impl Sender {
-    /// Puts a command into the queue and gives back where its answer will come.
+    /// Puts a command into the queue and gives back where its answer will come. The office's own commands wait for as long
+    /// as it takes.
     pub(crate) async fn put(
         &self,
         record: Record,
         bytes: usize,
         account: Account<'_>,
-    ) -> Result<oneshot::Receiver<Result<Outcome, EngineError>>, EngineError> {
+    ) -> Result<AnswerSlip, EngineError> {
+        let until = Instant::now() + self.answer_wait;
+        let claim = (!matches!(account, Account::House)).then(Claim::default);
         let (answer, wait) = oneshot::channel();
         let Place { place, room, share, .. } = self.reserve(bytes, account).await?;
-        place.send(Item::Work(Box::new(Work { record, answer: Some(answer), room: Some(room), share })));
+        let work = Work { record, answer: Some(answer), claim: claim.clone(), room: Some(room), share };
+        place.send(Item::Work(Box::new(work)));
         self.bell.ring();
-        Ok(wait)
+        Ok(AnswerSlip { answer: wait, claim: claim.map(|claim| (claim, until)) })
     }
 
     /// Keeps a place in the queue for a command of that size. Waits a while for room, then says that the office is busy.

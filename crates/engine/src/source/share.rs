@@ -12,6 +12,12 @@ const ABOUT: Duration = Duration::from_secs(1);
 /// How long each command waits of a caller that wants more than its share while others are about: the machine is theirs,
 /// too, and not only the queue.
 const REST: Duration = Duration::from_millis(2);
+/// CPU time of one read that is not counted: nearly all reads take less.
+const FREE_READ: Duration = Duration::from_millis(20);
+/// Counted CPU time that a caller may be behind with before its next read waits.
+const READ_CREDIT: Duration = Duration::from_millis(250);
+/// A caller makes up for counted CPU time at this fraction of the time that passes.
+const READ_RATE: u32 = 2;
 
 /// A caller's part. Whoever has more than that on the way waits for its own, not others for it: the queue is first come
 /// first served, and fair as long as nobody fills it alone. Where nobody else is about there is nobody to be fair to.
@@ -21,6 +27,25 @@ pub struct Share {
     /// What it may have besides while nobody else is about.
     surplus: Arc<Semaphore>,
     looks: Arc<Semaphore>,
+    patterns: Arc<Semaphore>,
+    /// CPU time of expensive reads that the caller has not made up for.
+    debt: Arc<Mutex<Debt>>,
+}
+
+#[derive(Debug)]
+struct Debt {
+    cpu: Duration,
+    at: Instant,
+}
+
+impl Debt {
+    /// What is left of it now.
+    fn settle(&mut self) -> Duration {
+        let now = Instant::now();
+        self.cpu = self.cpu.saturating_sub(now.duration_since(self.at) / READ_RATE);
+        self.at = now;
+        self.cpu
+    }
 }
 
 /// On whose account a command comes.
@@ -38,7 +63,19 @@ pub(crate) enum Account<'a> {
 #[derive(Debug)]
 pub(crate) struct Part {
     _permit: OwnedSemaphorePermit,
-    _of: Arc<Share>,
+    of: Arc<Share>,
+}
+
+impl Part {
+    /// Notes what a read has cost. Those that come next wait until the caller has made up for it.
+    pub(crate) fn charge(&self, cpu: Duration) {
+        let counted = cpu.saturating_sub(FREE_READ);
+        if !counted.is_zero() {
+            let mut debt = self.of.debt.lock().unwrap_or_else(PoisonError::into_inner);
+            debt.settle();
+            debt.cpu += counted;
+        }
+    }
 }
 
 impl Share {
@@ -46,12 +83,26 @@ impl Share {
     #[must_use]
     pub fn new(limits: &Limits) -> Arc<Self> {
         // One reader is always left to others.
-        let looks = limits.readers.saturating_sub(1).max(1);
+        let looks = limits.share_readers.min(limits.readers.saturating_sub(1)).max(1);
         let commands = limits.share_commands.max(1);
         Arc::new(Self {
             commands: Arc::new(Semaphore::new(commands)),
             surplus: Arc::new(Semaphore::new(limits.share_alone.saturating_sub(commands))),
             looks: Arc::new(Semaphore::new(looks)),
+            patterns: Arc::new(Semaphore::new(limits.share_patterns)),
+            debt: Arc::new(Mutex::new(Debt { cpu: Duration::ZERO, at: Instant::now() })),
+        })
+    }
+
+    /// The same share under a handle of its own, so that the handle's users can be counted apart from the share's.
+    #[must_use]
+    pub fn branch(&self) -> Arc<Self> {
+        Arc::new(Self {
+            commands: self.commands.clone(),
+            surplus: self.surplus.clone(),
+            looks: self.looks.clone(),
+            patterns: self.patterns.clone(),
+            debt: self.debt.clone(),
         })
     }
 
@@ -68,7 +119,7 @@ impl Share {
             at_once = self.surplus.clone().try_acquire_owned();
         }
         if let Ok(permit) = at_once {
-            return Some(Part { _permit: permit, _of: self.clone() });
+            return Some(Part { _permit: permit, of: self.clone() });
         }
         has_to_wait();
         let part = self.part(&self.commands).await;
@@ -78,14 +129,28 @@ impl Share {
         part
     }
 
-    /// Waits until one more reading may go on.
+    /// Waits until one more reading may go on: until the caller holds fewer readers than it may, and has made up for what
+    /// its reads have cost lately.
     pub(crate) async fn look(self: &Arc<Self>) -> Option<Part> {
-        self.part(&self.looks).await
+        let part = self.part(&self.looks).await;
+        loop {
+            let debt = self.debt.lock().unwrap_or_else(PoisonError::into_inner).settle();
+            let Some(over) = debt.checked_sub(READ_CREDIT).filter(|over| !over.is_zero()) else { break };
+            tokio::time::sleep(over * READ_RATE).await;
+        }
+        part
+    }
+
+    /// Takes that many patterns of the caller's share for a subscription, if it has them left.
+    pub(crate) fn hold_patterns(self: &Arc<Self>, count: usize) -> Option<Part> {
+        let count = u32::try_from(count).ok()?;
+        let permit = self.patterns.clone().try_acquire_many_owned(count).ok()?;
+        Some(Part { _permit: permit, of: self.clone() })
     }
 
     async fn part(self: &Arc<Self>, of: &Arc<Semaphore>) -> Option<Part> {
         let permit = of.clone().acquire_owned().await.ok()?;
-        Some(Part { _permit: permit, _of: self.clone() })
+        Some(Part { _permit: permit, of: self.clone() })
     }
 }
 
@@ -220,6 +285,22 @@ mod tests {
             drop((one.command(&company, || ()).await, other.command(&company, || ()).await));
         }
         assert!(started.elapsed() < REST * 250, "{:?}", started.elapsed());
+    }
+
+    #[tokio::test]
+    async fn a_caller_makes_up_for_expensive_reads_before_the_next() {
+        let (one, other) = (share(2), share(2));
+        let read = async |share: &Arc<Share>, cpu| {
+            at_once(share.look()).await.flatten().map(|part| part.charge(cpu))
+        };
+        for _ in 0..1_000 {
+            assert!(read(&one, FREE_READ).await.is_some(), "cheap reads are not counted");
+        }
+        assert!(read(&one, Duration::from_secs(60)).await.is_some());
+        assert!(read(&one, FREE_READ).await.is_none(), "it is behind");
+        assert!(read(&other, FREE_READ).await.is_some(), "others are not");
+        one.debt.lock().unwrap().at -= Duration::from_secs(60) * READ_RATE;
+        assert!(read(&one, FREE_READ).await.is_some(), "it has made up for it");
     }
 
     #[test]

@@ -9,8 +9,11 @@ mod many;
 mod marks;
 mod open;
 mod portable;
+mod position;
 pub(crate) mod rows;
 mod schema;
+mod skeletons;
+mod wal;
 
 pub use digest::digest;
 pub(crate) use history::write_history;
@@ -21,6 +24,8 @@ pub(crate) use marks::{KeptMark, Marks, hash};
 pub use open::{check_integrity, open_reader, open_writer};
 pub(crate) use open::{fold, open_folder};
 pub use portable::{PortableError, count_rows, read_rows, write_rows};
+pub(crate) use position::Position;
+pub use position::{accept_loss, check_position, forget_position};
 pub use schema::VERSION;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};

@@ -24,6 +24,7 @@ const READER_KIB: i64 = 1 << 10;
 /// # Errors
 /// When the file cannot be used, or is of a newer make.
 pub fn open_writer(path: &Path) -> Result<Connection, Fault> {
+    make_private(path).map_err(|error| Fault::Books { reason: format!("{}: {error}", path.display()) })?;
     let mut books = Connection::open(path)?;
     books.busy_timeout(Duration::from_secs(5))?;
     let mode: String = books.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
@@ -43,6 +44,16 @@ pub fn open_writer(path: &Path) -> Result<Connection, Fault> {
         upgrade.commit()?;
     }
     Ok(books)
+}
+
+/// Makes the file before SQLite does, so that only its owner can read it, whatever the process's umask. SQLite gives its
+/// log the same mode.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
 }
 
 /// Opens the books for reading only. A reader sees one moment and never waits for the writer.

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::schema::VERSION;
-use super::{lists, marks};
+use super::{lists, marks, skeletons};
 use crate::error::Fault;
 use crate::stamp::Stamp;
 
@@ -163,6 +163,8 @@ pub fn read_rows(
     marks::place_all(&change)?;
     // So do lines of books in which turns had no numbers.
     lists::number_turns(&change)?;
+    // And lines of version 10 in which names had no skeletons.
+    skeletons::fill(&change)?;
     let name = Stamp::new().id.to_string();
     change.execute("UPDATE meta SET value = ?1 WHERE key = 'history'", [name])?;
     change.commit()?;

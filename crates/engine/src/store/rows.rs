@@ -25,6 +25,10 @@ type Query = LazyLock<String>;
 pub(crate) const AGENT: &str = "id, kind, name, description, role, parent, owner, state, visibility, contact_policy, \
      privacy, keys, capabilities, meta, via, created_at, updated_at, retired_at, born, bounds";
 
+/// The same without what may be long and says nothing about who may write to whom.
+pub(crate) const AGENT_IN_GROUP: &str = "id, kind, NULL, NULL, role, parent, owner, state, visibility, contact_policy, \
+     privacy, NULL, NULL, NULL, via, created_at, updated_at, retired_at, born, bounds";
+
 /// An agent without its scopes, which most callers do not need.
 pub(crate) fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
     Ok(Agent {
@@ -74,6 +78,11 @@ pub(crate) fn scopes_of(books: &Connection, id: &AgentId) -> rusqlite::Result<Ve
 pub(crate) const MESSAGE: &str = "m.seq, m.id, m.sender, m.recipients, m.kind, m.subject, m.body, m.is_json, \
      m.priority, m.ack_required, m.expires_at, m.correlation, m.conversation, m.thread, m.in_reply_to, m.task, m.key, \
      m.envelope, m.meta, m.audience, m.via, m.at";
+
+/// The same without what may be large and no rule asks for: body, envelope and meta.
+pub(crate) static MESSAGE_HEAD: Query = LazyLock::new(|| {
+    MESSAGE.replace("m.body, m.is_json", "'', 0").replace("m.envelope, m.meta", "NULL, NULL")
+});
 
 /// How many columns those are.
 pub(crate) const MESSAGE_COLUMNS: usize = 22;
@@ -187,7 +196,7 @@ pub(crate) fn conversation_by_id(
 }
 
 pub(crate) const PARTICIPANT: &str =
-    "conversation, agent, kind, role, permissions, joined_at, left_at, joined";
+    "conversation, agent, kind, role, permissions, joined_at, left_at, joined, standing";
 
 pub(crate) fn participant(row: &Row<'_>) -> rusqlite::Result<Participant> {
     Ok(Participant {
@@ -199,6 +208,7 @@ pub(crate) fn participant(row: &Row<'_>) -> rusqlite::Result<Participant> {
         joined_at: row.get(5)?,
         left_at: row.get(6)?,
         joined: row.get(7)?,
+        standing: row.get(8)?,
     })
 }
 

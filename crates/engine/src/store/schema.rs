@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::{lists, marks};
+use super::{lists, marks, skeletons};
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
@@ -49,6 +49,10 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
     }
     if found < 11 {
         books.execute_batch(V11_TOKENS)?;
+        books.execute_batch(V11_NAMES)?;
+        skeletons::fill(books)?;
+        books.execute_batch(V11_PARTICIPANTS)?;
+        books.execute_batch(V11_WRITES)?;
     }
     books.pragma_update(None, "user_version", VERSION)?;
     Ok(())
@@ -58,6 +62,33 @@ pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
 const V11_TOKENS: &str = "
 ALTER TABLE tokens ADD COLUMN door TEXT;
 ALTER TABLE tokens ADD COLUMN observe INTEGER NOT NULL DEFAULT 0;
+";
+
+/// New names are compared with others by what they look like. An entry knows the token under which it was made, if that
+/// is not its own.
+const V11_NAMES: &str = "
+ALTER TABLE agents ADD COLUMN skeleton TEXT;
+ALTER TABLE agents ADD COLUMN bearer TEXT;
+ALTER TABLE tokens ADD COLUMN skeleton TEXT;
+CREATE INDEX agents_by_skeleton ON agents(skeleton);
+CREATE INDEX tokens_by_skeleton ON tokens(skeleton);
+";
+
+/// Participants are told apart by how they came. All earlier ones count as having come of their own accord by invitation.
+const V11_PARTICIPANTS: &str = "
+ALTER TABLE participants ADD COLUMN standing TEXT NOT NULL DEFAULT 'full';
+";
+
+/// What limits are counted by: one agent's reservations in force, one account's agents in force and scopes, whatever there was
+/// before; what accounts have stored since this version. And how a scope that is gone was made, which events about it are judged by.
+const V11_WRITES: &str = "
+CREATE INDEX agents_by_bearer ON agents(bearer, id) WHERE bearer IS NOT NULL AND retired_at IS NULL;
+CREATE INDEX scopes_by_maker ON scopes(created_by);
+CREATE INDEX scopes_made ON events(fact ->> '$.scope.id', seq) WHERE kind = 'scope.created';
+CREATE TABLE usage(
+    account TEXT PRIMARY KEY, bytes INTEGER NOT NULL, messages INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX reservations_held ON reservations(owner, seq) WHERE status = 'active';
 ";
 
 /// What somebody said in a long thread, or of one type, is found without walking it. Turns outside of threads are in none
@@ -358,6 +389,46 @@ mod tests {
             .collect::<Result<_, _>>()
             .unwrap();
         assert_eq!(found, [Some("members".to_owned()), None, None, None]);
+    }
+
+    #[test]
+    fn names_of_version_10_get_skeletons_and_bearers() {
+        let books = Connection::open_in_memory().unwrap();
+        for step in [
+            V1, V2, V3_INDEX, V3_SEALS, V3_PEOPLE, V3_RUNS, V4, V5, V7_NUMBERS, V7_LISTS, V8, V8_INDEX, V9,
+            V10,
+        ] {
+            books.execute_batch(step).unwrap();
+        }
+        let agent = "INSERT INTO agents(id, kind, state, visibility, contact_policy, privacy, via, created_at, updated_at, born,
+                         owner, meta) VALUES(?1, 'agent', 'idle', 'public', 'open', 'public', 'x', 0, 0, 0, ?2, ?3)";
+        let none: Option<&str> = None;
+        books.execute(agent, ("Carl", Some("mallory"), none)).unwrap();
+        books
+            .execute(agent, ("dora", Some("participant-1"), Some(r#"{"map:principal":"mallory"}"#)))
+            .unwrap();
+        books.execute(agent, ("ann", Some("participant-2"), Some("not json"))).unwrap();
+        // More than get their skeletons at a time.
+        for number in 0..1_100 {
+            books.execute(agent, (format!("z{number}"), none, none)).unwrap();
+        }
+        let token =
+            "INSERT INTO tokens(id, hash, role, name, created_at) VALUES('1', x'01', 'agent', 'mallory', 0)";
+        books.execute(token, []).unwrap();
+        migrate(&books, 10).unwrap();
+        let sql = "SELECT id || ' ' || skeleton || ' ' || bearer FROM agents WHERE id < 'z' ORDER BY id";
+        let found: Vec<String> = books
+            .prepare(sql)
+            .unwrap()
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(found, ["Carl carl mallory", "ann ann ann", "dora dora mallory"]);
+        let looks: String = books.query_row("SELECT skeleton FROM tokens", [], |row| row.get(0)).unwrap();
+        assert_eq!(looks, crate::skeleton::skeleton("mallory"));
+        let bare = "SELECT count(*) FROM agents WHERE skeleton IS NULL OR bearer IS NULL";
+        assert_eq!(books.query_row(bare, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
     }
 
     #[test]

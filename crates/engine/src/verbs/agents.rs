@@ -1,11 +1,13 @@
 //! Coming, changing and leaving: the address book's verbs.
 
+mod new_name;
 mod states;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Applied, Apply, Halt, scopes, succession};
+use crate::account;
 use crate::bounds;
 use crate::error::Refusal;
 use crate::names::slug;
@@ -13,8 +15,11 @@ use crate::nouns::{
     Agent, AgentId, AgentKind, Bounds, ContactPolicy, Fact, Json, Privacy, ScopeId, Seq, Sight, Visibility,
 };
 use crate::sight;
-use crate::store::{exec, one, rows};
+use crate::store::{exec, rows};
 
+pub use new_name::Bearer;
+pub(crate) use new_name::{Claim, RECLAIMED, bearer_of};
+pub(in crate::verbs) use new_name::{check_token, reclaim};
 pub use states::{Orphan, SetState};
 use states::{change_state, check_pause, check_state};
 
@@ -56,6 +61,9 @@ pub struct Register {
     pub scopes: Vec<ScopeId>,
     /// What to do when the id is in use by an agent that the caller may change.
     pub existing: Existing,
+    /// The token that the caller came with; without one the caller has no claim to any token's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bearer: Option<Bearer>,
 }
 
 /// What registering under a name in use means.
@@ -81,6 +89,7 @@ pub struct Registered {
 impl Register {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Registered> {
         to.require_member()?;
+        self.check_kind(to)?;
         let id = self.choose_id(to)?;
         if let Some(parent) = &self.parent {
             check_parent(to, &id, parent)?;
@@ -91,20 +100,40 @@ impl Register {
             Some(before) if before.state == Agent::REVOKED => {
                 Err(Refusal::AgentExists { agent: before.id }.into())
             }
-            before => self.enter(to, id, before),
+            before => {
+                Claim::new(to, self.bearer.as_ref()).check(&id)?;
+                self.enter(to, id, before)
+            }
+        }
+    }
+
+    /// Refuses sorts that stand for the server or its administrators to all others.
+    fn check_kind(&self, to: &Apply<'_>) -> Applied<()> {
+        let trusted = to.caller.rights.admin || self.bearer.as_ref().is_some_and(|bearer| bearer.admin);
+        match self.kind {
+            Some(AgentKind::System | AgentKind::Admin) if !trusted => {
+                let need = "an administrator's token, to be an agent of the kind system or admin";
+                Err(Refusal::NotAllowed { need }.into())
+            }
+            _ => Ok(()),
         }
     }
 
     fn choose_id(&self, to: &mut Apply<'_>) -> Applied<AgentId> {
         if let Some(id) = &self.id {
-            if id.is_office() || (names_a_neighbour(to, id)? && !to.caller.rights.admin) {
+            if id.is_office() {
                 return Err(Refusal::AgentExists { agent: id.clone() }.into());
             }
             return Ok(id.clone());
         }
         let base = slug(self.name.as_deref().unwrap_or("agent"));
         let first = AgentId::new(&base).map_err(Refusal::from)?;
-        if !first.is_office() && rows::any_agent(to.books, &first)?.is_none() {
+        let free = match Claim::new(to, self.bearer.as_ref()).check(&first) {
+            Ok(()) => rows::any_agent(to.books, &first)?.is_none(),
+            Err(new_name::Taken::Refused(_)) => false,
+            Err(failed) => return Err(failed.into()),
+        };
+        if free {
             return Ok(first);
         }
         // A taken name gets a short tail; the fresh id makes it unguessable and never taken.
@@ -117,6 +146,10 @@ impl Register {
         if self.existing == Existing::Refuse {
             return Err(Refusal::AgentExists { agent: before.id }.into());
         }
+        let before = match &self.bearer {
+            Some(bearer) if bearer.name == before.id => reclaim(to, before)?,
+            _ => before,
+        };
         let update = Update {
             agent: before.id.clone(),
             name: self.name.clone(),
@@ -145,6 +178,7 @@ impl Register {
             check_pause(to, &agent, state)?;
             agent = change_state(to, agent, state)?;
         }
+        check_scopes(to, &self.scopes)?;
         scopes::enter_all(to, &agent, &self.scopes)?;
         agent.scopes = rows::scopes_of(to.books, &agent.id)?;
         Ok(Registered { agent, resumed: true })
@@ -152,6 +186,13 @@ impl Register {
 
     fn enter(&self, to: &mut Apply<'_>, id: AgentId, before: Option<Agent>) -> Applied<Registered> {
         let owner = self.owner.clone().or_else(|| (!to.caller.is(&id)).then(|| to.caller.agent.clone()));
+        let bearer = new_name::bearer_for(to, self.bearer.as_ref()).filter(|bearer| **bearer != id).cloned();
+        let account = match bearer {
+            Some(bearer) => Some(account::check_agents(to, &bearer)??),
+            None => None,
+        };
+        check_bounds(to, self.bounds.as_ref())?;
+        check_scopes(to, &self.scopes)?;
         // A former holder's mail stays with its owner; anyone else who takes the name starts with an empty box.
         let back = |before: &Agent| {
             before.owner == owner && owner.as_ref().is_some_and(|owner| to.caller.may_act_for(owner))
@@ -188,6 +229,10 @@ impl Register {
             born,
         };
         write(to, &agent)?;
+        new_name::note_bearer(to, &agent.id, self.bearer.as_ref())?;
+        if let Some(account) = &account {
+            to.memory.usage.note_agent(account);
+        }
         let sight = match agent.visibility {
             // The scopes it shares come with the next lines, so the books are asked later.
             Visibility::Scope => Sight::Ask,
@@ -305,6 +350,7 @@ impl Update {
         if let Some(state) = &self.state {
             check_state(to, &agent, state)?;
         }
+        check_bounds(to, self.bounds.as_ref())?;
         let mut changes = Map::new();
         let mut note = |field: &str, value: Value| drop(changes.insert(field.to_owned(), value));
         macro_rules! lay_over {
@@ -406,6 +452,7 @@ impl Unregister {
         }
         agent.state = Agent::RETIRED.to_owned();
         agent.retired_at = Some(to.now);
+        to.memory.usage.forget_agents();
         agent.updated_at = to.now;
         write(to, &agent)?;
         let fact = Fact::AgentUnregistered {
@@ -418,11 +465,21 @@ impl Unregister {
     }
 }
 
-/// Whether a name is how an agent of a neighbour is addressed, whose mail is kept under that name.
-fn names_a_neighbour(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
-    let Some((name, realm)) = id.as_str().rsplit_once('@') else { return Ok(false) };
-    let known = one(to.books, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some();
-    Ok(!name.is_empty() && (known || realm == to.realm.as_str()))
+/// Refuses bounds that name too many: they are read for everyone who writes to the agent.
+fn check_bounds(to: &Apply<'_>, bounds: Option<&Bounds>) -> Applied<()> {
+    let limit = to.rules.bounds_names;
+    if bounds.is_some_and(|bounds| bounds.names() > limit as usize) {
+        return Err(Refusal::TooMany { what: "names in the bounds of one agent", limit: limit.into() }.into());
+    }
+    Ok(())
+}
+
+fn check_scopes(to: &Apply<'_>, scopes: &[ScopeId]) -> Applied<()> {
+    let limit = to.rules.scopes_per_agent;
+    if scopes.len() > limit as usize {
+        return Err(Refusal::TooMany { what: "scopes of one agent", limit: limit.into() }.into());
+    }
+    Ok(())
 }
 
 /// An agent as everybody may be told of it: hidden ones are not named.

@@ -111,6 +111,28 @@ impl<'a> Apply<'a> {
         self.actor = (*agent != self.caller.agent).then(|| agent.clone());
     }
 
+    /// Goes on as another caller, with that caller's rights.
+    pub(crate) fn acting_as<T>(&mut self, caller: &Caller, then: impl FnOnce(&mut Apply<'_>) -> T) -> T {
+        let mut inner = Apply {
+            books: self.books,
+            caller,
+            now: self.now,
+            realm: self.realm,
+            rules: &mut *self.rules,
+            stamp: self.stamp,
+            ids: self.ids,
+            actor: self.actor.take(),
+            last: &mut *self.last,
+            events: &mut *self.events,
+            tail: &mut *self.tail,
+            memory: &mut *self.memory,
+        };
+        let done = then(&mut inner);
+        let (ids, actor) = (inner.ids, inner.actor.take());
+        (self.ids, self.actor) = (ids, actor);
+        done
+    }
+
     /// Notes a text that the full-text index has to follow.
     pub(crate) fn note_text(&mut self, subject: Option<&str>, body: &str) {
         self.tail.note(subject, body);

@@ -2,10 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply};
+use super::{Applied, Apply, mail};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Contact, ContactPolicy, ContactState, Fact, Millis, Sight};
 use crate::store::{exec, one, rows};
+
+/// The longest reason for a request, in bytes: it is shown to an agent that has not agreed to be written to.
+const LONGEST_REASON: usize = 1_000;
 
 /// Asks somebody to take the caller's letters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +26,9 @@ pub struct Ask {
 impl Ask {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Contact> {
         to.require_member()?;
+        if let Some(got) = self.reason.as_ref().map(String::len).filter(|got| *got > LONGEST_REASON) {
+            return Err(Refusal::TooLarge { what: "the reason", limit: LONGEST_REASON, got }.into());
+        }
         let from = to.acting_agent()?;
         let other = to.known_agent(&self.to)?;
         let present = rows::contact_of(to.books, &from.id, &other.id)?;
@@ -72,7 +78,10 @@ impl Answer {
                 if !asked {
                     return Err(Refusal::NoSuchContact { from: other, to: me.id }.into());
                 }
-                to.agent_or_refuse(&other)?;
+                // An agent of another realm has no entry here.
+                if !mail::is_foreign(to, &other)? {
+                    to.agent_or_refuse(&other)?;
+                }
                 let blocked_me = rows::contact_of(to.books, &me.id, &other)?;
                 if blocked_me.is_some_and(|contact| contact.state == ContactState::Blocked) {
                     return Err(Refusal::ConsentBlocked { agent: other }.into());

@@ -1,5 +1,7 @@
 //! Opening and closing conversations, and who takes part in them.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::turns::{self, FirstTurn};
@@ -7,7 +9,7 @@ use super::{Applied, Apply};
 use crate::error::Refusal;
 use crate::nouns::{
     AgentId, AgentKind, Audience, Conversation, ConversationId, ConversationStatus, Fact, Json, Participant,
-    Permissions, PermissionsPatch, Sight, Turn, TurnId,
+    Permissions, PermissionsPatch, Sight, Standing, Turn, TurnId,
 };
 use crate::sight;
 use crate::store::{exec, one, rows};
@@ -90,10 +92,10 @@ impl Create {
         if self.participants.len() >= to.rules.participants as usize {
             return Err(too_many_participants(to));
         }
+        check_entries(to, self.participants.len())?;
         if let Some(first) = &self.first {
-            first.check(|agent| {
-                to.caller.is(agent) || self.participants.iter().any(|invitee| invitee.agent == *agent)
-            })?;
+            let invited: HashSet<&AgentId> = self.participants.iter().map(|invitee| &invitee.agent).collect();
+            first.check(|agent| to.caller.is(agent) || invited.contains(agent))?;
         }
         let id = match &self.id {
             Some(id) => id.clone(),
@@ -107,12 +109,13 @@ impl Create {
             })?;
         let caller = to.caller.agent.clone();
         let initiator = Permissions::for_role("initiator");
-        let participant = enter(to, &mut conversation, &caller, "initiator", initiator)?;
+        let participant = enter(to, &mut conversation, &caller, "initiator", initiator, Standing::Full)?;
         for invitee in &self.participants {
             if invitee.agent != caller && !takes_part(to, &conversation.id, &invitee.agent)? {
                 let role = invitee.role.as_deref().unwrap_or("assistant");
                 let permissions = Permissions::for_role(role).patched(&invitee.permissions);
-                enter(to, &mut conversation, &invitee.agent, role, permissions)?;
+                let agent = &invitee.agent;
+                enter(to, &mut conversation, agent, role, permissions, Standing::Invited)?;
             }
         }
         let first = match &self.first {
@@ -142,9 +145,7 @@ impl Close {
         if conversation.status.is_closed() {
             return Err(Refusal::ConversationClosed { conversation: conversation.id }.into());
         }
-        if !to.caller.rights.admin {
-            own_part(to, &conversation)?;
-        }
+        check_may_lead(to, &conversation)?;
         let status = self.status.filter(|status| status.is_closed()).unwrap_or(ConversationStatus::Completed);
         close(to, conversation, status, self.reason.clone())
     }
@@ -178,9 +179,7 @@ pub struct Reopen {
 impl Reopen {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Conversation> {
         let conversation = readable(to, &self.conversation)?;
-        if !to.caller.rights.admin {
-            own_part(to, &conversation)?;
-        }
+        check_may_lead(to, &conversation)?;
         reopen(to, conversation)
     }
 }
@@ -236,19 +235,29 @@ impl Join {
             return Err(Refusal::NotAllowed { need: "to be invited again" }.into());
         }
         check_open(&conversation)?;
-        if before.as_ref().is_some_and(|part| part.left_at.is_none()) {
-            return Err(Refusal::AlreadyJoined { agent: to.caller.agent.clone() }.into());
+        if let Some(part) = before.as_ref().filter(|part| part.left_at.is_none()) {
+            if part.standing != Standing::Invited {
+                return Err(Refusal::AlreadyJoined { agent: to.caller.agent.clone() }.into());
+            }
+            // It was added by another, and agrees.
+            accept(to, part)?;
+            return Ok(Joined {
+                conversation,
+                participant: Participant { standing: Standing::Full, ..part.clone() },
+            });
         }
         // Coming back does not widen what one was allowed before, nor does choosing a leading role for oneself.
-        let permissions = match before {
-            Some(part) => part.permissions,
+        let (permissions, standing) = match before {
+            Some(part) if part.standing == Standing::Invited => (part.permissions, Standing::Full),
+            Some(part) => (part.permissions, part.standing),
             None => {
                 let full = Permissions::for_role(role);
-                Permissions { can_invite: false, can_remove: false, ..full }
+                let standing = if to.caller.rights.admin { Standing::Full } else { Standing::Guest };
+                (Permissions { can_invite: false, can_remove: false, ..full }, standing)
             }
         };
         let agent = to.caller.agent.clone();
-        let participant = enter(to, &mut conversation, &agent, role, permissions)?;
+        let participant = enter(to, &mut conversation, &agent, role, permissions, standing)?;
         Ok(Joined { conversation, participant })
     }
 }
@@ -292,7 +301,8 @@ impl Invite {
             return Err(Refusal::AlreadyJoined { agent: self.invitee.agent.clone() }.into());
         }
         let permissions = Permissions::for_role(role).patched(&self.invitee.permissions);
-        enter(to, &mut conversation, &self.invitee.agent, role, permissions)
+        let standing = if to.caller.is(&self.invitee.agent) { Standing::Full } else { Standing::Invited };
+        enter(to, &mut conversation, &self.invitee.agent, role, permissions, standing)
     }
 }
 
@@ -383,6 +393,7 @@ pub(super) fn enter(
     agent: &AgentId,
     role: &str,
     permissions: Permissions,
+    standing: Standing,
 ) -> Applied<Participant> {
     if conversation.participant_count >= i64::from(to.rules.participants) {
         return Err(too_many_participants(to));
@@ -401,12 +412,13 @@ pub(super) fn enter(
         joined_at: to.now,
         left_at: None,
         joined: to.next_seq(),
+        standing,
     };
     let sql =
         "INSERT INTO participants(conversation, agent, kind, role, permissions, joined_at, left_at, joined,
-                   conversation_seq) VALUES(?1,?2,?3,?4,?5,?6,NULL,?7,?8)
+                   conversation_seq, standing) VALUES(?1,?2,?3,?4,?5,?6,NULL,?7,?8,?9)
                ON CONFLICT(conversation, agent) DO UPDATE SET kind=?3, role=?4, permissions=?5, joined_at=?6,
-                   left_at=NULL, joined=?7, put_out=0";
+                   left_at=NULL, joined=?7, put_out=0, standing=?9";
     let may = serde_json::to_string(&participant.permissions).unwrap_or_default();
     let params = (
         &participant.conversation,
@@ -417,6 +429,7 @@ pub(super) fn enter(
         participant.joined_at,
         participant.joined,
         conversation.seq,
+        participant.standing,
     );
     exec(to.books, sql, params)?;
     conversation.participant_count += 1;
@@ -509,6 +522,35 @@ pub(super) fn require(
     }
 }
 
+/// Refuses callers that may not close or reopen a conversation, or change its task: those that take no part, and guests.
+/// Administrators always may.
+pub(super) fn check_may_lead(to: &Apply<'_>, conversation: &Conversation) -> Applied<()> {
+    if to.caller.rights.admin {
+        return Ok(());
+    }
+    check_standing(conversation, &own_part(to, conversation)?)
+}
+
+/// Refuses guests.
+pub(super) fn check_standing(conversation: &Conversation, part: &Participant) -> Applied<()> {
+    match part.standing {
+        Standing::Full | Standing::Invited => Ok(()),
+        Standing::Guest => {
+            let need = "to have been invited";
+            Err(Refusal::ParticipantMayNot { conversation: conversation.id.clone(), need }.into())
+        }
+    }
+}
+
+/// Notes that one who was invited takes part of its own accord.
+pub(super) fn accept(to: &Apply<'_>, part: &Participant) -> rusqlite::Result<()> {
+    if part.standing == Standing::Invited {
+        let sql = "UPDATE participants SET standing = ?3 WHERE conversation = ?1 AND agent = ?2";
+        exec(to.books, sql, (&part.conversation, &part.agent, Standing::Full))?;
+    }
+    Ok(())
+}
+
 /// Whether an agent takes part now.
 pub(super) fn takes_part(to: &Apply<'_>, id: &ConversationId, agent: &AgentId) -> rusqlite::Result<bool> {
     Ok(rows::participant_of(to.books, id, agent)?.is_some_and(|part| part.left_at.is_none()))
@@ -519,6 +561,16 @@ pub(super) fn was_put_out(to: &Apply<'_>, id: &ConversationId, agent: &AgentId) 
     let sql =
         "SELECT put_out FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NOT NULL";
     Ok(one(to.books, sql, (id, agent), |row| row.get(0))?.unwrap_or(false))
+}
+
+/// Refuses to bring in more participants at once than one command may.
+pub(super) fn check_entries(to: &Apply<'_>, entries: usize) -> Applied<()> {
+    let limit = to.rules.changes_per_command;
+    if entries > limit as usize {
+        let what = "participants at once; invite the others one by one";
+        return Err(Refusal::TooMany { what, limit: limit.into() }.into());
+    }
+    Ok(())
 }
 
 fn too_many_participants(to: &Apply<'_>) -> super::Halt {

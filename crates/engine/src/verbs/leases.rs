@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::reservations::{Renew, Reserve, Which};
+use super::reservations::{Renew, Reserve, Which, check_paths};
 use super::{Applied, Apply};
 use crate::error::Refusal;
 use crate::nouns::{Audience, Json, Millis, Reserved, Seq};
@@ -53,17 +53,19 @@ impl ReserveEach {
             let limit = to.rules.paths_per_reservation.into();
             return Err(Refusal::TooMany { what: "paths", limit }.into());
         }
+        let mut patterns = Vec::with_capacity(verbs.len());
         for verb in &verbs {
-            verb.check(to)?;
+            patterns.extend(verb.check(to)?);
         }
-        if self.only_if_free {
-            let mut in_the_way = Vec::new();
-            for verb in &verbs {
-                in_the_way.extend(verb.conflicts(to)?);
-            }
-            if !in_the_way.is_empty() {
-                return Ok(ReservedEach { leases: Vec::new(), in_the_way });
-            }
+        // Leases of the caller's own never conflict, so what all of them overlap with is known before the first is taken.
+        let rivals = self.all_of_them().rivals(to, &patterns)?;
+        let mut conflicts = Vec::with_capacity(verbs.len());
+        for pattern in &patterns {
+            conflicts.push(rivals.conflicts_of(pattern)?);
+        }
+        if self.only_if_free && conflicts.iter().any(|conflicts| !conflicts.is_empty()) {
+            let in_the_way = conflicts.into_iter().flatten().collect();
+            return Ok(ReservedEach { leases: Vec::new(), in_the_way });
         }
         // As many paths as the largest leases that one agent may have would cover together.
         let most = to.rules.reservations_per_scope.saturating_mul(to.rules.paths_per_reservation);
@@ -74,18 +76,23 @@ impl ReserveEach {
         if held.unwrap_or(0).saturating_add(asked) > most {
             return Err(Refusal::TooMany { what: "reserved paths in this scope", limit: most.into() }.into());
         }
+        check_paths(to, &self.scope, &owner, verbs.len())?;
         let mut leases = Vec::with_capacity(verbs.len());
-        for verb in verbs {
-            let own = self.own(to, &verb)?;
-            leases.push(match own {
-                Some(seq) => Renew { which: Which::Number(seq), expires_at: self.expires_at }.apply(to)?,
-                None => {
-                    let patterns = verb.check(to)?;
-                    verb.take(to, owner.clone(), &patterns, None)?
+        for ((verb, pattern), conflicts) in verbs.iter().zip(patterns).zip(conflicts) {
+            leases.push(match self.own(to, verb)? {
+                Some(seq) => {
+                    let renew = Renew { which: Which::Number(seq), expires_at: self.expires_at };
+                    let held = renew.check(to)?;
+                    renew.prolong(to, held, conflicts)?
                 }
+                None => verb.take(to, owner.clone(), &[pattern], None, conflicts)?,
             });
         }
         Ok(ReservedEach { leases, in_the_way: Vec::new() })
+    }
+
+    fn all_of_them(&self) -> Reserve {
+        Reserve { paths: self.paths.clone(), ..self.one("") }
     }
 
     fn one(&self, path: &str) -> Reserve {

@@ -1,5 +1,6 @@
 //! Sending: the verb that every door has.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -107,19 +108,19 @@ pub struct Within {
 pub enum Entry {
     /// It is recorded if the ordinary rules allow it; the letter goes out under the conversation's name in any case.
     IfAllowed,
-    /// The conversation is opened if need be, and sender and recipients take part.
+    /// The sender means this very conversation. It is opened if need be, recipients take part from then on, and the turn
+    /// is for the eyes of sender and recipients only.
     Gather {
         /// What the conversation is for, if it has to be opened.
         kind: String,
     },
-    /// Like [`Entry::Gather`], but only sender and recipients of this letter may read its turn, and the letter goes out
-    /// unrecorded where it may not be recorded.
+    /// Like [`Entry::Label`], and the letter goes out unrecorded for whatever reason it may not be recorded.
     Among {
         /// What the conversation is for, if it has to be opened.
         kind: String,
     },
-    /// Like [`Entry::Gather`], but the name is a label that anybody may use: who has no part in the conversation sends
-    /// its letter under the name all the same. Nothing is recorded then, and the sender does not come in by it.
+    /// Like [`Entry::Gather`], but the name is a label that every sender may use: recipients take part only if the sender
+    /// may invite, and a sender without a part in the conversation sends its letter under the name unrecorded.
     Label {
         /// What the conversation is for, if it has to be opened.
         kind: String,
@@ -191,6 +192,15 @@ impl Send {
             return self.note_handed(to);
         }
         let sender = sender(to)?;
+        if is_guest(to, &sender.id)? {
+            // Carried in by the server, but with the sight and the consent of a stranger to this realm.
+            let guest = Caller::member(sender.id.clone(), &to.caller.via);
+            return to.acting_as(&guest, |to| self.send(to, &sender));
+        }
+        self.send(to, &sender)
+    }
+
+    fn send(&self, to: &mut Apply<'_>, sender: &Agent) -> Applied<Sent> {
         if let Some(earlier) = self.earlier(to)? {
             return Ok(earlier);
         }
@@ -207,11 +217,14 @@ impl Send {
             }
         }
         let lists = [(&self.to[..], Copy::To), (&self.cc[..], Copy::Cc), (&self.bcc[..], Copy::Bcc)];
-        let Found { recipients, mut refused } = recipients::resolve(to, &sender, lists, self.pass_over)?;
+        let Found { recipients, mut refused } = recipients::resolve(to, sender, lists, self.pass_over)?;
         let unwilling = refused.len();
+        let reached: HashSet<&AgentId> = match self.deaf.is_empty() {
+            true => HashSet::new(),
+            false => recipients.iter().map(|recipient| &recipient.agent).collect(),
+        };
         for agent in &self.deaf {
-            let reached = recipients.iter().any(|recipient| recipient.agent == *agent);
-            if !reached && !refused.contains(agent) {
+            if !reached.contains(agent) && !refused.contains(agent) {
                 refused.push(to.known_agent(agent)?.id);
             }
         }
@@ -219,7 +232,7 @@ impl Send {
             return Err(Refusal::NoRecipients.into());
         }
         // A gathering conversation may refuse (closed, not ours to enter), so it comes before the first row.
-        let place = self.place(to, &sender, &recipients)?;
+        let place = self.place(to, sender, &recipients)?;
         let (message, receipts) = self.post(to, &recipients, &refused, &place)?;
         for (index, agent) in refused.iter().enumerate() {
             let why =
@@ -229,7 +242,7 @@ impl Send {
         let (turn, unrecorded) = match place {
             Place::None => (None, None),
             Place::Labelled(_, why) => (None, Some(why)),
-            Place::In(spot) => (Some(turns::record_letter(to, &sender, *spot, &message)?), None),
+            Place::In(spot) => (Some(turns::record_letter(to, sender, *spot, &message)?), None),
         };
         let turn = turn.map(|turn: Turn| turn.id);
         Ok(Sent { message, receipts, refused, turn, unrecorded, repeated: false })
@@ -292,10 +305,10 @@ impl Send {
     fn place(&self, to: &mut Apply<'_>, sender: &Agent, recipients: &[Recipient]) -> Applied<Place> {
         let Some(within) = &self.within else { return Ok(Place::None) };
         check_reach(to, sender, recipients, within)?;
+        let others = recipients.iter().filter(|r| r.copy != Copy::Bcc).map(|r| &r.agent);
         let spot = match &within.entry {
-            Entry::IfAllowed => turns::find_spot(to, sender, within),
+            Entry::IfAllowed => turns::find_spot(to, sender, others, within),
             Entry::Gather { kind } | Entry::Among { kind } | Entry::Label { kind } => {
-                let others = recipients.iter().filter(|r| r.copy != Copy::Bcc).map(|r| &r.agent);
                 turns::gather(to, sender, others, within, kind, self.subject.as_deref())
             }
         };
@@ -305,6 +318,7 @@ impl Send {
             (Err(Halt::Refused(why)), Entry::IfAllowed | Entry::Among { .. }) => {
                 Ok(Place::Labelled(within.conversation.clone(), why))
             }
+            // The name is a label that every sender may use, also after another agent has taken it.
             (
                 Err(Halt::Refused(
                     why @ (Refusal::NotAParticipant { .. } | Refusal::ParticipantMayNot { .. }),
@@ -408,6 +422,9 @@ impl Send {
         let mut to = Apply::new(view.books, realm, caller, &stamp, view.now, pen);
         to.require_member().ok()?;
         let sender = sender(&to).ok()?;
+        if is_guest(&to, &sender.id).ok()? {
+            return None;
+        }
         let lists = [(&self.to[..], Copy::To), (&[][..], Copy::Cc), (&[][..], Copy::Bcc)];
         let found = recipients::resolve(&mut to, &sender, lists, self.pass_over).ok()?;
         // The slow road says who was passed over.
@@ -456,8 +473,13 @@ enum Place {
 fn sender(to: &Apply<'_>) -> Applied<Agent> {
     let id = &to.caller.agent;
     // The office, and agents of neighbours whose letters it carries in, have no entry in the address book.
-    if to.caller.rights.admin && (id.is_office() || is_foreign(to, id)?) {
+    if to.caller.rights.admin && id.is_office() {
         return Ok(stand_in(id));
+    }
+    if is_guest(to, id)? {
+        // It takes answers to what it wrote, and is otherwise an agent like any other.
+        let (kind, contact_policy) = (AgentKind::Agent, ContactPolicy::Open);
+        return Ok(Agent { kind, contact_policy, ..stand_in(id) });
     }
     let sender = to.acting_agent()?;
     if sender.is_suspended() {
@@ -466,8 +488,13 @@ fn sender(to: &Apply<'_>) -> Applied<Agent> {
     Ok(sender)
 }
 
+/// Whether the server carries in what a neighbour's agent wrote.
+fn is_guest(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
+    Ok(to.caller.rights.admin && is_foreign(to, id)?)
+}
+
 /// Whether a name is that of a neighbour's agent.
-fn is_foreign(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
+pub(super) fn is_foreign(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
     let Some((_, realm)) = id.as_str().rsplit_once('@') else { return Ok(false) };
     Ok(one(to.books, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some())
 }

@@ -125,6 +125,7 @@ verbs! {
     contacts::EndContact = "end_contact" => ();
     tokens::CreateToken = "create_token" => Token;
     tokens::RevokeToken = "revoke_token" => Token;
+    tokens::RenewToken = "renew_token" => Token;
     peers::PutPeer = "put_peer" => Peer;
     peers::RemovePeer = "remove_peer" => ();
     office::Announce = "announce" => crate::nouns::Seq;

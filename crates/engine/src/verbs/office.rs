@@ -63,6 +63,12 @@ pub struct Claim {
     pub alias: String,
     /// The realm it stands for.
     pub realm: RealmName,
+    /// On whose wish.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<AgentId>,
+    /// The realm of an earlier claim that no longer counts and is replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<RealmName>,
 }
 
 /// A name of a realm besides its own.
@@ -74,6 +80,9 @@ pub struct Claimed {
     pub realm: RealmName,
     /// Since when.
     pub at: Millis,
+    /// On whose wish.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<AgentId>,
 }
 
 impl Claimed {
@@ -91,14 +100,17 @@ impl Claim {
         let key = format!("{}{}", Claimed::PREFIX, self.alias);
         let known: Option<String> =
             one(to.books, "SELECT value FROM meta WHERE key = ?1", [&key], |row| row.get(0))?;
-        if let Some(claimed) = known.and_then(|text| serde_json::from_str(&text).ok()) {
+        let known: Option<Claimed> = known.and_then(|text| serde_json::from_str(&text).ok());
+        if let Some(claimed) = known.filter(|claimed| self.instead_of.as_ref() != Some(&claimed.realm)) {
             return Ok(claimed);
         }
-        let claimed = Claimed { alias: self.alias.clone(), realm: self.realm.clone(), at: to.now };
+        let (alias, realm) = (self.alias.clone(), self.realm.clone());
+        let claimed = Claimed { alias, realm, at: to.now, by: self.by.clone() };
         // Plain data without maps or floats: writing it as JSON cannot fail.
         let text = serde_json::to_string(&claimed).unwrap_or_default();
         // The office's own note of where things are: nothing that happened to anybody, so no line of the history.
-        exec(to.books, "INSERT INTO meta(key, value) VALUES(?1, ?2)", (&key, &text))?;
+        let sql = "INSERT INTO meta(key, value) VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2";
+        exec(to.books, sql, (&key, &text))?;
         Ok(claimed)
     }
 }
@@ -142,7 +154,13 @@ impl Sweep {
              ORDER BY r.expires_at, r.seq LIMIT ?2",
             rows::RESERVATION
         );
-        let lapsed = all(to.books, &sql, (to.clock(), limit), rows::reservation)?;
+        let mut lapsed = all(to.books, &sql, (to.clock(), limit), rows::reservation)?;
+        // Each path is taken out of the index, so paths are counted and not reservations.
+        let mut paths = 0;
+        lapsed.retain(|held| {
+            paths += held.paths.len();
+            paths <= (limit as usize).saturating_mul(4) || paths == held.paths.len()
+        });
         for mut reservation in lapsed.iter().cloned() {
             reservation.status = ReservationStatus::Expired;
             reservations::end(to, &reservation)?;
@@ -152,7 +170,8 @@ impl Sweep {
         // While the office is quiet the index catches up, so that searches need not lay out what is missing.
         to.index_texts()?;
         let marks = marks::forget_due(to, limit)?;
-        let more = [due.len(), lapsed.len(), marks].iter().any(|swept| *swept >= limit as usize);
+        let more = paths > (limit as usize).saturating_mul(4)
+            || [due.len(), lapsed.len(), marks].iter().any(|swept| *swept >= limit as usize);
         Ok(Swept { deliveries: due.len(), reservations: lapsed.len(), marks, more })
     }
 }

@@ -1,16 +1,16 @@
 //! Turning addresses into recipients: who is meant, who may know of whom, and who takes letters from whom.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::Connection;
 
-use super::{Applied, Apply, Halt, contacts};
+use super::{Applied, Apply, Halt, contacts, mail};
 use crate::bounds;
 use crate::error::Refusal;
 use crate::names::slips;
 use crate::nouns::{
-    Address, Agent, AgentId, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy, RealmName, ScopeId,
-    Sight,
+    Address, Agent, AgentId, Bounds, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy, RealmName,
+    ScopeId, Sight,
 };
 use crate::sight;
 use crate::store::{all, one, rows};
@@ -59,12 +59,17 @@ pub(crate) fn contact_allows(
     }
     let contact = rows::contact_of(books, &from.id, &to.id)?;
     let in_force = contact.filter(|contact| contact.expires_at.is_none_or(|end| now < end));
-    Ok(match (in_force.map(|contact| contact.state), to.contact_policy) {
+    Ok(consent(in_force.map(|contact| contact.state), to.contact_policy))
+}
+
+/// What a contact in force, or none, means to a recipient of that policy.
+fn consent(contact: Option<ContactState>, policy: ContactPolicy) -> Consent {
+    match (contact, policy) {
         (Some(ContactState::Blocked), _) => Consent::Denied,
         (Some(ContactState::Accepted), _) | (_, ContactPolicy::Open) => Consent::Given,
         (_, ContactPolicy::Contacts) => Consent::Needed,
         (_, ContactPolicy::Closed) => Consent::Denied,
-    })
+    }
 }
 
 /// Everyone a letter goes to, each once, in the order of the addresses. Someone who is named but cannot be reached
@@ -79,13 +84,19 @@ pub(super) fn resolve(
     let mut seen = HashSet::new();
     let mut found = Vec::new();
     let mut refused: Vec<AgentId> = Vec::new();
+    let mut named = HashSet::new();
+    let mut groups = Groups::of(to, sender)?;
     for (addresses, copy) in lists {
         for address in addresses {
+            // The same address again reaches the same agents.
+            if !named.insert(address) {
+                continue;
+            }
             let peer = match address {
                 Address::Remote { realm, .. } if realm != to.realm => Some(realm),
                 _ => None,
             };
-            let reached = match reach(to, sender, address) {
+            let reached = match reach(to, sender, address, &mut groups) {
                 Err(Halt::Refused(Refusal::ConsentBlocked { agent })) if pass_over => {
                     if !refused.contains(&agent) {
                         refused.push(agent);
@@ -102,7 +113,7 @@ pub(super) fn resolve(
         }
     }
     if found.len() > to.rules.recipients as usize {
-        return Err(Refusal::TooMany { what: "recipients", limit: to.rules.recipients.into() }.into());
+        return Err(too_many_recipients(to));
     }
     match refused.first() {
         Some(agent) if found.is_empty() => Err(Refusal::ConsentBlocked { agent: agent.clone() }.into()),
@@ -110,12 +121,102 @@ pub(super) fn resolve(
     }
 }
 
-fn reach(to: &mut Apply<'_>, sender: &Agent, address: &Address) -> Applied<Vec<AgentId>> {
+fn too_many_recipients(to: &Apply<'_>) -> Halt {
+    let what = "recipients; address a role, a scope or fewer agents, or have the operator raise the rule";
+    Refusal::TooMany { what, limit: to.rules.recipients.into() }.into()
+}
+
+/// What finding the members of groups may cost, and what all of them are asked: read once for the whole message.
+struct Groups<'a> {
+    /// Groups, and members of groups, that may still be looked at.
+    groups: u32,
+    members: usize,
+    /// What the caller is kept to.
+    kept_to: Option<Bounds>,
+    kin: bounds::Kin<'a>,
+    /// The same for the sender, if it is not the caller.
+    sender_kin: bounds::Kin<'a>,
+    /// What the sender's contacts say; read with the first group.
+    contacts: Option<HashMap<AgentId, (ContactState, Option<Millis>)>>,
+}
+
+impl<'a> Groups<'a> {
+    fn of(to: &Apply<'a>, sender: &Agent) -> Applied<Self> {
+        let members = to.rules.recipients as usize;
+        Ok(Self {
+            groups: to.rules.groups,
+            members: members + members / 4,
+            kept_to: None,
+            kin: bounds::Kin::of(to.books, &to.caller.agent, None),
+            sender_kin: bounds::Kin::of(to.books, &sender.id, sender.parent.as_ref()),
+            contacts: None,
+        })
+    }
+
+    /// Takes one group more in hand.
+    fn open(&mut self, to: &Apply<'a>, sender: &Agent) -> Applied<()> {
+        let Some(left) = self.groups.checked_sub(1) else {
+            let what = "groups of recipients in one message";
+            return Err(Refusal::TooMany { what, limit: to.rules.groups.into() }.into());
+        };
+        self.groups = left;
+        if self.contacts.is_some() {
+            return Ok(());
+        }
+        let sql = "SELECT recipient, state, expires_at FROM contacts WHERE sender = ?1";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)));
+        self.contacts = Some(all(to.books, sql, [&sender.id], read)?.into_iter().collect());
+        if let Some(caller) = rows::any_agent(to.books, &to.caller.agent)? {
+            self.kin = bounds::Kin::of(to.books, &caller.id, caller.parent.as_ref());
+            self.kept_to = caller.bounds;
+        }
+        Ok(())
+    }
+
+    /// Counts members that were looked at.
+    fn look_at(&mut self, to: &Apply<'_>, members: usize) -> Applied<()> {
+        self.members = self.members.checked_sub(members).ok_or_else(|| too_many_recipients(to))?;
+        Ok(())
+    }
+
+    /// Counts the messages that are looked through for one that asks for an answer.
+    fn may_look_through(&mut self, to: &Apply<'_>) -> Applied<bool> {
+        self.look_at(to, LOOKED_THROUGH as usize / 4)?;
+        Ok(true)
+    }
+
+    fn contact(&self, agent: &AgentId, now: Millis) -> Option<ContactState> {
+        let (state, end) = self.contacts.as_ref()?.get(agent)?;
+        end.is_none_or(|end| now < end).then_some(*state)
+    }
+
+    fn allows(&self, to: &Apply<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Result<bool> {
+        let free = sender.id == agent.id || sender.id.is_office();
+        Ok(free
+            || (self.sender_kin.lets_pass(sender, agent)?
+                && consent(self.contact(&agent.id, to.clock()), agent.contact_policy) == Consent::Given))
+    }
+
+    fn sees(&self, to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<bool> {
+        sight::sees_agent_by(to.books, to.caller, self.kept_to.as_ref(), &self.kin, agent)
+    }
+}
+
+fn reach<'a>(
+    to: &mut Apply<'a>,
+    sender: &Agent,
+    address: &Address,
+    groups: &mut Groups<'a>,
+) -> Applied<Vec<AgentId>> {
+    if address.is_group() {
+        groups.open(to, sender)?;
+    }
+    let most = groups.members;
     let group = match address {
-        Address::Agent(id) => return direct(to, sender, id).map(|id| vec![id]),
+        Address::Agent(id) => return direct(to, sender, id, groups).map(|id| vec![id]),
         Address::Remote { agent, realm } if realm == to.realm => {
             let id = AgentId::new(agent).map_err(Refusal::from)?;
-            return direct(to, sender, &id).map(|id| vec![id]);
+            return direct(to, sender, &id, groups).map(|id| vec![id]);
         }
         Address::Remote { agent, realm } => {
             let known = one(to.books, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some();
@@ -124,10 +225,13 @@ fn reach(to: &mut Apply<'_>, sender: &Agent, address: &Address) -> Applied<Vec<A
             }
             return Ok(vec![AgentId::new(format!("{agent}@{realm}")).map_err(Refusal::from)?]);
         }
-        Address::Scope(scope) => scope_members(to, sender, scope)?,
-        Address::Role { role, within: None } => select(to, "role = ?1 AND id <> ?2", (role, &sender.id))?,
+        Address::Scope(scope) => scope_members(to, sender, scope, most)?,
+        Address::Role { role, within: None } => {
+            select(to, "role = ?1 AND id <> ?2", (role, &sender.id), most)?
+        }
         Address::Role { role, within: Some(scope) } => {
-            let members = scope_members(to, sender, scope)?;
+            let members = scope_members(to, sender, scope, most)?;
+            groups.look_at(to, members.len())?;
             members.into_iter().filter(|agent| agent.role.as_deref() == Some(role)).collect()
         }
         Address::Parent => match &sender.parent {
@@ -137,12 +241,12 @@ fn reach(to: &mut Apply<'_>, sender: &Agent, address: &Address) -> Applied<Vec<A
         Address::Children { depth } => below(to, &sender.id, depth.unwrap_or(1))?,
         Address::Descendants { depth } => below(to, &sender.id, depth.unwrap_or(u32::MAX))?,
         Address::Siblings => match &sender.parent {
-            Some(parent) => select(to, "parent = ?1 AND id <> ?2", (parent, &sender.id))?,
+            Some(parent) => select(to, "parent = ?1 AND id <> ?2", (parent, &sender.id), most)?,
             None => Vec::new(),
         },
         Address::Ancestors { depth } => above(to, sender, depth.unwrap_or(u32::MAX))?,
-        Address::Kind(kind) => select(to, "kind = ?1 AND id <> ?2", (kind, &sender.id))?,
-        Address::All => select(to, "id <> ?1", [&sender.id])?,
+        Address::Kind(kind) => select(to, "kind = ?1 AND id <> ?2", (kind, &sender.id), most)?,
+        Address::All => select(to, "id <> ?1", [&sender.id], most)?,
         Address::Contacts => {
             require_tier(sender, &[Privacy::Public, Privacy::Contacts])?;
             let ids = sight::contacts_of(to.books, &sender.id, to.clock())?;
@@ -152,13 +256,13 @@ fn reach(to: &mut Apply<'_>, sender: &Agent, address: &Address) -> Applied<Vec<A
         }
         Address::Public => {
             require_tier(sender, &[Privacy::Public])?;
-            return public(to, sender);
+            return public(to, sender, groups);
         }
     };
+    groups.look_at(to, group.len())?;
     let mut willing = Vec::with_capacity(group.len());
     for agent in group {
-        let given = contact_allows(to.books, sender, &agent, to.clock())? == Consent::Given;
-        if given && sight::sees_agent(to.books, to.caller, &agent)? {
+        if groups.allows(to, sender, &agent)? && groups.sees(to, &agent)? {
             willing.push(agent.id);
         }
     }
@@ -166,15 +270,15 @@ fn reach(to: &mut Apply<'_>, sender: &Agent, address: &Address) -> Applied<Vec<A
 }
 
 /// Everyone in the realm where neither side has blocked the other: what is said in public needs no consent.
-fn public(to: &Apply<'_>, sender: &Agent) -> Applied<Vec<AgentId>> {
+fn public(to: &Apply<'_>, sender: &Agent, groups: &mut Groups<'_>) -> Applied<Vec<AgentId>> {
+    let everyone = select(to, "id <> ?1", [&sender.id], groups.members)?;
+    groups.look_at(to, everyone.len())?;
+    let sql = "SELECT sender FROM contacts WHERE recipient = ?1 AND state = 'blocked'
+               UNION SELECT recipient FROM contacts WHERE sender = ?1 AND state = 'blocked'";
+    let blocked: HashSet<AgentId> = all(to.books, sql, [&sender.id], |row| row.get(0))?.into_iter().collect();
     let mut reached = Vec::new();
-    for agent in select(to, "id <> ?1", [&sender.id])? {
-        let mut blocked = false;
-        for (from, to_whom) in [(&sender.id, &agent.id), (&agent.id, &sender.id)] {
-            let contact = rows::contact_of(to.books, from, to_whom)?;
-            blocked |= contact.is_some_and(|contact| contact.state == ContactState::Blocked);
-        }
-        if !blocked && sight::sees_agent(to.books, to.caller, &agent)? {
+    for agent in everyone {
+        if !blocked.contains(&agent.id) && groups.sees(to, &agent)? {
             reached.push(agent.id);
         }
     }
@@ -185,16 +289,19 @@ fn require_tier(sender: &Agent, allowed: &[Privacy]) -> Applied<()> {
     if allowed.contains(&sender.privacy) { Ok(()) } else { Err(Refusal::PrivacyMismatch.into()) }
 }
 
-fn direct(to: &mut Apply<'_>, sender: &Agent, id: &AgentId) -> Applied<AgentId> {
+fn direct(to: &mut Apply<'_>, sender: &Agent, id: &AgentId, groups: &mut Groups<'_>) -> Applied<AgentId> {
     let agent = rows::active_agent(to.books, id)?;
     let Some(agent) = agent else { return Err(unknown(to, id)?.into()) };
-    if !sight::sees_agent(to.books, to.caller, &agent)? {
+    // An agent that shows itself to few can be answered from another realm by those it wrote to.
+    let known = sight::sees_agent(to.books, to.caller, &agent)?
+        || (mail::is_foreign(to, &sender.id)? && has_written(to, &agent, sender)?);
+    if !known {
         return Err(unknown(to, id)?.into());
     }
     match contact_allows(to.books, sender, &agent, to.clock())? {
         Consent::Given => Ok(agent.id),
         Consent::Denied => Err(Refusal::ConsentBlocked { agent: agent.id }.into()),
-        Consent::Needed if may_answer(to, sender, &agent)? => Ok(agent.id),
+        Consent::Needed if groups.may_look_through(to)? && may_answer(to, sender, &agent)? => Ok(agent.id),
         Consent::Needed => {
             // The refusal leaves a request behind, so that the recipient can let the next letter in.
             let asked = rows::contact_of(to.books, &sender.id, &agent.id)?;
@@ -219,9 +326,11 @@ const LOOKED_THROUGH: u32 = 1_000;
 /// Whether somebody who wants to be asked has lately written to this sender by name: who writes to an agent that takes
 /// letters from anybody takes its answers. Between two that both ask for consent, consent alone counts.
 fn may_answer(to: &mut Apply<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Result<bool> {
-    if sender.contact_policy != ContactPolicy::Open {
-        return Ok(false);
-    }
+    Ok(sender.contact_policy == ContactPolicy::Open && has_written(to, agent, sender)?)
+}
+
+/// Whether an agent has lately written to another by name.
+fn has_written(to: &mut Apply<'_>, agent: &Agent, sender: &Agent) -> rusqlite::Result<bool> {
     to.memory.rows.write_down(to.books)?;
     let sql = "SELECT m.recipients FROM (SELECT seq, recipients FROM messages WHERE sender = ?1 AND seq > ?3
                    ORDER BY seq DESC LIMIT ?4) m
@@ -231,14 +340,22 @@ fn may_answer(to: &mut Apply<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Re
         all(to.books, sql, (&agent.id, &sender.id, born, LOOKED_THROUGH), |row| row.get(0))?;
     let named = |text: &String| {
         let to: Vec<Address> = serde_json::from_str(text).unwrap_or_default();
-        to.contains(&Address::Agent(sender.id.clone()))
+        to.iter().any(|address| match address {
+            Address::Agent(id) => *id == sender.id,
+            Address::Remote { agent, realm } => format!("{agent}@{realm}") == sender.id.as_str(),
+            _ => false,
+        })
     };
     Ok(found.iter().any(named))
 }
 
 /// The refusal for a name nobody has, with names like it.
 fn unknown(to: &Apply<'_>, id: &AgentId) -> Applied<Refusal> {
-    let near = near_names(to.books, to, id.as_str())?;
+    // Who is in the address book is not told to other realms.
+    let near = match mail::is_foreign(to, &to.caller.agent)? {
+        true => Vec::new(),
+        false => near_names(to.books, to, id.as_str())?,
+    };
     Ok(Refusal::NoSuchAgent { agent: id.to_string(), near })
 }
 
@@ -264,13 +381,22 @@ fn differs_little(a: &str, b: &str) -> bool {
     long <= 64 && long.abs_diff(other) <= 2 && slips(a, b) <= 2
 }
 
-fn select(to: &Apply<'_>, condition: &str, params: impl rusqlite::Params) -> rusqlite::Result<Vec<Agent>> {
-    let sql =
-        format!("SELECT {} FROM agents WHERE {condition} AND retired_at IS NULL ORDER BY id", rows::AGENT);
-    all(to.books, &sql, params, rows::agent)
+/// Agents in force, with what decides whether they are reached and nothing else: one more than `most` if there are more.
+fn select(
+    to: &Apply<'_>,
+    condition: &str,
+    params: impl rusqlite::Params,
+    most: usize,
+) -> rusqlite::Result<Vec<Agent>> {
+    let sql = format!(
+        "SELECT {} FROM agents WHERE {condition} AND retired_at IS NULL ORDER BY id",
+        rows::AGENT_IN_GROUP
+    );
+    let mut query = to.books.prepare_cached(&sql)?;
+    query.query_map(params, rows::agent)?.take(most.saturating_add(1)).collect()
 }
 
-fn scope_members(to: &Apply<'_>, sender: &Agent, id: &ScopeId) -> Applied<Vec<Agent>> {
+fn scope_members(to: &Apply<'_>, sender: &Agent, id: &ScopeId, most: usize) -> Applied<Vec<Agent>> {
     let scope = rows::scope_by_id(to.books, id)?;
     let scope = match scope {
         Some(scope) if sight::sees_scope(to.books, to.caller, &scope)? => scope,
@@ -279,7 +405,8 @@ fn scope_members(to: &Apply<'_>, sender: &Agent, id: &ScopeId) -> Applied<Vec<Ag
     if let Some(need) = bounds::bar_to_scope(to.books, to.caller, sender, &scope)? {
         return Err(Refusal::NotAllowed { need }.into());
     }
-    Ok(select(to, "id IN (SELECT agent FROM scope_members WHERE scope = ?1) AND id <> ?2", (id, &sender.id))?)
+    let members = "id IN (SELECT agent FROM scope_members WHERE scope = ?1) AND id <> ?2";
+    Ok(select(to, members, (id, &sender.id), most)?)
 }
 
 fn below(to: &Apply<'_>, id: &AgentId, depth: u32) -> rusqlite::Result<Vec<Agent>> {

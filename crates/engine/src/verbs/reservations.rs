@@ -3,14 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Applied, Apply};
+use crate::account;
 use crate::error::Refusal;
 use crate::globs::PathPattern;
+use crate::limits::Rules;
 use crate::nouns::{
     AgentId, Audience, Conflict, Fact, Json, Millis, Reservation, ReservationStatus, Reserved, Seq, Sight,
 };
+use crate::overlaps::{Asking, Rivals};
 use crate::sight;
 use crate::store::{all, exec, one, rows};
-use crate::views::conflicts_with;
 
 /// Reserves paths for the caller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,22 +52,30 @@ impl Reserve {
         {
             if self.is_same(&held) && held.status == ReservationStatus::Active && held.expires_at > to.clock()
             {
-                let conflicts = conflicts_with(to.books, to.caller, &held, to.clock())?;
+                let conflicts = conflicts_of(to, &held)?;
                 return Ok(Reserved { reservation: held, conflicts });
             }
             return Err(Refusal::ReservationExists { key: key.clone() }.into());
         }
-        check_room(to, &self.scope, &owner)?;
-        self.take(to, owner, &patterns, None)
+        check_room(to, &self.scope, &owner, self.paths.len())?;
+        let conflicts = self.rivals(to, &patterns)?.conflicts(&patterns)?;
+        self.take(to, owner, &patterns, None, conflicts)
     }
 
-    /// Writes a lease down that was checked.
+    /// The reservations that these patterns are compared with.
+    pub(super) fn rivals(&self, to: &Apply<'_>, patterns: &[PathPattern]) -> Applied<Rivals> {
+        let asking = Asking { scope: &self.scope, owner: &to.caller.agent, exclusive: self.exclusive };
+        Ok(Rivals::of(to.books, to.caller, &asking, patterns, to.clock(), to.rules)??)
+    }
+
+    /// Writes a lease down that was checked, with what it overlaps with.
     pub(super) fn take(
         &self,
         to: &mut Apply<'_>,
         owner: AgentId,
         patterns: &[PathPattern],
         told: Option<Vec<AgentId>>,
+        conflicts: Vec<Conflict>,
     ) -> Applied<Reserved> {
         let live = self.expires_at > to.clock();
         let seq = to.next_seq();
@@ -97,7 +107,6 @@ impl Reserve {
         }
         let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
         to.tell(Fact::ReservationMade { reservation: Box::new(reservation.clone()) }, sight)?;
-        let conflicts = conflicts_with(to.books, to.caller, &reservation, to.clock())?;
         for conflict in &conflicts {
             tell_conflict(to, &reservation, conflict)?;
         }
@@ -116,7 +125,7 @@ impl Reserve {
             Some(held) if self.is_same(&held) => Ok(()),
             Some(held) => Err(Refusal::ReservationExists { key: held.key }.into()),
             None if self.expires_at <= to.clock() => Ok(()),
-            None => check_room(to, &self.scope, owner),
+            None => check_room(to, &self.scope, owner, self.paths.len()),
         }
     }
 
@@ -131,37 +140,17 @@ impl Reserve {
         if let Some(mut held) = known {
             widen(to, &mut held, told)?;
             let live = held.status == ReservationStatus::Active && held.expires_at > to.clock();
-            let conflicts =
-                if live { conflicts_with(to.books, to.caller, &held, to.clock())? } else { Vec::new() };
+            let conflicts = if live { conflicts_of(to, &held)? } else { Vec::new() };
             return Ok(Reserved { reservation: held, conflicts });
         }
         let patterns = self.patterns(to)?;
-        self.take(to, owner, &patterns, told)
+        let live = self.expires_at > to.clock();
+        let conflicts = if live { self.rivals(to, &patterns)?.conflicts(&patterns)? } else { Vec::new() };
+        self.take(to, owner, &patterns, told, conflicts)
     }
 
     fn is_same(&self, held: &Reservation) -> bool {
         held.scope == self.scope && held.paths == self.paths && held.exclusive == self.exclusive
-    }
-
-    /// What the lease would overlap with. Changes nothing.
-    pub(super) fn conflicts(&self, to: &Apply<'_>) -> rusqlite::Result<Vec<Conflict>> {
-        let asked = Reservation {
-            seq: 0,
-            owner: to.caller.agent.clone(),
-            key: String::new(),
-            scope: self.scope.clone(),
-            paths: self.paths.clone(),
-            exclusive: self.exclusive,
-            reason: None,
-            status: ReservationStatus::Active,
-            audience: self.audience,
-            told: None,
-            meta: None,
-            issued_at: to.clock(),
-            expires_at: self.expires_at,
-            released_at: None,
-        };
-        conflicts_with(to.books, to.caller, &asked, to.clock())
     }
 
     pub(super) fn check(&self, to: &Apply<'_>) -> Applied<Vec<PathPattern>> {
@@ -188,13 +177,42 @@ impl Reserve {
                 Refusal::TooMany { what: "paths", limit: to.rules.paths_per_reservation.into() }.into()
             );
         }
-        let parse = |path: &String| {
-            PathPattern::parse(path)
-                .map_err(|why| Refusal::BadPath { path: path.clone(), why: why.to_string() })
-        };
-        Ok(self.paths.iter().map(parse).collect::<Result<_, _>>()?)
+        if let Some(reason) = &self.reason
+            && reason.len() > MOST_REASON
+        {
+            let what = "the reason";
+            return Err(Refusal::TooLarge { what, limit: MOST_REASON, got: reason.len() }.into());
+        }
+        Ok(self.paths.iter().map(|path| new_pattern(path, to.rules)).collect::<Result<_, _>>()?)
     }
 }
+
+/// Reads a pattern that is reserved from now on: of those that every later one is compared with only cheap ones are taken.
+pub(crate) fn new_pattern(path: &str, rules: &Rules) -> Result<PathPattern, Refusal> {
+    let bad = |why: String| Refusal::BadPath { path: path.chars().take(MOST_SHOWN).collect(), why };
+    if path.len() > rules.path_bytes as usize {
+        return Err(bad(format!("it is longer than {} bytes", rules.path_bytes)));
+    }
+    let pattern = PathPattern::parse(path).map_err(|why| bad(why.to_string()))?;
+    let weight = pattern.weight();
+    if weight.wildcards > rules.path_wildcards as usize {
+        let most = rules.path_wildcards;
+        return Err(bad(format!(
+            "it has more than {most} wildcards; name folders or reserve several patterns"
+        )));
+    }
+    if weight.expanded > EXPANDED * rules.path_bytes as usize {
+        return Err(bad("its braces stand for too much text; reserve several patterns".to_owned()));
+    }
+    Ok(pattern)
+}
+
+/// How much of a refused path the refusal repeats, in characters.
+const MOST_SHOWN: usize = 256;
+/// How many times as long as it may be written a pattern may be once its braces are expanded.
+const EXPANDED: usize = 4;
+/// The longest reason for a reservation, in bytes: every conflict repeats it.
+const MOST_REASON: usize = 4_096;
 
 /// Prolongs a reservation of the caller's, even a lapsed one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -227,13 +245,24 @@ impl Renew {
         }
         let in_force = reservation.status == ReservationStatus::Active && reservation.expires_at > to.clock();
         if !in_force {
-            check_room(to, &reservation.scope, &reservation.owner)?;
+            check_room(to, &reservation.scope, &reservation.owner, reservation.paths.len())?;
         }
         Ok(reservation)
     }
 
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Reserved> {
-        let mut reservation = self.check(to)?;
+        let reservation = self.check(to)?;
+        let conflicts = conflicts_of(to, &reservation)?;
+        self.prolong(to, reservation, conflicts)
+    }
+
+    /// Writes down that a reservation goes on, with what it overlaps with.
+    pub(super) fn prolong(
+        &self,
+        to: &mut Apply<'_>,
+        mut reservation: Reservation,
+        conflicts: Vec<Conflict>,
+    ) -> Applied<Reserved> {
         reservation.status = ReservationStatus::Active;
         reservation.expires_at = self.expires_at;
         let sql = "UPDATE reservations SET status = 'active', expires_at = ?2 WHERE seq = ?1";
@@ -246,7 +275,6 @@ impl Renew {
         }
         let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
         to.tell(Fact::ReservationRenewed { reservation: Box::new(reservation.clone()) }, sight)?;
-        let conflicts = conflicts_with(to.books, to.caller, &reservation, to.clock())?;
         Ok(Reserved { reservation, conflicts })
     }
 }
@@ -273,11 +301,16 @@ impl Release {
         };
         let held = if self.which.is_empty() {
             let sql = format!(
-                "SELECT {} FROM reservations r WHERE r.owner = ?1 AND r.status = 'active' ORDER BY r.seq",
+                "SELECT {} FROM reservations r INDEXED BY reservations_held
+                 WHERE r.owner = ?1 AND r.status = 'active' ORDER BY r.seq",
                 rows::RESERVATION
             );
             all(to.books, &sql, [&owner], rows::reservation)?
         } else {
+            let most = to.rules.paths_per_reservation.saturating_mul(to.rules.reservations_per_scope);
+            if self.which.len() > most as usize {
+                return Err(Refusal::TooMany { what: "reservations in one call", limit: most.into() }.into());
+            }
             let find = |which| of_owner(to, &owner, which);
             let mut held = self.which.iter().map(find).collect::<Applied<Vec<_>>>()?;
             // Named by number and by key, it is still one.
@@ -351,8 +384,55 @@ pub(super) fn end(to: &Apply<'_>, reservation: &Reservation) -> rusqlite::Result
     Ok(())
 }
 
+/// What a reservation overlaps with, whose patterns may be older than the rules for new ones.
+fn conflicts_of(to: &Apply<'_>, held: &Reservation) -> Applied<Vec<Conflict>> {
+    let patterns: Vec<PathPattern> =
+        held.paths.iter().filter_map(|path| PathPattern::parse(path).ok()).collect();
+    let asking = Asking { scope: &held.scope, owner: &held.owner, exclusive: held.exclusive };
+    let rivals = Rivals::of(to.books, to.caller, &asking, &patterns, to.clock(), to.rules)??;
+    Ok(rivals.conflicts(&patterns)?)
+}
+
+/// Refuses more paths in force than all agents together may have in a scope, of which one account has half at most, and
+/// more than one agent may have in all scopes.
+pub(super) fn check_paths(to: &Apply<'_>, scope: &str, owner: &AgentId, paths: usize) -> Applied<()> {
+    let paths = i64::try_from(paths).unwrap_or(i64::MAX);
+    let sql = "SELECT owner, sum(json_array_length(paths)) FROM reservations
+               WHERE scope = ?1 AND status = 'active' AND expires_at > ?2 GROUP BY owner";
+    let held: Vec<(AgentId, i64)> =
+        all(to.books, sql, (scope, to.clock()), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let most = i64::from(to.rules.paths_per_scope);
+    let in_all: i64 = held.iter().map(|(_, paths)| paths).sum();
+    if in_all + paths > most {
+        let what = "reservations in this scope: it is full, counted in paths";
+        return Err(Refusal::TooMany { what, limit: to.rules.paths_per_scope.into() }.into());
+    }
+    if in_all + paths > most / 2 && !to.caller.rights.admin {
+        let account = account::of(to.books, owner)?;
+        let mut own = paths;
+        for (holder, paths) in held {
+            if account::of(to.books, &holder)? == account {
+                own += paths;
+            }
+        }
+        if own > most / 2 {
+            let what = "reservations of one owner's agents in this scope, counted in paths";
+            return Err(Refusal::TooMany { what, limit: u64::from(to.rules.paths_per_scope / 2) }.into());
+        }
+    }
+    let sql =
+        "SELECT coalesce(sum(json_array_length(paths)), 0) FROM reservations INDEXED BY reservations_held
+               WHERE owner = ?1 AND status = 'active'";
+    let own: i64 = one(to.books, sql, [owner], |row| row.get(0))?.unwrap_or(0);
+    if own + paths > i64::from(to.rules.paths_per_agent) {
+        let what = "reservations of one agent, counted in paths";
+        return Err(Refusal::TooMany { what, limit: to.rules.paths_per_agent.into() }.into());
+    }
+    Ok(())
+}
+
 /// Refuses more leases in force than one agent may have in a scope.
-fn check_room(to: &Apply<'_>, scope: &str, owner: &AgentId) -> Applied<()> {
+fn check_room(to: &Apply<'_>, scope: &str, owner: &AgentId, paths: usize) -> Applied<()> {
     let sql = "SELECT count(*) FROM reservations WHERE scope = ?1 AND owner = ?2 AND status = 'active'
                AND expires_at > ?3";
     let held = one(to.books, sql, (scope, owner, to.clock()), |row| row.get::<_, u32>(0))?.unwrap_or(0);
@@ -360,7 +440,7 @@ fn check_room(to: &Apply<'_>, scope: &str, owner: &AgentId) -> Applied<()> {
         let limit = to.rules.reservations_per_scope.into();
         return Err(Refusal::TooMany { what: "reservations in this scope", limit }.into());
     }
-    Ok(())
+    check_paths(to, scope, owner, paths)
 }
 
 pub(super) fn own(to: &Apply<'_>, which: &Which) -> Applied<Reservation> {

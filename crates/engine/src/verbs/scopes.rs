@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Applied, Apply};
+use crate::account;
 use crate::error::Refusal;
 use crate::nouns::{
     Agent, AgentId, Fact, JoinPolicy, Json, LettersSeen, Scope, ScopeId, ScopeVisibility, SendPolicy, Sight,
@@ -51,6 +52,9 @@ impl CreateScope {
         if let Some(parent) = &self.parent {
             visible(to, parent)?;
         }
+        if self.roles.len() > MOST_ROLES {
+            return Err(Refusal::TooMany { what: "roles of a scope", limit: MOST_ROLES as u64 }.into());
+        }
         let id = match &self.id {
             Some(id) => id.clone(),
             None => ScopeId::new(format!("scope-{}", to.fresh_id().simple())).map_err(Refusal::from)?,
@@ -59,7 +63,11 @@ impl CreateScope {
     }
 }
 
+/// Roles that one scope takes in by itself; all are looked through whenever an agent registers.
+const MOST_ROLES: usize = 64;
+
 fn create(to: &mut Apply<'_>, given: &CreateScope, id: ScopeId) -> Applied<Scope> {
+    account::check_scopes(to.books, to.caller, to.rules)??;
     let scope = Scope {
         id,
         name: given.name.clone(),
@@ -174,7 +182,7 @@ impl LeaveScope {
 pub struct DeleteScope {
     /// Which.
     pub scope: ScopeId,
-    /// Whether scopes below go with it; without it they are in the way.
+    /// Whether the caller's scopes below go with it, and those of others move to the top; without it they are in the way.
     #[serde(default)]
     pub with_descendants: bool,
 }
@@ -189,9 +197,12 @@ impl DeleteScope {
         if !below.is_empty() && !self.with_descendants {
             return Err(Refusal::ScopeNotEmpty { scope: scope.id }.into());
         }
+        check_members(to, &scope, &below)?;
         for id in below.iter().rev() {
-            if let Some(scope) = rows::scope_by_id(to.books, id)? {
-                delete(to, &scope)?;
+            match rows::scope_by_id(to.books, id)? {
+                Some(scope) if to.caller.may_act_for(&scope.created_by) => delete(to, &scope)?,
+                // Other agents' scopes below stay.
+                _ => {}
             }
         }
         delete(to, &scope)?;
@@ -199,14 +210,34 @@ impl DeleteScope {
     }
 }
 
+/// Refuses to put more members out at once than one command may, unless the caller runs the realm.
+fn check_members(to: &Apply<'_>, scope: &Scope, below: &[ScopeId]) -> Applied<()> {
+    let limit = to.rules.changes_per_command;
+    let mut members = below.len();
+    for id in below.iter().chain([&scope.id]) {
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM scope_members WHERE scope = ?1 LIMIT ?2)";
+        members += one(to.books, sql, (id, limit + 1), |row| row.get::<_, u32>(0))?.unwrap_or(0) as usize;
+        if members > limit as usize && !to.caller.rights.admin {
+            let what = "members of scopes that are deleted at once; let members leave first";
+            return Err(Refusal::TooMany { what, limit: limit.into() }.into());
+        }
+    }
+    Ok(())
+}
+
 fn delete(to: &mut Apply<'_>, scope: &Scope) -> Applied<()> {
     let sight = sight::of_scope(to.books, scope)?;
     let sql = "SELECT agent FROM scope_members WHERE scope = ?1 ORDER BY agent";
     for agent in all(to.books, sql, [&scope.id], |row| row.get::<_, AgentId>(0))? {
-        let sight = leaving_sight(to, scope, &agent)?;
+        // Who may see the scope is the same for each of them, and may be a long list.
+        let sight = match rows::any_agent(to.books, &agent)? {
+            Some(agent) if agent.visibility != Visibility::Public => Sight::Ask,
+            _ => sight.clone(),
+        };
         to.tell(Fact::ScopeLeft { scope: scope.id.clone(), agent }, sight)?;
     }
     exec(to.books, "DELETE FROM scope_members WHERE scope = ?1", [&scope.id])?;
+    exec(to.books, "UPDATE scopes SET parent = NULL WHERE parent = ?1", [&scope.id])?;
     exec(to.books, "DELETE FROM scopes WHERE id = ?1", [&scope.id])?;
     to.tell(Fact::ScopeDeleted { scope: scope.id.clone(), name: scope.name.clone() }, sight)?;
     Ok(())
@@ -282,6 +313,12 @@ fn by_role(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<Vec<Scope>> {
 }
 
 fn enter(to: &mut Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<()> {
+    let sql = "SELECT count(*) FROM scope_members WHERE agent = ?1";
+    let member_of = one(to.books, sql, [&agent.id], |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    let limit = to.rules.scopes_per_agent;
+    if member_of >= limit && !rows::is_member(to.books, &scope.id, &agent.id)? {
+        return Err(Refusal::TooMany { what: "scopes of one agent", limit: limit.into() }.into());
+    }
     let sql = "INSERT INTO scope_members(scope, agent, joined_at) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
     if exec(to.books, sql, (&scope.id, &agent.id, to.now))? > 0 {
         let sight = member_sight(to, scope, agent)?;

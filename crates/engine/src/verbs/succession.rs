@@ -2,12 +2,35 @@
 //! or held by it does not pass on. Its mail is kept apart by the place at which the new holder was born.
 
 use super::{Applied, Apply, conversations, reservations};
+use crate::error::Refusal;
 use crate::nouns::{AgentId, Fact, ReservationStatus, Seq};
 use crate::sight;
-use crate::store::{all, exec, rows};
+use crate::store::{all, exec, one, rows};
+
+/// Rows that a command of a plain caller takes away in a stroke.
+const MOST_KEYS: u32 = 20_000;
+
+/// Refuses a name that more hangs on than one command may change.
+fn check_traces(to: &Apply<'_>, name: &AgentId) -> Applied<()> {
+    if to.caller.rights.admin {
+        return Ok(());
+    }
+    let limit = to.rules.changes_per_command;
+    let parts = "SELECT count(*) FROM (SELECT 1 FROM participants WHERE agent = ?1 LIMIT ?2)";
+    let keys = "SELECT count(*) FROM (SELECT 1 FROM message_keys WHERE sender = ?1 LIMIT ?2)";
+    for (sql, most) in [(parts, limit), (keys, MOST_KEYS)] {
+        let found = one(to.books, sql, (name, most + 1), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+        if found > most {
+            let what = "traces of the name's former holder; choose another name";
+            return Err(Refusal::TooMany { what, limit: most.into() }.into());
+        }
+    }
+    Ok(())
+}
 
 /// Ends everything that a name still stands for.
 pub(super) fn make_way(to: &mut Apply<'_>, name: &AgentId) -> Applied<()> {
+    check_traces(to, name)?;
     // Consent was given to the former holder. A block stays: it costs the new holder a word, not others their peace.
     let sql = "DELETE FROM contacts WHERE (sender = ?1 AND state <> 'blocked') OR recipient = ?1";
     exec(to.books, sql, [name])?;
@@ -29,7 +52,7 @@ pub(super) fn make_way(to: &mut Apply<'_>, name: &AgentId) -> Applied<()> {
     // One that left could come back; its successor is as new to the conversation as anybody. The history keeps who was.
     exec(to.books, "DELETE FROM participants WHERE agent = ?1", [name])?;
     let sql = format!(
-        "SELECT {} FROM reservations r WHERE r.owner = ?1 AND r.status = 'active' ORDER BY r.seq",
+        "SELECT {} FROM reservations r INDEXED BY reservations_held WHERE r.owner = ?1 AND r.status = 'active' ORDER BY r.seq",
         rows::RESERVATION
     );
     for mut reservation in all(to.books, &sql, [name], rows::reservation)? {

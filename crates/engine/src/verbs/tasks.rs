@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::agents::merge;
 use super::conversations::{self, Invitee};
-use super::{Applied, Apply};
+use super::{Applied, Apply, Halt};
 use crate::error::Refusal;
 use crate::nouns::{
-    AgentId, Audience, Conversation, ConversationStatus, Fact, Json, Permissions, PermissionsPatch, Task,
-    TaskId, TaskStatus,
+    AgentId, Audience, Conversation, ConversationStatus, Fact, Json, Permissions, PermissionsPatch, Standing,
+    Task, TaskId, TaskStatus,
 };
 use crate::sight;
 use crate::store::{exec, rows};
@@ -51,14 +51,16 @@ impl CreateTask {
             if rows::task_by_id(to.books, id)?.is_some() {
                 return Err(Refusal::TaskExists { task: id.clone() }.into());
             }
-            // A label that letters have used may become a task for those who took part.
+            // A label that letters have used may become a task for its participants; reading along is not enough.
             if rows::conversation_by_id(to.books, id)?.is_some() {
-                conversations::readable(to, id)?;
+                let conversation = changeable(to, id)?;
+                self.check_newcomers(to, &conversation)?;
             }
         }
         if let Some(assignee) = &self.assignee {
             to.known_agent(assignee)?;
         }
+        conversations::check_entries(to, self.participants.len())?;
         for invitee in &self.participants {
             conversations::check_word("role", invitee.role.as_deref().unwrap_or("worker"))?;
         }
@@ -116,6 +118,18 @@ impl CreateTask {
             end(to, &task, conversation)?;
         }
         Ok(task)
+    }
+}
+
+impl CreateTask {
+    /// Making a task of a conversation brings agents into it only if the caller may invite them.
+    fn check_newcomers(&self, to: &Apply<'_>, conversation: &Conversation) -> Applied<()> {
+        for agent in self.assignee.iter().chain(self.participants.iter().map(|invitee| &invitee.agent)) {
+            if !conversations::takes_part(to, &conversation.id, agent)? {
+                conversations::require(to, conversation, |may| may.can_invite, "canInvite")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -257,12 +271,22 @@ impl AddContributor {
     }
 }
 
-/// The task and its conversation, if the caller takes part in it, may observe it, or runs the office.
+/// The task and its conversation, if the caller may change them: it takes part and may speak there, or runs the office.
 fn workable(to: &Apply<'_>, id: &TaskId) -> Applied<(Task, Conversation)> {
     let none = || Refusal::NoSuchTask { task: id.clone() };
     let task = rows::task_by_id(to.books, id)?.ok_or_else(none)?;
-    let conversation = conversations::readable(to, id).map_err(|_| none())?;
-    Ok((task, conversation))
+    match changeable(to, id) {
+        Err(Halt::Refused(Refusal::NoSuchConversation { .. })) => Err(none().into()),
+        changeable => Ok((task, changeable?)),
+    }
+}
+
+/// A task's conversation, if the caller may change the task.
+fn changeable(to: &Apply<'_>, id: &TaskId) -> Applied<Conversation> {
+    let conversation = conversations::readable(to, id)?;
+    conversations::check_may_lead(to, &conversation)?;
+    conversations::require(to, &conversation, |may| may.can_send, "canSend")?;
+    Ok(conversation)
 }
 
 fn join(
@@ -274,7 +298,8 @@ fn join(
 ) -> Applied<()> {
     if !conversations::takes_part(to, &conversation.id, agent)? {
         let permissions = Permissions::for_role(role).patched(given);
-        conversations::enter(to, conversation, agent, role, permissions)?;
+        let standing = if to.caller.is(agent) { Standing::Full } else { Standing::Invited };
+        conversations::enter(to, conversation, agent, role, permissions, standing)?;
     }
     Ok(())
 }

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply};
+use super::{Applied, Apply, agents};
 use crate::error::Refusal;
-use crate::nouns::{Fact, Millis, Sight, Token, TokenRole};
+use crate::nouns::{AgentId, Fact, Millis, Sight, Token, TokenRole};
+use crate::skeleton::skeleton;
 use crate::store::{exec, one, rows};
 
 /// Keeps a new token.
@@ -30,10 +31,9 @@ pub struct CreateToken {
 impl CreateToken {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Token> {
         to.require_admin()?;
-        crate::nouns::AgentId::new(&self.name).map_err(Refusal::from)?;
-        if self.hash.len() != 32 {
-            return Err(Refusal::BadValue { field: "hash", why: "SHA-256 has 32 bytes" }.into());
-        }
+        let name = AgentId::new(&self.name).map_err(Refusal::from)?;
+        agents::check_token(to, &name)?;
+        check_hash(&self.hash)?;
         if let Some(at) = self.expires_at
             && at <= to.clock()
         {
@@ -54,10 +54,19 @@ impl CreateToken {
             revoked_at: None,
         };
         let sql =
-            "INSERT INTO tokens(id, hash, role, name, door, observe, created_at, expires_at, revoked_at)
-                   VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL)";
-        let Token { id, role, name, door, observe, created_at, expires_at, .. } = &token;
-        exec(to.books, sql, (id, &self.hash, role, name, door, observe, created_at, expires_at))?;
+            "INSERT INTO tokens(id, hash, role, name, door, observe, created_at, expires_at, revoked_at,
+                       skeleton) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, ?9)";
+        let Token { id, role, door, observe, created_at, expires_at, .. } = &token;
+        let looks = skeleton(&token.name);
+        let params = (id, &self.hash, role, &token.name, door, observe, created_at, expires_at, looks);
+        exec(to.books, sql, params)?;
+        // From now on the name is the token's: an agent that another token entered under it changes hands at once.
+        // Nor does its bearer get what others own under that name.
+        let sql = "UPDATE agents SET owner = NULL WHERE owner = ?1 AND id <> ?1 AND bearer IS NOT ?1 AND bearer IS NOT id";
+        exec(to.books, sql, [&name])?;
+        if let Some(agent) = rows::active_agent(to.books, &name)? {
+            agents::reclaim(to, agent)?;
+        }
         to.tell(Fact::TokenCreated { token: token.id.clone(), name: token.name.clone() }, Sight::Admins)?;
         Ok(token)
     }
@@ -82,4 +91,51 @@ impl RevokeToken {
         }
         Ok(token)
     }
+}
+
+/// Exchanges a valid token for another with the same bearer, role, door and right to observe. The old one is revoked in
+/// the same step, so that two callers cannot both exchange it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RenewToken {
+    /// SHA-256 of the token that is given up.
+    pub old: Vec<u8>,
+    /// SHA-256 of the token that replaces it.
+    pub hash: Vec<u8>,
+    /// When the new token ends. Counts only for a token bound to the door that asks, which issued it; any other token
+    /// keeps its end.
+    #[serde(default)]
+    pub expires_at: Option<Millis>,
+}
+
+impl RenewToken {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Token> {
+        to.require_admin()?;
+        check_hash(&self.old)?;
+        let sql = format!("SELECT {} FROM tokens WHERE hash = ?1", rows::TOKEN);
+        let old = one(to.books, &sql, [&self.old], rows::token)?;
+        let old = old.filter(|token| token.is_valid(to.clock())).ok_or(Refusal::NoSuchToken)?;
+        if old.role == TokenRole::Admin {
+            let why = "an administrator's token is not renewed; make another and revoke this one";
+            return Err(Refusal::BadValue { field: "token", why }.into());
+        }
+        let issued_here = old.door.as_ref().is_some_and(|door| *door == to.caller.via);
+        let renewed = CreateToken {
+            hash: self.hash.clone(),
+            role: old.role,
+            name: old.name,
+            door: old.door,
+            observe: old.observe,
+            expires_at: if issued_here { self.expires_at } else { old.expires_at },
+        };
+        let renewed = renewed.apply(to)?;
+        RevokeToken { id: old.id }.apply(to)?;
+        Ok(renewed)
+    }
+}
+
+fn check_hash(hash: &[u8]) -> Applied<()> {
+    if hash.len() == 32 {
+        return Ok(());
+    }
+    Err(Refusal::BadValue { field: "hash", why: "SHA-256 has 32 bytes" }.into())
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::conversations::{self, check_open, own_part, readable, require};
@@ -10,7 +12,7 @@ use super::{Applied, Apply};
 use crate::error::Refusal;
 use crate::nouns::{
     Agent, AgentId, Audience, Body, ContentType, Conversation, ConversationId, Fact, Json, Message,
-    Permissions, Seq, Sight, Summary, Thread, ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
+    Permissions, Seq, Sight, Standing, Summary, Thread, ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
 };
 use crate::sight;
 use crate::store::{LateTurn, exec, one, rows};
@@ -83,6 +85,9 @@ impl Say {
         if let Some(turn) = self.in_reply_to {
             turn_in(to, &conversation, turn)?;
         }
+        if let Ok(part) = own_part(to, &conversation) {
+            conversations::accept(to, &part)?;
+        }
         let turn = self.turn(to, conversation.id.clone());
         record(to, &mut conversation, turn, None)
     }
@@ -137,8 +142,14 @@ pub(super) struct Spot {
     visibility: TurnVisibility,
 }
 
-/// The spot that a letter asks for, if the ordinary rules let its sender speak there.
-pub(super) fn find_spot(to: &Apply<'_>, sender: &Agent, within: &Within) -> Applied<Spot> {
+/// The spot that a letter asks for, if the ordinary rules let its sender speak there. A sender that was added by another
+/// and has neither joined nor spoken has not agreed to be read by everyone there: only the letter's parties read its turn.
+pub(super) fn find_spot<'r>(
+    to: &Apply<'_>,
+    sender: &'r Agent,
+    recipients: impl Iterator<Item = &'r AgentId>,
+    within: &Within,
+) -> Applied<Spot> {
     let conversation = readable(to, &within.conversation)?;
     check_open(&conversation)?;
     let part = own_part(to, &conversation)?;
@@ -147,65 +158,119 @@ pub(super) fn find_spot(to: &Apply<'_>, sender: &Agent, within: &Within) -> Appl
         return Err(Refusal::ParticipantMayNot { conversation: conversation.id, need }.into());
     }
     debug_assert_eq!(part.agent, sender.id, "a letter is recorded for its sender");
-    spot(to, conversation, within)
+    let spot = spot(to, conversation, within)?;
+    match part.standing {
+        Standing::Invited => for_parties(to, spot, sender, recipients),
+        Standing::Full | Standing::Guest => Ok(spot),
+    }
 }
 
-/// The spot for a letter whose sender and recipients are all to take part, in a conversation that is opened, or opened
-/// again, if need be. Nobody enters someone else's conversation by knowing its name.
+/// The spot for a letter under a conversation's name, in a conversation that is opened, or opened again, if need be. Only
+/// sender and recipients read its turn, and not the conversation's opener; a sender without a part in the conversation
+/// does not enter it by knowing its name. Where the name is a label, recipients take part only if the sender may invite:
+/// otherwise the opener could find out who writes to whom under that name.
 pub(super) fn gather<'r>(
     to: &mut Apply<'_>,
     sender: &'r Agent,
-    recipients: impl Iterator<Item = &'r AgentId>,
+    recipients: impl Iterator<Item = &'r AgentId> + Clone,
     within: &Within,
     kind: &str,
     subject: Option<&str>,
 ) -> Applied<Spot> {
-    let mut conversation = match rows::conversation_by_id(to.books, &within.conversation)? {
+    let admin = to.caller.rights.admin;
+    let is_meant = matches!(within.entry, Entry::Gather { .. });
+    let (mut conversation, may_invite) = match rows::conversation_by_id(to.books, &within.conversation)? {
         Some(conversation) => {
             let part = rows::participant_of(to.books, &conversation.id, &sender.id)?;
-            let open = conversation.audience == Audience::Observers && to.caller.rights.observe;
             let put_out = conversations::was_put_out(to, &conversation.id, &sender.id)?;
-            let may_send = part.as_ref().is_none_or(|part| part.permissions.can_send);
-            if !to.caller.rights.admin {
-                if put_out || (part.is_none() && !open) {
-                    return Err(Refusal::NotAParticipant { conversation: conversation.id }.into());
+            let may_invite = match part {
+                _ if admin => true,
+                Some(part) if !put_out && part.permissions.can_send => {
+                    if conversation.status.is_closed() {
+                        conversations::check_standing(&conversation, &part)?;
+                    }
+                    is_meant || part.permissions.can_invite
                 }
-                if !may_send {
+                Some(_) if !put_out => {
                     let need = "canSend";
                     return Err(Refusal::ParticipantMayNot { conversation: conversation.id, need }.into());
                 }
-            }
-            conversations::reopen(to, conversation)?
+                _ => return Err(Refusal::NotAParticipant { conversation: conversation.id }.into()),
+            };
+            (conversations::reopen(to, conversation)?, may_invite)
         }
         None => {
             let subject = subject.map(str::to_owned);
-            conversations::open(to, within.conversation.clone(), kind, subject, Audience::Parties, |_| {})?
+            let id = within.conversation.clone();
+            (conversations::open(to, id, kind, subject, Audience::Parties, |_| {})?, true)
         }
     };
     let opener = conversation.created_by == sender.id;
-    let mut among = Vec::new();
-    for agent in std::iter::once(&sender.id).chain(recipients) {
-        among.push(agent.clone());
+    let mut coming = Vec::new();
+    for agent in std::iter::once(&sender.id).chain(recipients.clone()) {
+        let own = *agent == sender.id;
+        if !own && !may_invite {
+            continue;
+        }
         let before = rows::participant_of(to.books, &conversation.id, agent)?;
+        if before.as_ref().is_none_or(|part| part.left_at.is_some()) {
+            coming.push((agent, before));
+        }
+    }
+    conversations::check_entries(to, coming.len())?;
+    for (agent, before) in coming {
+        let own = *agent == sender.id;
         match before {
-            Some(part) if part.left_at.is_none() => {}
             // Who was put out gets the letter, but a letter alone does not bring it back in.
             Some(_) if conversations::was_put_out(to, &conversation.id, agent)? => {}
             // Coming back does not widen what one was allowed before.
             Some(part) => {
-                conversations::enter(to, &mut conversation, agent, &part.role, part.permissions)?;
+                let standing = if own { part.standing } else { Standing::Invited };
+                conversations::enter(to, &mut conversation, agent, &part.role, part.permissions, standing)?;
             }
             None => {
-                let role = if *agent == sender.id && opener { "initiator" } else { "assistant" };
-                conversations::enter(to, &mut conversation, agent, role, Permissions::for_role(role))?;
+                let role = if own && opener { "initiator" } else { "assistant" };
+                let standing = if own { Standing::Full } else { Standing::Invited };
+                let permissions = Permissions::for_role(role);
+                conversations::enter(to, &mut conversation, agent, role, permissions, standing)?;
             }
         }
     }
-    if matches!(within.entry, Entry::Among { .. }) {
-        let visibility = TurnVisibility::Agents(among);
-        return Ok(Spot { conversation, thread: None, reply_to: None, visibility });
+    let spot = match within.entry {
+        Entry::Among { .. } => {
+            Spot { conversation, thread: None, reply_to: None, visibility: TurnVisibility::All }
+        }
+        _ => spot(to, conversation, within)?,
+    };
+    for_parties(to, spot, sender, recipients)
+}
+
+/// The same spot, for the eyes of a letter's sender and recipients, as far as they take part.
+fn for_parties<'r>(
+    to: &Apply<'_>,
+    spot: Spot,
+    sender: &'r Agent,
+    recipients: impl Iterator<Item = &'r AgentId>,
+) -> Applied<Spot> {
+    let mut parties = Vec::new();
+    let mut seen = HashSet::new();
+    for agent in std::iter::once(&sender.id).chain(recipients) {
+        if seen.insert(agent) && conversations::takes_part(to, &spot.conversation.id, agent)? {
+            parties.push(agent.clone());
+        }
     }
-    spot(to, conversation, within)
+    let visibility = match &spot.visibility {
+        TurnVisibility::Private => TurnVisibility::Private,
+        TurnVisibility::Agents(chosen) => {
+            let chosen: HashSet<&AgentId> = chosen.iter().collect();
+            parties.retain(|agent| chosen.contains(agent));
+            TurnVisibility::Agents(parties)
+        }
+        TurnVisibility::All | TurnVisibility::Roles(_) | TurnVisibility::Internal => {
+            TurnVisibility::Agents(parties)
+        }
+    };
+    Ok(Spot { visibility, ..spot })
 }
 
 /// The spot in a conversation that a letter names, which must be there.
@@ -399,6 +464,9 @@ pub struct KeepSummary {
 impl KeepSummary {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<()> {
         let conversation = readable(to, &self.conversation)?;
+        if !to.caller.rights.admin {
+            own_part(to, &conversation)?;
+        }
         let sql = "INSERT INTO summaries(conversation, part, summary, up_to, at) VALUES(?1, ?2, ?3, ?4, ?5)
                    ON CONFLICT DO UPDATE SET summary = ?3, up_to = ?4, at = ?5";
         let text = serde_json::to_string(&self.summary).unwrap_or_default();
@@ -443,6 +511,10 @@ fn check_visibility(
     given: Option<&TurnVisibility>,
 ) -> Applied<()> {
     let Some(TurnVisibility::Agents(agents)) = given else { return Ok(()) };
+    if agents.len() > to.rules.participants as usize {
+        let limit = to.rules.participants.into();
+        return Err(Refusal::TooMany { what: "agents that a turn is for", limit }.into());
+    }
     for agent in agents {
         let sql = "SELECT 1 FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NULL";
         if one(to.books, sql, (&conversation.id, agent), |_| Ok(()))?.is_none() {

@@ -2,7 +2,7 @@
 
 use super::{View, Viewed};
 use crate::nouns::{AgentId, Caller, Contact, ContactState};
-use crate::store::{all, rows};
+use crate::store::rows;
 
 impl View<'_> {
     /// Whom an agent may write to or asked to, and who may write to it or asked to; for the agent, its owner, or those
@@ -18,7 +18,7 @@ impl View<'_> {
             rows::CONTACT
         );
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
-        Ok(all(self.books, &sql, (agent, limit), rows::contact)?)
+        Ok(self.stretch_of(&sql, (agent, limit), rows::contact)?.rows)
     }
 
     /// Requests that an agent has not answered.
@@ -33,7 +33,7 @@ impl View<'_> {
             rows::CONTACT
         );
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
-        Ok(all(self.books, &sql, (agent, self.now, limit), rows::contact)?)
+        Ok(self.stretch_of(&sql, (agent, self.now, limit), rows::contact)?.rows)
     }
 
     /// How one agent stands with another, for either of them. The one who was blocked learns nothing.

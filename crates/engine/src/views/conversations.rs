@@ -1,5 +1,6 @@
 //! Conversations, who takes part in them, and their threads.
 
+use super::weigh::Stretch;
 use super::{Page, View, Viewed, one_more, require_member};
 use crate::error::Refusal;
 use crate::nouns::{
@@ -66,12 +67,12 @@ impl View<'_> {
         require_member(caller)?;
         let limit = self.page(query.limit);
         let mut cursor = query.cursor.unwrap_or(if query.newest_first { Seq::MAX } else { 0 });
-        let mut found = Vec::new();
-        loop {
+        let mut page = self.filling(limit);
+        'read: loop {
             let batch = self.conversations_from(query, cursor, limit)?;
-            let exhausted = batch.len() <= limit;
-            cursor = batch.last().map_or(cursor, |conversation| conversation.seq);
-            for conversation in batch {
+            let exhausted = batch.rows.len() <= limit && !batch.cut;
+            for conversation in batch.rows {
+                cursor = conversation.seq;
                 let wanted = (query.kinds.is_empty() || query.kinds.contains(&conversation.kind))
                     && (query.statuses.is_empty() || query.statuses.contains(&conversation.status))
                     && query
@@ -80,15 +81,18 @@ impl View<'_> {
                         .is_none_or(|parent| conversation.parent.as_ref() == Some(parent))
                     && query.created_after.is_none_or(|after| conversation.created_at > after)
                     && query.created_before.is_none_or(|before| conversation.created_at < before);
-                if wanted && sight::reads_conversation(self.books, caller, &conversation)?.is_some() {
-                    found.push(conversation);
+                if wanted
+                    && sight::reads_conversation(self.books, caller, &conversation)?.is_some()
+                    && !page.take(conversation)
+                {
+                    break 'read;
                 }
             }
-            if exhausted || found.len() > limit {
+            if exhausted {
                 break;
             }
         }
-        Ok(Page::of(found, limit, |conversation| conversation.seq))
+        Ok(page.page(|conversation| conversation.seq))
     }
 
     /// The next candidates, read through the narrowest index that fits.
@@ -97,7 +101,7 @@ impl View<'_> {
         query: &ConversationQuery,
         cursor: Seq,
         limit: usize,
-    ) -> Viewed<Vec<Conversation>> {
+    ) -> Viewed<Stretch<Conversation>> {
         let (beyond, order) = if query.newest_first { ("<", "DESC") } else { (">", "ASC") };
         let columns = rows::CONVERSATION;
         let count = one_more(limit);
@@ -107,35 +111,30 @@ impl View<'_> {
                  WHERE p.agent = ?1 AND p.left_at IS NULL AND p.conversation_seq {beyond} ?2
                  ORDER BY p.conversation_seq {order} LIMIT ?3"
             );
-            return Ok(all(self.books, &sql, (agent, cursor, count), rows::conversation)?);
+            return self.stretch_of(&sql, (agent, cursor, count), rows::conversation);
         }
         if let Some(parent) = &query.parent {
             let sql = format!(
                 "SELECT {columns} FROM conversations c WHERE c.parent = ?1 AND c.seq {beyond} ?2
                  ORDER BY c.seq {order} LIMIT ?3"
             );
-            return Ok(all(self.books, &sql, (parent, cursor, count), rows::conversation)?);
+            return self.stretch_of(&sql, (parent, cursor, count), rows::conversation);
         }
         if query.statuses.is_empty() {
             let sql = format!(
                 "SELECT {columns} FROM conversations c WHERE c.seq {beyond} ?1 ORDER BY c.seq {order} LIMIT ?2"
             );
-            return Ok(all(self.books, &sql, (cursor, count), rows::conversation)?);
+            return self.stretch_of(&sql, (cursor, count), rows::conversation);
         }
-        let mut found = Vec::new();
+        let mut parts = Vec::new();
         for status in &query.statuses {
             let sql = format!(
                 "SELECT {columns} FROM conversations c WHERE c.status = ?1 AND c.seq {beyond} ?2
                  ORDER BY c.seq {order} LIMIT ?3"
             );
-            found.extend(all(self.books, &sql, (status, cursor, count), rows::conversation)?);
+            parts.push(self.stretch_of(&sql, (status, cursor, count), rows::conversation)?);
         }
-        found.sort_by_key(
-            |conversation| if query.newest_first { -conversation.seq } else { conversation.seq },
-        );
-        found.dedup_by_key(|conversation| conversation.seq);
-        found.truncate(limit + 1);
-        Ok(found)
+        Ok(Stretch::merged(parts, query.newest_first, limit, |conversation| conversation.seq))
     }
 
     /// Those who take part, or took part, in the order of their names.
@@ -158,7 +157,8 @@ impl View<'_> {
             rows::PARTICIPANT
         );
         let params = (id, after.map_or("", AgentId::as_str), with_former, one_more(limit));
-        Ok(Page::of(all(self.books, &sql, params, rows::participant)?, limit, |part| part.agent.clone()))
+        let found = self.stretch_of(&sql, params, rows::participant)?;
+        Ok(self.page_of(found, limit, |part| part.agent.clone()))
     }
 
     /// The caller's own part in a conversation, if it takes part now.
@@ -195,7 +195,8 @@ impl View<'_> {
             rows::THREAD
         );
         let params = (id, after.max(reader.from()), parent, one_more(limit));
-        Ok(Page::of(all(self.books, &sql, params, rows::thread)?, limit, |thread| thread.seq))
+        let found = self.stretch_of(&sql, params, rows::thread)?;
+        Ok(self.page_of(found, limit, |thread| thread.seq))
     }
 
     /// One thread of a conversation.

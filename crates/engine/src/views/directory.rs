@@ -3,12 +3,14 @@
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
-use super::{Page, View, Viewed, one_more, require_member};
+use super::weigh::Stretch;
+use super::{Page, View, Viewed, one_more, require_admin, require_member};
 use crate::bounds;
 use crate::error::Refusal;
-use crate::nouns::{Agent, AgentId, AgentKind, Caller, ScopeId};
+use crate::nouns::{Agent, AgentId, AgentKind, Caller, RealmName, ScopeId};
 use crate::sight;
-use crate::store::{all, one, rows};
+use crate::store::rows;
+use crate::verbs::agents::{self, Bearer, Claim};
 
 /// Which agents to list. Lists are alternatives; fields must all hold.
 #[derive(Clone, Debug, Default)]
@@ -83,13 +85,35 @@ impl View<'_> {
         }
     }
 
-    /// Whether a name, written in large or small letters, is or was anybody's. Says no more than trying to take it would.
+    /// Whether the bearer of a token may go by a name that is not in the address book. Says no more than trying to enter it
+    /// would.
     ///
     /// # Errors
-    /// When the books cannot be read.
-    pub fn is_taken(&self, name: &str) -> Viewed<bool> {
-        let sql = "SELECT 1 FROM agents WHERE id = ?1 COLLATE NOCASE AND (retired_at IS NULL OR state = ?2) LIMIT 1";
-        Ok(one(self.books, sql, (name, Agent::REVOKED), |_| Ok(()))?.is_some())
+    /// Refused if it may not.
+    pub fn may_take(&self, realm: &RealmName, bearer: &Bearer, id: &AgentId) -> Viewed<()> {
+        let caller = Caller::member(bearer.name.clone(), "");
+        let claim = Claim { books: self.books, realm, caller: &caller, bearer: Some(bearer), now: self.now };
+        Ok(claim.check(id)?)
+    }
+
+    /// Whether a name is free of other tokens' claims in this realm. For doors whose tokens open other realms as well, which
+    /// do not know them.
+    ///
+    /// # Errors
+    /// Refused if another valid token carries the name, or one that looks like it.
+    pub fn may_claim(&self, realm: &RealmName, bearer: &Bearer, id: &AgentId) -> Viewed<()> {
+        let caller = Caller::member(bearer.name.clone(), "");
+        let claim = Claim { books: self.books, realm, caller: &caller, bearer: Some(bearer), now: self.now };
+        Ok(claim.check_claims(id)?)
+    }
+
+    /// The name on the token under which an agent was entered; its own where an administrator or the server did.
+    ///
+    /// # Errors
+    /// Refused for callers that are no administrators.
+    pub fn bearer_of(&self, caller: &Caller, id: &AgentId) -> Viewed<Option<AgentId>> {
+        require_admin(caller)?;
+        Ok(agents::bearer_of(self.books, id)?)
     }
 
     /// Agents by name.
@@ -110,30 +134,34 @@ impl View<'_> {
             return Ok(Page { items: Vec::new(), next: None });
         }
         let limit = self.page(query.limit);
-        let mut found: Vec<Agent> = Vec::new();
+        let mut page = self.filling(limit);
         let mut after = query.after.clone();
         // Hidden agents are passed over, so one page may take several reads.
-        loop {
+        'read: loop {
             let batch = self.agents_after(query, after.as_ref(), limit)?;
-            let exhausted = batch.len() <= limit;
-            after = batch.last().map(|agent| agent.id.clone());
-            for agent in batch {
-                if sight::sees_agent(self.books, caller, &agent)? {
-                    found.push(agent);
+            let exhausted = batch.rows.len() <= limit && !batch.cut;
+            after = batch.rows.last().map(|agent| agent.id.clone());
+            for agent in batch.rows {
+                if sight::sees_agent(self.books, caller, &agent)?
+                    && (page.is_full() || !page.take(self.with_scopes(caller, agent)?))
+                {
+                    page.more = true;
+                    break 'read;
                 }
             }
-            if exhausted || found.len() > limit {
+            if exhausted {
                 break;
             }
         }
-        let mut page = Page::of(found, limit, |agent| agent.id.clone());
-        for agent in &mut page.items {
-            *agent = self.with_scopes(caller, agent.clone())?;
-        }
-        Ok(page)
+        Ok(page.page(|agent| agent.id.clone()))
     }
 
-    fn agents_after(&self, query: &AgentQuery, after: Option<&AgentId>, limit: usize) -> Viewed<Vec<Agent>> {
+    fn agents_after(
+        &self,
+        query: &AgentQuery,
+        after: Option<&AgentId>,
+        limit: usize,
+    ) -> Viewed<Stretch<Agent>> {
         let mut sql = format!("SELECT {} FROM agents a WHERE 1", rows::AGENT);
         let mut params: Vec<Value> = Vec::new();
         let text = |s: &str| Value::Text(s.to_owned());
@@ -162,7 +190,7 @@ impl View<'_> {
         }
         sql.push_str(" ORDER BY id LIMIT ?");
         params.push(Value::Integer(one_more(limit)));
-        Ok(all(self.books, &sql, params_from_iter(params), rows::agent)?)
+        self.stretch_of(&sql, params_from_iter(params), rows::agent)
     }
 
     /// How much of who stands above and below whom a caller sees.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Row};
 
+use super::weigh::Weigh;
 use super::{View, Viewed, require_member};
 use crate::error::Refusal;
 use crate::hub::Filter;
 use crate::nouns::{Caller, ConversationId, Event, Fact, Millis, Seq, Sight};
 use crate::sight;
-use crate::store::{all, one, rows};
+use crate::store::{one, rows};
 
 /// Events that one look back goes through before it hands back a cursor: less than a replay, because somebody waits.
 const LOOK_BACK: usize = 2_000;
@@ -31,7 +32,21 @@ impl View<'_> {
     /// # Errors
     /// Refused for strangers, and for a place that this history has not reached.
     pub fn events(&self, caller: &Caller, after: Seq, filter: &Filter, limit: usize) -> Viewed<Replay> {
-        require_member(caller)?;
+        self.events_for_any(std::slice::from_ref(caller), after, filter, limit)
+    }
+
+    /// Events after a place that match and that one of the callers may see.
+    ///
+    /// # Errors
+    /// Refused for strangers, and for a place that this history has not reached.
+    pub fn events_for_any(
+        &self,
+        callers: &[Caller],
+        after: Seq,
+        filter: &Filter,
+        limit: usize,
+    ) -> Viewed<Replay> {
+        callers.iter().try_for_each(require_member)?;
         let head = self.head()?;
         if after > head || after < 0 {
             return Err(Refusal::StaleCursor.into());
@@ -40,19 +55,15 @@ impl View<'_> {
         let mut replay = Replay { events: Vec::new(), cursor: after, more: false };
         let mut looked_at = 0;
         while replay.cursor < head {
-            for event in self.stretch(replay.cursor, 256)? {
-                let full = replay.events.len() == limit || looked_at == self.limits.replay_rows;
-                if full {
+            for line in self.lines(replay.cursor, 256)? {
+                let full = replay.events.len() == limit
+                    || looked_at == self.limits.replay_rows
+                    || (looked_at > 0 && self.budget.is_half_spent());
+                if full || !self.put(&mut replay, line, callers, filter)? {
                     replay.more = true;
                     return Ok(replay);
                 }
                 looked_at += 1;
-                replay.cursor = event.seq;
-                if filter.matches(&event, Some(self))
-                    && sight::sees_event(self.books, caller, &event, self.now)?
-                {
-                    replay.events.push(event);
-                }
             }
         }
         Ok(replay)
@@ -70,22 +81,36 @@ impl View<'_> {
             Replay { events: Vec::new(), cursor: before.clamp(1, self.head()? + 1), more: false };
         let mut looked_at = 0;
         'back: while replay.cursor > 1 {
-            for event in self.stretch_back(replay.cursor, 256)? {
-                if replay.events.len() == limit || looked_at == LOOK_BACK {
+            for line in self.lines_back(replay.cursor, 256)? {
+                let full = replay.events.len() == limit
+                    || looked_at == LOOK_BACK
+                    || (looked_at > 0 && self.budget.is_half_spent());
+                if full || !self.put(&mut replay, line, std::slice::from_ref(caller), filter)? {
                     replay.more = true;
                     break 'back;
                 }
                 looked_at += 1;
-                replay.cursor = event.seq;
-                if filter.matches(&event, Some(self))
-                    && sight::sees_event(self.books, caller, &event, self.now)?
-                {
-                    replay.events.push(event);
-                }
             }
         }
         replay.events.reverse();
         Ok(replay)
+    }
+
+    /// Puts a line that is wanted and may be seen into a replay, and moves its cursor on; false if there is no room for it.
+    fn put(&self, replay: &mut Replay, line: Line, callers: &[Caller], filter: &Filter) -> Viewed<bool> {
+        self.budget.checkpoint()?;
+        let Line { event, bytes } = line;
+        let wanted =
+            filter.matches(&event, Some(self)) && sight::any_sees(self.books, callers, &event, self.now)?;
+        if wanted && !replay.events.is_empty() && !self.budget.has_room(bytes) {
+            return Ok(false);
+        }
+        replay.cursor = event.seq;
+        if wanted {
+            self.budget.bring(bytes);
+            replay.events.push(event);
+        }
+        Ok(true)
     }
 
     /// What happened to a conversation or task besides what was said in it: opened, joined, assigned, moved on, ended.
@@ -103,11 +128,12 @@ impl View<'_> {
         let sql = "SELECT seq, at, actor, cause, message, fact FROM events INDEXED BY events_of_conversations
                    WHERE conversation = ?1 AND kind <> 'turn.added' AND seq > ?2 ORDER BY seq LIMIT ?3";
         let limit = i64::try_from(self.page(limit)).unwrap_or(i64::MAX);
-        let events = all(self.books, sql, (id, after, limit), |row| event(self.books, row))?;
+        let lines = self.stretch_of(sql, (id, after, limit), |row| line(self.books, row))?;
         let mut seen = Vec::new();
-        for event in events {
+        for Line { event, bytes } in lines.rows {
             if sight::sees_event(self.books, caller, &event, self.now)? {
-                seen.push(Arc::new(event));
+                self.budget.bring(bytes);
+                seen.push(event);
             }
         }
         Ok(seen)
@@ -154,21 +180,36 @@ impl View<'_> {
         Ok(low)
     }
 
-    /// The events before a place, the latest first, whoever may see them.
-    fn stretch_back(&self, before: Seq, limit: usize) -> Viewed<Vec<Arc<Event>>> {
+    /// The events before a place, the latest first, no matter who may see them.
+    fn lines_back(&self, before: Seq, limit: usize) -> Viewed<Vec<Line>> {
         let sql = "SELECT seq, at, actor, cause, message, fact FROM events WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let events = all(self.books, sql, (before, limit), |row| event(self.books, row))?;
-        Ok(events.into_iter().map(Arc::new).collect())
+        Ok(self.stretch_of(sql, (before, limit), |row| line(self.books, row))?.rows)
     }
 
-    /// The next events after a place, whoever may see them.
-    pub(crate) fn stretch(&self, after: Seq, limit: usize) -> Viewed<Vec<Arc<Event>>> {
+    /// The next events after a place, no matter who may see them.
+    fn lines(&self, after: Seq, limit: usize) -> Viewed<Vec<Line>> {
         let sql =
             "SELECT seq, at, actor, cause, message, fact FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let events = all(self.books, sql, (after, limit), |row| event(self.books, row))?;
-        Ok(events.into_iter().map(Arc::new).collect())
+        Ok(self.stretch_of(sql, (after, limit), |row| line(self.books, row))?.rows)
+    }
+
+    /// The next events after a place, no matter who may see them: as many as asked for, or a page's bytes.
+    pub(crate) fn stretch(&self, after: Seq, limit: usize) -> Viewed<Vec<Arc<Event>>> {
+        Ok(self.lines(after, limit)?.into_iter().map(|line| line.event).collect())
+    }
+}
+
+/// An event, and how many bytes it takes in an answer.
+struct Line {
+    event: Arc<Event>,
+    bytes: usize,
+}
+
+impl Weigh for Line {
+    fn weight(&self) -> usize {
+        self.bytes
     }
 }
 
@@ -178,7 +219,7 @@ pub(crate) fn head(books: &Connection) -> rusqlite::Result<Seq> {
         .unwrap_or(0))
 }
 
-fn event(books: &Connection, row: &Row<'_>) -> rusqlite::Result<Event> {
+fn line(books: &Connection, row: &Row<'_>) -> rusqlite::Result<Line> {
     let seq: Seq = row.get(0)?;
     let text = row.get_ref(5)?.as_str()?;
     let fact: Fact = serde_json::from_str(text).map_err(|error| {
@@ -192,7 +233,9 @@ fn event(books: &Connection, row: &Row<'_>) -> rusqlite::Result<Event> {
         Fact::TurnAdded { .. } => rows::turn_at(books, seq)?.map(Arc::new),
         _ => None,
     };
-    Ok(Event {
+    let bytes =
+        text.len() + message.as_deref().map_or(0, Weigh::weight) + turn.as_deref().map_or(0, Weigh::weight);
+    let event = Event {
         seq,
         at: row.get(1)?,
         actor: row.get(2)?,
@@ -204,5 +247,6 @@ fn event(books: &Connection, row: &Row<'_>) -> rusqlite::Result<Event> {
         sight: Sight::Ask,
         reached: None,
         rendered: Default::default(),
-    })
+    };
+    Ok(Line { event: Arc::new(event), bytes })
 }

@@ -105,12 +105,23 @@ impl View<'_> {
         }
         copies.dedup_by_key(|copy| copy.0.message);
         let page = Page::of(copies, limit, |copy| copy.0.message);
-        let items = page
-            .items
-            .into_iter()
-            .map(|(delivery, _)| letter(self.books, delivery))
-            .collect::<Viewed<_>>()?;
-        Ok(Page { items, next: page.next })
+        self.letters(page.items.into_iter().map(|(delivery, _)| delivery), page.next)
+    }
+
+    /// The letters of these copies, as far as the answer has room.
+    fn letters(
+        &self,
+        copies: impl ExactSizeIterator<Item = Delivery>,
+        next: Option<Seq>,
+    ) -> Viewed<Page<Letter, Seq>> {
+        let mut page = self.filling(copies.len());
+        for delivery in copies {
+            if !page.take(letter(self.books, delivery)?) {
+                break;
+            }
+        }
+        let page = page.page(|letter| letter.message.seq);
+        Ok(Page { next: page.next.or(next), ..page })
     }
 
     /// How pressing an agent's letter is.
@@ -195,7 +206,13 @@ impl View<'_> {
     ///
     /// # Errors
     /// Refused for anybody but the agent, its owner, or those who run the office.
-    pub fn waiting(&self, caller: &Caller, agent: &AgentId, after: Seq, limit: usize) -> Viewed<Vec<Letter>> {
+    pub fn waiting(
+        &self,
+        caller: &Caller,
+        agent: &AgentId,
+        after: Seq,
+        limit: usize,
+    ) -> Viewed<Page<Letter, Seq>> {
         let me = self.mailbox(caller, agent)?;
         let limit = self.page(limit);
         let mut copies: Vec<Delivery> = Vec::new();
@@ -209,8 +226,8 @@ impl View<'_> {
             copies.extend(all(self.books, &sql, params, |row| rows::delivery(row, 0))?);
         }
         copies.sort_by_key(|copy| copy.message);
-        copies.truncate(limit);
-        copies.into_iter().map(|delivery| letter(self.books, delivery)).collect()
+        let page = Page::of(copies, limit, |copy| copy.message);
+        self.letters(page.items.into_iter(), page.next)
     }
 
     /// The agent, if the caller may open its mail.

@@ -1,9 +1,10 @@
 //! An agent's copies and a letter's copies, without what the letters say: for whoever keeps a mailbox elsewhere in step
 //! with this one.
 
+use super::weigh::Weigh;
 use super::{Page, View, Viewed, one_more, require_admin};
 use crate::nouns::{AgentId, Caller, Delivery, DeliveryState, MessageId, Millis, Seq};
-use crate::store::{all, rows};
+use crate::store::rows;
 
 /// One of an agent's copies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl View<'_> {
         let sql = "SELECT d.message, m.id, m.sender, m.key, m.via, m.at, d.state
                    FROM deliveries d JOIN messages m ON m.seq = d.message
                    WHERE d.agent = ?1 AND d.message > ?2 ORDER BY d.message LIMIT ?3";
-        let lines = all(self.books, sql, (agent, after.max(me.born), one_more(limit)), |row| {
+        let lines = self.stretch_of(sql, (agent, after.max(me.born), one_more(limit)), |row| {
             Ok(LedgerLine {
                 seq: row.get(0)?,
                 message: row.get(1)?,
@@ -52,7 +53,7 @@ impl View<'_> {
                 state: row.get(6)?,
             })
         })?;
-        Ok(Page::of(lines, limit, |line| line.seq))
+        Ok(self.page_of(lines, limit, |line| line.seq))
     }
 
     /// Every copy of a letter, by recipient, however many there are; for those who run the office.
@@ -73,7 +74,13 @@ impl View<'_> {
              ORDER BY d.agent LIMIT ?3",
             rows::DELIVERY
         );
-        let found = all(self.books, &sql, (letter, after, one_more(limit)), |row| rows::delivery(row, 0))?;
-        Ok(Page::of(found, limit, |copy| copy.agent.clone()))
+        let found = self.stretch_of(&sql, (letter, after, one_more(limit)), |row| rows::delivery(row, 0))?;
+        Ok(self.page_of(found, limit, |copy| copy.agent.clone()))
+    }
+}
+
+impl Weigh for LedgerLine {
+    fn weight(&self) -> usize {
+        256 + self.key.as_ref().map_or(0, String::len)
     }
 }

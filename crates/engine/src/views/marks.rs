@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::inbox::Letter;
+use super::weigh::Stretch;
 use super::{Page, View, Viewed, one_more};
-use crate::nouns::{AgentId, Caller, Message, Seq};
+use crate::nouns::{AgentId, Caller, Seq};
 use crate::store::{self, all, rows};
 
 impl View<'_> {
@@ -23,15 +24,16 @@ impl View<'_> {
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
         let places: Vec<Seq> =
             all(self.books, sql, (label, me.born, limit, store::hash(label)), |row| row.get(0))?;
-        let mut found = Vec::new();
+        let mut found = self.filling(places.len());
         for place in places {
             if let Some(delivery) = rows::delivery_of(self.books, agent, place)?
                 && let Some(message) = rows::message_at(self.books, place)?
+                && !found.take(Letter { message: Arc::new(message), delivery })
             {
-                found.push(Letter { message: Arc::new(message), delivery });
+                break;
             }
         }
-        Ok(found)
+        Ok(found.items)
     }
 
     /// What an agent and another wrote to each other, in order; for the agent, its owner, or those who run the office.
@@ -46,28 +48,57 @@ impl View<'_> {
         after: Seq,
         limit: usize,
     ) -> Viewed<Page<Letter, Seq>> {
+        self.exchanged(caller, (agent, other), after, limit, false)
+    }
+
+    /// The latest that they wrote to each other after a place, in order.
+    ///
+    /// # Errors
+    /// As for [`View::exchange`].
+    pub fn latest_exchange(
+        &self,
+        caller: &Caller,
+        agent: &AgentId,
+        other: &AgentId,
+        after: Seq,
+        limit: usize,
+    ) -> Viewed<Vec<Letter>> {
+        let mut latest = self.exchanged(caller, (agent, other), after, limit, true)?.items;
+        latest.reverse();
+        Ok(latest)
+    }
+
+    fn exchanged(
+        &self,
+        caller: &Caller,
+        (agent, other): (&AgentId, &AgentId),
+        after: Seq,
+        limit: usize,
+        newest_first: bool,
+    ) -> Viewed<Page<Letter, Seq>> {
         let me = self.mailbox(caller, agent)?;
         let limit = self.page(limit);
+        let order = if newest_first { "DESC" } else { "ASC" };
         // Each way is read in the order of the history and only as far as the page goes.
         let sql = format!(
             "SELECT {} FROM messages m WHERE m.sender = ?1 AND m.seq > ?3
              AND EXISTS(SELECT 1 FROM deliveries d WHERE d.agent = ?2 AND d.message = m.seq AND d.state < 4)
-             ORDER BY m.seq LIMIT ?4",
+             ORDER BY m.seq {order} LIMIT ?4",
             rows::MESSAGE
         );
         let low = after.max(me.born);
-        let mut letters: Vec<(Message, &AgentId)> = Vec::new();
+        let mut parts = Vec::new();
         for (from, to) in [(agent, other), (other, agent)] {
-            let some = all(self.books, &sql, (from, to, low, one_more(limit)), rows::message)?;
-            letters.extend(some.into_iter().map(|message| (message, to)));
+            parts.push(self.stretch_of(&sql, (from, to, low, one_more(limit)), rows::message)?);
             if agent == other {
                 break;
             }
         }
-        letters.sort_by_key(|(message, _)| message.seq);
-        let page = Page::of(letters, limit, |(message, _)| message.seq);
+        let letters = Stretch::merged(parts, newest_first, limit, |message| message.seq);
+        let page = self.page_of(letters, limit, |message| message.seq);
         let mut items = Vec::with_capacity(page.items.len());
-        for (message, to) in page.items {
+        for message in page.items {
+            let to = if message.from == *agent { other } else { agent };
             if let Some(delivery) = rows::delivery_of(self.books, to, message.seq)? {
                 items.push(Letter { message: Arc::new(message), delivery });
             }

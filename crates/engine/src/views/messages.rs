@@ -27,7 +27,7 @@ impl View<'_> {
     /// Refused if there is none that the caller may look at.
     pub fn message(&self, caller: &Caller, id: MessageId) -> Viewed<Tracked> {
         let message = rows::message_by_id(self.books, id)?;
-        self.tracked(caller, message)
+        self.tracked(caller, message.map(|message| self.bring(message)))
     }
 
     /// The letter at a place in the history.
@@ -36,7 +36,7 @@ impl View<'_> {
     /// Refused if there is none that the caller may look at.
     pub fn message_at(&self, caller: &Caller, seq: Seq) -> Viewed<Tracked> {
         let message = rows::message_at(self.books, seq)?;
-        self.tracked(caller, message)
+        self.tracked(caller, message.map(|message| self.bring(message)))
     }
 
     /// The letter that a sender calls by its own name.
@@ -50,7 +50,7 @@ impl View<'_> {
             Some(seq) => rows::message_at(self.books, seq)?,
             None => None,
         };
-        self.tracked(caller, message)
+        self.tracked(caller, message.map(|message| self.bring(message)))
     }
 
     /// What an agent has sent, the latest first.
@@ -71,7 +71,8 @@ impl View<'_> {
             rows::MESSAGE
         );
         let params = (agent, before.unwrap_or(Seq::MAX), me.born, one_more(limit));
-        let page = Page::of(all(self.books, &sql, params, rows::message)?, limit, |message| message.seq);
+        let found = self.stretch_of(&sql, params, rows::message)?;
+        let page = self.page_of(found, limit, |message| message.seq);
         // The caller was let into the mailbox, so it may see what the agent may.
         let own = Caller { agent: agent.clone(), ..caller.clone() };
         let items =
@@ -90,27 +91,53 @@ impl View<'_> {
         after: Seq,
         limit: usize,
     ) -> Viewed<Page<Tracked, Seq>> {
+        self.corresponded(caller, conversation, after, limit, false)
+    }
+
+    /// The latest of them, the latest first.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn latest_correspondence(
+        &self,
+        caller: &Caller,
+        conversation: &ConversationId,
+        limit: usize,
+    ) -> Viewed<Page<Tracked, Seq>> {
+        self.corresponded(caller, conversation, Seq::MAX, limit, true)
+    }
+
+    fn corresponded(
+        &self,
+        caller: &Caller,
+        conversation: &ConversationId,
+        from: Seq,
+        limit: usize,
+        newest_first: bool,
+    ) -> Viewed<Page<Tracked, Seq>> {
         let limit = self.page(limit);
+        let (beyond, order) = if newest_first { ("<", "DESC") } else { (">", "ASC") };
         let sql = format!(
-            "SELECT {} FROM messages m WHERE m.conversation = ?1 AND m.seq > ?2 ORDER BY m.seq LIMIT ?3",
+            "SELECT {} FROM messages m WHERE m.conversation = ?1 AND m.seq {beyond} ?2
+             ORDER BY m.seq {order} LIMIT ?3",
             rows::MESSAGE
         );
-        let mut found = Vec::new();
-        let mut after = after;
-        loop {
-            let batch = all(self.books, &sql, (conversation, after, one_more(limit)), rows::message)?;
-            let exhausted = batch.len() <= limit;
-            after = batch.last().map_or(after, |message| message.seq);
-            for message in batch {
-                if sight::sees_message(self.books, caller, &message)? {
-                    found.push(message);
+        let mut page = self.filling(limit);
+        let mut from = from;
+        'read: loop {
+            let batch = self.stretch_of(&sql, (conversation, from, one_more(limit)), rows::message)?;
+            let exhausted = batch.rows.len() <= limit && !batch.cut;
+            for message in batch.rows {
+                from = message.seq;
+                if sight::sees_message(self.books, caller, &message)? && !page.take(message) {
+                    break 'read;
                 }
             }
-            if exhausted || found.len() > limit {
+            if exhausted {
                 break;
             }
         }
-        let page = Page::of(found, limit, |message| message.seq);
+        let page = page.page(|message| message.seq);
         let items = page
             .items
             .into_iter()

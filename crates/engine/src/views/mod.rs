@@ -20,6 +20,7 @@ mod snippet;
 mod summaries;
 mod tasks;
 mod turns;
+mod weigh;
 
 pub use conversations::{ConversationQuery, ConversationStats};
 pub use directory::{AgentQuery, Relatives, Structure};
@@ -32,7 +33,6 @@ pub use office::OfficeStats;
 pub(crate) use office::rules;
 pub use outbound::Outbound;
 pub use pulse::{Minute, Tie, Traces, Troop};
-pub(crate) use reservations::conflicts_with;
 pub use reservations::{Clash, ReservationQuery};
 pub use runs::{RunLetterRow, RunRecord};
 pub use scopes::ScopeQuery;
@@ -40,9 +40,11 @@ pub use search::{Found, Hit, SearchOrder, SearchQuery};
 pub use summaries::{Gist, Part};
 pub use tasks::TaskQuery;
 pub use turns::TurnQuery;
+pub(crate) use weigh::Weigh;
 
 use rusqlite::Connection;
 
+use crate::budget::Budget;
 use crate::error::{EngineError, Refusal};
 use crate::limits::Limits;
 use crate::nouns::{Caller, Millis};
@@ -82,9 +84,18 @@ pub struct View<'a> {
     pub(crate) limits: &'a Limits,
     /// The time by which expiry is judged.
     pub(crate) now: Millis,
+    /// What the read may still cost.
+    pub(crate) budget: &'a Budget,
 }
 
 impl View<'_> {
+    /// Whether a caller that reads several pages at one moment should be content with what it has: the answer is full, or
+    /// half of the time is used. Going on may end in a refusal.
+    #[must_use]
+    pub fn has_enough(&self) -> bool {
+        self.budget.is_full() || self.budget.is_half_spent()
+    }
+
     /// A page size within the limit.
     fn page(&self, asked: usize) -> usize {
         asked.clamp(1, self.limits.page)

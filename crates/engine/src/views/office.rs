@@ -2,7 +2,7 @@
 
 use super::{View, Viewed, require_admin, require_member};
 use crate::limits::Rules;
-use crate::nouns::{AgentId, AgentKind, Caller, Peer, RealmName, Token};
+use crate::nouns::{AgentKind, Caller, Peer, RealmName, Token};
 use crate::store::{all, one, rows};
 use crate::verbs::office::Claimed;
 
@@ -44,6 +44,17 @@ impl View<'_> {
         Ok(token.filter(|token| token.is_valid(self.now)))
     }
 
+    /// The token under an id, if it is still good. An id is no secret: the caller must have proved otherwise that it
+    /// bears the token.
+    ///
+    /// # Errors
+    /// When the books cannot be read.
+    pub fn token_by_id(&self, id: &str) -> Viewed<Option<Token>> {
+        let sql = format!("SELECT {} FROM tokens WHERE id = ?1", rows::TOKEN);
+        let token = one(self.books, &sql, [id], rows::token)?;
+        Ok(token.filter(|token| token.is_valid(self.now)))
+    }
+
     /// Whether there was a token with that hash whose time has run out, as opposed to one that was revoked or never made.
     /// Only who holds the token can ask.
     ///
@@ -53,16 +64,6 @@ impl View<'_> {
         let sql = format!("SELECT {} FROM tokens WHERE hash = ?1", rows::TOKEN);
         let token = one(self.books, &sql, [hash], rows::token)?;
         Ok(token.is_some_and(|token| token.revoked_at.is_none() && !token.is_valid(self.now)))
-    }
-
-    /// Whether somebody holds a token under a name, with or without an entry in the address book.
-    ///
-    /// # Errors
-    /// Refused for anybody but those who run the office.
-    pub fn is_token_holder(&self, caller: &Caller, name: &AgentId) -> Viewed<bool> {
-        require_admin(caller)?;
-        let sql = format!("SELECT {} FROM tokens WHERE name = ?1", rows::TOKEN);
-        Ok(all(self.books, &sql, [name], rows::token)?.iter().any(|token| token.is_valid(self.now)))
     }
 
     /// Every neighbour. Where their tokens are kept is for those who run the office.

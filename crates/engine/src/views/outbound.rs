@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::weigh::Weigh;
 use super::{View, Viewed, require_admin};
 use crate::nouns::{AgentId, Caller, DeliveryState, Message, RealmName};
-use crate::store::{all, rows};
+use crate::store::rows;
 
 /// A letter for an agent of a neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ impl View<'_> {
             rows::MESSAGE
         );
         let limit = i64::try_from(self.page(limit)).unwrap_or(i64::MAX);
-        let waiting = all(self.books, &sql, [limit], |row| {
+        let waiting = self.stretch_of(&sql, [limit], |row| {
             let message = rows::message(row)?;
             let after = rows::MESSAGE_COLUMNS;
             let (state, expires): (DeliveryState, Option<i64>) = (row.get(after + 2)?, row.get(after + 3)?);
@@ -44,6 +45,12 @@ impl View<'_> {
                 due: state == DeliveryState::Queued && expires.is_none_or(|end| self.now < end),
             })
         })?;
-        Ok(waiting)
+        Ok(waiting.rows)
+    }
+}
+
+impl Weigh for Outbound {
+    fn weight(&self) -> usize {
+        self.message.weight()
     }
 }

@@ -35,19 +35,24 @@ impl View<'_> {
         let sql = "SELECT seq FROM messages INDEXED BY messages_asking
                    WHERE ack_required <> 0 AND seq < ?1 AND seq > ?2 ORDER BY seq DESC LIMIT ?3";
         let asking: Vec<Seq> = all(self.books, sql, (high, me.born, one_more(LOOKED_AT)), |row| row.get(0))?;
-        let mut page = Page { items: Vec::new(), next: None };
+        let mut page = self.filling(limit);
+        let mut next = None;
         for (n, seq) in asking.iter().enumerate() {
-            if n == LOOKED_AT || page.items.len() == limit {
-                page.next = n.checked_sub(1).map(|last| asking[last]);
+            let before = n.checked_sub(1).map(|last| asking[last]);
+            if n == LOOKED_AT || page.is_full() {
+                next = before;
                 break;
             }
             let Some(delivery) = rows::delivery_of(self.books, agent, *seq)? else { continue };
             if delivery.state < crate::nouns::DeliveryState::Acked {
                 let message = rows::message_at(self.books, *seq)?.ok_or(Refusal::NoSuchMessage)?;
-                page.items.push(Letter { message: Arc::new(message), delivery });
+                if !page.take(Letter { message: Arc::new(message), delivery }) {
+                    next = before;
+                    break;
+                }
             }
         }
-        Ok(page)
+        Ok(Page { items: page.items, next })
     }
 
     /// Deliveries that expired or were given up, the latest first, as far as the caller may look at the letters: the
@@ -73,16 +78,21 @@ impl View<'_> {
         let mut page: Page<Letter, Seq> = Page { items: Vec::new(), next: None };
         let mut last: Option<Seq> = None;
         for (n, delivery) in dead.into_iter().enumerate() {
-            // A page ends between two letters, so that none of a letter's copies falls between two pages.
-            let full = page.items.len() >= limit || n >= LOOKED_AT;
+            // A page ends between two letters, so that none of a letter's copies falls between two pages. Only where the
+            // answer has no room for them are further copies of a letter left out.
+            let no_room = self.budget.is_full();
+            let full = page.items.len() >= limit || n >= LOOKED_AT || no_room;
             if full && last != Some(delivery.message) {
                 page.next = last;
                 break;
             }
+            if no_room && !page.items.is_empty() {
+                continue;
+            }
             last = Some(delivery.message);
             let Some(message) = rows::message_at(self.books, delivery.message)? else { continue };
             if self.sees_fate(caller, &message, &delivery.agent)? {
-                page.items.push(Letter { message: Arc::new(message), delivery });
+                page.items.push(self.bring(Letter { message: Arc::new(message), delivery }));
             }
         }
         Ok(page)

@@ -153,7 +153,7 @@ impl View<'_> {
     /// Refused for strangers.
     pub fn ties(&self, caller: &Caller, limit: usize) -> Viewed<Vec<Tie>> {
         require_member(caller)?;
-        let sql = format!("SELECT {} FROM messages m ORDER BY m.seq DESC LIMIT ?1", rows::MESSAGE);
+        let sql = format!("SELECT {} FROM messages m ORDER BY m.seq DESC LIMIT ?1", *rows::MESSAGE_HEAD);
         let letters = all(self.books, &sql, [i64::try_from(TIED_LETTERS).unwrap_or(0)], rows::message)?;
         let mut counts: BTreeMap<(AgentId, AgentId), i64> = BTreeMap::new();
         for letter in letters {
@@ -194,7 +194,7 @@ impl View<'_> {
         }
         let sql = format!(
             "SELECT {} FROM messages m WHERE m.sender = ?1 AND m.seq > ?2 ORDER BY m.seq DESC LIMIT ?3",
-            rows::MESSAGE
+            *rows::MESSAGE_HEAD
         );
         let mut doors: BTreeMap<String, i64> = BTreeMap::new();
         let mut partners: BTreeMap<AgentId, i64> = BTreeMap::new();

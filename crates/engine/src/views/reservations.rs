@@ -1,13 +1,13 @@
 //! Who has reserved what, and what would overlap.
 
-use rusqlite::Connection;
-
 use super::{Page, View, Viewed, one_more, require_member};
 use crate::error::Refusal;
-use crate::globs::PathPattern;
-use crate::nouns::{AgentId, Audience, Caller, Conflict, Millis, Reservation, ReservationStatus, Seq};
+use crate::globs::{PathPattern, Steps};
+use crate::nouns::{AgentId, Caller, Conflict, Reservation, ReservationStatus, Seq};
+use crate::overlaps::{Asking, Held, Rivals};
 use crate::sight;
-use crate::store::{all, rows};
+use crate::store::rows;
+use crate::verbs::reservations::new_pattern;
 
 /// Which reservations to list.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,8 @@ pub struct ReservationQuery {
 
 /// Reservations that are compared with the others when clashes are looked for: those that lapse first.
 const COMPARED: usize = 400;
+/// Work that looking for clashes may take, in steps of a comparison: some milliseconds.
+const CLASH_STEPS: u64 = 2_000_000;
 
 /// Two reservations in force that overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +52,7 @@ impl View<'_> {
         );
         let limit = i64::try_from(self.page(limit)).unwrap_or(i64::MAX);
         let mut seen = Vec::new();
-        for held in all(self.books, &sql, (self.now, limit), rows::reservation)? {
+        for held in self.stretch_of(&sql, (self.now, limit), rows::reservation)?.rows {
             if sight::sees_reservation(self.books, caller, &held, self.now)? {
                 seen.push(held);
             }
@@ -58,17 +60,36 @@ impl View<'_> {
         Ok(seen)
     }
 
-    /// Pairs of reservations in force that overlap, each pair once, as far as the caller may see both.
+    /// Pairs of reservations in force that overlap, each pair once, as far as the caller may see both: of those that
+    /// lapse first, and as many as a fixed amount of work finds. Every page of the web door asks for them.
     ///
     /// # Errors
     /// Refused for strangers.
     pub fn clashes(&self, caller: &Caller, limit: usize) -> Viewed<Vec<Clash>> {
         let limit = self.page(limit);
+        let steps = Steps::new(CLASH_STEPS);
+        let held: Vec<Held> = self
+            .in_force(caller, COMPARED)?
+            .into_iter()
+            .map_while(|reservation| Held::parse(reservation, &steps))
+            .collect();
         let mut clashes = Vec::new();
-        for reservation in self.in_force(caller, COMPARED)? {
-            for with in conflicts_with(self.books, caller, &reservation, self.now)? {
-                if with.reservation < reservation.seq && clashes.len() < limit {
-                    clashes.push(Clash { reservation: reservation.clone(), with });
+        for later in &held {
+            self.budget.checkpoint()?;
+            for earlier in &held {
+                let (mine, theirs) = (&later.reservation, &earlier.reservation);
+                let compared = theirs.seq < mine.seq
+                    && theirs.scope == mine.scope
+                    && theirs.owner != mine.owner
+                    && (mine.exclusive || theirs.exclusive);
+                if !compared {
+                    continue;
+                }
+                if clashes.len() >= limit || steps.is_spent() {
+                    return Ok(clashes);
+                }
+                if let Some(with) = later.first_overlap(earlier, &steps) {
+                    clashes.push(Clash { reservation: mine.clone(), with });
                 }
             }
         }
@@ -88,26 +109,26 @@ impl View<'_> {
              ORDER BY r.seq LIMIT ?6",
             rows::RESERVATION
         );
-        let mut found = Vec::new();
+        let mut page = self.filling(limit);
         let mut after = query.after;
-        loop {
+        'read: loop {
             let params = (after, &query.scope, &query.owner, query.ended, self.now, one_more(limit));
-            let batch = all(self.books, &sql, params, rows::reservation)?;
-            let exhausted = batch.len() <= limit;
-            after = batch.last().map_or(after, |held| held.seq);
-            for mut held in batch {
+            let batch = self.stretch_of(&sql, params, rows::reservation)?;
+            let exhausted = batch.rows.len() <= limit && !batch.cut;
+            for mut held in batch.rows {
+                after = held.seq;
                 if held.status == ReservationStatus::Active && held.expires_at <= self.now {
                     held.status = ReservationStatus::Expired;
                 }
-                if sight::sees_reservation(self.books, caller, &held, self.now)? {
-                    found.push(held);
+                if sight::sees_reservation(self.books, caller, &held, self.now)? && !page.take(held) {
+                    break 'read;
                 }
             }
-            if exhausted || found.len() > limit {
+            if exhausted {
                 break;
             }
         }
-        Ok(Page::of(found, limit, |held| held.seq))
+        Ok(page.page(|held| held.seq))
     }
 
     /// The reservations that their holders call so, as far as the caller may see them.
@@ -121,9 +142,9 @@ impl View<'_> {
             rows::RESERVATION
         );
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
-        let mut found = all(self.books, &sql, (key, limit), rows::reservation)?;
+        let found = self.stretch_of(&sql, (key, limit), rows::reservation)?;
         let mut seen = Vec::new();
-        for held in found.drain(..) {
+        for held in found.rows {
             if sight::sees_reservation(self.books, caller, &held, self.now)? {
                 seen.push(held);
             }
@@ -143,76 +164,15 @@ impl View<'_> {
         exclusive: bool,
     ) -> Viewed<Vec<Conflict>> {
         require_member(caller)?;
-        for path in paths {
-            PathPattern::parse(path)
-                .map_err(|why| Refusal::BadPath { path: path.clone(), why: why.to_string() })?;
+        let rules = self.rules()?;
+        if paths.len() > rules.paths_per_reservation as usize {
+            let limit = rules.paths_per_reservation.into();
+            return Err(Refusal::TooMany { what: "paths", limit }.into());
         }
-        let asked = Reservation {
-            seq: 0,
-            owner: caller.agent.clone(),
-            key: String::new(),
-            scope: scope.to_owned(),
-            paths: paths.to_vec(),
-            exclusive,
-            reason: None,
-            status: ReservationStatus::Active,
-            audience: Audience::Parties,
-            told: None,
-            meta: None,
-            issued_at: self.now,
-            expires_at: Millis::MAX,
-            released_at: None,
-        };
-        Ok(conflicts_with(self.books, caller, &asked, self.now)?)
+        let patterns: Vec<PathPattern> =
+            paths.iter().map(|path| new_pattern(path, &rules)).collect::<Result<_, _>>()?;
+        let asking = Asking { scope, owner: &caller.agent, exclusive };
+        let rivals = Rivals::of(self.books, caller, &asking, &patterns, self.now, &rules)??;
+        Ok(rivals.conflicts(&patterns)?)
     }
-}
-
-/// Others' reservations in force that overlap with this one and that the caller may see. Two shared ones never do.
-pub(crate) fn conflicts_with(
-    books: &Connection,
-    caller: &Caller,
-    asked: &Reservation,
-    now: Millis,
-) -> rusqlite::Result<Vec<Conflict>> {
-    let mut conflicts = Vec::new();
-    for path in &asked.paths {
-        let Ok(pattern) = PathPattern::parse(path) else { continue };
-        for held in candidates(books, asked, &pattern, now)? {
-            if !(asked.exclusive || held.exclusive) || !sight::sees_reservation(books, caller, &held, now)? {
-                continue;
-            }
-            for held_path in &held.paths {
-                if PathPattern::parse(held_path).is_ok_and(|held| held.overlaps(&pattern)) {
-                    conflicts.push(Conflict {
-                        path: path.clone(),
-                        held_path: held_path.clone(),
-                        holder: held.owner.clone(),
-                        reservation: held.seq,
-                        key: held.key.clone(),
-                        exclusive: held.exclusive,
-                        expires_at: held.expires_at,
-                        reason: held.reason.clone(),
-                    });
-                }
-            }
-        }
-    }
-    Ok(conflicts)
-}
-
-/// Others' reservations in force whose paths could start like this one. Patterns with different literal first segments
-/// never overlap, so only the same one and the open-ended ones are read.
-fn candidates(
-    books: &Connection,
-    asked: &Reservation,
-    pattern: &PathPattern,
-    now: Millis,
-) -> rusqlite::Result<Vec<Reservation>> {
-    let sql = format!(
-        "SELECT DISTINCT {} FROM reserved_heads h JOIN reservations r ON r.seq = h.reservation
-         WHERE h.scope = ?1 AND (?2 IS NULL OR h.head IN (?2, '')) AND r.owner <> ?3 AND r.status = 'active'
-         AND r.expires_at > ?4 ORDER BY r.seq",
-        rows::RESERVATION
-    );
-    all(books, &sql, (&asked.scope, pattern.head(), &asked.owner, now), rows::reservation)
 }

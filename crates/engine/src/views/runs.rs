@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::weigh::Stretch;
 use super::{View, Viewed, one_more, require_admin};
 use crate::error::Refusal;
 use crate::nouns::{
@@ -68,8 +69,9 @@ impl View<'_> {
     ) -> Viewed<Vec<(Run, Task)>> {
         let sql = format!("SELECT {RUN} FROM runs WHERE instance = ?1 AND name > ?2 ORDER BY name LIMIT ?3");
         let limit = i64::try_from(self.page(limit)).unwrap_or(i64::MAX);
-        let found = all(self.books, &sql, (instance, after, limit), rows::run)?;
-        found.into_iter().filter_map(|run| self.with_task(caller, run).transpose()).collect()
+        let found = self.stretch_of(&sql, (instance, after, limit), rows::run)?;
+        let found = found.rows.into_iter().map(|run| self.bring(run));
+        found.filter_map(|run| self.with_task(caller, run).transpose()).collect()
     }
 
     /// The runs that go on, in the order they were opened.
@@ -81,7 +83,7 @@ impl View<'_> {
         let sql =
             format!("SELECT {RUN} FROM runs WHERE phase = 'running' AND seq > ?1 ORDER BY seq LIMIT ?2");
         let limit = i64::try_from(self.page(limit)).unwrap_or(i64::MAX);
-        Ok(all(self.books, &sql, (after, limit), rows::run)?)
+        Ok(self.stretch_of(&sql, (after, limit), rows::run)?.rows)
     }
 
     /// What happened in a run from a place on.
@@ -98,12 +100,20 @@ impl View<'_> {
             return Err(Refusal::NoSuchTask { task: task.clone() }.into());
         }
         let limit = self.page(limit);
+        // Every sender may write a run's name on a letter. Those that the run wrote belong to it, those that name it as their
+        // task, and those between agents that take part.
         let sql = format!(
-            "SELECT {} FROM messages m WHERE m.conversation = ?1 AND m.seq >= ?2 ORDER BY m.seq LIMIT ?3",
+            "SELECT {} FROM messages m WHERE m.conversation = ?1 AND m.seq >= ?2
+                 AND (m.task = ?1 OR (
+                     EXISTS(SELECT 1 FROM participants WHERE conversation = ?1 AND agent = m.sender)
+                     AND NOT EXISTS(SELECT 1 FROM deliveries d WHERE d.message = m.seq AND NOT EXISTS(
+                         SELECT 1 FROM participants WHERE conversation = ?1 AND agent = d.agent))))
+             ORDER BY m.seq LIMIT ?3",
             rows::MESSAGE
         );
-        let mut messages = all(self.books, &sql, (task, from, one_more(limit)), rows::message)?;
-        let more = messages.len() > limit;
+        let Stretch { rows: mut messages, cut } =
+            self.stretch_of(&sql, (task, from, one_more(limit)), rows::message)?;
+        let more = messages.len() > limit || cut;
         messages.truncate(limit);
         let end = if more { messages.last().map_or(Seq::MAX, |message| message.seq) } else { Seq::MAX };
         let mut letters = Vec::with_capacity(messages.len());
@@ -113,10 +123,10 @@ impl View<'_> {
                 let note: Option<String> = row.get(2)?;
                 Ok((row.get(0)?, row.get(1)?, note.as_deref() != Some(FORGOTTEN)))
             })?;
-            letters.push(RunLetterRow { message: Arc::new(message), copies });
+            letters.push(RunLetterRow { message: Arc::new(self.bring(message)), copies });
         }
         let sql = "SELECT n, place, agent, at, note FROM run_notes WHERE task = ?1 AND place >= ?2 AND place <= ?3 ORDER BY n";
-        let notes = all(self.books, sql, (task, from, end), |row| {
+        let notes: Vec<RunNote> = all(self.books, sql, (task, from, end), |row| {
             Ok(RunNote {
                 n: row.get(0)?,
                 place: row.get(1)?,
@@ -125,6 +135,9 @@ impl View<'_> {
                 note: row.get(4)?,
             })
         })?;
+        for note in &notes {
+            self.budget.bring(note.note.as_str().len());
+        }
         Ok(RunRecord { letters, notes, more })
     }
 
@@ -160,9 +173,10 @@ impl View<'_> {
             rows::MESSAGE
         );
         let limit = i64::try_from(self.page(limit)).unwrap_or(i64::MAX);
-        Ok(all(self.books, &sql, (peer, limit), |row| {
+        let found = self.stretch_of(&sql, (peer, limit), |row| {
             Ok((Arc::new(rows::message(row)?), row.get(rows::MESSAGE_COLUMNS)?))
-        })?)
+        })?;
+        Ok(found.rows)
     }
 
     /// The neighbours for which letters wait.

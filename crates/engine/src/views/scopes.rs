@@ -42,24 +42,24 @@ impl View<'_> {
             "SELECT {} FROM scopes WHERE id > ?1 AND (?2 IS NULL OR parent = ?2) ORDER BY id LIMIT ?3",
             rows::SCOPE
         );
-        let mut found = Vec::new();
+        let mut page = self.filling(limit);
         let mut after = query.after.as_ref().map_or(String::new(), ToString::to_string);
-        loop {
-            let batch = all(self.books, &sql, (&after, &query.parent, one_more(limit)), rows::scope)?;
-            let exhausted = batch.len() <= limit;
-            if let Some(last) = batch.last() {
+        'read: loop {
+            let batch = self.stretch_of(&sql, (&after, &query.parent, one_more(limit)), rows::scope)?;
+            let exhausted = batch.rows.len() <= limit && !batch.cut;
+            if let Some(last) = batch.rows.last() {
                 after = last.id.to_string();
             }
-            for scope in batch {
-                if sight::sees_scope(self.books, caller, &scope)? {
-                    found.push(scope);
+            for scope in batch.rows {
+                if sight::sees_scope(self.books, caller, &scope)? && !page.take(scope) {
+                    break 'read;
                 }
             }
-            if exhausted || found.len() > limit {
+            if exhausted {
                 break;
             }
         }
-        Ok(Page::of(found, limit, |scope| scope.id.clone()))
+        Ok(page.page(|scope| scope.id.clone()))
     }
 
     /// The members of a scope that the caller may see, by name; with those of scopes below it if asked.

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::weigh::Weigh;
 use super::{View, Viewed, require_member, snippet};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Caller, ConversationId, Message, Seq, Turn};
@@ -51,10 +52,13 @@ pub struct Hit {
 }
 
 impl Hit {
-    /// What it says.
-    fn text(&self) -> Option<&str> {
-        let letter = self.message.as_ref().map(|message| message.body.as_str());
-        letter.or_else(|| self.turn.as_ref().map(|turn| turn.content.as_str()))
+    /// What it says, and what it says above that.
+    fn texts(&self) -> (&str, Option<&str>) {
+        match (&self.message, &self.turn) {
+            (Some(message), _) => (message.body.as_str(), message.subject.as_deref()),
+            (None, Some(turn)) => (turn.content.as_str(), None),
+            (None, None) => ("", None),
+        }
     }
 }
 
@@ -76,6 +80,7 @@ impl View<'_> {
         require_member(caller)?;
         let limit = self.page(query.limit);
         let text = readable(&query.text)?;
+        check_phrases(&text, self.limits.search_phrases)?;
         let before = query.before.unwrap_or(Seq::MAX);
         // Ranking needs all candidates, so only the latest visible matches are ranked.
         let wanted = if query.order == SearchOrder::Best {
@@ -96,7 +101,9 @@ impl View<'_> {
             let mut matches = statement.query(params).map_err(bad_query)?;
             while let Some(row) = matches.next().map_err(bad_query)? {
                 seen += 1;
-                if seen > self.limits.search_rows || ranked.len() == wanted {
+                let enough = seen > self.limits.search_rows || ranked.len() == wanted;
+                // What was found by half time is looked at in the rest of it.
+                if enough || self.budget.is_half_spent() {
                     found.partial = true;
                     break 'shelves;
                 }
@@ -111,26 +118,21 @@ impl View<'_> {
         found.partial |= ranked.len() > limit;
         ranked.truncate(limit);
         // Only what is shown is read whole.
+        let words = snippet::Words::of(&query.text);
+        let marks = query.marks.unwrap_or(('[', ']'));
         for (_, place) in ranked {
-            found.hits.extend(self.hit(place)?);
-        }
-        for hit in &mut found.hits {
-            let (before, behind) = query.marks.unwrap_or(('[', ']'));
-            if let Some(long) = hit.text().filter(|text| text.len() > snippet::LONG) {
-                hit.snippet = snippet::cut(long, &query.text, (before, behind));
-                continue;
+            self.budget.checkpoint()?;
+            let Some(mut hit) = self.hit(place)? else { continue };
+            let weight =
+                hit.message.as_ref().map_or(0, Weigh::weight) + hit.turn.as_ref().map_or(0, Weigh::weight);
+            if !found.hits.is_empty() && !self.budget.has_room(weight) {
+                found.partial = true;
+                break;
             }
-            let marks = (before.to_string(), behind.to_string());
-            let cut_out = |shelf: &Shelf| {
-                let params = (&text, hit.seq, &marks.0, &marks.1);
-                one(self.books, &shelf.snippet, params, |row| row.get::<_, String>(0))
-            };
-            for shelf in shelves {
-                if let Some(text) = cut_out(shelf)? {
-                    hit.snippet = text;
-                    break;
-                }
-            }
+            self.budget.bring(weight);
+            let (body, subject) = hit.texts();
+            hit.snippet = snippet::cut(body, subject, &words, marks);
+            found.hits.push(hit);
         }
         Ok(found)
     }
@@ -214,11 +216,11 @@ impl Place {
 
 /// One of the two indices that a search looks into. The rank comes with the match: asked for each by itself, it would
 /// count the word in all letters every time. There is none for what the caller surely does not see: working it out
-/// costs more than all the rest.
+/// costs more than all the rest. Nor is there one for long texts, which come last: working it out takes memory and time in
+/// proportion to the words that match, and no interrupt is heard meanwhile.
 struct Shelf {
     ranked: String,
     newest: String,
-    snippet: String,
 }
 
 impl Shelf {
@@ -231,14 +233,21 @@ impl Shelf {
             )
         };
         Self {
-            ranked: matches(&format!("bm25({name}, 4.0, 1.0)")),
+            ranked: matches(&format!(
+                "CASE WHEN coalesce(
+                     (SELECT octet_length(body) FROM main.messages WHERE seq = {name}.rowid),
+                     (SELECT octet_length(content) FROM main.turns WHERE seq = {name}.rowid), 0) <= {LONG_TEXT}
+                 THEN bm25({name}, 4.0, 1.0) ELSE 0.0 END"
+            )),
             newest: matches("0.0"),
-            snippet: format!(
-                "SELECT snippet({name}, -1, ?3, ?4, '…', 16) FROM {name} WHERE {name} MATCH ?1 AND rowid = ?2"
-            ),
         }
     }
 }
+
+/// Texts of more bytes than this are not ranked.
+const LONG_TEXT: usize = 64 << 10;
+/// Words that the phrases of one query have together.
+const MOST_WORDS: usize = 64;
 
 static INDEX: LazyLock<Shelf> = LazyLock::new(|| Shelf::of("found"));
 /// What is laid out by searches for themselves.
@@ -271,6 +280,30 @@ fn readable(text: &str) -> Viewed<String> {
         })
         .collect();
     Ok(quoted.join(" "))
+}
+
+/// Refuses queries with more phrases than a match can be checked for cheaply. A word, a prefix and a quoted phrase are one
+/// phrase each.
+fn check_phrases(query: &str, most: usize) -> Viewed<()> {
+    let (mut phrases, mut words) = (0, 0);
+    for (n, part) in query.split('"').enumerate() {
+        let quoted = n % 2 == 1;
+        let found = part
+            .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .filter(|word| !word.is_empty() && (quoted || !matches!(*word, "AND" | "OR" | "NOT" | "NEAR")))
+            .count();
+        words += found;
+        phrases += if quoted { found.min(1) } else { found };
+    }
+    if phrases > most {
+        let why = format!("it has {phrases} words and phrases; a search takes at most {most}");
+        return Err(Refusal::BadQuery { why }.into());
+    }
+    if words > MOST_WORDS {
+        let why = format!("its phrases have {words} words; a search takes at most {MOST_WORDS}");
+        return Err(Refusal::BadQuery { why }.into());
+    }
+    Ok(())
 }
 
 fn bad_query(error: rusqlite::Error) -> crate::error::EngineError {

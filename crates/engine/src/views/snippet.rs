@@ -1,45 +1,105 @@
-//! The words around a match in a long text. SQLite's own way looks at every match against every other, which a letter
-//! that repeats one word could be made to abuse; here the first match is enough.
+//! The words around the matches in a text. SQLite's own `snippet()` compares every match with every other, and runs the
+//! query again for each row; here the first match is enough, and a text is read once.
 
-/// Texts longer than this are cut here.
-pub(super) const LONG: usize = 16 << 10;
-/// Words shown before the match, and in all.
+use std::collections::HashSet;
+
+/// Words shown before the first match, and in all.
 const BEFORE: usize = 5;
 const SHOWN: usize = 16;
+/// Bytes of a text in which a match is looked for; one that is further down is not shown.
+const LOOKED_AT: usize = 256 << 10;
+/// Bytes of one snippet at most: a word can be as long as a message.
+const MOST_BYTES: usize = 1 << 10;
 
-/// The words around the first match of any word of a query, which stands between the two marks.
-pub(super) fn cut(text: &str, query: &str, (open, close): (char, char)) -> String {
-    let wanted: Vec<String> = words(query)
-        .map(|(from, to)| &query[from..to])
-        .filter(|word| !matches!(*word, "AND" | "OR" | "NOT" | "NEAR"))
-        .map(str::to_lowercase)
-        .collect();
-    let matches = |from: usize, to: usize| {
-        let word = text[from..to].to_lowercase();
-        wanted.iter().any(|wanted| word.starts_with(wanted.as_str()))
-    };
-    let mut before: Vec<(usize, usize)> = Vec::new();
-    let mut rest = words(text);
-    let found = rest.by_ref().find(|&(from, to)| {
-        let is_match = matches(from, to);
-        if !is_match {
-            if before.len() == BEFORE {
-                before.remove(0);
+/// The words that a query looks for.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    whole: HashSet<String>,
+    beginnings: Vec<String>,
+}
+
+impl Words {
+    pub(super) fn of(query: &str) -> Self {
+        let mut found = Self::default();
+        for (from, to) in words(query) {
+            let word = &query[from..to];
+            // A quoted prefix has its star behind the quote.
+            let rest = query[to..].strip_prefix('"').unwrap_or(&query[to..]);
+            if rest.starts_with('*') {
+                found.beginnings.push(word.to_lowercase());
+            } else if !matches!(word, "AND" | "OR" | "NOT" | "NEAR") {
+                found.whole.insert(word.to_lowercase());
             }
-            before.push((from, to));
+        }
+        found
+    }
+
+    fn has(&self, word: &str) -> bool {
+        let word = word.to_lowercase();
+        self.whole.contains(&word) || self.beginnings.iter().any(|start| word.starts_with(start.as_str()))
+    }
+}
+
+/// The words around the first match, in the body or else in the subject; each match stands between the two marks.
+pub(super) fn cut(body: &str, subject: Option<&str>, wanted: &Words, marks: (char, char)) -> String {
+    around(body, wanted, marks)
+        .or_else(|| around(subject?, wanted, marks))
+        // Matched by the index alone, which folds accents, or far down; the beginning is as good as anything.
+        .unwrap_or_else(|| beginning(body))
+}
+
+fn around(text: &str, wanted: &Words, (open, close): (char, char)) -> Option<String> {
+    let text = head(text, LOOKED_AT);
+    let mut before = [(0, 0); BEFORE];
+    let mut passed = 0;
+    let mut rest = words(text);
+    let first = rest.by_ref().find(|&(from, to)| {
+        let is_match = wanted.has(&text[from..to]);
+        if !is_match {
+            before[passed % BEFORE] = (from, to);
+            passed += 1;
         }
         is_match
-    });
-    let Some((from, to)) = found else {
-        // Matched by the index alone, which folds accents; the beginning is as good as anything.
-        let end = words(text).take(SHOWN).last().map_or(0, |(_, to)| to);
-        return format!("{}…", &text[..end]);
+    })?;
+    let start = match passed {
+        0 => first.0,
+        // The oldest of those that are kept.
+        _ => before[if passed < BEFORE { 0 } else { passed % BEFORE }].0,
     };
-    let start = before.first().map_or(from, |(from, _)| *from);
-    let end = rest.take(SHOWN - BEFORE).last().map_or(to, |(_, to)| to);
-    let head = if start > 0 { "…" } else { "" };
-    let tail = if end < text.len() { "…" } else { "" };
-    format!("{head}{}{open}{}{close}{}{tail}", &text[start..from], &text[from..to], &text[to..end])
+    let start = if first.0 - start > MOST_BYTES / 2 { first.0 } else { start };
+    let mut out = String::from(if start > 0 { "…" } else { "" });
+    let mut done = start;
+    let shown = SHOWN - passed.min(BEFORE);
+    for (from, to) in std::iter::once(first).chain(rest).take(shown) {
+        if out.len() + (to - done) > MOST_BYTES && done > start {
+            break;
+        }
+        out.push_str(head(&text[done..from], MOST_BYTES));
+        let word = head(&text[from..to], MOST_BYTES);
+        if wanted.has(&text[from..to]) {
+            out.extend([open]);
+            out.push_str(word);
+            out.extend([close]);
+        } else {
+            out.push_str(word);
+        }
+        done = to;
+    }
+    if done < text.len() {
+        out.push('…');
+    }
+    Some(out)
+}
+
+fn beginning(text: &str) -> String {
+    let text = head(text, MOST_BYTES);
+    let end = words(text).take(SHOWN).last().map_or(0, |(_, to)| to);
+    format!("{}…", &text[..end])
+}
+
+/// The beginning of a text, no longer than that, and no half characters.
+fn head(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
 }
 
 /// Where the words of a text begin and end.
@@ -61,8 +121,10 @@ fn words(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     fn cut(text: &str, query: &str) -> String {
-        super::cut(text, query, ('[', ']'))
+        super::cut(text, None, &Words::of(query), ('[', ']'))
     }
 
     #[test]
@@ -75,5 +137,29 @@ mod tests {
         assert_eq!(cut("Zoë im Büro", "\"büro\""), "Zoë im [Büro]");
         assert_eq!(cut("nothing here", "absent"), "nothing here…");
         assert_eq!(cut("", "absent"), "…");
+    }
+
+    #[test]
+    fn prefixes_and_whole_words_are_told_apart() {
+        assert_eq!(cut("foxes and a fox", "fox"), "foxes and a [fox]");
+        assert_eq!(cut("foxes and a fox", "fox*"), "[foxes] and a [fox]");
+        assert_eq!(cut("foxes and a fox", "\"fox\"*"), "[foxes] and a [fox]");
+    }
+
+    #[test]
+    fn a_match_in_the_subject_is_shown_where_the_body_has_none() {
+        assert_eq!(super::cut("see above", Some("the fox"), &Words::of("fox"), ('<', '>')), "the <fox>");
+    }
+
+    #[test]
+    fn a_snippet_is_short_however_long_the_words_are() {
+        let long = "ž".repeat(400_000);
+        for (text, query) in [
+            (format!("{long} fox {long}"), "fox"),
+            (long.clone(), "ž*"),
+            (format!("fox {}", format!("{long} ").repeat(20)), "fox"),
+        ] {
+            assert!(cut(&text, query).len() <= 4 * MOST_BYTES, "{}", cut(&text, query).len());
+        }
     }
 }

@@ -86,7 +86,7 @@ impl View<'_> {
             let is_of_it = part.thread.is_none() || end.thread == part.thread;
             turns.extend(Some(end).filter(|end| is_of_it && reached(end)));
         }
-        while turns.len() < MAX_LINES {
+        while turns.len() < MAX_LINES && !self.budget.is_full() {
             let page = self.turns(caller, id, &query)?;
             let before = turns.len();
             let size = page.items.len();

@@ -1,10 +1,11 @@
 //! Tasks, as far as the caller may see their conversations.
 
+use super::weigh::Stretch;
 use super::{Page, View, Viewed, one_more, require_member};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Caller, Seq, Task, TaskId, TaskStatus};
 use crate::sight;
-use crate::store::{all, rows};
+use crate::store::rows;
 
 /// Which tasks to list. Lists are alternatives; fields must all hold.
 #[derive(Clone, Debug, Default)]
@@ -44,30 +45,30 @@ impl View<'_> {
         require_member(caller)?;
         let limit = self.page(query.limit);
         let mut after = if query.newest_first && query.after == 0 { Seq::MAX } else { query.after };
-        let mut found = Vec::new();
-        loop {
+        let mut page = self.filling(limit);
+        'read: loop {
             let batch = self.tasks_after(query, after, limit)?;
-            let exhausted = batch.len() <= limit;
-            after = batch.last().map_or(after, |task| task.seq);
-            for task in batch {
+            let exhausted = batch.rows.len() <= limit && !batch.cut;
+            for mut task in batch.rows {
+                after = task.seq;
                 let wanted = (query.statuses.is_empty() || query.statuses.contains(&task.status))
                     && query.owner.as_ref().is_none_or(|owner| task.owner == *owner);
-                if wanted && self.sees_task(caller, &task)? {
-                    found.push(task);
+                if !wanted || !self.sees_task(caller, &task)? {
+                    continue;
+                }
+                task.contributors = rows::contributors_of(self.books, &task.id)?;
+                if !page.take(task) {
+                    break 'read;
                 }
             }
-            if exhausted || found.len() > limit {
+            if exhausted {
                 break;
             }
         }
-        let mut page = Page::of(found, limit, |task| task.seq);
-        for task in &mut page.items {
-            task.contributors = rows::contributors_of(self.books, &task.id)?;
-        }
-        Ok(page)
+        Ok(page.page(|task| task.seq))
     }
 
-    fn tasks_after(&self, query: &TaskQuery, after: Seq, limit: usize) -> Viewed<Vec<Task>> {
+    fn tasks_after(&self, query: &TaskQuery, after: Seq, limit: usize) -> Viewed<Stretch<Task>> {
         let columns = rows::TASK;
         let count = one_more(limit);
         let (beyond, order) = if query.newest_first { ("<", "DESC") } else { (">", "ASC") };
@@ -75,24 +76,21 @@ impl View<'_> {
             let sql = format!(
                 "SELECT {columns} FROM tasks WHERE assignee = ?1 AND seq {beyond} ?2 ORDER BY seq {order} LIMIT ?3"
             );
-            return Ok(all(self.books, &sql, (assignee, after, count), rows::task)?);
+            return self.stretch_of(&sql, (assignee, after, count), rows::task);
         }
         if query.statuses.is_empty() {
             let sql =
                 format!("SELECT {columns} FROM tasks WHERE seq {beyond} ?1 ORDER BY seq {order} LIMIT ?2");
-            return Ok(all(self.books, &sql, (after, count), rows::task)?);
+            return self.stretch_of(&sql, (after, count), rows::task);
         }
-        let mut found = Vec::new();
+        let mut parts = Vec::new();
         for status in &query.statuses {
             let sql = format!(
                 "SELECT {columns} FROM tasks WHERE status = ?1 AND seq {beyond} ?2 ORDER BY seq {order} LIMIT ?3"
             );
-            found.extend(all(self.books, &sql, (status, after, count), rows::task)?);
+            parts.push(self.stretch_of(&sql, (status, after, count), rows::task)?);
         }
-        found.sort_by_key(|task| if query.newest_first { -task.seq } else { task.seq });
-        found.dedup_by_key(|task| task.seq);
-        found.truncate(limit + 1);
-        Ok(found)
+        Ok(Stretch::merged(parts, query.newest_first, limit, |task| task.seq))
     }
 
     pub(super) fn sees_task(&self, caller: &Caller, task: &Task) -> Viewed<bool> {

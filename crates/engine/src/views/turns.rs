@@ -1,10 +1,11 @@
 //! What was said, in order, as far as the reader may read it.
 
+use super::weigh::Stretch;
 use super::{Page, View, Viewed, one_more};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Caller, ConversationId, Millis, Seq, ThreadId, Turn, TurnId};
 use crate::sight::Reader;
-use crate::store::{all, one, rows, short};
+use crate::store::{one, rows, short};
 
 /// Which turns to list. Lists are alternatives; fields must all hold.
 #[derive(Clone, Debug, Default)]
@@ -43,20 +44,22 @@ impl View<'_> {
         let (talk, reader) = self.history_reader(caller, id)?;
         let limit = self.page(query.limit);
         let (mut low, mut high) = self.turn_bounds(id, &reader, query)?;
-        let mut found = Vec::new();
+        let mut page = self.filling(limit);
         // Turns the reader may not read are passed over, so one page may take several reads.
-        loop {
+        'read: loop {
             let batch = self.turns_between(talk, query, (low, high), limit)?;
-            let exhausted = batch.len() <= limit;
-            if let Some(last) = batch.last() {
-                *(if query.newest_first { &mut high } else { &mut low }) = last.seq;
+            let exhausted = batch.rows.len() <= limit && !batch.cut;
+            for turn in batch.rows {
+                *(if query.newest_first { &mut high } else { &mut low }) = turn.seq;
+                if reader.reads(&turn) && !page.take(turn) {
+                    break 'read;
+                }
             }
-            found.extend(batch.into_iter().filter(|turn| reader.reads(turn)));
-            if exhausted || found.len() > limit {
+            if exhausted {
                 break;
             }
         }
-        Ok(Page::of(found, limit, |turn| turn.id))
+        Ok(page.page(|turn| turn.id))
     }
 
     /// How many turns there are between the bounds that the caller may read.
@@ -73,10 +76,16 @@ impl View<'_> {
             let count = one(self.books, sql, (talk, bounds.0, bounds.1), |row| row.get(0))?;
             return Ok(count.unwrap_or(0));
         }
-        let every = usize::try_from(i64::MAX).unwrap_or(usize::MAX) - 1;
-        let turns = self.turns_between(talk, query, bounds, every)?;
-        let readable = turns.iter().filter(|turn| reader.reads(turn)).count();
-        Ok(i64::try_from(readable).unwrap_or(i64::MAX))
+        let (mut low, mut readable) = (bounds.0, 0);
+        let query = TurnQuery { newest_first: false, ..query.clone() };
+        loop {
+            let batch = self.turns_between(talk, &query, (low, bounds.1), self.limits.page)?;
+            low = batch.rows.last().map_or(low, |turn| turn.seq);
+            readable += batch.rows.iter().filter(|turn| reader.reads(turn)).count();
+            if batch.rows.len() <= self.limits.page && !batch.cut {
+                return Ok(i64::try_from(readable).unwrap_or(i64::MAX));
+            }
+        }
     }
 
     /// One turn.
@@ -85,7 +94,7 @@ impl View<'_> {
     /// Refused if there is none that the caller may read.
     pub fn turn(&self, caller: &Caller, id: &ConversationId, turn: TurnId) -> Viewed<Turn> {
         let (_, reader) = self.reader(caller, id)?;
-        self.turn_of(id, &reader, turn)
+        self.turn_of(id, &reader, turn).map(|turn| self.bring(turn))
     }
 
     fn turn_of(&self, id: &ConversationId, reader: &Reader, turn: TurnId) -> Viewed<Turn> {
@@ -147,7 +156,7 @@ impl View<'_> {
         query: &TurnQuery,
         (low, high): (Seq, Seq),
         limit: usize,
-    ) -> Viewed<Vec<Turn>> {
+    ) -> Viewed<Stretch<Turn>> {
         let order = if query.newest_first { "DESC" } else { "ASC" };
         let types: Vec<Option<&str>> = match query.content_types.as_slice() {
             [] => vec![None],
@@ -179,20 +188,18 @@ impl View<'_> {
              WHERE {conditions} ORDER BY t.seq {order} LIMIT ?4",
             rows::TURN
         );
-        let mut found = Vec::new();
+        let mut parts = Vec::new();
         let author = &query.author;
         let author_hash = author.as_ref().map(|author| short(author.as_str()));
         for content_type in types {
             let type_hash = content_type.map(short);
             let (most, thread) = (one_more(limit), query.thread);
             let params = (talk, low, high, most, thread, author_hash, author, type_hash, content_type);
-            found.extend(all(self.books, &sql, params, rows::turn)?);
+            parts.push(self.stretch_of(&sql, params, rows::turn)?);
         }
-        if query.content_types.len() > 1 {
-            found.sort_by_key(|turn| if query.newest_first { -turn.seq } else { turn.seq });
-            found.dedup_by_key(|turn| turn.seq);
-            found.truncate(limit.saturating_add(1));
+        match parts.len() {
+            1 => Ok(parts.remove(0)),
+            _ => Ok(Stretch::merged(parts, query.newest_first, limit, |turn| turn.seq)),
         }
-        Ok(found)
     }
 }

@@ -117,12 +117,12 @@ async fn nobody_stands_below_itself() {
 #[tokio::test]
 async fn visibility_decides_who_finds_an_agent() {
     let realm = Realm::new();
-    let [boss, owner, mate, other] = realm.agents(["parent", "owner", "mate", "other"]).await;
+    let [boss, owner, mate, other] = realm.agents(["boss", "owner", "mate", "other"]).await;
     for visibility in Visibility::ALL {
         let given = Register {
-            id: Some(id(visibility.as_str())),
+            id: Some(id(&format!("to-{}", visibility.as_str()))),
             visibility: Some(*visibility),
-            parent: Some(id("parent")),
+            parent: Some(id("boss")),
             scopes: vec![scope("team")],
             ..Register::default()
         };
@@ -130,17 +130,18 @@ async fn visibility_decides_who_finds_an_agent() {
     }
     realm.ask(&mate, JoinScope { scope: scope("team"), agent: id("mate") }).await;
     let cases: [(&Caller, &[&str]); 5] = [
-        (&other, &["public"]),
-        (&mate, &["public", "scope"]),
-        (&boss, &["parent-only", "public"]),
-        (&owner, &["parent-only", "public", "scope", "system"]),
-        (&admin(), &["parent-only", "public", "scope", "system"]),
+        (&other, &["to-public"]),
+        (&mate, &["to-public", "to-scope"]),
+        (&boss, &["to-parent-only", "to-public"]),
+        (&owner, &["to-parent-only", "to-public", "to-scope", "to-system"]),
+        (&admin(), &["to-parent-only", "to-public", "to-scope", "to-system"]),
     ];
     for (caller, expected) in cases {
-        let below = AgentQuery { parent: Some(id("parent")), ..AgentQuery::default() };
+        let below = AgentQuery { parent: Some(id("boss")), ..AgentQuery::default() };
         assert_eq!(listed(&realm, caller, &below), expected, "{:?}", caller.agent);
         for visibility in Visibility::ALL {
-            let name = visibility.as_str();
+            let name = format!("to-{}", visibility.as_str());
+            let name = name.as_str();
             if expected.contains(&name) {
                 realm.see(|view| view.agent(caller, &id(name)));
             } else {

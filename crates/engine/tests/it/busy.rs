@@ -148,3 +148,55 @@ async fn a_lock_held_for_too_long_is_busy_and_not_a_failed_write() {
     outside.execute_batch("ROLLBACK").expect("a lock");
     realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
 }
+
+/// Before, only the wait for a place in the queue was limited: behind a writer that was stuck, callers waited for ever.
+#[tokio::test]
+async fn a_command_that_the_writer_does_not_take_up_in_time_is_not_carried_out() {
+    let mut realm = Watched::new(Limits { answer_wait: Duration::from_millis(50), ..Limits::default() });
+    let held = realm.hold().await;
+    let waiting = realm.engine.submit(&member("ann"), named("ann")).await;
+    assert!(is_busy(&waiting), "{waiting:?}");
+    let applied = realm.applied.load(std::sync::atomic::Ordering::Relaxed);
+    realm.go_on();
+    held.await.unwrap().expect("what the writer had in hand is waited for");
+    realm.engine.settled().await;
+    assert_eq!(
+        realm.applied.load(std::sync::atomic::Ordering::Relaxed),
+        applied,
+        "it was taken out of the queue"
+    );
+    realm.engine.submit(&member("ann"), named("ann")).await.expect("the name is free");
+}
+
+#[tokio::test]
+async fn a_writer_or_readers_that_are_stuck_are_told_of_without_waiting_for_them() {
+    let stuck_after = Duration::from_millis(20);
+    let mut realm = Watched::new(Limits { stuck_after, readers: 2, ..Limits::default() });
+    assert_eq!(realm.engine.stuck(), None);
+    let held = realm.hold().await;
+    tokio::time::sleep(stuck_after * 2).await;
+    assert!(realm.engine.stuck().is_some_and(|why| why.contains("writer")), "{:?}", realm.engine.stuck());
+    realm.go_on();
+    held.await.unwrap().expect("a word");
+    realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
+    realm.engine.settled().await;
+    assert_eq!(realm.engine.stuck(), None);
+
+    let (go_on, wait) = std::sync::mpsc::channel::<()>();
+    let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
+    for _ in 0..2 {
+        let (engine, wait) = (realm.engine.clone(), wait.clone());
+        tokio::spawn(async move {
+            engine
+                .read(move |_| {
+                    // Ends when the test does.
+                    let _ = wait.lock().map(|wait| wait.recv());
+                    Ok(())
+                })
+                .await
+        });
+    }
+    tokio::time::sleep(stuck_after * 4).await;
+    assert!(realm.engine.stuck().is_some_and(|why| why.contains("readers")), "{:?}", realm.engine.stuck());
+    drop(go_on);
+}

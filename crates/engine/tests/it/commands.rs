@@ -27,7 +27,7 @@ use posthaste_engine::verbs::runs::{Advance, Opening, RunLetter};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
 use posthaste_engine::verbs::sealed::{Deed, SendSealed};
 use posthaste_engine::verbs::tasks::{AddContributor, CreateTask, UpdateTask};
-use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
+use posthaste_engine::verbs::tokens::{CreateToken, RenewToken, RevokeToken};
 use posthaste_engine::verbs::turns::{FirstTurn, KeepSummary, OpenThread, Say};
 use posthaste_engine::verbs::{Command, Verb};
 use posthaste_engine::{RECORD_VERSION, Record};
@@ -560,6 +560,8 @@ impl Commands {
             "claim" => Claim {
                 alias: (*self.chance.pick(&["/srv/app", "/srv/site", "example.org/app"])).to_owned(),
                 realm: self.realm(),
+                by: self.chance.once_in(2).then(|| self.agent()),
+                instead_of: self.chance.once_in(4).then(|| self.realm()),
             }
             .into_command(),
             "renew" => Renew { which: self.which(), expires_at: self.later() }.into_command(),
@@ -592,6 +594,12 @@ impl Commands {
                 let place = self.chance.below(self.tokens.len() + 1);
                 RevokeToken { id: self.tokens.get(place).cloned().unwrap_or_default() }.into_command()
             }
+            "renew_token" => RenewToken {
+                old: vec![self.chance.below(256) as u8; 32],
+                hash: vec![self.chance.below(256) as u8; 32],
+                expires_at: self.chance.once_in(3).then(|| self.later()),
+            }
+            .into_command(),
             "put_peer" => PutPeer {
                 name: self.realm(),
                 kind: *self.chance.pick(PeerKind::ALL),
@@ -638,6 +646,7 @@ impl Iterator for Commands {
             | Command::Advance(_)
             | Command::CreateToken(_)
             | Command::RevokeToken(_)
+            | Command::RenewToken(_)
             | Command::PutPeer(_) => None,
             Command::RemovePeer(_) | Command::SetRules(_) | Command::Sweep(_) | Command::DeleteScope(_) => {
                 None

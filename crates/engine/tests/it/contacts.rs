@@ -9,7 +9,7 @@ use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
 use posthaste_engine::verbs::mail::Send;
 use posthaste_engine::{Filter, Refusal, Start};
 
-use crate::harness::{Realm, answer, id, later, letter, member};
+use crate::harness::{Realm, admin, answer, id, later, letter, member};
 
 async fn with_policy(realm: &Realm, name: &str, policy: ContactPolicy) -> Caller {
     realm.register(name, Register { contact_policy: Some(policy), ..Register::default() }).await
@@ -106,7 +106,9 @@ async fn groups_pass_over_those_who_would_have_to_be_asked() {
 async fn calling_oneself_a_part_of_the_system_replaces_no_consent() {
     let realm = Realm::new();
     let system = Register { kind: Some(AgentKind::System), ..Register::default() };
-    let fake = realm.register("fake", system).await;
+    // Only an administrator enters such an agent, and it has no more rights for it.
+    realm.ask(&admin(), Register { id: Some(id("fake")), ..system }).await;
+    let fake = member("fake");
     with_policy(&realm, "bert", ContactPolicy::Contacts).await;
     let refused = realm.refused(&fake, letter("bert", "trust me")).await;
     assert_eq!(refused, Refusal::ConsentPending { agent: id("bert") });

@@ -186,9 +186,9 @@ async fn counts_agree_with_lists() {
     let bob = member("bob");
     let counts = realm.see(|view| view.mail_counts(&bob, &id("bob")));
     assert_eq!((counts.unread, counts.urgent, counts.queued), (45, 18, 45));
-    let waiting = realm.see(|view| view.waiting(&bob, &id("bob"), 0, 100));
+    let waiting = realm.see(|view| view.waiting(&bob, &id("bob"), 0, 100)).items;
     let bodies: Vec<&str> = waiting.iter().map(|letter| letter.message.body.as_str()).collect();
     assert_eq!(bodies, numbers(|n| n % 4 != 0), "in the order they were sent");
     let after = waiting[9].message.seq;
-    assert_eq!(realm.see(|view| view.waiting(&bob, &id("bob"), after, 5))[0], waiting[10]);
+    assert_eq!(realm.see(|view| view.waiting(&bob, &id("bob"), after, 5)).items[0], waiting[10]);
 }

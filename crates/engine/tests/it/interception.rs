@@ -1,13 +1,13 @@
 //! Letters that are part of a conversation: recorded if the rules allow, or gathering those they concern.
 
 use posthaste_engine::Refusal;
-use posthaste_engine::nouns::{Body, Copy, PermissionsPatch, ThreadId, TurnSource, TurnVisibility};
-use posthaste_engine::verbs::conversations::{Close, Create, Invitee, Join, Leave, Remove};
+use posthaste_engine::nouns::{Audience, Body, Copy, PermissionsPatch, ThreadId, TurnSource, TurnVisibility};
+use posthaste_engine::verbs::conversations::{Close, Create, Invitee, Join, Leave, Remove, Reopen};
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_engine::verbs::turns::OpenThread;
 use posthaste_engine::views::{SearchQuery, TurnQuery};
 
-use crate::harness::{Realm, conversation, id, invitee, json, letter, member, names, talk, to};
+use crate::harness::{Realm, conversation, id, invitee, json, letter, member, names, observer, talk, to};
 
 fn within(entry: Entry) -> Within {
     Within { conversation: talk("c"), thread: None, reply_to: None, visibility: None, entry }
@@ -97,7 +97,7 @@ async fn a_gathering_letter_opens_the_conversation_and_brings_all_but_blind_copi
     let own = realm.see(|view| view.own_part(&anna, &talk("c"))).expect("a part");
     assert_eq!(own.role, "initiator");
     realm.ask(&bert, gathering(&["anna"])).await;
-    assert_eq!(count(&realm, "carl"), 2);
+    assert_eq!((count(&realm, "anna"), count(&realm, "carl")), (2, 1), "a letter's turn is for its parties");
     assert!(matches!(
         realm.hidden(|view| view.conversation(&member("dora"), &talk("c"))),
         Refusal::NoSuchConversation { .. }
@@ -187,4 +187,106 @@ async fn a_recorded_letter_is_found_by_those_who_read_the_conversation() {
     assert_eq!((hits.len(), hits[0].turn.as_ref().map(|t| t.id)), (1, sent.turn));
     assert!(hits[0].message.is_none(), "the letter was not for carl");
     assert!(find("dora").is_empty());
+}
+
+fn label() -> Entry {
+    Entry::Label { kind: "thread".into() }
+}
+
+fn under(entry: Entry, to: &str, text: &str) -> Send {
+    Send { within: Some(within(entry)), ..letter(to, text) }
+}
+
+/// What an agent can find out about what was said under the name "c".
+fn found_out(realm: &Realm, who: &str) -> (Vec<String>, usize, usize) {
+    let query = TurnQuery { limit: 99, ..TurnQuery::default() };
+    let turns = realm.engine.read_blocking(|view| view.turns(&member(who), &talk("c"), &query));
+    let turns = turns.map(|page| page.items).unwrap_or_default();
+    let query = SearchQuery { text: "secret".into(), limit: 99, ..SearchQuery::default() };
+    let hits = realm.see(|view| view.search(&member(who), &query)).hits.len();
+    let events = realm.replayed(&member(who)).iter().filter(|word| **word == "turn.added").count();
+    (turns.iter().map(|turn| turn.author.to_string()).collect(), hits, events)
+}
+
+#[tokio::test]
+async fn naming_others_as_participants_does_not_let_the_opener_read_their_letters() {
+    for entry in [label(), gather(), Entry::Among { kind: "thread".into() }, Entry::IfAllowed] {
+        let realm = Realm::new();
+        let [mallory, anna, bert, _] = realm.agents(["mallory", "anna", "bert", "dora"]).await;
+        realm.talk(&mallory, "c", &["anna", "bert"]).await;
+        realm.ask(&anna, under(entry.clone(), "bert", "a secret")).await;
+        realm.ask(&bert, under(entry.clone(), "anna", "a secret answer")).await;
+        assert_eq!(found_out(&realm, "mallory"), (vec![], 0, 0), "{entry:?}");
+        assert_eq!(found_out(&realm, "anna"), (vec!["anna".into(), "bert".into()], 2, 2), "{entry:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_label_does_not_show_its_opener_who_writes_to_whom() {
+    let realm = Realm::new();
+    let [mallory, anna, bert, _] = realm.agents(["mallory", "anna", "bert", "dora"]).await;
+    // Mallory's own letter makes the two participants as well.
+    realm.ask(&mallory, Send { cc: vec![to("bert")], ..under(label(), "anna", "hello") }).await;
+    let sent = realm.ask(&anna, under(label(), "dora", "a secret")).await;
+    assert_eq!(sent.message.conversation, Some(talk("c")));
+    realm.ask(&bert, under(label(), "anna", "a secret")).await;
+    assert_eq!(parts(&realm, "mallory"), ["anna", "bert", "mallory"], "dora was not brought in");
+    assert_eq!(found_out(&realm, "mallory"), (vec!["mallory".into()], 0, 1));
+}
+
+#[tokio::test]
+async fn a_name_that_was_taken_is_still_a_label_for_others() {
+    let realm = Realm::new();
+    let [mallory, anna, bert] = realm.agents(["mallory", "anna", "bert"]).await;
+    realm.talk(&mallory, "c", &[]).await;
+    let sent = realm.ask(&anna, under(label(), "bert", "a secret")).await;
+    assert_eq!((sent.message.conversation.clone(), sent.turn), (Some(talk("c")), None));
+    let answer = Send { in_reply_to: Some(sent.message.id), ..under(label(), "anna", "a secret answer") };
+    realm.ask(&bert, answer).await;
+    let seen = |who: &str| realm.see(|view| view.correspondence(&member(who), &talk("c"), 0, 9)).items.len();
+    assert_eq!((seen("anna"), seen("bert"), seen("mallory")), (2, 2, 0));
+    assert_eq!(parts(&realm, "mallory"), ["mallory"]);
+    assert_eq!(realm.see(|view| view.conversation(&mallory, &talk("c"))).turn_count, 0);
+}
+
+#[tokio::test]
+async fn one_that_was_added_is_read_by_all_once_it_has_joined_or_spoken() {
+    let realm = Realm::new();
+    let [anna, bert, carl, _] = realm.agents(["anna", "bert", "carl", "dora"]).await;
+    realm.talk(&anna, "c", &["bert", "carl"]).await;
+    realm.ask(&bert, noted("dora")).await;
+    assert_eq!((count(&realm, "anna"), count(&realm, "bert")), (0, 1), "added, no more");
+    realm.say(&bert, "c", "here I am").await;
+    realm.ask(&bert, noted("dora")).await;
+    assert_eq!(count(&realm, "anna"), 2, "it has spoken");
+    let join = Join { conversation: talk("c"), role: None };
+    realm.ask(&carl, join.clone()).await;
+    assert_eq!(realm.refused(&carl, join).await, Refusal::AlreadyJoined { agent: id("carl") });
+    realm.ask(&carl, noted("dora")).await;
+    assert_eq!(count(&realm, "anna"), 3, "it has joined");
+    let joined = realm.replayed(&anna).into_iter().filter(|word| *word == "participant.joined").count();
+    assert_eq!(joined, 3, "agreeing is no second coming");
+}
+
+#[tokio::test]
+async fn one_that_joined_to_observe_speaks_and_changes_nothing_else() {
+    let realm = Realm::new();
+    let [anna, bert, _] = realm.agents(["anna", "bert", "eye"]).await;
+    let open = Create { audience: Audience::Observers, ..conversation("c", &["bert"]) };
+    realm.ask(&anna, open).await;
+    let eye = observer("eye");
+    realm.ask(&eye, Join { conversation: talk("c"), role: Some("moderator".into()) }).await;
+    realm.say(&eye, "c", "a word").await;
+    let close = Close { conversation: talk("c"), status: None, reason: None };
+    let guest = Refusal::ParticipantMayNot { conversation: talk("c"), need: "to have been invited" };
+    assert_eq!(realm.refused(&eye, close.clone()).await, guest);
+    realm.ask(&bert, close).await;
+    assert_eq!(realm.refused(&eye, Reopen { conversation: talk("c") }).await, guest);
+    let sent = realm.ask(&eye, under(label(), "anna", "open up")).await;
+    assert_eq!(sent.unrecorded, Some(guest.clone()), "nor by a letter");
+    realm.ask(&eye, Leave { conversation: talk("c"), reason: None }).await;
+    realm.ask(&anna, Reopen { conversation: talk("c") }).await;
+    realm.ask(&eye, Join { conversation: talk("c"), role: None }).await;
+    let close = Close { conversation: talk("c"), status: None, reason: None };
+    assert_eq!(realm.refused(&eye, close).await, guest, "coming back widens nothing");
 }

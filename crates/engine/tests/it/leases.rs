@@ -117,15 +117,23 @@ async fn whoever_uses_a_label_writes_under_it_and_does_not_come_in_by_it() {
     };
     assert_eq!((seen(&ann), seen(&bob), seen(&cid)), (2, 1, 1));
     assert!(realm.engine.read_blocking(|view| view.conversation(&cid, &talk("t"))).is_err());
-    // Answered by somebody who takes part, cid is in.
+    // A letter of a sender that may not invite brings no recipient in.
     realm.ask(&bob, labelled("cid", "welcome")).await;
+    assert!(realm.ask(&cid, labelled("bob", "thanks")).await.turn.is_none());
+    // Answered by one who may, cid is in.
+    realm.ask(&ann, labelled("cid", "welcome")).await;
     assert!(realm.ask(&cid, labelled("bob", "thanks")).await.turn.is_some());
 }
 
 #[tokio::test]
 async fn the_first_claim_to_a_name_stands() {
     let realm = Realm::new();
-    let claim = |alias: &str, name: &str| Claim { alias: alias.into(), realm: named(name) };
+    let claim = |alias: &str, name: &str| Claim {
+        alias: alias.into(),
+        realm: named(name),
+        by: None,
+        instead_of: None,
+    };
     let first = realm.ask(&admin(), claim("/srv/app", "main")).await;
     assert_eq!(realm.ask(&admin(), claim("/srv/app", "east")).await, first);
     realm.ask(&admin(), claim("example.org/app", "east")).await;

@@ -109,7 +109,7 @@ async fn a_letter_whose_time_has_run_out_is_neither_taken_nor_shown() {
     assert_eq!(realm.inbox("bob").len(), 1, "what was read in time stays");
     let counts = realm.see(|view| view.mail_counts(&bob, &id("bob")));
     assert_eq!((counts.unread, counts.queued), (0, 0));
-    assert!(realm.see(|view| view.waiting(&bob, &id("bob"), 0, 10)).is_empty());
+    assert!(realm.see(|view| view.waiting(&bob, &id("bob"), 0, 10)).items.is_empty());
 }
 
 #[tokio::test]

@@ -143,6 +143,30 @@ async fn receipts_say_delivered_only_while_somebody_has_the_letter_in_hand() {
     assert_eq!(texts(&mut slot, 7).await.len(), 7, "nothing was marked, so everything is still kept");
 }
 
+/// Before, 256 messages of any size waited in memory for each connected agent: 20 agents that did not read held 3 GB.
+#[tokio::test]
+async fn what_waits_in_memory_for_connected_agents_is_bounded_in_bytes() {
+    let realm = Realm::with(Limits { slot_bytes: 10_000, slots_bytes: 18_000, ..Limits::default() });
+    let ann = realm.agent("ann").await;
+    let (bob, cyd) = (realm.agent("bob").await, realm.agent("cyd").await);
+    let state =
+        async |to: &str, bytes: usize| realm.send(&ann, to, &"x".repeat(bytes)).await.receipts[0].state;
+    let mut slot = attach(&realm.engine, &bob, "bob").await;
+    assert_silent(&mut slot).await;
+    let mut other = attach(&realm.engine, &cyd, "cyd").await;
+    assert_silent(&mut other).await;
+    assert_eq!(state("bob", 12_000).await, DeliveryState::Delivered, "one alone may be larger");
+    assert_eq!(state("bob", 1_000).await, DeliveryState::Queued, "no room in its own queue");
+    assert_eq!(state("cyd", 4_000).await, DeliveryState::Delivered);
+    assert_eq!(state("cyd", 4_000).await, DeliveryState::Queued, "no room in all of them together");
+    let lengths = |texts: Vec<String>| texts.iter().map(String::len).collect::<Vec<_>>();
+    assert_eq!(lengths(texts(&mut slot, 2).await), [12_000, 1_000], "the rest waits in the database");
+    drop(slot);
+    assert_eq!(lengths(texts(&mut other, 2).await), [4_000, 4_000]);
+    assert_silent(&mut other).await;
+    assert_eq!(state("cyd", 9_000).await, DeliveryState::Delivered, "what was read makes room");
+}
+
 #[tokio::test]
 async fn two_who_wait_for_one_agent_both_get_its_mail() {
     let realm = Realm::new();

@@ -93,17 +93,46 @@ async fn a_realm_that_is_recently_used_stays_open() {
 }
 
 #[tokio::test]
-async fn no_more_realms_are_open_than_the_limit() {
+async fn the_least_used_idle_realm_is_closed_for_another() {
     let directory = TempDir::new().unwrap();
-    let (office, guard) = open(directory.path(), Limits { open_realms: 2, ..restless() });
-    office.realm(&realm("a")).await.expect("a realm");
+    let limits = Limits { open_realms: 2, queue_wait: Duration::from_millis(20), ..Limits::default() };
+    let (office, guard) = open(directory.path(), limits);
+    let a = office.realm(&realm("a")).await.expect("a realm");
+    a.submit(&member("ann"), named("ann")).await.expect("a free name");
     office.realm(&realm("b")).await.expect("a realm");
-    let third = office.realm(&realm("c")).await.expect_err("one too many");
-    assert_eq!(third.refusal(), Some(&Refusal::TooMany { what: "open realms", limit: 2 }));
-    office.realm(&realm("a")).await.expect("an open one is no problem");
-    office.tidy().await;
-    office.realm(&realm("c")).await.expect("there is room again");
+    office.realm(&realm("c")).await.expect("b makes way: a is in use");
+    assert_eq!(open_names(&office).await, ["a", "c"]);
+    let c = office.realm(&realm("c")).await.expect("an open one is no problem");
+    let third = office.realm(&realm("d")).await.expect_err("both are in use");
+    assert_eq!(third.refusal(), Some(&Refusal::TooMany { what: "realms in use", limit: 2 }));
+    drop((a, c));
+    for name in ["d", "e", "f", "a"] {
+        office.realm(&realm(name)).await.expect("there is room again");
+    }
+    let a = office.realm(&realm("a")).await.expect("a realm");
+    a.read_blocking(|view| view.agent(&Caller::office(), &id("ann"))).expect("what it had is there");
+    assert_eq!(open_names(&office).await.len(), 2);
+    drop(a);
     guard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_realms_are_opened_at_once_and_none_twice() {
+    let directory = TempDir::new().unwrap();
+    let (office, guard) = open(directory.path(), Limits { open_realms: 3, ..Limits::default() });
+    let calls = (0..48).map(|number| {
+        let (office, name) = (office.clone(), realm(&format!("r{}", number % 12)));
+        tokio::spawn(async move {
+            let engine = office.realm(&name).await?;
+            engine.submit(&member("ann"), named(&format!("agent-{number}"))).await.map(drop)
+        })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        call.await.expect("no panic").expect("a realm");
+    }
+    assert!(open_names(&office).await.len() <= 3);
+    guard.close().await;
+    assert!(holder_of(directory.path()).is_none());
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use posthaste_engine::nouns::{
     Address, Audience, Caller, Event, LettersSeen, MessageId, PeerKind, PermissionsPatch, Privacy,
     ScopeVisibility, Seq, ThreadId, TokenRole, TurnId, TurnVisibility, Visibility,
 };
-use posthaste_engine::verbs::agents::{Register, SetState, Unregister};
+use posthaste_engine::verbs::agents::{Bearer, Register, SetState, Unregister};
 use posthaste_engine::verbs::contacts::Ask;
 use posthaste_engine::verbs::conversations::{Create, Invitee};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
@@ -227,7 +227,7 @@ async fn fill(realm: &Realm) -> Overheard {
         expires_at: None,
     };
     realm.ask(&boss, token).await;
-    let claim = Claim { alias: "/srv/zebra".into(), realm: named("main") };
+    let claim = Claim { alias: "/srv/zebra".into(), realm: named("main"), by: None, instead_of: None };
     realm.ask(&boss, claim).await;
     let peer = PutPeer {
         name: named("north"),
@@ -306,6 +306,18 @@ fn rows() -> Vec<Row> {
     row!(message_at, |view, caller, heard| view.message_at(caller, heard.at));
     row!(message_by_key, |view, caller, _heard| view.message_by_key(caller, &id("insider"), "zebra-key"));
     row!(sent, |view, caller, _heard| view.sent(caller, &id("insider"), None, 99));
+    row!(latest_correspondence, |view, caller, _heard| view.latest_correspondence(
+        caller,
+        &talk("zebra-talk"),
+        99
+    ));
+    row!(latest_exchange, |view, caller, _heard| view.latest_exchange(
+        caller,
+        &id("insider"),
+        &id("zebra-friend"),
+        0,
+        99
+    ));
     row!(correspondence, |view, caller, _heard| view.correspondence(caller, &talk("zebra-talk"), 0, 99));
     for agent in ["zebra-friend", "zebra-scope", "zebra-system", "child", "insider"] {
         rows.push(("agent", Box::new(move |view, caller, _| told(view.agent(caller, &id(agent))))));
@@ -319,7 +331,6 @@ fn rows() -> Vec<Row> {
     for agent in ["zebra-friend", "zebra-scope", "zebra-system"] {
         rows.push(("entry", Box::new(move |view, caller, _| told(view.entry(caller, &id(agent))))));
     }
-    row!(is_taken, |view, _caller, _heard| view.is_taken("zebra-system"));
     row!(marked, |view, caller, _heard| view.marked(caller, &id("zebra-friend"), "zebra-mark"));
     row!(exchange, |view, caller, _heard| view.exchange(caller, &id("insider"), &id("zebra-friend"), 0, 99));
     row!(reservations_called, |view, caller, _heard| view.reservations_called(caller, "zebra-told"));
@@ -426,13 +437,25 @@ fn rows() -> Vec<Row> {
     row!(events, |view, caller, _heard| view
         .events(caller, 0, &Filter::everything(), 999)
         .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
+    row!(events_for_any, |view, caller, _heard| view
+        .events_for_any(&[caller.clone(), caller.clone()], 0, &Filter::everything(), 999)
+        .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
     row!(earlier, |view, caller, _heard| view
         .earlier(caller, Seq::MAX, &Filter::everything(), 999)
         .map(|replay| replay.events.iter().map(|event| shown(event)).collect::<Vec<_>>()));
     row!(tokens, |view, caller, _heard| view.tokens(caller));
-    row!(is_token_holder, |view, caller, _heard| view.is_token_holder(caller, &id("ann")));
+    row!(may_take, |view, caller, _heard| {
+        let bearer = Bearer { name: caller.agent.clone(), admin: false };
+        view.may_take(&posthaste_engine::nouns::RealmName::main(), &bearer, &id("zebra-system"))
+    });
+    row!(may_claim, |view, caller, _heard| {
+        let bearer = Bearer { name: caller.agent.clone(), admin: false };
+        view.may_claim(&posthaste_engine::nouns::RealmName::main(), &bearer, &id("zebra-system"))
+    });
+    row!(bearer_of, |view, caller, _heard| view.bearer_of(caller, &id("ann")));
     row!(claims, |view, caller, _heard| view.claims(caller));
     row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));
+    row!(token_by_id, |view, _caller, _heard| view.token_by_id("x"));
     row!(token_has_lapsed, |view, _caller, _heard| view.token_has_lapsed(&[8; 32]));
     row!(peers, |view, caller, _heard| view.peers(caller));
     row!(peer, |view, caller, _heard| view.peer(caller, &named("north")));
@@ -490,11 +513,13 @@ async fn the_same_views_show_those_whom_it_concerns() {
     let heard = fill(&realm).await;
     // Whatever no row shows even to those who run the office would prove nothing about outsiders.
     let silent = [
-        "is_taken",
+        "may_take",
+        "may_claim",
+        "bearer_of",
         "mail_counts",
         "token_by_hash",
+        "token_by_id",
         "token_has_lapsed",
-        "is_token_holder",
         "stats",
         "agent_count",
         "rules",
@@ -539,7 +564,9 @@ fn every_view_has_its_row() {
             found.insert(name);
         }
     }
-    assert!(found.remove("is_last"), "a page's own function, which reads nothing");
+    for name in ["is_last", "has_enough"] {
+        assert!(found.remove(name), "{name} reads nothing");
+    }
     let covered: BTreeSet<String> = rows().iter().map(|row| row.0.to_owned()).collect();
     assert_eq!(found, covered, "a view without a row here could show anybody anything");
 }

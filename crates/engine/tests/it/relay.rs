@@ -1,8 +1,11 @@
 //! Mail between realms of one office.
 
 use posthaste_engine::limits::Limits;
-use posthaste_engine::nouns::{Address, Caller, ContactPolicy, DeliveryState, RealmName};
+use posthaste_engine::nouns::{
+    Address, Bounds, Caller, Circle, ContactPolicy, ContactState, DeliveryState, RealmName, Visibility,
+};
 use posthaste_engine::verbs::agents::Register;
+use posthaste_engine::verbs::contacts::Answer;
 use posthaste_engine::verbs::mail::{Send, Sent};
 use posthaste_engine::views::{InboxQuery, Letter};
 use posthaste_engine::{Engine, Office, OfficeGuard, Refusal};
@@ -107,5 +110,78 @@ async fn one_who_does_not_run_the_office_cannot_speak_for_a_neighbour() {
     let unknown = town.shop.submit(&member("ann"), Send::text(remote("x", "elsewhere"), "?")).await;
     let refused = unknown.expect_err("no such neighbour");
     assert!(matches!(refused.refusal(), Some(Refusal::NoSuchPeer { .. })), "{refused:?}");
+    town.guard.close().await;
+}
+
+/// How a letter of Ann's to the mill fared.
+async fn fared(town: &Town, letter: Send) -> (DeliveryState, Option<String>) {
+    let sent = town.shop.submit(&member("ann"), letter).await.expect("a letter");
+    town.office.carry().await;
+    state(&town.shop, &sent)
+}
+
+#[tokio::test]
+async fn hidden_agents_of_another_realm_are_neither_found_nor_written_to() {
+    let town = Town::new().await;
+    for (name, visibility) in [("hidden", Visibility::System), ("scoped", Visibility::Scope)] {
+        let entry = Register { id: Some(id(name)), visibility: Some(visibility), ..Register::default() };
+        town.mill.submit(&member(name), entry).await.expect("a free name");
+    }
+    let unknown = fared(&town, Send::text(remote("nobody-here", "mill"), "hello")).await;
+    assert_eq!(unknown.0, DeliveryState::Failed);
+    let why = unknown.1.expect("a reason");
+    for name in ["hidden", "scoped", "hiden", "bib"] {
+        let fared = fared(&town, Send::text(remote(name, "mill"), "hello")).await;
+        let same = Some(why.replace("nobody-here", name));
+        assert_eq!(
+            fared,
+            (DeliveryState::Failed, same),
+            "{name} is answered like a name that does not exist"
+        );
+    }
+    assert!(inbox(&town.mill, "hidden").is_empty());
+    // One that has written by itself can be answered.
+    town.mill.submit(&member("hidden"), Send::text(remote("ann", "shop"), "psst")).await.expect("a letter");
+    town.office.carry().await;
+    let fared = fared(&town, Send::text(remote("hidden", "mill"), "yes?")).await;
+    assert_eq!(fared.0, DeliveryState::Delivered, "{fared:?}");
+    town.guard.close().await;
+}
+
+#[tokio::test]
+async fn consent_is_asked_for_senders_of_another_realm() {
+    let town = Town::new().await;
+    let entry = |name: &str| Register { id: Some(id(name)), ..Register::default() };
+    let shy = Register { contact_policy: Some(ContactPolicy::Contacts), ..entry("shy") };
+    town.mill.submit(&member("shy"), shy).await.expect("a free name");
+    let bounds = Bounds { takes_from_agents: Some(Circle::Nobody), ..Bounds::default() };
+    let bounded = Register { bounds: Some(bounds), ..entry("bounded") };
+    town.mill.submit(&member("bounded"), bounded).await.expect("a free name");
+    assert_eq!(fared(&town, Send::text(remote("bounded", "mill"), "hello")).await.0, DeliveryState::Failed);
+    assert_eq!(fared(&town, Send::text(remote("shy", "mill"), "hello")).await.0, DeliveryState::Failed);
+    assert!(inbox(&town.mill, "shy").is_empty() && inbox(&town.mill, "bounded").is_empty());
+    // The first letter left a request, which can be accepted.
+    let accept = Answer { from: id("ann@shop"), state: ContactState::Accepted, expires_at: None };
+    town.mill.submit(&member("shy"), accept).await.expect("a request");
+    assert_eq!(fared(&town, Send::text(remote("shy", "mill"), "again")).await.0, DeliveryState::Delivered);
+    assert_eq!(inbox(&town.mill, "shy")[0].message.from.as_str(), "ann@shop");
+    town.guard.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_from_another_realm_needs_no_consent_of_its_own() {
+    let town = Town::new().await;
+    let shy = Register {
+        id: Some(id("shy")),
+        contact_policy: Some(ContactPolicy::Contacts),
+        ..Register::default()
+    };
+    town.mill.submit(&member("shy"), shy).await.expect("a free name");
+    town.mill.submit(&member("shy"), Send::text(remote("ann", "shop"), "flour?")).await.expect("a letter");
+    town.office.carry().await;
+    assert_eq!(
+        fared(&town, Send::text(remote("shy", "mill"), "two sacks")).await.0,
+        DeliveryState::Delivered
+    );
     town.guard.close().await;
 }

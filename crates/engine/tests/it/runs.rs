@@ -2,7 +2,7 @@
 
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
-    Address, AgentKind, DeliveryState, MessageId, PeerKind, Priority, RunPhase, Taken, TaskStatus,
+    Address, AgentKind, Caller, DeliveryState, MessageId, PeerKind, Priority, RunPhase, Taken, TaskStatus,
 };
 use posthaste_engine::verbs::deliveries::Dispatched;
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
@@ -376,4 +376,23 @@ async fn an_agent_is_kept_to_whom_it_may_write_to_in_a_run_and_nowhere_else() {
     realm.ask(&hand, apart).await;
     realm.ask(&hand, letter("helper", "ordinary mail")).await;
     assert_eq!(realm.inbox("helper").len(), 2);
+}
+
+#[tokio::test]
+async fn letters_that_others_write_under_the_name_of_a_run_are_no_part_of_its_record() {
+    let realm = Realm::new();
+    let [user, hand, anna, _, _] = realm.agents(["insider", "hand", "anna", "bert", "boss"]).await;
+    let ask = run_letter(1, "insider", "hand", "marzipan");
+    realm.ask(&admin(), Advance { letters: vec![ask], ..opening("r") }).await;
+    let entry = Entry::Label { kind: "thread".into() };
+    let within = Within { conversation: talk("r"), thread: None, reply_to: None, visibility: None, entry };
+    let under = |to: &str| Send { within: Some(within.clone()), ..letter(to, "under the same name") };
+    realm.ask(&anna, under("bert")).await;
+    realm.ask(&anna, under("insider")).await;
+    realm.ask(&hand, under("boss")).await;
+    let count = |caller: &Caller| realm.see(|view| view.run_record(caller, &talk("r"), 0, 99)).letters.len();
+    assert_eq!((count(&user), count(&admin())), (1, 1));
+    // What agents that take part say to each other is.
+    realm.ask(&hand, under("insider")).await;
+    assert_eq!(count(&user), 2);
 }

@@ -172,9 +172,11 @@ async fn only_the_maker_ends_a_scope_and_those_below_are_in_the_way() {
     assert_eq!(members(&realm, "top", true), ["anna", "bert"]);
     assert!(members(&realm, "top", false).is_empty());
     realm.ask(&anna, delete(true)).await;
-    for name in ["top", "mid", "low"] {
+    for name in ["top", "mid"] {
         assert_eq!(realm.hidden(|view| view.scope(&anna, &scope(name))), none(name));
     }
+    let left = realm.see(|view| view.scope(&bert, &scope("low")));
+    assert_eq!((left.created_by, left.parent), (id("bert"), None), "others' scopes below stay");
     let again = CreateScope { id: Some(scope("top")), ..CreateScope::default() };
     realm.ask(&bert, again.clone()).await;
     assert_eq!(realm.refused(&anna, again).await, Refusal::ScopeExists { scope: scope("top") });

@@ -18,7 +18,7 @@ use posthaste_engine::verbs::sealed::{Deed, SendSealed};
 use posthaste_engine::verbs::tokens::CreateToken;
 use posthaste_engine::views::{ReservationQuery, TurnQuery};
 
-use crate::harness::{Realm, admin, id, json, later, letter, named, soon, talk};
+use crate::harness::{Realm, admin, id, json, later, letter, member, named, soon, talk};
 
 fn mark(label: &str) -> Mark {
     Mark { label: label.into(), until: None, digest: None }
@@ -381,7 +381,7 @@ async fn whoever_is_revoked_is_gone_and_nobody_takes_the_name() {
     assert!(matches!(realm.refused(&bob, letter("ann", "hello?")).await, Refusal::NoSuchAgent { .. }));
     assert_eq!(realm.mail("bob"), ["before"]);
     assert!(matches!(realm.refused(&ann, named("ann")).await, Refusal::AgentExists { .. }));
-    assert!(realm.see(|view| view.is_taken("ANN")));
+    assert!(matches!(realm.refused(&member("ANN"), named("ANN")).await, Refusal::LooksTaken { .. }));
     assert_eq!(realm.see(|view| view.entry(&bob, &id("ann"))).state, Agent::REVOKED);
 }
 

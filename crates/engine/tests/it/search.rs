@@ -227,7 +227,7 @@ async fn a_word_repeated_a_hundred_thousand_times_is_found_at_once() {
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     realm.send(&anna, "bert", &"lapwing ".repeat(100_000)).await;
     let found = find(&realm, "bert", &query("lapwing"));
-    assert!(found.hits[0].snippet.starts_with("[lapwing] lapwing"), "{}", found.hits[0].snippet);
+    assert!(found.hits[0].snippet.starts_with("[lapwing] [lapwing]"), "{}", found.hits[0].snippet);
 }
 
 /// A few large letters must not leave a search with a large tail to lay out.

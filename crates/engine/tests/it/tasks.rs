@@ -3,7 +3,7 @@
 use posthaste_engine::Refusal;
 use posthaste_engine::nouns::{Audience, ConversationStatus, PermissionsPatch, TaskStatus, Visibility};
 use posthaste_engine::verbs::agents::Register;
-use posthaste_engine::verbs::conversations::{Create, Invitee};
+use posthaste_engine::verbs::conversations::{Create, Invite, Invitee};
 use posthaste_engine::verbs::tasks::{AddContributor, CreateTask, UpdateTask};
 use posthaste_engine::views::TaskQuery;
 
@@ -140,8 +140,14 @@ async fn a_conversation_becomes_a_task_for_those_in_it_and_gives_no_one_the_lead
     let open = Create { audience: Audience::Observers, ..conversation("open", &[]) };
     realm.ask(&anna, open).await;
     let eye = observer("eye");
-    realm.ask(&eye, task("open")).await;
-    let part = realm.see(|view| view.own_part(&eye, &talk("open"))).expect("a part");
+    let not_in = Refusal::NotAParticipant { conversation: talk("open") };
+    assert_eq!(realm.refused(&eye, task("open")).await, not_in, "reading it is not enough");
+    realm.ask(&anna, Invite { conversation: talk("open"), invitee: invitee("bert") }).await;
+    let with_eye = CreateTask { assignee: Some(id("eye")), ..task("open") };
+    let may_not = Refusal::ParticipantMayNot { conversation: talk("open"), need: "canInvite" };
+    assert_eq!(realm.refused(&bert, with_eye).await, may_not);
+    realm.ask(&bert, task("open")).await;
+    let part = realm.see(|view| view.own_part(&bert, &talk("open"))).expect("a part");
     assert!(!part.permissions.can_remove && !part.permissions.can_invite);
 }
 

@@ -2,10 +2,10 @@
 
 use posthaste_engine::Refusal;
 use posthaste_engine::limits::Rules;
-use posthaste_engine::nouns::{PeerKind, TokenRole};
+use posthaste_engine::nouns::{PeerKind, Token, TokenRole};
 use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
-use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
+use posthaste_engine::verbs::tokens::{CreateToken, RenewToken, RevokeToken};
 
 use crate::harness::{Realm, admin, id, json, later, realm, soon};
 
@@ -55,6 +55,42 @@ async fn a_token_opens_the_door_until_it_is_revoked_or_lapses() {
 }
 
 #[tokio::test]
+async fn renewed_token_keeps_role_door_right_and_end() {
+    let realm = Realm::new();
+    let (end, far) = (later(), later() + 1_000_000);
+    let renew =
+        |old: u8, new: u8| RenewToken { old: vec![old; 32], hash: vec![new; 32], expires_at: Some(far) };
+    let found = |fill: u8| realm.see(|view| view.token_by_hash(&[fill; 32]));
+    let user = CreateToken { role: TokenRole::User, observe: true, expires_at: Some(end), ..token(1) };
+    let old = realm.ask(&admin(), user).await;
+    let new = realm.ask(&admin(), renew(1, 2)).await;
+    assert_eq!(new, Token { id: new.id.clone(), created_at: new.created_at, ..old }, "nothing is widened");
+    assert_eq!((found(1), found(2)), (None, Some(new)), "the old one is revoked");
+    assert_eq!(realm.refused(&admin(), renew(1, 3)).await, Refusal::NoSuchToken, "exchanged once");
+
+    // Issued by the door that asks: that door decides how long it lasts.
+    let door = admin().via;
+    realm.ask(&admin(), CreateToken { door: Some(door), expires_at: Some(end), ..token(4) }).await;
+    assert_eq!(realm.ask(&admin(), renew(4, 5)).await.expires_at, Some(far));
+    realm
+        .ask(&admin(), CreateToken { door: Some("elsewhere".into()), expires_at: Some(end), ..token(6) })
+        .await;
+    let kept = realm.ask(&admin(), renew(6, 7)).await;
+    assert_eq!((kept.expires_at, kept.door.as_deref()), (Some(end), Some("elsewhere")));
+
+    let end = soon();
+    realm.ask(&admin(), CreateToken { expires_at: Some(end), ..token(8) }).await;
+    realm.passed(end).await;
+    assert_eq!(
+        realm.refused(&admin(), renew(8, 9)).await,
+        Refusal::NoSuchToken,
+        "a lapsed one renews nothing"
+    );
+    realm.ask(&admin(), CreateToken { role: TokenRole::Admin, ..token(10) }).await;
+    assert!(matches!(realm.refused(&admin(), renew(10, 11)).await, Refusal::BadValue { field: "token", .. }));
+}
+
+#[tokio::test]
 async fn bad_tokens_are_refused() {
     let realm = Realm::new();
     realm.ask(&admin(), token(1)).await;
@@ -74,6 +110,8 @@ async fn the_office_is_run_by_those_who_run_it() {
     let anna = realm_.agent("anna").await;
     assert_eq!(realm_.refused(&anna, token(1)).await, ADMINS);
     assert_eq!(realm_.refused(&anna, RevokeToken { id: "x".into() }).await, ADMINS);
+    let renew = RenewToken { old: vec![1; 32], hash: vec![2; 32], expires_at: None };
+    assert_eq!(realm_.refused(&anna, renew).await, ADMINS);
     assert_eq!(realm_.refused(&anna, peer("north")).await, ADMINS);
     assert_eq!(realm_.refused(&anna, RemovePeer { name: realm("north") }).await, ADMINS);
     assert_eq!(realm_.refused(&anna, SetRules { rules: Rules::default() }).await, ADMINS);

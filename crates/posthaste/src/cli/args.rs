@@ -84,7 +84,7 @@ pub enum Command {
     Backup(BackupArgs),
     /// Bring a realm's mail back from a backup
     #[command(long_about = help::RESTORE, after_long_help = help::RESTORE_AFTER)]
-    Restore(BackupArgs),
+    Restore(RestoreArgs),
     /// Show what is in force and where each value came from
     #[command(long_about = help::CONFIG, after_long_help = help::CONFIG_AFTER)]
     Config(OfficeArgs),
@@ -193,16 +193,20 @@ pub struct OfficeArgs {
     /// Join this directory of mailboxes (mail-async) with the default realm [env: POSTHASTE_MAIL_DIR]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub mail_dir: Option<PathBuf>,
+    /// Let other accounts make mailboxes in the mail directory [env: POSTHASTE_MAIL_DIR_SHARED]
+    #[arg(long)]
+    pub mail_dir_shared: bool,
     /// How often old files of the mail directory are archived [default: 1h] [env: POSTHASTE_ARCHIVE_EVERY]
     #[arg(long, value_name = "SPAN")]
     pub archive_every: Option<String>,
-    /// AIRC's Safe Mode, tokens without signatures [default: auto, on loopback only] [env: POSTHASTE_SAFE_MODE]
+    /// AIRC's Safe Mode, tokens without signatures [default: auto, for callers on this machine] [env: POSTHASTE_SAFE_MODE]
     #[arg(long, value_name = "WHEN", value_enum)]
     pub safe_mode: Option<Opening>,
-    /// Whether anybody may become an AIRC identity [default: auto, on loopback only] [env: POSTHASTE_REGISTRATION]
+    /// Whether AIRC identities are made without a token [default: auto, for callers on this machine] [env: POSTHASTE_REGISTRATION]
     #[arg(long, value_name = "WHEN", value_enum)]
     pub registration: Option<Opening>,
-    /// A further path, repository address or key that stands for the default realm; may be repeated [env: POSTHASTE_PROJECTS]
+    /// A further path, repository address or key that stands for the default realm; agents on this machine can attach
+    /// files below a directory named here; may be repeated [env: POSTHASTE_PROJECTS]
     #[arg(long, value_name = "PATH")]
     pub project: Vec<String>,
     /// How many tools MCP clients are shown [default: full] [env: POSTHASTE_TOOLS]
@@ -230,7 +234,7 @@ pub struct OfficeArgs {
     /// A further web page that may talk to the office; may be repeated [env: POSTHASTE_ALLOWED_ORIGINS]
     #[arg(long, value_name = "ORIGIN")]
     pub allowed_origin: Vec<String>,
-    /// Connections at once, WebSockets included [default: 4096] [env: POSTHASTE_MAX_CONNECTIONS]
+    /// Connections at once, WebSockets included [default: 16384] [env: POSTHASTE_MAX_CONNECTIONS]
     #[arg(long, value_name = "N")]
     pub max_connections: Option<usize>,
     /// Host the swarm that this file describes; the default realm then has its name [env: POSTHASTE_SWARM]
@@ -257,6 +261,9 @@ pub struct McpArgs {
     /// A path, repository address or key that stands for the default realm; may be repeated
     #[arg(long, value_name = "PATH")]
     pub project: Vec<String>,
+    /// The file that holds the token to speak with [default: the data directory's admin token]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub token_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, ClapArgs)]
@@ -270,7 +277,7 @@ pub struct ConnectArgs {
     /// The file to write, if not the client's usual one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// Whom the client's token speaks as [default: the client's name]
+    /// Whom the client's token speaks as [default: the client's name, and that of the directory for a file in a project]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Let the client start `posthaste mcp` instead of connecting to a running office
@@ -322,6 +329,9 @@ pub enum GuardCommand {
         /// A directory in the repository [default: this one]
         #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
         path: Option<PathBuf>,
+        /// Also if core.hooksPath leads out of the repository
+        #[arg(long)]
+        outside: bool,
     },
     /// What the hooks run
     #[command(long_about = help::GUARD_CHECK, after_long_help = help::GUARD_CHECK_AFTER)]
@@ -342,6 +352,9 @@ pub struct GuardInstallArgs {
     /// The agent that commits here, where POSTHASTE_AGENT does not say
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+    /// Also if core.hooksPath leads out of the repository
+    #[arg(long)]
+    pub outside: bool,
 }
 
 #[derive(Clone, Debug, ClapArgs)]
@@ -437,6 +450,9 @@ pub struct DoctorArgs {
     /// Deliver the messages that a power cut left undelivered in the mail directory
     #[arg(long)]
     pub restore: bool,
+    /// Go on with what is left of a realm that has lost acknowledged mail; its damaged log is kept beside it
+    #[arg(long)]
+    pub accept_loss: bool,
     #[command(flatten)]
     pub realm: RealmArgs,
 }
@@ -446,6 +462,15 @@ impl DoctorArgs {
     pub fn office(&self) -> OfficeArgs {
         OfficeArgs { mail_dir: self.mail_dir.clone(), ..self.realm.office() }
     }
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct RestoreArgs {
+    #[command(flatten)]
+    pub backup: BackupArgs,
+    /// Leave out the backup's tokens: their bearers, administrators too, are not let in
+    #[arg(long)]
+    pub without_tokens: bool,
 }
 
 /// Both `backup` and `restore`.
@@ -654,6 +679,7 @@ mod tests {
             "posthaste token revoke 17 --realm R",
             "posthaste bench --in-flight 1,8 --seconds 2 --messages 10 --agents 4 --json",
             "posthaste restore f --force",
+            "posthaste restore f --without-tokens",
         ] {
             let parsed = Args::try_parse_from(line.split(' '));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());

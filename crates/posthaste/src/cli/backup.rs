@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use posthaste_engine::store::{check_integrity, open_reader, open_writer};
+use posthaste_engine::store::{check_integrity, forget_position, open_reader, open_writer};
 use posthaste_engine::{DirectoryLock, books_of, stamp};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use serde_json::json;
 
-use super::args::{BackupArgs, GlobalArgs};
+use super::args::{BackupArgs, GlobalArgs, RestoreArgs};
+use super::carried_tokens::Carried;
 use super::exit::{Exit, Failure};
 use super::human::show_bytes;
 use super::interruptible;
@@ -51,7 +52,8 @@ pub(super) fn back_up(global: &GlobalArgs, args: &BackupArgs, output: &Output) -
 }
 
 /// Puts a backup in a realm's place. The office must be closed: its lock is taken for as long as this lasts.
-pub(super) fn restore(global: &GlobalArgs, args: &BackupArgs, output: &Output) -> Result<(), Failure> {
+pub(super) fn restore(global: &GlobalArgs, args: &RestoreArgs, output: &Output) -> Result<(), Failure> {
+    let (args, without_tokens) = (&args.backup, args.without_tokens);
     let config = Config::load(global, &args.realm.office(), &|name| std::env::var_os(name))?;
     let data = &config.data.value;
     let target = books_of(data, &config.realm.value);
@@ -67,21 +69,26 @@ pub(super) fn restore(global: &GlobalArgs, args: &BackupArgs, output: &Output) -
     if !is_realm {
         return Err(Failure::new(Exit::Usage, format!("{} is not a backup of a realm", args.file.display())));
     }
-    make_private_directory(data)?;
-    fs::create_dir_all(posthaste_engine::realms_in(data))?;
+    for directory in [data.clone(), posthaste_engine::realms_in(data)] {
+        make_private_directory(&directory)?;
+        // One that was there before may be open to others.
+        close_to_others(&directory)?;
+    }
     let lock = DirectoryLock::take(data).map_err(held)?;
     refuse_to_replace(&target, args.force)?;
     let shown = output.clone();
-    interruptible(move |stop| {
+    let tokens = interruptible(move |stop| {
         let fresh = beside(&target, "restored");
         let copied = copy(&kept, &fresh, "restoring", &shown, stop)
-            .and_then(|()| rename_history(&fresh))
-            .and_then(|()| replace(&fresh, &target));
+            .and_then(|()| begin_history(&fresh, without_tokens))
+            .and_then(|tokens| replace(&fresh, &target).map(|()| tokens));
         drop(lock);
         tidy_up(copied, &fresh)
     })?;
+    tokens.tell(output);
     if output.is_json() {
-        return output.json(&json!({ "file": args.file, "realm": config.realm.value }));
+        return output
+            .json(&json!({ "file": args.file, "realm": config.realm.value, "tokens": tokens.json() }));
     }
     Ok(output.line(&format!("realm {} is restored from {}", config.realm.value, args.file.display()))?)
 }
@@ -127,13 +134,14 @@ fn copy(
 }
 
 /// Restored books are another history from here on: cursors into the old one must be told apart.
-fn rename_history(path: &Path) -> Result<(), Failure> {
+fn begin_history(path: &Path, without_tokens: bool) -> Result<Carried, Failure> {
     let books = open_writer(path)?;
+    let tokens = Carried::look(&books, without_tokens)?;
     books
         .execute("UPDATE meta SET value = ?1 WHERE key = 'history'", [stamp::Stamp::new().id.to_string()])?;
     books.pragma_update(None, "journal_mode", "delete")?;
     books.close().map_err(|(_, error)| error)?;
-    Ok(())
+    Ok(tokens)
 }
 
 /// Puts new books in the place of old ones. What the old ones had in their log must not be read into the new ones.
@@ -144,11 +152,12 @@ pub(super) fn replace(fresh: &Path, target: &Path) -> Result<(), Failure> {
             _ => {}
         }
     }
+    forget_position(target)?;
     settle(fresh, target)
 }
 
 /// Leaves nothing half-made behind.
-pub(super) fn tidy_up(copied: Result<(), Failure>, fresh: &Path) -> Result<(), Failure> {
+pub(super) fn tidy_up<T>(copied: Result<T, Failure>, fresh: &Path) -> Result<T, Failure> {
     if copied.is_err() {
         for tail in ["", "-wal", "-shm", "-journal"] {
             drop(fs::remove_file(with_tail(fresh, tail)));
@@ -202,6 +211,21 @@ fn with_tail(path: &Path, tail: &str) -> PathBuf {
 }
 
 /// Mail is for its owner's eyes, in a backup too.
+/// Leaves a directory to its owner.
+fn close_to_others(directory: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(directory)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(directory, fs::Permissions::from_mode(mode & 0o7700))?;
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = directory;
+    Ok(())
+}
+
 pub(super) fn make_private(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use posthaste_engine::names::slug;
+use posthaste_engine::stamp;
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Map, Value, json};
 
@@ -12,7 +14,9 @@ use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::runtime;
 use crate::config::Config;
-use crate::serve::Whereabouts;
+use crate::projects::git::WorkTree;
+use crate::safe_open::Folder;
+use crate::serve::{Whereabouts, make_private_directory};
 
 /// What the entry is called in every client's configuration.
 const ENTRY: &str = "posthaste";
@@ -31,12 +35,19 @@ pub(super) fn run(global: &GlobalArgs, given: &ConnectArgs, output: &Output) -> 
         Some(path) if given.write => read(path)?,
         _ => None,
     };
-    let name = given.name.clone().unwrap_or_else(|| given.client.word().to_owned());
+    let name = given.name.clone().unwrap_or_else(|| default_name(given));
     let token = match given.stdio {
         true => None,
         false => Some(runtime()?.block_on(make_token(&config, &name))?),
     };
-    let entry = Entry { url: &url, token: token.as_deref(), data: &config.data.value };
+    // A file in a project is one that teams commit: it refers to the token and does not hold it.
+    let shared = given.write && place.as_deref().is_some_and(|path| is_shared(given.client, path));
+    let access = match token {
+        None => Access::Operator,
+        Some(token) if shared => Access::File(keep_token(&config.data.value, &name, &token)?),
+        Some(token) => Access::Token(token),
+    };
+    let entry = Entry { url: &url, access, data: &config.data.value, realm: given.realm.realm.as_deref() };
     let text = match given.client {
         Client::Codex => codex(before.as_deref(), &entry)?,
         client => json_text(client, before.as_deref(), &entry)?,
@@ -46,6 +57,9 @@ pub(super) fn run(global: &GlobalArgs, given: &ConnectArgs, output: &Output) -> 
         if output.is_json() {
             return output
                 .json(&json!({ "client": given.client.word(), "file": shown, "configuration": text }));
+        }
+        if matches!(entry.access, Access::Token(_)) {
+            eprintln!("# holds a token: do not commit it; --write keeps tokens out of files in a project");
         }
         eprintln!("# for {}", shown.as_deref().unwrap_or("the client's configuration"));
         return Ok(output.line(text.trim_end())?);
@@ -117,7 +131,7 @@ fn write(path: &Path, before: Option<&str>, text: &str) -> Result<Option<PathBuf
     let backup = match before {
         None => None,
         Some(before) => {
-            let stamp = to_rfc3339(posthaste_engine::stamp::now()).replace(['-', ':', '.'], "");
+            let stamp = to_rfc3339(stamp::now()).replace(['-', ':', '.'], "");
             let backup = folder.join(format!("{name}.{stamp}.bak"));
             private(&backup, before)?;
             Some(backup)
@@ -139,23 +153,70 @@ fn private(path: &Path, text: &str) -> std::io::Result<()> {
     file.sync_all()
 }
 
+/// Whether a client's file is one that teams commit: those that lie in a project, and any in a git work tree.
+fn is_shared(client: Client, path: &Path) -> bool {
+    let in_project = matches!(client, Client::ClaudeCode | Client::Vscode);
+    in_project || path.parent().is_some_and(|folder| WorkTree::around(folder).is_some())
+}
+
+/// A token of a project's client is named for the project, so that its bearers can be told apart.
+fn default_name(given: &ConnectArgs) -> String {
+    let client = given.client.word();
+    let here = std::env::current_dir().ok();
+    let top = here.map(|here| WorkTree::around(&here).map_or(here, |tree| tree.top));
+    let project = top.as_deref().and_then(Path::file_name).map(|name| slug(&name.to_string_lossy()));
+    match (given.client, project) {
+        (Client::ClaudeCode | Client::Vscode, Some(project)) => format!("{client}-{project}"),
+        _ => client.to_owned(),
+    }
+}
+
+/// Keeps a token in the data directory, for its owner only.
+fn keep_token(data: &Path, name: &str, token: &str) -> Result<PathBuf, Failure> {
+    let folder = std::path::absolute(data)?.join("clients");
+    make_private_directory(&folder)?;
+    let file = format!("{}-{}.token", slug(name), to_rfc3339(stamp::now()).replace(['-', ':', '.'], ""));
+    let open = Folder::at(&folder)
+        .and_then(|open| open.replace(file.as_ref(), format!("{token}\n").as_bytes(), 0o600));
+    open.map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", folder.display())))?;
+    Ok(folder.join(file))
+}
+
+/// How a client shows who it is.
+enum Access {
+    /// It starts posthaste itself, with the rights of the data directory's owner.
+    Operator,
+    /// It starts posthaste, which reads the token from this file.
+    File(PathBuf),
+    /// It connects with this token.
+    Token(String),
+}
+
 /// How to reach the office.
 struct Entry<'a> {
     url: &'a str,
-    /// Absent when the client is to start posthaste itself.
-    token: Option<&'a str>,
+    access: Access,
     data: &'a Path,
+    realm: Option<&'a str>,
 }
 
 impl Entry<'_> {
     fn command(&self) -> (String, Vec<String>) {
         let program = std::env::current_exe()
             .map_or_else(|_| ENTRY.to_owned(), |path| path.to_string_lossy().into_owned());
-        (program, vec!["--data".to_owned(), self.data.to_string_lossy().into_owned(), "mcp".to_owned()])
+        let path = |path: &Path| path.to_string_lossy().into_owned();
+        let mut words = vec!["--data".to_owned(), path(self.data), "mcp".to_owned()];
+        if let Some(realm) = self.realm {
+            words.extend(["--realm".to_owned(), realm.to_owned()]);
+        }
+        if let Access::File(file) = &self.access {
+            words.extend(["--token-file".to_owned(), path(file)]);
+        }
+        (program, words)
     }
 
     fn json(&self, client: Client) -> Value {
-        let Some(token) = self.token else {
+        let Access::Token(token) = &self.access else {
             let (command, args) = self.command();
             return json!({ "command": command, "args": args });
         };
@@ -196,13 +257,13 @@ fn codex(before: Option<&str>, entry: &Entry<'_>) -> Result<String, Failure> {
     }
     let quoted = |text: &str| Value::from(text).to_string();
     let head = format!("[mcp_servers.{ENTRY}]");
-    let table = match entry.token {
-        Some(token) => format!(
+    let table = match &entry.access {
+        Access::Token(token) => format!(
             "{head}\nurl = {}\nhttp_headers = {{ \"Authorization\" = {} }}\n",
             quoted(entry.url),
             quoted(&format!("Bearer {token}"))
         ),
-        None => {
+        Access::Operator | Access::File(_) => {
             let (command, args) = entry.command();
             format!("{head}\ncommand = {}\nargs = {}\n", quoted(&command), Value::from(args))
         }
@@ -228,7 +289,8 @@ mod tests {
     use super::*;
 
     fn entry() -> Entry<'static> {
-        Entry { url: "http://127.0.0.1:7678/mcp", token: Some("ph_x"), data: Path::new("/data") }
+        let access = Access::Token("ph_x".to_owned());
+        Entry { url: "http://127.0.0.1:7678/mcp", access, data: Path::new("/data"), realm: None }
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Desk {
     /// The office that flags or environment name, or else that of the data directory.
     async fn reach(config: &Config, args: &DeskArgs) -> Result<Self, Failure> {
         let variable = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
-        let token = args.token.clone().or_else(|| variable("POSTHASTE_TOKEN"));
+        let token = args.shown_token()?;
         let Some(url) = args.url.clone().or_else(|| variable("POSTHASTE_URL")) else {
             return match token {
                 // Somebody who shows a token wants to be taken for its bearer, so the books are not opened past it.

@@ -1,10 +1,11 @@
-//! `posthaste doctor`: looks at everything that can be wrong with a data directory, and changes nothing.
+//! `posthaste doctor`: looks at everything that can be wrong with a data directory, and changes nothing that it is not
+//! told to.
 
 use std::fs;
 use std::path::Path;
 
 use posthaste_engine::nouns::{Millis, RealmName};
-use posthaste_engine::store::{VERSION, check_integrity, open_reader};
+use posthaste_engine::store::{VERSION, accept_loss, check_integrity, check_position, open_reader};
 use posthaste_engine::{DirectoryLock, Fault, books_of, list_realms, stamp};
 use serde_json::json;
 
@@ -39,7 +40,9 @@ pub(super) fn run(global: &GlobalArgs, args: &DoctorArgs, output: &Output) -> Re
     let mut findings = look_at_directory(data);
     let only = args.realm.realm.as_ref().map(|_| config.realm.value.clone());
     match list_realms(data) {
-        Ok(realms) => {
+        Ok(mut realms) => {
+            // One whose file is gone is known by the position that was noted beside it.
+            realms.extend(positions_in(data).into_iter().filter(|name| !books_of(data, name).exists()));
             let chosen: Vec<RealmName> = match only {
                 Some(only) if !realms.contains(&only) => {
                     return Err(Failure::new(
@@ -51,7 +54,7 @@ pub(super) fn run(global: &GlobalArgs, args: &DoctorArgs, output: &Output) -> Re
                 None => realms,
             };
             for name in chosen {
-                look_at_books(data, &name, output, &mut findings);
+                look_at_books(data, &name, args.accept_loss, output, &mut findings);
             }
         }
         Err(fault) => findings.push(bad("realms", fault)),
@@ -99,10 +102,37 @@ fn look_at_directory(data: &Path) -> Vec<Finding> {
     findings
 }
 
-fn look_at_books(data: &Path, name: &RealmName, output: &Output, findings: &mut Vec<Finding>) {
+/// The realms that a position was noted for.
+fn positions_in(data: &Path) -> Vec<RealmName> {
+    let Ok(entries) = fs::read_dir(posthaste_engine::realms_in(data)) else { return Vec::new() };
+    let stem = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_suffix(".db.pos").map(str::to_owned);
+    entries.filter_map(Result::ok).filter_map(stem).filter_map(|name| RealmName::new(name).ok()).collect()
+}
+
+/// Goes on with what is left of a database. The office must be closed.
+fn accept_loss_of(data: &Path, what: &str, path: &Path, fault: &Fault) -> Finding {
+    let accepted = DirectoryLock::take(data)
+        .map_err(|fault| fault.to_string())
+        .and_then(|_lock| accept_loss(path).map_err(|error| error.to_string()));
+    match accepted {
+        Ok(Some(kept)) => note(what, format!("{fault}; accepted, the log is kept as {}", kept.display())),
+        Ok(None) => note(what, format!("{fault}; accepted")),
+        Err(why) => bad(what, format!("{fault}; not accepted: {why}")),
+    }
+}
+
+fn look_at_books(data: &Path, name: &RealmName, accept: bool, output: &Output, findings: &mut Vec<Finding>) {
     let path = books_of(data, name);
     let what = |part: &str| format!("{name}: {part}");
     findings.push(permissions(&what("file"), &path, 0o022, "others can change it"));
+    // Of files that are being written only their own office can tell.
+    let running = matches!(DirectoryLock::take(data), Err(Fault::Locked { .. }));
+    findings.push(match (check_position(&path), accept) {
+        _ if running => note(&what("position"), "the running office watches it; ask for its health"),
+        (Ok(()), _) => good(&what("position"), "everything that is known to have been acknowledged is there"),
+        (Err(fault), false) => bad(&what("position"), fault),
+        (Err(fault), true) => accept_loss_of(data, &what("position"), &path, &fault),
+    });
     let books = match open_reader(&path) {
         Ok(books) => books,
         Err(fault) => return findings.push(bad(&what("books"), fault)),

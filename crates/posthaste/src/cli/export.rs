@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::args::GlobalArgs;
 use super::backup::{beside, make_private, refuse_to_replace, replace, settle, settle_new, tidy_up};
+use super::carried_tokens::Carried;
 use super::client::Client;
 use super::exit::{Exit, Failure, OutputError};
 use super::interruptible;
@@ -96,7 +97,7 @@ fn copy_out(config: &Config, target: &Target, output: &Output) -> Result<u64, Fa
 /// Asks an office for its lines.
 fn fetch(config: &Config, args: &ExportArgs, url: &str, target: &Target) -> Result<u64, Failure> {
     let client = Client::at(url.trim_end_matches('/').to_owned(), &config.data.value)?;
-    let token = args.desk.token.clone().or_else(|| std::env::var("POSTHASTE_TOKEN").ok());
+    let token = args.desk.shown_token()?;
     let client = match token {
         Some(token) => client.with_token(Some(token)),
         None if !client.is_local() => client.with_token(None),
@@ -181,25 +182,24 @@ pub(super) fn import(global: &GlobalArgs, args: &ImportArgs, output: &Output) ->
     };
     refuse_to_replace(&place, args.force)?;
     let bar = output.progress("importing", bytes);
-    let rows = interruptible(move |stop| {
+    let without_tokens = args.without_tokens;
+    let (rows, tokens) = interruptible(move |stop| {
         // Without the lock another import may be at it, too.
         let fresh = beside(&place, &format!("{}.imported", std::process::id()));
-        let made = read_in(&fresh, input, stop, &bar);
+        let made = read_in(&fresh, input, without_tokens, stop, &bar);
         bar.finish_and_clear();
         let put = |fresh: &Path| match lock {
             Some(_) => replace(fresh, &place),
             None => settle_new(fresh, &place),
         };
-        let rows = match made {
-            Ok(rows) => tidy_up(put(&fresh), &fresh).map(|()| rows),
-            Err(error) => tidy_up(Err(error), &fresh).map(|()| 0),
-        };
+        let made = tidy_up(made.and_then(|made| put(&fresh).map(|()| made)), &fresh);
         drop(lock);
-        rows
+        made
     })?;
+    tokens.tell(output);
     let realm = &config.realm.value;
     if output.is_json() {
-        return output.json(&json!({ "realm": realm, "rows": rows }));
+        return output.json(&json!({ "realm": realm, "rows": rows, "tokens": tokens.json() }));
     }
     Ok(output.line(&format!("realm {realm} is made of {rows} rows"))?)
 }
@@ -207,9 +207,10 @@ pub(super) fn import(global: &GlobalArgs, args: &ImportArgs, output: &Output) ->
 fn read_in(
     fresh: &Path,
     input: Box<dyn BufRead + Send>,
+    without_tokens: bool,
     stop: &AtomicBool,
     bar: &indicatif::ProgressBar,
-) -> Result<u64, Failure> {
+) -> Result<(u64, Carried), Failure> {
     for tail in ["", "-wal", "-shm", "-journal"] {
         let mut name = fresh.as_os_str().to_owned();
         name.push(tail);
@@ -219,10 +220,11 @@ fn read_in(
     make_private(fresh)?;
     let mut input = BufReader::new(Metered { input, bar: bar.clone() });
     let rows = read_rows(&mut books, &mut input, &mut |_| !stop.load(Ordering::Relaxed)).map_err(failure)?;
+    let tokens = Carried::look(&books, without_tokens)?;
     // As a single file it must not need a log beside it.
     books.pragma_update(None, "journal_mode", "delete")?;
     books.close().map_err(|(_, error)| error)?;
-    Ok(rows)
+    Ok((rows, tokens))
 }
 
 /// A stream that moves the bar along.

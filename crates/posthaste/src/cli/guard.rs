@@ -21,7 +21,7 @@ const AGENT: [&str; 2] = ["POSTHASTE_AGENT", "AGENT_NAME"];
 pub(super) fn run(global: &GlobalArgs, command: &GuardCommand, output: &Output) -> Result<(), Failure> {
     match command {
         GuardCommand::Install(given) => install(global, given, output),
-        GuardCommand::Uninstall { path } => uninstall(path.as_deref(), output),
+        GuardCommand::Uninstall { path, outside } => uninstall(path.as_deref(), *outside, output),
         GuardCommand::Check(given) => check(global, given, output),
     }
 }
@@ -42,6 +42,7 @@ fn install(global: &GlobalArgs, given: &GuardInstallArgs, output: &Output) -> Re
         project: project.clone(),
         block: given.block,
         agent: given.agent.clone(),
+        anywhere: given.outside,
     };
     let installed = hooks::install(&directory, &options).map_err(|why| Failure::new(Exit::Failed, why))?;
     if output.is_json() {
@@ -53,8 +54,9 @@ fn install(global: &GlobalArgs, given: &GuardInstallArgs, output: &Output) -> Re
     Ok(())
 }
 
-fn uninstall(path: Option<&Path>, output: &Output) -> Result<(), Failure> {
-    let removed = hooks::uninstall(&directory(path)?).map_err(|why| Failure::new(Exit::Failed, why))?;
+fn uninstall(path: Option<&Path>, outside: bool, output: &Output) -> Result<(), Failure> {
+    let removed = hooks::uninstall(&directory(path)?, outside);
+    let removed = removed.map_err(|why| Failure::new(Exit::Failed, why))?;
     if output.is_json() {
         return output.json(&json!({ "removed": removed }));
     }

@@ -65,7 +65,8 @@ Example:
 
 pub(super) const CONNECT: &str = "\
 Prints the configuration that a coding agent's client needs to reach this office, with a token of its \
-own; with --write merges it into the client's file and keeps a copy of what was there. Agents that the \
+own; with --write merges it into the client's file and keeps a copy of what was there. A file in a \
+project does not hold the token: it names a file in the data directory that does. Agents that the \
 client registers belong to that token: it may act for them, and for nobody else's.";
 
 pub(super) const CONNECT_AFTER: &str = "\
@@ -84,7 +85,7 @@ Example:
 
 pub(super) const GUARD_INSTALL: &str = "\
 Puts a pre-commit and a pre-push hook into the repository, where git looks for them: worktrees and \
-core.hooksPath included. The committing agent is POSTHASTE_AGENT (or AGENT_NAME) in the environment. \
+core.hooksPath included; one that leads out of the repository needs --outside. The committing agent is POSTHASTE_AGENT (or AGENT_NAME) in the environment. \
 POSTHASTE_BYPASS=1 lets one command through.";
 
 pub(super) const GUARD_INSTALL_AFTER: &str = "\
@@ -213,9 +214,10 @@ Example:
 
 pub(super) const DOCTOR: &str = "\
 Looks at everything that can be wrong with a data directory: who holds it, file modes, free space, \
-the integrity and version of the books, the clock; and at a mail directory, if there is one: files that \
+the integrity and version of the books, whether acknowledged mail is missing, the clock; and at a mail directory, if there is one: files that \
 are no messages, and messages that a power cut left whole but undelivered under a sender's temporary \
-name (`.msg.tmp`). Changes nothing, unless --restore is given: then those messages are delivered. Exits \
+name (`.msg.tmp`). Changes nothing, unless --restore is given: then those messages are delivered; or \
+--accept-loss: then a realm that has lost acknowledged mail opens again with what is left. Exits \
 with 6 if something is wrong.";
 
 pub(super) const DOCTOR_AFTER: &str = "\
@@ -232,7 +234,8 @@ Example:
 
 pub(super) const RESTORE: &str = "\
 Brings a realm back from a file that `posthaste backup` wrote. The office must not be running, and a \
-realm that exists is replaced only with --force.";
+realm that exists is replaced only with --force. The tokens in it come along and open the realm; \
+--without-tokens leaves them out, as you should with a file from someone else.";
 
 pub(super) const RESTORE_AFTER: &str = "\
 Example:
@@ -487,7 +490,8 @@ Examples:
 pub(super) const IMPORT: &str = "\
 Makes a realm from what `export` wrote. A realm that exists is replaced only with --force and while the \
 office is closed; beside a running office a new realm can be made. A file that is cut off or damaged \
-changes nothing.";
+changes nothing. The tokens in it come along and open the realm; --without-tokens leaves them out, as you \
+should with a file from someone else.";
 
 pub(super) const IMPORT_AFTER: &str = "\
 Example:

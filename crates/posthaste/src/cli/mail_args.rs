@@ -1,11 +1,12 @@
 //! The flags of the commands for people's and scripts' own mail.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum, ValueHint};
 
 use super::args::OfficeArgs;
+use super::exit::{Exit, Failure};
 use super::help;
 use super::human::parse_span;
 
@@ -16,15 +17,36 @@ pub struct DeskArgs {
     /// The office's address [default: the one of the data directory] [env: POSTHASTE_URL]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// The token to show it [default: the data directory's admin token] [env: POSTHASTE_TOKEN]
-    #[arg(long, value_name = "TOKEN", hide_env_values = true)]
+    /// The token to show it; the list of processes shows it, so prefer a file or the environment [default: the data
+    /// directory's admin token] [env: POSTHASTE_TOKEN]
+    #[arg(long, value_name = "TOKEN", hide_env_values = true, conflicts_with = "token_file")]
     pub token: Option<String>,
+    /// The file that holds the token to show it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub token_file: Option<PathBuf>,
     /// The realm [default: the office's default realm] [env: POSTHASTE_REALM]
     #[arg(long, value_name = "NAME")]
     pub realm: Option<String>,
 }
 
+/// The token in a file, which is one line.
+pub fn read_token(file: &Path) -> Result<String, Failure> {
+    // Links are followed: secrets are often mounted as such, and the user named the file.
+    let text = std::fs::read_to_string(file);
+    let text = text.map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", file.display())))?;
+    Ok(text.trim().to_owned())
+}
+
 impl DeskArgs {
+    /// The token to show: the one that is given, the one in the file that is named, or that of the environment.
+    pub fn shown_token(&self) -> Result<Option<String>, Failure> {
+        if let Some(file) = self.token_file.as_ref().filter(|_| self.token.is_none()) {
+            return read_token(file).map(Some);
+        }
+        let variable = || std::env::var("POSTHASTE_TOKEN").ok().filter(|text| !text.is_empty());
+        Ok(self.token.clone().or_else(variable))
+    }
+
     /// As the settings that `Config::load` takes.
     pub fn office(&self) -> OfficeArgs {
         OfficeArgs { realm: self.realm.clone(), ..OfficeArgs::default() }
@@ -340,9 +362,13 @@ pub struct ContactsArgs {
     /// The office's address [default: the one of the data directory] [env: POSTHASTE_URL]
     #[arg(long, value_name = "URL", global = true)]
     pub url: Option<String>,
-    /// The token to show it [default: the data directory's admin token] [env: POSTHASTE_TOKEN]
+    /// The token to show it; the list of processes shows it, so prefer a file or the environment [default: the data
+    /// directory's admin token] [env: POSTHASTE_TOKEN]
     #[arg(long, value_name = "TOKEN", global = true)]
     pub token: Option<String>,
+    /// The file that holds the token to show it
+    #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
+    pub token_file: Option<PathBuf>,
     /// The realm [default: the office's default realm] [env: POSTHASTE_REALM]
     #[arg(long, value_name = "NAME", global = true)]
     pub realm: Option<String>,
@@ -351,7 +377,12 @@ pub struct ContactsArgs {
 impl ContactsArgs {
     /// Which office is meant. Its flags may stand before and after the inner command.
     pub fn desk(&self) -> DeskArgs {
-        DeskArgs { url: self.url.clone(), token: self.token.clone(), realm: self.realm.clone() }
+        DeskArgs {
+            url: self.url.clone(),
+            token: self.token.clone(),
+            token_file: self.token_file.clone(),
+            realm: self.realm.clone(),
+        }
     }
 }
 
@@ -413,6 +444,9 @@ pub struct ImportArgs {
     /// Replace what is there already
     #[arg(long)]
     pub force: bool,
+    /// Leave out the file's tokens: their bearers, administrators too, are not let in
+    #[arg(long)]
+    pub without_tokens: bool,
 }
 
 #[derive(Clone, Debug, ClapArgs)]

@@ -1,11 +1,15 @@
 //! `posthaste mcp`: MCP on standard input and output, at the running office or on the books themselves.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures_util::StreamExt;
 use posthaste_engine::limits::Limits;
 use posthaste_engine::{Fault, Office};
 use posthaste_wire::sse;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::{Mutex, RwLock, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -13,12 +17,13 @@ use tokio_util::task::TaskTracker;
 
 use super::args::{GlobalArgs, McpArgs, OfficeArgs};
 use super::exit::Failure;
+use super::mail_args::read_token;
 use super::runtime;
 use crate::caller::Identity;
 use crate::config::Config;
 use crate::doors::mcp::{self, Settings, Visitor};
 use crate::keys::AdminKey;
-use crate::projects;
+use crate::projects::{self, Trees};
 use crate::serve::{Whereabouts, held, make_private_directory};
 use crate::shared::Shared;
 
@@ -26,6 +31,8 @@ use crate::shared::Shared;
 const MOST_EVENT: usize = 16 << 20;
 /// The longest line that is read.
 const MOST_LINE: u64 = 16 << 20;
+/// The largest file that is attached; a request has room for less than this.
+const MOST_FILE: u64 = 2 << 20;
 /// Requests under way at once.
 const MOST_UNDER_WAY: usize = 256;
 
@@ -38,14 +45,15 @@ pub(super) fn run(global: &GlobalArgs, given: &McpArgs) -> Result<(), Failure> {
     };
     let config = Config::load(global, &office, &|name| std::env::var_os(name))?;
     let named = given.realm.realm.is_some();
+    let token = given.token_file.as_deref().map(read_token).transpose()?;
     let runtime = runtime()?;
-    let done = runtime.block_on(serve(&config, named));
+    let done = runtime.block_on(serve(&config, named, token));
     // Standard input is read on a thread that cannot be interrupted; there is nothing left for it to do.
     runtime.shutdown_background();
     done
 }
 
-async fn serve(config: &Config, realm_named: bool) -> Result<(), Failure> {
+async fn serve(config: &Config, realm_named: bool, token: Option<String>) -> Result<(), Failure> {
     let data = &config.data.value;
     make_private_directory(data)?;
     let (office, guard) = match Office::open(data, Limits::default()) {
@@ -53,7 +61,9 @@ async fn serve(config: &Config, realm_named: bool) -> Result<(), Failure> {
         Err(fault @ Fault::Locked { .. }) => {
             let Some(office) = Whereabouts::read(data) else { return Err(held(fault)) };
             let base = if realm_named { format!("/r/{}", config.realm.value) } else { String::new() };
-            return attach(&format!("{}{base}/mcp", office.url), AdminKey::read(data).ok()).await;
+            let token = token.or_else(|| AdminKey::read(data).ok());
+            let trees = Arc::new(named_trees(config)?.1);
+            return attach(&format!("{}{base}/mcp", office.url), token, trees).await;
         }
         Err(fault) => return Err(held(fault)),
     };
@@ -64,9 +74,15 @@ async fn serve(config: &Config, realm_named: bool) -> Result<(), Failure> {
     let stop = CancellationToken::new();
     let shared = Shared::new(office, realm.clone(), admin, switches, stop.clone());
     shared.mcp().configure(Settings { tools: config.tools.value, trust_local: config.trust_local.value });
-    let here = std::env::current_dir().map(|here| projects::names_around(&here)).unwrap_or_default();
-    shared.claim_all(&here, &realm).await.map_err(anyhow::Error::from)?;
-    let visitor = Visitor::operator(Identity::operator(), engine);
+    let (names, trees) = named_trees(config)?;
+    shared.name_trees(trees);
+    shared.claim_all(&names).await.map_err(anyhow::Error::from)?;
+    // With a token the client acts as the token's bearer, although it could read the data directory.
+    let identity = match &token {
+        Some(token) => shared.identify(&engine, Some(token), "mcp").await.map_err(anyhow::Error::from)?,
+        None => Identity::operator(),
+    };
+    let visitor = Visitor::operator(identity, engine);
     let served = mcp::serve_stdio(shared.clone(), visitor).await;
     stop.cancel();
     drop(shared);
@@ -74,8 +90,16 @@ async fn serve(config: &Config, realm_named: bool) -> Result<(), Failure> {
     Ok(served?)
 }
 
+/// The names and work trees of the directory that the client started us in, and of `--project`.
+fn named_trees(config: &Config) -> Result<(Vec<String>, Trees), Failure> {
+    let here = std::env::current_dir().ok();
+    let (names, directories) = projects::given(here.as_deref(), &config.projects.value)?;
+    let trees = Trees::named(here.as_deref(), &directories, &config.data.value);
+    Ok((names, trees))
+}
+
 /// Carries lines to the running office and answers and notifications back.
-async fn attach(url: &str, token: Option<String>) -> Result<(), Failure> {
+async fn attach(url: &str, token: Option<String>, trees: Arc<Trees>) -> Result<(), Failure> {
     let client = reqwest::Client::builder().no_proxy().danger_accept_invalid_certs(true).build()?;
     let (out, mut lines) = mpsc::channel::<String>(MOST_UNDER_WAY);
     let carrier = Arc::new(Carrier {
@@ -84,6 +108,7 @@ async fn attach(url: &str, token: Option<String>) -> Result<(), Failure> {
         token,
         session: RwLock::new(None),
         listening: Mutex::new(false),
+        trees,
         out,
     });
     let writing = tokio::spawn(async move {
@@ -138,6 +163,7 @@ struct Carrier {
     token: Option<String>,
     session: RwLock<Option<String>>,
     listening: Mutex<bool>,
+    trees: Arc<Trees>,
     out: mpsc::Sender<String>,
 }
 
@@ -156,6 +182,7 @@ impl Carrier {
 
     /// Carries one line and brings back what is answered to it.
     async fn carry(self: &Arc<Self>, line: String, tracker: &TaskTracker, stop: CancellationToken) {
+        let line = self.with_bytes(line).await;
         let request = self.request(reqwest::Method::POST).await;
         let request = request.header("content-type", "application/json").body(line.trim().to_owned());
         let response = match request.send().await {
@@ -183,6 +210,42 @@ impl Carrier {
         if line.contains("notifications/initialized") {
             self.listen(tracker, stop).await;
         }
+    }
+
+    /// A call that names files to attach, with their bytes instead: this process runs as the user, the server need not.
+    /// Only files of the work tree that it was started in; a path that is left is the server's to judge.
+    async fn with_bytes(&self, line: String) -> String {
+        if !line.contains("attachment_paths") || self.trees.is_empty() {
+            return line;
+        }
+        let Ok(mut call) = serde_json::from_str::<Value>(&line) else { return line };
+        let Some(given) = call.pointer_mut("/params/arguments").and_then(Value::as_object_mut) else {
+            return line;
+        };
+        let Some(Value::Array(paths)) = given.get("attachment_paths").cloned() else { return line };
+        let base = given.get("project_key").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let trees = self.trees.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let (mut files, mut left) = (Vec::new(), Vec::new());
+            for path in paths {
+                let text = path.as_str().unwrap_or_default();
+                match trees.read(&base, text, MOST_FILE) {
+                    Ok(bytes) => {
+                        let name = Path::new(text).file_name().unwrap_or_default().to_string_lossy();
+                        files.push(json!({ "name": name, "data": STANDARD.encode(bytes) }));
+                    }
+                    Err(_) => left.push(path),
+                }
+            }
+            (files, left)
+        });
+        let Ok((files, left)) = read.await else { return line };
+        given.insert("attachment_paths".to_owned(), left.into());
+        match given.entry("attachments").or_insert_with(|| json!([])) {
+            Value::Array(list) => list.extend(files),
+            _ => return line,
+        }
+        call.to_string()
     }
 
     /// Opens the stream of notifications, once there is a session to have one.

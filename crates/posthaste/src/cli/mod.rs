@@ -4,6 +4,7 @@ mod airc;
 pub mod args;
 mod backup;
 mod bench;
+mod carried_tokens;
 mod client;
 mod complete;
 mod config;

@@ -59,7 +59,7 @@ async fn list(desk: &Desk, output: &Output) -> Result<(), Failure> {
     if output.is_json() {
         return output.json(&answer["tokens"]);
     }
-    let mut table = Table::new(["ID", "ROLE", "NAME", "MADE", "ENDS", "STATE"]);
+    let mut table = Table::new(["ID", "ROLE", "NAME", "DOOR", "MADE", "ENDS", "STATE"]);
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let now = posthaste_wire::time::to_rfc3339(stamp::now());
     for token in answer["tokens"].as_array().into_iter().flatten() {
@@ -71,7 +71,9 @@ async fn list(desk: &Desk, output: &Output) -> Result<(), Failure> {
         };
         let cells = ["id", "role", "name", "created_at", "expires_at"].map(|field| text(&token[field]));
         let [id, role, name, made, ends] = cells;
-        table.row([id, role, name, made, ends, state.to_owned()], style);
+        let role = if token["observe"] == true { format!("{role}, observes") } else { role };
+        let door = token["door"].as_str().unwrap_or("all").to_owned();
+        table.row([id, role, name, door, made, ends, state.to_owned()], style);
     }
     Ok(output.table(&table)?)
 }

@@ -20,7 +20,7 @@ use self::value::Value;
 use crate::http::rate::{Quota, Rates};
 use crate::http::reach::{Reach, Reaches};
 use crate::observe::logs::LogForm;
-use crate::shared::Switches;
+use crate::shared::{Offer, Switches};
 
 pub use self::load::Env;
 pub use self::setting::{Origin, Setting};
@@ -35,6 +35,7 @@ pub struct Config {
     pub auth: Setting<bool>,
     pub mail: Setting<bool>,
     pub mail_dir: Setting<Option<PathBuf>>,
+    pub mail_dir_shared: Setting<bool>,
     pub archive_every: Setting<Span>,
     pub safe_mode: Setting<Opening>,
     pub registration: Setting<Opening>,
@@ -85,7 +86,7 @@ pub enum AllowRemote {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Opening {
-    /// Where only this machine can reach the office.
+    /// Where only this machine can reach the server, and no name or page of others is allowed in.
     Auto,
     /// Always.
     On,
@@ -94,13 +95,30 @@ pub enum Opening {
 }
 
 impl Opening {
-    fn is_open(self, loopback: bool) -> bool {
+    fn is_open(self, reach: Reachable) -> bool {
         match self {
-            Self::Auto => loopback,
+            Self::Auto => reach == Reachable::FromHere,
             Self::On => true,
             Self::Off => false,
         }
     }
+
+    fn offer(self, reach: Reachable) -> Offer {
+        match self {
+            Self::Auto if reach == Reachable::FromHere => Offer::ThisMachine,
+            Self::On => Offer::On,
+            Self::Auto | Self::Off => Offer::Off,
+        }
+    }
+}
+
+/// From where the settings let callers come. `auto` goes by it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reachable {
+    /// From this machine alone.
+    FromHere,
+    /// From elsewhere, because of this setting.
+    Elsewhere(&'static str),
 }
 
 /// How many tools the MCP door shows.
@@ -128,6 +146,9 @@ pub struct Row {
     pub setting: &'static str,
     pub value: Json,
     pub origin: String,
+    /// What `auto` comes to under the other settings, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effective: Option<String>,
 }
 
 impl Config {
@@ -138,8 +159,8 @@ impl Config {
             mail: self.mail.value,
             rates: self.rates(),
             reaches: self.reaches(),
-            safe_mode: self.safe_mode.value.is_open(self.is_loopback()),
-            registration: self.registration.value.is_open(self.is_loopback()),
+            safe_mode: self.safe_mode.value.offer(self.reachable()),
+            registration: self.registration.value.offer(self.reachable()),
             ping_every: self.ping_every.value.duration(),
         }
     }
@@ -149,7 +170,7 @@ impl Config {
     pub fn reaches(&self) -> Reaches {
         let reach = |open: bool| if open { Reach::Anywhere } else { Reach::Public };
         let private = self.private_networks.value;
-        Reaches { written: reach(private != Opening::Off), named: reach(private.is_open(self.is_loopback())) }
+        Reaches { written: reach(private != Opening::Off), named: reach(private.is_open(self.reachable())) }
     }
 
     fn rates(&self) -> Rates {
@@ -168,22 +189,28 @@ impl Config {
     /// keys and tokens are files, and only their paths are settings.
     pub fn rows(&self) -> Vec<Row> {
         fn row<T: Value>(setting: &'static str, from: &Setting<T>) -> Row {
-            Row { setting, value: from.value.to_json(), origin: from.origin.to_string() }
+            Row { setting, value: from.value.to_json(), origin: from.origin.to_string(), effective: None }
         }
+        let auto = |setting: &'static str, from: &Setting<Opening>| Row {
+            effective: self.effect(from.value),
+            ..row(setting, from)
+        };
         vec![
             Row {
                 setting: "data",
                 value: Json::from(self.data.value.to_string_lossy()),
                 origin: self.data.origin.to_string(),
+                effective: None,
             },
             row("listen", &self.listen),
             row("realm", &self.realm),
             row("auth", &self.auth),
             row("mail", &self.mail),
             row("mail_dir", &self.mail_dir),
+            row("mail_dir_shared", &self.mail_dir_shared),
             row("archive_every", &self.archive_every),
-            row("safe_mode", &self.safe_mode),
-            row("registration", &self.registration),
+            auto("safe_mode", &self.safe_mode),
+            auto("registration", &self.registration),
             row("projects", &self.projects),
             row("tools", &self.tools),
             row("trust_local", &self.trust_local),
@@ -198,7 +225,7 @@ impl Config {
             row("log_level", &self.log_level),
             row("swarm", &self.swarm),
             row("jwt_key", &self.jwt_key),
-            row("private_networks", &self.private_networks),
+            auto("private_networks", &self.private_networks),
             row("ping_every", &self.ping_every),
             row("rate_calls", &self.rate_calls),
             row("rate_requests", &self.rate_requests),
@@ -215,6 +242,9 @@ impl Row {
     /// The value as people read it.
     pub fn shown(&self) -> String {
         match &self.value {
+            Json::String(text) if self.effective.is_some() => {
+                format!("{text} ({})", self.effective.as_deref().unwrap_or_default())
+            }
             Json::Null => "-".to_owned(),
             Json::String(text) => text.clone(),
             Json::Array(list) if list.is_empty() => "-".to_owned(),

@@ -1,6 +1,6 @@
 //! What may not be combined: an office that strangers can reach must be hard to open by accident.
 
-use super::{AllowRemote, Config, ConfigError};
+use super::{AllowRemote, Config, ConfigError, Opening, Reachable};
 use crate::http::guard::Guard;
 
 impl Config {
@@ -67,6 +67,29 @@ impl Config {
 
     pub fn has_tls(&self) -> bool {
         self.tls_cert.value.is_some()
+    }
+
+    /// From where callers may come. A name or a page of others that is allowed in means that others reach the server,
+    /// whatever address it listens on: through a proxy, as a rule.
+    pub fn reachable(&self) -> Reachable {
+        if !self.is_loopback() {
+            Reachable::Elsewhere("listen is not a loopback address")
+        } else if !self.allowed_hosts.value.is_empty() {
+            Reachable::Elsewhere("allowed_hosts is set")
+        } else if !self.allowed_origins.value.is_empty() {
+            Reachable::Elsewhere("allowed_origins is set")
+        } else {
+            Reachable::FromHere
+        }
+    }
+
+    /// What `auto` comes to, and why.
+    pub(super) fn effect(&self, opening: Opening) -> Option<String> {
+        match (opening, self.reachable()) {
+            (Opening::On | Opening::Off, _) => None,
+            (Opening::Auto, Reachable::FromHere) => Some("on: for callers on this machine".to_owned()),
+            (Opening::Auto, Reachable::Elsewhere(why)) => Some(format!("off: {why}")),
+        }
     }
 
     /// Whether only this machine can reach the office. `::ffff:127.0.0.1` counts as what it is.

@@ -1,9 +1,15 @@
 //! Putting the hooks in and taking them out. A hook that is there already is kept beside ours and runs first.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{git, git_line};
+use crate::projects::git::WorkTree;
+use crate::safe_open::{Folder, OpenError};
+
+/// The most that is read of a hook to find out whether it is ours.
+const MOST_HOOK: u64 = 64 << 10;
 
 /// The hooks that the guard has.
 const HOOKS: [&str; 2] = ["pre-commit", "pre-push"];
@@ -23,12 +29,13 @@ pub(crate) struct Options {
     pub(crate) block: bool,
     /// The agent that commits here, where the environment does not say.
     pub(crate) agent: Option<String>,
+    /// Whether the hooks may lie outside of the repository.
+    pub(crate) anywhere: bool,
 }
 
 /// Puts the hooks into the repository around a directory. Doing it again only renews them.
 pub(crate) fn install(directory: &Path, options: &Options) -> Result<Vec<PathBuf>, String> {
-    let folder = folder(directory)?;
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let (path, folder) = open(directory, options.anywhere)?;
     let program =
         std::env::current_exe().map_err(|error| format!("posthaste cannot find itself: {error}"))?;
     if let Some(agent) = &options.agent {
@@ -36,59 +43,69 @@ pub(crate) fn install(directory: &Path, options: &Options) -> Result<Vec<PathBuf
     }
     let mut installed = Vec::new();
     for name in HOOKS {
-        let (hook, before) = (folder.join(name), folder.join(format!("{name}.{BEFORE}")));
-        if hook.symlink_metadata().is_ok() && !is_ours(&hook) {
-            if before.symlink_metadata().is_ok() {
-                return Err(format!("{} is in the way; move it and try again", before.display()));
+        let (hook, before) = (OsString::from(name), OsString::from(format!("{name}.{BEFORE}")));
+        let failed = |error: OpenError| format!("{}: {error}", path.join(name).display());
+        if folder.has(&hook) && !is_ours(&folder, &hook) {
+            if folder.has(&before) {
+                return Err(format!("{} is in the way; move it and try again", path.join(before).display()));
             }
-            fs::rename(&hook, &before).map_err(|error| format!("{}: {error}", hook.display()))?;
+            folder.rename(&hook, &before).map_err(failed)?;
         }
-        write(&hook, &script(name, &program, options))?;
-        installed.push(hook);
+        let script = script(name, &program, options);
+        folder.replace(&hook, script.as_bytes(), 0o755).map_err(failed)?;
+        installed.push(path.join(name));
     }
     Ok(installed)
 }
 
 /// Takes the hooks out again and puts back what was there before. Says which were there.
-pub(crate) fn uninstall(directory: &Path) -> Result<Vec<PathBuf>, String> {
-    let folder = folder(directory)?;
+pub(crate) fn uninstall(directory: &Path, anywhere: bool) -> Result<Vec<PathBuf>, String> {
+    let (path, folder) = open(directory, anywhere)?;
     let mut removed = Vec::new();
     for name in HOOKS {
-        let (hook, before) = (folder.join(name), folder.join(format!("{name}.{BEFORE}")));
-        let failed = |error: std::io::Error| format!("{}: {error}", hook.display());
-        if is_ours(&hook) {
-            fs::remove_file(&hook).map_err(failed)?;
-            removed.push(hook.clone());
+        let (hook, before) = (OsString::from(name), OsString::from(format!("{name}.{BEFORE}")));
+        let failed = |error: OpenError| format!("{}: {error}", path.join(name).display());
+        if is_ours(&folder, &hook) {
+            folder.remove(&hook).map_err(failed)?;
+            removed.push(path.join(name));
         }
-        if before.symlink_metadata().is_ok() && hook.symlink_metadata().is_err() {
-            fs::rename(&before, &hook).map_err(failed)?;
+        if folder.has(&before) && !folder.has(&hook) {
+            folder.rename(&before, &hook).map_err(failed)?;
         }
     }
     Ok(removed)
 }
 
-/// Where the repository keeps its hooks, as git itself sees it: worktrees and `core.hooksPath` included.
-fn folder(directory: &Path) -> Result<PathBuf, String> {
-    let shown = git_line(directory, &["rev-parse", "--git-path", "hooks"])
-        .map_err(|why| format!("{} is not in a git repository: {why}", directory.display()))?;
+/// Where the repository keeps its hooks, as git itself sees it: worktrees and `core.hooksPath` included. The folder must
+/// lie in the repository, links resolved, unless the user says otherwise: its settings may come from others.
+fn open(directory: &Path, anywhere: bool) -> Result<(PathBuf, Folder), String> {
+    let outside = |why: String| format!("{} is not in a git repository: {why}", directory.display());
+    let shown = git_line(directory, &["rev-parse", "--git-path", "hooks"]).map_err(outside)?;
     // Relative to where git was asked.
-    Ok(directory.join(shown))
-}
-
-fn is_ours(hook: &Path) -> bool {
-    fs::read_to_string(hook).is_ok_and(|text| text.contains(MARK))
-}
-
-fn write(hook: &Path, script: &str) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", hook.display());
-    let fresh = hook.with_extension("posthaste-new");
-    fs::write(&fresh, script).map_err(failed)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).map_err(failed)?;
+    let path = directory.join(shown);
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    if !anywhere {
+        // A folder that is not there yet is judged by what it would be made in.
+        let existing = path.ancestors().find(|part| part.symlink_metadata().is_ok());
+        let real = existing.unwrap_or(&path).canonicalize().map_err(|error| failed(&error))?;
+        let common = git_line(directory, &["rev-parse", "--git-common-dir"]).map_err(outside)?;
+        let tops = [Some(directory.join(common)), WorkTree::around(directory).map(|tree| tree.top)];
+        let inside = tops.into_iter().flatten().filter_map(|top| top.canonicalize().ok());
+        if !inside.into_iter().any(|top| real.starts_with(top)) {
+            return Err(format!(
+                "the hooks of this repository lie outside of it, in {}; if you set core.hooksPath so, add --outside",
+                path.display()
+            ));
+        }
     }
-    fs::rename(&fresh, hook).map_err(failed)
+    fs::create_dir_all(&path).map_err(|error| failed(&error))?;
+    let real = path.canonicalize().map_err(|error| failed(&error))?;
+    let folder = Folder::open(&real).map_err(|error| failed(&error))?;
+    Ok((path, folder))
+}
+
+fn is_ours(folder: &Folder, hook: &OsStr) -> bool {
+    folder.read(hook, MOST_HOOK).is_ok_and(|text| String::from_utf8_lossy(&text).contains(MARK))
 }
 
 /// The hook. Plain sh; whatever is missing lets the work go on.

@@ -84,6 +84,11 @@ impl Guard {
     }
 }
 
+/// Whether a host, with or without a port, is a name of this machine alone.
+pub(super) fn is_loopback_name(host: &str) -> bool {
+    Name::parse(host).is_some_and(|name| name.is_loopback())
+}
+
 /// Asks [`Guard::check`]; answers 400, 421 or 403 in place of the door.
 pub(super) fn guard(guard: &Guard, request: &Request) -> Option<Response> {
     let stop = guard.check(request.uri().authority(), request.headers()).err()?;

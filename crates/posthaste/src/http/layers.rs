@@ -20,6 +20,7 @@ use tower_http::timeout::RequestBodyTimeoutLayer;
 use tower_http::trace::{OnResponse, TraceLayer};
 use tracing::Span;
 
+use super::bound::BoundReads;
 use super::errors::answer;
 use super::gate::Gate;
 use super::guard::{Guard, guard};
@@ -65,6 +66,7 @@ pub fn wrap(doors: Router, options: LayerOptions) -> Router {
             .map_response(IntoResponse::into_response)
             .layer(RequestBodyTimeoutLayer::new(options.body_timeout))
             .layer(RequestBodyLimitLayer::new(options.max_body))
+            .layer(BoundReads)
             // Otherwise axum's own limit of 2 MB would stand under ours.
             .layer(DefaultBodyLimit::disable()),
     )

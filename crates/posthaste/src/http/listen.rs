@@ -63,7 +63,7 @@ impl Default for ListenOptions {
             idle_timeout: Duration::from_secs(75),
             handshake_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(60),
-            grace: Duration::from_secs(10),
+            grace: Duration::from_secs(5),
         }
     }
 }

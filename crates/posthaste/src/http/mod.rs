@@ -2,12 +2,14 @@
 
 mod activity;
 mod ahead;
+mod bound;
 pub mod dial;
 pub mod errors;
 pub(crate) mod gate;
 pub mod guard;
 pub mod layers;
 pub mod listen;
+pub(crate) mod local;
 pub mod outgoing;
 pub mod rate;
 pub mod reach;

@@ -60,7 +60,8 @@ impl Default for Rates {
             broadcasts: minute(10),
             heartbeats: minute(30),
             consents: hour(20),
-            registrations: hour(600),
+            // What the published conformance checks need from one address.
+            registrations: hour(200),
         }
     }
 }

@@ -2,14 +2,18 @@
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use posthaste_engine::nouns::Millis;
-use posthaste_engine::stamp;
+use posthaste_engine::{EngineError, stamp};
 
 use crate::shared::Shared;
 
 /// Below this the next commit may fail; better to say so before it does.
 pub const LEAST_FREE_BYTES: u64 = 16 << 20;
+
+/// A check waits for no longer than this, so that it answers while everything else is busy.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
 /// How the office is, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,15 +70,31 @@ impl Shared {
     }
 
     async fn find_problem(&self) -> Option<String> {
-        if let Err(error) = self.office().realm(self.default_realm()).await {
-            return Some(format!("realm {}: {error}", self.default_realm()));
-        }
-        for engine in self.office().open_realms().await {
+        // Whether anything is stuck is known without waiting for it; for what must be waited for there is a limit.
+        let looked = tokio::time::timeout(LONGEST_LOOK, async {
+            if let Err(error) = self.office().realm(self.default_realm()).await {
+                return Err(format!("realm {}: {error}", self.default_realm()));
+            }
+            Ok(self.office().open_realms().await)
+        });
+        let engines = match looked.await {
+            Ok(Ok(engines)) => engines,
+            Ok(Err(problem)) => return Some(problem),
+            Err(_) => return Some("a realm has been opening or closing for too long".to_owned()),
+        };
+        let until = Instant::now() + LONGEST_LOOK;
+        for engine in engines {
+            engine.check_files();
             if let Some(reason) = engine.poisoned() {
                 return Some(format!("realm {} is read-only since a write failed: {reason}", engine.realm()));
             }
-            if let Err(error) = engine.read(|view| view.head()).await {
-                return Some(format!("realm {} cannot be read: {error}", engine.realm()));
+            if let Some(reason) = engine.stuck() {
+                return Some(format!("realm {} is stuck: {reason}", engine.realm()));
+            }
+            match tokio::time::timeout_at(until.into(), engine.read(|view| view.head())).await {
+                // Busy is not broken; readers that are stuck are told of above.
+                Ok(Ok(_) | Err(EngineError::Refused(_))) | Err(_) => {}
+                Ok(Err(error)) => return Some(format!("realm {} cannot be read: {error}", engine.realm())),
             }
             match free_bytes(engine.path()) {
                 Some(free) if free < LEAST_FREE_BYTES => {

@@ -35,22 +35,26 @@ pub fn start(form: LogForm, filter: &str, color: bool) -> anyhow::Result<()> {
 
 /// Reads a level (`info`) or a list of `target=level` (`info,posthaste=debug`).
 ///
-/// What carries frames and messages for us writes them into its finest lines, tokens and mail included. A general level
-/// does not reach those; whoever wants them names them.
+/// A general level is that of this program's own crates. Libraries that carry requests and messages write them into
+/// their lines, tokens included: they log warnings only, unless the list names them.
 pub fn parse_filter(text: &str) -> Result<EnvFilter, String> {
-    let given = EnvFilter::try_new(text).map_err(|error| format!("`{text}` is not a log level: {error}"))?;
-    let fine = given.max_level_hint().is_none_or(|level| level > LevelFilter::INFO);
-    if !fine {
-        return Ok(given);
+    let wrong = |error: &dyn std::fmt::Display| format!("`{text}` is not a log level: {error}");
+    EnvFilter::try_new(text).map_err(|error| wrong(&error))?;
+    let (mut general, mut named) = (None, Vec::new());
+    for directive in text.split(',').map(str::trim).filter(|directive| !directive.is_empty()) {
+        match directive.parse::<LevelFilter>() {
+            Ok(level) => general = Some(level),
+            Err(_) => named.push(directive),
+        }
     }
-    let quiet: Vec<String> = TALKATIVE.iter().map(|target| format!("{target}=info")).collect();
-    // The later one of two directives for one target counts.
-    EnvFilter::try_new(format!("{},{text}", quiet.join(","))).map_err(|error| error.to_string())
+    let Some(level) = general else { return EnvFilter::try_new(text).map_err(|error| wrong(&error)) };
+    let mut directives = vec![level.min(LevelFilter::WARN).to_string(), format!("{OWN}={level}")];
+    directives.extend(named.into_iter().map(str::to_owned));
+    EnvFilter::try_new(directives.join(",")).map_err(|error| wrong(&error))
 }
 
-/// Crates whose finest lines hold what passes through them.
-const TALKATIVE: [&str; 8] =
-    ["tungstenite", "tokio_tungstenite", "rmcp", "h2", "hyper", "hyper_util", "reqwest", "rustls"];
+/// What the names of this program's own crates start with.
+const OWN: &str = "posthaste";
 
 #[cfg(test)]
 mod tests {
@@ -63,6 +67,20 @@ mod tests {
         }
         for bad in ["posthaste=loud", "info,=,"] {
             assert!(parse_filter(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_general_level_does_not_reach_libraries() {
+        for (given, meant) in [
+            ("info", "posthaste=info,warn"),
+            ("trace", "posthaste=trace,warn"),
+            ("error", "posthaste=error,error"),
+            ("off", "posthaste=off,off"),
+            ("info,rmcp=debug", "posthaste=info,rmcp=debug,warn"),
+            ("rmcp=info", "rmcp=info"),
+        ] {
+            assert_eq!(parse_filter(given).unwrap().to_string(), meant, "{given}");
         }
     }
 

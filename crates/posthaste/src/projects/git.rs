@@ -1,7 +1,17 @@
-//! What a directory says of the repository it belongs to, read from its files without starting git.
+//! What a directory says of the repository it belongs to, read from its files without starting git. Only for directories
+//! that the user running this process named: the command line's own, and the server's at start.
 
-use std::fs;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+
+use crate::safe_open::{self, Folder};
+
+/// The most that is read of `.git`, `commondir` and `gitdir`, which hold one path.
+const MOST_POINTER: u64 = 8 << 10;
+/// The most that is read of a repository's configuration.
+const MOST_CONFIG: u64 = 1 << 20;
+/// Linked work trees of one repository that are looked at.
+const MOST_LINKED: usize = 256;
 
 /// A directory under version control.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,6 +20,8 @@ pub(crate) struct WorkTree {
     pub(crate) top: PathBuf,
     /// The top of the repository's first work tree; the same unless this is a linked one.
     pub(crate) main: PathBuf,
+    /// The repository's common git directory.
+    pub(crate) common: PathBuf,
     /// Where the repository came from, as `host/path`.
     pub(crate) remote: Option<String>,
 }
@@ -28,9 +40,9 @@ impl WorkTree {
             dot
         } else {
             // A linked work tree: a file that names its own directory, which names the common one.
-            let text = fs::read_to_string(&dot).ok()?;
+            let text = safe_open::read_text(&dot, MOST_POINTER).ok()?;
             let own = top.join(text.trim().strip_prefix("gitdir:")?.trim());
-            match fs::read_to_string(own.join("commondir")) {
+            match safe_open::read_text(&own.join("commondir"), MOST_POINTER) {
                 Ok(common) => own.join(common.trim()),
                 Err(_) => own,
             }
@@ -40,9 +52,26 @@ impl WorkTree {
             Some(name) if name == ".git" => common.parent()?.to_owned(),
             _ => top.to_owned(),
         };
-        let remote = fs::read_to_string(common.join("config")).ok().and_then(|text| origin(&text));
-        Some(Self { top: top.to_owned(), main, remote })
+        let config = safe_open::read_text(&common.join("config"), MOST_CONFIG).ok();
+        let remote = config.and_then(|text| origin(&text));
+        Some(Self { top: top.to_owned(), main, common, remote })
     }
+}
+
+/// Whether a path is the top of a linked work tree of the repository with that common git directory. The path itself is
+/// not looked at: the repository lists its linked work trees.
+pub(crate) fn is_linked(common: &Path, top: &str) -> bool {
+    let Ok(folder) = Folder::open(common).and_then(|folder| folder.enter(OsStr::new("worktrees"))) else {
+        return false;
+    };
+    let points_there = |name: &std::ffi::OsString| {
+        let text = folder.enter(name).and_then(|own| own.read(OsStr::new("gitdir"), MOST_POINTER)).ok();
+        text.as_deref()
+            .and_then(|bytes| std::str::from_utf8(bytes).ok())
+            .and_then(|text| text.trim().strip_suffix("/.git"))
+            .is_some_and(|found| found == top)
+    };
+    folder.names(MOST_LINKED).unwrap_or_default().iter().any(points_there)
 }
 
 /// The address of `origin` in the text of a repository's configuration.
@@ -86,6 +115,8 @@ pub(crate) fn remote(address: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -118,8 +149,14 @@ mod tests {
         fs::write(app.join(".git/worktrees/linked/commondir"), "../..\n").unwrap();
         fs::write(linked.join(".git"), format!("gitdir: {}\n", app.join(".git/worktrees/linked").display()))
             .unwrap();
+        let gitdir = format!("{}/.git\n", linked.display());
+        fs::write(app.join(".git/worktrees/linked/gitdir"), gitdir).unwrap();
+        let common = app.join(".git");
+        assert!(is_linked(&common, linked.to_str().unwrap()));
+        assert!(!is_linked(&common, app.to_str().unwrap()));
         let found = WorkTree::around(&linked.join("src")).unwrap();
-        assert_eq!(found, WorkTree { top: linked, main: app.clone(), remote: Some("h.org/a/b".into()) });
+        let remote = Some("h.org/a/b".into());
+        assert_eq!(found, WorkTree { top: linked, main: app.clone(), common, remote });
         assert_eq!(WorkTree::at(&app).unwrap().main, app);
         assert_eq!(WorkTree::at(&root), None);
     }

@@ -16,6 +16,7 @@ use super::correspondence::Asked;
 use super::definition::Swarm;
 use super::letters::{Draft, Extra, principal};
 use super::live::{Finish, Key, Live, Memory, Note, State, ToolResult};
+use super::open_runs::{MOST_RUNS, MOST_RUNS_BY_MESSAGE};
 use super::steps::{Move, step_of};
 use super::{RunCell, Runtime, Slot};
 
@@ -83,6 +84,10 @@ pub(crate) enum BeginError {
     NoSuchTask(String),
     #[error("the server has too many tasks at once; try again later")]
     Busy,
+    #[error(
+        "you have {most} tasks open here, which is as many as may be; wait until one ends, or cancel one"
+    )]
+    TooMany { most: usize },
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -100,7 +105,9 @@ impl Runtime {
         let (person, kind) = principal(&swarm, &sender);
         self.enter(person.clone(), kind).await?;
         let key = Key::new(&ask.owner.instance(), &task_id);
-        let (cell, mut held) = self.hold(&key).await;
+        let most = if ask.letter.is_some() { MOST_RUNS_BY_MESSAGE } else { MOST_RUNS };
+        let held = self.hold_within(&key, most).await;
+        let (cell, mut held) = held.ok_or(BeginError::TooMany { most })?;
         // A name that was just made up cannot be in the books.
         let stale = if known { self.load(&key, &mut held).await? } else { None };
         let existed = stale.is_some();

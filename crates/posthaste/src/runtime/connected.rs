@@ -1,11 +1,15 @@
 //! Agents that come by another door: what they write into a task's conversation moves it on.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use posthaste_engine::nouns::{
     AgentId, Caller, Event, Fact, Message, RealmName, RunPhase, TaskId, TaskStatus,
 };
 use posthaste_engine::{Filter, Start, Step};
 use posthaste_wire::mail::words::subjects;
 use posthaste_wire::mail::{MailAddress, MsgType, Owner};
+use tokio::time::MissedTickBehavior;
 
 use super::letters::{Draft, principal, to_mail};
 use super::live::{Incoming, Key};
@@ -14,6 +18,10 @@ use super::{Runtime, Slot, VIA};
 
 /// Events kept for this follower before it reads the books.
 const BUFFER: usize = 1_024;
+/// How often messages are looked at that waited because their sender had too many runs open.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Pages of each agent's waiting messages that are looked at then.
+const DEFERRED_PAGES: usize = 5;
 
 impl Runtime {
     /// Follows what agents of other doors write and do.
@@ -30,11 +38,19 @@ impl Runtime {
             return;
         };
         // What was written before this follower was there.
-        self.take_waiting_letters().await;
+        self.take_waiting_letters(usize::MAX).await;
+        let mut again = tokio::time::interval(LOOK_AGAIN);
+        again.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let step = tokio::select! {
                 () = self.inner.stop.cancelled() => return,
                 step = feed.next() => step,
+                _ = again.tick() => {
+                    if self.inner.deferred.swap(false, Ordering::Relaxed) {
+                        self.take_waiting_letters(DEFERRED_PAGES).await;
+                    }
+                    continue;
+                }
             };
             match step {
                 Ok(Step::Event { event, .. }) => self.overhear(&event).await,
@@ -155,7 +171,7 @@ impl Runtime {
     async fn moved_elsewhere(&self, task: &TaskId, status: TaskStatus, said: Option<String>) {
         let Some((key, _)) = self.run_behind(task).await else { return };
         // A run that ended here has told so itself.
-        let known = super::lock(&self.inner.runs).contains_key(&key);
+        let known = super::lock(&self.inner.runs).get(&key).is_some();
         if !known {
             return;
         }

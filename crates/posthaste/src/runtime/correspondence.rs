@@ -1,6 +1,8 @@
 //! Letters that agents of other doors write to agents hosted here: each opens a task in its writer's name, or lets one go
 //! on, and what the task ends with is the answer to the letter.
 
+use std::sync::atomic::Ordering;
+
 use posthaste_engine::nouns::{
     Address, AgentId, Body, Caller, ConversationId, DeliveryState, Message, MessageId, Seq,
 };
@@ -14,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use super::live::Live;
-use super::{Ask, Runtime, VIA};
+use super::{Ask, BeginError, Runtime, VIA};
 use crate::doors::{acks, words};
 
 /// Letters of one agent that are read at a time.
@@ -69,6 +71,11 @@ impl Runtime {
             }),
         };
         let begun = self.ask(ask).await;
+        if let Err(BeginError::TooMany { .. }) = &begun {
+            // It stays in the mailbox and is taken when its sender's earlier ones have ended.
+            self.inner.deferred.store(true, Ordering::Relaxed);
+            return;
+        }
         for agent in to {
             let engine = &self.inner.engine;
             let caller = Caller::member(agent.clone(), VIA);
@@ -102,12 +109,12 @@ impl Runtime {
     }
 
     /// Takes letters that came while nobody followed.
-    pub(super) async fn take_waiting_letters(&self) {
+    pub(super) async fn take_waiting_letters(&self, most_pages: usize) {
         let hosted = self.inner.hosted.load_full();
         for name in hosted.agents.keys().filter(|name| !hosted.is_connected(name)) {
             let Ok(agent) = AgentId::new(name) else { continue };
             let mut after: Seq = 0;
-            loop {
+            for _ in 0..most_pages {
                 let query = InboxQuery {
                     unread: true,
                     after: Some(after),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::letters::{Draft, Extra};
 use super::live::{Key, Live, Note, State};
+use super::open_runs::MOST_RUNS;
 use super::{RunCell, Runtime, Slot};
 
 /// Why a letter from another swarm is not taken.
@@ -18,6 +19,8 @@ pub(crate) enum ReceiveError {
     Bad(String),
     #[error("{0}")]
     NotFound(String),
+    #[error("this token's swarm has {most} tasks open here, which is as many as may be; try again later")]
+    TooMany { most: usize },
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -123,7 +126,8 @@ impl Runtime {
     ) -> Result<Owner, ReceiveError> {
         let task_id = wrapper.payload.task_id.to_lowercase();
         let key = Key::new(&runner.instance(), &task_id);
-        let (cell, mut held) = self.hold(&key).await;
+        let held = self.hold_within(&key, MOST_RUNS).await;
+        let (cell, mut held) = held.ok_or(ReceiveError::TooMany { most: MOST_RUNS })?;
         let stale = self.load(&key, &mut held).await?;
         if stale.is_none() {
             if !may_open {
@@ -199,7 +203,8 @@ impl Runtime {
             live.state = State { entry: names.first().cloned().unwrap_or_default(), ..live.state.clone() };
         }
         let extra = Extra {
-            sender_swarm: payload.sender_swarm.clone(),
+            // What is checked counts, not what is said.
+            sender_swarm: payload.sender_swarm.as_ref().map(|_| source.to_owned()),
             recipient_swarms: payload.recipient_swarms.clone(),
             routing_info: payload.routing_info.clone(),
             ..Extra::default()

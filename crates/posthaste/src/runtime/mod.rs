@@ -15,15 +15,18 @@ mod intents;
 mod interswarm;
 mod letters;
 mod live;
+mod open_runs;
 pub(crate) mod record;
 mod registry;
 mod router;
+mod secrets;
 mod steps;
 mod tools;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -45,6 +48,7 @@ pub(crate) use self::interswarm::ReceiveError;
 
 pub(crate) use self::live::Finish;
 use self::live::{Host, Key, Live};
+use self::open_runs::OpenRuns;
 pub(crate) use self::registry::{Entry, RegisterError};
 use crate::http::outgoing::{Outgoing, WaysOut};
 
@@ -127,7 +131,9 @@ struct Inner {
     licences: BTreeSet<String>,
     /// Addresses that the operator's own file names.
     addresses: BTreeSet<String>,
-    runs: Mutex<HashMap<Key, Arc<RunCell>>>,
+    runs: Mutex<OpenRuns>,
+    /// Set when a message waits in its mailbox because its sender has as many runs open as it may.
+    deferred: AtomicBool,
     deadlines: Mutex<BTreeSet<(Millis, Key)>>,
     known: Mutex<HashSet<AgentId>>,
     ways: WaysOut,
@@ -164,13 +170,14 @@ impl Runtime {
     ) -> Result<Self, EngineError> {
         let (licences, addresses) = (swarm.licences(), swarm.addresses());
         let hosted = Hosted::new(swarm, here, &ways.written, &stop);
-        let registry = registry::Registry::open(&engine, data).await?;
+        let registry = registry::Registry::open(&engine, &data).await?;
         let inner = Inner {
             engine,
             hosted: ArcSwap::from_pointee(hosted),
             licences,
             addresses,
             runs: Mutex::default(),
+            deferred: AtomicBool::new(false),
             deadlines: Mutex::default(),
             known: Mutex::default(),
             ways,
@@ -300,13 +307,20 @@ impl Runtime {
     /// Takes a run in hand, alone.
     async fn hold(&self, key: &Key) -> (Arc<RunCell>, Held) {
         loop {
-            let cell = {
-                let mut runs = lock(&self.inner.runs);
-                runs.entry(key.clone()).or_insert_with(new_cell).clone()
-            };
+            // Without a bound there is always room.
+            if let Some(held) = self.hold_within(key, usize::MAX).await {
+                return held;
+            }
+        }
+    }
+
+    /// The same, unless its caller has as many runs open as it may and this is one more.
+    async fn hold_within(&self, key: &Key, most: usize) -> Option<(Arc<RunCell>, Held)> {
+        loop {
+            let cell = lock(&self.inner.runs).enter(key, most)?;
             let held = cell.live.clone().lock_owned().await;
             if !matches!(*held, Slot::Retired) {
-                return (cell, held);
+                return Some((cell, held));
             }
         }
     }
@@ -408,7 +422,7 @@ impl Runtime {
 
     /// Whether an instance has tasks under way.
     pub(crate) fn is_running_for(&self, instance: &str) -> bool {
-        lock(&self.inner.runs).keys().any(|key| &*key.instance == instance)
+        lock(&self.inner.runs).has(instance)
     }
 
     /// A run as the books have it, and its place in memory if it is under way.

@@ -1,9 +1,8 @@
 //! Other swarms: where they are, whether they answer, and which token to show them. The books keep everything but
-//! the tokens; those come from the environment or from a file that only the office can read.
+//! the tokens (`secrets.rs`).
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::time::MissedTickBehavior;
 
+use super::secrets::{Secret, Secrets, env_token, variable};
 use super::{Runtime, lock};
 use crate::http::outgoing::OutgoingError;
 
@@ -37,7 +37,7 @@ pub(crate) struct Entry {
     pub(crate) active: bool,
     pub(crate) seen_at: Option<Millis>,
     pub(crate) about: About,
-    token: Option<String>,
+    secret: Secret,
 }
 
 /// What another swarm says about itself, and what its registration said.
@@ -66,14 +66,13 @@ pub(crate) enum RegisterError {
 #[derive(Debug)]
 pub(crate) struct Registry {
     entries: Mutex<HashMap<String, Entry>>,
-    secrets: PathBuf,
+    secrets: Secrets,
 }
 
 impl Registry {
     /// Reads what the books know. What was to be forgotten when the office closed is forgotten now.
-    pub(super) async fn open(engine: &Engine, data: PathBuf) -> Result<Self, EngineError> {
-        let secrets = data.join(format!("swarm-tokens-{}.json", engine.realm()));
-        let kept = read_secrets(&secrets);
+    pub(super) async fn open(engine: &Engine, data: &Path) -> Result<Self, EngineError> {
+        let secrets = Secrets::new(data, engine.realm());
         let mut entries = HashMap::new();
         for peer in engine.read(|view| view.peers(&Caller::office())).await? {
             if peer.volatile && peer.kind == PeerKind::Server {
@@ -81,7 +80,18 @@ impl Registry {
                 continue;
             }
             if let Some(mut entry) = entry(peer) {
-                entry.token = env_token(&entry.name).or_else(|| kept.get(entry.name.as_str()).cloned());
+                entry.secret = secrets.of(&entry.name, &entry.base_url);
+                let given = env_token(&entry.name).is_some();
+                if given && entry.secret.environment {
+                    // As the operator has set it for this start.
+                    entry.secret.token = None;
+                } else if given {
+                    tracing::warn!(
+                        swarm = %entry.name, variable = variable(&entry.name),
+                        "this variable is not shown to the swarm, because the operator did not register its address; \
+                         register it again with the server's own key"
+                    );
+                }
                 entries.insert(entry.name.to_string(), entry);
             }
         }
@@ -114,33 +124,25 @@ impl Registry {
         lock(&self.entries).remove(swarm);
     }
 
-    /// Keeps a token that came with a lasting registration, where only the office can read it.
-    fn keep_secret(&self, swarm: &RealmName, token: Option<&str>) -> std::io::Result<()> {
-        let mut kept = read_secrets(&self.secrets);
-        let before = kept.get(swarm.as_str()).map(String::as_str);
-        if before == token {
-            return Ok(());
-        }
-        match token {
-            Some(token) => kept.insert(swarm.to_string(), token.to_owned()),
-            None => kept.remove(swarm.as_str()),
-        };
-        let fresh = self.secrets.with_extension("new");
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&fresh)?;
-        file.write_all(&serde_json::to_vec(&kept)?)?;
-        file.sync_all()?;
-        std::fs::rename(fresh, &self.secrets)
+    /// Whether two swarms are registered, and at the same host.
+    pub(crate) fn share_a_host(&self, one: &str, other: &str) -> bool {
+        let entries = lock(&self.entries);
+        let host = |swarm: &str| host_of(&entries.get(swarm)?.base_url);
+        matches!((host(one), host(other)), (Some(one), Some(other)) if one == other)
+    }
+
+    /// Lets the environment's variable for a swarm go to an address, because the operator named it.
+    pub(crate) fn trust(&self, swarm: &RealmName, base_url: &str) -> std::io::Result<()> {
+        let base_url = base_url.trim_end_matches('/');
+        let secret = Secret { environment: true, ..self.secrets.of(swarm, base_url) };
+        self.secrets.keep(swarm, base_url, &secret)
     }
 }
 
 impl Entry {
-    /// The token to show there: of the registration or the secret file, else from the environment as it is now.
+    /// The token to show there.
     pub(crate) fn token(&self) -> Option<String> {
-        self.token.clone().or_else(|| env_token(&self.name))
+        self.secret.token_for(&self.name)
     }
 }
 
@@ -149,8 +151,13 @@ impl Runtime {
         &self.inner.registry
     }
 
-    /// Registers another swarm after asking it who it is.
-    pub(crate) async fn register(&self, request: RegisterRequest) -> Result<String, RegisterError> {
+    /// Registers another swarm after asking it who it is. The environment's variables are shown only to swarms that the
+    /// operator registers: anyone else could send them to an address of their own.
+    pub(crate) async fn register(
+        &self,
+        request: RegisterRequest,
+        by_operator: bool,
+    ) -> Result<String, RegisterError> {
         let name = RealmName::new(&request.name)
             .map_err(|_| RegisterError::Bad("name", "cannot be a swarm's name".to_owned()))?;
         if name == *self.inner.engine.realm() {
@@ -162,6 +169,8 @@ impl Runtime {
         }
         let mut about = self.who_is(&base_url).await?;
         about.metadata = request.metadata;
+        let known = self.inner.registry.get(name.as_str()).filter(|known| known.base_url == base_url);
+        let environment = by_operator || known.is_some_and(|known| known.secret.environment);
         let entry = Entry {
             name: name.clone(),
             base_url,
@@ -169,14 +178,12 @@ impl Runtime {
             active: true,
             seen_at: Some(stamp::now()),
             about,
-            token: request.auth_token,
+            secret: Secret { token: request.auth_token, environment },
         };
-        if !entry.volatile {
-            // The environment's own variable needs no copy.
-            let token = entry.token.as_deref().filter(|token| env_token(&name).as_deref() != Some(token));
-            if let Err(error) = self.inner.registry.keep_secret(&name, token) {
-                tracing::warn!(%error, "the token for another swarm cannot be kept; it is lost at restart");
-            }
+        if !entry.volatile
+            && let Err(error) = self.inner.registry.secrets.keep(&name, &entry.base_url, &entry.secret)
+        {
+            tracing::warn!(%error, "the token for another swarm cannot be kept; it is lost at restart");
         }
         self.write_neighbour(&entry).await?;
         self.inner.registry.put(entry);
@@ -194,11 +201,12 @@ impl Runtime {
         let Some(mut entry) = entry(peer).filter(|_| known.is_some() || !registry.is_full()) else {
             return false;
         };
-        entry.token = known.filter(|known| known.base_url == entry.base_url).and_then(|known| known.token);
-        if entry.token.is_none()
-            && let Err(error) = registry.keep_secret(name, None)
-        {
-            tracing::warn!(%error, "the token for another swarm cannot be forgotten");
+        entry.secret = match known.filter(|known| known.base_url == entry.base_url) {
+            Some(known) => known.secret,
+            None => registry.secrets.of(name, &entry.base_url),
+        };
+        if let Err(error) = registry.secrets.keep(name, &entry.base_url, &entry.secret) {
+            tracing::warn!(%error, "the token for another swarm cannot be kept");
         }
         let base_url = entry.base_url.clone();
         registry.put(entry);
@@ -255,7 +263,7 @@ impl Runtime {
             name: entry.name.clone(),
             kind: PeerKind::Server,
             url: Some(entry.base_url.clone()),
-            token_ref: Some(format!("${{{}}}", variable(&entry.name))),
+            token_ref: entry.secret.environment.then(|| format!("${{{}}}", variable(&entry.name))),
             reachable: entry.active,
             volatile: entry.volatile,
             meta: about,
@@ -307,6 +315,11 @@ impl Runtime {
     }
 }
 
+fn host_of(base_url: &str) -> Option<String> {
+    let uri: axum::http::Uri = base_url.parse().ok()?;
+    uri.host().map(str::to_ascii_lowercase)
+}
+
 /// A swarm as the books have it, without its token.
 fn entry(peer: Peer) -> Option<Entry> {
     if peer.kind != PeerKind::Server {
@@ -320,30 +333,6 @@ fn entry(peer: Peer) -> Option<Entry> {
         active: peer.reachable,
         seen_at: peer.seen_at,
         about,
-        token: None,
+        secret: Secret::default(),
     })
-}
-
-/// The environment variable that holds the token for a swarm.
-fn variable(swarm: &RealmName) -> String {
-    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    format!("SWARM_AUTH_TOKEN_{}", swarm.as_str().chars().map(upper).collect::<String>())
-}
-
-fn env_token(swarm: &RealmName) -> Option<String> {
-    std::env::var(variable(swarm)).ok().filter(|token| !token.is_empty())
-}
-
-fn read_secrets(path: &Path) -> BTreeMap<String, String> {
-    std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_swarms_variable_is_named_as_the_reference_names_it() {
-        assert_eq!(variable(&RealmName::new("far-away").unwrap()), "SWARM_AUTH_TOKEN_FAR_AWAY");
-    }
 }

@@ -522,3 +522,49 @@ async fn files_that_are_taken_out_together_share_commits() {
     assert!(commits * 2 < marks, "{commits} commits for {marks} files");
     assert_eq!(office.close(), Some(0));
 }
+
+#[tokio::test]
+async fn mailboxes_of_other_accounts_are_passed_over() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let place = Place::new();
+    let set =
+        |path: &PathBuf, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    // A directory that others can write to is refused, unless the operator says that it is shared.
+    set(&place.mail(), 0o777);
+    let mail = place.mail();
+    let flags = ["serve", "--listen", "127.0.0.1:0", "--mail-dir", mail.to_str().unwrap()];
+    let refused = place.dir.posthaste().args(flags).run();
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    assert!(refused.stderr.contains("--mail-dir-shared"), "{}", refused.stderr);
+    let shared = place.open_with(&["--mail-dir-shared"]);
+    assert_eq!(shared.close(), Some(0));
+    set(&mail, 0o755);
+    // Files are as open as their mailbox.
+    for (agent, mode) in [("ann", 0o700), ("bob", 0o755), ("eve", 0o755)] {
+        fs::create_dir_all(mail.join(agent)).unwrap();
+        set(&mail.join(agent), mode);
+    }
+    // Only root can give a directory away.
+    let foreign = chown(mail.join("eve"), Some(65_534), None).is_ok();
+    let office = place.open();
+    for agent in ["ann", "bob", "eve"] {
+        drop(office.call("register", json!({ "id": agent })).await);
+        office.send("walter", agent, "private", agent).await.ok();
+    }
+    office.register("walter").await;
+    for agent in ["eve", "ann", "bob"] {
+        office.send("walter", agent, "private", &format!("again-{agent}")).await.unwrap();
+    }
+    until("the files", async || !place.files("ann").is_empty() && !place.files("bob").is_empty()).await;
+    let mode = |agent: &str| {
+        let (name, _) = place.files(agent).remove(0);
+        fs::metadata(mail.join(agent).join(name)).unwrap().mode() & 0o777
+    };
+    assert_eq!((mode("ann"), mode("bob")), (0o600, 0o644));
+    if foreign {
+        assert!(place.files("eve").is_empty());
+        until("the warning", async || place.log().contains("another account made it")).await;
+        assert_eq!(office.inbox("eve", 0).await.len(), 1, "it waits for her at the other doors");
+    }
+    assert_eq!(office.close(), Some(0));
+}

@@ -133,6 +133,48 @@ async fn a_backup_is_taken_while_the_office_runs_and_restored_when_it_does_not()
     assert_eq!(dir.posthaste().args(["doctor"]).run().code, 0, "the realm is still there");
 }
 
+/// What brings a realm back says how many tokens came along, and can leave them out.
+#[tokio::test]
+async fn restored_and_imported_tokens_are_told_and_can_be_left_out() {
+    let dir = TestDir::new();
+    let [kept, lines] = ["kept.posthaste", "kept.jsonl"].map(|name| dir.path().join(name));
+    let [kept, lines] = [kept.to_str().unwrap(), lines.to_str().unwrap()];
+    let office = Office::open(dir.path());
+    let mut tokens = Vec::new();
+    for (role, name) in [("admin", "root"), ("agent", "ann"), ("user", "gone")] {
+        let made = office.call("token.create", json!({ "role": role, "name": name })).await.unwrap();
+        tokens.push(made["token"].as_str().unwrap().to_owned());
+        if name == "gone" {
+            office.call("token.revoke", json!({ "id": made["id"] })).await.unwrap();
+        }
+    }
+    assert_eq!(office.close(), Some(0));
+    dir.posthaste().args(["backup", kept]).run().ok();
+    dir.posthaste().args(["export", lines]).run().ok();
+    let lets_in = async || {
+        let office = Office::open(dir.path());
+        let mut open = 0;
+        for token in &tokens {
+            open += usize::from(office.as_bearer(token).call("whoami", json!({})).await.is_ok());
+        }
+        assert_eq!(office.close(), Some(0));
+        open
+    };
+    for words in [["restore", kept], ["import", lines]] {
+        let ran = dir.posthaste().args(words).args(["--force"]).run().ok();
+        assert!(
+            ran.stderr.contains("2 tokens (1 of administrators) came along"),
+            "{words:?}: {}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains("--without-tokens"), "{words:?}: {}", ran.stderr);
+        assert_eq!(lets_in().await, 2, "{words:?}");
+        let ran = dir.posthaste().args(words).args(["--force", "--without-tokens", "--json"]).run().ok();
+        assert_eq!(ran.json()["tokens"], json!({ "valid": 2, "admins": 1, "dropped": true }), "{words:?}");
+        assert_eq!(lets_in().await, 0, "{words:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_doctor_finds_what_is_wrong() {
     let dir = TestDir::new();
@@ -231,4 +273,29 @@ fn each_door_can_be_measured() {
         assert_eq!(measured, names);
         assert!(rounds.as_array().unwrap().iter().all(|round| round["messages"] == 30), "{rounds}");
     }
+}
+
+#[tokio::test]
+async fn databases_are_their_owners_whatever_was_there_before() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let (dir, target) = (TestDir::new(), TestDir::new());
+    let office = Office::open(dir.path());
+    office.register("ann").await;
+    let file = dir.path().join("kept.db");
+    dir.posthaste().args(["backup", file.to_str().unwrap()]).run().ok();
+    assert_eq!(office.close(), Some(0));
+    // A directory that was made by hand and is open to all.
+    for folder in [target.path().to_owned(), target.path().join("realms")] {
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    target.posthaste().args(["restore", file.to_str().unwrap()]).run().ok();
+    let office = Office::open(target.path());
+    office.call("realm.open", json!({ "name": "later" })).await.unwrap();
+    let mode = |name: &str| std::fs::metadata(target.path().join(name)).unwrap().mode() & 0o777;
+    assert_eq!((mode(""), mode("realms")), (0o700, 0o700));
+    for name in ["main.db", "main.db-wal", "later.db", "later.db-wal", "later.db-shm"] {
+        assert_eq!(mode(&format!("realms/{name}")), 0o600, "{name}");
+    }
+    assert_eq!(office.close(), Some(0));
 }

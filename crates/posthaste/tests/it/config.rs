@@ -17,6 +17,27 @@ fn setting(ran: &Ran, name: &str) -> (Value, String) {
     (row["value"].clone(), row["origin"].as_str().unwrap().to_owned())
 }
 
+/// What `serve --help` calls a default is the default.
+#[test]
+fn help_names_the_defaults_in_force() {
+    use clap::CommandFactory as _;
+    let rows = Config::from_text("").unwrap().rows();
+    let program = posthaste::cli::args::Args::command();
+    let serve = program.find_subcommand("serve").unwrap();
+    let mut compared = 0;
+    for arg in serve.get_arguments() {
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        let Some((_, rest)) = help.split_once("[default: ") else { continue };
+        let said = rest.split([']', ',']).next().unwrap();
+        let name = arg.get_long().unwrap().replace('-', "_");
+        let Some(row) = rows.iter().find(|row| row.setting == name) else { continue };
+        let value = row.value.as_str().map_or_else(|| row.value.to_string(), str::to_owned);
+        assert_eq!(said, value, "--help on {name}");
+        compared += 1;
+    }
+    assert!(compared >= 7, "only {compared} were found");
+}
+
 #[test]
 fn flag_over_environment_over_file_over_default() {
     // name, flag, value by flag, variable and its text, value by environment, line, value by file, default

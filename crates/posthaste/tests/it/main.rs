@@ -36,6 +36,7 @@ mod mcp_guard;
 mod mcp_load;
 mod mcp_streams;
 mod office;
+mod ownership;
 mod parsers;
 mod readme;
 mod soak;

@@ -152,7 +152,7 @@ async fn what_is_wrong_is_said_such_that_an_agent_can_mend_it() {
             "send_message",
             letter("attachment_paths", json!(["nowhere.png"])),
             "ATTACHMENT_REFUSED",
-            "no such file",
+            "send the bytes",
         ),
         ("send_message", letter("bodymd", json!("x")), "INVALID_ARGUMENT", "did you mean body_md"),
         (
@@ -289,7 +289,9 @@ async fn a_realms_own_door_opens_that_realm_only() {
         sue.fails("list_agents", json!({ "project_key": "/srv/secret" })).await.0,
         "PROJECT_NOT_FOUND"
     );
-    assert_eq!(sue.fails("ensure_project", json!({ "human_key": "/srv/secret" })).await.0, "NOT_ALLOWED");
+    // A path is a name that each realm gives for itself.
+    assert_eq!(sue.call("ensure_project", json!({ "human_key": "/srv/secret" })).await["slug"], "shop");
+    assert_eq!(sue.call("list_agents", json!({ "project_key": "/srv/secret" })).await, json!([]));
     assert_eq!(sue.call("ensure_project", json!({ "human_key": "/srv/shop" })).await["slug"], "shop");
     sue.project("/srv/shop", &["GreenFox"]).await;
     assert_eq!(sue.call("list_agents", json!({ "project_key": "shop" })).await[0]["name"], "GreenFox");
@@ -314,7 +316,7 @@ async fn files_are_kept_by_their_hash_and_read_by_those_who_got_the_letter() {
     work.write("plan.md", "# Plan");
     std::fs::write(root.join("big.bin"), vec![0_u8; (10 << 20) + 1]).unwrap();
     let outside = elsewhere.write("secret.txt", "not yours");
-    let office = Office::open(data.path());
+    let office = Office::open_in(data.path(), data.path(), &["--project", path]);
     let ann = Mcp::bearer(&office, "user", "ann").await;
     ann.project(path, &["BlueLake", "GreenFox"]).await;
     let letter = |file: &str| {
@@ -340,10 +342,11 @@ async fn files_are_kept_by_their_hash_and_read_by_those_who_got_the_letter() {
     let carl = Mcp::bearer(&office, "user", "carl").await;
     assert!(carl.method("resources/read", json!({ "uri": uri })).await["error"]["code"].is_i64());
     for (file, part) in [
-        ("big.bin", "larger"),
-        (outside.to_str().unwrap(), "outside"),
-        ("../x", "no such file"),
-        (".", "not a file"),
+        ("big.bin", "too large"),
+        (outside.to_str().unwrap(), "that the operator named"),
+        ("../x", "that the operator named"),
+        ("none.txt", "no such file"),
+        (".", "not a plain name"),
     ] {
         let (code, words) = ann.fails("send_message", letter(file)).await;
         assert_eq!(code, "ATTACHMENT_REFUSED", "{file}");

@@ -151,7 +151,7 @@ async fn commits_that_touch_what_another_holds_are_told_of_or_stopped() {
 }
 
 #[tokio::test]
-async fn an_agent_can_have_the_guard_put_in() {
+async fn the_server_answers_with_the_command_and_writes_no_hook() {
     let (dir, work) = (TestDir::new(), TestDir::new());
     let top = work.path().canonicalize().unwrap();
     let repo = Repo { top: &top, agent: "BlueLake" };
@@ -159,13 +159,63 @@ async fn an_agent_can_have_the_guard_put_in() {
     let office = Office::open_with_path(dir.path());
     let mcp = Mcp::operator(&office);
     mcp.project(top.to_str().unwrap(), &["BlueLake"]).await;
-    let given = json!({ "project_key": top, "code_repo_path": top });
+    let given = json!({ "project_key": top, "code_repo_path": top, "block": true });
     let done = mcp.call("install_precommit_guard", given).await;
-    assert!(Path::new(done["hook"].as_str().unwrap()).ends_with(".git/hooks/pre-commit"), "{done}");
+    let path = top.to_str().unwrap();
+    let command = format!("posthaste guard install --project '{path}' --block -- '{path}'");
+    assert_eq!((&done["command"], &done["installed"]), (&json!(command), &json!(false)));
+    assert!(!top.join(".git/hooks/pre-commit").exists());
     let removed = mcp.call("uninstall_precommit_guard", json!({ "code_repo_path": top })).await;
-    assert_eq!(removed["removed"], true);
+    assert_eq!(removed["removed"], false);
     let (code, _) =
         mcp.fails("install_precommit_guard", json!({ "project_key": top, "code_repo_path": "rel" })).await;
     assert_eq!(code, "GUARD_FAILED");
+    // The command is one that the program takes.
+    let words = ["install", "--project", "/x", "--block", "--"];
+    let mut posthaste =
+        dir.posthaste().args(["guard"]).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    posthaste.command.args(words).arg(&top).env("HOME", &top);
+    posthaste.run().ok();
+    assert!(top.join(".git/hooks/pre-commit").exists());
     assert_eq!(office.close(), Some(0));
+}
+
+#[test]
+fn hooks_are_written_through_no_link_and_nowhere_else() {
+    let (dir, work, other) = (TestDir::new(), TestDir::new(), TestDir::new());
+    let top = work.path().canonicalize().unwrap();
+    let elsewhere = other.path().canonicalize().unwrap();
+    let repo = Repo { top: &top, agent: "BlueLake" };
+    repo.ok(&["init", "-q"]);
+    let victim = other.write("victim.txt", "mine");
+    let hooks = top.join(".git/hooks");
+    std::fs::create_dir_all(&hooks).unwrap();
+    // What an earlier version wrote to before it renamed it, and the hook itself.
+    for name in ["pre-commit.posthaste-new", "pre-push.posthaste-new", "pre-commit", "pre-push"] {
+        drop(std::fs::remove_file(hooks.join(name)));
+        std::os::unix::fs::symlink(&victim, hooks.join(name)).unwrap();
+    }
+    guard(&dir, &top, &["install"]).ok();
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
+    assert!(hooks.join("pre-commit").symlink_metadata().unwrap().is_file());
+    guard(&dir, &top, &["uninstall"]).ok();
+    assert!(hooks.join("pre-commit").symlink_metadata().unwrap().is_symlink(), "what was there is back");
+    // Settings of the repository do not lead elsewhere, unless the user says so.
+    repo.ok(&["config", "core.hooksPath", elsewhere.join("new/hooks").to_str().unwrap()]);
+    let refused = guard(&dir, &top, &["install"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("--outside"), "{}", refused.stderr);
+    assert!(!elsewhere.join("new").exists());
+    guard(&dir, &top, &["install", "--outside"]).ok();
+    assert!(elsewhere.join("new/hooks/pre-commit").exists());
+    // Nor does a folder that is a link.
+    repo.ok(&["config", "--unset", "core.hooksPath"]);
+    std::fs::remove_dir_all(&hooks).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &hooks).unwrap();
+    assert_eq!(guard(&dir, &top, &["install"]).code, 1);
+    assert!(!elsewhere.join("pre-commit").exists());
+    // A folder for hooks in the work tree, as some tools keep it.
+    repo.ok(&["config", "core.hooksPath", ".husky"]);
+    guard(&dir, &top, &["install"]).ok();
+    assert!(top.join(".husky/pre-commit").exists());
 }

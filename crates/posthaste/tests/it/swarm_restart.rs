@@ -356,7 +356,8 @@ async fn the_registry_survives_the_process() {
     let targets = ["boss@kept", "boss@far-away", "boss@passing"];
     let file = team("team", json!([boss(scripted(), &targets)]));
     let mut swarm = Swarm::open(&file, &[], &[]);
-    let admin = swarm.token("team", "admin", "adm");
+    // The environment's variables go to what the operator registers.
+    let admin = swarm.office.as_ref().unwrap().token().to_owned();
     let entry = |name: &str, of: &Listening, token: &str, volatile: bool| {
         json!({
             "name": name, "base_url": format!("http://{}", of.address), "auth_token": token, "volatile": volatile,
@@ -424,7 +425,9 @@ async fn the_registry_survives_the_process() {
             json!({ "target": format!("boss@{peer}"), "subject": "s", "body": "x" }),
         )]);
         swarm.ask(&ann, json!({ "body": ask, "kwargs": { "timeout": 1 } })).await;
-        assert_eq!(*shown.lock().unwrap(), [token]);
+        // On a busy machine the message may be carried a second time.
+        let shown = shown.lock().unwrap();
+        assert!(!shown.is_empty() && shown.iter().all(|it| it == token), "{shown:?}");
     }
     let ask = script(&[("send_request", json!({ "target": "boss@passing", "subject": "s", "body": "x" }))]);
     assert!(swarm.ask(&ann, json!({ "body": ask })).await.contains("not known here"));

@@ -91,3 +91,47 @@ fn nothing_is_left_unfinished() {
         }
     }
 }
+
+/// Doors and projects deal with names that callers choose, so they open files through `safe_open` (or by descriptor,
+/// which is what `rustix` is for) and ask the file system about no path that a caller named.
+#[test]
+fn doors_open_files_through_one_helper() {
+    let opening =
+        ["use std::fs", "tokio::fs", "File::open", "File::create", "OpenOptions", "fs::read", "fs::write"];
+    let making = ["read_dir(", "NamedTempFile", "create_dir", "remove_file(", "set_permissions"];
+    let asking =
+        [".canonicalize(", ".exists()", "path.is_dir()", ".is_symlink()", "symlink_metadata", "read_link("];
+    let allowed = [
+        (
+            "projects/git.rs",
+            "read for the user that runs the process: the command line, and the server at start",
+        ),
+        ("projects/trees.rs", "resolves the directories that the operator named, at start"),
+        ("doors/files/bridge/mod.rs", "resolves the mail directory that the operator named, at start"),
+        ("doors/files/bridge/reconcile.rs", "names the mail directory to the watcher"),
+        ("doors/files/bridge/watch.rs", "watches directories of the mail directory, which it does not open"),
+        ("doors/files/directory.rs", "makes the mail directory that the operator named"),
+    ];
+    let source = root().join("crates/posthaste/src");
+    let mut used = std::collections::BTreeSet::new();
+    for (path, text) in sources(&source.join("doors")).into_iter().chain(sources(&source.join("projects"))) {
+        let name = path.strip_prefix(&source).unwrap().to_str().unwrap().to_owned();
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let opened = opening.iter().chain(&making).find(|word| code.contains(**word));
+            assert_eq!(opened, None, "{name}:{}: use crate::safe_open", number + 1);
+            if asking.iter().any(|word| code.contains(word)) {
+                assert!(
+                    allowed.iter().any(|(file, _)| *file == name),
+                    "{name}:{}: a path is a name",
+                    number + 1
+                );
+                used.insert(name.clone());
+            }
+        }
+    }
+    for (file, _) in allowed {
+        assert!(used.contains(file), "{file} need not be allowed");
+    }
+}

@@ -23,6 +23,11 @@ impl Got {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
+    /// The page.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The word that the page's forms carry.
     pub(crate) fn word(&self) -> String {
         let start =

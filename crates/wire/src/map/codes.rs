@@ -76,8 +76,8 @@ pub const TASK_CONFLICT: i64 = 14001;
 pub fn category(code: i64) -> &'static str {
     match code {
         1000..=1999 => "auth",
-        2000..=2999 => "routing",
-        3000..=3999 => "agent",
+        2000..=2999 | TASK_NOT_FOUND => "routing",
+        3000..=3999 | TASK_CONFLICT => "agent",
         4000..=4999 => "resource",
         5000..=5999 => "federation",
         10_000..=10_999 => "mail",

@@ -3,12 +3,17 @@
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::glob::{Glob, LONGEST};
 use super::names::Pattern;
 
 /// How deeply `$or` and `$and` may nest.
 const DEEPEST: usize = 8;
-/// Values in one list.
-const MOST: usize = 1000;
+/// Patterns and values of a whole filter, with all filters in it: each is compared with every event.
+const MOST: usize = 100;
+/// Exact values of a whole filter, which are cheaper to compare: agents, correlations, kinds of messages, priorities.
+const MOST_EXACT: usize = 1000;
+/// The whole filter as JSON, in bytes.
+const LARGEST: usize = 64 << 10;
 
 /// A filter as it was written: fields that must all hold, lists of which one must.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,7 +25,7 @@ pub struct Spec {
     /// Roles of those agents.
     pub roles: Vec<String>,
     /// Patterns of agents that events come from or are about.
-    pub agents: Vec<String>,
+    pub agents: Vec<Glob>,
     /// Scopes.
     pub scopes: Vec<String>,
     /// Priorities of messages.
@@ -30,7 +35,7 @@ pub struct Spec {
     /// What messages say they are.
     pub message_types: Vec<String>,
     /// Names of surroundings.
-    pub environments: Vec<String>,
+    pub environments: Vec<Glob>,
     /// Members that the agent's metadata must have.
     pub metadata: Vec<(String, Value)>,
     /// Members, by path, that the agent's environment must have.
@@ -76,9 +81,15 @@ pub enum FilterError {
     /// Filters in filters in filters.
     #[error("filters nest at most {DEEPEST} deep")]
     TooDeep,
-    /// A list too long.
-    #[error("a filter list has at most {MOST} values")]
-    TooLong,
+    /// Too many patterns and values.
+    #[error("a filter has at most {MOST} patterns and {MOST_EXACT} exact values, with all filters in it")]
+    TooMany,
+    /// A pattern too long.
+    #[error("a pattern has at most {LONGEST} characters")]
+    LongPattern,
+    /// Too large in all.
+    #[error("a filter has at most {LARGEST} bytes")]
+    TooLarge,
 }
 
 impl Spec {
@@ -86,9 +97,47 @@ impl Spec {
     pub fn parse(value: &Value) -> Result<Self, FilterError> {
         match value {
             Value::Null => Ok(Self::default()),
-            Value::Object(fields) => parse_fields(fields, 0),
+            Value::Object(fields) => {
+                let spec = parse_fields(fields, 0)?;
+                if serde_json::to_vec(value).is_ok_and(|json| json.len() > LARGEST) {
+                    return Err(FilterError::TooLarge);
+                }
+                spec.check(0).map(|()| spec)
+            }
             _ => Err(FilterError::Shape),
         }
+    }
+
+    /// Refuses a filter that takes too much to compare, together with the patterns beside it.
+    pub fn check(&self, beside: usize) -> Result<(), FilterError> {
+        match self.cost() + beside > MOST || self.exact_values() > MOST_EXACT {
+            true => Err(FilterError::TooMany),
+            false => Ok(()),
+        }
+    }
+
+    /// How much it takes to compare an event with it: patterns and values that are not exact, and filters in it.
+    #[must_use]
+    pub fn cost(&self) -> usize {
+        let inner: usize = self.or.iter().chain(&self.and).map(Self::cost).sum();
+        let one = |field: &Option<String>| usize::from(field.is_some());
+        1 + inner
+            + self.event_types.len()
+            + self.agents.len()
+            + self.scopes.len()
+            + self.environments.len()
+            + self.metadata.len()
+            + self.environment.len()
+            + one(&self.descendants)
+            + one(&self.ancestors)
+            + one(&self.subtree)
+    }
+
+    fn exact_values(&self) -> usize {
+        let inner: usize = self.or.iter().chain(&self.and).map(Self::exact_values).sum();
+        let lists =
+            [&self.from_agents, &self.roles, &self.priorities, &self.correlations, &self.message_types];
+        inner + lists.into_iter().map(Vec::len).sum::<usize>()
     }
 
     /// Whether the filter names this event of the kind that only those get who ask for it.
@@ -111,10 +160,14 @@ fn parse_fields(fields: &Map<String, Value>, depth: usize) -> Result<Spec, Filte
         Ok(found)
     };
     let one = |name: &str| text(name, fields.get(name));
+    let globs = |name: &str| -> Result<Vec<Glob>, FilterError> {
+        list(&[name])?.iter().map(|text| Glob::new(text).ok_or(FilterError::LongPattern)).collect()
+    };
     let specs = |name: &str| -> Result<Vec<Spec>, FilterError> {
         match fields.get(name) {
             None | Some(Value::Null) => Ok(Vec::new()),
-            Some(Value::Array(list)) if list.len() <= MOST => list
+            Some(Value::Array(list)) if list.len() > MOST => Err(FilterError::TooMany),
+            Some(Value::Array(list)) => list
                 .iter()
                 .map(|one| match one {
                     Value::Object(fields) => parse_fields(fields, depth + 1),
@@ -125,15 +178,21 @@ fn parse_fields(fields: &Map<String, Value>, depth: usize) -> Result<Spec, Filte
         }
     };
     Ok(Spec {
-        event_types: list(&["eventTypes", "eventType"])?.iter().map(|text| Pattern::new(text)).collect(),
+        event_types: list(&["eventTypes", "eventType"])?
+            .iter()
+            .map(|text| {
+                let short = text.chars().nth(LONGEST).is_none();
+                short.then(|| Pattern::new(text)).ok_or(FilterError::LongPattern)
+            })
+            .collect::<Result<_, _>>()?,
         from_agents: list(&["fromAgents"])?,
         roles: list(&["fromRoles", "roles", "role"])?,
-        agents: list(&["agents"])?,
+        agents: globs("agents")?,
         scopes: list(&["scopes", "scope"])?,
         priorities: list(&["priorities"])?,
         correlations: list(&["correlationIds"])?,
         message_types: list(&["messageTypes"])?,
-        environments: list(&["environments"])?,
+        environments: globs("environments")?,
         metadata: pairs("metadataMatch", fields.get("metadataMatch"))?,
         environment: pairs("environmentMatch", fields.get("environmentMatch"))?,
         descendants: one("descendants")?,
@@ -174,7 +233,7 @@ fn texts(name: &str, value: Option<&Value>) -> Result<Vec<String>, FilterError> 
     match value {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::String(text)) => Ok(vec![text.clone()]),
-        Some(Value::Array(list)) if list.len() > MOST => Err(FilterError::TooLong),
+        Some(Value::Array(list)) if list.len() > MOST_EXACT => Err(FilterError::TooMany),
         Some(Value::Array(list)) => {
             list.iter().map(|text| text.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
         }
@@ -248,6 +307,30 @@ mod tests {
             deep = json!({ "$or": [deep] });
         }
         assert_eq!(Spec::parse(&deep), Err(FilterError::TooDeep));
+    }
+
+    #[test]
+    fn a_filter_is_bounded_with_all_filters_in_it() {
+        let many = |n: usize| -> Vec<String> { (0..n).map(|n| format!("*a{n}*")).collect() };
+        assert!(Spec::parse(&json!({ "agents": many(90) })).is_ok());
+        assert!(Spec::parse(&json!({ "fromAgents": many(1000) })).is_ok());
+        for value in [
+            json!({ "agents": many(101) }),
+            json!({ "eventTypes": many(101) }),
+            json!({ "scopes": many(101) }),
+            json!({ "fromAgents": many(1001) }),
+            json!({ "$or": (0..101).map(|_| json!({})).collect::<Vec<_>>() }),
+            json!({ "$or": [{ "agents": many(60) }, { "$and": [{ "environments": many(60) }] }] }),
+            json!({ "$or": [{ "fromAgents": many(600) }, { "roles": many(600) }] }),
+        ] {
+            assert_eq!(Spec::parse(&value), Err(FilterError::TooMany));
+        }
+        let long = "a".repeat(LONGEST + 1);
+        for value in [json!({ "agents": [long] }), json!({ "eventTypes": [long] })] {
+            assert_eq!(Spec::parse(&value), Err(FilterError::LongPattern));
+        }
+        let large = json!({ "metadataMatch": { "team": "a".repeat(LARGEST) } });
+        assert_eq!(Spec::parse(&large), Err(FilterError::TooLarge));
     }
 
     #[test]

@@ -14,6 +14,6 @@ mod names;
 pub use address::{Address, AddressError, Class};
 pub use event_id::{EventId, history_tag};
 pub use filter::{FilterError, MailFilter, Spec, stream_pattern};
-pub use glob::glob;
+pub use glob::Glob;
 pub use mode::{Mode, detect_mode};
 pub use names::{EventName, NameSet, Pattern};

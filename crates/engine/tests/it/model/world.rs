@@ -74,6 +74,8 @@ pub struct Talk {
 #[derive(Clone, Debug)]
 pub struct Part {
     pub present: bool,
+    /// Whether it was added by another and has neither joined nor spoken.
+    invited: bool,
     since: usize,
     history: HistoryAccess,
 }
@@ -148,10 +150,10 @@ impl World {
                     return Err("ConversationExists");
                 }
                 talk.exists = true;
-                let part = |history| Part { present: true, since: 0, history };
-                talk.parts.insert(*by, part(HistoryAccess::Full));
+                let part = |history, invited| Part { present: true, invited, since: 0, history };
+                talk.parts.insert(*by, part(HistoryAccess::Full, false));
                 for (other, history) in others {
-                    talk.parts.entry(*other).or_insert_with(|| part(*history));
+                    talk.parts.entry(*other).or_insert_with(|| part(*history, true));
                 }
             }
             Op::Say { by, talk, to } => {
@@ -162,14 +164,16 @@ impl World {
                     return Err("NoSuchParticipant");
                 }
                 talk.turns.push((*by, to.clone()));
+                talk.parts.get_mut(by).expect("a part").invited = false;
             }
             Op::Join { by, talk } => {
                 let talk = &mut self.talks[*talk];
                 let since = talk.turns.len();
                 match talk.parts.get_mut(by) {
                     None => return Err("NoSuchConversation"),
+                    Some(part) if part.present && part.invited => part.invited = false,
                     Some(part) if part.present => return Err("AlreadyJoined"),
-                    Some(part) => (part.present, part.since) = (true, since),
+                    Some(part) => (part.present, part.invited, part.since) = (true, false, since),
                 }
             }
             Op::Leave { by, talk } => {

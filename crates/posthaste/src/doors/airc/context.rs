@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use posthaste_engine::Engine;
-use posthaste_engine::nouns::{Agent, AgentId, Caller, Token, TokenRole};
+use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, Token, TokenRole};
 use posthaste_engine::views::View;
 use posthaste_wire::airc::{Handle, MAX_MESSAGE};
 use posthaste_wire::canonical::canonicalize;
@@ -21,6 +21,7 @@ use super::errors::{Answer, Trouble};
 use super::faces;
 use crate::caller::{Realm, bearer};
 use crate::http::listen::Peer;
+use crate::http::local::Local;
 use crate::http::rate::{Quota, Turn};
 use crate::keys;
 use crate::shared::Shared;
@@ -35,6 +36,8 @@ pub(super) struct Context {
     pub(super) engine: Engine,
     pub(super) headers: HeaderMap,
     pub(super) address: Option<IpAddr>,
+    /// Whether the caller is on this machine.
+    pub(super) local: bool,
     /// `/r/NAME` for realms that are not the default one.
     pub(super) prefix: String,
     secure: bool,
@@ -47,6 +50,12 @@ impl FromRequestParts<Shared> for Context {
 
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Response> {
         let Realm(engine) = Realm::from_request_parts(parts, shared).await?;
+        let hash = bearer(&parts.headers).map(keys::hash);
+        let known = hash.and_then(|hash| shared.remembered().get(&engine, &hash)?.at(VIA).ok());
+        let engine = match known {
+            Some((identity, pass)) => shared.engine_for(&engine, &identity, Some(&pass)),
+            None => engine,
+        };
         let params =
             RawPathParams::from_request_parts(parts, shared).await.map_err(IntoResponse::into_response)?;
         let params: Vec<_> = params.iter().map(|(name, it)| (name.to_owned(), it.to_owned())).collect();
@@ -55,9 +64,11 @@ impl FromRequestParts<Shared> for Context {
         let query = parts.uri.query().unwrap_or_default();
         let query = serde_urlencoded(query);
         let peer = parts.extensions.get::<Peer>();
+        let Local(local) = Local::of(parts);
         Ok(Self {
             shared: shared.clone(),
             engine,
+            local,
             headers: parts.headers.clone(),
             address: peer.map(|peer| peer.address.ip()),
             secure: peer.is_some_and(|peer| peer.tls),
@@ -117,6 +128,11 @@ impl Context {
         let host = self.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
         let scheme = if self.secure { "https" } else { "http" };
         format!("{scheme}://{host}{}", self.prefix)
+    }
+
+    /// Whether Safe Mode is spoken with this caller.
+    pub(super) fn safe_mode(&self) -> bool {
+        self.shared.safe_mode().holds(self.local)
     }
 
     /// Takes a turn for somebody.
@@ -195,7 +211,7 @@ impl Context {
     /// somebody else.
     pub(super) fn recall(&self, claimed: Option<&str>) -> Option<Actor> {
         let hash = self.bearer().ok()?.hash()?;
-        let bearer = self.shared.remembered().get(&self.engine, &hash)?.identity;
+        let (bearer, _) = self.shared.remembered().get(&self.engine, &hash)?.at(VIA).ok()?;
         // Those who run the realm speak for whom they say, which is looked up each time.
         if bearer.role == TokenRole::Admin {
             return None;
@@ -216,6 +232,34 @@ impl Context {
         }
     }
 
+    /// The hash of the token of this request, where it is a token that can be exchanged for another.
+    pub(super) fn token_hash(&self) -> Answer<[u8; 32]> {
+        match bearer(&self.headers) {
+            Some(token) if self.shared.admin().fits(token) => {
+                Err(Trouble::bad("the server's own key is not renewed"))
+            }
+            Some(token) => Ok(keys::hash(token)),
+            None => Err(Trouble::unauthorized(
+                "send the token that is to be renewed: `Authorization: Bearer TOKEN`",
+            )),
+        }
+    }
+
+    /// How the bearer of this request stands to an identity: it speaks for it by a token of its own, or by running the
+    /// realm, or not at all.
+    pub(super) async fn holds(&self, identity: &AgentId) -> Answer<Option<Holder>> {
+        let Ok(bearer) = self.bearer() else { return Ok(None) };
+        let Some(hash) = bearer.hash() else { return Ok(Some(Holder::Proven)) };
+        let token = self.engine.read(move |view| view.token_by_hash(&hash)).await?;
+        let token = token.filter(|token| token.opens(VIA));
+        Ok(token.and_then(|token| match token.role {
+            TokenRole::Admin => Some(Holder::Proven),
+            _ if token.name != identity.as_str() => None,
+            _ if token.door.is_some() => Some(Holder::Issued(hash)),
+            _ => Some(Holder::Given { end: token.expires_at }),
+        }))
+    }
+
     fn bearer(&self) -> Answer<Bearer> {
         match bearer(&self.headers) {
             Some(token) if self.shared.admin().fits(token) => Ok(Bearer::Operator),
@@ -224,6 +268,16 @@ impl Context {
             None => Err(Trouble::unauthorized("a token is needed: send `Authorization: Bearer TOKEN`")),
         }
     }
+}
+
+/// Why a caller may have a token for an identity.
+pub(super) enum Holder {
+    /// It is new, signed with the identity's key or runs the realm; or no token is asked for.
+    Proven,
+    /// It bears a token that this door issued, by its hash.
+    Issued([u8; 32]),
+    /// It bears a token that an administrator made.
+    Given { end: Option<Millis> },
 }
 
 enum Bearer {
@@ -284,6 +338,11 @@ impl Actor {
     pub(super) fn key(&self) -> Option<PublicKey> {
         self.key
     }
+}
+
+/// Whether an agent is an identity of this door. Agents of other doors are shown to callers with a token only.
+pub(super) fn is_identity(agent: &Agent) -> bool {
+    agent.via == VIA || key_of(agent).is_some()
 }
 
 /// The key that an identity signs with.

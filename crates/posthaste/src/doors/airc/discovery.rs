@@ -49,7 +49,7 @@ fn describe(context: &Context) -> Value {
         "0.2": { "identity": path("/identity"), "presence": path("/presence"), "messages": path("/messages"),
                  "consent": path("/consent"), "signing": "required" },
     });
-    if context.shared.safe_mode() {
+    if context.safe_mode() {
         versions["0.1"] = json!({
             "identity": path("/api/identity"), "presence": path("/api/presence"), "messages": path("/api/messages"),
             "consent": path("/api/consent"), "signing": "optional",
@@ -70,7 +70,7 @@ fn describe(context: &Context) -> Value {
             "health": path("/health"),
         },
         "versions": versions,
-        "safe_mode": context.shared.safe_mode(),
+        "safe_mode": context.safe_mode(),
         "signing": {
             "algorithm": "Ed25519",
             "required": true,

@@ -123,9 +123,11 @@ fn of_fault(fault: &Fault) -> Trouble {
     let (status, code) = match fault {
         Fault::Poisoned { .. } => (503, "read_only"),
         Fault::Closing => (503, "closing"),
-        Fault::Books { .. } | Fault::NewerBooks { .. } | Fault::Locked { .. } | Fault::Internal { .. } => {
-            (500, "internal_error")
-        }
+        Fault::Books { .. }
+        | Fault::Lost { .. }
+        | Fault::NewerBooks { .. }
+        | Fault::Locked { .. }
+        | Fault::Internal { .. } => (500, "internal_error"),
     };
     Trouble::new(status, code, fault.to_string())
 }
@@ -134,7 +136,8 @@ fn of_refusal(refusal: &Refusal) -> Trouble {
     let said = |status, code| Trouble::new(status, code, refusal.to_string());
     match refusal {
         Refusal::NoSuchAgent { agent, .. } => Trouble::nobody(agent),
-        Refusal::AgentExists { .. } => said(409, "handle_taken"),
+        Refusal::AgentExists { .. } | Refusal::LooksTaken { .. } => said(409, "handle_taken"),
+        Refusal::BadName { .. } => said(400, "invalid_handle"),
         Refusal::WrongState { state, .. } if state == "suspended" => said(403, "identity_suspended"),
         Refusal::WrongState { .. } => said(409, "conflict"),
         Refusal::NotAllowed { .. } => said(403, "forbidden"),
@@ -155,6 +158,9 @@ fn of_refusal(refusal: &Refusal) -> Trouble {
         Refusal::NoRecipients => said(404, "identity_not_found"),
         Refusal::TooMany { what, .. } if what.starts_with("reservations") => said(409, "reservation_limit"),
         Refusal::TooMany { .. } => said(400, "too_many"),
+        Refusal::TooMuchWork { .. } => said(400, "too_much_work"),
+        Refusal::QuotaExceeded { .. } => said(507, "quota_exceeded"),
+        Refusal::DiskNearlyFull { .. } => said(507, "disk_nearly_full"),
         Refusal::TooLarge { .. } => said(413, "payload_too_large"),
         Refusal::KeyReused { key } => of_mark(key),
         Refusal::NoSuchMessage => said(404, "message_not_found"),
@@ -166,10 +172,12 @@ fn of_refusal(refusal: &Refusal) -> Trouble {
         Refusal::NoSuchToken => said(401, "unauthorized"),
         Refusal::StaleCursor => said(400, "invalid_cursor"),
         Refusal::Busy => said(503, "busy").with("retry_after", json!(1)),
+        Refusal::TooCostly { .. } => said(503, "too_costly"),
         Refusal::CircularParent { .. }
         | Refusal::BadContentType { .. }
         | Refusal::BadId(_)
         | Refusal::BadValue { .. }
+        | Refusal::BadJson { .. }
         | Refusal::BadQuery { .. }
         | Refusal::ThreadTooDeep { .. } => said(400, "bad_request"),
         Refusal::NoSuchConversation { .. }

@@ -6,16 +6,16 @@ use axum::response::{IntoResponse, Response};
 use posthaste_engine::nouns::{
     Agent, AgentId, Caller, ContactPolicy, Json as Kept, Millis, Privacy, TokenRole,
 };
-use posthaste_engine::stamp;
-use posthaste_engine::verbs::agents::Register;
-use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
+use posthaste_engine::verbs::agents::{Bearer, Register};
+use posthaste_engine::verbs::tokens::{CreateToken, RenewToken};
+use posthaste_engine::{EngineError, Refusal, stamp};
 use posthaste_wire::airc::{Handle, verify_challenge};
 use posthaste_wire::signing::{PublicKey, Signature};
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
 use super::challenges::Stale;
-use super::context::{Context, Fields, Text, key_of, spelled, visitor};
+use super::context::{Context, Fields, Text, is_identity, key_of, spelled, visitor};
 use super::errors::{Answer, Trouble};
 use super::{VIA, to_wire};
 use crate::caller::bearer;
@@ -133,20 +133,15 @@ pub(super) fn safe_newcomer(fields: &Fields) -> Answer<Newcomer> {
 /// Enters a newcomer and answers with its token.
 async fn welcome(context: &Context, newcomer: Newcomer) -> Answer {
     let agent = enter(context, newcomer).await?;
-    let (token, until) = issue(context, &agent.id).await?;
-    Ok((StatusCode::CREATED, Json(session(context, &agent, &token, until))).into_response())
+    let (token, until) = issue(context, &agent.id, None).await?;
+    Ok((StatusCode::CREATED, Json(session(context, &agent, &token, Some(until)))).into_response())
 }
 
 /// Enters a newcomer into the address book.
 pub(super) async fn enter(context: &Context, newcomer: Newcomer) -> Answer<Agent> {
-    check_open(context).await?;
+    let bearer = check_open(context).await?;
     context.turn_of_address("registrations", context.shared.rates().registrations)?;
     let name = newcomer.handle.to_string();
-    let wanted = name.clone();
-    // Whoever differs by case alone would be taken for the other.
-    if context.engine.read(move |view| view.is_taken(&wanted)).await? {
-        return Err(Trouble::new(409, "handle_taken", format!("the handle {name} is taken")));
-    }
     let id = AgentId::new(&name).map_err(|error| Trouble::new(400, "invalid_handle", error.to_string()))?;
     let keys = newcomer.key.map(|key| {
         Kept::from_value(&json!({
@@ -161,30 +156,36 @@ pub(super) async fn enter(context: &Context, newcomer: Newcomer) -> Answer<Agent
         privacy: Some(newcomer.privacy),
         keys,
         capabilities: newcomer.capabilities.as_ref().map(Kept::from_value),
+        // The bearer of a token may have its own name here, and no other token's. A name that is new is its own from now on.
+        bearer: bearer.filter(|bearer| bearer.name == id),
         ..Register::default()
     };
     Ok(context.engine.submit(&Caller::member(id, VIA), verb).await?.agent)
 }
 
-/// An office that other machines can reach takes newcomers only from those who have a token already.
-async fn check_open(context: &Context) -> Answer<()> {
-    if context.shared.takes_newcomers() {
-        return Ok(());
-    }
-    let token = bearer(&context.headers);
-    match token {
-        Some(_) if context.shared.identify(&context.engine, token, VIA).await.is_ok() => Ok(()),
-        _ => Err(Trouble::new(
+/// Without a token, identities are made only by callers to whom the settings offer it. With one, by any caller. Gives the
+/// token's bearer, if there is one.
+async fn check_open(context: &Context) -> Answer<Option<Bearer>> {
+    let known = match bearer(&context.headers) {
+        token @ Some(_) => context.shared.identify(&context.engine, token, VIA).await.ok(),
+        None => None,
+    };
+    match known {
+        Some(identity) => Ok(Some(identity.bearer())),
+        None if context.shared.takes_newcomers().holds(context.local) => Ok(None),
+        None => Err(Trouble::new(
             403,
             "registration_closed",
-            "this registry takes newcomers by invitation: send a token",
+            "registration without a token is off for this request; send a token (`posthaste token create` \
+             makes one), or start the server with --registration on",
         )),
     }
 }
 
-/// Makes a token for an identity.
-pub(super) async fn issue(context: &Context, id: &AgentId) -> Answer<(String, Millis)> {
-    let (token, until) = (keys::new_token(), stamp::now() + TOKEN_LASTS);
+/// Makes a token for an identity, good for this door and no longer than `end`.
+pub(super) async fn issue(context: &Context, id: &AgentId, end: Option<Millis>) -> Answer<(String, Millis)> {
+    let usual = stamp::now() + TOKEN_LASTS;
+    let (token, until) = (keys::new_token(), end.map_or(usual, |end| end.min(usual)));
     let hash = keys::hash(&token).to_vec();
     let name = id.to_string();
     let verb = CreateToken {
@@ -199,14 +200,36 @@ pub(super) async fn issue(context: &Context, id: &AgentId) -> Answer<(String, Mi
     Ok((token, until))
 }
 
+/// Exchanges a token for another. Its role, door and rights stay, and its end unless this door issued it.
+pub(super) async fn renew(context: &Context, old: [u8; 32]) -> Answer<(String, Option<Millis>)> {
+    let token = keys::new_token();
+    let verb = RenewToken {
+        old: old.to_vec(),
+        hash: keys::hash(&token).to_vec(),
+        expires_at: Some(stamp::now() + TOKEN_LASTS),
+    };
+    let renewed = context.engine.submit(&office(), verb).await.map_err(not_renewed)?;
+    Ok((token, renewed.expires_at))
+}
+
+fn not_renewed(error: EngineError) -> Trouble {
+    match error.refusal() {
+        Some(Refusal::NoSuchToken) => {
+            Trouble::new(401, "token_expired", "this token is unknown, expired or revoked")
+        }
+        Some(Refusal::BadValue { field: "token", why }) => Trouble::bad(*why),
+        _ => error.into(),
+    }
+}
+
 /// The office, vouching for a proof that this door has checked.
 pub(super) fn office() -> Caller {
     Caller { via: VIA.to_owned(), ..Caller::office() }
 }
 
 /// What an identity gets when it is let in.
-pub(super) fn session(context: &Context, agent: &Agent, token: &str, until: Millis) -> Value {
-    let until = to_rfc3339(until);
+pub(super) fn session(context: &Context, agent: &Agent, token: &str, until: Option<Millis>) -> Value {
+    let until = until.map(to_rfc3339);
     json!({
         "success": true,
         "handle": agent.id,
@@ -255,7 +278,7 @@ async fn look_up(context: &Context) -> Answer<Agent> {
         Ok(None)
     });
     let shown = |agent: &Agent| {
-        let ours = agent.via == VIA || key_of(agent).is_some();
+        let ours = is_identity(agent);
         (agent.is_active() && (known || ours)) || (ours && agent.state == Agent::REVOKED)
     };
     found.await?.filter(shown).ok_or(nobody)
@@ -264,7 +287,7 @@ async fn look_up(context: &Context) -> Answer<Agent> {
 /// `POST /auth/refresh`: a new token for the bearer of one, or for whoever signs a challenge with the identity's key.
 pub(super) async fn refresh(context: Context, Text(text): Text) -> Answer {
     let fields = Fields::read(if text.trim().is_empty() { "{}".to_owned() } else { text })?;
-    let agent = match fields.get(&["challenge"]) {
+    let (agent, (token, until)) = match fields.get(&["challenge"]) {
         Some(_) => {
             let raw = fields.text(&["handle", "username"])?.unwrap_or_default();
             let handle = Handle::parse(raw)?;
@@ -272,29 +295,18 @@ pub(super) async fn refresh(context: Context, Text(text): Text) -> Answer {
             let agent = context.engine.read(move |view| view.agent(&visitor(), &id)).await?;
             let key = key_of(&agent).ok_or_else(|| Trouble::unauthorized("this identity has no key"))?;
             proven(&context, &fields, &handle, &key)?;
-            agent
+            let (token, until) = issue(&context, &agent.id, None).await?;
+            (agent, (token, Some(until)))
         }
         None => {
             let actor = context.actor(None).await?;
-            end_token(&context).await?;
-            Agent::clone(&actor.agent)
+            (Agent::clone(&actor.agent), renew(&context, context.token_hash()?).await?)
         }
     };
-    let (token, until) = issue(&context, &agent.id).await?;
     let mut body = session(&context, &agent, &token, until);
     body["accessToken"] = json!(token);
     body["refreshToken"] = json!(token);
     Ok(Json(body).into_response())
-}
-
-/// The token that is exchanged for another opens no door any more.
-async fn end_token(context: &Context) -> Answer<()> {
-    let Some(hash) = bearer(&context.headers).map(keys::hash) else { return Ok(()) };
-    let found = context.engine.read(move |view| view.token_by_hash(&hash)).await?;
-    if let Some(token) = found.filter(|token| token.role != TokenRole::Admin) {
-        context.engine.submit(&office(), RevokeToken { id: token.id }).await?;
-    }
-    Ok(())
 }
 
 fn bad_key(why: &str) -> Trouble {

@@ -161,6 +161,9 @@ pub(super) async fn fetch(
                     found.items.push(letter);
                 }
             }
+            if view.has_enough() && !found.items.is_empty() {
+                break;
+            }
             match (found.next, order) {
                 (Some(next), InboxOrder::Oldest) if found.items.len() < limit => wanted.after = Some(next),
                 (Some(next), InboxOrder::Newest) if found.items.len() < limit => wanted.before = Some(next),

@@ -47,14 +47,24 @@ fn with_headers(mut response: Response, turn: Turn, origin: Option<HeaderValue>)
     with_cors(response, origin, false)
 }
 
-/// By token, so that agents behind one address do not count for each other; by address without one.
+/// By token, so that agents behind one address do not count for each other; by address without one, and with one that is
+/// not known to be good: otherwise a new one with each request would never be counted.
 fn count(shared: &Shared, request: &Request) -> Turn {
     let quota = shared.rates().requests;
-    match (bearer(request.headers()), request.extensions().get::<Peer>()) {
+    let token = bearer(request.headers()).filter(|token| is_known(shared, token));
+    match (token, request.extensions().get::<Peer>()) {
         (Some(token), _) => shared.limiter().take("requests", &keys::short_name(token), quota),
         (None, Some(peer)) => shared.limiter().take_from("requests", peer.address.ip(), quota),
         (None, None) => Turn::FREE,
     }
+}
+
+/// Whether a token was good when it was last looked up. The first request with one counts for its address.
+fn is_known(shared: &Shared, token: &str) -> bool {
+    let hash = keys::hash(token);
+    shared.admin().has_hash(&hash)
+        || shared.remembered().has_met(&hash)
+        || shared.jwt().is_some_and(|key| key.identify(token, shared.default_realm()).is_some())
 }
 
 /// A page that came this far was let in by the guard, so it is told that it may read the answer. Whoever sends no

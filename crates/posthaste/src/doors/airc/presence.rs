@@ -9,7 +9,7 @@ use posthaste_engine::verbs::agents::Update;
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
-use super::context::{Actor, Context, Fields, spelled, visitor};
+use super::context::{Actor, Context, Fields, is_identity, spelled, visitor};
 use super::errors::{Answer, Trouble};
 
 /// How long a heartbeat counts.
@@ -89,10 +89,11 @@ pub(super) async fn note(context: &Context, actor: &Actor, told: Told) -> Answer
     Ok(agent)
 }
 
-/// `GET /presence`: those whom the caller may see; without a token, those who show themselves to everyone.
+/// `GET /presence`: agents that the caller may see; without a token, identities of this door that show themselves to all.
 pub(super) async fn list(context: Context) -> Answer {
     let actor = context.looker().await?;
     let me = actor.as_ref().map(|actor| actor.agent.id.clone());
+    let known = actor.is_some();
     let caller = actor.map_or_else(visitor, |actor| actor.caller);
     let engine = context.engine.clone();
     let seen = context.engine.read(move |view| engine.presences().list(view, &caller)).await?;
@@ -102,6 +103,7 @@ pub(super) async fn list(context: Context) -> Answer {
     let (mut active, mut away) = (Vec::new(), Vec::new());
     for (agent, presence) in &seen {
         if (only_public && agent.privacy != Privacy::Public)
+            || !(known || is_identity(agent))
             || wanted.as_ref().is_some_and(|wanted| wanted != agent.id.as_str())
         {
             continue;

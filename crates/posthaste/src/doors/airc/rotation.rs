@@ -68,7 +68,7 @@ pub(super) async fn rotate(context: Context, fields: Fields) -> Answer {
         revoke: false,
     };
     let agent = context.engine.submit(&office(), verb).await.map_err(replayed)?;
-    let mut body = session(&context, &agent, &token, until);
+    let mut body = session(&context, &agent, &token, Some(until));
     body["public_key"] = json!(new_key.to_string());
     body["key_rotated_at"] = json!(to_rfc3339(now));
     Ok(done(body))

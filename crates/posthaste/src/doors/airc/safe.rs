@@ -2,7 +2,6 @@
 //! and can be checked must be good.
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::IntoResponse;
 use posthaste_engine::nouns::{Agent, AgentId, Caller, Privacy};
 use posthaste_engine::views::{AgentQuery, InboxOrder, Letter};
@@ -10,29 +9,29 @@ use posthaste_wire::airc::{Envelope, Payload, Target, verify_body};
 use serde_json::{Map, Value, json};
 
 use super::VIA;
-use super::context::{Actor, Context, Fields, find_name, key_of, visitor};
+use super::context::{Actor, Context, Fields, Holder, find_name, key_of, visitor};
 use super::errors::{Answer, Trouble};
 use super::from_wire::Draft;
 use super::identity::{self, Newcomer};
 use super::inbox::{self, LARGEST_PAGE, Query};
 use super::{messages, presence, to_wire};
-use crate::shared::Shared;
 
 /// Refuses everything of Safe Mode where it is switched off.
-pub(super) fn check_on(shared: &Shared) -> Answer<()> {
-    if shared.safe_mode() {
+pub(super) fn check_on(context: &Context) -> Answer<()> {
+    if context.safe_mode() {
         return Ok(());
     }
     Err(Trouble::new(
         403,
         "safe_mode_disabled",
-        "Safe Mode is off; sign your messages and use the paths without /api",
+        "Safe Mode is off for this request; sign your messages and use the paths without /api, \
+         or start the server with --safe-mode on",
     ))
 }
 
 /// `POST /api/presence`: `register` or `heartbeat`.
 pub(super) async fn presence(context: Context, fields: Fields) -> Answer {
-    check_on(&context.shared)?;
+    check_on(&context)?;
     match fields.text(&["action"])? {
         Some("register") => register(context, fields).await,
         Some("heartbeat" | "update") | None => {
@@ -53,21 +52,33 @@ pub(super) async fn presence(context: Context, fields: Fields) -> Answer {
     }
 }
 
-/// Registers, or lets back in whoever was registered here without a key or signs with the one that is known.
+/// Registers, or gives another token to an identity that proves itself: with its key, or with its last token where it
+/// has no key.
 pub(super) async fn register(context: Context, fields: Fields) -> Answer {
-    check_on(&context.shared)?;
+    check_on(&context)?;
     if fields.text(&["action"])?.is_some_and(|action| action != "register") {
         return Err(Trouble::bad("action: register is expected"));
     }
     let newcomer = identity::safe_newcomer(&fields)?;
     let told = presence::Told::read(&fields)?;
-    let agent = match present(&context, newcomer.handle.as_str()).await? {
-        Some(agent) => let_back(&context, &agent, &fields)?,
-        None => enter(&context, newcomer, &fields).await?,
+    let (agent, holder) = match present(&context, newcomer.handle.as_str()).await? {
+        Some(agent) => let_back(&context, agent, &fields).await?,
+        None => (enter(&context, newcomer, &fields).await?, Holder::Proven),
     };
     let actor = Actor::new(Caller::member(agent.id.clone(), VIA), agent);
     let agent = presence::note(&context, &actor, told).await?;
-    let (token, until) = identity::issue(&context, &agent.id).await?;
+    let end = match holder {
+        Holder::Given { end } => end,
+        Holder::Proven | Holder::Issued(_) => None,
+    };
+    let (token, until) = match holder {
+        // The old token is revoked with it, so that an identity notices if another caller took it.
+        Holder::Issued(old) => identity::renew(&context, old).await?,
+        Holder::Proven | Holder::Given { .. } => {
+            let (token, until) = identity::issue(&context, &agent.id, end).await?;
+            (token, Some(until))
+        }
+    };
     Ok(Json(identity::session(&context, &agent, &token, until)).into_response())
 }
 
@@ -83,7 +94,8 @@ async fn present(context: &Context, handle: &str) -> Answer<Option<Agent>> {
     }
 }
 
-fn let_back(context: &Context, agent: &Agent, fields: &Fields) -> Answer<Agent> {
+/// An identity that comes back, and by what right.
+async fn let_back(context: &Context, agent: Agent, fields: &Fields) -> Answer<(Agent, Holder)> {
     let taken = |why: &str| Trouble::new(409, "handle_taken", why);
     if agent.state == Agent::REVOKED {
         return Err(taken("this identity has been revoked"));
@@ -92,14 +104,21 @@ fn let_back(context: &Context, agent: &Agent, fields: &Fields) -> Answer<Agent> 
     if agent.via != VIA {
         return Err(taken("this name belongs to an agent that did not come by Safe Mode"));
     }
-    if let Some(key) = key_of(agent) {
+    if let Some(key) = key_of(&agent) {
         let good = header_signature(context)
             .is_some_and(|signature| verify_body(&fields.text, signature, &key).is_ok());
         if !good {
             return Err(taken("this handle has a key; sign the request with it (X-AIRC-Signature)"));
         }
+        return Ok((agent, Holder::Proven));
     }
-    Ok(agent.clone())
+    match context.holds(&agent.id).await? {
+        Some(holder) => Ok((agent, holder)),
+        None => Err(taken(
+            "this handle is taken and has no key: send its last token (Authorization: Bearer TOKEN) or choose \
+             another handle; `posthaste token create --role agent --name HANDLE` makes a token for one that was lost",
+        )),
+    }
 }
 
 async fn enter(context: &Context, newcomer: Newcomer, fields: &Fields) -> Answer<Agent> {
@@ -127,7 +146,7 @@ fn check_header(context: &Context, agent: &Agent, fields: &Fields) -> Answer<boo
 
 /// `POST /api/messages`
 pub(super) async fn send(context: Context, fields: Fields) -> Answer {
-    check_on(&context.shared)?;
+    check_on(&context)?;
     let to = fields.text(&["to"])?.filter(|to| !to.trim().is_empty());
     let to = to.ok_or_else(|| Trouble::bad("to: a recipient is needed"))?.to_owned();
     let from = fields.text(&["from", "username"])?;
@@ -197,7 +216,7 @@ fn signed(actor: &Actor, fields: &Fields) -> Answer<Option<String>> {
 
 /// `GET /api/messages?user=ME[&since=][&with=PEER]`
 pub(super) async fn list(context: Context) -> Answer {
-    check_on(&context.shared)?;
+    check_on(&context)?;
     let actor = context.actor(context.query("user").or(context.query("username"))).await?;
     match context.query("with") {
         Some(peer) => thread(&context, &actor, peer).await,
@@ -255,18 +274,7 @@ async fn thread(context: &Context, actor: &Actor, peer: &str) -> Answer {
                 Some(since) => view.last_seq_at(since)?,
                 None => 0,
             };
-            let mut letters = Vec::new();
-            let mut from = after;
-            // The latest are wanted; long threads are read through in pages.
-            loop {
-                let page = view.exchange(&caller, &caller.agent, &other, from, 1_000)?;
-                letters.extend(page.items);
-                letters.drain(..letters.len().saturating_sub(limit));
-                match page.next {
-                    Some(next) => from = next,
-                    None => return Ok(letters),
-                }
-            }
+            view.latest_exchange(&caller, &caller.agent, &other, after, limit)
         })
         .await?;
     let messages: Vec<Value> = letters.iter().map(to_wire::flat).collect();
@@ -277,7 +285,7 @@ async fn thread(context: &Context, actor: &Actor, peer: &str) -> Answer {
 
 /// `GET /api/agents?capability=&q=&available=&limit=`: identities that show themselves to the caller.
 pub(super) async fn agents(context: Context) -> Answer {
-    check_on(&context.shared)?;
+    check_on(&context)?;
     let actor = context.looker().await?;
     let caller = actor.map_or_else(visitor, |actor| actor.caller);
     let limit = context.number("limit", 50, LARGEST_PAGE)?;
@@ -314,8 +322,8 @@ pub(super) async fn agents(context: Context) -> Answer {
                     }
                 }
                 match page.next {
-                    Some(next) => query.after = Some(next),
-                    None => return Ok(found),
+                    Some(next) if !view.has_enough() => query.after = Some(next),
+                    _ => return Ok(found),
                 }
             }
         })
@@ -338,30 +346,30 @@ fn named(entry: &Value, words: Option<&str>) -> bool {
 
 /// `GET /api/presence`
 pub(super) async fn who(context: Context) -> Answer {
-    check_on(&context.shared)?;
+    check_on(&context)?;
     presence::list(context).await
 }
 
 /// `POST /api/consent` and `GET /api/consent`
 pub(super) async fn consent(context: Context, fields: Fields) -> Answer {
-    check_on(&context.shared)?;
+    check_on(&context)?;
     super::consent::post(context, fields).await
 }
 
 pub(super) async fn consents(context: Context) -> Answer {
-    check_on(&context.shared)?;
+    check_on(&context)?;
     super::consent::get(context).await
 }
 
 /// `GET /api/identity/{handle}`
 pub(super) async fn show(context: Context) -> Answer {
-    check_on(&context.shared)?;
+    check_on(&context)?;
     identity::show(context).await
 }
 
 /// `GET /api/health`
-pub(super) async fn health(State(shared): State<Shared>) -> axum::response::Response {
-    let report = shared.check_health().await;
+pub(super) async fn health(context: Context) -> axum::response::Response {
+    let report = context.shared.check_health().await;
     let status = if report.problem.is_none() { 200 } else { 503 };
     let body = json!({
         "success": report.problem.is_none(),
@@ -369,7 +377,7 @@ pub(super) async fn health(State(shared): State<Shared>) -> axum::response::Resp
         "version": env!("CARGO_PKG_VERSION"),
         "protocol": "AIRC",
         "protocol_version": posthaste_wire::airc::PROTOCOL_VERSION,
-        "safe_mode": shared.safe_mode(),
+        "safe_mode": context.safe_mode(),
         "reason": report.problem,
     });
     let status = axum::http::StatusCode::from_u16(status).unwrap_or_default();

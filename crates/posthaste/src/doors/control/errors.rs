@@ -49,10 +49,12 @@ pub(super) fn too_often(wait: std::time::Duration) -> ErrorObject {
 
 fn code_of(refusal: &Refusal) -> i64 {
     match refusal {
-        Refusal::Busy => UNAVAILABLE,
-        Refusal::BadId(_) | Refusal::BadValue { .. } | Refusal::BadPath { .. } | Refusal::BadQuery { .. } => {
-            INVALID_PARAMS
-        }
+        Refusal::Busy | Refusal::TooCostly { .. } => UNAVAILABLE,
+        Refusal::BadId(_)
+        | Refusal::BadName { .. }
+        | Refusal::BadValue { .. }
+        | Refusal::BadPath { .. }
+        | Refusal::BadQuery { .. } => INVALID_PARAMS,
         _ => REFUSED,
     }
 }

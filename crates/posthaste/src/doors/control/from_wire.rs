@@ -72,14 +72,16 @@ impl SendParams {
         };
         let body = match serde_json::from_str::<String>(self.body.get()) {
             Ok(text) => Body::Text(text),
-            Err(_) => Body::Json(Json::from_raw(&self.body)),
+            Err(_) => {
+                Body::Json(Json::from_raw(&self.body).map_err(|why| bad_params(format!("body: {why}")))?)
+            }
         };
         let gather = |conversation| Within {
             conversation,
             thread: None,
             reply_to: None,
             visibility: None,
-            entry: Entry::Gather { kind: "thread".to_owned() },
+            entry: Entry::Label { kind: "thread".to_owned() },
         };
         Ok(Send {
             to: addresses(&self.to)?,

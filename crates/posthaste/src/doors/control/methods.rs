@@ -100,6 +100,7 @@ async fn register(engine: &Engine, identity: &Identity, given: RegisterParams) -
         kind: given.kind,
         role: given.role,
         existing: Existing::TakeOver,
+        bearer: Some(identity.bearer()),
         ..Register::default()
     };
     let registered = engine.submit(&identity.caller(VIA), verb).await.map_err(refused)?;

@@ -184,11 +184,13 @@ pub(super) async fn events(
     let mut cursor = None;
     // What is there comes at once; after that the first that happens ends the waiting.
     let mut patience = Duration::from_millis(given.wait.min(LONGEST_WAIT)).max(Duration::from_millis(20));
-    while found.len() < limit {
+    let mut room = engine.limits().page_bytes;
+    while found.len() < limit && room > 0 {
         let Ok(step) = tokio::time::timeout(patience, feed.next()).await else { break };
         match step.map_err(|error| of_engine(&error))? {
             Step::Event { event, .. } => {
                 cursor = Some(event.seq);
+                room = room.saturating_sub(event.weight());
                 found.push(to_wire::event(&event));
                 patience = Duration::from_millis(5);
             }
@@ -196,6 +198,7 @@ pub(super) async fn events(
         }
     }
     // A page that is full ends at its last event; else everything up to the feed's place has been looked at.
-    let cursor = if found.len() == limit { cursor.unwrap_or_else(|| feed.place()) } else { feed.place() };
+    let cursor =
+        if found.len() == limit || room == 0 { cursor.unwrap_or_else(|| feed.place()) } else { feed.place() };
     Ok(json!({ "events": found, "cursor": cursor, "now": to_rfc3339(posthaste_engine::stamp::now()) }))
 }

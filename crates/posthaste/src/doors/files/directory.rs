@@ -19,9 +19,8 @@ use super::errors::FilesError;
 const OPEN_BOXES: usize = 4_096;
 /// Syncs of one directory that run beside each other; the disk takes several at once, and waiting for a turn costs more.
 const SYNCS_AT_ONCE: usize = 4;
-/// Files are for their owner to write and for all to read; no mail is writable by the world.
-pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
-const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
+/// What is made where nothing was is for its owner.
+const PRIVATE_DIRECTORY: Mode = Mode::from_raw_mode(0o700);
 
 /// The directory that holds every agent's mailbox.
 #[derive(Debug)]
@@ -136,12 +135,17 @@ impl MailDir {
             return Ok(mailbox);
         }
         let path = self.path.join(agent);
-        match sys::mkdirat(&self.root, agent, DIRECTORY_MODE) {
+        match sys::mkdirat(&self.root, agent, directory_mode(&self.root)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(FilesError::at(path, error)),
         }
         sys::fsync(&self.root).map_err(|error| FilesError::at(&self.path, error))?;
         self.mailbox(agent)?.ok_or_else(|| FilesError::at(path, Errno::NOENT))
+    }
+
+    /// Whose the directory is, and its mode.
+    pub(super) fn about(&self) -> Result<sys::Stat, FilesError> {
+        sys::fstat(&self.root).map_err(|error| FilesError::at(&self.path, error))
     }
 
     /// Forgets that a mailbox was open: somebody took its directory away.
@@ -215,7 +219,7 @@ impl Mailbox {
 
     /// The archive, made if there is none.
     pub(super) fn archive_or_make(&self) -> Result<OwnedFd, FilesError> {
-        match sys::mkdirat(&self.directory, ARCHIVE, DIRECTORY_MODE) {
+        match sys::mkdirat(&self.directory, ARCHIVE, directory_mode(&self.directory)) {
             Ok(()) => self.settle()?,
             Err(Errno::EXIST) => {}
             Err(error) => return Err(FilesError::at(self.path.join(ARCHIVE), error)),
@@ -230,6 +234,11 @@ impl Mailbox {
     /// When the system says that it did not.
     pub fn settle(&self) -> Result<(), FilesError> {
         self.sync.wait(&self.directory).map_err(|error| FilesError::at(&self.path, error))
+    }
+
+    /// The account that owns the directory.
+    pub(super) fn owner(&self) -> Option<u32> {
+        sys::fstat(&self.directory).ok().map(|about| about.st_uid)
     }
 
     /// When the directory last changed, in nanoseconds; nothing if it is gone.
@@ -274,6 +283,18 @@ impl SharedSync {
             _ => Ok(()),
         }
     }
+}
+
+/// The mode of a directory made in another: for its owner, and for accounts that can enter the other.
+fn directory_mode(parent: &OwnedFd) -> Mode {
+    let open = sys::fstat(parent).map_or(0, |about| about.st_mode & 0o055);
+    Mode::from_raw_mode(0o700 | open)
+}
+
+/// The mode of a file: for its owner, and readable for accounts that can list its directory.
+pub(super) fn file_mode(directory: &OwnedFd) -> Mode {
+    let open = sys::fstat(directory).map_or(0, |about| about.st_mode & 0o044);
+    Mode::from_raw_mode(0o600 | open)
 }
 
 /// Gives a file another name unless that name is taken.
@@ -321,11 +342,12 @@ pub(super) fn make_all(path: &Path) -> io::Result<()> {
     if let Some(parent) = parent {
         make_all(parent)?;
     }
-    match sys::mkdir(path, DIRECTORY_MODE) {
+    match sys::mkdir(path, PRIVATE_DIRECTORY) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
     }
-    std::fs::File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(sys::fsync(sys::open(parent.unwrap_or(Path::new(".")), flags, Mode::empty())?)?)
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,16 +1,15 @@
 //! Reading what lies in a mailbox, whatever somebody put there: links are not followed, nothing blocks, nothing large is
 //! swallowed, and one odd file hides no other.
 
-use std::io::Read as _;
 use std::os::fd::OwnedFd;
 
 use posthaste_wire::files::name;
 use posthaste_wire::files::{FileMessage, NotAMessage};
-use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::fs::{self as sys, AtFlags, FileType};
 
 use super::directory::{MailDir, Mailbox};
 use super::errors::FilesError;
+use crate::safe_open::{self, OpenError};
 
 /// The largest file that is looked into: a letter of the largest size in the most wasteful spelling but one.
 pub(super) const LARGEST_FILE: u64 = 4 << 20;
@@ -144,29 +143,23 @@ pub(super) fn read(directory: &OwnedFd, file: &str) -> Result<Content, Odd> {
     if !name::is_plain(file) && file != name::FOREIGN_TEMP {
         return Err(Odd::Unreadable("not a plain name".to_owned()));
     }
-    // A pipe that nobody writes to would hold us for ever if we waited for it.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let handle = sys::openat(directory, file, flags, Mode::empty()).map_err(|error| match error {
-        Errno::NOENT => Odd::Gone,
-        Errno::LOOP => Odd::Link,
-        Errno::NXIO | Errno::ISDIR => Odd::NotAFile,
-        other => Odd::Unreadable(std::io::Error::from(other).to_string()),
-    })?;
-    let about = sys::fstat(&handle).map_err(|error| Odd::Unreadable(error.to_string()))?;
-    if !FileType::from_raw_mode(about.st_mode).is_file() {
-        return Err(Odd::NotAFile);
+    let content = safe_open::read_at(directory, file.as_ref(), LARGEST_FILE)?;
+    Ok(Content { print: print(&content.about), bytes: content.bytes })
+}
+
+impl From<OpenError> for Odd {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Missing => Self::Gone,
+            OpenError::Link => Self::Link,
+            OpenError::NotAFile => Self::NotAFile,
+            OpenError::TooLarge(size) => Self::TooLarge(size),
+            other @ (OpenError::NotADirectory
+            | OpenError::OtherDevice
+            | OpenError::BadName
+            | OpenError::Io(_)) => Self::Unreadable(other.to_string()),
+        }
     }
-    let size = u64::try_from(about.st_size).unwrap_or(0);
-    if size > LARGEST_FILE {
-        return Err(Odd::TooLarge(size));
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
-    let mut limited = std::fs::File::from(handle).take(LARGEST_FILE + 1);
-    limited.read_to_end(&mut bytes).map_err(|error| Odd::Unreadable(error.to_string()))?;
-    if bytes.len() as u64 > LARGEST_FILE {
-        return Err(Odd::TooLarge(bytes.len() as u64));
-    }
-    Ok(Content { print: print(&about), bytes })
 }
 
 /// Whether a directory has a regular file of that name.

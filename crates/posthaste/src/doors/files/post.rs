@@ -14,7 +14,7 @@ use rustix::fs::{self as sys, AtFlags, OFlags};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
-use super::directory::{FILE_MODE, MailDir, Mailbox, lock, rename_new};
+use super::directory::{MailDir, Mailbox, file_mode, lock, rename_new};
 use super::errors::FilesError;
 
 /// The longest subject and body together; the same as any letter of the office.
@@ -298,7 +298,7 @@ pub(super) fn write_temp(directory: &OwnedFd, text: &str) -> std::io::Result<(St
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let temp = format!("{TEMP_HEAD}{}-{count}-{:x}{TEMP_TAIL}", std::process::id(), now().nanos());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut handle = std::fs::File::from(sys::openat(directory, &temp, flags, FILE_MODE)?);
+    let mut handle = std::fs::File::from(sys::openat(directory, &temp, flags, file_mode(directory))?);
     match handle.write_all(text.as_bytes()) {
         Ok(()) => Ok((temp, handle)),
         Err(error) => {

@@ -1,14 +1,19 @@
 //! The neighbours of the mail directory: hooks, which are shown and never written, and nudges, of which the latest wins.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use posthaste_wire::files::signals::{HOOKS, Hook, LATEST, NUDGE_TYPES, NUDGES, Nudge};
 use posthaste_wire::files::{check_agent, name};
-use rustix::fs::{self as sys, Mode, OFlags};
+use rustix::fs::{self as sys, FileType, Mode, OFlags};
 
 use super::directory::make_all;
 use super::errors::FilesError;
 use super::{look, post};
+use crate::safe_open::Folder;
+
+/// Hooks or nudges that are looked at.
+const MOST_SIGNALS: usize = 10_000;
 
 /// The state directory that mail, hooks and nudges share.
 #[derive(Clone, Debug)]
@@ -50,8 +55,12 @@ impl StateDir {
         let flat = agents_in(&self.nudges_path())
             .into_iter()
             .map(|agent| self.nudges_path().join(agent + name::TAIL));
-        let nested = std::fs::read_dir(self.nudges_path()).into_iter().flatten().filter_map(Result::ok);
-        let nested = nested.map(|entry| entry.path().join(LATEST)).filter(|path| path.is_file());
+        let nested = names_in(&self.nudges_path()).into_iter();
+        let nested = nested.map(|agent| self.nudges_path().join(agent).join(LATEST));
+        let is_file = |path: &PathBuf| {
+            sys::lstat(path).is_ok_and(|about| FileType::from_raw_mode(about.st_mode).is_file())
+        };
+        let nested = nested.filter(is_file);
         hooks.chain(flat).chain(nested).collect()
     }
 
@@ -130,9 +139,15 @@ pub fn nudge_now(from: &str, kind: &str, message: &str, requires_response: bool)
     }
 }
 
+/// The names in a directory that is not a link.
+fn names_in(directory: &Path) -> Vec<OsString> {
+    let (Some(parent), Some(name)) = (directory.parent(), directory.file_name()) else { return Vec::new() };
+    let folder = Folder::at(parent).and_then(|parent| parent.enter(name));
+    folder.and_then(|folder| folder.names(MOST_SIGNALS)).unwrap_or_default()
+}
+
 fn agents_in(directory: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let names = entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().into_string().ok());
+    let names = names_in(directory).into_iter().filter_map(|name| name.into_string().ok());
     let stems = names.filter_map(|file| file.strip_suffix(name::TAIL).map(str::to_owned));
     stems.filter(|agent| check_agent(agent).is_ok()).collect()
 }

@@ -172,11 +172,19 @@ pub(super) async fn enter(
     let line = session.line().ok_or_else(|| Failure::denied("agents need a connection"))?;
     let mut caller = session.caller_as(session.participant.clone());
     register.owner = Some(session.participant.clone());
+    register.bearer = Some(session.identity.bearer());
     if let Some(id) = register.id.clone() {
         let asked = id.clone();
-        let present = at.engine.read(move |view| Ok(view.agent(&Caller::office(), &asked).ok())).await?;
-        match present {
-            Some(agent) if may_reclaim(at, session, &agent) => {
+        let present = at.engine.read(move |view| {
+            let bearer = view.bearer_of(&Caller::office(), &asked)?;
+            Ok(view.agent(&Caller::office(), &asked).ok().map(|agent| (agent, bearer)))
+        });
+        let present = present.await?;
+        // Under the name on its token a session takes what another token entered, whether or not that is connected.
+        let own = session.identity.name == id;
+        let squatted = own && present.as_ref().is_some_and(|(_, bearer)| bearer.as_ref() != Some(&id));
+        match present.map(|(agent, _)| agent) {
+            Some(agent) if squatted || may_reclaim(at, session, &agent) => {
                 register.existing = Existing::TakeOver;
                 caller = Caller::admin(session.participant.clone(), VIA);
                 if agent.state == Agent::ORPHANED || agent.has_ended() {

@@ -27,6 +27,8 @@ impl Capabilities {
         granted
     }
 
+    /// `canObserve` is the switch for subscribing and replaying. Whose traffic a participant sees there is decided by its
+    /// token's right to observe.
     fn all(mail: bool, steers: bool) -> Self {
         let mut all = json!({
             "observation": { "canObserve": true, "canQuery": true },

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
-use posthaste_engine::Engine;
+use posthaste_engine::{Engine, one_request};
 use posthaste_wire::rpc::{self, Item, Message, RequestId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -257,8 +257,8 @@ impl Connection {
     async fn take(&mut self, text: &str, waiting: &mut Waiting) -> bool {
         for item in rpc::parse(text, MAX_BATCH) {
             let frame = match item {
-                Item::Single(message) => self.single(message, waiting).await,
-                Item::Batch(messages) => Box::pin(self.batch(messages, waiting)).await,
+                Item::Single(message) => one_request(self.single(message, waiting)).await,
+                Item::Batch(messages) => Box::pin(one_request(self.batch(messages, waiting))).await,
             };
             if let Some(frame) = frame
                 && !self.send(frame).await

@@ -84,6 +84,7 @@ impl From<Fault> for Failure {
             Fault::Poisoned { .. }
             | Fault::Books { .. }
             | Fault::NewerBooks { .. }
+            | Fault::Lost { .. }
             | Fault::Locked { .. }
             | Fault::Internal { .. } => INTERNAL_ERROR,
         };
@@ -95,7 +96,7 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let code = match &refusal {
             Refusal::NoSuchAgent { .. } => codes::AGENT_NOT_FOUND,
-            Refusal::AgentExists { .. } => codes::AGENT_EXISTS,
+            Refusal::AgentExists { .. } | Refusal::LooksTaken { .. } => codes::AGENT_EXISTS,
             Refusal::WrongState { .. } => codes::STATE_INVALID,
             Refusal::NotAllowed { .. }
             | Refusal::ConsentPending { .. }
@@ -120,10 +121,14 @@ impl From<Refusal> for Failure {
             Refusal::NoSuchTask { .. } => codes::TASK_NOT_FOUND,
             Refusal::TaskExists { .. } | Refusal::TaskEnded { .. } => codes::TASK_CONFLICT,
             Refusal::NoSuchPeer { .. } => codes::FEDERATION_SYSTEM_NOT_FOUND,
-            Refusal::TooMany { .. } | Refusal::TooLarge { .. } | Refusal::TooManyRequests { .. } => {
-                codes::QUOTA_EXCEEDED
+            Refusal::TooMany { .. }
+            | Refusal::TooLarge { .. }
+            | Refusal::TooMuchWork { .. }
+            | Refusal::QuotaExceeded { .. }
+            | Refusal::TooManyRequests { .. } => codes::QUOTA_EXCEEDED,
+            Refusal::Busy | Refusal::TooCostly { .. } | Refusal::DiskNearlyFull { .. } => {
+                codes::RESOURCE_EXHAUSTED
             }
-            Refusal::Busy => codes::RESOURCE_EXHAUSTED,
             Refusal::CircularParent { .. }
             | Refusal::KeyReused { .. }
             | Refusal::ConversationExists { .. }
@@ -132,7 +137,9 @@ impl From<Refusal> for Failure {
             | Refusal::BadPath { .. }
             | Refusal::NoSuchToken
             | Refusal::BadId(_)
+            | Refusal::BadName { .. }
             | Refusal::BadValue { .. }
+            | Refusal::BadJson { .. }
             | Refusal::AlreadyExpired { .. }
             | Refusal::BadQuery { .. }
             | Refusal::StaleCursor => INVALID_PARAMS,

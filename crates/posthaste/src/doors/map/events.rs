@@ -32,6 +32,8 @@ pub(super) struct Form {
     pub(super) history: u16,
     /// Whether messages come with what they say.
     pub(super) payloads: bool,
+    /// Whether the listener may observe: others are not told how a message fared with its other recipients.
+    pub(super) observes: bool,
 }
 
 pub(super) fn seen(event: &Event) -> Seen {
@@ -122,14 +124,14 @@ impl Known {
     }
 
     /// What the books say.
-    pub(super) fn read(view: &View<'_>, caller: &Caller, event: &Event, form: Form) -> Viewed<Self> {
+    pub(super) fn read(view: &View<'_>, callers: &[Caller], event: &Event, form: Form) -> Viewed<Self> {
         let mut known = Self::default();
         match (&event.message, event.cause) {
             (None, Some(cause)) => known.cause_at = view.time_of(cause)?,
             (Some(message), _) if Self::is_wanted(event, form) => {
                 // A letter that is not there for the listener any more has no recipients for it either.
-                let copies =
-                    view.message_at(caller, message.seq).map_or(Vec::new(), |letter| letter.deliveries);
+                let letter = callers.iter().find_map(|caller| view.message_at(caller, message.seq).ok());
+                let copies = letter.map_or(Vec::new(), |letter| letter.deliveries);
                 let open = copies.into_iter().filter(|copy| copy.copy != Copy::Bcc);
                 known.receipts = Some(open.map(|copy| (copy.agent, copy.state)).collect());
             }
@@ -142,7 +144,8 @@ impl Known {
 /// The members of an envelope that are the same for every listener of one form, from `eventId` to `event`.
 pub(super) fn members(event: &Event, form: Form, known: &Known) -> Arc<str> {
     // What was looked up for one listener is not for all.
-    if !form.payloads || known.receipts.is_some() {
+    let receipts = form.draft && event.fact == Fact::MessageSent;
+    if !form.payloads || known.receipts.is_some() || (receipts && !form.observes) {
         return Arc::from(write(event, form, known, true));
     }
     let slot = if form.draft { slots::MAP_DRAFT } else { slots::MAP_SDK };
@@ -179,7 +182,7 @@ fn write(event: &Event, form: Form, known: &Known, correlation: bool) -> String 
     out.push_str(&format!(r#""event":{{"id":"{own_id}","type":"{kind}","timestamp":{},"source":"#, event.at));
     push_text(&mut out, event.source().as_str());
     if form.draft {
-        push_draft_members(&mut out, event, form.payloads, known);
+        push_draft_members(&mut out, event, form, known);
     }
     out.push_str(r#","data":"#);
     push_data(&mut out, event, form.payloads, correlation);
@@ -398,8 +401,8 @@ fn changes_to_wire(changes: &Json) -> Value {
     Value::Object(out)
 }
 
-/// How a letter stands with each it is for. How it fared with them is their sender's affair, unless all may look at it.
-fn push_receipts(out: &mut String, message: &Message, reached: Option<&[Reached]>) {
+/// How a letter stands with each it is for. How it fared with them is their sender's affair, unless that is to be told.
+fn push_receipts(out: &mut String, message: &Message, reached: Option<&[Reached]>, told: bool) {
     let semantic = to_wire::semantic(message);
     out.push_str(r#","receipts":["#);
     for (index, (agent, state)) in reached.unwrap_or_default().iter().take(MAX_RECEIPTS).enumerate() {
@@ -407,7 +410,7 @@ fn push_receipts(out: &mut String, message: &Message, reached: Option<&[Reached]
             out.push(',');
         }
         let status = match state {
-            _ if message.audience != Audience::Observers => DeliveryState::Queued,
+            _ if !told => DeliveryState::Queued,
             DeliveryState::Read | DeliveryState::Acked => DeliveryState::Delivered,
             DeliveryState::Expired => DeliveryState::Failed,
             other => *other,
@@ -418,12 +421,14 @@ fn push_receipts(out: &mut String, message: &Message, reached: Option<&[Reached]
 }
 
 /// What the draft has on the event itself.
-fn push_draft_members(out: &mut String, event: &Event, payloads: bool, known: &Known) {
+fn push_draft_members(out: &mut String, event: &Event, form: Form, known: &Known) {
     let members = match (&event.fact, &event.message) {
         (Fact::MessageSent, Some(message)) => {
             out.push_str(r#","envelope":"#);
-            out.push_str(&to_wire::envelope(message, payloads));
-            push_receipts(out, message, known.receipts.as_deref().or(event.reached.as_deref()));
+            out.push_str(&to_wire::envelope(message, form.payloads));
+            // What was looked up is what this listener may know.
+            let told = message.audience == Audience::Observers && (form.observes || known.receipts.is_some());
+            push_receipts(out, message, known.receipts.as_deref().or(event.reached.as_deref()), told);
             return;
         }
         (Fact::MessageDelivered { agent } | Fact::MessageAcked { agent, .. }, Some(message)) => {

@@ -424,7 +424,7 @@ async fn deliver(
         },
         priority: from_wire::priority(message.pointer("/meta/priority")),
         correlation: message.pointer("/meta/correlationId").and_then(Value::as_str).map(str::to_owned),
-        meta: to_wire::keep(to.as_deref(), meta.as_deref(), Some(&from)),
+        meta: to_wire::keep(to.as_deref(), meta.as_deref(), Some(&from))?,
         audience: Audience::Observers,
         to_nobody: true,
         ..Send::text(aim.here, "")

@@ -4,13 +4,16 @@ use std::sync::{Arc, Weak};
 
 use posthaste_engine::nouns::{Address, Agent, AgentId, ConversationId, Event, ScopeId};
 use posthaste_engine::{AgentTest, Filter, Test};
-use posthaste_wire::map::{EventName, MailFilter, Pattern, Spec, glob};
+use posthaste_wire::map::{EventName, FilterError, MailFilter, Pattern, Spec};
 use serde_json::Value;
 
 use super::events::{Seen, seen};
 use super::from_wire;
 use super::session::Session;
 use super::to_wire;
+
+/// Recipients of one message that are compared with the patterns of a filter; of more, the others are not.
+const MOST_COMPARED: usize = 64;
 
 fn test(check: impl Fn(&Event) -> bool + Send + Sync + 'static) -> Filter {
     Filter::Test(Test(Arc::new(check)))
@@ -26,13 +29,17 @@ fn nothing() -> Filter {
 }
 
 /// The engine's filter for what a subscriber asks for: the fields of its filter, and the draft's streams beside them.
-pub(super) fn compile(spec: &Spec, streams: Vec<Pattern>, mail: bool) -> Filter {
+///
+/// # Errors
+/// Refused if it has more patterns than are compared with every event.
+pub(super) fn compile(spec: &Spec, streams: Vec<Pattern>, mail: bool) -> Result<Filter, FilterError> {
+    spec.check(streams.len())?;
     let mut all = vec![visible(spec, mail)];
     if !streams.is_empty() {
         all.push(named(streams));
     }
     all.push(fields(spec));
-    Filter::All(all)
+    Ok(Filter::All(all))
 }
 
 /// What has a name in MAP, and what has none if it is asked for by the name it has here.
@@ -79,8 +86,9 @@ fn fields(spec: &Spec) -> Filter {
                 Address::Agent(agent) => Some(agent),
                 _ => None,
             });
+            let to = to.take(MOST_COMPARED);
             let about = event.fact.about().into_iter().chain([event.source()]).chain(to);
-            about.into_iter().any(|agent| globs.iter().any(|pattern| glob(pattern, agent.as_str())))
+            about.into_iter().any(|agent| globs.iter().any(|pattern| pattern.fits(agent.as_str())))
         }));
     }
     if !spec.scopes.is_empty() {
@@ -145,7 +153,7 @@ fn surroundings(spec: &Spec) -> Vec<Filter> {
         parts.push(of_source(move |agent| {
             let Some(environment) = to_wire::own_member(agent, "environment") else { return false };
             let called = ["id", "name", "type"].iter().filter_map(|name| environment.get(name)?.as_str());
-            called.chain(environment.as_str()).any(|name| names.iter().any(|wanted| glob(wanted, name)))
+            called.chain(environment.as_str()).any(|name| names.iter().any(|wanted| wanted.fits(name)))
         }));
     }
     parts

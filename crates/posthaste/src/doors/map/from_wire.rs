@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use posthaste_engine::Refusal;
 use posthaste_engine::nouns::{
     AgentId, ConversationId, HistoryAccess, Json, PermissionsPatch, Priority, ScopeId, ThreadId, TurnId,
     TurnVisibility,
@@ -268,6 +269,11 @@ pub(super) fn mail_role(word: &str) -> Result<String, Failure> {
         "initiator" | "assistant" | "worker" | "observer" | "moderator" => Ok(word.to_owned()),
         _ => Err(Failure::params("role: initiator, assistant, worker, observer or moderator")),
     }
+}
+
+/// A value as its sender wrote it, if every reader can hold it.
+pub(super) fn raw_json(field: &'static str, value: &RawValue) -> Result<Json, Failure> {
+    Ok(Json::from_raw(value).map_err(|why| Refusal::BadJson { field, why })?)
 }
 
 /// A JSON value as the engine keeps it.

@@ -165,8 +165,11 @@ async fn begin(at: &mut Connection, greeting: &Greeting, dialect: Dialect) -> Re
         Some(_) => return Err(Failure::params("agentBehavior: unregister, orphan or grace-period")),
     };
     let steers = identity.role == TokenRole::Admin;
+    let asked = greeting.participant_id.as_deref();
+    let participant = choose_participant(at, asked).await?;
     let opening = Opening {
-        participant: choose_participant(at, greeting.participant_id.as_deref()).await?,
+        chosen: asked == Some(participant.as_str()),
+        participant,
         part,
         name: greeting.name.clone(),
         dialect,
@@ -196,6 +199,7 @@ pub(super) fn passing(shared: &Shared, identity: &Identity) -> Arc<Session> {
     let steers = identity.role == TokenRole::Admin;
     Arc::new(Session::new(Opening {
         participant: identity.name.clone(),
+        chosen: false,
         part: Part::Client,
         name: None,
         identity: identity.clone(),
@@ -218,31 +222,24 @@ async fn choose_participant(at: &Connection, asked: Option<&str>) -> Result<Agen
         }
         return Ok(asked);
     }
-    let name = asked.clone();
+    let (name, realm) = (asked.clone(), at.engine.realm().clone());
+    let bearer = at.identity.as_ref().map(Identity::bearer);
     let known = at.engine.read(move |view| {
         let owned = AgentQuery { owner: Some(name.clone()), limit: 1, ..AgentQuery::default() };
         let owned = view.agents(&Caller::office(), &owned)?.items.pop();
-        Ok((
-            view.agent(&Caller::office(), &name).ok(),
-            owned,
-            view.is_token_holder(&Caller::office(), &name)?,
-        ))
+        let may_take = bearer.is_some_and(|bearer| view.may_take(&realm, &bearer, &name).is_ok());
+        Ok((view.agent(&Caller::office(), &name).ok(), owned, may_take))
     });
-    let (entry, owned, held) = known.await?;
+    let (entry, owned, may_take) = known.await?;
     let is_own = |agent: &Agent| at.identity.as_ref().is_some_and(|own| agents::is_of(agent, own));
-    let is_own_name = at.identity.as_ref().is_some_and(|own| own.name == asked || is_operator(own));
-    // Whoever goes by a name owns what is owned under it, so it must be nobody else's.
-    let is_free = owned.is_none_or(|agent| is_own(&agent)) && (!held || is_own_name);
+    // A participant owns what is owned under its name, so nothing of another's may be.
+    let is_free = may_take && owned.is_none_or(|agent| is_own(&agent));
     match entry {
         // What an earlier run of the office left behind.
         Some(agent) if agent.kind == AgentKind::Client && agent.via == VIA && is_own(&agent) => Ok(asked),
         None if is_free => Ok(asked),
         _ => fresh(),
     }
-}
-
-fn is_operator(identity: &Identity) -> bool {
-    identity.role == TokenRole::Admin
 }
 
 /// Enters a participant into the address book and tells everyone that it is here. Agents' connections have no entry
@@ -271,6 +268,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>) -> Result<
         name: session.name.clone(),
         meta: Some(agents::principal_mark(session)),
         existing: Existing::TakeOver,
+        bearer: Some(session.identity.bearer()),
         ..Register::default()
     };
     let caller = session.caller_as(session.participant.clone());
@@ -300,6 +298,10 @@ pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Resul
     }
     for agent in session.agents() {
         agents::adopt(at, &session, &agent).await?;
+    }
+    // What went to another holder meanwhile is not taken up again.
+    session.review(&at.engine).await?;
+    for agent in session.agents() {
         match letters::open(&at.engine, &session, &line, &agent).await {
             Ok((stop, go)) => {
                 session.add_agent(agent.clone(), stop);

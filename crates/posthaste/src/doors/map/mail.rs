@@ -5,6 +5,7 @@ use std::sync::Arc;
 use posthaste_engine::nouns::{
     AgentId, Audience, Caller, ConversationId, ConversationStatus, Json, Participant, TurnId,
 };
+use posthaste_engine::verbs::Verb;
 use posthaste_engine::verbs::conversations::{Close, Create, Invite, Join, Leave, Reopen};
 use posthaste_engine::verbs::turns::FirstTurn;
 use posthaste_engine::views::{ConversationQuery, TurnQuery, View, Viewed};
@@ -259,7 +260,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
 pub(super) async fn close(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let One { conversation_id, reason } = params(given)?;
     let verb = Close { conversation: from_wire::conversation(&conversation_id)?, status: None, reason };
-    let conversation = at.engine.submit(&session.mail_caller(), verb).await?;
+    let conversation = lead(at, session, verb).await?;
     Ok(json!({ "conversation": to_wire::conversation(&conversation) }).into())
 }
 
@@ -267,8 +268,22 @@ pub(super) async fn close(at: &mut Connection, session: &Arc<Session>, given: Op
 pub(super) async fn reopen(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let One { conversation_id, .. } = params(given)?;
     let verb = Reopen { conversation: from_wire::conversation(&conversation_id)? };
-    let conversation = at.engine.submit(&session.mail_caller(), verb).await?;
+    let conversation = lead(at, session, verb).await?;
     Ok(json!({ "conversation": to_wire::conversation(&conversation) }).into())
+}
+
+/// Closes or reopens a conversation. An administrator that takes part in it may do so even if it came uninvited.
+async fn lead<V: Verb + Clone>(
+    at: &mut Connection,
+    session: &Session,
+    verb: V,
+) -> Result<V::Outcome, EngineError> {
+    match at.engine.submit(&session.mail_caller(), verb.clone()).await {
+        Err(EngineError::Refused(Refusal::ParticipantMayNot { .. })) if session.is_operator() => {
+            at.engine.submit(&session.steering(), verb).await
+        }
+        result => result,
+    }
 }
 
 /// `mail/presence`: which participants are connected right now.

@@ -281,6 +281,7 @@ async fn answer(
         Some(session) => session.clone(),
         None => Box::pin(hello::session(connection)).await?,
     };
+    session.review(&connection.engine).await?;
     check(&session, method, by_extension)?;
     let best_effort = by_extension || session.is_compat();
     let at = &mut *connection;

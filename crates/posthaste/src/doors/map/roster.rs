@@ -163,6 +163,7 @@ fn page(
             found.push(agent);
         }
         match page.next {
+            Some(next) if view.has_enough() => return Ok((found, Some(next))),
             Some(next) => query.after = Some(next),
             None => return Ok((found, None)),
         }

@@ -273,7 +273,7 @@ fn draft(
         kind: word(&heading.kind).or_else(|| given.message_type.clone()).unwrap_or_default(),
         subject: word(&heading.subject),
         body: match &given.payload {
-            Some(payload) => Body::Json(Json::from_raw(payload)),
+            Some(payload) => Body::Json(from_wire::raw_json("payload", payload)?),
             // A turn says what the payload says, and none says nothing.
             None if within.is_some() => Body::Json(Json::from_value(&Value::Null)),
             None => Body::Text(String::new()),
@@ -284,7 +284,7 @@ fn draft(
         expires_at,
         correlation: word(&meta.correlation_id),
         within,
-        meta: to_wire::keep(given.to, meta_text, None),
+        meta: to_wire::keep(given.to, meta_text, None)?,
         audience: Audience::Observers,
         to_nobody: true,
         pass_over: true,

@@ -2,11 +2,12 @@
 //! as it can be resumed.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Rights, TokenRole};
-use posthaste_engine::stamp;
+use posthaste_engine::{Engine, EngineError, Refusal, stamp};
 use posthaste_wire::Id;
 use posthaste_wire::map::Mode;
 use serde_json::{Value, json};
@@ -22,6 +23,8 @@ use crate::caller::Identity;
 
 /// What stands before the names that are made up for participants.
 pub(super) const PARTICIPANT: &str = "participant-";
+/// Names in whose eyes one session follows the history: each is asked about each event.
+const MOST_FOLLOWERS: usize = 16;
 /// How long those who hand letters over may take to notice that their connection is gone.
 const CARRIERS_LINGER: Duration = Duration::from_secs(1);
 
@@ -99,6 +102,10 @@ pub(super) struct Session {
     pub(super) created_at: i64,
     /// Those who hand letters to its agents, on whatever connection.
     pub(super) carriers: TaskTracker,
+    /// Whether it goes by a name that another token may come to carry.
+    chosen: bool,
+    /// What [`Session::names_seen`] was when its names were last looked up.
+    reviewed: AtomicU64,
     inner: Mutex<Inner>,
 }
 
@@ -117,8 +124,8 @@ struct Inner {
 }
 
 impl Inner {
-    /// Tells those who listen for the session that it speaks in another name.
-    fn tell_actor_changed(&self) {
+    /// Tells the session's subscriptions that it has other names.
+    fn tell_names_changed(&self) {
         self.subscriptions.values().for_each(|subscription| subscription.speaks_anew());
     }
 }
@@ -127,6 +134,8 @@ impl Inner {
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) participant: AgentId,
+    /// Whether the participant chose that name, which is not the one on its token.
+    pub(super) chosen: bool,
     pub(super) part: Part,
     pub(super) name: Option<String>,
     pub(super) identity: Identity,
@@ -138,9 +147,11 @@ pub(super) struct Opening {
 
 impl Session {
     pub(super) fn new(opening: Opening) -> Self {
-        let Opening { participant, part, name, identity, dialect, policy, notify, capabilities } = opening;
+        let Opening { participant, chosen, part, name, identity, dialect, policy, notify, capabilities } =
+            opening;
         Self {
             id: fresh("session-"),
+            chosen: chosen && participant != identity.name && identity.role != TokenRole::Admin,
             participant,
             part,
             name,
@@ -150,6 +161,7 @@ impl Session {
             notify,
             created_at: stamp::now(),
             carriers: TaskTracker::new(),
+            reviewed: AtomicU64::new(0),
             inner: Mutex::new(Inner {
                 agents: Vec::new(),
                 slots: HashMap::new(),
@@ -177,15 +189,35 @@ impl Session {
     /// The caller for one of its agents.
     pub(super) fn caller_as(&self, agent: AgentId) -> Caller {
         let admin = self.part == Part::System && self.is_operator();
-        let observe = self.may("observation", "canObserve");
+        let observe = self.identity.observe && self.may("observation", "canObserve");
         Caller { agent, rights: Rights { member: true, observe, admin }, via: VIA.to_owned() }
     }
 
-    /// The caller of mail's methods, which have switches of their own: whether it observes the rest does not count there, and
-    /// running the office does not make anyone a participant.
+    /// The callers in whose eyes it follows the history: the one in whose name it speaks, its other agents and itself. One
+    /// that observes sees nearly everything through the first.
+    pub(super) fn followers(&self) -> Vec<Caller> {
+        let first = self.caller();
+        if first.rights.observe {
+            return vec![first];
+        }
+        let mut names = self.agents();
+        names.truncate(MOST_FOLLOWERS - 1);
+        names.push(self.participant.clone());
+        let others = names.into_iter().filter(|name| *name != first.agent);
+        let others: Vec<Caller> = others.map(|name| self.caller_as(name)).collect();
+        std::iter::once(first).chain(others).collect()
+    }
+
+    /// The caller of mail's methods, which have switches of their own: whether the participant does without observing does not
+    /// count there, and running the office does not make anyone a participant.
     pub(super) fn mail_caller(&self) -> Caller {
-        let rights = Rights { member: true, observe: true, admin: false };
+        let rights = Rights { member: true, observe: self.identity.observe, admin: false };
         Caller { agent: self.actor(), rights, via: VIA.to_owned() }
+    }
+
+    /// The caller who changes tasks. Administrators may change all of them; others change those that they take part in.
+    pub(super) fn task_caller(&self) -> Caller {
+        if self.is_operator() { self.steering() } else { self.caller() }
     }
 
     /// The caller who changes an agent: the agent itself if it is one of ours.
@@ -244,6 +276,51 @@ impl Session {
         self.lock().agents.clone()
     }
 
+    /// Changes when its names may have gone to other holders.
+    pub(super) fn names_seen(&self, engine: &Engine) -> u64 {
+        // A name that was chosen need not be in the address book, so another may take it without its being given up.
+        if self.chosen { engine.edition() } else { engine.names_rehomed() }
+    }
+
+    /// Gives up agents whose names have gone to other holders, and is refused if its own has. Costs nothing while no name has.
+    pub(super) async fn review(&self, engine: &Engine) -> Result<(), EngineError> {
+        let seen = self.names_seen(engine);
+        if self.reviewed.load(Ordering::Acquire) == seen {
+            return Ok(());
+        }
+        if self.chosen {
+            let (participant, bearer) = (self.participant.clone(), self.identity.bearer());
+            let realm = engine.realm().clone();
+            let is_ours = engine.read(move |view| {
+                let holder = view.bearer_of(&Caller::office(), &participant)?;
+                let gone = view.agent(&Caller::office(), &participant).is_err();
+                let free = view.may_claim(&realm, &bearer, &participant).is_ok();
+                Ok(free && (gone || holder.is_none_or(|holder| holder == bearer.name)))
+            });
+            if !is_ours.await? {
+                // Its streams end, and so does every further call; a new connection gets a name of its own.
+                if let Some(line) = self.line() {
+                    line.stop.cancel();
+                }
+                let agent = self.participant.to_string();
+                return Err(Refusal::NoSuchAgent { agent, near: Vec::new() }.into());
+            }
+        }
+        let (agents, participant) = (self.agents(), self.participant.clone());
+        if !agents.is_empty() {
+            let lost = engine.read(move |view| {
+                let is_ours = |id: &AgentId| {
+                    let entry = view.agent(&Caller::office(), id);
+                    entry.is_ok_and(|agent| agent.owner.as_ref() == Some(&participant))
+                };
+                Ok(agents.into_iter().filter(|id| !is_ours(id)).collect::<Vec<_>>())
+            });
+            lost.await?.iter().for_each(|agent| self.remove_agent(agent));
+        }
+        self.reviewed.store(seen, Ordering::Release);
+        Ok(())
+    }
+
     pub(super) fn owns(&self, agent: &AgentId) -> bool {
         *agent == self.participant || self.lock().agents.contains(agent)
     }
@@ -253,9 +330,7 @@ impl Session {
         let mut inner = self.lock();
         if !inner.agents.contains(&agent) {
             inner.agents.push(agent.clone());
-            if inner.agents.len() == 1 {
-                inner.tell_actor_changed();
-            }
+            inner.tell_names_changed();
         }
         if let Some(before) = inner.slots.insert(agent, slot) {
             before.cancel();
@@ -280,10 +355,10 @@ impl Session {
 
     pub(super) fn remove_agent(&self, agent: &AgentId) {
         let mut inner = self.lock();
-        let was_actor = inner.agents.first() == Some(agent);
+        let before = inner.agents.len();
         inner.agents.retain(|other| other != agent);
-        if was_actor {
-            inner.tell_actor_changed();
+        if inner.agents.len() != before {
+            inner.tell_names_changed();
         }
         if let Some(slot) = inner.slots.remove(agent) {
             slot.cancel();

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use posthaste_engine::nouns::{Caller, Seq};
-use posthaste_engine::{Engine, Feed, Start, Step};
+use posthaste_engine::{Engine, Feed, Patterns, Start, Step};
 use posthaste_wire::map::{Pattern, Spec, codes, stream_pattern};
 use posthaste_wire::sse;
 use serde_json::Value;
@@ -95,6 +95,7 @@ struct Flow {
     signs: Signs,
     beat: Interval,
     greeted: bool,
+    _patterns: Patterns,
 }
 
 async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&str>) -> Result<Flow, Failure> {
@@ -113,7 +114,8 @@ async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&st
         Some(id) => Start::After(streams::place(at, history, &Value::from(id)).await?),
         None => Start::Now,
     };
-    let filter = filters::compile(&spec, streams, at.shared.keeps_mail());
+    let patterns = at.engine.hold_patterns(spec.cost() + streams.len())?;
+    let filter = filters::compile(&spec, streams, at.shared.keeps_mail())?;
     let feed = at.engine.follow(&session.caller(), filter, start, DEFAULT_BUFFER).await?;
     let draft = query.get("dialect").is_some_and(|dialect| dialect == "draft");
     Ok(Flow {
@@ -121,13 +123,14 @@ async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&st
         caller: session.caller(),
         place: feed.place(),
         feed,
-        form: Form { draft, history, payloads: true },
+        form: Form { draft, history, payloads: true, observes: session.caller().rights.observe },
         id: super::session::fresh("sub-"),
         stop: at.shared.stop().child_token(),
         number: 0,
         signs,
         beat: Signs::beat(),
         greeted: false,
+        _patterns: patterns,
     })
 }
 
@@ -158,7 +161,7 @@ impl Flow {
                 match step {
                     Ok(Step::Event { event, .. }) => {
                         self.place = event.seq;
-                        let known = known(&self.engine, || self.caller.clone(), &event, self.form).await.ok()?;
+                        let known = known(&self.engine, || vec![self.caller.clone()], &event, self.form).await.ok()?;
                         let members = events::members(&event, self.form, &known);
                         let id = events::id(&event, self.form.history).ulid();
                         sse::write_event(&mut out, Some(&id), None, &self.numbered(&members));

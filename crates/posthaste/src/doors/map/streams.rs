@@ -82,7 +82,8 @@ pub(super) async fn subscribe(
         None | Some(Value::Null) => Start::Now,
         Some(from) => Start::After(place(at, history, from).await?),
     };
-    let mut filter = filters::compile(&spec, streams.clone(), at.shared.keeps_mail());
+    let patterns = at.engine.hold_patterns(spec.cost() + streams.len())?;
+    let mut filter = filters::compile(&spec, streams.clone(), at.shared.keeps_mail())?;
     if asked.options.exclude_own_events {
         filter = Filter::All(vec![filters::not_own(session), filter]);
     }
@@ -90,11 +91,13 @@ pub(super) async fn subscribe(
     let subscription = Arc::new(Subscription::new(Wish {
         id: fresh("sub-"),
         filter,
+        patterns,
         buffer,
         form: Form {
             draft: session.is_draft(),
             history,
             payloads: asked.options.include_message_payloads != Some(false),
+            observes: session.caller().rights.observe,
         },
         acp: session.is_compat(),
         signs: Signs::asked_for(&spec, &streams),
@@ -234,7 +237,7 @@ pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: O
         return Err(Failure::params("order: chronological"));
     }
     let spec = Spec::parse(&asked.filter)?;
-    let filter = filters::compile(&spec, stream_patterns(asked.streams.as_ref()), at.shared.keeps_mail());
+    let filter = filters::compile(&spec, stream_patterns(asked.streams.as_ref()), at.shared.keeps_mail())?;
     let history = at.hall.history(&at.engine).await?;
     // An event id wins over a time.
     let after = match (&asked.after_event_id, &asked.from_timestamp) {
@@ -255,11 +258,12 @@ pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: O
         draft: session.is_draft(),
         history,
         payloads: asked.options.include_message_payloads != Some(false),
+        observes: session.caller().rights.observe,
     };
-    let caller = session.caller();
+    let callers = session.followers();
     let text = at
         .engine
-        .read(move |view| written(view, &caller, Stretch { after, end, limit }, &filter, form))
+        .read(move |view| written(view, &callers, Stretch { after, end, limit }, &filter, form))
         .await?;
     Ok(text.into())
 }
@@ -275,7 +279,7 @@ struct Stretch {
 
 fn written(
     view: &View<'_>,
-    caller: &Caller,
+    callers: &[Caller],
     stretch: Stretch,
     filter: &Filter,
     form: Form,
@@ -286,23 +290,29 @@ fn written(
     };
     let mut found: Vec<Arc<Event>> = Vec::new();
     let mut after = stretch.after;
+    let mut cut = false;
     // One more than asked for tells whether there are more.
     while found.len() <= stretch.limit && after < last {
-        let replay = view.events(caller, after, filter, stretch.limit + 1 - found.len())?;
+        let replay = view.events_for_any(callers, after, filter, stretch.limit + 1 - found.len())?;
         after = replay.cursor;
         found.extend(replay.events.into_iter().filter(|event| event.seq <= last));
         if !replay.more {
             break;
         }
+        // What was found by now is a page; the next one goes on behind it.
+        if view.has_enough() && !found.is_empty() {
+            cut = after < last;
+            break;
+        }
     }
-    let more = found.len() > stretch.limit;
+    let more = found.len() > stretch.limit || cut;
     found.truncate(stretch.limit);
     let mut text = String::from(r#"{"events":["#);
     for (index, event) in found.iter().enumerate() {
         if index > 0 {
             text.push(',');
         }
-        let known = Known::read(view, caller, event, form)?;
+        let known = Known::read(view, callers, event, form)?;
         text.push('{');
         text.push_str(&events::members(event, form, &known));
         text.push('}');

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::{StreamExt, stream};
 use posthaste_engine::nouns::{Caller, Event, Seq};
-use posthaste_engine::{Engine, EngineError, Feed, Filter, Overflow, Start, Step};
+use posthaste_engine::{Engine, EngineError, Feed, Filter, Overflow, Patterns, Start, Step};
 use posthaste_wire::map::{EventId, EventName};
 use serde_json::json;
 use tokio::sync::{oneshot, watch};
@@ -28,6 +28,7 @@ pub(super) struct Subscription {
     /// Whether it was asked for by ACP's extension method.
     pub(super) by_extension: bool,
     filter: Filter,
+    _patterns: Patterns,
     buffer: usize,
     form: Form,
     /// Whether events also come the way ACP's clients know.
@@ -48,7 +49,7 @@ struct Signal {
     acked: Option<u64>,
     paused: bool,
     closed: bool,
-    /// How often the session has begun to speak in another name.
+    /// How often the names of the session have changed.
     names: u64,
 }
 
@@ -57,6 +58,7 @@ struct Signal {
 pub(super) struct Wish {
     pub(super) id: String,
     pub(super) filter: Filter,
+    pub(super) patterns: Patterns,
     pub(super) buffer: usize,
     pub(super) form: Form,
     pub(super) acp: bool,
@@ -66,11 +68,12 @@ pub(super) struct Wish {
 
 impl Subscription {
     pub(super) fn new(wish: Wish) -> Self {
-        let Wish { id, filter, buffer, form, acp, signs, by_extension } = wish;
+        let Wish { id, filter, patterns, buffer, form, acp, signs, by_extension } = wish;
         Self {
             id,
             by_extension,
             filter,
+            _patterns: patterns,
             buffer,
             form,
             acp,
@@ -128,7 +131,7 @@ impl Subscription {
         self.signal.send_modify(|signal| signal.paused = paused);
     }
 
-    /// The session speaks in another name, whose eyes decide from here on.
+    /// The session has other names, whose eyes decide from here on.
     pub(super) fn speaks_anew(&self) {
         self.signal.send_modify(|signal| signal.names += 1);
     }
@@ -150,7 +153,8 @@ impl Subscription {
         line: Line,
         from: Start,
     ) -> Result<oneshot::Sender<()>, EngineError> {
-        let feed = engine.follow(&session.caller(), self.filter.clone(), from, self.buffer).await?;
+        let mut feed = engine.follow(&session.caller(), self.filter.clone(), from, self.buffer).await?;
+        feed.listen_as(session.followers()).await?;
         self.place.store(feed.place(), Ordering::Release);
         let (go, gone) = oneshot::channel();
         let (subscription, engine, session) = (self.clone(), engine.clone(), session.clone());
@@ -191,6 +195,8 @@ impl Subscription {
         });
         tokio::pin!(signals);
         let mut beat = Signs::beat();
+        let mut seen = session.names_seen(engine);
+        let mut followers = session.followers();
         // Events that this feed has handed out; the subscriber's numbers run on over several feeds and also count
         // what is no event of the history.
         let mut fed = 0;
@@ -202,7 +208,8 @@ impl Subscription {
                     self.obey(&mut feed, now, fed);
                     if now.names != names {
                         names = now.names;
-                        feed.listen_as(session.caller()).await?;
+                        followers = session.followers();
+                        feed.listen_as(followers.clone()).await?;
                     }
                 }
                 _ = beat.tick(), if self.signs.are_wanted() => {
@@ -215,6 +222,19 @@ impl Subscription {
                     let mut step = step?;
                     let mut frames = Vec::new();
                     loop {
+                        // What follows a name's change of hands is not for its former holder: it is asked for anew.
+                        if seen != session.names_seen(engine) {
+                            seen = session.names_seen(engine);
+                            session.review(engine).await?;
+                            if followers != session.followers() {
+                                followers = session.followers();
+                                let (caller, filter) = (session.caller(), self.filter.clone());
+                                feed = engine.follow(&caller, filter, self.place(), self.buffer).await?;
+                                feed.listen_as(followers.clone()).await?;
+                                fed = 0;
+                                break;
+                            }
+                        }
                         let members = match step {
                             Step::Event { event, .. } => {
                                 fed += 1;
@@ -254,7 +274,7 @@ impl Subscription {
         session: &Session,
         event: &Arc<Event>,
     ) -> Result<Arc<str>, EngineError> {
-        let known = known(engine, || session.caller(), event, self.form).await?;
+        let known = known(engine, || session.followers(), event, self.form).await?;
         let asker = event.message.as_ref().is_some_and(|message| session.owns(&message.from));
         Ok(if asker {
             events::members_for_asker(event, self.form, &known)
@@ -308,15 +328,15 @@ impl Subscription {
 /// What an event's form tells and the event does not know; nearly always nothing.
 pub(super) async fn known(
     engine: &Engine,
-    caller: impl FnOnce() -> Caller,
+    callers: impl FnOnce() -> Vec<Caller>,
     event: &Arc<Event>,
     form: Form,
 ) -> Result<Known, EngineError> {
     if !Known::is_wanted(event, form) {
         return Ok(Known::default());
     }
-    let (caller, event) = (caller(), event.clone());
-    engine.read(move |view| Known::read(view, &caller, &event, form)).await
+    let (callers, event) = (callers(), event.clone());
+    engine.read(move |view| Known::read(view, &callers, &event, form)).await
 }
 
 /// The parameters of `map/event`. Both vocabularies' names for the number are there.

@@ -90,7 +90,7 @@ pub(super) async fn assign(at: &mut Connection, session: &Arc<Session>, given: O
     let agent = asked.agent_id.ok_or_else(|| Failure::params("agentId: who is to do it"))?;
     let verb =
         UpdateTask { assignee: Some(from_wire::agent(&agent)?), ..UpdateTask::of(task_id(&asked.task_id)?) };
-    let task = at.engine.submit(&session.caller(), verb).await?;
+    let task = at.engine.submit(&session.task_caller(), verb).await?;
     Ok(json!({ "task": to_wire::task(&task) }).into())
 }
 
@@ -108,7 +108,7 @@ pub(super) async fn update(at: &mut Connection, session: &Arc<Session>, given: O
         merge_meta: true,
         ..UpdateTask::of(task_id(&id)?)
     };
-    let task = at.engine.submit(&session.caller(), verb).await?;
+    let task = at.engine.submit(&session.task_caller(), verb).await?;
     Ok(json!({ "task": to_wire::task(&task) }).into())
 }
 

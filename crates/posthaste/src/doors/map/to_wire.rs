@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use posthaste_engine::Refusal;
 use posthaste_engine::nouns::{
     Address, Agent, AgentKind, Body, Conversation, Json, Message, Participant, Priority, Scope, Task, Thread,
     ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
@@ -283,9 +284,16 @@ struct Envelope<'a> {
 }
 
 /// The meta of a message that came by this door: `to` and `meta` as the sender wrote them.
-pub(super) fn keep(to: Option<&RawValue>, meta: Option<&RawValue>, from: Option<&str>) -> Option<Json> {
+pub(super) fn keep(
+    to: Option<&RawValue>,
+    meta: Option<&RawValue>,
+    from: Option<&str>,
+) -> Result<Option<Json>, Refusal> {
     if to.is_none() && meta.is_none() && from.is_none() {
-        return None;
+        return Ok(None);
+    }
+    for (field, value) in [("to", to), ("meta", meta)] {
+        value.map(Json::from_raw).transpose().map_err(|why| Refusal::BadJson { field, why })?;
     }
     let mut text = String::from(r#"{"map":{"#);
     let mut first = true;
@@ -308,7 +316,7 @@ pub(super) fn keep(to: Option<&RawValue>, meta: Option<&RawValue>, from: Option<
         member(&mut text, "from", &Value::from(from).to_string());
     }
     text.push_str("}}");
-    Some(Json::from_checked(&text))
+    Ok(Some(Json::from_checked(&text)))
 }
 
 /// How a question that waits for an answer is told apart.

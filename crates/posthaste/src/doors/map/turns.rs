@@ -6,6 +6,7 @@ use std::sync::Arc;
 use posthaste_engine::nouns::{Caller, ConversationId, Json};
 use posthaste_engine::verbs::turns::{KeepSummary, OpenThread, Say};
 use posthaste_engine::views::{Gist, Part, TurnQuery};
+use posthaste_engine::{EngineError, Refusal};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -47,7 +48,7 @@ pub(super) async fn say(
         conversation,
         thread: asked.thread_id.as_deref().map(from_wire::thread),
         content_type: asked.content_type,
-        content: Json::from_raw(asked.content),
+        content: from_wire::raw_json("content", asked.content)?,
         in_reply_to: asked.in_reply_to.as_deref().map(from_wire::turn),
         visibility: from_wire::visibility(asked.visibility.as_ref())?,
         meta: asked.metadata.map(|metadata| Json::from_value(&Value::Object(metadata))),
@@ -267,7 +268,11 @@ pub(super) async fn gist(
             up_to: gist.up_to,
             announce: gist.for_all,
         };
-        at.engine.submit(caller, verb).await?;
+        match at.engine.submit(caller, verb).await {
+            // What an observer asked for is not kept.
+            Ok(()) | Err(EngineError::Refused(Refusal::NotAParticipant { .. })) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(gist)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Extension;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -110,12 +110,16 @@ fn read(
     heard: Arc<AtomicBool>,
     line: Line,
 ) -> impl futures_util::Stream<Item = Utf8Bytes> {
-    stream::unfold((stream, heard, line), async |(mut stream, heard, line)| {
+    let pings = Pings { since: Instant::now(), count: 0 };
+    stream::unfold((stream, heard, line, pings), async |(mut stream, heard, line, mut pings)| {
         let (code, reason) = loop {
             let next = stream.next().await;
             heard.store(true, Ordering::Relaxed);
             match next {
-                Some(Ok(Message::Text(text))) => return Some((text, (stream, heard, line))),
+                Some(Ok(Message::Text(text))) => return Some((text, (stream, heard, line, pings))),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) if pings.are_too_many() => {
+                    break (close_code::POLICY, "too many pings");
+                }
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Binary(_))) => break (close_code::UNSUPPORTED, "text frames only"),
                 Some(Ok(Message::Close(_))) | None => return None,
@@ -128,6 +132,25 @@ fn read(
         line.end(code, reason);
         None
     })
+}
+
+/// Pings and pongs that a peer may send in a second: each ping is answered, and a call's rate limit does not count them.
+const MOST_PINGS: u32 = 1_000;
+
+/// How many pings came since when.
+struct Pings {
+    since: Instant,
+    count: u32,
+}
+
+impl Pings {
+    fn are_too_many(&mut self) -> bool {
+        if self.since.elapsed() >= Duration::from_secs(1) {
+            *self = Self { since: Instant::now(), count: 0 };
+        }
+        self.count += 1;
+        self.count > MOST_PINGS
+    }
 }
 
 fn too_large(error: &axum::Error) -> bool {

@@ -13,6 +13,8 @@ enum Kind {
     Whole,
     Wholes,
     Object,
+    /// Files with their bytes.
+    Files,
     Choice(Vec<&'static str>),
 }
 
@@ -30,7 +32,7 @@ const EVERYWHERE: [&str; 3] = ["format", "registration_token", "sender_token"];
 
 impl Spec {
     /// Reads arguments as the table has them, parted by white space: `name`, `name!` if it must be given, then `:kind`
-    /// (`texts`, `flag`, `int`, `ints`, `object`, or words parted by `|`), then `=default`.
+    /// (`texts`, `flag`, `int`, `ints`, `object`, `files`, or words parted by `|`), then `=default`.
     pub(super) fn parse(takes: &'static str) -> Vec<Self> {
         takes.split_whitespace().map(Self::one).collect()
     }
@@ -47,6 +49,7 @@ impl Spec {
             Some((name, "int")) => (name, Kind::Whole),
             Some((name, "ints")) => (name, Kind::Wholes),
             Some((name, "object")) => (name, Kind::Object),
+            Some((name, "files")) => (name, Kind::Files),
             Some((name, words)) => (name, Kind::Choice(words.split('|').collect())),
         };
         Self { name: name.trim_end_matches('!'), required: name.ends_with('!'), kind, default }
@@ -63,6 +66,15 @@ impl Spec {
                 Kind::Whole => json!({ "type": "integer" }),
                 Kind::Wholes => json!({ "type": "array", "items": { "type": "integer" } }),
                 Kind::Object => json!({ "type": "object" }),
+                Kind::Files => json!({ "type": "array", "items": {
+                    "type": "object",
+                    "properties": {
+                        "name": { "type": "string" },
+                        "media_type": { "type": "string" },
+                        "data": { "type": "string", "description": "base64" },
+                    },
+                    "required": ["name", "data"],
+                } }),
                 Kind::Choice(words) => json!({ "enum": words }),
             };
             if let Some(default) = spec.default {
@@ -114,6 +126,7 @@ impl Spec {
             (Kind::Whole, value) if numeral(value).is_some() => return Ok(json!(numeral(value))),
             (Kind::Texts, Value::String(text)) => return Ok(json!([text])),
             (Kind::Texts, Value::Array(items)) if items.iter().all(Value::is_string) => return Ok(value),
+            (Kind::Files, Value::Array(items)) if items.iter().all(Value::is_object) => return Ok(value),
             (Kind::Wholes, Value::Array(items)) if items.iter().all(|item| numeral(item).is_some()) => {
                 return Ok(items.iter().map(|item| json!(numeral(item))).collect());
             }
@@ -123,6 +136,7 @@ impl Spec {
             (Kind::Whole, _) => "a whole number".to_owned(),
             (Kind::Wholes, _) => "a list of whole numbers".to_owned(),
             (Kind::Object, _) => "an object".to_owned(),
+            (Kind::Files, _) => "a list of {name, media_type, data}, with the bytes in base64".to_owned(),
             (Kind::Choice(words), _) => format!("one of {}", words.join(", ")),
         };
         Err(wanted)
@@ -201,6 +215,11 @@ impl Args {
     pub(super) fn texts(&self, name: &str) -> Vec<String> {
         let items = self.0.get(name).and_then(Value::as_array).into_iter().flatten();
         items.filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    pub(super) fn objects(&self, name: &str) -> Vec<Map<String, Value>> {
+        let items = self.0.get(name).and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(Value::as_object).cloned().collect()
     }
 
     pub(super) fn has(&self, name: &str) -> bool {

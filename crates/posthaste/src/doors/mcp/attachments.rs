@@ -1,53 +1,143 @@
-//! Files by reference: a copy in the data directory under its hash, and its name, size and hash in the letter.
+//! Files that messages carry: a copy in the data directory under its hash, and its name, size and hash in the message.
+//! Their bytes come in the call. Paths are read only in work trees that the operator named.
 
-use std::fs;
-use std::io::{self, Read, Write};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use posthaste_engine::nouns::{Caller, RealmName};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::args::Args;
 use super::call::Call;
 use super::errors::Problem;
 use super::to_wire;
 use crate::projects::Project;
+use crate::safe_open::{self, Folder};
 
 /// Bytes of one file.
 pub(super) const MOST_BYTES: u64 = 10 << 20;
-/// Files in one letter.
+/// Files in one message.
 pub(super) const MOST_FILES: usize = 20;
-/// Bytes of all files of one realm.
+/// Bytes of all files of one realm, in blocks of 4 KiB.
 pub(super) const MOST_IN_REALM: u64 = 1 << 30;
+const BLOCK: u64 = 4 << 10;
+/// The longest name and media type, in bytes.
+const LONGEST_NAME: usize = 255;
+const LONGEST_TYPE: usize = 127;
 
-/// Copies the files that a letter is to carry and says how it refers to them.
-pub(super) async fn keep(call: &Call, project: &Project, paths: &[String]) -> Result<Vec<Value>, Problem> {
-    if paths.is_empty() {
-        return Ok(Vec::new());
-    }
-    if !call.visitor.local {
-        let text = "attachment_paths names files on the office's machine; only agents there can attach them";
-        return Err(Problem::new("ATTACHMENT_REFUSED", text));
-    }
-    if paths.len() > MOST_FILES {
-        return Err(Problem::new("TOO_MANY", format!("a message carries {MOST_FILES} files at most")));
-    }
-    let bounds = Bounds {
-        root: PathBuf::from(&project.human_key),
-        anywhere: call.runs_office(),
-        office: data_of(call, project.realm()),
-    };
-    let store = store_of(call, project.realm());
-    let paths = paths.to_vec();
-    let kept = tokio::task::spawn_blocking(move || {
-        paths.iter().map(|path| copy(&store, &bounds, path)).collect::<Result<Vec<_>, _>>()
-    });
-    kept.await.map_err(|_| Problem::new("OFFICE_FAILED", "the office failed on an attachment"))?
+/// The files that a call gives for one message.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Given {
+    paths: Vec<String>,
+    sent: Vec<Map<String, Value>>,
 }
 
-/// The bytes of a file that a letter refers to, for those who may read the letter.
+impl Given {
+    pub(super) fn of(args: &Args) -> Self {
+        Self { paths: args.texts("attachment_paths"), sent: args.objects("attachments") }
+    }
+}
+
+/// What the kept files of each realm take, once it was counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Usage(Arc<Mutex<HashMap<RealmName, u64>>>);
+
+/// A file as it came in.
+struct Incoming {
+    name: String,
+    /// The path it was named by.
+    path: Option<String>,
+    media: String,
+    bytes: Vec<u8>,
+}
+
+/// Copies the files that a message is to carry and says how it refers to them.
+pub(super) async fn keep(call: &Call, project: &Project, given: &Given) -> Result<Vec<Value>, Problem> {
+    if given.paths.is_empty() && given.sent.is_empty() {
+        return Ok(Vec::new());
+    }
+    if given.paths.len() + given.sent.len() > MOST_FILES {
+        return Err(Problem::new("TOO_MANY", format!("a message carries {MOST_FILES} files at most")));
+    }
+    let mut files = given.sent.iter().map(received).collect::<Result<Vec<_>, _>>()?;
+    for path in &given.paths {
+        files.push(from_tree(call, project, path).await?);
+    }
+    let store = store_of(call, project.realm());
+    let (usage, realm) = (call.shared.mcp().attachments.clone(), project.realm().clone());
+    let kept = tokio::task::spawn_blocking(move || {
+        files.iter().map(|file| copy(&store, &usage, &realm, file)).collect::<Result<Vec<_>, _>>()
+    });
+    kept.await.map_err(|_| Problem::new("OFFICE_FAILED", "the server failed on an attachment"))?
+}
+
+fn refused(given: &str, why: &str) -> Problem {
+    Problem::new("ATTACHMENT_REFUSED", format!("'{given}' cannot be attached: {why}"))
+}
+
+/// A file whose bytes came in the call.
+fn received(given: &Map<String, Value>) -> Result<Incoming, Problem> {
+    let text = |member: &str| given.get(member).and_then(Value::as_str);
+    let name = text("name").unwrap_or_default();
+    let is_plain = !name.is_empty()
+        && name.len() <= LONGEST_NAME
+        && !matches!(name, "." | "..")
+        && !name.chars().any(|c| c.is_control() || matches!(c, '/' | '\\'));
+    if !is_plain {
+        return Err(refused(name, "'name' must be a plain file name of 1 to 255 bytes"));
+    }
+    let Some(data) = text("data") else { return Err(refused(name, "'data' must hold its bytes in base64")) };
+    if data.len() as u64 / 4 * 3 > MOST_BYTES + 3 {
+        return Err(refused(name, &format!("it is larger than {MOST_BYTES} bytes")));
+    }
+    let data: String = data.split_ascii_whitespace().collect();
+    let bytes = STANDARD
+        .decode(&data)
+        .or_else(|_| STANDARD_NO_PAD.decode(&data))
+        .map_err(|_| refused(name, "'data' is not base64"))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(refused(name, &format!("it is larger than {MOST_BYTES} bytes")));
+    }
+    let media = match text("media_type") {
+        None => media_type(name).to_owned(),
+        Some(media) if is_media_type(media) => media.to_owned(),
+        Some(_) => return Err(refused(name, "'media_type' must be like image/png")),
+    };
+    Ok(Incoming { name: name.to_owned(), path: None, media, bytes })
+}
+
+fn is_media_type(text: &str) -> bool {
+    let token = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
+    };
+    text.len() <= LONGEST_TYPE && text.split_once('/').is_some_and(|(kind, sort)| token(kind) && token(sort))
+}
+
+/// A file of a work tree that the operator named, for callers of the default realm on this machine.
+async fn from_tree(call: &Call, project: &Project, path: &str) -> Result<Incoming, Problem> {
+    if !call.visitor.local || !(call.at_default() || call.runs_office()) {
+        let why = "attachment_paths works for agents of the default realm on the server's machine; send the bytes \
+                   in 'attachments' instead";
+        return Err(refused(path, why));
+    }
+    let (base, given) = (project.human_key.clone(), path.to_owned());
+    let read = call.shared.look_in_trees(move |trees| trees.read(&base, &given, MOST_BYTES)).await;
+    let bytes = match read {
+        Some(Ok(bytes)) => bytes,
+        Some(Err(error)) => return Err(refused(path, &error.to_string())),
+        None => return Err(refused(path, &crate::projects::TreeError::NotNamed.to_string())),
+    };
+    let name = Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = name.unwrap_or_default();
+    Ok(Incoming { media: media_type(&name).to_owned(), name, path: Some(path.to_owned()), bytes })
+}
+
+/// The bytes of a file that a message refers to, for callers that may read the message.
 pub(super) async fn fetch(
     call: &Call,
     project: &Project,
@@ -57,6 +147,10 @@ pub(super) async fn fetch(
 ) -> Result<(String, String), Problem> {
     let missing = || Problem::new("ATTACHMENT_NOT_FOUND", "there is no such attachment in this agent's mail");
     let wanted = hash.to_ascii_lowercase();
+    // What a message says of its files may come through any door, so it names no file but one of the store.
+    if wanted.len() != 64 || !wanted.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(missing());
+    }
     let asked = wanted.clone();
     let media = project
         .engine
@@ -72,107 +166,60 @@ pub(super) async fn fetch(
         .await?
         .ok_or_else(missing)?;
     let path = place(&store_of(call, project.realm()), &wanted);
-    let bytes = tokio::fs::read(path).await.map_err(|_| missing())?;
+    let read = tokio::task::spawn_blocking(move || safe_open::read(&path, MOST_BYTES)).await;
+    let bytes = read.map_err(|_| missing())?.map_err(|_| missing())?;
     Ok((media, STANDARD.encode(bytes)))
 }
 
 fn store_of(call: &Call, realm: &RealmName) -> PathBuf {
-    data_of(call, realm).join("attachments").join(realm.as_str())
-}
-
-fn data_of(call: &Call, realm: &RealmName) -> PathBuf {
-    // The books lie in a folder of the data directory, beside which the attachments lie.
+    // The databases lie in a folder of the data directory, beside which the attachments lie.
     let books = call.shared.office().path_of(realm);
-    books.parent().and_then(Path::parent).unwrap_or(Path::new(".")).to_owned()
-}
-
-/// Which files may be attached. The office reads them with its own rights, which may be more than the agent's.
-struct Bounds {
-    /// The project's folder.
-    root: PathBuf,
-    /// Whether files elsewhere may be attached too.
-    anywhere: bool,
-    /// The office's own folder, with its key and everyone's mail.
-    office: PathBuf,
-}
-
-impl Bounds {
-    fn check(&self, path: &Path) -> Result<(), &'static str> {
-        if self.office.canonicalize().is_ok_and(|office| path.starts_with(office)) {
-            return Err("it belongs to the office");
-        }
-        if self.anywhere {
-            return Ok(());
-        }
-        let Ok(root) = self.root.canonicalize() else { return Err("it lies outside of the project") };
-        // A project is whatever somebody says it is; one as wide as the machine or a whole home bounds nothing.
-        let home = std::env::var_os("HOME").and_then(|home| PathBuf::from(home).canonicalize().ok());
-        if root.parent().is_none() || home.is_some_and(|home| home.starts_with(&root)) {
-            return Err("the project is too wide to attach files from; name the folder of one repository");
-        }
-        if path.starts_with(root) { Ok(()) } else { Err("it lies outside of the project") }
-    }
+    let data = books.parent().and_then(Path::parent).unwrap_or(Path::new("."));
+    data.join("attachments").join(realm.as_str())
 }
 
 fn place(store: &Path, hash: &str) -> PathBuf {
     store.join(hash.get(..2).unwrap_or("00")).join(hash)
 }
 
-fn copy(store: &Path, bounds: &Bounds, given: &str) -> Result<Value, Problem> {
-    let refused =
-        |why: &str| Problem::new("ATTACHMENT_REFUSED", format!("'{given}' cannot be attached: {why}"));
-    let path = bounds.root.join(given).canonicalize().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            refused("there is no such file; give an absolute path or one relative to the project")
-        }
-        _ => refused(&error.to_string()),
-    })?;
-    bounds.check(&path).map_err(refused)?;
-    let file = fs::File::open(&path).map_err(|error| refused(&error.to_string()))?;
-    let about = file.metadata().map_err(|error| refused(&error.to_string()))?;
-    if !about.is_file() {
-        return Err(refused("it is not a file"));
-    }
-    let mut bytes = Vec::new();
-    // One byte more than allowed, because a file may grow while it is read.
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| refused(&error.to_string()))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(refused(&format!("it is larger than {MOST_BYTES} bytes")));
-    }
-    let hash: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+fn copy(store: &Path, usage: &Usage, realm: &RealmName, file: &Incoming) -> Result<Value, Problem> {
+    let failed = |error: &dyn std::fmt::Display| refused(&file.name, &error.to_string());
+    let size = file.bytes.len() as u64;
+    let hash: String = Sha256::digest(&file.bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     let kept = place(store, &hash);
-    if !kept.exists() {
-        if size_of(store) + bytes.len() as u64 > MOST_IN_REALM {
-            return Err(refused(&format!("the project's attachments take {MOST_IN_REALM} bytes already")));
+    let folder = kept.parent().unwrap_or(store);
+    crate::serve::make_private_directory(folder).map_err(|error| failed(&error))?;
+    let folder = Folder::at(folder).map_err(|error| failed(&error))?;
+    let name = std::ffi::OsStr::new(&hash);
+    if !folder.has(name) {
+        let blocks = size.next_multiple_of(BLOCK).max(BLOCK);
+        let mut used = usage.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = used.entry(realm.clone()).or_insert_with(|| disk_bytes(store));
+        if *used + blocks > MOST_IN_REALM {
+            let why = format!("the project's attachments take {MOST_IN_REALM} bytes already");
+            return Err(refused(&file.name, &why));
         }
-        write(&kept, &bytes).map_err(|error| refused(&error.to_string()))?;
+        // Written beside, synced and renamed: a message must not refer to half a file.
+        folder.replace(name, &file.bytes, 0o600).map_err(|error| failed(&error))?;
+        *used += blocks;
     }
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(json!({
+    let mut value = json!({
         "type": "file",
-        "name": name,
-        "path": given,
-        "size": bytes.len(),
+        "name": file.name,
+        "size": size,
         "sha256": hash,
-        "media_type": media_type(&name),
-    }))
+        "media_type": file.media,
+    });
+    if let Some(path) = &file.path {
+        value["path"] = path.as_str().into();
+    }
+    Ok(value)
 }
 
-/// Writes beside and renames, and syncs: a letter must not refer to half a file.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    crate::serve::make_private_directory(folder)?;
-    let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
-    fresh.write_all(bytes)?;
-    fresh.as_file().sync_all()?;
-    fresh.persist(path).map_err(|error| error.error)?;
-    fs::File::open(folder)?.sync_all()
-}
-
-fn size_of(store: &Path) -> u64 {
-    let folders = fs::read_dir(store).into_iter().flatten().flatten();
-    let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());
-    files.filter_map(|file| file.metadata().ok()).map(|about| about.len()).sum()
+fn disk_bytes(store: &Path) -> u64 {
+    let Ok(store) = Folder::at(store) else { return 0 };
+    let folders = store.names(usize::MAX).unwrap_or_default();
+    folders.iter().filter_map(|name| store.enter(name).ok()).map(|folder| folder.disk_bytes()).sum()
 }
 
 fn media_type(name: &str) -> &'static str {

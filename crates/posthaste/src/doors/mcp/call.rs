@@ -4,8 +4,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, TokenRole};
+use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, RealmName, TokenRole};
 use posthaste_engine::verbs::Verb;
+use posthaste_engine::verbs::agents::{Bearer, Existing, Register};
 use posthaste_engine::views::{AgentQuery, View, Viewed};
 use posthaste_engine::{Engine, EngineError, Refusal};
 use subtle::ConstantTimeEq;
@@ -14,15 +15,18 @@ use super::args::Args;
 use super::errors::{Problem, did_you_mean, nearest, unknown_agent};
 use super::holders::Holder;
 use crate::caller::Identity;
-use crate::projects::{self, Project};
+use crate::projects::{self, Found, MakeError, Maker, Project};
 use crate::shared::Shared;
 
 /// The tag of what comes in this way.
 pub(super) const VIA: &str = "mcp";
 /// How long a call counts as a sign of life.
 pub(super) const ALIVE: Millis = 30 * 60 * 1000;
-/// Projects that one office keeps.
-const MOST_PROJECTS: usize = 10_000;
+/// Projects that the bearer of an agent's token may make, and of a user's.
+const MOST_OF_AGENT: usize = 20;
+const MOST_OF_USER: usize = 100;
+/// Names that one that was not found is compared with.
+const MOST_COMPARED: usize = 1_000;
 /// Agents of one owner whose mail is looked at together.
 const MOST_OWN: usize = 32;
 
@@ -34,12 +38,14 @@ pub(crate) struct Visitor {
     pub(super) home: Engine,
     /// Whether it is on this machine.
     pub(super) local: bool,
+    /// On whose account it works: its token, if its work is counted.
+    pub(super) account: Option<String>,
 }
 
 impl Visitor {
     /// Whoever runs the office, on this machine.
     pub(crate) fn operator(identity: Identity, home: Engine) -> Self {
-        Self { identity, home, local: true }
+        Self { identity, home, local: true, account: None }
     }
 }
 
@@ -71,29 +77,91 @@ impl Call {
         self.visitor.identity.runs_office()
     }
 
-    fn at_default(&self) -> bool {
+    /// Whether the visitor came to the default realm's door.
+    pub(super) fn at_default(&self) -> bool {
         self.visitor.home.realm() == self.shared.default_realm()
+    }
+
+    /// The visitor as a caller of a project's realm. A name belongs to the realm of its token: in another realm the
+    /// bearer is `name@realm`, so that it is not taken for an agent or token of the same name there. So do the rights that
+    /// a token has beyond its bearer's own mail (running the realm, observing).
+    pub(super) fn own(&self, project: &Project) -> Result<Caller, Problem> {
+        let (identity, home) = (&self.visitor.identity, self.visitor.home.realm());
+        if identity.everywhere || project.realm() == home {
+            return Ok(identity.caller(VIA));
+        }
+        let name = AgentId::new(format!("{}@{home}", identity.name)).map_err(Refusal::from)?;
+        Ok(Caller::member(name, VIA))
+    }
+
+    /// The same for registering agents, with the token that the engine's rule about names goes by. In another realm the
+    /// visitor owns what it registers as `name@realm`, and that realm learns of the visitor's, so that no caller there
+    /// registers under a name that owns agents.
+    pub(super) async fn registrar(&self, project: &Project) -> Result<(Caller, Bearer), Problem> {
+        let (own, identity) = (self.own(project)?, &self.visitor.identity);
+        if own.agent == identity.name {
+            return Ok((own, identity.bearer()));
+        }
+        self.shared.office().introduce(&project.engine, self.visitor.home.realm()).await?;
+        let bearer = Bearer { name: own.agent.clone(), admin: false };
+        Ok((own, bearer))
+    }
+
+    /// Whether the agent of the visitor's own name in another project's realm was entered by another token of the visitor's
+    /// realm, before there was a token of that name: it is the visitor's to take.
+    pub(super) async fn is_squatted(&self, project: &Project, id: &AgentId) -> bool {
+        let (identity, home) = (&self.visitor.identity, self.visitor.home.realm());
+        if *id != identity.name || identity.everywhere || project.realm() == home {
+            return false;
+        }
+        let from_home = |bearer: &AgentId| {
+            bearer
+                .as_str()
+                .rsplit_once('@')
+                .is_some_and(|(name, realm)| realm == home.as_str() && name != id.as_str())
+        };
+        self.holder(project, id).await.is_ok_and(|holder| holder.bearer.as_ref().is_some_and(from_home))
     }
 
     /// The project that a call is about.
     pub(super) async fn project(&self, key: &str) -> Result<Project, Problem> {
-        let home = self.visitor.home.realm();
-        let found = self.shared.project(key).await?.filter(|project| {
-            // A door below /r/ opens its own realm; the main door opens the default realm and every claimed project.
-            let claimed = self.at_default() && project.created_at > 0;
-            project.realm() == home || claimed || self.runs_office()
-        });
+        let mut found = self.shared.find_project(self.visitor.home.realm(), key).await?;
+        if found.is_none() && self.runs_office() {
+            found = self.any_project(key).await?;
+        }
         match found {
-            Some(project) => Ok(project),
+            Some(found) => self.open(found).await,
             None => Err(self.no_such_project(key).await),
         }
     }
 
+    /// Any realm or project, for the operator.
+    async fn any_project(&self, key: &str) -> Result<Option<Found>, Problem> {
+        let found = self.shared.find_project(self.shared.default_realm(), key).await?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        match RealmName::new(key) {
+            Ok(name) if self.shared.office().has_realm(&name) => Ok(Some(self.shared.named(name).await?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Opens a project's realm, on the account of the visitor's token.
+    async fn open(&self, found: Found) -> Result<Project, Problem> {
+        let home = &self.visitor.home;
+        let engine = match found.realm == *home.realm() {
+            true => home.clone(),
+            false => self.shared.visit(self.visitor.account.as_deref(), &found.realm).await?,
+        };
+        Ok(Project { engine, human_key: found.human_key, created_at: found.created_at })
+    }
+
     async fn no_such_project(&self, key: &str) -> Problem {
-        let claims = self.shared.all_claims().await.unwrap_or_default();
-        let mine =
-            claims.iter().filter(|claim| self.at_default() || claim.realm == *self.visitor.home.realm());
-        let names: Vec<&str> = mine.flat_map(|claim| [claim.alias.as_str(), claim.realm.as_str()]).collect();
+        let home = self.visitor.home.realm();
+        let claims = self.shared.claims_for(home, MOST_COMPARED).await.unwrap_or_default();
+        let names: Vec<&str> =
+            claims.iter().flat_map(|claim| [claim.alias.as_str(), claim.realm.as_str()]).collect();
         let near = nearest(key, names.into_iter());
         let hint = if near.is_empty() {
             "; ensure_project(human_key=<absolute path>) makes one".to_owned()
@@ -112,21 +180,21 @@ impl Call {
             );
             return Err(Problem::new("INVALID_PROJECT", text));
         };
-        let claims = self.shared.all_claims().await?;
-        let known = claims.iter().find(|claim| claim.alias == alias);
-        if !self.at_default() {
-            let home = self.visitor.home.realm();
-            if known.is_some_and(|claim| claim.realm != *home) && !self.runs_office() {
-                let text = format!("project '{alias}' belongs to another realm than '{home}'");
-                return Err(Problem::new("NOT_ALLOWED", text));
+        let identity = &self.visitor.identity;
+        let most = match identity.role {
+            TokenRole::Admin => None,
+            TokenRole::User => Some(MOST_OF_USER),
+            TokenRole::Agent => Some(MOST_OF_AGENT),
+        };
+        let maker = Maker { name: identity.name.clone(), most };
+        let home = self.visitor.home.realm();
+        match self.shared.make_project(home, &alias, &maker).await {
+            Ok(found) => self.open(found).await,
+            Err(MakeError::Engine(error)) => Err(error.into()),
+            Err(error @ (MakeError::TooMany(_) | MakeError::TooManyOfOne(_))) => {
+                Err(Problem::new("TOO_MANY", error.to_string()))
             }
-            return Ok(self.shared.make_project(&alias, Some(home)).await?);
         }
-        if known.is_none() && claims.len() >= MOST_PROJECTS {
-            let text = format!("the office keeps {MOST_PROJECTS} projects at most");
-            return Err(Problem::new("TOO_MANY", text));
-        }
-        Ok(self.shared.make_project(&alias, None).await?)
     }
 
     /// The secret by which an agent's holder shows that it is the holder.
@@ -150,7 +218,8 @@ impl Call {
             .map_err(|why| Problem::new("INVALID_NAME", format!("agent name '{name}': {why}")))?;
         let caller = Caller::member(id.clone(), VIA);
         let trusted = self.runs(project) || (self.shared.mcp().trusts_local() && self.visitor.local);
-        if token.is_some() || !(trusted || self.visitor.identity.name == id) {
+        let own = self.own(project)?;
+        if token.is_some() || !(trusted || own.agent == id) {
             let holder = self.holder(project, &id).await?;
             match token {
                 Some(token) => {
@@ -160,7 +229,7 @@ impl Call {
                         return Err(Problem::new("AUTHENTICATION_REQUIRED", text));
                     }
                 }
-                None if holder.owner.as_ref() == Some(&self.visitor.identity.name) => {}
+                None if holder.owner.as_ref() == Some(&own.agent) => {}
                 None => {
                     let text = format!(
                         "you may not act as '{name}': pass its registration_token (sender_token when sending), \
@@ -170,8 +239,34 @@ impl Call {
                 }
             }
         }
+        if own.agent == id {
+            self.reclaim(project, &id).await?;
+        }
         project.engine.presences().beat(id, "available", None, ALIVE);
         Ok(caller)
+    }
+
+    /// Takes the agent of the visitor's own name from another token that entered it, so that nothing of what the visitor does
+    /// under its name is shared with that token.
+    async fn reclaim(&self, project: &Project, id: &AgentId) -> Result<(), Problem> {
+        let is_shared = |holder: &Holder| holder.bearer.as_ref().is_some_and(|bearer| bearer != id);
+        if self.holder(project, id).await.is_ok_and(|holder| is_shared(&holder)) {
+            let (existing, bearer) = (Existing::TakeOver, Some(self.visitor.identity.bearer()));
+            let verb = Register { id: Some(id.clone()), existing, bearer, ..Register::default() };
+            self.ask(project, &self.own(project)?, verb).await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a name that another token of the door's own realm has a claim to: other projects' realms do not know these
+    /// tokens, although they open them.
+    pub(super) async fn check_claim(&self, project: &Project, id: &AgentId) -> Result<(), EngineError> {
+        let home = &self.visitor.home;
+        if project.realm() == home.realm() {
+            return Ok(());
+        }
+        let (realm, bearer, id) = (home.realm().clone(), self.visitor.identity.bearer(), id.clone());
+        home.read(move |view| view.may_claim(&realm, &bearer, &id)).await
     }
 
     /// Who holds an agent.
@@ -183,14 +278,18 @@ impl Call {
             return Ok(known);
         }
         let (office, asked) = (Caller::office(), agent.clone());
-        match project.engine.read(move |view| view.agent(&office, &asked)).await {
-            Ok(found) => {
+        let found = project.engine.read(move |view| {
+            let bearer = view.bearer_of(&office, &asked)?;
+            Ok((view.agent(&office, &asked)?, bearer))
+        });
+        match found.await {
+            Ok((found, bearer)) => {
                 let secret = self.secret_of(project, &found);
-                let holder = Arc::new(Holder { owner: found.owner, secret });
+                let holder = Arc::new(Holder { owner: found.owner, bearer, secret });
                 holders.remember(project.realm(), agent.clone(), edition, holder.clone());
                 Ok(holder)
             }
-            Err(error) => Err(self.explain(project, &self.visitor.identity.caller(VIA), error).await),
+            Err(error) => Err(self.explain(project, &self.own(project)?, error).await),
         }
     }
 
@@ -205,7 +304,7 @@ impl Call {
         if let Some(name) = name {
             return Ok(vec![self.act_with(project, name, token).await?]);
         }
-        let own = self.visitor.identity.caller(VIA);
+        let own = self.own(project)?;
         if self.runs(project) {
             return Ok(vec![own]);
         }

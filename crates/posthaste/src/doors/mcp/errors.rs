@@ -57,6 +57,7 @@ impl From<Fault> for Problem {
             ),
             Fault::Closing => Self::new("CLOSING", "the office is closing; try again in a moment"),
             Fault::Books { .. }
+            | Fault::Lost { .. }
             | Fault::NewerBooks { .. }
             | Fault::Locked { .. }
             | Fault::Internal { .. } => {
@@ -71,7 +72,7 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let code = match &refusal {
             Refusal::NoSuchAgent { .. } => "AGENT_NOT_FOUND",
-            Refusal::AgentExists { .. } => "NAME_TAKEN",
+            Refusal::AgentExists { .. } | Refusal::LooksTaken { .. } => "NAME_TAKEN",
             Refusal::WrongState { .. } => "AGENT_RETIRED",
             Refusal::CircularParent { .. } => "INVALID_ARGUMENT",
             Refusal::NotAllowed { .. } => "NOT_ALLOWED",
@@ -83,6 +84,10 @@ impl From<Refusal> for Problem {
             Refusal::NoRecipients => "NO_RECIPIENTS",
             Refusal::TooMany { .. } => "TOO_MANY",
             Refusal::TooLarge { .. } => "TOO_LARGE",
+            Refusal::TooMuchWork { .. } => "TOO_MUCH_WORK",
+            Refusal::QuotaExceeded { .. } => "QUOTA_EXCEEDED",
+            Refusal::DiskNearlyFull { .. } => "DISK_NEARLY_FULL",
+            Refusal::BadJson { .. } => "INVALID_ARGUMENT",
             Refusal::KeyReused { .. } => "KEY_REUSED",
             Refusal::NoSuchMessage => "MESSAGE_NOT_FOUND",
             Refusal::NoSuchConversation { .. } => "THREAD_NOT_FOUND",
@@ -106,13 +111,14 @@ impl From<Refusal> for Problem {
             Refusal::BadPath { .. } => "INVALID_PATH",
             Refusal::NoSuchToken => "AUTHENTICATION_REQUIRED",
             Refusal::NoSuchPeer { .. } => "PROJECT_NOT_FOUND",
-            Refusal::BadId(_) => "INVALID_NAME",
+            Refusal::BadId(_) | Refusal::BadName { .. } => "INVALID_NAME",
             Refusal::BadValue { field: "paths", .. } => "EMPTY_PATHS",
             Refusal::BadValue { .. } => "INVALID_ARGUMENT",
             Refusal::AlreadyExpired { .. } => "INVALID_ARGUMENT",
             Refusal::BadQuery { .. } => "INVALID_QUERY",
             Refusal::StaleCursor => "INVALID_CURSOR",
             Refusal::Busy => "BUSY",
+            Refusal::TooCostly { .. } => "TOO_COSTLY",
         };
         let message = match &refusal {
             Refusal::NoSuchAgent { agent, near } => {

@@ -13,6 +13,8 @@ const REMEMBERED: usize = 4_096;
 /// What a call must show to act for an agent.
 pub(super) struct Holder {
     pub(super) owner: Option<AgentId>,
+    /// The token under which it was entered.
+    pub(super) bearer: Option<AgentId>,
     pub(super) secret: String,
 }
 

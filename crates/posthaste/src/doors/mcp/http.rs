@@ -10,10 +10,10 @@ use serde_json::json;
 
 use super::call::{Call, VIA, Visitor};
 use super::rpc::{Glimpse, reply};
-use super::sessions::SESSION;
-use crate::caller::{AuthError, Realm, bearer};
+use super::sessions::{MOST_HANDSHAKE, SESSION};
+use crate::caller::{AuthError, Realm, account_of, bearer};
 use crate::http::errors::answer as plain_error;
-use crate::http::listen::Peer;
+use crate::http::local::Local;
 use crate::http::rate::Turn;
 use crate::shared::Shared;
 
@@ -30,14 +30,14 @@ pub(super) async fn answer(State(shared): State<Shared>, Realm(engine): Realm, r
         Ok(known) => known,
         Err(error) => return refused(&error),
     };
-    let local =
-        parts.extensions.get::<Peer>().is_none_or(|peer| peer.address.ip().to_canonical().is_loopback());
+    let Local(local) = Local::of(&parts);
     let turn = shared.bucket_of(&engine, &identity, pass.as_ref()).take();
     if !turn.is_granted() {
         return too_often(turn);
     }
     let engine = shared.engine_for(&engine, &identity, pass.as_ref());
-    let visitor = Visitor { identity, home: engine.clone(), local };
+    let account = account_of(&engine, &identity, pass.as_ref());
+    let visitor = Visitor { identity, home: engine.clone(), local, account };
     let response = match parts.method {
         Method::POST => post(shared.clone(), visitor, parts, body).await,
         Method::GET | Method::DELETE if parts.headers.contains_key(SESSION) => {
@@ -115,6 +115,13 @@ async fn single(
             .and_then(|value| value.to_str().ok())
             .is_some_and(|value| value >= MODERN);
     match method {
+        "initialize" if bytes.len() > MOST_HANDSHAKE => {
+            let why = format!("the handshake has {} bytes; {MOST_HANDSHAKE} is the limit", bytes.len());
+            let Message::Request { id, .. } = &message else { return refuse(StatusCode::BAD_REQUEST, &why) };
+            let text = rpc::write_error(id, &ErrorObject::new(INVALID_REQUEST, &why));
+            (StatusCode::PAYLOAD_TOO_LARGE, [(header::CONTENT_TYPE, "application/json")], text)
+                .into_response()
+        }
         "initialize" => sessions.greet(visitor, parts, bytes).await,
         "resources/subscribe" | "resources/unsubscribe" if in_session => {
             sessions.hand_over(visitor, accepting(parts), bytes).await

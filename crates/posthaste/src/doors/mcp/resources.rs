@@ -14,6 +14,9 @@ use super::{attachments, table};
 use crate::config::ToolSet;
 use crate::projects::{Project, alias};
 
+/// Projects that are listed.
+const MOST_PROJECTS: usize = 1_000;
+
 /// The media type of nearly all of them.
 pub(super) const JSON: &str = "application/json";
 
@@ -366,7 +369,7 @@ async fn agents(call: &Call, key: &str) -> Result<Value, Problem> {
 
 async fn file_reservations(call: &Call, address: &Address, key: &str) -> Result<Value, Problem> {
     let project = call.project(key).await?;
-    let own = call.visitor.identity.caller(VIA);
+    let own = call.own(&project)?;
     let (asking, ended) = (own.clone(), !address.flag("active_only", true));
     let query = ReservationQuery { ended, limit: 1_000, ..ReservationQuery::default() };
     let page = call.look(&project, &own, move |view| view.reservations(&asking, &query)).await?;
@@ -427,7 +430,7 @@ async fn view_of(call: &Call, address: &Address, view: &str, agent: &str) -> Res
                 };
                 found.extend(page.items.into_iter().filter(waits));
                 query.before = page.next;
-                if page.next.is_none() || found.len() >= limit {
+                if page.next.is_none() || found.len() >= limit || view.has_enough() {
                     break;
                 }
             }
@@ -454,10 +457,9 @@ async fn identity_of(call: &Call, path: &str) -> Result<Value, Problem> {
 async fn projects(call: &Call) -> Result<Value, Problem> {
     let mut rows: Vec<Value> = Vec::new();
     let home = call.visitor.home.realm();
-    let main_door = home == call.shared.default_realm();
     let mut seen = std::collections::HashSet::new();
-    for claim in call.shared.all_claims().await? {
-        if (main_door || claim.realm == *home) && seen.insert(claim.realm.clone()) {
+    for claim in call.shared.claims_for(home, MOST_PROJECTS).await? {
+        if seen.insert(claim.realm.clone()) {
             let engine = call.visitor.home.clone();
             let project = Project { engine, human_key: claim.alias, created_at: claim.at };
             let mut row = to_wire::project(&project);
@@ -467,7 +469,10 @@ async fn projects(call: &Call) -> Result<Value, Problem> {
         }
     }
     if seen.insert(home.clone()) {
-        rows.push(to_wire::project(&call.shared.project_of(&call.visitor.home).await?));
+        let found = call.shared.named(home.clone()).await?;
+        let engine = call.visitor.home.clone();
+        let project = Project { engine, human_key: found.human_key, created_at: found.created_at };
+        rows.push(to_wire::project(&project));
     }
     Ok(Value::Array(rows))
 }
@@ -526,7 +531,7 @@ async fn recent(call: &Call, address: &Address, seconds: &str) -> Result<Value, 
 async fn capabilities(call: &Call, address: &Address, agent: &str) -> Result<Value, Problem> {
     let project = call.project(address.project()?).await?;
     let id = AgentId::new(agent).map_err(Refusal::from)?;
-    let own = call.visitor.identity.caller(VIA);
+    let own = call.own(&project)?;
     let (found, _) = identity::seen(call, &project, &own, id).await?;
     Ok(json!({
         "project": project.human_key,

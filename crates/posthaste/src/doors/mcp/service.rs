@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::request::Parts;
+use posthaste_engine::one_request;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData,
@@ -148,7 +149,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let call = self.call(&context)?;
-        let contents = resources::read(&call, &request.uri).await.map_err(resource_error)?;
+        let read = one_request(resources::read(&call, &request.uri));
+        let contents = read.await.map_err(resource_error)?;
         let contents = match contents {
             Contents::Json(value) => {
                 ResourceContents::text(value.to_string(), request.uri).with_mime_type(resources::JSON)

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use posthaste_engine::nouns::AgentId;
 use posthaste_wire::sse;
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -23,6 +23,10 @@ use crate::shared::Shared;
 pub(super) const SESSION: &str = "mcp-session-id";
 /// Sessions at once. Whoever comes later is served without one, which costs it only notifications.
 const MOST_SESSIONS: usize = 1_024;
+/// Sessions of one token; the one that was not used for longest ends when another begins.
+const MOST_OF_TOKEN: usize = 64;
+/// The longest handshake. What a client says of itself is kept as long as its session.
+pub(super) const MOST_HANDSHAKE: usize = 16 << 10;
 /// How long a session without traffic of its own is kept; subscribers are asked for signs of life more often.
 const IDLE: Duration = Duration::from_secs(3600);
 /// The largest body; the layers around all doors have a lower limit.
@@ -35,7 +39,14 @@ pub(super) struct Sessions {
     kept: StreamableHttpService<Server, LocalSessionManager>,
     once: StreamableHttpService<Server, NeverSessionManager>,
     manager: Arc<LocalSessionManager>,
-    owners: Mutex<HashMap<String, AgentId>>,
+    owners: Mutex<HashMap<String, Owned>>,
+}
+
+/// Whose a session is: the token's that opened it. A name would not do, since realms may have equal ones.
+#[derive(Debug)]
+struct Owned {
+    owner: String,
+    used: Instant,
 }
 
 impl std::fmt::Debug for Sessions {
@@ -69,14 +80,13 @@ impl Sessions {
 
     /// Answers a handshake: with a session while there is room, and in plain JSON either way.
     pub(super) async fn greet(&self, visitor: Visitor, parts: Parts, body: Bytes) -> Response {
-        let owner = visitor.identity.name.clone();
+        let owner = owner_of(&visitor);
         let parts = accepting(parts);
-        let open = {
-            let sessions = self.manager.sessions.read().await;
-            self.lock().retain(|id, _| sessions.contains_key(id.as_str()));
-            sessions.len()
-        };
-        if open >= MOST_SESSIONS {
+        if let Some(oldest) = self.oldest_beyond(&owner).await {
+            // A session that cannot be closed has ended already.
+            drop(self.manager.close_session(&oldest.into()).await);
+        }
+        if self.manager.sessions.read().await.len() >= MOST_SESSIONS {
             return self.once(visitor, parts, body).await;
         }
         let response = self.kept.handle(request(visitor, parts, body)).await;
@@ -85,7 +95,7 @@ impl Sessions {
             return Response::from_parts(head, Body::new(body));
         }
         if let Some(id) = head.headers.get(SESSION).and_then(|id| id.to_str().ok()) {
-            self.lock().insert(id.to_owned(), owner);
+            self.lock().insert(id.to_owned(), Owned { owner, used: Instant::now() });
         }
         let Ok(bytes) = to_bytes(Body::new(body), MOST_GREETING).await else {
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
@@ -106,7 +116,14 @@ impl Sessions {
     /// Hands a request of a session over.
     pub(super) async fn hand_over(&self, visitor: Visitor, parts: Parts, body: Bytes) -> Response {
         let id = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
-        let owned = self.lock().get(id).is_some_and(|owner| *owner == visitor.identity.name);
+        let owner = owner_of(&visitor);
+        let owned = match self.lock().get_mut(id).filter(|owned| owned.owner == owner) {
+            Some(owned) => {
+                owned.used = Instant::now();
+                true
+            }
+            None => false,
+        };
         if !owned {
             // As the protocol says of sessions that are gone; whose it is does not matter to anyone else.
             return (StatusCode::NOT_FOUND, "there is no such session; initialize again").into_response();
@@ -132,9 +149,28 @@ impl Sessions {
         self.once.handle(request(visitor, parts, body)).await.map(Body::new)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, AgentId>> {
+    /// The session of a token that was not used for longest, if the token has as many as it may have.
+    async fn oldest_beyond(&self, owner: &str) -> Option<String> {
+        let sessions = self.manager.sessions.read().await;
+        let mut owners = self.lock();
+        owners.retain(|id, _| sessions.contains_key(id.as_str()));
+        let theirs = owners.iter().filter(|(_, owned)| owned.owner == owner);
+        if theirs.clone().count() < MOST_OF_TOKEN {
+            return None;
+        }
+        let oldest = theirs.min_by_key(|(_, owned)| owned.used).map(|(id, _)| id.clone())?;
+        owners.remove(&oldest);
+        Some(oldest)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Owned>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The token that a visitor came with; the operator's work is counted together.
+fn owner_of(visitor: &Visitor) -> String {
+    visitor.account.clone().unwrap_or_else(|| format!("operator//{}", visitor.identity.name))
 }
 
 /// The request as rmcp sees it, with the visitor among its extensions.

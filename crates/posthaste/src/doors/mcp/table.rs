@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::LazyLock;
 
+use posthaste_engine::one_request;
 use serde_json::{Map, Value, json};
 
 use super::answer::Answer;
@@ -119,7 +120,7 @@ pub(super) async fn run(call: &Call, name: &str, given: Map<String, Value>) -> R
         ));
     };
     let args = Args::check(&tool.specs, given)?;
-    (tool.line.answer)(call, args).await
+    one_request((tool.line.answer)(call, args)).await
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use posthaste_engine::nouns::{Caller, Event};
 use posthaste_engine::{Feed, Filter, Start, Test};
 
-use super::call::{Call, VIA};
+use super::call::Call;
 use super::errors::Problem;
 use super::resources::Address;
 
@@ -26,7 +26,7 @@ pub(super) struct Watch {
 pub(super) async fn watch(call: &Call, uri: &str) -> Result<Watch, Problem> {
     let address = Address::parse(uri)?;
     let project = call.project(address.project()?).await?;
-    let own = call.visitor.identity.caller(VIA);
+    let own = call.own(&project)?;
     let kinds = |word: &str| Filter::Kinds(vec![word.to_owned()]);
     let (caller, filter) = match address.path.as_slice() {
         [kind, agent] if matches!(kind.as_str(), "inbox" | "outbox" | "mailbox" | "mailbox-with-commits") => {

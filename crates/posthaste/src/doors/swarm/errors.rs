@@ -24,6 +24,10 @@ impl Failure {
         Self { status, detail: detail.into() }
     }
 
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     pub(super) fn bad(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
@@ -86,6 +90,7 @@ fn refused(refusal: &Refusal) -> StatusCode {
         | Refusal::NotAParticipant { .. }
         | Refusal::ParticipantMayNot { .. } => StatusCode::FORBIDDEN,
         Refusal::AgentExists { .. }
+        | Refusal::LooksTaken { .. }
         | Refusal::WrongState { .. }
         | Refusal::KeyReused { .. }
         | Refusal::ConversationExists { .. }
@@ -98,14 +103,18 @@ fn refused(refusal: &Refusal) -> StatusCode {
         | Refusal::ReservationExists { .. } => StatusCode::CONFLICT,
         Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
-        Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::QuotaExceeded { .. } | Refusal::DiskNearlyFull { .. } => StatusCode::INSUFFICIENT_STORAGE,
+        Refusal::Busy | Refusal::TooCostly { .. } => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::CircularParent { .. }
         | Refusal::NoRecipients
         | Refusal::TooMany { .. }
+        | Refusal::TooMuchWork { .. }
+        | Refusal::BadJson { .. }
         | Refusal::BadContentType { .. }
         | Refusal::ThreadTooDeep { .. }
         | Refusal::BadPath { .. }
         | Refusal::BadId(_)
+        | Refusal::BadName { .. }
         | Refusal::BadValue { .. }
         | Refusal::AlreadyExpired { .. }
         | Refusal::BadQuery { .. }
@@ -116,7 +125,7 @@ fn refused(refusal: &Refusal) -> StatusCode {
 fn failed(fault: &Fault) -> StatusCode {
     match fault {
         Fault::Poisoned { .. } | Fault::Closing | Fault::Locked { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        Fault::Books { .. } | Fault::NewerBooks { .. } | Fault::Internal { .. } => {
+        Fault::Books { .. } | Fault::Lost { .. } | Fault::NewerBooks { .. } | Fault::Internal { .. } => {
             StatusCode::INTERNAL_SERVER_ERROR
         }
     }
@@ -139,6 +148,7 @@ impl From<BeginError> for Failure {
             BeginError::Field(error) => error.into(),
             BeginError::Bad(why) => Self::bad(why),
             BeginError::NoSuchTask(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
+            BeginError::TooMany { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
             BeginError::Busy => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
             BeginError::Engine(error) => error.into(),
         }
@@ -150,6 +160,7 @@ impl From<ReceiveError> for Failure {
         match error {
             ReceiveError::Bad(why) => Self::bad(why),
             ReceiveError::NotFound(why) => Self::new(StatusCode::NOT_FOUND, why),
+            ReceiveError::TooMany { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
             ReceiveError::Engine(error) => error.into(),
         }
     }

@@ -6,12 +6,12 @@ use axum::Json as Answered;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use posthaste_engine::nouns::Caller;
+use posthaste_engine::nouns::{AgentId, Caller};
 use posthaste_wire::mail::{DirectRequest, FieldError, Interswarm, MailMessage, MsgType, Owner, split};
 use serde_json::{Value, json};
 
 use super::errors::{Answer, Failure};
-use super::who::{Agent, Json, User};
+use super::who::{Agent, Json, User, Who};
 use super::{message as messages, sse};
 use crate::runtime::record;
 use crate::runtime::{Ask, Runtime};
@@ -22,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 
 pub(super) async fn forward(Agent(who): Agent, State(shared): State<Shared>, Json(body): Json) -> Answer {
     let wrapper = wrapped(&body)?;
+    check_speaker(&who, &shared, &wrapper).await?;
     let task_id = wrapper.payload.task_id.clone();
     let runtime = who.runtime(&shared)?;
     let runner = runtime.forward(who.identity.name.as_str(), wrapper).await?;
@@ -30,10 +31,36 @@ pub(super) async fn forward(Agent(who): Agent, State(shared): State<Shared>, Jso
 
 pub(super) async fn back(Agent(who): Agent, State(shared): State<Shared>, Json(body): Json) -> Answer {
     let wrapper = wrapped(&body)?;
+    check_speaker(&who, &shared, &wrapper).await?;
     let task_id = wrapper.payload.task_id.clone();
     let runtime = who.runtime(&shared)?;
     let runner = runtime.back(who.identity.name.as_str(), wrapper).await?;
     Ok(taken(runtime, &task_id, &runner))
+}
+
+/// A token speaks for the swarm that has its name. Swarms that an administrator registered at one host may share a token:
+/// for a swarm there without a token of its own, that of another counts. Without authentication every caller is believed.
+async fn check_speaker(who: &Who, shared: &Shared, wrapper: &Interswarm) -> Result<(), Failure> {
+    let (token, source) = (who.identity.name.as_str(), wrapper.source_swarm.as_str());
+    if token == source || !shared.needs_token() {
+        return Ok(());
+    }
+    if let Ok(name) = AgentId::new(source)
+        && who.runtime(shared)?.registry().share_a_host(token, source)
+    {
+        let (realm, bearer) = (who.engine.realm().clone(), who.identity.bearer());
+        match who.engine.read(move |view| view.may_claim(&realm, &bearer, &name)).await {
+            Ok(()) => return Ok(()),
+            // The swarm has a token of its own.
+            Err(error) if error.refusal().is_some() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let why = format!(
+        "field `message.source_swarm` is {source:?}, but this token speaks for the swarm {token:?}; \
+         `posthaste token create --role agent --name {source}` makes one for it"
+    );
+    Err(Failure::new(StatusCode::FORBIDDEN, why))
 }
 
 fn wrapped(body: &Value) -> Result<Interswarm, Failure> {
@@ -87,7 +114,7 @@ pub(super) async fn message(User(who): User, State(shared): State<Shared>, Json(
 
 async fn run_here(
     shared: &Shared,
-    who: &super::who::Who,
+    who: &Who,
     runtime: &Runtime,
     request: DirectRequest,
     here: Vec<String>,

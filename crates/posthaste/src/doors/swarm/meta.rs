@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::errors::{Answer, Failure};
 use super::who::{Admin, Json, Passer, User, swarm_name};
 use crate::caller::Realm;
-use crate::shared::Shared;
+use crate::shared::{Offer, Shared};
 
 /// The server's card; a browser is sent to the page.
 pub(super) async fn root(
@@ -74,7 +74,7 @@ async fn show_health(shared: &Shared, swarm: &str) -> Response {
         // AIRC's clients look here, too.
         "protocol": "AIRC",
         "protocol_version": posthaste_wire::airc::PROTOCOL_VERSION,
-        "safe_mode": shared.safe_mode(),
+        "safe_mode": shared.safe_mode() != Offer::Off,
     });
     match report.problem {
         None => Answered(body).into_response(),
@@ -144,16 +144,25 @@ pub(super) async fn status(User(who): User, State(shared): State<Shared>) -> Ans
             "message_bytes": limits.message_bytes,
             "addresses": limits.addresses,
             "text_bytes": limits.text_bytes,
+            "entry_bytes": limits.entry_bytes,
             "queue_commands": limits.queue_commands,
             "queue_bytes": limits.queue_bytes,
             "share_commands": limits.share_commands,
             "share_alone": limits.share_alone,
             "batch_commands": limits.batch_commands,
             "page": limits.page,
+            "page_bytes": limits.page_bytes,
+            "answer_bytes": limits.answer_bytes,
+            "read_cpu_ms": limits.read_cpu.as_millis(),
+            "share_readers": limits.share_readers,
+            "share_patterns": limits.share_patterns,
+            "search_phrases": limits.search_phrases,
             "search_rows": limits.search_rows,
             "replay_rows": limits.replay_rows,
             "live_events": limits.live_events,
             "slot_letters": limits.slot_letters,
+            "slot_bytes": limits.slot_bytes,
+            "slots_bytes": limits.slots_bytes,
             "open_realms": limits.open_realms,
             "rules": rules,
         },

@@ -67,7 +67,8 @@ fn shown(entry: &Entry) -> Value {
 
 pub(super) async fn register(Admin(who): Admin, State(shared): State<Shared>, Json(body): Json) -> Answer {
     let request = RegisterRequest::read(&body)?;
-    let name = who.runtime(&shared)?.register(request).await?;
+    let by_operator = who.identity.runs_office();
+    let name = who.runtime(&shared)?.register(request, by_operator).await?;
     Ok(Answered(json!({ "status": "registered", "swarm_name": name })).into_response())
 }
 

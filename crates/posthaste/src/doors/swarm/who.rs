@@ -49,6 +49,7 @@ impl Who {
         match shared.recognise(&engine, token, VIA).await {
             Ok((identity, pass)) => {
                 let turn = shared.bucket_of(&engine, &identity, pass.as_ref()).take();
+                let engine = shared.engine_for(&engine, &identity, pass.as_ref());
                 if turn.is_granted() { Ok(Self { identity, engine, pass }) } else { Err(too_often(turn)) }
             }
             Err(error) => Err(Failure::from(error).into_response()),

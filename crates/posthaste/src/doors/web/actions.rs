@@ -116,7 +116,7 @@ fn letter_of(draft: &Draft) -> Result<Send, Trouble> {
         thread: None,
         reply_to: None,
         visibility: None,
-        entry: Entry::Gather { kind: "thread".to_owned() },
+        entry: Entry::Label { kind: "thread".to_owned() },
     });
     let subject = Some(draft.subject.trim().to_owned()).filter(|subject| !subject.is_empty());
     let priority = Priority::try_from(draft.priority).map_err(Trouble::bad)?;
@@ -319,6 +319,12 @@ async fn peer(visitor: &Visitor, given: &Given) -> Result<Done, Trouble> {
     let url = given.needed("url")?.to_owned();
     if !(url.starts_with("http://") || url.starts_with("https://")) {
         return Err(Trouble::bad("A peer’s address starts with http:// or https://."));
+    }
+    // The environment's variables are the operator's own, and go where the operator says.
+    if visitor.identity.runs_office()
+        && let Some(runtime) = visitor.shared.runtime(visitor.engine.realm())
+    {
+        runtime.registry().trust(&name, &url).map_err(|error| Trouble::bad(error.to_string()))?;
     }
     let verb = PutPeer {
         name,

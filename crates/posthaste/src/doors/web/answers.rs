@@ -78,6 +78,7 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::NotAParticipant { .. }
         | Refusal::ParticipantMayNot { .. } => StatusCode::FORBIDDEN,
         Refusal::AgentExists { .. }
+        | Refusal::LooksTaken { .. }
         | Refusal::WrongState { .. }
         | Refusal::CircularParent { .. }
         | Refusal::KeyReused { .. }
@@ -91,14 +92,18 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::ReservationExists { .. }
         | Refusal::StaleCursor => StatusCode::CONFLICT,
         Refusal::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Refusal::QuotaExceeded { .. } | Refusal::DiskNearlyFull { .. } => StatusCode::INSUFFICIENT_STORAGE,
         Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Busy | Refusal::TooCostly { .. } => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::NoRecipients
         | Refusal::TooMany { .. }
+        | Refusal::TooMuchWork { .. }
+        | Refusal::BadJson { .. }
         | Refusal::BadContentType { .. }
         | Refusal::ThreadTooDeep { .. }
         | Refusal::BadPath { .. }
         | Refusal::BadId(_)
+        | Refusal::BadName { .. }
         | Refusal::BadValue { .. }
         | Refusal::AlreadyExpired { .. }
         | Refusal::BadQuery { .. } => StatusCode::BAD_REQUEST,

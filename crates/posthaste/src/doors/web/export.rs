@@ -38,7 +38,7 @@ async fn made(visitor: &Visitor, id: &str) -> Result<Response, Trouble> {
                 let page = view.turns(caller, &id, &query)?;
                 said.extend(with_letters(view, caller, page.items));
                 match page.next {
-                    Some(next) if said.len() < MOST => query.after = Some(next),
+                    Some(next) if said.len() < MOST && !view.has_enough() => query.after = Some(next),
                     next => return Ok((conversation, said, next.is_some())),
                 }
             }

@@ -23,6 +23,7 @@ mod query;
 mod reservations;
 mod rows;
 mod search;
+mod session;
 mod settings;
 mod sign_in;
 mod stream;

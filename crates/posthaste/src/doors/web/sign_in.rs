@@ -10,6 +10,7 @@ use super::VIA;
 use super::answers::{Page, Trouble};
 use super::frame;
 use super::query::Given;
+use super::session::Session;
 use super::visitor::{self, Place, THEME, Visitor};
 use crate::caller::{AuthError, Identity};
 use crate::keys;
@@ -62,8 +63,8 @@ pub(super) async fn sign_in(
     }
     let token = given.get("token").unwrap_or("");
     let hash = keys::hash(token);
-    let known = match shared.identify_hash(&place.engine, hash, VIA).await {
-        Ok(identity) => identity,
+    let (known, pass) = match shared.recognise_hash(&place.engine, hash, VIA).await {
+        Ok(recognised) => recognised,
         Err(AuthError::Failed(error)) => return Trouble::from(error).into_response(),
         Err(refused) => {
             let problem = refused.to_string();
@@ -71,11 +72,14 @@ pub(super) async fn sign_in(
             return (StatusCode::UNAUTHORIZED, Html(page.into_string())).into_response();
         }
     };
+    let Some(session) = Session::of(pass.as_ref()) else {
+        return Trouble::bad("Sign in with a token that this server has made.").into_response();
+    };
     if let Err(error) = welcome(&shared, &place, known).await {
         return error.into_response();
     }
     let secure = headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
-    let cookie = visitor::session_cookie(&shared, &place.engine, &hash, secure);
+    let cookie = visitor::session_cookie(&shared, &place.engine, &session, secure);
     let to = safe_next(given.get("next"), &format!("{}/ui", place.base));
     with_cookies(Redirect::to(&to).into_response(), [cookie])
 }

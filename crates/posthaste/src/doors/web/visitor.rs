@@ -1,7 +1,8 @@
 //! Who looks at the page: a cookie that proves an earlier sign-in, and a word in every form that proves the form is ours.
 //!
-//! The cookie holds the hash of the token and a seal over it, never the token: a browser hands cookies of `localhost` to
-//! every port of the machine, so what is in it must open nothing but this page. It dies with its token.
+//! The cookie holds the id of the token, the time and a seal over both, never the token or its hash: a browser hands
+//! cookies of `localhost` to every port of the machine, so what is in it must open nothing but this page. It dies with its
+//! token, and after 30 days.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
@@ -15,6 +16,7 @@ use posthaste_engine::{Engine, EngineError, stamp};
 use super::VIA;
 use super::answers::Trouble;
 use super::query::encoded;
+use super::session::{LASTS, Session};
 use crate::caller::{AuthError, Identity, Pass, Realm};
 use crate::shared::Shared;
 
@@ -22,10 +24,7 @@ use crate::shared::Shared;
 const COOKIE: &str = "posthaste.";
 /// The cookie of whoever prefers light or dark.
 pub(super) const THEME: &str = "posthaste-theme";
-/// How long a sign-in lasts, in seconds.
-const LASTS: u32 = 30 * 24 * 3_600;
 
-const SESSION: &str = "ui session";
 const FORM: &str = "ui form";
 
 /// Whoever asked for a page, checked.
@@ -92,7 +91,12 @@ impl Visitor {
     /// Enters the visitor into the address book, if it is not there: who writes must be able to get an answer.
     pub(super) async fn enter(&self) -> Result<(), EngineError> {
         let me = self.me().clone();
-        if self.read(move |view, caller| Ok(view.agent(caller, &me).is_ok())).await? {
+        // One that another token entered under the visitor's name is not the visitor's yet.
+        let there = self.read(move |view, caller| {
+            let bearer = view.bearer_of(&Caller::office(), &me)?;
+            Ok(view.agent(caller, &me).is_ok() && bearer.is_none_or(|bearer| bearer == me))
+        });
+        if there.await? {
             return Ok(());
         }
         let kind = match self.identity.role {
@@ -104,6 +108,7 @@ impl Visitor {
             id: Some(self.me().clone()),
             kind: Some(kind),
             existing: Existing::TakeOver,
+            bearer: Some(self.identity.bearer()),
             ..Register::default()
         };
         self.engine.submit(&self.caller(), verb).await.map(drop)
@@ -153,9 +158,10 @@ impl FromRequestParts<Shared> for Visitor {
             return Err(Trouble::new(StatusCode::FORBIDDEN, text).into_response());
         }
         let cookie = session_of(shared, &engine, &parts.headers);
-        let token = cookie.as_deref().and_then(|cookie| open_session(shared, cookie));
-        let known = match token {
-            Some(hash) => match shared.recognise_hash(&engine, hash, VIA).await {
+        let session = cookie.as_deref().and_then(|cookie| Session::open(shared.admin(), cookie));
+        let known = match session {
+            Some(Session::Operator) => Some((Identity::operator(), None)),
+            Some(Session::Token(id)) => match shared.recognise_id(&engine, id, VIA).await {
                 Ok(known) => Some(known),
                 Err(AuthError::Failed(error)) => return Err(Trouble::from(error).into_response()),
                 Err(AuthError::Missing | AuthError::Invalid | AuthError::OtherDoor { .. }) => None,
@@ -231,21 +237,19 @@ fn session_of(shared: &Shared, engine: &Engine, headers: &HeaderMap) -> Option<S
     let own = format!("{COOKIE}{}", engine.realm());
     let of_ours = cookies(headers).find(|(name, _)| *name == own).map(|(_, value)| value.to_owned());
     of_ours.or_else(|| {
-        let ours =
-            |value: &str| open_session(shared, value).is_some_and(|hash| shared.admin().has_hash(&hash));
+        let ours = |value: &str| matches!(Session::open(shared.admin(), value), Some(Session::Operator));
         cookies(headers)
             .find(|(name, value)| name.starts_with(COOKIE) && ours(value))
             .map(|(_, value)| value.to_owned())
     })
 }
 
-/// The cookie of a sign-in with a token.
-pub(super) fn session_cookie(shared: &Shared, engine: &Engine, hash: &[u8; 32], secure: bool) -> String {
-    let text = hex(hash);
-    let seal = shared.admin().seal(SESSION, &text);
+/// The cookie of a sign-in.
+pub(super) fn session_cookie(shared: &Shared, engine: &Engine, session: &Session, secure: bool) -> String {
+    let sealed = session.seal(shared.admin());
     let secure = if secure { "; Secure" } else { "" };
     let realm = engine.realm();
-    format!("{COOKIE}{realm}={text}.{seal}; Path=/; HttpOnly; SameSite=Strict; Max-Age={LASTS}{secure}")
+    format!("{COOKIE}{realm}={sealed}; Path=/; HttpOnly; SameSite=Strict; Max-Age={LASTS}{secure}")
 }
 
 /// The cookies that end every sign-in that a request carries.
@@ -254,11 +258,6 @@ pub(super) fn farewell_cookies(headers: &HeaderMap) -> Vec<String> {
         .filter(|(name, _)| name.starts_with(COOKIE))
         .map(|(name, _)| format!("{name}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"))
         .collect()
-}
-
-fn open_session(shared: &Shared, cookie: &str) -> Option<[u8; 32]> {
-    let (text, seal) = cookie.split_once('.')?;
-    shared.admin().sealed(SESSION, text, seal).then(|| unhex(text))?
 }
 
 /// The word that forms carry: bound to the sign-in where there is one, to the office's key where nobody signs in.
@@ -270,28 +269,9 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (n, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * n..2 * n + 2], 16).ok()?;
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hashes_survive_the_cookie() {
-        let hash = crate::keys::hash("a token");
-        assert_eq!(unhex(&hex(&hash)), Some(hash));
-        assert_eq!(unhex("zz"), None);
-        assert_eq!(unhex(&"g".repeat(64)), None);
-    }
 
     #[test]
     fn a_post_from_another_page_is_not_ours() {

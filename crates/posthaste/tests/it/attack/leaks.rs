@@ -11,6 +11,7 @@ use crate::office::Office;
 const HOOK_SECRET: &str = "hook-secret-5f2d";
 const PEER_SECRET: &str = "peer-secret-77aa";
 const WRONG: &str = "ph_wrong-token-that-somebody-typed";
+const CLIENT_SECRET: &str = "said-by-a-client-91b0";
 const USER_THERE: &str = "user-token-for-elsewhere";
 
 /// A busy and unlucky hour of an office. Everything that was answered, except where a secret is handed out on purpose.
@@ -72,8 +73,11 @@ async fn live(office: &Office, secrets: &mut Vec<String>, said: &mut Vec<String>
     for bearer in [WRONG, &token] {
         ask(http.post(url("/ui/sign-in")).body(format!("word={word}&token={bearer}"))).await;
     }
-    // MCP, whose agents have secrets of their own.
+    // MCP, whose agents have secrets of their own, and whose clients may say a secret when they introduce themselves.
     let mcp = Mcp::at(&url("/mcp"), Some(&token));
+    for server in [&mcp, &Mcp::at(&url("/mcp"), Some(&key))] {
+        said.push(server.post(&handshake(CLIENT_SECRET)).await.text().await.unwrap());
+    }
     mcp.call("ensure_project", json!({ "human_key": "/srv/app" })).await;
     let given = json!({ "project_key": "/srv/app", "program": "t", "model": "m", "name": "BlueLake" });
     let agent = mcp.call("register_agent", given).await;
@@ -108,6 +112,58 @@ async fn live(office: &Office, secrets: &mut Vec<String>, said: &mut Vec<String>
     while let Some(Ok(_)) = socket.next().await {}
 }
 
+fn handshake(secret: &str) -> Value {
+    let client = json!({ "name": "c", "version": "1", "description": secret });
+    let capabilities = json!({ "experimental": { "auth": { "bearer": secret } } });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": client } })
+}
+
+#[tokio::test]
+async fn a_handshake_is_not_logged_and_not_large() {
+    let dir = TestDir::new();
+    let log = dir.path().join("log");
+    let office = Office::open_logging(&dir.path().join("data"), [], &log);
+    let mcp = Mcp::operator(&office);
+    let session = |answer: &reqwest::Response| answer.headers().get("mcp-session-id").cloned();
+    let first = mcp.post(&handshake(CLIENT_SECRET)).await;
+    let first = (session(&first).expect("a session"), first.text().await.unwrap());
+    assert!(first.1.contains("serverInfo"), "{}", first.1);
+    let large = mcp.post(&handshake(&"x".repeat(17 << 10))).await;
+    assert_eq!(large.status().as_u16(), 413);
+    let text = large.text().await.unwrap();
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32600)));
+    // One token has a limited number of sessions; the one that was not used for longest ends.
+    for _ in 0..64 {
+        assert!(session(&mcp.post(&handshake("y")).await).is_some());
+    }
+    let listen = |id: reqwest::header::HeaderValue| {
+        mcp.request(reqwest::Method::DELETE).header("mcp-session-id", id).send()
+    };
+    assert_eq!(listen(first.0).await.unwrap().status().as_u16(), 404, "its place was needed");
+    assert_eq!(office.close(), Some(0));
+    let log = std::fs::read_to_string(&log).unwrap();
+    assert!(!log.contains(CLIENT_SECRET), "{log}");
+    assert!(log.len() < 20_000, "{} bytes for 66 handshakes", log.len());
+}
+
+#[tokio::test]
+async fn a_session_belongs_to_a_token_and_not_to_a_name() {
+    let dir = TestDir::new();
+    let office = Office::open(dir.path());
+    office.call("realm.open", json!({ "name": "shop" })).await.unwrap();
+    let ours = Mcp::bearer(&office, "agent", "sam").await;
+    let shop = office.as_bearer(office.token()).in_realm("shop");
+    let made = shop.call("token.create", json!({ "role": "agent", "name": "sam" })).await.unwrap();
+    let theirs = Mcp::at(&format!("{}/r/shop/mcp", office.url()), made["token"].as_str());
+    let id = ours.post(&handshake("x")).await.headers()["mcp-session-id"].clone();
+    let end = |who: &Mcp| who.request(reqwest::Method::DELETE).header("mcp-session-id", &id).send();
+    assert_eq!(end(&theirs).await.unwrap().status().as_u16(), 404);
+    assert!(end(&ours).await.unwrap().status().is_success());
+    assert_eq!(office.close(), Some(0));
+}
+
 #[tokio::test]
 async fn no_secret_shows_up_anywhere() {
     for form in ["text", "json"] {
@@ -127,7 +183,7 @@ async fn no_secret_shows_up_anywhere() {
             &[("HOOK", HOOK_SECRET), ("SWARM_AUTH_TOKEN_FAR", PEER_SECRET)],
         );
         let mut secrets: Vec<String> =
-            [HOOK_SECRET, PEER_SECRET, WRONG, USER_THERE, "jwt-key-0123456789abcdef"]
+            [HOOK_SECRET, PEER_SECRET, WRONG, USER_THERE, CLIENT_SECRET, "jwt-key-0123456789abcdef"]
                 .map(str::to_owned)
                 .to_vec();
         let mut said = Vec::new();

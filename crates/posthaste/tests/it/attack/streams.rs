@@ -7,7 +7,7 @@ use posthaste::caller::AuthError;
 use posthaste::http::rate::Rates;
 use posthaste::http::reach::Reaches;
 use posthaste::keys::{AdminKey, hash};
-use posthaste::shared::{Shared, Switches};
+use posthaste::shared::{Offer, Shared, Switches};
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Caller, RealmName, TokenRole};
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
@@ -141,8 +141,8 @@ async fn a_revoked_token_stays_revoked_when_its_realm_is_opened_again() {
         mail: true,
         rates: Rates::default(),
         reaches: Reaches::ANYWHERE,
-        safe_mode: false,
-        registration: false,
+        safe_mode: Offer::Off,
+        registration: Offer::Off,
         ping_every: Duration::from_secs(30),
     };
     let shared = Shared::new(books, RealmName::main(), admin, switches, CancellationToken::new());

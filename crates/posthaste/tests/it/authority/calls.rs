@@ -73,7 +73,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('"').skip(1).step_by(2)
 }
 
-fn control_methods() -> BTreeSet<String> {
+pub(crate) fn control_methods() -> BTreeSet<String> {
     let text = source("doors/control/methods.rs");
     let table = &text[text.find("let answer = match method {").unwrap()..];
     let table = &table[..table.find("_ => {").unwrap()];
@@ -81,7 +81,7 @@ fn control_methods() -> BTreeSet<String> {
     found.map(|(name, _)| name.to_owned()).collect()
 }
 
-fn map_methods() -> BTreeSet<String> {
+pub(crate) fn map_methods() -> BTreeSet<String> {
     let text = source("doors/map/methods.rs");
     let table = &text[text.find("fn find(").unwrap()..];
     let table = &table[..table.find("_ => return None").unwrap()];

@@ -2,6 +2,7 @@
 //! source, so a path without a row fails here; what came out is the table in `docs/authority.md`.
 
 mod calls;
+mod issued;
 mod office;
 mod paths;
 mod tools;
@@ -10,7 +11,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+pub(crate) use calls::{control_methods, map_methods};
 use office::{ROLES, Role, World};
+pub(crate) use tools::in_source as mcp_tools;
 
 /// Who may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +50,10 @@ enum Got {
 }
 
 impl Who {
-    fn may(self, role: Role) -> Got {
-        use Role::{Admin, Agent, Operator, User};
-        let known = matches!(role, Agent | User | Admin | Operator);
+    fn may(self, role: Role, door: &str) -> Got {
+        use Role::{Admin, Agent, Airc, Operator, User};
+        let known =
+            matches!(role, Agent | User | Admin | Operator) || (role == Airc && door.starts_with("airc"));
         let allowed = match self {
             Self::Anyone => return Got::In,
             Self::Signer => return Got::Refused,
@@ -72,7 +76,7 @@ impl Who {
         match self {
             Self::Anyone => "anyone",
             Self::AnyoneHonest => "anyone; a token that is shown must be good",
-            Self::Signer => "whoever signs with the right key",
+            Self::Signer => "a signer with the right key",
             Self::Bearer => "any token of the realm",
             Self::Person => "user, admin",
             Self::Peer => "agent (another swarm)",
@@ -96,8 +100,8 @@ impl Line {
         let bad: Vec<String> = ROLES
             .into_iter()
             .zip(&self.got)
-            .filter(|(role, got)| self.who.may(*role) != **got)
-            .map(|(role, got)| format!("{role:?} got {got:?}, not {:?}", self.who.may(role)))
+            .filter(|(role, got)| self.who.may(*role, self.door) != **got)
+            .map(|(role, got)| format!("{role:?} got {got:?}, not {:?}", self.who.may(role, self.door)))
             .collect();
         (!bad.is_empty()).then(|| format!("{} {} ({:?}): {}", self.door, self.what, self.who, bad.join("; ")))
     }
@@ -109,7 +113,7 @@ fn source(path: &str) -> String {
 }
 
 /// What is in the source and has no row, and the other way round.
-fn compare(what: &str, found: &BTreeSet<String>, rows: &BTreeSet<String>) {
+pub(crate) fn compare(what: &str, found: &BTreeSet<String>, rows: &BTreeSet<String>) {
     let missing: Vec<_> = found.difference(rows).collect();
     let stale: Vec<_> = rows.difference(found).collect();
     assert!(missing.is_empty(), "{what} without a row in the authority table: {missing:?}");
@@ -127,7 +131,7 @@ fn render(lines: &[Line]) -> String {
          (`POSTHASTE_WRITE=1 cargo nextest run -p posthaste authority`), which takes the list from the source and fails \
          if the page is not what it saw.\n\n\
          `+` let in (what is asked may still be refused for what it is: no such agent, not yours), `·` not without a good \
-         token, `x` known and refused. *foreign* tokens are good in another realm of the same office. The office's key is \
+         token, `x` known and refused. *foreign* tokens are good in another realm of the same office; an *AIRC identity* is a newcomer with the token that AIRC issued. The office's key is \
          the file `admin.token`; an admin's token runs one realm.\n",
     );
     let mut door = "";

@@ -16,19 +16,22 @@ pub(super) enum Role {
     Expired,
     ForeignAgent,
     ForeignAdmin,
+    /// With a token that AIRC gave to a newcomer: it opens AIRC only.
+    Airc,
     Agent,
     User,
     Admin,
     Operator,
 }
 
-pub(super) const ROLES: [Role; 10] = [
+pub(super) const ROLES: [Role; 11] = [
     Role::Nobody,
     Role::MadeUp,
     Role::Revoked,
     Role::Expired,
     Role::ForeignAgent,
     Role::ForeignAdmin,
+    Role::Airc,
     Role::Agent,
     Role::User,
     Role::Admin,
@@ -38,12 +41,13 @@ pub(super) const ROLES: [Role; 10] = [
 impl Role {
     pub(super) fn head(self) -> &'static str {
         match self {
-            Self::Nobody => "nobody",
+            Self::Nobody => "no token",
             Self::MadeUp => "made up",
             Self::Revoked => "revoked",
             Self::Expired => "expired",
             Self::ForeignAgent => "foreign agent",
             Self::ForeignAdmin => "foreign admin",
+            Self::Airc => "AIRC identity",
             Self::Agent => "agent",
             Self::User => "user",
             Self::Admin => "admin",
@@ -107,6 +111,7 @@ impl World {
             Some(expired),
             Some(foreign_agent),
             Some(foreign_admin),
+            Some(world.register("stray").await),
             Some(agent),
             Some(user),
             Some(admin),
@@ -141,6 +146,13 @@ impl World {
         }
     }
 
+    /// A newcomer at the AIRC door, and the token it gets there.
+    async fn register(&self, name: &str) -> String {
+        let request = self.http.post(self.url("/api/register")).json(&json!({ "username": name }));
+        let answer: Value = request.send().await.unwrap().json().await.unwrap();
+        answer["token"].as_str().expect("a token").to_owned()
+    }
+
     async fn run(&self, key: &str, realm: &str, method: &str, params: Value) -> Value {
         let call =
             json!({ "jsonrpc": "2.0", "id": 1, "method": format!("x-posthaste/{method}"), "params": params });
@@ -151,12 +163,17 @@ impl World {
     }
 
     async fn sign_in(&self, role: Role) -> Option<(String, String)> {
+        self.cookie_for(self.token(role).unwrap_or_default()).await
+    }
+
+    /// What the page gives the bearer of a token: a cookie and the word in its forms, if it lets the token in.
+    pub(super) async fn cookie_for(&self, token: &str) -> Option<(String, String)> {
         let word = |page: &str| {
             let start = page.find("name=\"word\" value=\"")? + "name=\"word\" value=\"".len();
             Some(page[start..].split('"').next()?.to_owned())
         };
         let page = self.http.get(self.url("/ui/sign-in")).send().await.unwrap().text().await.unwrap();
-        let body = format!("word={}&token={}", word(&page).unwrap(), self.token(role).unwrap_or_default());
+        let body = format!("word={}&token={}", word(&page).unwrap(), token);
         let answer = self.http.post(self.url("/ui/sign-in")).body(body).send().await.unwrap();
         let cookie = answer.headers().get("set-cookie")?.to_str().unwrap().split(';').next()?.to_owned();
         let page = self.http.get(self.url("/ui/write")).header("cookie", &cookie);

@@ -46,7 +46,7 @@ async fn tools(world: &World) -> Vec<Value> {
 }
 
 /// Names in the source: the list that is shown must be all there are.
-fn in_source() -> BTreeSet<String> {
+pub(crate) fn in_source() -> BTreeSet<String> {
     let families = [
         "identity",
         "mail",

@@ -2,6 +2,7 @@
 
 mod clock;
 mod crowd;
+mod damage;
 mod fairness;
 mod half_open;
 #[cfg(target_os = "linux")]

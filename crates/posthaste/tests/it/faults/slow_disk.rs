@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::harness::TestDir;
+use crate::harness::{LONG, TestDir};
 use crate::office::{Office, Trouble};
 
 /// Keeps the office's writer from its file.
@@ -76,12 +76,20 @@ async fn a_disk_that_takes_too_long_is_told_as_busy_and_nothing_is_half_done() {
     let waited = started.elapsed();
     assert_eq!(refused, Err(Trouble::Refused("busy".to_owned())));
     assert!(waited >= Duration::from_secs(4), "given up after {waited:?}");
-    // Slow is not broken: the office stays well, and the same letter goes through when the disk is back.
-    assert_eq!(office.get("/health").await.0, 200);
+    // A writer that gets nothing done for 5 s is reported.
+    let until = Instant::now() + LONG;
+    let (mut status, mut body) = office.get("/health").await;
+    while status == 200 && Instant::now() < until {
+        (status, body) = office.get("/health").await;
+    }
+    assert_eq!(status, 503);
+    assert!(body.to_string().contains("writer"), "{body}");
+    // Slow is not broken: reading goes on, and the same letter goes through when the disk is back.
     assert_eq!(office.inbox("ann", 0).await.len(), 0);
     hold.end();
     let again = office.send("ann", "ann", "x", "refused").await.unwrap();
     assert_eq!(again["repeated"], false, "what was refused had left no trace");
+    assert_eq!(office.get("/health").await.0, 200, "and the server is well again");
     assert_eq!(office.inbox("ann", 0).await.len(), 1);
     assert_eq!(office.close(), Some(0));
     assert_eq!(dir.posthaste().args(["doctor"]).run().code, 0);

@@ -203,8 +203,8 @@ impl Bridge {
             Refusal::ConversationClosed { .. }
             | Refusal::NoSuchConversation { .. }
             | Refusal::NotAParticipant { .. }
-            | Refusal::ParticipantMayNot { .. }
-            | Refusal::TooMany { what: "participants", .. } => {
+            | Refusal::ParticipantMayNot { .. } => Send { within: None, in_reply_to: None, ..letter },
+            Refusal::TooMany { what, .. } if what.starts_with("participants") => {
                 Send { within: None, in_reply_to: None, ..letter }
             }
             Refusal::NoSuchAgent { agent, .. } => {

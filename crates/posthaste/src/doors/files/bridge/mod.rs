@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::boxes::BoxState;
 use self::watch::{Change, Watch};
-use super::directory::MailDir;
+use super::directory::{MailDir, Mailbox};
 use super::errors::FilesError;
 use super::signals::StateDir;
 
@@ -43,6 +43,8 @@ pub struct BridgeOptions {
     pub mail_dir: PathBuf,
     /// How often old mail is archived.
     pub archive_every: Duration,
+    /// Whether other accounts may make mailboxes in it.
+    pub shared: bool,
 }
 
 /// A bridge that is ready to run.
@@ -60,10 +62,27 @@ pub struct Bridge {
     agents: HashSet<String>,
     signals: HashMap<PathBuf, Vec<u8>>,
     archive_every: Duration,
+    /// The accounts whose mailboxes count; all if nothing.
+    owners: Option<Vec<u32>>,
+    /// Mailboxes of other accounts, which have been warned of.
+    foreign: HashSet<String>,
     /// Whether the next sweep looks at everything.
     deep: bool,
     /// Whether the office's failure to take letters has been said.
     trouble: bool,
+}
+
+/// Warnings of mailboxes of other accounts.
+const FOREIGN: usize = 1_000;
+
+/// The accounts whose mailboxes count in a directory that is not shared: ours, root's and that of its owner.
+fn owners_of(mail: &MailDir) -> Result<Vec<u32>, BridgeError> {
+    let (about, us) = (mail.about()?, rustix::process::geteuid().as_raw());
+    let is_ours = us == 0 || about.st_uid == us || about.st_uid == 0;
+    if !is_ours || about.st_mode & 0o022 != 0 {
+        return Err(BridgeError::Shared(mail.path().to_owned()));
+    }
+    Ok(vec![us, 0, about.st_uid])
 }
 
 /// Files of a mailbox, or of its archive, that wait to be looked at.
@@ -80,6 +99,12 @@ pub enum BridgeError {
     /// The directory.
     #[error(transparent)]
     Files(#[from] FilesError),
+    /// Its owner or mode.
+    #[error(
+        "{0} can be written by other accounts, which could take any agent's mail by making a mailbox of its name; \
+         make it yours alone (chmod go-w), or allow it with --mail-dir-shared"
+    )]
+    Shared(PathBuf),
     /// Watching it.
     #[error("cannot watch the mail directory: {0}")]
     Watch(#[from] notify::Error),
@@ -96,6 +121,7 @@ impl Bridge {
     pub async fn open(engine: Engine, options: BridgeOptions) -> Result<Self, BridgeError> {
         let path = options.mail_dir;
         let mail = Arc::new(MailDir::open_or_make(&path)?);
+        let owners = if options.shared { None } else { Some(owners_of(&mail)?) };
         // Events name files by the path that is watched, so it must have no links in it.
         let path = path.canonicalize().map_err(|error| FilesError::at(&path, error))?;
         let state = StateDir::of(&path);
@@ -115,9 +141,25 @@ impl Bridge {
             agents: HashSet::new(),
             signals: HashMap::new(),
             archive_every: options.archive_every,
+            owners,
+            foreign: HashSet::new(),
             deep: true,
             trouble: false,
         })
+    }
+
+    /// Whether a mailbox was made by an account that may make one. Says so once if not.
+    fn counts(&mut self, mailbox: &Mailbox) -> bool {
+        let Some(owners) = &self.owners else { return true };
+        let Some(owner) = mailbox.owner() else { return false };
+        if owners.contains(&owner) {
+            return true;
+        }
+        if self.foreign.len() < FOREIGN && self.foreign.insert(mailbox.agent().to_owned()) {
+            let mailbox = mailbox.agent();
+            tracing::warn!(mailbox, owner, "passed over: another account made it (see --mail-dir-shared)");
+        }
+        false
     }
 
     /// Runs until it is told to stop.

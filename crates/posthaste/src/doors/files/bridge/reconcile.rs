@@ -68,6 +68,10 @@ impl Bridge {
             }
             _ => return,
         };
+        if !self.counts(&mailbox) {
+            self.mail.forget(agent);
+            return;
+        }
         // Watched before it is looked at, so that nothing falls between.
         self.watch.add(&self.mail.path().canonicalize().unwrap_or_default().join(agent));
         self.enter(&name).await;
@@ -239,9 +243,9 @@ impl Bridge {
             let waiting =
                 self.engine.read(move |view| view.waiting(&Caller::office(), &name, after, PAGE)).await;
             let Ok(waiting) = waiting else { return };
-            let Some(last) = waiting.last() else { return };
+            let Some(last) = waiting.items.last() else { return };
             after = last.message.seq;
-            let letters: Vec<Arc<Message>> = waiting.into_iter().map(|letter| letter.message).collect();
+            let letters: Vec<Arc<Message>> = waiting.items.into_iter().map(|letter| letter.message).collect();
             self.project(&owner, letters).await;
         }
     }

@@ -1,7 +1,7 @@
 //! Consent. Inside a project the first letter simply arrives; who wants it stricter says so.
 
 use posthaste_engine::nouns::{
-    AgentId, Bounds, Caller, Circle, Contact, ContactPolicy, ContactState, Json, Millis,
+    AgentId, Body, Bounds, Caller, Circle, Contact, ContactPolicy, ContactState, Json, Millis,
 };
 use posthaste_engine::verbs::agents::Update;
 use posthaste_engine::verbs::contacts::{Answer as Answered, Ask, EndContact};
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::Answer;
 use super::super::args::Args;
+use super::super::attachments::Given;
 use super::super::call::{Call, VIA};
 use super::super::errors::Problem;
 use super::super::table::{Line, tool};
@@ -98,32 +99,46 @@ pub(in super::super) async fn request(
         Some(key) => Some(call.project(key).await?).filter(|other| other.realm() != project.realm()),
         None => None,
     };
+    let mut asked_at = 0;
     let (status, expires, target) = match &other {
         // Consent is given where the letter arrives; between projects the letter itself asks.
         Some(other) => {
-            let (agent, _) = identity::seen(call, other, &Caller::office(), to.clone()).await?;
+            // As a stranger to that realm, who is shown what it shows to everyone.
+            let guest =
+                AgentId::new(format!("{}@{}", caller.agent, project.realm())).map_err(Refusal::from)?;
+            let (agent, _) = identity::seen(call, other, &Caller::member(guest, VIA), to.clone()).await?;
             let open = agent.contact_policy == ContactPolicy::Open;
             (if open { "approved" } else { "pending" }, Some(expires_at), other)
         }
         None => {
             let verb = Ask { to: to.clone(), reason: reason.clone(), expires_at: Some(expires_at) };
             let contact = call.ask(project, caller, verb).await?;
+            asked_at = contact.updated_at;
             (status_of(&contact), contact.expires_at, project)
         }
     };
     let body = format!("{} asks to be your contact. {}", caller.agent, wish.reason.unwrap_or_default());
     let about = format!("Contact request from {}", caller.agent);
     let mut intro = mail::note(&to, &about, body.trim(), true);
+    // The request is there once, however often it is repeated, and so is the message that tells of it.
+    intro.key = other.is_none().then(|| format!("contact:{}:{to}:{asked_at}", caller.agent));
     if let Some(other) = &other {
         let realm = other.realm().clone();
         intro.to = vec![posthaste_engine::nouns::Address::Remote { agent: to.to_string(), realm }];
     }
-    if status == "pending"
-        && mail::post(call, project, caller, intro.clone(), None, &[]).await.is_err()
-        && other.is_none()
-    {
-        // Who takes no letters from strangers still hears of the request, from the office.
-        mail::post(call, project, &Caller::office(), intro, None, &[]).await?;
+    if status == "pending" {
+        match mail::post(call, project, caller, intro.clone(), None, &Given::default()).await {
+            Err(problem) if problem.code != "KEY_REUSED" && other.is_none() => {
+                // An agent that takes no messages from strangers still hears of the request. The server says so in its own
+                // words: the reason that was given is shown with the request, as the requester's.
+                intro.body = Body::Text(format!(
+                    "{} asks to be your contact. list_contacts shows the request and its reason, respond_contact answers it.",
+                    caller.agent
+                ));
+                mail::post(call, project, &Caller::office(), intro, None, &Given::default()).await?;
+            }
+            _ => {}
+        }
     }
     Ok(json!({
         "from": caller.agent,

@@ -3,7 +3,7 @@
 use posthaste_engine::names::memorable;
 use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json};
 use posthaste_engine::presence::Presence;
-use posthaste_engine::verbs::agents::{Existing, Register, Unregister};
+use posthaste_engine::verbs::agents::{Bearer, Existing, Register, Unregister};
 use posthaste_engine::views::AgentQuery;
 use posthaste_engine::{EngineError, Refusal, stamp};
 use serde_json::{Value, json};
@@ -93,10 +93,23 @@ async fn register_agent(call: &Call, args: Args) -> Result<Answer, Problem> {
 async fn create_agent_identity(call: &Call, args: Args) -> Result<Answer, Problem> {
     let project = call.project(args.need("project_key")).await?;
     if let Some(hint) = args.text("name_hint").filter(|hint| check_name(hint).is_ok()) {
-        let verb = Register { existing: Existing::Refuse, ..entry(hint, &args)? };
-        match project.engine.submit(&call.visitor.identity.caller(VIA), verb).await {
+        let (caller, bearer) = call.registrar(&project).await?;
+        let verb = Register { existing: Existing::Refuse, ..entry(bearer, hint, &args)? };
+        let taken = |error: &EngineError| {
+            let refusal = error.refusal();
+            matches!(refusal, Some(Refusal::AgentExists { .. } | Refusal::LooksTaken { .. }))
+        };
+        let claimed = match &verb.id {
+            Some(id) => call.check_claim(&project, id).await,
+            None => Ok(()),
+        };
+        let entered = match claimed {
+            Ok(()) => project.engine.submit(&caller, verb).await,
+            Err(error) => Err(error),
+        };
+        match entered {
             Ok(registered) => return Ok(with_secret(call, &project, &registered.agent).into()),
-            Err(EngineError::Refused(Refusal::AgentExists { .. })) => {}
+            Err(error) if taken(&error) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -113,34 +126,45 @@ pub(in super::super) async fn register(
 ) -> Result<Agent, Problem> {
     let Some(name) = name else { return made_up(call, project, args).await };
     check_name(name)?;
-    let verb = Register { existing: Existing::TakeOver, ..entry(name, args)? };
+    let (own, bearer) = call.registrar(project).await?;
+    let mut verb = Register { existing: Existing::TakeOver, ..entry(bearer, name, args)? };
+    let id = AgentId::new(name).map_err(Refusal::from)?;
     // With its own secret an agent comes back whoever registered it.
-    let caller = match args.token() {
+    let mut caller = match args.token() {
         Some(token) => match call.act_with(project, name, Some(token)).await {
             Ok(caller) => caller,
             // Nobody of that name: there is nothing to prove.
-            Err(problem) if problem.code == "AGENT_NOT_FOUND" => call.visitor.identity.caller(VIA),
+            Err(problem) if problem.code == "AGENT_NOT_FOUND" => own,
             Err(problem) => return Err(problem),
         },
-        None => call.visitor.identity.caller(VIA),
+        None => own,
     };
+    if !caller.is(&id) {
+        call.check_claim(project, &id).await?;
+        if call.is_squatted(project, &id).await {
+            verb.owner = Some(caller.agent.clone());
+            verb.bearer = Some(Bearer { name: id.clone(), admin: false });
+            caller = Caller::member(id, VIA);
+        }
+    }
     let registered = call.ask(project, &caller, verb).await?;
     project.engine.presences().beat(registered.agent.id.clone(), "available", None, ALIVE);
     Ok(registered.agent)
 }
 
 async fn made_up(call: &Call, project: &Project, args: &Args) -> Result<Agent, Problem> {
-    let caller = call.visitor.identity.caller(VIA);
+    let (caller, bearer) = call.registrar(project).await?;
     // Any number will do to start from, as long as others start elsewhere.
     let start = to_wire::number(&[&stamp::secret()]).unsigned_abs();
     for number in start..start.saturating_add(NAME_TRIES) {
-        let verb = Register { existing: Existing::Refuse, ..entry(&memorable(number), args)? };
+        let verb =
+            Register { existing: Existing::Refuse, ..entry(bearer.clone(), &memorable(number), args)? };
         match project.engine.submit(&caller, verb).await {
             Ok(registered) => {
                 project.engine.presences().beat(registered.agent.id.clone(), "available", None, ALIVE);
                 return Ok(registered.agent);
             }
-            Err(EngineError::Refused(Refusal::AgentExists { .. })) => {}
+            Err(EngineError::Refused(Refusal::AgentExists { .. } | Refusal::LooksTaken { .. })) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -160,7 +184,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
     Err(Problem::new("INVALID_NAME", text))
 }
 
-fn entry(name: &str, args: &Args) -> Result<Register, Problem> {
+fn entry(bearer: Bearer, name: &str, args: &Args) -> Result<Register, Problem> {
     let id = AgentId::new(name).map_err(Refusal::from)?;
     let meta = json!({
         "program": args.need("program"),
@@ -173,6 +197,7 @@ fn entry(name: &str, args: &Args) -> Result<Register, Problem> {
         name: Some(name.to_owned()),
         description: args.text("task_description").map(str::to_owned),
         meta: Some(Json::from_value(&meta)),
+        bearer: Some(bearer),
         ..Register::default()
     })
 }
@@ -195,7 +220,7 @@ async fn whois(call: &Call, args: Args) -> Result<Answer, Problem> {
         call.act(&project, id.as_str(), &args).await?;
     }
     args.within("commit_limit", 0, 100)?;
-    let caller = call.visitor.identity.caller(VIA);
+    let caller = call.own(&project)?;
     let (agent, seen) = seen(call, &project, &caller, id).await?;
     let mut profile = to_wire::profile(&project, &agent, seen.as_ref());
     profile["contact_policy"] = to_wire::policy(&agent).into();
@@ -227,7 +252,7 @@ pub(in super::super) async fn agents(
     after: Option<AgentId>,
     limit: usize,
 ) -> Result<Vec<(Agent, Option<Presence>)>, Problem> {
-    let caller = call.visitor.identity.caller(VIA);
+    let caller = call.own(project)?;
     let (asking, engine) = (caller.clone(), project.engine.clone());
     call.look(project, &caller, move |view| {
         let query = AgentQuery { after, limit, ..AgentQuery::default() };

@@ -101,7 +101,8 @@ pub(in super::super) async fn letters(
                 page.items.into_iter().filter(|letter| to_wire::extras(&letter.message).0 == topic.as_str()),
             );
             query.before = page.next;
-            if page.next.is_none() || found.len() >= wanted.limit || looked_at >= MOST_LOOKED_AT {
+            let enough = found.len() >= wanted.limit || looked_at >= MOST_LOOKED_AT || view.has_enough();
+            if page.next.is_none() || enough {
                 found.truncate(wanted.limit);
                 return Ok(found);
             }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::Answer;
 use super::super::args::Args;
+use super::super::attachments::Given;
 use super::super::call::Call;
 use super::super::errors::Problem;
 use super::super::table::{Line, tool};
@@ -169,7 +170,7 @@ async fn macro_contact_handshake(call: &Call, args: Args) -> Result<Answer, Prob
                 let realm = call.project(key).await?.realm().clone();
                 note.to = vec![posthaste_engine::nouns::Address::Remote { agent: target.clone(), realm }];
             }
-            let sent = mail::post(call, &project, &caller, note, None, &[]).await?;
+            let sent = mail::post(call, &project, &caller, note, None, &Given::default()).await?;
             to_wire::sent(&project, &sent)
         }
     };

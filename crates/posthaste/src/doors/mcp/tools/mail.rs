@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::super::answer::Answer;
 use super::super::args::Args;
+use super::super::attachments::{self, Given};
 use super::super::call::Call;
 use super::super::errors::Problem;
 use super::super::table::{Line, tool};
-use super::super::{attachments, markdown, to_wire};
+use super::super::{markdown, to_wire};
 use crate::doors::address;
 use crate::projects::Project;
 
@@ -19,13 +20,13 @@ pub(in super::super) const LINES: &[Line] = &[
         send_message,
         core,
         "Send Markdown mail to agents by name (name@project for another project). thread_id groups messages. Durable once it answers.",
-        "project_key! sender_name! to!:texts subject! body_md! cc:texts bcc:texts attachment_paths:texts convert_images:flag importance:low|normal|high|urgent=normal ack_required:flag=false thread_id broadcast:flag=false topic auto_contact_if_blocked:flag sender_token"
+        "project_key! sender_name! to!:texts subject! body_md! cc:texts bcc:texts attachments:files attachment_paths:texts convert_images:flag importance:low|normal|high|urgent=normal ack_required:flag=false thread_id broadcast:flag=false topic auto_contact_if_blocked:flag sender_token"
     ),
     tool!(
         reply_message,
         core,
         "Answer a message by id: same thread, importance and ack_required; to its sender unless said otherwise.",
-        "project_key! message_id!:int sender_name! body_md! to:texts cc:texts bcc:texts subject_prefix=Re: sender_token"
+        "project_key! message_id!:int sender_name! body_md! to:texts cc:texts bcc:texts attachments:files subject_prefix=Re: sender_token"
     ),
 ];
 
@@ -48,7 +49,7 @@ async fn send_message(call: &Call, args: Args) -> Result<Answer, Problem> {
     send.ack_required = args.flag("ack_required");
     send.within = args.text("thread_id").map(in_thread).transpose()?;
     let topic = args.text("topic").map(check_topic).transpose()?;
-    let sent = post(call, &project, &caller, send, topic, &args.texts("attachment_paths")).await?;
+    let sent = post(call, &project, &caller, send, topic, &Given::of(&args)).await?;
     let payload = to_wire::sent(&project, &sent);
     let attachments = payload["attachments"].clone();
     let mut answer = json!({
@@ -89,10 +90,11 @@ async fn reply_message(call: &Call, args: Args) -> Result<Answer, Problem> {
     send.subject = Some(subject(&about));
     (send.priority, send.ack_required) = (message.priority, message.ack_required);
     send.in_reply_to = Some(message.id);
+    // A number can be guessed and taken by another agent before the reply; what is said under it is for its parties all the same.
     let thread = message.conversation.as_ref().map_or_else(|| message.seq.to_string(), ToString::to_string);
     send.within = Some(in_thread(&thread)?);
     let (topic, _) = to_wire::extras(message);
-    let sent = post(call, &project, &caller, send, topic.as_str(), &[]).await?;
+    let sent = post(call, &project, &caller, send, topic.as_str(), &Given::of(&args)).await?;
     let payload = to_wire::sent(&project, &sent);
     let mut answer = payload.as_object().cloned().unwrap_or_default();
     answer.insert("reply_to".to_owned(), number.into());
@@ -108,7 +110,7 @@ pub(in super::super) async fn post(
     caller: &Caller,
     mut send: Send,
     topic: Option<&str>,
-    files: &[String],
+    files: &Given,
 ) -> Result<Sent, Problem> {
     markdown::check(send.body.as_str())?;
     let kept = attachments::keep(call, project, files).await?;

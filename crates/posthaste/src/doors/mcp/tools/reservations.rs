@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::super::answer::Answer;
 use super::super::args::Args;
-use super::super::call::{ALIVE, Call, VIA};
+use super::super::attachments::Given;
+use super::super::call::{ALIVE, Call};
 use super::super::errors::Problem;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
@@ -145,9 +146,12 @@ fn named(project: &Project, held: Vec<Reservation>, args: &Args) -> Vec<Reservat
 async fn check_file_reservation_conflicts(call: &Call, args: Args) -> Result<Answer, Problem> {
     let project = call.project(args.need("project_key")).await?;
     let caller = match args.text("agent_name") {
-        // Asking what a name would run into is not acting as it.
-        Some(name) => Caller::member(AgentId::new(name).map_err(Refusal::from)?, VIA),
-        None => call.visitor.identity.caller(VIA),
+        // A visitor that may not act as the agent is told what it may see itself.
+        Some(name) => match call.act(&project, name, &args).await {
+            Ok(agent) => agent,
+            Err(_) => call.own(&project)?,
+        },
+        None => call.own(&project)?,
     };
     let paths: Vec<String> = args.texts("paths").iter().map(|path| inside(&project, path)).collect();
     if paths.len() > MOST_CHECKED {
@@ -231,7 +235,7 @@ async fn force_release_file_reservation(call: &Call, args: Args) -> Result<Answe
         );
         let note = mail::note(&lease.owner, "Your file reservation was released", body.trim(), false);
         // The release stands whether or not its former holder takes mail.
-        notified = mail::post(call, &project, &caller, note, None, &[]).await.is_ok();
+        notified = mail::post(call, &project, &caller, note, None, &Given::default()).await.is_ok();
     }
     Ok(json!({
         "released": 1,

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::Answer;
 use super::super::args::Args;
+use super::super::attachments::Given;
 use super::super::call::Call;
 use super::super::errors::Problem;
 use super::super::table::{Line, tool};
@@ -204,7 +205,7 @@ async fn send(
     letter.to_nobody = kind == BROADCAST || kind == COMPLETE;
     letter.within =
         Some(Within { conversation: task.clone(), thread: None, reply_to: None, visibility: None, entry });
-    mail::post(call, project, caller, letter, None, &[]).await
+    mail::post(call, project, caller, letter, None, &Given::default()).await
 }
 
 async fn task_complete(call: &Call, args: Args) -> Result<Answer, Problem> {

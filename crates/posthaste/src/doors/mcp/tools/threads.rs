@@ -209,17 +209,11 @@ fn collect(
     if let Some(letter) = root.and_then(|root| view.message_at(viewer, root).ok()) {
         found.insert(letter.message.seq, letter);
     }
-    let mut after = 0;
-    loop {
-        let page = view.correspondence(viewer, conversation, after, 500)?;
-        found.extend(page.items.into_iter().map(|letter| (letter.message.seq, letter)));
-        // The latest count most, so the earliest give way.
-        while found.len() > MOST_LETTERS {
-            found.pop_first();
-        }
-        match page.next {
-            Some(next) => after = next,
-            None => return Ok(()),
-        }
+    // The latest count most, so the earliest give way.
+    let page = view.latest_correspondence(viewer, conversation, MOST_LETTERS)?;
+    found.extend(page.items.into_iter().map(|letter| (letter.message.seq, letter)));
+    while found.len() > MOST_LETTERS {
+        found.pop_first();
     }
+    Ok(())
 }

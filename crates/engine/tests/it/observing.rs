@@ -1,0 +1,183 @@
+//! What agents write each other without marking it private: callers that may observe see it, other members do not, whichever
+//! way they look.
+
+use posthaste_engine::nouns::{Address, Audience, Caller, MessageId, Seq, TurnId};
+use posthaste_engine::verbs::conversations::Create;
+use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
+use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::scopes::CreateScope;
+use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
+use posthaste_engine::verbs::turns::{FirstTurn, OpenThread};
+use posthaste_engine::views::{
+    ConversationQuery, InboxQuery, Part, SearchQuery, TaskQuery, TurnQuery, View, Viewed,
+};
+use posthaste_engine::{EngineError, Filter, Start};
+
+use crate::harness::{Realm, conversation, id, json, letter, member, observer, scope, talk};
+
+/// Everything that is not for other members carries this word.
+const OPEN: &str = "walrus";
+
+struct Open {
+    letter: MessageId,
+    at: Seq,
+    turn: TurnId,
+}
+
+/// One of each thing, open to observers, between anna and bert.
+async fn fill(realm: &Realm) -> Open {
+    let [anna, bert] = realm.agents(["anna", "bert"]).await;
+    let sent = realm
+        .ask(
+            &anna,
+            Send {
+                audience: Audience::Observers,
+                correlation: Some("walrus".into()),
+                ..letter("bert", "walrus")
+            },
+        )
+        .await;
+    let message = sent.message.id;
+    realm.ask(&bert, MarkRead { agent: id("bert"), message, unread: false }).await;
+    let response = Some("walrus".into());
+    realm.ask(&bert, Acknowledge { agent: id("bert"), message, response }).await;
+    realm.scope(&anna, "square", CreateScope::default(), &["anna", "bert"]).await;
+    let to_scope = Send::text(vec![Address::Scope(scope("square"))], "walrus for the square");
+    realm.ask(&anna, Send { audience: Audience::Observers, ..to_scope }).await;
+    let create = Create {
+        subject: Some("walrus".into()),
+        audience: Audience::Observers,
+        first: Some(FirstTurn {
+            content_type: "text".into(),
+            content: json(r#"{"text":"walrus"}"#),
+            visibility: None,
+        }),
+        meta: Some(json(r#"{"walrus":1}"#)),
+        ..conversation("walrus-talk", &["bert"])
+    };
+    realm.ask(&anna, create).await;
+    let turn = realm.say(&bert, "walrus-talk", "walrus said").await.id;
+    let thread = OpenThread {
+        conversation: talk("walrus-talk"),
+        root: turn,
+        parent: None,
+        subject: Some("walrus".into()),
+    };
+    realm.ask(&anna, thread).await;
+    let within = Within {
+        conversation: talk("walrus-talk"),
+        thread: None,
+        reply_to: None,
+        visibility: None,
+        entry: Entry::IfAllowed,
+    };
+    let recorded = Send { within: Some(within), ..letter("bert", "walrus recorded") };
+    realm.ask(&anna, Send { audience: Audience::Observers, ..recorded }).await;
+    let task = CreateTask {
+        id: Some(talk("walrus-task")),
+        title: Some("walrus".into()),
+        description: None,
+        status: None,
+        owner: None,
+        assignee: Some(id("bert")),
+        participants: Vec::new(),
+        audience: Audience::Observers,
+        meta: None,
+    };
+    realm.ask(&anna, task).await;
+    let done = UpdateTask { result: Some(json("\"walrus\"")), ..UpdateTask::of(talk("walrus-task")) };
+    realm.ask(&bert, done).await;
+    Open { letter: message, at: sent.message.seq, turn }
+}
+
+type Look = fn(&View<'_>, &Caller, &Open) -> Viewed<String>;
+
+/// Ways of reading that show open things to observers.
+fn looks() -> Vec<(&'static str, Look)> {
+    fn told<T: std::fmt::Debug>(found: Viewed<T>) -> Viewed<String> {
+        found.map(|found| format!("{found:?}"))
+    }
+    fn turns() -> TurnQuery {
+        TurnQuery { limit: 99, ..TurnQuery::default() }
+    }
+    vec![
+        ("message", |view, who, open| told(view.message(who, open.letter))),
+        ("message_at", |view, who, open| told(view.message_at(who, open.at))),
+        ("correspondence", |view, who, _| told(view.correspondence(who, &talk("walrus-talk"), 0, 99))),
+        ("conversation", |view, who, _| told(view.conversation(who, &talk("walrus-talk")))),
+        ("conversations", |view, who, _| {
+            told(view.conversations(who, &ConversationQuery { limit: 99, ..Default::default() }))
+        }),
+        ("participants", |view, who, _| told(view.participants(who, &talk("walrus-talk"), true, None, 99))),
+        ("threads", |view, who, _| told(view.threads(who, &talk("walrus-talk"), None, 0, 99))),
+        ("turns", |view, who, _| told(view.turns(who, &talk("walrus-talk"), &turns()))),
+        ("turn", |view, who, open| told(view.turn(who, &talk("walrus-talk"), open.turn))),
+        ("summary", |view, who, _| told(view.summary(who, &talk("walrus-talk"), &Part::default(), false))),
+        ("course", |view, who, _| told(view.course(who, &talk("walrus-talk"), 0, 99))),
+        ("task", |view, who, _| told(view.task(who, &talk("walrus-task")))),
+        ("tasks", |view, who, _| told(view.tasks(who, &TaskQuery { limit: 99, ..Default::default() }))),
+        ("search", |view, who, _| {
+            told(view.search(who, &SearchQuery { text: OPEN.into(), limit: 99, ..Default::default() }))
+        }),
+        ("events", |view, who, _| {
+            told(view.events(who, 0, &Filter::everything(), 999).map(|replay| replay.events))
+        }),
+        ("earlier", |view, who, _| {
+            told(view.earlier(who, Seq::MAX, &Filter::everything(), 999).map(|replay| replay.events))
+        }),
+    ]
+}
+
+#[tokio::test]
+async fn open_things_are_shown_to_observers_and_not_to_other_members() {
+    let realm = Realm::new();
+    realm.agent("out").await;
+    let open = fill(&realm).await;
+    let query = InboxQuery { limit: 99, ..InboxQuery::default() };
+    for (name, look) in looks() {
+        let ask = |who: Caller| realm.engine.read_blocking(|view| look(view, &who, &open));
+        let shown = ask(observer("out"));
+        assert!(shown.is_ok_and(|text| text.contains(OPEN)), "an observer sees nothing through {name}");
+        for who in [member("out"), Caller::stranger(id("anna"), "test")] {
+            match ask(who.clone()) {
+                Ok(text) => assert!(!text.contains(OPEN), "{who:?} through {name}: {text}"),
+                Err(EngineError::Refused(why)) => {
+                    let said = format!("{why:?}");
+                    let unknown = said.starts_with("NoSuch") || !who.rights.member;
+                    assert!(unknown, "{who:?} through {name}: {said}");
+                }
+                Err(fault) => panic!("{name}: {fault}"),
+            }
+        }
+    }
+    // Observing is no key to mailboxes.
+    let inbox = realm.engine.read_blocking(|view| view.inbox(&observer("out"), &id("bert"), &query));
+    assert!(inbox.is_err());
+}
+
+#[tokio::test]
+async fn a_feed_shows_open_things_to_observers_and_not_to_other_members() {
+    let realm = Realm::new();
+    realm.agent("out").await;
+    let follow = |who: Caller, start| {
+        let engine = realm.engine.clone();
+        async move { engine.follow(&who, Filter::everything(), start, 999).await.expect("a feed") }
+    };
+    let mut live = [follow(member("out"), Start::Now).await, follow(observer("out"), Start::Now).await];
+    fill(&realm).await;
+    let mut past =
+        [follow(member("out"), Start::After(0)).await, follow(observer("out"), Start::After(0)).await];
+    for feeds in [&mut live, &mut past] {
+        let [plain, observing] = feeds;
+        let shown = realm.drain(plain, &member("out")).await;
+        let words: Vec<_> = shown.iter().map(|event| event.fact.kind()).collect();
+        assert!(
+            words.iter().all(|word| word.starts_with("agent.") || word.starts_with("scope.")),
+            "the directory alone: {words:?}"
+        );
+        let shown = realm.drain(observing, &observer("out")).await;
+        for word in ["message.sent", "message.acked", "turn.added", "conversation.created", "task.created"] {
+            assert!(shown.iter().any(|event| event.fact.kind() == word), "{word}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Tokens that a backup or an export brings along: their bearers are let in wherever the file is restored, so the
+//! commands say how many there are and can leave them out.
+
+use posthaste_engine::stamp;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use super::exit::Failure;
+use super::output::Output;
+
+/// Valid tokens in a realm's file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Carried {
+    valid: i64,
+    admins: i64,
+    dropped: bool,
+}
+
+impl Carried {
+    /// Counts the valid tokens, and takes all tokens out if they are not wanted.
+    pub(super) fn look(books: &Connection, without: bool) -> Result<Self, Failure> {
+        let sql = "SELECT count(*), count(*) FILTER (WHERE role = 'admin') FROM tokens
+                   WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?1)";
+        let (valid, admins) = books.query_row(sql, [stamp::now()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        if without {
+            books.execute("DELETE FROM tokens", [])?;
+        }
+        Ok(Self { valid, admins, dropped: without })
+    }
+
+    pub(super) fn json(self) -> Value {
+        json!({ "valid": self.valid, "admins": self.admins, "dropped": self.dropped })
+    }
+
+    /// Tells people on standard error; scripts read it in the answer.
+    pub(super) fn tell(self, output: &Output) {
+        let Self { valid, admins, dropped } = self;
+        if valid == 0 || output.is_json() {
+            return;
+        }
+        if dropped {
+            eprintln!("{valid} tokens ({admins} of administrators) were left out");
+        } else {
+            eprintln!(
+                "warning: {valid} tokens ({admins} of administrators) came along and open this realm; \
+                 `posthaste token list` shows them, and --without-tokens leaves them out"
+            );
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Files that lost what was acknowledged, or were taken away: it is said, and nothing goes on as if nothing had been.
+
+use std::fs;
+
+use crate::harness::TestDir;
+use crate::office::Office;
+
+#[tokio::test]
+async fn a_realm_that_lost_acknowledged_mail_does_not_start_until_told_to() {
+    let dir = TestDir::new();
+    let office = Office::open(dir.path());
+    office.register("ann").await;
+    let realms = dir.path().join("realms");
+    // The position is noted within a second; without it there is nothing to compare with.
+    let noted = realms.join("main.db.pos");
+    while !noted.exists() {
+        office.register("bob").await;
+    }
+    for n in 0..20 {
+        office.send("ann", "ann", "hello", &n.to_string()).await.unwrap();
+    }
+    let kept = fs::read(realms.join("main.db")).unwrap();
+    let log = fs::read(realms.join("main.db-wal")).unwrap();
+    assert_eq!(office.close(), Some(0));
+    // As if the machine had stopped in the midst, and half of the log were gone.
+    fs::write(realms.join("main.db"), kept).unwrap();
+    fs::write(realms.join("main.db-wal"), &log[..log.len() / 2]).unwrap();
+    let doctor = dir.posthaste().args(["doctor"]).run();
+    assert_eq!(doctor.code, 6, "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("acknowledged"), "{}", doctor.stdout);
+    let refused = dir.posthaste().args(["serve", "--listen", "127.0.0.1:0"]).run();
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains("--accept-loss"), "{}", refused.stderr);
+    dir.posthaste().args(["doctor", "--accept-loss"]).run().ok();
+    assert!(realms.join("main.db-wal.lost-1").exists());
+    let office = Office::open(dir.path());
+    assert_eq!(office.close(), Some(0));
+}
+
+#[tokio::test]
+async fn a_database_that_is_deleted_under_a_running_office_turns_it_red() {
+    let dir = TestDir::new();
+    let office = Office::open(dir.path());
+    office.register("ann").await;
+    assert_eq!(office.get("/health").await.0, 200);
+    fs::remove_file(dir.path().join("realms/main.db")).unwrap();
+    let (status, health) = office.get("/health").await;
+    assert_eq!(status, 503, "{health}");
+    assert!(health.to_string().contains("deleted"), "{health}");
+    assert!(office.send("ann", "ann", "into the void", "k").await.is_err());
+}
