@@ -134,6 +134,9 @@ pub struct Limits {
     pub long_read_wall: Duration,
     /// Readers that one caller may hold at once, where the door knows one caller from another.
     pub share_readers: usize,
+    /// Commands of one caller on their way that may take long (to groups, of many paths or participants): each may hold the
+    /// writer for some tens of milliseconds, and others stand behind all of them.
+    pub share_broad: usize,
     /// Patterns of all live subscriptions of one caller, where the door knows one caller from another: each is compared with
     /// every event.
     pub share_patterns: usize,
@@ -186,6 +189,7 @@ impl Default for Limits {
             long_read_cpu: Duration::from_secs(10),
             long_read_wall: Duration::from_secs(30),
             share_readers: 2,
+            share_broad: 2,
             share_patterns: 2_000,
             search_phrases: 16,
             stuck_after: Duration::from_secs(5),

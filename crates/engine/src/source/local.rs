@@ -169,7 +169,8 @@ impl Sender {
         let until = Instant::now() + self.answer_wait;
         let claim = (!matches!(account, Account::House)).then(Claim::default);
         let (answer, wait) = oneshot::channel();
-        let Place { place, room, share, .. } = self.reserve(bytes, account).await?;
+        let broad = record.command.is_broad();
+        let Place { place, room, share, .. } = self.reserve_for(bytes, account, broad).await?;
         let work = Work { record, answer: Some(answer), claim: claim.clone(), room: Some(room), share };
         place.send(Item::Work(Box::new(work)));
         self.bell.ring();
@@ -178,10 +179,22 @@ impl Sender {
 
     /// Keeps a place in the queue for a command of that size. Waits a while for room, then says that the office is busy.
     pub(crate) async fn reserve(&self, bytes: usize, account: Account<'_>) -> Result<Place<'_>, EngineError> {
+        self.reserve_for(bytes, account, false).await
+    }
+
+    async fn reserve_for(
+        &self,
+        bytes: usize,
+        account: Account<'_>,
+        broad: bool,
+    ) -> Result<Place<'_>, EngineError> {
         let grains = u32::try_from(bytes / GRAIN + 1).unwrap_or(u32::MAX).min(self.room_in_all);
         let place = async {
             let share = match account {
                 // What it waits for may be in the hands of a writer that waits for company.
+                Account::Share(share) if broad => {
+                    Some(share.broad_command(&self.company, || self.bell.ring()).await?)
+                }
                 Account::Share(share) => Some(share.command(&self.company, || self.bell.ring()).await?),
                 Account::Guest => {
                     self.company.meet_guest();

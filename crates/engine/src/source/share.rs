@@ -28,6 +28,8 @@ pub struct Share {
     surplus: Arc<Semaphore>,
     looks: Arc<Semaphore>,
     patterns: Arc<Semaphore>,
+    /// Commands that may take long.
+    broad: Arc<Semaphore>,
     /// CPU time of expensive reads that the caller has not made up for.
     debt: Arc<Mutex<Debt>>,
 }
@@ -63,6 +65,7 @@ pub(crate) enum Account<'a> {
 #[derive(Debug)]
 pub(crate) struct Part {
     _permit: OwnedSemaphorePermit,
+    _broad: Option<OwnedSemaphorePermit>,
     of: Arc<Share>,
 }
 
@@ -90,6 +93,7 @@ impl Share {
             surplus: Arc::new(Semaphore::new(limits.share_alone.saturating_sub(commands))),
             looks: Arc::new(Semaphore::new(looks)),
             patterns: Arc::new(Semaphore::new(limits.share_patterns)),
+            broad: Arc::new(Semaphore::new(limits.share_broad.max(1))),
             debt: Arc::new(Mutex::new(Debt { cpu: Duration::ZERO, at: Instant::now() })),
         })
     }
@@ -102,6 +106,7 @@ impl Share {
             surplus: self.surplus.clone(),
             looks: self.looks.clone(),
             patterns: self.patterns.clone(),
+            broad: self.broad.clone(),
             debt: self.debt.clone(),
         })
     }
@@ -119,7 +124,7 @@ impl Share {
             at_once = self.surplus.clone().try_acquire_owned();
         }
         if let Ok(permit) = at_once {
-            return Some(Part { _permit: permit, of: self.clone() });
+            return Some(Part { _permit: permit, _broad: None, of: self.clone() });
         }
         has_to_wait();
         let part = self.part(&self.commands).await;
@@ -127,6 +132,20 @@ impl Share {
             tokio::time::sleep(REST).await;
         }
         part
+    }
+
+    /// The same for a command that may take long, of which a caller has few on their way.
+    pub(crate) async fn broad_command(
+        self: &Arc<Self>,
+        company: &Company,
+        has_to_wait: impl Fn(),
+    ) -> Option<Part> {
+        if self.broad.available_permits() == 0 {
+            has_to_wait();
+        }
+        let broad = self.broad.clone().acquire_owned().await.ok()?;
+        let part = self.command(company, has_to_wait).await?;
+        Some(Part { _broad: Some(broad), ..part })
     }
 
     /// Waits until one more reading may go on: until the caller holds fewer readers than it may, and has made up for what
@@ -145,12 +164,12 @@ impl Share {
     pub(crate) fn hold_patterns(self: &Arc<Self>, count: usize) -> Option<Part> {
         let count = u32::try_from(count).ok()?;
         let permit = self.patterns.clone().try_acquire_many_owned(count).ok()?;
-        Some(Part { _permit: permit, of: self.clone() })
+        Some(Part { _permit: permit, _broad: None, of: self.clone() })
     }
 
     async fn part(self: &Arc<Self>, of: &Arc<Semaphore>) -> Option<Part> {
         let permit = of.clone().acquire_owned().await.ok()?;
-        Some(Part { _permit: permit, of: self.clone() })
+        Some(Part { _permit: permit, _broad: None, of: self.clone() })
     }
 }
 
@@ -213,6 +232,23 @@ mod tests {
             taken.push(part);
         }
         taken.len()
+    }
+
+    /// Before, sixteen messages to ten thousand agents of one caller stood in the queue before those of others.
+    #[tokio::test]
+    async fn few_commands_that_may_take_long_are_on_their_way() {
+        let company = Company::default();
+        let share = Share::new(&Limits { share_broad: 2, ..Limits::default() });
+        let first = share.broad_command(&company, || ()).await.unwrap();
+        let _second = share.broad_command(&company, || ()).await.unwrap();
+        assert!(at_once(share.broad_command(&company, || ())).await.is_none());
+        assert!(
+            at_once(share.branch().broad_command(&company, || ())).await.is_none(),
+            "in every realm together"
+        );
+        assert!(at_once(share.command(&company, || ())).await.is_some(), "others of the same caller go on");
+        drop(first);
+        assert!(at_once(share.broad_command(&company, || ())).await.is_some());
     }
 
     #[tokio::test]

@@ -434,6 +434,25 @@ impl Send {
         found.recipients.into_iter().map(|one| one.peer.is_none().then_some(one.agent)).collect()
     }
 
+    /// Whether it goes to a group, or to many.
+    pub(crate) fn is_broad(&self) -> bool {
+        let addresses = || self.to.iter().chain(&self.cc).chain(&self.bcc);
+        addresses().nth(super::FEW_NAMES).is_some()
+            || addresses().any(|address| match address {
+                Address::Agent(_) | Address::Remote { .. } | Address::Parent => false,
+                Address::Scope(_)
+                | Address::Role { .. }
+                | Address::Children { .. }
+                | Address::Siblings
+                | Address::Ancestors { .. }
+                | Address::Descendants { .. }
+                | Address::Kind(_)
+                | Address::All
+                | Address::Contacts
+                | Address::Public => true,
+            })
+    }
+
     /// The letter as it will be written down, but for its place in the history and in a conversation.
     pub(crate) fn letter(&self, caller: &Caller, id: MessageId, at: Millis) -> Message {
         Message {

@@ -134,10 +134,29 @@ verbs! {
     office::Sweep = "sweep" => office::Swept;
 }
 
+/// A command that names more agents than these may take long.
+const FEW_NAMES: usize = 64;
+/// One that compares more paths than these with those in force may, too.
+const FEW_PATHS: usize = 8;
+
 impl Command {
     /// Whether it is a letter that nobody has yet.
     pub(crate) fn is_slow_letter(&self) -> bool {
         self.letter().is_some_and(|send| send.handed.is_empty())
+    }
+
+    /// Whether it may take long: it goes to groups, or names many.
+    pub(crate) fn is_broad(&self) -> bool {
+        match self {
+            Self::Send(send) => send.is_broad(),
+            Self::SendSealed(sealed) => sealed.letter.is_broad(),
+            Self::Create(create) => create.participants.len() > FEW_NAMES,
+            Self::CreateTask(create) => create.participants.len() > FEW_NAMES,
+            Self::Reserve(reserve) => reserve.paths.len() > FEW_PATHS,
+            Self::ReserveEach(reserve) => reserve.paths.len() > FEW_PATHS,
+            Self::DeleteScope(_) | Self::Unregister(_) => true,
+            _ => false,
+        }
     }
 
     /// The letter it sends.

@@ -4,6 +4,7 @@ use axum::Json as Answered;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use posthaste_engine::limits::{Limits, Rules};
 use posthaste_engine::nouns::{Caller, TokenRole};
 use posthaste_wire::mail::VERSION;
 use posthaste_wire::time::to_rfc3339;
@@ -122,7 +123,6 @@ pub(super) async fn status(User(who): User, State(shared): State<Shared>) -> Ans
         .await?;
     let runtime = shared.runtime(engine.realm());
     let running = runtime.is_some_and(|runtime| runtime.is_running_for(&who.owner().instance()));
-    let limits = engine.limits();
     Ok(Answered(json!({
         "swarm": { "name": swarm_name(engine.realm()), "status": if runtime.is_some() { "ready" } else { "none" } },
         "active_users": users,
@@ -140,32 +140,38 @@ pub(super) async fn status(User(who): User, State(shared): State<Shared>) -> Ans
         "bytes": stats.bytes,
         "queue": engine.queue_depth(),
         "live_tasks": runtime.map_or(0, crate::runtime::Runtime::live_count),
-        "limits": {
-            "message_bytes": limits.message_bytes,
-            "addresses": limits.addresses,
-            "text_bytes": limits.text_bytes,
-            "entry_bytes": limits.entry_bytes,
-            "queue_commands": limits.queue_commands,
-            "queue_bytes": limits.queue_bytes,
-            "share_commands": limits.share_commands,
-            "share_alone": limits.share_alone,
-            "batch_commands": limits.batch_commands,
-            "page": limits.page,
-            "page_bytes": limits.page_bytes,
-            "answer_bytes": limits.answer_bytes,
-            "read_cpu_ms": limits.read_cpu.as_millis(),
-            "share_readers": limits.share_readers,
-            "share_patterns": limits.share_patterns,
-            "search_phrases": limits.search_phrases,
-            "search_rows": limits.search_rows,
-            "replay_rows": limits.replay_rows,
-            "live_events": limits.live_events,
-            "slot_letters": limits.slot_letters,
-            "slot_bytes": limits.slot_bytes,
-            "slots_bytes": limits.slots_bytes,
-            "open_realms": limits.open_realms,
-            "rules": rules,
-        },
+        "limits": limits_of(engine.limits(), &rules),
     }))
     .into_response())
+}
+
+/// The limits of the process and of the realm.
+fn limits_of(limits: &Limits, rules: &Rules) -> Value {
+    json!({
+        "message_bytes": limits.message_bytes,
+        "addresses": limits.addresses,
+        "text_bytes": limits.text_bytes,
+        "entry_bytes": limits.entry_bytes,
+        "queue_commands": limits.queue_commands,
+        "queue_bytes": limits.queue_bytes,
+        "share_commands": limits.share_commands,
+        "share_alone": limits.share_alone,
+        "batch_commands": limits.batch_commands,
+        "page": limits.page,
+        "page_bytes": limits.page_bytes,
+        "answer_bytes": limits.answer_bytes,
+        "read_cpu_ms": limits.read_cpu.as_millis(),
+        "share_readers": limits.share_readers,
+        "share_patterns": limits.share_patterns,
+        "share_broad": limits.share_broad,
+        "search_phrases": limits.search_phrases,
+        "search_rows": limits.search_rows,
+        "replay_rows": limits.replay_rows,
+        "live_events": limits.live_events,
+        "slot_letters": limits.slot_letters,
+        "slot_bytes": limits.slot_bytes,
+        "slots_bytes": limits.slots_bytes,
+        "open_realms": limits.open_realms,
+        "rules": rules,
+    })
 }
