@@ -108,8 +108,9 @@ def beside_map(run):
     """The MAP door beside the SDK's own server, which keeps everything in memory."""
     node, script = install.map_sdk(os.path.join(os.path.dirname(__file__), "map_server.mjs"))
     peer = f"MAP SDK {install.MAP_SDK} server"
-    send = Pairs("MAP send", "MAP send", peer, False, "a letter to a connected agent is in its hands before it is in our books; theirs is in memory",
-                 ours_synced=False)
+    send = Pairs("MAP send", "MAP send", peer, False, "theirs is in memory")
+    forget = Pairs("MAP send, fire-and-forget", "MAP send, fire-and-forget", peer, False,
+                   "the recipient has the message before it is in our database; theirs is in memory", ours_synced=False)
     turn = Pairs("MAP turn, durable", "MAP mail/turn", peer, False, "theirs is in memory")
     event = Pairs("MAP event to each of 100 followers", "MAP event", peer, False, "per event; at 1 and 8 in flight")
     for _ in range(run.rounds):
@@ -120,7 +121,7 @@ def beside_map(run):
         door = f"ws{ours.url[4:]}/map?token={ours.new_token('admin', 'bench')}"
         theirs = run.place.start("map-sdk", [node, script, str(port)], answers(port), cwd=os.path.dirname(script))
         try:
-            for pairs, options in ((send, ["--only", "send"]), (turn, ["--only", "turn"]), (event, ["--only", "fanout", "--followers", "100"])):
+            for pairs, options in ((send, ["--only", "send"]), (forget, ["--only", "forget"]), (turn, ["--only", "turn"]), (event, ["--only", "fanout", "--followers", "100"])):
                 # The fan-out scenario has numbers in flight of its own.
                 for levels in [[level] for level in LEVELS] if pairs is not event else [(1, 8)]:
                     sides = []
@@ -134,7 +135,7 @@ def beside_map(run):
         finally:
             ours.stop()
             theirs.stop()
-    return [send.result(), turn.result(), event.result()]
+    return [send.result(), forget.result(), turn.result(), event.result()]
 
 
 def beside_agent_mail(run):

@@ -586,7 +586,7 @@ pub struct BenchArgs {
         default_value = "send,turn,fanout",
         requires = "map"
     )]
-    #[arg(value_parser = ["send", "turn", "fanout", "list", "idle", "idle-agents"])]
+    #[arg(value_parser = ["send", "forget", "turn", "fanout", "list", "idle", "idle-agents"])]
     pub only: Vec<String>,
     /// With --map and fanout: how many follow
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "100,1000", requires = "map")]

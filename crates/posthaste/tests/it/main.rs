@@ -19,6 +19,7 @@ mod mail_commands;
 mod map;
 mod map_client;
 mod map_draft;
+mod map_durable;
 mod map_flow;
 mod map_levels;
 mod map_mail;

@@ -195,6 +195,41 @@ impl Client {
         }
     }
 
+    /// Calls a method over and over with `in_flight` requests on their way, until the connection ends. Gives the numbers
+    /// (the requests' ids) of those that were answered with a result.
+    pub(crate) async fn flood(
+        &mut self,
+        method: &str,
+        in_flight: i64,
+        params: impl Fn(i64) -> Value,
+    ) -> Vec<i64> {
+        let (mut sent, mut done) = (0, Vec::new());
+        loop {
+            while sent - i64::try_from(done.len()).unwrap() < in_flight {
+                let call = json!({ "jsonrpc": "2.0", "id": sent, "method": method, "params": params(sent) });
+                if self.socket.send(Message::text(call.to_string())).await.is_err() {
+                    break;
+                }
+                sent += 1;
+            }
+            match timeout(SOON, self.socket.next()).await.expect("a frame in time") {
+                Some(Ok(Message::Text(text))) => {
+                    let frame: Value = serde_json::from_str(&text).expect("one JSON value");
+                    if let (Some(id), Some(_)) = (frame["id"].as_i64(), frame.get("result")) {
+                        done.push(id);
+                    }
+                }
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return done,
+                Some(Ok(_)) => {}
+            }
+        }
+    }
+
+    /// Reads whatever comes until the connection ends.
+    pub(crate) async fn drain(&mut self) {
+        while let Some(Ok(_)) = self.socket.next().await {}
+    }
+
     /// Whether such a frame came and was kept for later.
     pub(crate) fn has(&self, wanted: impl Fn(&Value) -> bool) -> bool {
         self.kept.iter().any(wanted)

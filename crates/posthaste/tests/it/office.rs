@@ -165,6 +165,11 @@ impl Office {
         self.child.wait().unwrap().code()
     }
 
+    /// Waits until it has ended after a signal and gives its exit code.
+    pub(crate) fn ended(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
     /// Calls one of the office's own methods as the one who runs it.
     pub(crate) async fn call(&self, method: &str, params: Value) -> Answer {
         self.operator.call(method, params).await

@@ -62,9 +62,9 @@ pub(super) async fn measure(
     };
     for scenario in &args.only {
         match scenario.as_str() {
-            "send" => {
+            "send" | "forget" => {
                 for &n in &args.in_flight {
-                    note(bench.send(n as usize).await?)?;
+                    note(bench.send(n as usize, scenario == "forget").await?)?;
                 }
             }
             "turn" => {
@@ -132,12 +132,13 @@ impl Bench<'_> {
         Clocks { server: self.process.cpu(), client: Process::this().cpu() }
     }
 
-    /// Letters from one agent to another, both connected.
-    async fn send(&self, in_flight: usize) -> Result<Figure, Failure> {
+    /// Messages from one agent to another, both connected: in the database before the answer, or behind it.
+    async fn send(&self, in_flight: usize, forget: bool) -> Result<Figure, Failure> {
         let mut from = Peer::open(self.url, "agent", "bench").await?;
         let mut to = Peer::open(self.url, "agent", "bench").await?;
-        let params =
-            format!(r#"{{"to":{{"agent":"{}"}},"payload":{{"t":1,"p":"{}"}}}}"#, to.agent, "x".repeat(100));
+        let meta = if forget { r#","meta":{"delivery":"fire-and-forget"}"# } else { "" };
+        let (agent, padding) = (&to.agent, "x".repeat(100));
+        let params = format!(r#"{{"to":{{"agent":"{agent}"}},"payload":{{"t":1,"p":"{padding}"}}{meta}}}"#);
         let got = Arc::new(AtomicU64::new(0));
         let counter = got.clone();
         let receiving = tokio::spawn(async move {
@@ -147,7 +148,8 @@ impl Bench<'_> {
         });
         let run = self.pump(&mut from, in_flight, "map/send", &params).await?;
         receiving.abort();
-        Ok(run.figure(format!("send, {in_flight} in flight"), None, self.process))
+        let what = if forget { "forget" } else { "send" };
+        Ok(run.figure(format!("{what}, {in_flight} in flight"), None, self.process))
     }
 
     /// Turns that are durable when they are answered.

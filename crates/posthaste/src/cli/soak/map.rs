@@ -207,7 +207,8 @@ impl Seat<'_> {
                     let channel =
                         if loose { Channel::loose(self.me, to) } else { Channel::kept(self.me, to) };
                     let mark = self.field.ledger.next(channel);
-                    let meta = if loose { json!({}) } else { json!({ "delivery": "guaranteed" }) };
+                    let delivery = if loose { "fire-and-forget" } else { "guaranteed" };
+                    let meta = json!({ "delivery": delivery });
                     let payload =
                         json!({ "type": "note", "subject": mark.to_string(), "text": chance.prose() });
                     let to = json!({ "agent": self.field.plan.name(to) });

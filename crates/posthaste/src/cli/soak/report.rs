@@ -66,7 +66,7 @@ impl Report {
         let Totals { in_books, at_readers, repeated_after_a_loss, loose_lost_in_kills, .. } = self.letters;
         output.line(&format!(
             "{} kills, open again within {}; {in_books} letters and turns in the books, {at_readers} at readers, \
-             {repeated_after_a_loss} repeated after a loss, {loose_lost_in_kills} of the fast lane lost in kills",
+             {repeated_after_a_loss} repeated after a loss, {loose_lost_in_kills} sent fire-and-forget lost in kills",
             self.kills,
             show_span(Duration::from_millis(slowest)),
         ))?;

@@ -86,7 +86,7 @@ struct Draft {
     semantic: String,
     /// Whether recipients that are not connected are passed over.
     best_effort: bool,
-    /// Whether nothing is promised beyond this moment.
+    /// Whether the sender asked for a delivery that a killed server may forget.
     ephemeral: bool,
 }
 
@@ -290,8 +290,9 @@ fn draft(
         pass_over: true,
         ..Send::text(to, "")
     };
-    // `queue` and `guaranteed` ask for the books; so do acknowledged letters, which the verb knows by itself.
-    let ephemeral = matches!(semantic.as_str(), "fire-and-forget" | "best-effort" | "inject" | "interrupt");
+    // A message is in the database before its answer unless the sender names a way of delivery that asks for less.
+    let ephemeral =
+        matches!(delivery.as_deref(), Some("fire-and-forget" | "best-effort" | "inject" | "interrupt"));
     Ok(Draft { verb, best_effort: semantic == "best-effort", ephemeral, semantic })
 }
 
