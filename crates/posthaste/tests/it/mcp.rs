@@ -22,7 +22,11 @@ async fn plain_calls_work_at_every_address_without_a_session() {
         assert_eq!(
             inbox,
             json!({
-                "content": [{ "type": "text", "text": "The inbox is empty." }],
+                "content": [
+                    { "type": "text", "text": "[]" },
+                    { "type": "resource", "resource": {
+                        "uri": "posthaste://empty", "mimeType": "text/plain", "text": "The inbox is empty." } },
+                ],
                 "structuredContent": { "result": [] },
                 "isError": false,
             }),

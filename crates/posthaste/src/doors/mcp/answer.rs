@@ -9,8 +9,7 @@ use super::errors::Problem;
 pub(super) enum Answer {
     /// One object.
     One(Value),
-    /// A list; the text block is the bare list. For an empty list it is this sentence, because some clients show the
-    /// model nothing but the text.
+    /// A list; the text block is the bare list. An empty list is also said in this sentence.
     List(Vec<Value>, &'static str),
     /// A list whose text block has the same form as the structured content.
     Wrapped(Vec<Value>),
@@ -22,9 +21,15 @@ impl From<Value> for Answer {
     }
 }
 
-/// The text blocks and the structured content.
+/// The address of the block that says in words that a list is empty. Programs parse the text block as JSON, so the words
+/// cannot be there; models read all blocks.
+pub(super) const EMPTY: &str = "posthaste://empty";
+
+/// The content blocks and the structured content.
 pub(super) struct Forms {
     pub(super) text: String,
+    /// What is said in words beside the text.
+    pub(super) words: Option<&'static str>,
     pub(super) structured: Value,
     pub(super) is_error: bool,
 }
@@ -32,11 +37,18 @@ pub(super) struct Forms {
 impl Answer {
     pub(super) fn forms(self) -> Forms {
         match self {
-            Self::One(value) => Forms { text: value.to_string(), structured: value, is_error: false },
+            Self::One(value) => {
+                Forms { text: value.to_string(), words: None, structured: value, is_error: false }
+            }
             Self::List(rows, none) => {
+                let words = rows.is_empty().then_some(none);
                 let rows = Value::Array(rows);
-                let text = if rows == json!([]) { none.to_owned() } else { rows.to_string() };
-                Forms { text, structured: json!({ "result": rows }), is_error: false }
+                Forms {
+                    text: rows.to_string(),
+                    words,
+                    structured: json!({ "result": rows }),
+                    is_error: false,
+                }
             }
             Self::Wrapped(rows) => Self::One(json!({ "result": rows })).forms(),
         }
@@ -47,16 +59,15 @@ impl Answer {
         match self {
             Self::One(value) => {
                 let text = value.to_string();
-                write(&text, &text, false)
+                write(&text, None, &text, false)
             }
-            Self::List(rows, none) if rows.is_empty() => write(none, r#"{"result":[]}"#, false),
-            Self::List(rows, _) => {
-                let text = spelled(rows);
-                write(&text, &format!(r#"{{"result":{text}}}"#), false)
+            Self::List(rows, none) => {
+                let (text, words) = (spelled(rows), rows.is_empty().then_some(*none));
+                write(&text, words, &format!(r#"{{"result":{text}}}"#), false)
             }
             Self::Wrapped(rows) => {
                 let text = format!(r#"{{"result":{}}}"#, spelled(rows));
-                write(&text, &text, false)
+                write(&text, None, &text, false)
             }
         }
     }
@@ -65,22 +76,28 @@ impl Answer {
 /// An answer that says what went wrong.
 pub(super) fn failure(tool: &str, problem: &Problem) -> Forms {
     let text = format!("Error calling tool '{tool}': {}", problem.message);
-    Forms { text, structured: problem.value(), is_error: true }
+    Forms { text, words: None, structured: problem.value(), is_error: true }
 }
 
 /// The same as text.
 pub(super) fn write_failure(tool: &str, problem: &Problem) -> String {
-    let Forms { text, structured, is_error } = failure(tool, problem);
-    write(&text, &structured.to_string(), is_error)
+    let Forms { text, words, structured, is_error } = failure(tool, problem);
+    write(&text, words, &structured.to_string(), is_error)
 }
 
-fn write(text: &str, structured: &str, is_error: bool) -> String {
+fn write(text: &str, words: Option<&str>, structured: &str, is_error: bool) -> String {
     // Quotes are escaped in the text block.
     let room = structured.len() + text.len() + text.len() / 8 + 96;
     let mut out = String::with_capacity(room);
     out.push_str(r#"{"content":[{"type":"text","text":"#);
     out.push_str(&spelled(text));
-    out.push_str(r#"}],"structuredContent":"#);
+    out.push('}');
+    if let Some(words) = words {
+        let block = json!({ "type": "resource", "resource": { "uri": EMPTY, "mimeType": "text/plain", "text": words } });
+        out.push(',');
+        out.push_str(&block.to_string());
+    }
+    out.push_str(r#"],"structuredContent":"#);
     out.push_str(structured);
     out.push_str(if is_error { r#","isError":true}"# } else { r#","isError":false}"# });
     out
@@ -110,7 +127,8 @@ mod tests {
             let written: Value = serde_json::from_str(&answer.write()).unwrap();
             let forms = answer.forms();
             assert_eq!(written["structuredContent"], forms.structured);
-            assert_eq!(written["content"], json!([{ "type": "text", "text": forms.text }]));
+            assert_eq!(written["content"][0], json!({ "type": "text", "text": forms.text }));
+            assert_eq!(written["content"][1]["resource"]["text"].as_str(), forms.words);
             assert_eq!(written["isError"], forms.is_error);
         }
     }

@@ -20,7 +20,7 @@ use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::json;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::answer::failure;
+use super::answer::{EMPTY, failure};
 use super::call::{Call, Progress, Visitor};
 use super::errors::Problem;
 use super::resources::Contents;
@@ -116,7 +116,11 @@ impl ServerHandler for Server {
             Ok(answer) => answer.forms(),
             Err(problem) => failure(&request.name, &problem),
         };
-        let mut result = CallToolResult::success(vec![ContentBlock::text(forms.text)]);
+        let mut content = vec![ContentBlock::text(forms.text)];
+        content.extend(forms.words.map(|words| {
+            ContentBlock::resource(ResourceContents::text(words, EMPTY).with_mime_type("text/plain"))
+        }));
+        let mut result = CallToolResult::success(content);
         result.structured_content = Some(forms.structured);
         result.is_error = Some(forms.is_error);
         Ok(result.into())
