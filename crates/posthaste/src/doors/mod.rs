@@ -7,6 +7,7 @@ pub mod control;
 pub mod files;
 mod map;
 pub(crate) mod mcp;
+mod no_oauth;
 mod operators;
 mod swarm;
 mod web;

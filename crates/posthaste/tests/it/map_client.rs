@@ -11,11 +11,13 @@ use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
+use crate::harness::TestDir;
+
 const SOON: Duration = Duration::from_secs(10);
 
 /// A running office. It goes away with the test.
 pub(crate) struct Office {
-    directory: tempfile::TempDir,
+    directory: TestDir,
     flags: Vec<String>,
     process: Child,
     address: String,
@@ -24,7 +26,7 @@ pub(crate) struct Office {
 
 impl Office {
     pub(crate) async fn open(flags: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = TestDir::new();
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let (process, url) = start(&directory, &flags);
         let (tls, address) = (url.starts_with("https"), url.split("//").last().unwrap().to_owned());
@@ -68,7 +70,7 @@ impl Drop for Office {
     }
 }
 
-fn start(directory: &tempfile::TempDir, flags: &[String]) -> (Child, String) {
+fn start(directory: &TestDir, flags: &[String]) -> (Child, String) {
     let mut process = Command::new(env!("CARGO_BIN_EXE_posthaste"))
         .env_clear()
         .args(["serve", "--listen", "127.0.0.1:0", "--data"])

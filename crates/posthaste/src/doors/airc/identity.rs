@@ -19,6 +19,7 @@ use super::context::{Context, Fields, Text, is_identity, key_of, spelled, visito
 use super::errors::{Answer, Trouble};
 use super::{VIA, to_wire};
 use crate::caller::bearer;
+use crate::doors::no_oauth;
 use crate::keys;
 
 /// How long a token is good for.
@@ -69,8 +70,11 @@ pub(super) async fn challenge(context: Context, fields: Fields) -> Answer {
     Ok(Json(body).into_response())
 }
 
-/// `POST /register`: the proof is a signature over a challenge.
+/// `POST /register`: the proof is a signature over a challenge. OAuth clients come here, too, and are told that they need a token.
 pub(super) async fn register(context: Context, fields: Fields) -> Answer {
+    if no_oauth::is_registration(&fields.members) {
+        return Ok(no_oauth::no_registration());
+    }
     let (_, newcomer) = newcomer(&fields)?;
     let key = newcomer.key.ok_or_else(|| bad_key("publicKey is missing"))?;
     proven(&context, &fields, &newcomer.handle, &key)?;

@@ -9,9 +9,11 @@ mod args;
 mod attachments;
 mod call;
 mod errors;
+mod hints;
 mod holders;
 mod http;
 mod markdown;
+mod parameters;
 mod prompts;
 mod resources;
 mod rpc;
@@ -30,6 +32,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::{any, get};
 
+use super::no_oauth;
 use crate::config::ToolSet;
 use crate::http::errors::answer;
 use crate::shared::Shared;
@@ -82,10 +85,10 @@ pub(super) fn router() -> Router<Shared> {
     router
         .route("/health/liveness", get(async || axum::Json(serde_json::json!({ "status": "alive" }))))
         .route("/health/readiness", get(readiness))
-        .route("/.well-known/oauth-authorization-server", get(no_oauth))
-        .route("/.well-known/oauth-authorization-server/{*rest}", get(no_oauth))
-        .route("/.well-known/oauth-protected-resource", get(no_oauth))
-        .route("/.well-known/oauth-protected-resource/{*rest}", get(no_oauth))
+        .route("/.well-known/oauth-authorization-server", get(no_metadata))
+        .route("/.well-known/oauth-authorization-server/{*rest}", get(no_metadata))
+        .route("/.well-known/oauth-protected-resource", get(no_metadata))
+        .route("/.well-known/oauth-protected-resource/{*rest}", get(no_metadata))
 }
 
 async fn readiness(axum::extract::State(shared): axum::extract::State<Shared>) -> axum::response::Response {
@@ -96,8 +99,8 @@ async fn readiness(axum::extract::State(shared): axum::extract::State<Shared>) -
 }
 
 /// Clients that look for OAuth are told that there is none, so that they use the token they were given.
-async fn no_oauth() -> axum::response::Response {
-    answer(StatusCode::NOT_FOUND, "oauth_disabled", "OAuth disabled: send `Authorization: Bearer TOKEN`")
+async fn no_metadata() -> axum::response::Response {
+    no_oauth::no_metadata()
 }
 
 /// Reads the arguments of a tool as a caller gave them. A seam for the fuzz targets.

@@ -17,40 +17,46 @@ use super::super::to_wire;
 use crate::projects::Project;
 
 pub(in super::super) const LINES: &[Line] = &[
-    tool!(health_check, core, "Whether the office answers, and its limits.", ""),
+    tool!(health_check, core, READS, "Whether the office answers, and its limits.", ""),
     tool!(
         ensure_project,
         core,
+        SETS,
         "Open the project of a working directory (absolute path). Call first; repeating is harmless.",
         "human_key! identity_mode"
     ),
     tool!(
         register_agent,
         core,
+        ADDS,
         "Become an agent of the project, or resume one by name. Without a name one is made up. Returns registration_token: keep it to prove who you are.",
         "project_key! program! model! name task_description attachments_policy=auto registration_token"
     ),
     tool!(
         create_agent_identity,
         full,
+        ADDS,
         "Register a new agent under a name nobody has, near name_hint if given.",
         "project_key! program! model! name_hint task_description attachments_policy=auto"
     ),
     tool!(
         whois,
         core,
+        READS,
         "One agent's profile and contact policy.",
         "project_key! agent_name! include_recent_commits:flag=true commit_limit:int=5 registration_token"
     ),
     tool!(
         list_agents,
         core,
+        READS,
         "Who can be written to in this project, through every door of the office.",
         "project_key! limit:int=100 after"
     ),
     tool!(
         deregister_agent,
         full,
+        ENDS,
         "Retire an agent. Its mail stays; registering the name again brings it back.",
         "project_key! agent_name! registration_token"
     ),
@@ -280,7 +286,7 @@ async fn list_agents(call: &Call, args: Args) -> Result<Answer, Problem> {
         row["contact_policy"] = to_wire::policy(agent).into();
         row
     };
-    Ok(Answer::List(rows.iter().map(row).collect()))
+    Ok(Answer::List(rows.iter().map(row).collect(), "No agents that you can see."))
 }
 
 async fn deregister_agent(call: &Call, args: Args) -> Result<Answer, Problem> {

@@ -21,30 +21,35 @@ pub(in super::super) const LINES: &[Line] = &[
     tool!(
         file_reservation_paths,
         core,
+        ADDS,
         "Announce that you will edit these paths or globs (relative to the project). Granted even on conflict unless fail_on_conflict; conflicts name the holders.",
         "project_key! agent_name! paths!:texts ttl_seconds:int=3600 exclusive:flag=true reason fail_on_conflict:flag=false registration_token"
     ),
     tool!(
         renew_file_reservations,
         core,
+        ADDS,
         "Prolong your reservations: those named by path or id, else all.",
         "project_key! agent_name! extend_seconds:int=1800 paths:texts file_reservation_ids:ints registration_token"
     ),
     tool!(
         release_file_reservations,
         core,
+        ENDS,
         "Give reservations back: those named by path or id, else all.",
         "project_key! agent_name! paths:texts file_reservation_ids:ints registration_token"
     ),
     tool!(
         check_file_reservation_conflicts,
         full,
+        READS,
         "Who holds these paths, without reserving them. agent_name's own reservations do not count.",
         "project_key! paths!:texts agent_name exclusive:flag=true registration_token"
     ),
     tool!(
         force_release_file_reservation,
         full,
+        ENDS reaches_agents,
         "Release another agent's stale reservation. Refused while the holder shows signs of life.",
         "project_key! agent_name! file_reservation_id!:int notify_previous:flag=true note registration_token"
     ),
