@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
 use super::from_wire::{self, object_or_default, or_default, params};
-use super::session::Session;
+use super::session::{POLICY, Policy, Session};
 use super::to_wire::{self, OWN};
 use super::{MAX_AGENTS, VIA, letters, overrides, roster, send, structure};
 use crate::caller::Identity;
@@ -120,7 +120,7 @@ pub(super) async fn register(
     if register.id.is_none() && written.resume_persistent_identity == Some(true) {
         register.id = left_behind(at, session, written.persistent_identity.as_ref()).await?;
     }
-    let entered = enter(at, session, register, false).await?;
+    let entered = come_back(at, session, register).await?;
     let mut answer = json!({ "agent": to_wire::agent(&entered.agent) });
     if entered.resumed {
         answer["resumed"] = true.into();
@@ -155,6 +155,33 @@ pub(super) struct Entered {
     previous_session: Option<String>,
 }
 
+/// Enters an agent that gives its name only. With the token and the name that it had before it is the same agent, unless a
+/// connection has that now; then it gets an id of its own.
+pub(super) async fn come_back(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    register: Register,
+) -> Result<Entered, Failure> {
+    let (None, Some(name)) = (&register.id, &register.name) else {
+        return enter(at, session, register, false).await;
+    };
+    let (bearer, name) = (session.identity.bearer(), name.clone());
+    let own = bearer.is_called(&name).then(|| bearer.name.clone());
+    let found = at.engine.read(move |view| view.returning(&Caller::office(), &bearer, &name)).await?;
+    let id = match found {
+        // A person's mailbox is not an agent's because they have one name.
+        Some(agent) if agent.kind != AgentKind::Agent && own.is_none() => None,
+        Some(agent) => may_reclaim(at, session, &agent).then_some(agent.id),
+        None => own,
+    };
+    let Some(id) = id else { return enter(at, session, register, false).await };
+    match enter(at, session, Register { id: Some(id), ..register.clone() }, false).await {
+        // Another connection came first, or the name is not free after all.
+        Err(failure) if failure.code == codes::AGENT_EXISTS => enter(at, session, register, false).await,
+        entered => entered,
+    }
+}
+
 /// Enters an agent into the address book and waits for its mail here. An id that is in use is handed over if nobody
 /// is connected under it and it is this principal's; `only` such an id is wanted when agents are reclaimed.
 pub(super) async fn enter(
@@ -173,6 +200,15 @@ pub(super) async fn enter(
     let mut caller = session.caller_as(session.participant.clone());
     register.owner = Some(session.participant.clone());
     register.bearer = Some(session.identity.bearer());
+    // Of two connections that ask for one id at once, the second is told that it is taken.
+    let _claim = match &register.id {
+        Some(id) => {
+            let taken = || posthaste_engine::Refusal::AgentExists { agent: id.clone() };
+            Some(at.hall.clone().claim(id).ok_or_else(taken)?)
+        }
+        None => None,
+    };
+    let mut earlier = None;
     if let Some(id) = register.id.clone() {
         let asked = id.clone();
         let present = at.engine.read(move |view| {
@@ -180,6 +216,7 @@ pub(super) async fn enter(
             Ok(view.agent(&Caller::office(), &asked).ok().map(|agent| (agent, bearer)))
         });
         let present = present.await?;
+        earlier = present.as_ref().and_then(|(agent, _)| to_wire::own_member(agent, POLICY));
         // Under the name on its token a session takes what another token entered, whether or not that is connected.
         let own = session.identity.name == id;
         let squatted = own && present.as_ref().is_some_and(|(_, bearer)| bearer.as_ref() != Some(&id));
@@ -200,6 +237,7 @@ pub(super) async fn enter(
             None => {}
         }
     }
+    keep_policy(&mut register, session.policy, earlier.is_some());
     let Registered { agent, resumed } = at.engine.submit(&caller, register).await?;
     let id = agent.id.clone();
     let mut previous_session = None;
@@ -215,6 +253,20 @@ pub(super) async fn enter(
     session.add_agent(id, stop);
     at.go.push(go);
     Ok(Entered { agent, resumed, previous_session })
+}
+
+/// Notes what becomes of an agent when its connection goes. The usual policy goes without saying, unless the entry says
+/// another.
+fn keep_policy(register: &mut Register, policy: Policy, says_another: bool) {
+    if policy == Policy::USUAL && !says_another {
+        return;
+    }
+    let mut meta = match register.meta.as_ref().map(Json::value) {
+        Some(Value::Object(meta)) => meta,
+        _ => Map::new(),
+    };
+    meta.insert(format!("{OWN}{POLICY}"), policy.to_value());
+    register.meta = Some(Json::from_value(&Value::Object(meta)));
 }
 
 /// Stands behind an agent of the session again that was orphaned while the session was away.

@@ -18,7 +18,7 @@ use super::connection::{Connection, Outcome};
 use super::errors::Failure;
 use super::from_wire::{params, some_object};
 use super::session::{Dialect, Opening, PARTICIPANT, Part, Policy, Session, fresh};
-use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, RESUME_WINDOW, VIA, agents, letters, streams, to_wire};
+use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, VIA, agents, letters, streams, to_wire};
 use crate::caller::{AuthError, Identity};
 use crate::shared::Shared;
 
@@ -159,9 +159,9 @@ async fn begin(at: &mut Connection, greeting: &Greeting, dialect: Dialect) -> Re
     let policy = match written.agent_behavior.as_deref() {
         Some("unregister") => Policy::Unregister,
         Some("orphan") => Policy::Orphan,
-        Some("grace-period") | None => {
-            Policy::Grace(written.grace_period_ms.map_or(RESUME_WINDOW, Duration::from_millis))
-        }
+        Some("grace-period") | None => written
+            .grace_period_ms
+            .map_or(Policy::USUAL, |millis| Policy::Grace(Duration::from_millis(millis))),
         Some(_) => return Err(Failure::params("agentBehavior: unregister, orphan or grace-period")),
     };
     let steers = identity.role == TokenRole::Admin;
@@ -385,15 +385,21 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
     {
         return Err(why.failure());
     }
-    let name = asked.pointer("/clientInfo/name").and_then(Value::as_str).unwrap_or("agent").to_owned();
+    let given = asked.pointer("/clientInfo/name").and_then(Value::as_str);
+    let name = given.unwrap_or("agent").to_owned();
     let greeting = Greeting {
         participant_type: Some("agent".to_owned()),
         name: Some(name.clone()),
         ..Greeting::default()
     };
     let session = begin(at, &greeting, Dialect::Draft(mode)).await?;
-    let register = Register { name: Some(name), ..Register::default() };
-    let entered = agents::enter(at, &session, register, false).await?;
+    let register =
+        Register { name: Some(name), meta: Some(agents::principal_mark(&session)), ..Register::default() };
+    let entered = match given {
+        Some(_) => agents::come_back(at, &session, register).await?,
+        // The name that clients without one get is no client's own.
+        None => agents::enter(at, &session, register, false).await?,
+    };
     Ok(initialized(at, &session, mode, &entered.agent.id).into())
 }
 

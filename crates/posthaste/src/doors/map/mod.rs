@@ -31,6 +31,7 @@ mod session;
 mod sessions;
 mod signs;
 mod sse;
+mod stale;
 mod stdio;
 mod streams;
 mod structure;
@@ -43,6 +44,7 @@ mod ws;
 
 pub(crate) use hall::Halls;
 pub(super) use paths::{elsewhere, is_socket};
+pub(crate) use stale::resolve_all;
 pub(crate) use stdio::{lines, serve};
 
 use std::time::Duration;

@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::VIA;
 use super::capabilities::Capabilities;
 use super::connection::Line;
 use super::subscription::Subscription;
 use super::to_wire;
+use super::{RESUME_WINDOW, VIA};
 use crate::caller::Identity;
 
 /// What stands before the names that are made up for participants.
@@ -85,6 +85,35 @@ pub(super) enum Policy {
     Orphan,
     /// They wait for a while.
     Grace(Duration),
+}
+
+/// Under what name an agent's entry keeps the policy of its session, so that it counts after a restart as well.
+pub(super) const POLICY: &str = "disconnectPolicy";
+
+impl Policy {
+    /// The policy of sessions that ask for none.
+    pub(super) const USUAL: Self = Self::Grace(RESUME_WINDOW);
+
+    /// As an agent's entry keeps it: a word, or milliseconds.
+    pub(super) fn to_value(self) -> Value {
+        match self {
+            Self::Unregister => "unregister".into(),
+            Self::Orphan => "orphan".into(),
+            Self::Grace(window) => u64::try_from(window.as_millis()).unwrap_or(u64::MAX).into(),
+        }
+    }
+
+    /// Reads it back; entries that say nothing have the usual one.
+    pub(super) fn from_value(value: Option<&Value>) -> Self {
+        match value {
+            Some(Value::String(word)) if word == "unregister" => Self::Unregister,
+            Some(Value::String(word)) if word == "orphan" => Self::Orphan,
+            Some(Value::Number(millis)) => {
+                millis.as_u64().map_or(Self::USUAL, |millis| Self::Grace(Duration::from_millis(millis)))
+            }
+            _ => Self::USUAL,
+        }
+    }
 }
 
 /// One participant.
