@@ -285,6 +285,46 @@ pub struct ListArgs {
     pub desk: DeskArgs,
 }
 
+#[derive(Clone, Debug, Subcommand)]
+pub enum AgentCommand {
+    /// Show an agent's entry, whether it is connected, and how much mail waits for it
+    #[command(long_about = help::AGENT_SHOW, after_long_help = help::AGENT_SHOW_AFTER)]
+    Show {
+        /// The agent's id
+        name: String,
+        #[command(flatten)]
+        desk: DeskArgs,
+    },
+    /// Take an agent out of the address book
+    #[command(long_about = help::AGENT_REMOVE, after_long_help = help::AGENT_REMOVE_AFTER)]
+    Remove {
+        /// The agent's id
+        name: String,
+        /// Remove it even if it is connected
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        desk: DeskArgs,
+    },
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct RegisterArgs {
+    /// The id to enter [default: the name on the token]
+    pub name: Option<String>,
+    /// The role by which it can be addressed, as in `--to role:reviewer`
+    #[arg(long, value_name = "ROLE")]
+    pub role: Option<String>,
+    /// A name to show beside the id
+    #[arg(long, value_name = "TEXT")]
+    pub display_name: Option<String>,
+    /// Whether it is a program or a person
+    #[arg(long, value_name = "KIND", value_parser = ["agent", "user"])]
+    pub kind: Option<String>,
+    #[command(flatten)]
+    pub desk: DeskArgs,
+}
+
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ConversationsArgs {
     /// Whose view [default: whoever the token is for] [env: POSTHASTE_AGENT]

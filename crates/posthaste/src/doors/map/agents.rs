@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json, TokenRole, Visibility};
 use posthaste_engine::verbs::agents::{Existing, Register, Registered, SetState, Unregister, Update};
+use posthaste_engine::{EngineError, Refusal};
 use posthaste_wire::map::codes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -203,7 +204,7 @@ pub(super) async fn enter(
     // Of two connections that ask for one id at once, the second is told that it is taken.
     let _claim = match &register.id {
         Some(id) => {
-            let taken = || posthaste_engine::Refusal::AgentExists { agent: id.clone() };
+            let taken = || Refusal::AgentExists { agent: id.clone() };
             Some(at.hall.clone().claim(id).ok_or_else(taken)?)
         }
         None => None,
@@ -232,7 +233,7 @@ pub(super) async fn enter(
                     register.state = None;
                 }
             }
-            Some(agent) => return Err(posthaste_engine::Refusal::AgentExists { agent: agent.id }.into()),
+            Some(agent) => return Err(Refusal::AgentExists { agent: agent.id }.into()),
             None if only => return Err(Failure::no_agent(id.as_str())),
             None => {}
         }
@@ -337,7 +338,7 @@ pub(super) async fn unregister(
     let verb = Unregister { agent: id.clone(), reason: one.reason, cause: None };
     let agent = at.engine.submit(&session.caller_for(&id), verb).await?;
     at.hall.forget_agent(session, &id);
-    Ok(json!({ "agent": to_wire::agent(&agent), "success": true }).into())
+    Ok(json!({ "agent": to_wire::agent(&agent), "unregistered": true, "success": true }).into())
 }
 
 #[derive(Debug, Deserialize)]
@@ -479,14 +480,18 @@ pub(super) async fn spawn(at: &mut Connection, session: &Arc<Session>, given: Op
     Ok(answer.into())
 }
 
-/// The caller who may steer an agent: the office's hand for those whom the office lets steer, who must see it first.
+/// The caller that may steer an agent: with the right to, the server's, for agents that the session sees. Without it the
+/// session may steer its own agents and those below them; any other is refused alike, whether it exists or not.
 async fn steering(at: &Connection, session: &Session, id: &AgentId, switch: &str) -> Result<Caller, Failure> {
     let (caller, seen) = (session.caller_for(id), id.clone());
-    at.engine.read(move |view| view.agent(&caller, &seen)).await?;
-    if session.may("lifecycle", switch) {
-        return Ok(session.steering());
+    let found = at.engine.read(move |view| view.agent(&caller, &seen)).await;
+    match (session.may("lifecycle", switch), found) {
+        (true, found) => found.map(|_| session.steering()).map_err(Into::into),
+        (false, Err(EngineError::Refused(Refusal::NoSuchAgent { .. }))) => {
+            Err(Failure::denied(format!("not allowed: lifecycle.{switch}")))
+        }
+        (false, found) => found.map(|_| session.caller_for(id)).map_err(Into::into),
     }
-    Ok(session.caller_for(id))
 }
 
 /// `map/agents/stop`.
@@ -494,11 +499,14 @@ pub(super) async fn stop(at: &mut Connection, session: &Arc<Session>, given: Opt
     let one: One = params(given)?;
     let id = from_wire::agent(&one.agent_id)?;
     let caller = steering(at, session, &id, "canStop").await?;
-    // One that is connected is asked to stop; it says itself when it has.
+    // One that is connected hears that it is to stop before it counts as stopped; listeners see both.
     let asked = at.engine.is_attached(&id) && one.force != Some(true);
-    let state = if asked { "stopping" } else { "stopped" }.to_owned();
-    let agent = at.engine.submit(&caller, SetState { agent: id, state }).await?;
-    Ok(json!({ "stopping": asked, "agent": to_wire::agent(&agent), "success": true }).into())
+    if asked {
+        let state = "stopping".to_owned();
+        at.engine.submit(&caller, SetState { agent: id.clone(), state }).await?;
+    }
+    let agent = at.engine.submit(&caller, SetState { agent: id, state: Agent::RETIRED.to_owned() }).await?;
+    Ok(json!({ "stopping": asked, "stopped": true, "agent": to_wire::agent(&agent), "success": true }).into())
 }
 
 /// `map/agents/suspend` and `map/agents/resume`.

@@ -288,7 +288,7 @@ pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Resul
     let line = at.lend();
     session.attach(line.clone());
     at.session = Some(session.clone());
-    at.dialect = session.dialect;
+    at.dialect = session.dialect();
     let mut present = Vec::new();
     if session.is_listed()
         && let Ok((stop, go)) = letters::open(&at.engine, &session, &line, &session.participant).await
@@ -372,9 +372,12 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
     let asked: Value = params(given)?;
     let mode = detect_mode(&asked);
     if let Some(session) = at.session.clone() {
-        // What a session has begun with it keeps.
-        let mode = match session.dialect {
+        // What a session has begun with it keeps; but a client that asks for compatibility after another call gets it.
+        let mode = match session.dialect() {
             Dialect::Draft(mode) => mode,
+            Dialect::Sdk if mode == Mode::AcpCompat => {
+                return downgrade(at, &session, &asked).await;
+            }
             Dialect::Sdk => Mode::Full,
         };
         return Ok(initialized(at, &session, mode, &session.actor()).into());
@@ -401,6 +404,19 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
         None => agents::enter(at, &session, register, false).await?,
     };
     Ok(initialized(at, &session, mode, &entered.agent.id).into())
+}
+
+/// Makes a session that began with another call one of acp-compat mode, which has an agent.
+async fn downgrade(at: &mut Connection, session: &Arc<Session>, asked: &Value) -> Outcome {
+    if !session.has_agents() {
+        let name = asked.pointer("/clientInfo/name").and_then(Value::as_str).unwrap_or("agent");
+        let meta = Some(agents::principal_mark(session));
+        let register = Register { name: Some(name.to_owned()), meta, ..Register::default() };
+        agents::enter(at, session, register, false).await?;
+    }
+    session.become_compat();
+    at.dialect = session.dialect();
+    Ok(initialized(at, session, Mode::AcpCompat, &session.actor()).into())
 }
 
 fn initialized(at: &Connection, session: &Session, mode: Mode, agent: &AgentId) -> Value {
@@ -461,7 +477,15 @@ pub(super) async fn authenticate(at: &mut Connection, given: Option<&RawValue>) 
 pub(super) async fn refresh(at: &mut Connection, given: Option<&RawValue>) -> Outcome {
     let auth: Credentials = params(given)?;
     Ok(match believe(at, &auth).await {
-        Ok(()) => json!({ "success": true, "principal": principal(at) }),
+        Ok(()) => {
+            let principal = principal(at);
+            let mut answer = json!({ "success": true });
+            // Beside what the client expects, what the types say: the token that counts, and until when.
+            to_wire::put(&mut answer, "accessToken", auth.secret().map(str::to_owned));
+            to_wire::put(&mut answer, "expiresAt", principal.get("expiresAt").cloned());
+            answer["principal"] = principal;
+            answer
+        }
         Err(why) => json!({ "success": false, "error": { "code": why.code, "message": why.message } }),
     }
     .into())

@@ -30,6 +30,7 @@ mod send;
 mod session;
 mod sessions;
 mod signs;
+mod spelling;
 mod sse;
 mod stale;
 mod stdio;

@@ -124,7 +124,6 @@ pub(super) struct Session {
     pub(super) part: Part,
     pub(super) name: Option<String>,
     pub(super) identity: Identity,
-    pub(super) dialect: Dialect,
     pub(super) policy: Policy,
     /// Whether others are told that it is gone.
     pub(super) notify: bool,
@@ -140,6 +139,7 @@ pub(super) struct Session {
 
 #[derive(Debug)]
 struct Inner {
+    dialect: Dialect,
     agents: Vec<AgentId>,
     slots: HashMap<AgentId, CancellationToken>,
     subscriptions: HashMap<String, Arc<Subscription>>,
@@ -185,13 +185,13 @@ impl Session {
             part,
             name,
             identity,
-            dialect,
             policy,
             notify,
             created_at: stamp::now(),
             carriers: TaskTracker::new(),
             reviewed: AtomicU64::new(0),
             inner: Mutex::new(Inner {
+                dialect,
                 agents: Vec::new(),
                 slots: HashMap::new(),
                 subscriptions: HashMap::new(),
@@ -289,12 +289,21 @@ impl Session {
         inner.capabilities.to_json()
     }
 
+    pub(super) fn dialect(&self) -> Dialect {
+        self.lock().dialect
+    }
+
+    /// Goes on as a client of acp-compat mode.
+    pub(super) fn become_compat(&self) {
+        self.lock().dialect = Dialect::Draft(Mode::AcpCompat);
+    }
+
     pub(super) fn is_draft(&self) -> bool {
-        matches!(self.dialect, Dialect::Draft(_))
+        matches!(self.dialect(), Dialect::Draft(_))
     }
 
     pub(super) fn is_compat(&self) -> bool {
-        self.dialect == Dialect::Draft(Mode::AcpCompat)
+        self.dialect() == Dialect::Draft(Mode::AcpCompat)
     }
 
     pub(super) fn has_agents(&self) -> bool {
