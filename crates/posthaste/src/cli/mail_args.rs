@@ -77,7 +77,8 @@ pub struct SendArgs {
     /// Who sends [default: whoever the token is for] [env: POSTHASTE_AGENT]
     #[arg(long, value_name = "AGENT", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// For whom: `ann`, `ann@realm`, `role:reviewer`, `scope:team`, `all`, …; may be repeated
+    /// For whom: `ann`, `ann@realm`, `role:reviewer`, `scope:team`, `all`, `operator` (the person
+    /// who runs the server), …; may be repeated
     #[arg(long, value_name = "ADDRESS", allow_hyphen_values = true)]
     pub to: Vec<String>,
     /// Who gets a copy; may be repeated

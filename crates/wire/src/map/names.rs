@@ -137,7 +137,7 @@ impl EventName {
 pub struct Pattern {
     start: String,
     open: bool,
-    /// As it was written, without the `*`.
+    /// As it was written.
     written: String,
 }
 
@@ -145,7 +145,7 @@ impl Pattern {
     /// Reads a pattern; `_` and `.` are one, a `*` at the end stands for the rest.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        let written = text.trim().trim_end_matches('*').to_owned();
+        let written = text.trim().to_owned();
         let text = normal(text);
         match text.strip_suffix('*') {
             Some(start) => Self { start: start.to_owned(), open: true, written },
@@ -159,17 +159,10 @@ impl Pattern {
         name.spellings().iter().any(|known| self.fits(&normal(known)))
     }
 
-    /// How the pattern spells an event that it names: a single name as it is written, one of many by the first of its
-    /// spellings that starts as the pattern does. Nothing if it does not name the event, or says nothing about it.
+    /// How the pattern spells an event that it names. A pattern with `*` says nothing about that.
     #[must_use]
     pub fn spelling(&self, name: EventName) -> Option<&str> {
-        if self.written.is_empty() || !self.matches(name) {
-            return None;
-        }
-        if !self.open {
-            return Some(&self.written);
-        }
-        name.spellings().iter().find(|known| known.starts_with(&self.written)).copied()
+        (!self.open && self.matches(name)).then_some(&self.written)
     }
 
     /// Whether the pattern names an event of our own, which only those get who ask for it.

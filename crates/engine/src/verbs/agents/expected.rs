@@ -26,17 +26,19 @@ pub(in crate::verbs) fn meant(to: &Apply<'_>, id: &AgentId) -> Applied<AgentId> 
 /// Enters a name that is known although no agent has it at present. Nothing if the name is not known.
 pub(in crate::verbs) fn expect(to: &mut Apply<'_>, id: &AgentId) -> Applied<Option<Agent>> {
     let Some(kind) = known_as(to.books, id, to.clock())? else { return Ok(None) };
-    enter(to, id, kind)
+    // It came by no door yet; the first that it comes by is noted then.
+    enter(to, kind, &Caller::member(id.clone(), ""))
 }
 
 /// Enters the name under which an administrator writes, if no agent has it.
 pub(in crate::verbs) fn enter_sender(to: &mut Apply<'_>, id: &AgentId) -> Applied<Option<Agent>> {
     Claim::new(to, None).check(id)?;
     let kind = known_as(to.books, id, to.clock())?.unwrap_or(AgentKind::User);
-    enter(to, id, kind)
+    enter(to, kind, &Caller::member(id.clone(), &to.caller.via))
 }
 
-fn enter(to: &mut Apply<'_>, id: &AgentId, kind: AgentKind) -> Applied<Option<Agent>> {
+fn enter(to: &mut Apply<'_>, kind: AgentKind, holder: &Caller) -> Applied<Option<Agent>> {
+    let id = &holder.agent;
     let before = rows::any_agent(to.books, id)?;
     if before.as_ref().is_some_and(|before| before.is_active() || before.state == Agent::REVOKED) {
         return Ok(None);
@@ -56,9 +58,7 @@ fn enter(to: &mut Apply<'_>, id: &AgentId, kind: AgentKind) -> Applied<Option<Ag
     if before.is_some() {
         to.memory.rows.write_down(to.books)?;
     }
-    // It came by no door yet; the first that it comes by is noted then.
-    let holder = Caller::member(id.clone(), "");
-    let entered = to.acting_as(&holder, |to| register.enter(to, id.clone(), before))?;
+    let entered = to.acting_as(holder, |to| register.enter(to, id.clone(), before))?;
     Ok(Some(entered.agent))
 }
 

@@ -137,7 +137,7 @@ pub(super) async fn remove(
     given: RemoveParams,
 ) -> Result<Value, ErrorObject> {
     if identity.role != TokenRole::Admin {
-        return Err(denied("removing agents takes an administrator's token"));
+        return Err(refused(Refusal::NotAllowed { need: "an administrator's token" }.into()));
     }
     let one = agent(engine, identity, AgentParams { agent: given.agent.clone() }).await?;
     if one["connected"] == true && !given.force {

@@ -408,7 +408,8 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
 
 /// Makes a session that began with another call one of acp-compat mode, which has an agent.
 async fn downgrade(at: &mut Connection, session: &Arc<Session>, asked: &Value) -> Outcome {
-    if !session.has_agents() {
+    // A session of one request has no connection, and so no agents.
+    if !session.has_agents() && session.line().is_some() {
         let name = asked.pointer("/clientInfo/name").and_then(Value::as_str).unwrap_or("agent");
         let meta = Some(agents::principal_mark(session));
         let register = Register { name: Some(name.to_owned()), meta, ..Register::default() };
