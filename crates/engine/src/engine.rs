@@ -388,6 +388,12 @@ impl Engine {
         self.shared.hub.is_attached(agent)
     }
 
+    /// The doors by which an agent is connected right now: none if it is not.
+    #[must_use]
+    pub fn attached_by(&self, agent: &AgentId) -> Vec<String> {
+        self.shared.hub.doors_of(agent)
+    }
+
     /// Lets go of everyone who waits for an agent's mail: they get what is in their hands and nothing more.
     pub fn let_go(&self, agent: &AgentId) {
         self.shared.hub.let_go(agent);

@@ -36,6 +36,7 @@ mod gather;
 mod hub;
 mod lock;
 mod memory;
+mod near;
 mod office;
 mod overlaps;
 mod relay;

@@ -111,6 +111,7 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     let layers = LayerOptions { guard: config.guard()?, max_body, body_timeout: BODY_TIMEOUT };
     let app = wrap(doors::router(shared.clone()), layers);
     let janitor = tokio::spawn(keep_tidy(shared.clone()));
+    let stale = tokio::spawn(doors::resolve_stale_agents(shared.clone()));
     let bridge = open_bridge(config, &shared).await?;
 
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
@@ -125,6 +126,7 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     // Requests have had their time; a read that still goes on has no one to answer.
     reads_end.store(true, Ordering::Release);
     drop(janitor.await);
+    drop(stale.await);
     if let Some(bridge) = bridge {
         drop(bridge.await);
     }

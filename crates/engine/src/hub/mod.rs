@@ -178,6 +178,11 @@ impl Hub {
         self.slots.has(agent)
     }
 
+    /// The doors by which an agent's mail is waited for.
+    pub(crate) fn doors_of(&self, agent: &AgentId) -> Vec<String> {
+        self.slots.doors(agent)
+    }
+
     /// Lets go of everyone who waits for an agent's mail.
     pub(crate) fn let_go(&self, agent: &AgentId) {
         self.slots.shut(agent);

@@ -36,6 +36,7 @@ mod quota;
 mod records;
 mod relay;
 mod reservations;
+mod returning;
 mod rights;
 mod runs;
 mod scopes;

@@ -452,6 +452,11 @@ fn rows() -> Vec<Row> {
         let bearer = Bearer { name: caller.agent.clone(), admin: false };
         view.may_claim(&posthaste_engine::nouns::RealmName::main(), &bearer, &id("zebra-system"))
     });
+    row!(returning, |view, caller, _heard| {
+        let bearer = Bearer { name: id("zebra-scope"), admin: false };
+        view.returning(caller, &bearer, "zebra-scope")
+    });
+    row!(near, |view, caller, _heard| view.near(caller, "zebra-scopes"));
     row!(bearer_of, |view, caller, _heard| view.bearer_of(caller, &id("ann")));
     row!(claims, |view, caller, _heard| view.claims(caller));
     row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));

@@ -10,9 +10,9 @@ use super::airc::args::AircArgs;
 use super::help;
 use super::human::parse_span;
 use super::mail_args::{
-    AckArgs, ArchiveArgs, ContactsArgs, ConversationsArgs, DeskArgs, ExportArgs, ImportArgs, InboxArgs,
-    ListArgs, NudgeArgs, ReadArgs, ReleaseArgs, ReplyArgs, ReservationsArgs, ReserveArgs, SearchArgs,
-    SendArgs, SignalArgs, TailArgs, ThreadArgs,
+    AckArgs, AgentCommand, ArchiveArgs, ContactsArgs, ConversationsArgs, DeskArgs, ExportArgs, ImportArgs,
+    InboxArgs, ListArgs, NudgeArgs, ReadArgs, RegisterArgs, ReleaseArgs, ReplyArgs, ReservationsArgs,
+    ReserveArgs, SearchArgs, SendArgs, SignalArgs, TailArgs, ThreadArgs,
 };
 use super::output::ColorWhen;
 use crate::config::{AllowRemote, Opening, ToolSet};
@@ -127,6 +127,15 @@ pub enum Command {
     /// List the address book
     #[command(long_about = help::AGENTS, after_long_help = help::AGENTS_AFTER)]
     Agents(ListArgs),
+    /// Show or remove one agent
+    #[command(long_about = help::AGENT, after_long_help = help::AGENT_AFTER, subcommand_required = true)]
+    Agent {
+        #[command(subcommand)]
+        command: AgentCommand,
+    },
+    /// Enter an agent into the address book
+    #[command(long_about = help::REGISTER, after_long_help = help::REGISTER_AFTER)]
+    Register(RegisterArgs),
     /// List conversations
     #[command(long_about = help::CONVERSATIONS, after_long_help = help::CONVERSATIONS_AFTER)]
     Conversations(ConversationsArgs),

@@ -397,11 +397,49 @@ Examples:
   posthaste tail --after 0 --no-follow --json";
 
 pub(super) const AGENTS: &str = "\
-Lists the address book.";
+Lists the address book: every agent, its role and state, whether it is connected now, and the door it came by. \
+Names of valid tokens that have not come or been written to yet are not listed, but mail to them waits.";
 
 pub(super) const AGENTS_AFTER: &str = "\
 Example:
   posthaste agents --json";
+
+pub(super) const AGENT: &str = "\
+Shows or removes one agent of the address book.";
+
+pub(super) const AGENT_AFTER: &str = "\
+Examples:
+  posthaste agent show ann
+  posthaste agent remove ann";
+
+pub(super) const AGENT_SHOW: &str = "\
+Shows an agent's entry, whether it is connected and by which door, when it was last seen, and how many of its \
+messages are unread and not handed over yet.";
+
+pub(super) const AGENT_SHOW_AFTER: &str = "\
+Example:
+  posthaste agent show ann --json";
+
+pub(super) const AGENT_REMOVE: &str = "\
+Takes an agent out of the address book: messages to it are refused from then on, and its name is free. Messages \
+that it sent or got stay in the event log. An agent that is connected is removed with --force only. While a valid \
+token carries its name, the next message to it opens its mailbox again. Takes an administrator's token.";
+
+pub(super) const AGENT_REMOVE_AFTER: &str = "\
+Examples:
+  posthaste agent remove ann
+  posthaste agent remove ann --force";
+
+pub(super) const REGISTER: &str = "\
+Enters an agent into the address book, so that others can write to it and its mail waits. An entry that is there \
+already keeps its mail and gets the role and the display name that are given. An administrator enters any name; \
+the bearer of another token enters the name on its token, or further names of its own.";
+
+pub(super) const REGISTER_AFTER: &str = "\
+Examples:
+  posthaste register ann
+  posthaste register ann --role reviewer
+  posthaste register --token \"$TOKEN\"";
 
 pub(super) const CONVERSATIONS: &str = "\
 Lists the conversations that the one who asks may see, the latest first.";

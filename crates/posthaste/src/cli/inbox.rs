@@ -30,7 +30,7 @@ async fn list(desk: &Desk, args: &InboxArgs, who: Option<&str>, output: &Output)
         "before": args.before,
         "limit": args.limit.unwrap_or(USUAL),
     });
-    let answer = desk.call_as(who, "inbox", params).await?;
+    let answer = desk.call("inbox", params).await?;
     if output.is_json() {
         return output.json(&answer["messages"]);
     }
@@ -68,7 +68,7 @@ async fn watch(desk: &Desk, args: &InboxArgs, who: Option<&str>, output: &Output
                 "agent": who, "unread": unread && args.unread, "kinds": args.kinds, "order": "oldest",
                 "after": after, "limit": 200,
             });
-            let page = desk.call_as(who, "inbox", params).await?;
+            let page = desk.call("inbox", params).await?;
             for letter in page["messages"].as_array().into_iter().flatten() {
                 after = letter["seq"].as_i64().unwrap_or(after).max(after);
                 let state = letter["delivery"]["state"].as_str();

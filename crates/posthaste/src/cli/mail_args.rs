@@ -77,7 +77,8 @@ pub struct SendArgs {
     /// Who sends [default: whoever the token is for] [env: POSTHASTE_AGENT]
     #[arg(long, value_name = "AGENT", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// For whom: `ann`, `ann@realm`, `role:reviewer`, `scope:team`, `all`, …; may be repeated
+    /// For whom: `ann`, `ann@realm`, `role:reviewer`, `scope:team`, `all`, `operator` (the person
+    /// who runs the server), …; may be repeated
     #[arg(long, value_name = "ADDRESS", allow_hyphen_values = true)]
     pub to: Vec<String>,
     /// Who gets a copy; may be repeated
@@ -281,6 +282,46 @@ pub struct ListArgs {
     /// How many
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
+    #[command(flatten)]
+    pub desk: DeskArgs,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum AgentCommand {
+    /// Show an agent's entry, whether it is connected, and how much mail waits for it
+    #[command(long_about = help::AGENT_SHOW, after_long_help = help::AGENT_SHOW_AFTER)]
+    Show {
+        /// The agent's id
+        name: String,
+        #[command(flatten)]
+        desk: DeskArgs,
+    },
+    /// Take an agent out of the address book
+    #[command(long_about = help::AGENT_REMOVE, after_long_help = help::AGENT_REMOVE_AFTER)]
+    Remove {
+        /// The agent's id
+        name: String,
+        /// Remove it even if it is connected
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        desk: DeskArgs,
+    },
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct RegisterArgs {
+    /// The id to enter [default: the name on the token]
+    pub name: Option<String>,
+    /// The role by which it can be addressed, as in `--to role:reviewer`
+    #[arg(long, value_name = "ROLE")]
+    pub role: Option<String>,
+    /// A name to show beside the id
+    #[arg(long, value_name = "TEXT")]
+    pub display_name: Option<String>,
+    /// Whether it is a program or a person
+    #[arg(long, value_name = "KIND", value_parser = ["agent", "user"])]
+    pub kind: Option<String>,
     #[command(flatten)]
     pub desk: DeskArgs,
 }

@@ -107,6 +107,8 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Search(given) => thread::search(&args.global, given, output),
         Command::Tail(given) => tail::run(&args.global, given, output),
         Command::Agents(given) => people::agents(&args.global, given, output),
+        Command::Agent { command } => people::agent_command(&args.global, command, output),
+        Command::Register(given) => people::register(&args.global, given, output),
         Command::Conversations(given) => thread::conversations(&args.global, given, output),
         Command::Reserve(given) => reserve::reserve(&args.global, given, output),
         Command::Release(given) => reserve::release(&args.global, given, output),

@@ -37,7 +37,7 @@ pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Res
         "key": args.key,
     });
     at_desk(global, &args.desk, async |desk| {
-        let sent = desk.call_as(from.as_deref(), "send", params).await?;
+        let sent = desk.call("send", params).await.map_err(|failure| hint_at_commas(failure, args))?;
         show_sent(&sent, output)
     })
 }
@@ -54,9 +54,26 @@ pub(super) fn reply(global: &GlobalArgs, args: &ReplyArgs, output: &Output) -> R
             Some(from) => from.clone(),
             None => text_of(&desk.call("whoami", json!({})).await?["name"]),
         };
-        let sent = desk.call_as(Some(&me), "send", answer(&letter, args, &me, text)).await?;
+        let sent = desk.call("send", answer(&letter, args, &me, text)).await?;
         show_sent(&sent, output)
     })
+}
+
+/// Names may have commas, so a list of recipients in one word is told from them when it is not found.
+fn hint_at_commas(failure: Failure, args: &SendArgs) -> Failure {
+    let listed = [(&args.to, "--to"), (&args.cc, "--cc"), (&args.bcc, "--bcc")]
+        .into_iter()
+        .find_map(|(words, flag)| Some((words.iter().find(|word| word.contains(','))?, flag)));
+    match listed {
+        Some((word, flag)) if failure.refusal() == Some("no_such_agent") => {
+            let each: Vec<String> = word.split(',').map(|name| format!("{flag} {}", name.trim())).collect();
+            Failure::new(
+                failure.exit,
+                format!("{}; for several recipients: {}", failure.error, each.join(" ")),
+            )
+        }
+        _ => failure,
+    }
 }
 
 fn answer(letter: &Value, args: &ReplyArgs, me: &str, text: String) -> Value {

@@ -19,7 +19,7 @@ use axum::routing::any;
 use crate::shared::Shared;
 
 pub(crate) use airc::{Challenges, Checks, Faces};
-pub(crate) use map::{Halls, lines as map_lines, serve as serve_map};
+pub(crate) use map::{Halls, lines as map_lines, resolve_all as resolve_stale_agents, serve as serve_map};
 pub(crate) use mcp::Desk as McpDesk;
 #[doc(hidden)]
 pub use mcp::read_arguments as mcp_arguments;

@@ -1,5 +1,6 @@
 //! The program from outside: its command line, its configuration and its listener.
 
+mod agent_commands;
 mod airc;
 mod attack;
 mod authority;
@@ -24,10 +25,13 @@ mod map_flow;
 mod map_levels;
 mod map_mail;
 mod map_mail_rules;
+mod map_order;
 mod map_params;
+mod map_returns;
 mod map_rules;
 mod map_sdk;
 mod map_sessions;
+mod map_shapes;
 mod map_tls;
 mod map_tokens;
 mod mcp;

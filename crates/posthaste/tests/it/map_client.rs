@@ -10,6 +10,9 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use crate::harness::TestDir;
 
@@ -240,6 +243,19 @@ impl Client {
     /// The next message for an agent of this connection.
     pub(crate) async fn message(&mut self) -> Value {
         self.next(|frame| frame["method"] == "map/message").await["params"]["message"].take()
+    }
+
+    /// Says goodbye and gives the code of the answer.
+    pub(crate) async fn goodbye(&mut self, code: u16) -> Option<u16> {
+        let frame = CloseFrame { code: code.into(), reason: "done".into() };
+        self.socket.close(Some(frame)).await.unwrap();
+        self.close_code().await
+    }
+
+    /// Sends a text frame with bytes that need not be text.
+    pub(crate) async fn raw_text(&mut self, bytes: &[u8]) {
+        let frame = Frame::message(bytes.to_vec(), OpCode::Data(Data::Text), true);
+        self.socket.send(Message::Frame(frame)).await.unwrap();
     }
 
     /// The code that the office closes with.

@@ -1,11 +1,11 @@
 //! Methods about what agents hold and whom they know: reservations and contacts; and about the mail directory beside the
 //! realm: nudges and hooks.
 
-use posthaste_engine::nouns::{AgentId, Audience, ContactState, Millis, Seq};
+use posthaste_engine::nouns::{AgentId, Audience, Caller, ContactState, Millis, Seq};
 use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
 use posthaste_engine::verbs::reservations::{Release, Reserve, Which};
 use posthaste_engine::views::ReservationQuery;
-use posthaste_engine::{Engine, EngineError};
+use posthaste_engine::{Engine, EngineError, Refusal};
 use posthaste_wire::rpc::ErrorObject;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -199,8 +199,29 @@ pub(super) async fn contact_answer(
     given: ContactParams,
 ) -> Result<Value, ErrorObject> {
     let caller = acting(identity, given.agent)?;
+    if state == ContactState::Blocked {
+        check_known(engine, &caller, &given.other).await?;
+    }
     let verb = Answer { from: given.other, state, expires_at: None };
     Ok(to_wire::contact(&engine.submit(&caller, verb).await.map_err(refused)?))
+}
+
+/// Refuses to block a name that the caller has no reason to know: it is most likely misspelled. An agent of another realm
+/// has no entry here.
+async fn check_known(engine: &Engine, caller: &Caller, other: &AgentId) -> Result<(), ErrorObject> {
+    let (caller, other) = (caller.clone(), other.clone());
+    let known = engine.read(move |view| {
+        let known = view.contacts(&caller, &caller.agent);
+        if other.as_str().contains('@')
+            || view.entry(&caller, &other).is_ok()
+            || known?.iter().any(|contact| contact.from == other)
+        {
+            return Ok(());
+        }
+        let near = view.near(&caller, other.as_str())?;
+        Err(Refusal::NoSuchAgent { agent: other.to_string(), near }.into())
+    });
+    known.await.map_err(refused)
 }
 
 pub(super) async fn contact_end(

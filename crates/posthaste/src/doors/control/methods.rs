@@ -1,22 +1,21 @@
 //! The table of the office's own methods: name, parameters, one verb or view, answer.
 
 use posthaste_engine::nouns::{AgentId, Caller, ContactState, TokenRole};
-use posthaste_engine::verbs::agents::{Existing, Register};
 use posthaste_engine::verbs::deliveries::MarkRead;
 use posthaste_engine::verbs::office::SetRules;
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
-use posthaste_engine::views::{AgentQuery, SearchOrder, SearchQuery};
-use posthaste_engine::{Engine, EngineError};
+use posthaste_engine::views::{Page, SearchOrder, SearchQuery, View, Viewed};
+use posthaste_engine::{Engine, EngineError, Refusal, stamp};
 use posthaste_wire::rpc::{ErrorObject, METHOD_NOT_FOUND};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::errors::{bad_params, denied, of_engine};
 use super::from_wire::{
-    AgentsParams, InboxParams, MarkParams, RealmParams, RegisterParams, SearchParams, SendParams,
-    TokenCreateParams, TokenRevokeParams, params,
+    InboxParams, MarkParams, RealmParams, SearchParams, SendParams, TokenCreateParams, TokenRevokeParams,
+    params,
 };
-use super::{desk, talk, to_wire};
+use super::{desk, people, talk, to_wire};
 use crate::caller::Identity;
 use crate::doors::acks;
 use crate::keys;
@@ -24,6 +23,8 @@ use crate::shared::Shared;
 
 /// The tag of what comes in this way.
 pub(super) const VIA: &str = "cli";
+/// The address of the person who runs the server.
+const OPERATOR: &str = "operator";
 
 pub(super) async fn call(
     shared: &Shared,
@@ -34,8 +35,10 @@ pub(super) async fn call(
 ) -> Result<Box<RawValue>, ErrorObject> {
     let answer = match method {
         "whoami" => Ok(whoami(engine, identity)),
-        "register" => register(engine, identity, params(given)?).await,
-        "agents" => agents(engine, identity, params(given)?).await,
+        "register" => people::register(engine, identity, params(given)?).await,
+        "agents" => people::agents(engine, identity, params(given)?).await,
+        "agent" => people::agent(engine, identity, params(given)?).await,
+        "agent.remove" => people::remove(engine, identity, params(given)?).await,
         "send" => send(engine, identity, params(given)?).await,
         "inbox" => inbox(engine, identity, params(given)?).await,
         "read" => read(engine, identity, params(given)?).await,
@@ -77,6 +80,8 @@ pub(super) async fn call(
 /// The caller under the name it asks for: its own, or anybody's for those who run the office.
 pub(super) fn acting(identity: &Identity, agent: Option<AgentId>) -> Result<Caller, ErrorObject> {
     match agent {
+        // The operator's address is another word for the name of whoever holds the admin key.
+        Some(word) if word.as_str() == OPERATOR && identity.runs_office() => Ok(identity.caller(VIA)),
         Some(agent) if agent != identity.name && identity.role != TokenRole::Admin => {
             Err(denied("only those who run the office act for somebody else"))
         }
@@ -93,40 +98,40 @@ fn whoami(engine: &Engine, identity: &Identity) -> Value {
     json!({ "name": identity.name, "role": identity.role, "realm": engine.realm() })
 }
 
-async fn register(engine: &Engine, identity: &Identity, given: RegisterParams) -> Result<Value, ErrorObject> {
-    let verb = Register {
-        id: given.id,
-        name: given.name,
-        kind: given.kind,
-        role: given.role,
-        existing: Existing::TakeOver,
-        bearer: Some(identity.bearer()),
-        ..Register::default()
-    };
-    let registered = engine.submit(&identity.caller(VIA), verb).await.map_err(refused)?;
-    Ok(to_wire::agent(&registered.agent))
-}
-
-async fn agents(engine: &Engine, identity: &Identity, given: AgentsParams) -> Result<Value, ErrorObject> {
-    let caller = identity.caller(VIA);
-    let query = AgentQuery { after: given.after, limit: given.limit, ..AgentQuery::default() };
-    let page = engine.read(move |view| view.agents(&caller, &query)).await.map_err(refused)?;
-    let agents: Vec<Value> = page.items.iter().map(to_wire::agent).collect();
-    Ok(json!({ "agents": agents, "next": page.next }))
-}
-
 async fn send(engine: &Engine, identity: &Identity, mut given: SendParams) -> Result<Value, ErrorObject> {
     let caller = acting(identity, given.from.take())?;
-    let sent = engine.submit(&caller, given.into_verb()?).await.map_err(refused)?;
-    Ok(to_wire::sent(&sent))
+    let verb = given.into_verb()?;
+    let sent = match engine.submit(&caller, verb.clone()).await {
+        // The bearer of a token that writes for the first time is entered under the token's name.
+        Err(EngineError::Refused(Refusal::NoSuchAgent { agent, .. })) if agent == identity.name.as_str() => {
+            people::enter_own(engine, identity).await?;
+            engine.submit(&caller, verb).await
+        }
+        sent => sent,
+    };
+    Ok(to_wire::sent(&sent.map_err(refused)?))
 }
 
 async fn inbox(engine: &Engine, identity: &Identity, mut given: InboxParams) -> Result<Value, ErrorObject> {
     let caller = acting(identity, given.agent.take())?;
     let query = given.into_query();
-    let page = engine.read(move |view| view.inbox(&caller, &caller.agent, &query)).await.map_err(refused)?;
+    let own = caller.agent == identity.name;
+    let page = engine.read(move |view| match view.inbox(&caller, &caller.agent, &query) {
+        // The bearer of a token has an empty inbox until it is written to; looking enters no agent.
+        Err(EngineError::Refused(Refusal::NoSuchAgent { .. })) if own || has_token(view, &caller)? => {
+            Ok(Page { items: Vec::new(), next: None })
+        }
+        page => page,
+    });
+    let page = page.await.map_err(refused)?;
     let letters: Vec<Value> = page.items.iter().map(to_wire::letter).collect();
     Ok(json!({ "messages": letters, "next": page.next }))
+}
+
+/// Whether a valid token carries the name that an administrator asks about.
+fn has_token(view: &View<'_>, caller: &Caller) -> Viewed<bool> {
+    let (tokens, now) = (view.tokens(caller)?, stamp::now());
+    Ok(tokens.iter().any(|token| token.name == caller.agent.as_str() && token.is_valid(now)))
 }
 
 async fn read(engine: &Engine, identity: &Identity, given: MarkParams) -> Result<Value, ErrorObject> {

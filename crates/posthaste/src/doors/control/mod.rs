@@ -6,6 +6,7 @@ mod errors;
 mod export;
 mod from_wire;
 mod methods;
+mod people;
 mod talk;
 mod to_wire;
 

@@ -17,7 +17,8 @@ pub(super) fn agent(agent: &Agent) -> Value {
         "parent": agent.parent,
         "owner": agent.owner,
         "state": agent.state,
-        "door": agent.via,
+        // None for a mailbox whose holder has not come yet.
+        "door": (!agent.via.is_empty()).then_some(&agent.via),
         "scopes": agent.scopes,
         "created_at": to_rfc3339(agent.created_at),
         "updated_at": to_rfc3339(agent.updated_at),

@@ -10,6 +10,7 @@ use posthaste_engine::views::{View, Viewed};
 use posthaste_wire::map::{EventId, EventName};
 use serde_json::{Map, Value, json};
 
+use super::session::POLICY;
 use super::to_wire::{self, OWN, push_text};
 use super::{MAX_RECEIPTS, overrides};
 use crate::doors::slots;
@@ -385,7 +386,7 @@ fn changes_to_wire(changes: &Json) -> Value {
                 let mut metadata = Map::new();
                 for (name, value) in meta {
                     match name.strip_prefix(OWN) {
-                        Some("principal") => {}
+                        Some("principal" | POLICY) => {}
                         Some(own) => drop(out.insert(own.to_owned(), value)),
                         None => drop(metadata.insert(name, value)),
                     }

@@ -31,7 +31,7 @@ use crate::shared::Shared;
 /// What a client is told of the office when it connects.
 const INSTRUCTIONS: &str = "posthaste: mail between agents. Start with macro_start_session(human_key=<absolute path of the \
     working directory>, program, model); keep the registration_token. Read with fetch_inbox or wait_for_mail, answer with \
-    reply_message, reserve files before editing them.";
+    reply_message, reserve files before editing them. A message to operator reaches the person who runs this server.";
 
 /// One session, or one call, at the door.
 pub(super) struct Server {

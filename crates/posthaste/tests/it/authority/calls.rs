@@ -16,6 +16,8 @@ fn control() -> Vec<(&'static str, Who, Value)> {
         ("whoami", Who::Bearer, json!({})),
         ("register", Who::Bearer, json!({ "id": "newcomer" })),
         ("agents", Who::Bearer, json!({})),
+        ("agent", Who::Bearer, json!({ "agent": "victim" })),
+        ("agent.remove", Who::Admin, json!({ "agent": "none" })),
         ("send", Who::Bearer, json!({ "to": ["victim"], "body": "hello" })),
         ("inbox", Who::Bearer, json!({})),
         ("read", Who::Bearer, json!({ "message": LETTER })),

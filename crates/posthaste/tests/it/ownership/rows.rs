@@ -52,6 +52,8 @@ fn control() -> Vec<Row> {
             // The entry behind the one that is asked for: pages go by name.
             json!({ "after": &thing.id[..thing.id.len() - 1], "limit": 1 })
         }),
+        row("agent", Agent, Reads, |thing, _| json!({ "agent": thing.id })),
+        admin(row("agent.remove", Agent, Changes, |thing, _| json!({ "agent": thing.id, "force": true }))),
         row(
             "send",
             Message,
