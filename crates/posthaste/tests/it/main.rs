@@ -43,6 +43,7 @@ mod soak;
 mod swarm;
 mod swarm_agents;
 mod swarm_crash;
+mod swarm_nested;
 mod swarm_peers;
 mod swarm_restart;
 mod tidy;

@@ -19,13 +19,13 @@ use crate::office::Office;
 use crate::swarm::{Swarm, boss, script, scripted, team, uuid};
 
 /// An address that stays the same though the office behind it moves; while there is none, callers are hung up on.
-struct Address {
-    url: String,
+pub(crate) struct Address {
+    pub(crate) url: String,
     office: Arc<Mutex<Option<String>>>,
 }
 
 impl Address {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let office: Arc<Mutex<Option<String>>> = Arc::default();
@@ -43,11 +43,11 @@ impl Address {
         Self { url, office }
     }
 
-    fn leads_to(&self, swarm: &Swarm) {
+    pub(crate) fn leads_to(&self, swarm: &Swarm) {
         *self.office.lock().unwrap() = swarm.url().strip_prefix("http://").map(str::to_owned);
     }
 
-    fn leads_nowhere(&self) {
+    pub(crate) fn leads_nowhere(&self) {
         *self.office.lock().unwrap() = None;
     }
 }
