@@ -172,7 +172,13 @@ impl Runtime {
 
     /// The answer to one of several questions that other swarms have asked in their task: the agent that completes it is
     /// done with that one, and the others are still to be answered.
-    pub(super) fn one_of_several(&self, live: &Live, agent: &str, in_hand: &str, text: &str) -> Option<Draft> {
+    pub(super) fn one_of_several(
+        &self,
+        live: &Live,
+        agent: &str,
+        in_hand: &str,
+        text: &str,
+    ) -> Option<Draft> {
         if self.is_ours(live) || live.state.questions.askers().count() < 2 {
             return None;
         }

@@ -61,8 +61,10 @@ impl Runtime {
             wrapper.task_contributors.iter().filter(local).filter(|one| one.role != OwnerRole::Swarm);
         candidates.extend(people.filter(|one| **one == wrapper.task_owner).cloned());
         // A task that a third swarm brought here, and that an agent here asked the caller about.
-        let others = wrapper.task_contributors.iter().filter(local).filter(|one| one.role == OwnerRole::Swarm);
-        let others: Vec<Owner> = others.filter(|one| one.id != caller).take(MOST_ELSEWHERE).cloned().collect();
+        let others =
+            wrapper.task_contributors.iter().filter(local).filter(|one| one.role == OwnerRole::Swarm);
+        let others: Vec<Owner> =
+            others.filter(|one| one.id != caller).take(MOST_ELSEWHERE).cloned().collect();
         if wrapper.task_owner.swarm == own && !candidates.contains(&wrapper.task_owner) {
             candidates.push(wrapper.task_owner.clone());
         }

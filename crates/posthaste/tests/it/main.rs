@@ -1,6 +1,7 @@
 //! The program from outside: its command line, its configuration and its listener.
 
 mod airc;
+mod airc_clients;
 mod attack;
 mod authority;
 mod bridge;
@@ -39,6 +40,7 @@ mod office;
 mod ownership;
 mod parsers;
 mod readme;
+mod schema;
 mod soak;
 mod swarm;
 mod swarm_agents;
@@ -46,6 +48,7 @@ mod swarm_crash;
 mod swarm_nested;
 mod swarm_peers;
 mod swarm_restart;
+mod swarm_wire;
 mod tidy;
 mod tls;
 mod web;

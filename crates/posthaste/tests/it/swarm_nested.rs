@@ -92,10 +92,12 @@ fn request(target: &str, body: &str) -> (&'static str, Value) {
 async fn pair() -> (Member, Member) {
     let agents = |peer: &str| {
         let away = [format!("boss@{peer}"), format!("helper@{peer}")];
-        let targets: Vec<&str> = ["boss", "helper"].into_iter().chain(away.iter().map(String::as_str)).collect();
+        let targets: Vec<&str> =
+            ["boss", "helper"].into_iter().chain(away.iter().map(String::as_str)).collect();
         json!([boss(scripted(), &targets), helper("helper", scripted(), &targets)])
     };
-    let (north, south) = (Member::open("north", agents("south")).await, Member::open("south", agents("north")).await);
+    let (north, south) =
+        (Member::open("north", agents("south")).await, Member::open("south", agents("north")).await);
     acquaint(&north, &south).await;
     (north, south)
 }
@@ -203,7 +205,8 @@ fn says_back(turn: &Value) -> Value {
 async fn hooked(north: &Hook, south: &Hook) -> (Member, Member) {
     let agents = |hook: &Hook, peer: &str| {
         let away = [format!("boss@{peer}"), format!("helper@{peer}")];
-        let targets: Vec<&str> = ["boss", "helper"].into_iter().chain(away.iter().map(String::as_str)).collect();
+        let targets: Vec<&str> =
+            ["boss", "helper"].into_iter().chain(away.iter().map(String::as_str)).collect();
         json!([boss(scripted(), &targets), helper("helper", hook.driver(), &targets)])
     };
     let north = Member::open("north", agents(north, "south")).await;
@@ -261,7 +264,9 @@ async fn questions_within_questions_are_answered_from_the_inside() {
     // North's helper asks south's supervisor once more before it answers it.
     fn between(turn: &Value) -> Value {
         match newest(turn) {
-            (_, kind, body) if kind == "request" => call("send_request", "boss@south", &format!("about {body}")),
+            (_, kind, body) if kind == "request" => {
+                call("send_request", "boss@south", &format!("about {body}"))
+            }
             (_, _, body) => call("send_response", "boss@south", &format!("north heard {body}")),
         }
     }
@@ -279,7 +284,8 @@ async fn two_questions_at_once_are_both_answered() {
     // North's supervisor asks twice, and completes when it has heard two answers.
     fn both(turn: &Value) -> Value {
         let inbox = turn["inbox"].as_array().unwrap();
-        let answers: Vec<&str> = inbox[1..].iter().filter_map(|mail| mail["message"]["body"].as_str()).collect();
+        let answers: Vec<&str> =
+            inbox[1..].iter().filter_map(|mail| mail["message"]["body"].as_str()).collect();
         let ask = |body: &str| json!({ "tool": "send_request", "args": request("boss@south", body).1 });
         match answers.len() {
             0 => json!([ask("one"), ask("two")]),
@@ -304,7 +310,8 @@ async fn a_chain_of_three_swarms_asks_back() {
     let west = Member::open("west", json!([boss(scripted(), &["boss@south", "helper@south"])])).await;
     acquaint(&north, &south).await;
     acquaint(&south, &west).await;
-    let plain = answer(north.ask(script(&[request("boss@south", &script(&[request("boss@west", "far")]))]))).await;
+    let plain =
+        answer(north.ask(script(&[request("boss@south", &script(&[request("boss@west", "far")]))]))).await;
     assert_eq!(plain, "far");
     let (ann, task) = (north.swarm.token("north", "user", "ann"), uuid(TASK + 1));
     let back = script(&[request("boss@west", &script(&[request("helper@south", "far")]))]);

@@ -400,9 +400,9 @@ async fn the_registry_survives_the_process() {
             assert_eq!(one[field], was[field], "{name} {field}");
         }
         assert_eq!(one["is_active"], name != "gone", "{one}");
-        assert!(one["latency"].is_number() && one["last_seen"].is_string(), "{one}");
+        assert!(one["last_seen"].is_string(), "{one}");
         let fields: HashSet<&str> = one.as_object().unwrap().keys().map(String::as_str).collect();
-        for hidden in ["auth_token", "auth_token_ref", "volatile", "public"] {
+        for hidden in ["auth_token", "auth_token_ref", "volatile", "public", "latency"] {
             assert!(!fields.contains(hidden), "{one}");
         }
     }

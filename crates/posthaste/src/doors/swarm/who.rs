@@ -126,6 +126,30 @@ fn too_often(turn: Turn) -> Response {
     response
 }
 
+/// A protocol whose form a caller asks for where two share a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Mail,
+    Airc,
+}
+
+/// The protocol that a caller chose with `?protocol=mail` or `?protocol=airc`.
+#[derive(Debug)]
+pub(super) struct Chosen(pub(super) Option<Protocol>);
+
+impl FromRequestParts<Shared> for Chosen {
+    type Rejection = std::convert::Infallible;
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Self::Rejection> {
+        let query = parts.uri.query().unwrap_or_default();
+        let named = query.split('&').find_map(|pair| pair.strip_prefix("protocol="));
+        Ok(Self(match named {
+            Some("mail") => Some(Protocol::Mail),
+            Some("airc") => Some(Protocol::Airc),
+            _ => None,
+        }))
+    }
+}
+
 /// A body that is JSON, whatever its content type says.
 #[derive(Debug)]
 pub(super) struct Json(pub(super) Value);
