@@ -63,7 +63,13 @@ impl Runtime {
     }
 
     /// What other swarms are told when the task ends: all that had a part in it, or the one that asked.
-    fn notices(&self, live: &Live, swarm: &Swarm, end: &Draft, in_hand: Option<&str>) -> Vec<Draft> {
+    pub(super) fn notices(
+        &self,
+        live: &Live,
+        swarm: &Swarm,
+        end: &Draft,
+        in_hand: Option<&str>,
+    ) -> Vec<Draft> {
         let notice = |address: String, subject: &str, notice: bool| Draft {
             kind: MsgType::Response,
             sender: end.sender.clone(),

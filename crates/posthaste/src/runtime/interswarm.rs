@@ -242,6 +242,7 @@ impl Runtime {
         let mut gave_up = stale;
         let phase = match over {
             true => {
+                live.state.questions.close();
                 gave_up.extend(live.abandon(None));
                 Some(RunPhase::Ended)
             }

@@ -139,10 +139,14 @@ impl Runtime {
                 refusal.to_string(),
             ),
         };
+        let mut notices = Vec::new();
         if ends {
             draft.here.clear();
+            notices = self.notices(live, &swarm, &draft, None);
+            live.state.questions.close();
         }
-        let mut letters = vec![draft.into_letter(&swarm)];
+        let drafts = std::iter::once(draft).chain(notices);
+        let mut letters = drafts.map(|draft| draft.into_letter(&swarm)).collect();
         live.answer_letter(&mut letters);
         let step = Advance {
             took: in_hand.iter().map(|one| Taken { agent: mover.clone(), message: one.id }).collect(),

@@ -318,3 +318,28 @@ async fn a_chain_of_three_swarms_asks_back() {
     let body = json!({ "body": script(&[request("boss@south", &back)]), "task_id": task, "kwargs": { "timeout": 25 } });
     assert_eq!(north.swarm.ask(&ann, body).await, "helper:far");
 }
+
+/// A question that was open when its task ended is not open when the task goes on.
+#[tokio::test]
+async fn a_question_ends_with_its_task() {
+    let (at_north, at_south) = (Hook::new(true, says_back).await, Hook::new(false, says_back).await);
+    let (north, south) = hooked(&at_north, &at_south).await;
+    let early = ("task_complete", json!({ "finish_message": "early" }));
+    assert_eq!(answer(north.ask(script(&[request("helper@south", "slow"), early]))).await, "early");
+    at_south.has_been_asked().await;
+    let said = async || {
+        let thread =
+            south.swarm.office.as_ref().unwrap().call("thread", json!({ "id": uuid(TASK) })).await.unwrap();
+        let said = thread["said"].as_array().unwrap().clone();
+        said.iter().map(|one| one["subject"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    for _ in 0..200 {
+        if said().await.contains(&"::task_complete::".to_owned()) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(answer(north.ask(script(&[request("boss@south", "again")]))).await, "again");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!said().await.contains(&"::task_error::".to_owned()), "{:?}", said().await);
+}

@@ -102,6 +102,7 @@ async fn the_caller_chooses_the_protocol_of_health() {
     assert_eq!(members(&swarm.get("/health?protocol=mail", "").await.1), mail);
     let airc = swarm.get("/health?protocol=airc", "").await.1;
     assert!(airc.get("swarm_name").is_none() && airc["protocol"] == "AIRC", "{airc}");
+    assert_eq!(swarm.get("/health?protocol=none", "").await.0, 400);
     let both = swarm.get("/health", "").await.1;
     assert!(both.get("swarm_name").is_some() && both["protocol"] == "AIRC", "{both}");
     let asked = swarm.http.get(format!("{}/health", swarm.url())).header(header::ACCEPT, "application/json");

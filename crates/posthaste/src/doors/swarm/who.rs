@@ -138,15 +138,15 @@ pub(super) enum Protocol {
 pub(super) struct Chosen(pub(super) Option<Protocol>);
 
 impl FromRequestParts<Shared> for Chosen {
-    type Rejection = std::convert::Infallible;
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Self::Rejection> {
+    type Rejection = Response;
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Response> {
         let query = parts.uri.query().unwrap_or_default();
-        let named = query.split('&').find_map(|pair| pair.strip_prefix("protocol="));
-        Ok(Self(match named {
-            Some("mail") => Some(Protocol::Mail),
-            Some("airc") => Some(Protocol::Airc),
-            _ => None,
-        }))
+        match query.split('&').find_map(|pair| pair.strip_prefix("protocol=")) {
+            None => Ok(Self(None)),
+            Some("mail") => Ok(Self(Some(Protocol::Mail))),
+            Some("airc") => Ok(Self(Some(Protocol::Airc))),
+            Some(_) => Err(Failure::bad("field `protocol` must be mail or airc").into_response()),
+        }
     }
 }
 
