@@ -182,7 +182,7 @@ fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) 
         "\nThe office is open: realm {realm}, port {port}, data in {data}\n\
          \n  page        {url}{page}   (sign in with the key in {key}; `posthaste demo` fills it)\
          \n  health      curl {url}/health\
-         \n  status      curl{token} {url}/status\
+         \n  status      curl{token} {url}/x-posthaste/status\
          \n  metrics     curl {url}/metrics\
          \n  MAP SDK     ws{socket}/map   (also POST {url}/map/rpc, or `posthaste map` on stdin and stdout)\
          \n  MCP         {url}/mcp   (`posthaste connect claude-code --write` and others set a client up)\

@@ -21,7 +21,7 @@ pub(super) fn run(global: &GlobalArgs, status: &StatusArgs, output: &Output) -> 
     };
     let (health, office) = runtime()?.block_on(async {
         let health = client.get("/health").await?;
-        let office = client.get("/status").await?;
+        let office = client.get("/x-posthaste/status").await?;
         Ok::<_, Failure>((health, office))
     })?;
     if let Some(error) = office.get("error") {

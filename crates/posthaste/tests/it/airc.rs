@@ -14,7 +14,7 @@ pub(crate) struct Agent {
     pub(crate) handle: String,
     key: SecretKey,
     recovery: SecretKey,
-    token: String,
+    pub(crate) token: String,
 }
 
 /// What came back.
@@ -32,7 +32,13 @@ impl Reply {
     }
 }
 
-async fn ask(url: &str, method: Method, path: &str, token: Option<&str>, body: Option<Vec<u8>>) -> Reply {
+pub(crate) async fn ask(
+    url: &str,
+    method: Method,
+    path: &str,
+    token: Option<&str>,
+    body: Option<Vec<u8>>,
+) -> Reply {
     let mut request = reqwest::Client::new().request(method, format!("{url}{path}"));
     if let Some(token) = token {
         request = request.bearer_auth(token);
@@ -106,7 +112,7 @@ impl Agent {
         ask(&self.url, Method::GET, path, Some(&self.token), None).await
     }
 
-    fn envelope(&self, to: &str, payload: Value) -> Value {
+    pub(crate) fn envelope(&self, to: &str, payload: Value) -> Value {
         let mut envelope = json!({
             "v": "0.2", "id": format!("msg_{}", word()), "from": self.handle, "to": to,
             "timestamp": now(), "nonce": word(), "payload": payload,
@@ -115,7 +121,7 @@ impl Agent {
         envelope
     }
 
-    fn sign(&self, envelope: &mut Value) {
+    pub(crate) fn sign(&self, envelope: &mut Value) {
         let signature = sign_envelope(&envelope.to_string(), &self.key).unwrap();
         envelope["signature"] = json!(signature.to_string());
     }

@@ -2,6 +2,7 @@
 
 mod agent_commands;
 mod airc;
+mod airc_clients;
 mod attack;
 mod authority;
 mod bridge;
@@ -46,12 +47,15 @@ mod office;
 mod ownership;
 mod parsers;
 mod readme;
+mod schema;
 mod soak;
 mod swarm;
 mod swarm_agents;
 mod swarm_crash;
+mod swarm_nested;
 mod swarm_peers;
 mod swarm_restart;
+mod swarm_wire;
 mod tidy;
 mod tls;
 mod web;

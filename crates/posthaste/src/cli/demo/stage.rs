@@ -71,7 +71,7 @@ impl Stage {
 
     /// How far the realm's history has come.
     pub(super) async fn events(&self) -> Result<usize, Failure> {
-        let status = self.client.get(&format!("/r/{}/status", self.realm)).await?;
+        let status = self.client.get(&format!("/r/{}/x-posthaste/status", self.realm)).await?;
         Ok(status["events"].as_u64().and_then(|events| usize::try_from(events).ok()).unwrap_or(0))
     }
 

@@ -55,6 +55,7 @@ pub(super) fn router(shared: &Shared) -> Router<Shared> {
         .route("/api/presence", get(safe::who).post(safe::presence))
         .route("/api/v2/presence", get(safe::who).post(safe::presence))
         .route("/api/messages", get(safe::list).post(safe::send))
+        .route("/api/v2/messages", get(safe::list).post(safe::send))
         .route("/api/consent", get(safe::consents).post(safe::consent))
         .route("/api/users", post(safe::register))
         .route("/api/register", post(safe::register))

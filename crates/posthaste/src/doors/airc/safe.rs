@@ -3,18 +3,26 @@
 
 use axum::Json;
 use axum::response::IntoResponse;
+use futures_util::{StreamExt, TryStreamExt};
 use posthaste_engine::nouns::{Agent, AgentId, Caller, Privacy};
+use posthaste_engine::verbs::deliveries::MarkRead;
 use posthaste_engine::views::{AgentQuery, InboxOrder, Letter};
 use posthaste_wire::airc::{Envelope, Payload, Target, verify_body};
 use serde_json::{Map, Value, json};
 
 use super::VIA;
-use super::context::{Actor, Context, Fields, Holder, find_name, key_of, visitor};
+use super::context::{Actor, Context, Fields, Holder, find_name, key_of, spelled, visitor};
 use super::errors::{Answer, Trouble};
 use super::from_wire::Draft;
 use super::identity::{self, Newcomer};
 use super::inbox::{self, LARGEST_PAGE, Query};
 use super::{messages, presence, to_wire};
+use crate::caller::bearer;
+
+/// Unread messages are counted up to here.
+const MOST_UNREAD: i64 = 10_000;
+/// Messages of a thread that are marked as read at the same time.
+const MARKED_AT_ONCE: usize = 32;
 
 /// Refuses everything of Safe Mode where it is switched off.
 pub(super) fn check_on(context: &Context) -> Answer<()> {
@@ -36,6 +44,13 @@ pub(super) async fn presence(context: Context, fields: Fields) -> Answer {
         Some("register") => register(context, fields).await,
         Some("heartbeat" | "update") | None => {
             let name = fields.text(&["username", "handle", "from"])?;
+            // Older clients register without saying so: a name that is not taken, and no token.
+            if let Some(name) = name.filter(|_| bearer(&context.headers).is_none())
+                && fields.get(&["action"]).is_none()
+                && present(&context, &spelled(name)).await?.is_none()
+            {
+                return register(context, fields).await;
+            }
             if name.is_none() && fields.text(&["status"])?.is_none() {
                 return Err(Trouble::bad("action: register or heartbeat is expected"));
             }
@@ -185,8 +200,8 @@ pub(super) async fn send(context: Context, fields: Fields) -> Answer {
             meta.insert(member.to_owned(), value.clone());
         }
     }
-    if let Some(said) = &said {
-        meta.insert("payload".to_owned(), said.clone());
+    if let Some(payload) = &raw_payload {
+        meta.insert("payload".to_owned(), payload.clone());
     }
     let draft = Draft {
         target: Target::parse(&to),
@@ -233,30 +248,39 @@ async fn inbox(context: &Context, actor: &Actor) -> Answer {
     };
     let mut page = inbox::fetch(context, actor, query, order).await?;
     page.items.sort_by_key(|letter| letter.message.seq);
+    let caller = actor.caller.clone();
+    let unread =
+        context.engine.read(move |view| view.unread_up_to(&caller, &caller.agent, MOST_UNREAD)).await?;
     let messages: Vec<Value> = page.items.iter().map(to_wire::flat).collect();
+    // What slashvibe-mcp looks at to tell its user of new messages.
+    let inbox: Vec<&Value> = messages.iter().filter(|message| message["read"] == false).collect();
     let body = json!({
         "success": true,
         "user": actor.agent.id,
         "count": messages.len(),
+        "unread": unread,
         "threads": threads(&page.items, actor),
+        "inbox": inbox,
         "messages": messages,
     });
     Ok(Json(body).into_response())
 }
 
-/// The latest letter of each correspondent.
+/// The latest message of each correspondent, and how many of its messages on the page are unread.
 fn threads(letters: &[Letter], actor: &Actor) -> Vec<Value> {
     let mut found: Vec<(AgentId, Value)> = Vec::new();
     for letter in letters {
         let other = letter.message.from.clone();
         let last = to_wire::flat(letter);
+        let known = found.iter().position(|(known, _)| *known == other).map(|at| found.remove(at).1);
+        let before = known.and_then(|entry| entry["unread"].as_u64()).unwrap_or_default();
         let entry = json!({
             "id": format!("{}:{other}", actor.agent.id),
             "with": other,
+            "unread": before + u64::from(letter.delivery.state.is_unread()),
             "last_message": last,
             "updated_at": last["created_at"],
         });
-        found.retain(|(known, _)| *known != other);
         found.push((other, entry));
     }
     found.into_iter().rev().map(|(_, entry)| entry).collect()
@@ -278,9 +302,32 @@ async fn thread(context: &Context, actor: &Actor, peer: &str) -> Answer {
         })
         .await?;
     let messages: Vec<Value> = letters.iter().map(to_wire::flat).collect();
+    mark_read(context, actor, &letters).await?;
     let body =
         json!({ "success": true, "user": actor.agent.id, "count": messages.len(), "messages": messages });
     Ok(Json(body).into_response())
+}
+
+/// An identity that fetches a thread has read it: Safe Mode's clients have no other way to say so. An administrator who
+/// looks on its behalf changes nothing.
+async fn mark_read(context: &Context, actor: &Actor, letters: &[Letter]) -> Answer<()> {
+    let me = &actor.agent.id;
+    let unread = |letter: &&Letter| letter.delivery.agent == *me && letter.delivery.state.is_unread();
+    let unread: Vec<MarkRead> = letters
+        .iter()
+        .filter(unread)
+        .map(|letter| MarkRead { agent: me.clone(), message: letter.message.id, unread: false })
+        .collect();
+    let by_itself = match context.shared.needs_token() {
+        true => !matches!(context.holds(me).await?, None | Some(Holder::Proven)),
+        false => true,
+    };
+    if unread.is_empty() || !by_itself {
+        return Ok(());
+    }
+    let marked = futures_util::stream::iter(unread).map(|verb| context.engine.submit(&actor.caller, verb));
+    marked.buffered(MARKED_AT_ONCE).try_for_each(async |_| Ok(())).await?;
+    Ok(())
 }
 
 /// `GET /api/agents?capability=&q=&available=&limit=`: identities that show themselves to the caller.
@@ -347,7 +394,7 @@ fn named(entry: &Value, words: Option<&str>) -> bool {
 /// `GET /api/presence`
 pub(super) async fn who(context: Context) -> Answer {
     check_on(&context)?;
-    presence::list(context).await
+    presence::list_or_one(context).await
 }
 
 /// `POST /api/consent` and `GET /api/consent`

@@ -82,11 +82,12 @@ fn put_outside(delivery: &mut Value, message: &Message) {
     }
 }
 
-/// A letter as Safe Mode's clients read it.
+/// A letter as Safe Mode's clients read it. Clients take any payload for something structured, so a plain text has none
+/// unless its sender gave one.
 pub(super) fn flat(letter: &Letter) -> Value {
     let message = &letter.message;
     let envelope = envelope_of(message);
-    let payload = envelope.get("payload").cloned().unwrap_or(Value::Null);
+    let payload = envelope.get("payload").filter(|_| !is_plain(message)).cloned().unwrap_or(Value::Null);
     let created = to_rfc3339(message.at);
     json!({
         "id": id_of(message),
@@ -136,6 +137,15 @@ fn is_mail(message: &Message) -> bool {
         || message.ack_required
         || message.expires_at.is_some()
         || message.priority != Priority::NORMAL
+}
+
+/// Whether a letter is a text and nothing else, so that its payload would be of this door's making.
+fn is_plain(message: &Message) -> bool {
+    let given = || message.meta.as_ref().is_some_and(|meta| meta.value()["airc"].get("payload").is_some());
+    message.envelope.is_none()
+        && matches!(message.body, Body::Text(_))
+        && !(is_foreign(message) && is_mail(message))
+        && !given()
 }
 
 fn envelope_of(message: &Message) -> Map<String, Value> {

@@ -7,10 +7,12 @@ mod export;
 mod from_wire;
 mod methods;
 mod people;
+mod status;
 mod talk;
 mod to_wire;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -28,13 +30,18 @@ use crate::shared::Shared;
 pub const PATH: &str = "/x-posthaste/rpc";
 /// Where a whole realm is handed out as lines of JSON.
 pub const EXPORT_PATH: &str = "/x-posthaste/export";
+/// The server's own figures.
+pub const STATUS_PATH: &str = "/x-posthaste/status";
 /// What every method's name starts with.
 pub const PREFIX: &str = "x-posthaste/";
 /// Calls in one request.
 const MOST_CALLS: usize = 100;
 
 pub(super) fn router() -> Router<Shared> {
-    Router::new().route(PATH, post(answer)).route(EXPORT_PATH, get(export::answer))
+    Router::new()
+        .route(PATH, post(answer))
+        .route(EXPORT_PATH, get(export::answer))
+        .route(STATUS_PATH, get(status::answer))
 }
 
 /// One of the office's own methods, called by somebody whose token was checked.
@@ -52,7 +59,7 @@ async fn answer(
     State(shared): State<Shared>,
     Realm(engine): Realm,
     headers: HeaderMap,
-    body: String,
+    body: Bytes,
 ) -> Response {
     let (identity, pass) = match shared.recognise(&engine, bearer(&headers), VIA).await {
         Ok(known) => known,
@@ -63,8 +70,15 @@ async fn answer(
     };
     let engine = shared.engine_for(&engine, &identity, pass.as_ref());
     let desk = Desk { bucket: shared.bucket_of(&engine, &identity, pass.as_ref()), shared, engine, identity };
+    let body = match str::from_utf8(&body) {
+        Ok(body) => body,
+        Err(error) => {
+            let error = ErrorObject::new(rpc::PARSE_ERROR, format!("the body is not UTF-8: {error}"));
+            return (json_type(), rpc::write_error(&rpc::RequestId::null(), &error)).into_response();
+        }
+    };
     let mut lines = Vec::new();
-    for item in rpc::parse(&body, MOST_CALLS) {
+    for item in rpc::parse(body, MOST_CALLS) {
         match item {
             Item::Single(message) => lines.extend(desk.reply(message).await),
             Item::Batch(messages) => {

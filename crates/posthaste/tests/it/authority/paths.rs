@@ -29,6 +29,7 @@ const ROWS: &[Row] = &[
     ("operators", "GET", "/metrics", Who::Anyone, "/metrics", ""),
     ("control", "POST", "/x-posthaste/rpc", Who::Bearer, "/x-posthaste/rpc", RPC),
     ("control", "GET", "/x-posthaste/export", Who::Admin, "/x-posthaste/export", ""),
+    ("control", "GET", "/x-posthaste/status", Who::Person, "/x-posthaste/status", ""),
     ("map", "ANY", "/map", Who::AnyoneHonest, "/map", "upgrade"),
     ("map", "ANY", "/map/", Who::AnyoneHonest, "/map/", "upgrade"),
     ("map", "POST", "/map/rpc", Who::Bearer, "/map/rpc", MAP),
@@ -60,6 +61,8 @@ const ROWS: &[Row] = &[
     ("airc", "POST", "/api/v2/presence", Who::Bearer, "/api/v2/presence", r#"{"status":"available"}"#),
     ("airc", "GET", "/api/messages", Who::Bearer, "/api/messages", ""),
     ("airc", "POST", "/api/messages", Who::Bearer, "/api/messages", r#"{"to":"victim","text":"hello"}"#),
+    ("airc", "GET", "/api/v2/messages", Who::Bearer, "/api/v2/messages", ""),
+    ("airc", "POST", "/api/v2/messages", Who::Bearer, "/api/v2/messages", r#"{"to":"victim","text":"hello"}"#),
     ("airc", "GET", "/api/consent", Who::Bearer, "/api/consent", ""),
     ("airc", "POST", "/api/consent", Who::Bearer, "/api/consent", r#"{"action":"request","to":"victim"}"#),
     ("airc", "POST", "/api/users", Who::Anyone, "/api/users", "{}"),
@@ -153,6 +156,7 @@ const ACTIONS: &[(&str, Who, &str)] = &[
 fn routes(door: &str, text: &str) -> BTreeSet<String> {
     let text = text.replace("PATH, post(answer)", "\"/x-posthaste/rpc\", post(answer)");
     let text = text.replace("EXPORT_PATH, get(", "\"/x-posthaste/export\", get(");
+    let text = text.replace("STATUS_PATH, get(", "\"/x-posthaste/status\", get(");
     let mut found = BTreeSet::new();
     let mut add = |path: &str, handler: &str| {
         let mut any = false;
