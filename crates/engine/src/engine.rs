@@ -554,6 +554,7 @@ fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> 
     let send = match command {
         Command::Send(send) => send,
         Command::SendSealed(sealed) => &sealed.letter,
+        Command::Introduce(introduce) => &introduce.letter,
         Command::Advance(advance) => {
             return too_large("the letters of a turn", advance.weight(), limits.message_bytes);
         }

@@ -29,6 +29,7 @@ pub(crate) fn weight(command: &Command) -> u64 {
     let bytes = match command {
         Command::Send(send) => return letter(send),
         Command::SendSealed(sealed) => return letter(&sealed.letter),
+        Command::Introduce(introduce) => return letter(&introduce.letter),
         Command::Say(say) => {
             let meta = say.meta.as_ref().map_or(0, |meta| meta.as_str().len());
             return MESSAGE_BYTES + (say.content.as_str().len() + meta) as u64;
@@ -62,7 +63,7 @@ fn letter(send: &Send) -> u64 {
 /// What carrying a command out has stored.
 pub(crate) fn stored(weight: u64, outcome: &Outcome) -> u64 {
     let sent = match outcome {
-        Outcome::Send(sent) => sent,
+        Outcome::Send(sent) | Outcome::Introduce(sent) => sent,
         Outcome::SendSealed(sealed) => &sealed.sent,
         _ => return weight,
     };

@@ -111,7 +111,7 @@ impl Hub {
             Outcome::Unregister(agent) => return self.slots.shut(&agent.id),
             Outcome::ChangeKeys(agent) if !agent.is_active() => return self.slots.shut(&agent.id),
             Outcome::Advance(advanced) => return self.hand_over_run(advanced),
-            Outcome::Send(sent) => sent.as_mut(),
+            Outcome::Send(sent) | Outcome::Introduce(sent) => sent.as_mut(),
             Outcome::SendSealed(sealed) => &mut sealed.sent,
             _ => return,
         };

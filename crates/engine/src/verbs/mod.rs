@@ -6,13 +6,14 @@ mod apply;
 pub mod contacts;
 pub mod conversations;
 pub mod deliveries;
+pub mod introduce;
 pub mod keys;
 pub mod leases;
 pub mod mail;
 pub mod marks;
 pub mod office;
 pub mod peers;
-mod recipients;
+pub(crate) mod recipients;
 pub mod reservations;
 pub mod runs;
 pub mod scopes;
@@ -92,6 +93,7 @@ verbs! {
     keys::ChangeKeys = "change_keys" => Agent;
     mail::Send = "send" => mail::Sent;
     sealed::SendSealed = "send_sealed" => sealed::SealedSent;
+    introduce::Introduce = "introduce" => mail::Sent;
     deliveries::MarkDelivered = "mark_delivered" => usize;
     deliveries::MarkRead = "mark_read" => Delivery;
     deliveries::Acknowledge = "acknowledge" => Delivery;
@@ -150,6 +152,7 @@ impl Command {
         match self {
             Self::Send(send) => send.is_broad(),
             Self::SendSealed(sealed) => sealed.letter.is_broad(),
+            Self::Introduce(introduce) => introduce.letter.is_broad(),
             Self::Create(create) => create.participants.len() > FEW_NAMES,
             Self::CreateTask(create) => create.participants.len() > FEW_NAMES,
             Self::Reserve(reserve) => reserve.paths.len() > FEW_PATHS,
@@ -164,6 +167,7 @@ impl Command {
         match self {
             Self::Send(send) => Some(send),
             Self::SendSealed(sealed) => Some(&sealed.letter),
+            Self::Introduce(introduce) => Some(&introduce.letter),
             _ => None,
         }
     }

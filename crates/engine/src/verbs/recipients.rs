@@ -9,8 +9,8 @@ use crate::bounds;
 use crate::error::Refusal;
 use crate::names::slips;
 use crate::nouns::{
-    Address, Agent, AgentId, Bounds, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy, RealmName,
-    ScopeId, Sight,
+    Address, Agent, AgentId, Bounds, Caller, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy,
+    RealmName, ScopeId, Sight,
 };
 use crate::sight;
 use crate::store::{all, one, rows};
@@ -354,12 +354,13 @@ fn unknown(to: &Apply<'_>, id: &AgentId) -> Applied<Refusal> {
     // Who is in the address book is not told to other realms.
     let near = match mail::is_foreign(to, &to.caller.agent)? {
         true => Vec::new(),
-        false => near_names(to.books, to, id.as_str())?,
+        false => near_names(to.books, to.caller, id.as_str())?,
     };
     Ok(Refusal::NoSuchAgent { agent: id.to_string(), near })
 }
 
-fn near_names(books: &Connection, to: &Apply<'_>, name: &str) -> Applied<Vec<AgentId>> {
+/// Agents with names like one, of those that the caller may see.
+pub(crate) fn near_names(books: &Connection, caller: &Caller, name: &str) -> rusqlite::Result<Vec<AgentId>> {
     let start: String = name.chars().take(2).collect();
     let sql = format!(
         "SELECT {} FROM agents WHERE id >= ?1 AND id < ?1 || char(0x10FFFF) AND retired_at IS NULL ORDER BY id LIMIT 50",
@@ -367,7 +368,7 @@ fn near_names(books: &Connection, to: &Apply<'_>, name: &str) -> Applied<Vec<Age
     );
     let mut near = Vec::new();
     for agent in all(books, &sql, [start], rows::agent)? {
-        if differs_little(agent.id.as_str(), name) && sight::sees_agent(books, to.caller, &agent)? {
+        if differs_little(agent.id.as_str(), name) && sight::sees_agent(books, caller, &agent)? {
             near.push(agent.id);
         }
     }

@@ -11,6 +11,7 @@ use crate::nouns::{
     Agent, AgentId, Caller, ConversationId, Delivery, DeliveryState, Message, Millis, Priority, Seq,
 };
 use crate::store::{all, one, rows};
+use crate::verbs::recipients::near_names;
 
 /// In which order letters are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -237,7 +238,14 @@ impl View<'_> {
             let owner = found.owner.as_ref().is_some_and(|owner| caller.is(owner));
             caller.may_act_for(agent) || (caller.rights.member && owner)
         });
-        found.ok_or_else(|| Refusal::NoSuchAgent { agent: agent.to_string(), near: Vec::new() }.into())
+        match found {
+            Some(found) => Ok(found),
+            None => {
+                let near = near_names(self.books, caller, agent.as_str())?;
+                let near = near.into_iter().filter(|name| name != agent).collect();
+                Err(Refusal::NoSuchAgent { agent: agent.to_string(), near }.into())
+            }
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use posthaste_engine::verbs::conversations::{Close, Create, Invite, Invitee, Joi
 use posthaste_engine::verbs::deliveries::{
     Acknowledge, Discard, Dispatched, MarkDelivered, MarkFailed, MarkRead,
 };
+use posthaste_engine::verbs::introduce::Introduce;
 use posthaste_engine::verbs::keys::ChangeKeys;
 use posthaste_engine::verbs::leases::ReserveEach;
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
@@ -392,6 +393,7 @@ impl Commands {
                 deed: self.chance.once_in(2).then(|| self.deed()),
             }
             .into_command(),
+            "introduce" => Introduce { agent: self.register(), letter: self.send() }.into_command(),
             "discard" => Discard { agent: self.agent(), message: self.message() }.into_command(),
             "register" => self.register().into_command(),
             "update" => Update {
@@ -672,7 +674,9 @@ impl Iterator for Commands {
         };
         // The first id that a command gives out is its own, so what it makes is known before it is applied.
         match &command {
-            Command::Send(_) | Command::SendSealed(_) => self.messages.push(MessageId(stamp.id)),
+            Command::Send(_) | Command::SendSealed(_) | Command::Introduce(_) => {
+                self.messages.push(MessageId(stamp.id))
+            }
             Command::Say(verb) => self.turns.push((verb.conversation.clone(), TurnId(stamp.id))),
             Command::OpenThread(verb) => self.threads.push((verb.conversation.clone(), ThreadId(stamp.id))),
             Command::CreateToken(_) => self.tokens.push(stamp.id.to_string()),

@@ -4,6 +4,7 @@ use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Address, Audience, DeliveryState, MessageId};
 use posthaste_engine::verbs::agents::{Register, SetState, Unregister};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkDelivered, MarkFailed, MarkRead};
+use posthaste_engine::verbs::introduce::Introduce;
 use posthaste_engine::verbs::mail::{Send, Sent};
 use posthaste_engine::views::InboxQuery;
 use posthaste_engine::{Refusal, Start};
@@ -315,4 +316,39 @@ async fn who_waited_for_the_mail_of_an_agent_that_left_does_not_get_its_successo
     drop(slot);
     let mut slot = realm.engine.attach(&member("helper"), &id("helper")).await.expect("a slot");
     assert_eq!(slot.next().await.expect("a letter").message.body.as_str(), "for the new one");
+}
+
+// F8: a message that is refused registers no agent, and one that is sent does, in one step.
+#[tokio::test]
+async fn an_agent_is_introduced_by_its_first_message_or_not_at_all() {
+    let realm = Realm::new();
+    realm.agent("bob").await;
+    let me = member("newcomer");
+    let introduce = |to: &str| Introduce { agent: Register::default(), letter: letter(to, "hello") };
+    let refused = realm.refused(&me, introduce("nobody")).await;
+    assert!(matches!(&refused, Refusal::NoSuchAgent { agent, .. } if agent == "nobody"), "{refused:?}");
+    let asking = me.clone();
+    let known = realm.engine.read(move |view| view.agent(&asking, &asking.agent)).await;
+    assert!(known.is_err(), "the refused message left no agent behind");
+    let sent = realm.ask(&me, introduce("bob")).await;
+    assert_eq!(sent.message.from, id("newcomer"));
+    // An agent that is known already just sends.
+    realm.ask(&me, introduce("bob")).await;
+    let asking = me.clone();
+    let agent = realm.engine.read(move |view| view.agent(&asking, &asking.agent)).await.unwrap();
+    assert_eq!(agent.owner, None, "it is its own");
+}
+
+// F8: an inbox of an agent that is not there names agents like it, and makes none.
+#[tokio::test]
+async fn an_inbox_that_is_not_there_is_not_made() {
+    let realm = Realm::new();
+    realm.agent("walter").await;
+    let look = |name: &'static str| {
+        let asking = admin();
+        realm.engine.read(move |view| view.inbox(&asking, &id(name), &InboxQuery::default()))
+    };
+    let error = look("waltre").await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no agent waltre; did you mean walter?");
+    assert!(look("waltre").await.is_err());
 }

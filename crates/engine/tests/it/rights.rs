@@ -16,6 +16,7 @@ use posthaste_engine::verbs::conversations::{Close, Create, Invite, Join, Leave,
 use posthaste_engine::verbs::deliveries::{
     Acknowledge, Discard, Dispatched, MarkDelivered, MarkFailed, MarkRead,
 };
+use posthaste_engine::verbs::introduce::Introduce;
 use posthaste_engine::verbs::keys::ChangeKeys;
 use posthaste_engine::verbs::leases::ReserveEach;
 use posthaste_engine::verbs::mail::Send;
@@ -177,6 +178,10 @@ fn rows() -> Vec<Row> {
         letter: letter("anna", "hello"),
         marks: Vec::new(),
         deed: None
+    });
+    row!("introduce", "xxxx.x", |_at| Introduce {
+        agent: Register::default(),
+        letter: letter("anna", "hello")
     });
     row!("mark_delivered", ".x...x", |at| MarkDelivered { agent: id("bert"), messages: vec![at.letter] });
     row!("mark_read", ".x...x", |at| MarkRead { agent: id("bert"), message: at.letter, unread: false });

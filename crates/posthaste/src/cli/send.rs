@@ -5,7 +5,7 @@ use posthaste_engine::stamp;
 use serde_json::{Value, json};
 
 use super::args::GlobalArgs;
-use super::desk::{Desk, agent, at_desk};
+use super::desk::{Desk, Purpose, agent, at_desk, at_desk_for};
 use super::exit::{Exit, Failure};
 use super::human_body::body;
 use super::mail_args::{Pressing, ReplyArgs, SendArgs};
@@ -35,9 +35,10 @@ pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Res
         "conversation": args.thread,
         "in_reply_to": args.in_reply_to,
         "key": args.key,
+        "register": true,
     });
-    at_desk(global, &args.desk, async |desk| {
-        let sent = desk.call_as(from.as_deref(), "send", params).await?;
+    at_desk_for(Purpose::Make, global, &args.desk, async |desk| {
+        let sent = desk.call("send", params).await?;
         show_sent(&sent, output)
     })
 }
@@ -54,7 +55,7 @@ pub(super) fn reply(global: &GlobalArgs, args: &ReplyArgs, output: &Output) -> R
             Some(from) => from.clone(),
             None => text_of(&desk.call("whoami", json!({})).await?["name"]),
         };
-        let sent = desk.call_as(Some(&me), "send", answer(&letter, args, &me, text)).await?;
+        let sent = desk.call("send", answer(&letter, args, &me, text)).await?;
         show_sent(&sent, output)
     })
 }

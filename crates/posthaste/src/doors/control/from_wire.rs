@@ -60,6 +60,9 @@ pub(super) struct SendParams {
     in_reply_to: Option<MessageId>,
     #[serde(default)]
     key: Option<String>,
+    /// Whether a sender that is not in the address book is entered, if the message is sent.
+    #[serde(default)]
+    pub(super) register: bool,
 }
 
 impl SendParams {
@@ -218,7 +221,11 @@ pub(super) struct TokenCreateParams {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TokenRevokeParams {
-    pub(super) id: String,
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    /// The token itself, for a caller that has it and does not know its id.
+    #[serde(default)]
+    pub(super) token: Option<String>,
 }
 
 fn usual_page() -> usize {

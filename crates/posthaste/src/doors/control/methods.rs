@@ -1,8 +1,9 @@
 //! The table of the office's own methods: name, parameters, one verb or view, answer.
 
-use posthaste_engine::nouns::{AgentId, Caller, ContactState, TokenRole};
+use posthaste_engine::nouns::{AgentId, AgentKind, Caller, ContactState, TokenRole};
 use posthaste_engine::verbs::agents::{Existing, Register};
 use posthaste_engine::verbs::deliveries::MarkRead;
+use posthaste_engine::verbs::introduce::Introduce;
 use posthaste_engine::verbs::office::SetRules;
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
 use posthaste_engine::views::{AgentQuery, SearchOrder, SearchQuery};
@@ -117,8 +118,24 @@ async fn agents(engine: &Engine, identity: &Identity, given: AgentsParams) -> Re
 
 async fn send(engine: &Engine, identity: &Identity, mut given: SendParams) -> Result<Value, ErrorObject> {
     let caller = acting(identity, given.from.take())?;
-    let sent = engine.submit(&caller, given.into_verb()?).await.map_err(refused)?;
-    Ok(to_wire::sent(&sent))
+    let register = given.register;
+    let letter = given.into_verb()?;
+    let sent = match register {
+        false => engine.submit(&caller, letter).await,
+        true => engine.submit(&caller, Introduce { agent: newcomer(identity, &caller), letter }).await,
+    };
+    Ok(to_wire::sent(&sent.map_err(refused)?))
+}
+
+/// An agent that is entered with its first message: a person's, and the caller's own.
+fn newcomer(identity: &Identity, caller: &Caller) -> Register {
+    Register {
+        kind: Some(AgentKind::User),
+        owner: (caller.agent != identity.name).then(|| identity.name.clone()),
+        existing: Existing::TakeOver,
+        bearer: Some(identity.bearer()),
+        ..Register::default()
+    }
 }
 
 async fn inbox(engine: &Engine, identity: &Identity, mut given: InboxParams) -> Result<Value, ErrorObject> {
@@ -227,7 +244,16 @@ async fn token_revoke(
     identity: &Identity,
     given: TokenRevokeParams,
 ) -> Result<Value, ErrorObject> {
-    let verb = RevokeToken { id: given.id };
+    let id = match (given.id, given.token) {
+        (Some(id), None) => id,
+        (None, Some(token)) => {
+            let hash = keys::hash(&token);
+            let known = engine.read(move |view| view.token_by_hash(&hash)).await.map_err(refused)?;
+            known.map(|token| token.id).ok_or_else(|| denied("there is no such token"))?
+        }
+        _ => return Err(bad_params("give either the id or the token")),
+    };
+    let verb = RevokeToken { id };
     let token = engine.submit(&identity.caller(VIA), verb).await.map_err(refused)?;
     Ok(to_wire::token(&token))
 }
