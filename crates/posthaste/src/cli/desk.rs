@@ -81,6 +81,17 @@ pub(super) fn at_desk_for<T>(
     })
 }
 
+/// Whether the data directory is meant and has no such realm yet.
+pub(super) fn is_new(global: &GlobalArgs, args: &DeskArgs) -> Result<bool, Failure> {
+    let target = Target::of(global)?;
+    let config = Config::load(global, &args.office(), &|name| std::env::var_os(name))?;
+    let realm = target.realm(&config).unwrap_or_else(|| config.realm.value.clone());
+    let data = &config.data.value;
+    // A running server may have a default realm of another name.
+    let is_local = target.server(data)?.is_none_or(|server| server.is_own && target.realm(&config).is_some());
+    Ok(is_local && !books_of(data, &realm).exists())
+}
+
 /// The agent that a command is about: the one it names, or the one in the environment.
 pub(super) fn agent(given: Option<&str>) -> Option<String> {
     let text = given.map(str::to_owned).or_else(|| std::env::var("POSTHASTE_AGENT").ok());
