@@ -86,8 +86,14 @@ impl Place {
         Ok(Some(kept.token))
     }
 
-    /// Makes a token for it and keeps it, in place of an earlier one.
-    pub(super) async fn make(&self, desk: &Desk, data: &Path, name: Option<&str>) -> Result<String, Failure> {
+    /// Makes a token for it and keeps it, in place of an earlier one if `replaces` says so.
+    pub(super) async fn make(
+        &self,
+        desk: &Desk,
+        data: &Path,
+        name: Option<&str>,
+        replaces: bool,
+    ) -> Result<String, Failure> {
         let name = name.map_or_else(|| self.name(), str::to_owned);
         let made = desk.call("token.create", json!({ "role": "user", "name": name })).await?;
         let text = |field: &str| made[field].as_str().unwrap_or_default().to_owned();
@@ -97,6 +103,11 @@ impl Place {
             client: self.client.clone(),
             directory: self.directory.clone(),
         };
+        // Another process of the same client may have been faster; its token is the one that counts then.
+        if !replaces && let Some(other) = self.kept(data)? {
+            drop(desk.call("token.revoke", json!({ "id": kept.id })).await);
+            return Ok(other);
+        }
         let folder = folder(data);
         make_private_directory(&folder)?;
         let written = Folder::at(&folder).and_then(|open| {

@@ -115,10 +115,11 @@ fn choose(name: Option<&str>, output: &Output) -> Result<(), Failure> {
     if output.is_json() {
         return output.json(&json!({ "current": name, "url": url }));
     }
-    Ok(match (name, url) {
-        (Some(name), Some(url)) => output.line(&format!("commands talk to {name} ({url}) from now on"))?,
-        _ => output.line("commands talk to the server of the data directory from now on")?,
-    })
+    let server = match (name, url) {
+        (Some(name), Some(url)) => format!("{name} ({url})"),
+        _ => "the server of the data directory".to_owned(),
+    };
+    Ok(output.line(&format!("commands talk to {server} from now on"))?)
 }
 
 fn show_one(name: &str, output: &Output) -> Result<(), Failure> {

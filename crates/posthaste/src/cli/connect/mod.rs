@@ -120,7 +120,7 @@ async fn prepare(
         match &kept {
             Some(token) if name.is_none() && desk.knows(token).await? => {}
             _ => {
-                place.make(&desk, data, name).await?;
+                place.make(&desk, data, name, true).await?;
                 if let Some(token) = &kept {
                     drop(desk.call("token.revoke", json!({ "token": token })).await);
                 }

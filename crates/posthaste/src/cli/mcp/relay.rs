@@ -40,15 +40,18 @@ const BETWEEN_STREAMS: Duration = Duration::from_millis(250);
 /// How long answers are waited for once the input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(60);
 /// Tools that can be called again without harm if the server ended before it answered.
-const ONLY_LOOK: [&str; 8] = [
+const ONLY_LOOK: [&str; 11] = [
+    "check_file_reservation_conflicts",
     "fetch_inbox",
-    "wait_for_mail",
     "health_check",
-    "search_messages",
-    "list_contacts",
-    "whois",
     "list_agents",
+    "list_contacts",
+    "list_conversations",
+    "list_turns",
+    "search_messages",
     "summarize_thread",
+    "wait_for_mail",
+    "whois",
 ];
 
 /// Relays standard input and output until the input ends or the process is told to stop.
@@ -257,12 +260,14 @@ impl Carrier {
             Ok(text) => text,
             Err(error) => return lost(&error),
         };
+        let said: Value = serde_json::from_str(&text).unwrap_or_default();
+        let is_answer = !said["id"].is_null() && said.get("id") == call.get("id");
         match status {
-            StatusCode::NOT_FOUND if self.state.read().await.session.is_some() => {
+            // The session is gone, and with it what the server knew of the client.
+            StatusCode::NOT_FOUND if !is_answer && self.state.read().await.session.is_some() => {
                 Attempt::Again(format!("{status}: {}", text.trim()))
             }
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                let said: Value = serde_json::from_str(&text).unwrap_or_default();
                 let why = said["error"]["message"].as_str().or(said["message"].as_str());
                 Attempt::Failed(why.unwrap_or("the server refused the token").to_owned())
             }

@@ -122,7 +122,7 @@ impl Upstream {
             Target { url: Some(server.url.clone()), url_from: Source::Data, ..self.target.clone() };
         let desk = Desk::reach(&self.config, &operator, Purpose::Make).await?;
         let token = match self.place.kept(data)? {
-            None => self.place.make(&desk, data, None).await?,
+            None => self.place.make(&desk, data, None, false).await?,
             Some(token) if desk.knows(&token).await? => token,
             Some(_) => {
                 let text = format!(

@@ -82,7 +82,8 @@ impl Target {
         env: Env<'_>,
         contexts: &dyn Fn() -> Result<Contexts, Failure>,
     ) -> Result<Self, Failure> {
-        let variable = |name: &str| env(name).and_then(|value| value.into_string().ok()).filter(is_set);
+        let variable =
+            |name: &str| env(name).and_then(|value| value.into_string().ok()).filter(|value| is_set(value));
         let named = |url: String, url_from: Source| -> Result<Self, Failure> {
             let (token, token_from) = given_token(global, &variable)?;
             Ok(Self { url: Some(checked(&url)?), url_from, token, token_from, realm: None })
@@ -191,7 +192,7 @@ fn given_token(
 }
 
 /// A variable that is set to nothing is unset, and so is one that a client passed on without expanding it.
-fn is_set(value: &String) -> bool {
+fn is_set(value: &str) -> bool {
     !value.trim().is_empty() && !value.starts_with('$')
 }
 
@@ -256,7 +257,8 @@ mod tests {
     #[test]
     fn a_flag_counts_before_the_environment_and_that_before_a_context() {
         let env = [("POSTHASTE_URL", "http://env.test"), ("POSTHASTE_TOKEN", "ph_env")];
-        let table: &[(&[(&str, &str)], &[(&str, &str)], Option<&str>, &str, &str)] = &[
+        type Pairs<'a> = &'a [(&'a str, &'a str)];
+        let table: &[(Pairs<'_>, Pairs<'_>, Option<&str>, &str, &str)] = &[
             (&[], &[], None, "", ""),
             (&[("url", "http://flag.test/")], &env, Some("prod"), "http://flag.test", "ph_env"),
             (&[("url", "http://flag.test"), ("token", "ph_flag")], &env, None, "http://flag.test", "ph_flag"),

@@ -3,6 +3,7 @@
 mod connect;
 mod contexts;
 mod every_command;
+mod guard;
 mod looking;
 mod status;
 mod stdio;
