@@ -52,6 +52,6 @@ pub use engine::{Engine, EngineGuard, Patterns, Pending};
 pub use error::{EngineError, Fault, Refusal};
 pub use fast::Dispatch;
 pub use hub::{AgentTest, Feed, Filter, Mailslot, Overflow, Start, Step, Test};
-pub use lock::{DirectoryLock, lock_path};
+pub use lock::{DirectoryLock, lock_holder, lock_path};
 pub use office::{Office, OfficeGuard, books_of, list_realms, realms_in};
 pub use source::{RECORD_VERSION, Record, RecordError, Share};

@@ -46,11 +46,9 @@ impl AdminKey {
     /// Reads the key, or makes one that only the owner of the directory can read.
     pub fn open(data: &Path) -> io::Result<Self> {
         let path = Self::path(data);
-        let token = match fs::read_to_string(&path) {
-            Ok(text) if !text.trim().is_empty() => text.trim().to_owned(),
-            Ok(_) => return Err(io::Error::other("the file is empty; remove it to have a new one made")),
+        let token = match Self::read(data) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::make(&path)?,
-            Err(error) => return Err(error),
+            read => read?,
         };
         Self::of(&token).ok_or_else(|| io::Error::other("the key cannot be used"))
     }
@@ -59,9 +57,21 @@ impl AdminKey {
         Some(Self { hash: hash(token), sealing: mac(token.as_bytes(), &[SEALING])? })
     }
 
-    /// The key itself, for commands on the same machine.
+    /// The key itself, for commands on the same machine. An error names the file.
     pub fn read(data: &Path) -> io::Result<String> {
-        Ok(fs::read_to_string(Self::path(data))?.trim().to_owned())
+        let path = Self::path(data);
+        let text = fs::read_to_string(&path)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+        match text.trim() {
+            "" => {
+                let text = format!(
+                    "{} is empty; put the key back, or remove the file to have a new one made by `posthaste serve`",
+                    path.display()
+                );
+                Err(io::Error::other(text))
+            }
+            key => Ok(key.to_owned()),
+        }
     }
 
     /// Whether this is the key. Takes the same time for every wrong one.
@@ -147,6 +157,7 @@ mod tests {
     #[test]
     fn the_key_is_made_once_and_only_its_owner_can_read_it() {
         let data = tempfile::tempdir().unwrap();
+        assert_eq!(AdminKey::read(data.path()).unwrap_err().kind(), io::ErrorKind::NotFound);
         let first = AdminKey::open(data.path()).unwrap();
         let token = AdminKey::read(data.path()).unwrap();
         assert!(first.fits(&token));
@@ -157,6 +168,16 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             let mode = fs::metadata(AdminKey::path(data.path())).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    // F36: which file is empty is said, and by every command.
+    #[test]
+    fn an_empty_key_is_named_by_its_path() {
+        let data = tempfile::tempdir().unwrap();
+        fs::write(AdminKey::path(data.path()), "\n").unwrap();
+        for error in [AdminKey::open(data.path()).unwrap_err(), AdminKey::read(data.path()).unwrap_err()] {
+            assert!(error.to_string().contains("admin.token is empty"), "{error}");
         }
     }
 }

@@ -14,6 +14,7 @@ use posthaste_engine::nouns::RealmName;
 use posthaste_engine::{Fault, Office};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -59,6 +60,12 @@ impl Whereabouts {
         serde_json::from_str(&fs::read_to_string(Self::path(data)).ok()?).ok()
     }
 
+    /// Where the server that has a data directory now can be reached: the process that wrote the file still holds the
+    /// directory's lock, so that the directory's key can be shown at its address.
+    pub fn live(data: &Path) -> Option<Self> {
+        Self::read(data).filter(|said| posthaste_engine::lock_holder(data) == Some(said.pid))
+    }
+
     fn write(&self, data: &Path) -> io::Result<()> {
         // Written beside and renamed, so that nobody reads half of it.
         let fresh = data.join("office.json.new");
@@ -67,12 +74,37 @@ impl Whereabouts {
     }
 }
 
-/// Runs the office until it is told to stop.
+/// Runs the server until it is told to stop.
 pub async fn run(config: &Config) -> Result<(), Failure> {
     config.check()?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
+    let ready = |url: &str, realm: &RealmName, address: SocketAddr| announce(url, config, realm, address);
+    run_until(config, None, ready).await
+}
+
+/// Runs a server inside another command until it is told to stop. Says that it is ready to the caller instead of on standard
+/// output, which is the command's own.
+pub(crate) async fn run_inside(
+    config: &Config,
+    stop: CancellationToken,
+    ready: oneshot::Sender<()>,
+) -> Result<(), Failure> {
+    let tell = |_: &str, _: &RealmName, _: SocketAddr| {
+        // A caller that does not listen any more has cancelled `stop`, too.
+        let _ = ready.send(());
+        Ok(())
+    };
+    run_until(config, Some(stop), tell).await
+}
+
+/// Runs the server until `stop` is cancelled, or until SIGTERM or SIGINT if there is none.
+async fn run_until(
+    config: &Config,
+    stop: Option<CancellationToken>,
+    ready: impl FnOnce(&str, &RealmName, SocketAddr) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let swarm = read_swarm(config)?;
     let realm = match &swarm {
         Some((_, _, name)) => name.clone(),
@@ -83,10 +115,12 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     raise_descriptor_limit(config.max_connections.value);
     let (office, guard) = Office::open(data, Limits::default()).map_err(held)?;
     let reads_end = office.reads_end();
-    let admin =
-        AdminKey::open(data).with_context(|| format!("cannot read {}", AdminKey::path(data).display()))?;
+    let admin = AdminKey::open(data)?;
     let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
-    let stop = stop_on_signal()?;
+    let stop = match stop {
+        Some(stop) => stop,
+        None => stop_on_signal()?,
+    };
     let tls = load_tls(config, &stop)?;
     let listener = TcpListener::bind(config.listen.value)
         .await
@@ -116,7 +150,7 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
 
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     Whereabouts { pid: std::process::id(), url: url.clone() }.write(data)?;
-    announce(&url, config, &realm, address)?;
+    ready(&url, &realm, address)?;
     let options =
         ListenOptions { tls, max_connections: config.max_connections.value, ..ListenOptions::default() };
     let served = listen::serve(listener, app, options, stop.clone()).await;

@@ -29,6 +29,9 @@ pub struct Args {
     pub command: Command,
 }
 
+/// Where help lists the flags that say which server is meant.
+const SERVER: &str = "Which server";
+
 /// Flags that every command takes.
 #[derive(Clone, Debug, Default, ClapArgs)]
 #[command(next_help_heading = "Global options")]
@@ -39,6 +42,19 @@ pub struct GlobalArgs {
     /// Read this file instead of posthaste.toml in the data directory [env: POSTHASTE_CONFIG]
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
+    /// The server's address [default: the server of the data directory] [env: POSTHASTE_URL]
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "context", help_heading = SERVER)]
+    pub url: Option<String>,
+    /// The token to show the server; the list of processes shows it, so prefer a file or the environment
+    /// [default: the data directory's admin token, at its own server only] [env: POSTHASTE_TOKEN]
+    #[arg(long, global = true, value_name = "TOKEN", conflicts_with = "token_file", help_heading = SERVER)]
+    pub token: Option<String>,
+    /// The file that holds the token to show the server
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = SERVER)]
+    pub token_file: Option<PathBuf>,
+    /// A server by the name it has in `posthaste context list` [env: POSTHASTE_CONTEXT]
+    #[arg(long, global = true, value_name = "NAME", help_heading = SERVER)]
+    pub context: Option<String>,
     /// Answer, and complain, in JSON
     #[arg(long, global = true)]
     pub json: bool,
@@ -70,6 +86,12 @@ pub enum Command {
     /// Be an AIRC identity: signed mail, consent, file reservations
     #[command(long_about = help::AIRC, after_long_help = help::AIRC_AFTER, subcommand_required = true)]
     Airc(AircArgs),
+    /// Keep servers by name, and say which one is meant
+    #[command(long_about = help::CONTEXT, after_long_help = help::CONTEXT_AFTER, subcommand_required = true)]
+    Context {
+        #[command(subcommand)]
+        command: ContextCommand,
+    },
     /// Make, list and revoke access tokens
     #[command(long_about = help::TOKEN, after_long_help = help::TOKEN_AFTER, subcommand_required = true)]
     Token {
@@ -270,9 +292,9 @@ pub struct McpArgs {
     /// A path, repository address or key that stands for the default realm; may be repeated
     #[arg(long, value_name = "PATH")]
     pub project: Vec<String>,
-    /// The file that holds the token to speak with [default: the data directory's admin token]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub token_file: Option<PathBuf>,
+    /// The client that starts it; each client has a token of its own in each directory
+    #[arg(long, value_name = "CLIENT", default_value = "mcp")]
+    pub client: String,
 }
 
 #[derive(Clone, Debug, ClapArgs)]
@@ -286,16 +308,19 @@ pub struct ConnectArgs {
     /// The file to write, if not the client's usual one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// Whom the client's token speaks as [default: the client's name, and that of the directory for a file in a project]
-    #[arg(long, value_name = "NAME")]
+    /// Whom the client's token speaks as [default: a name made of the client and the directory]
+    #[arg(long, visible_alias = "agent", value_name = "NAME")]
     pub name: Option<String>,
-    /// Let the client start `posthaste mcp` instead of connecting to a running office
-    #[arg(long)]
+    /// Have the client start `posthaste mcp`; this is what it does unless a server is named
+    #[arg(long, conflicts_with = "http")]
     pub stdio: bool,
+    /// Have the client connect over HTTP with the token in POSTHASTE_TOKEN; this is what it does if a server is named
+    #[arg(long)]
+    pub http: bool,
     #[command(flatten)]
     pub realm: RealmArgs,
-    /// Where the office listens [default: where the running one is, else what is configured]
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// The server's address, as --url
+    #[arg(long, value_name = "ADDR:PORT", hide = true, conflicts_with_all = ["url", "context"])]
     pub listen: Option<String>,
 }
 
@@ -325,6 +350,56 @@ impl Client {
             Self::Vscode => "vscode",
         }
     }
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum ContextCommand {
+    /// Keep a server under a name
+    #[command(long_about = help::CONTEXT_ADD, after_long_help = help::CONTEXT_ADD_AFTER)]
+    Add(ContextAddArgs),
+    /// List the servers that are kept
+    #[command(long_about = help::CONTEXT_LIST, after_long_help = help::CONTEXT_LIST_AFTER)]
+    List,
+    /// Choose the server that commands talk to from now on
+    #[command(long_about = help::CONTEXT_USE, after_long_help = help::CONTEXT_USE_AFTER)]
+    Use {
+        /// The context
+        #[arg(value_name = "NAME", required_unless_present = "none", conflicts_with = "none")]
+        name: Option<String>,
+        /// None of them: the server of the data directory
+        #[arg(long)]
+        none: bool,
+    },
+    /// Say which server is meant, and why
+    #[command(long_about = help::CONTEXT_SHOW, after_long_help = help::CONTEXT_SHOW_AFTER)]
+    Show {
+        /// A context [default: what commands talk to as things stand]
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Forget a server
+    #[command(long_about = help::CONTEXT_REMOVE, after_long_help = help::CONTEXT_REMOVE_AFTER)]
+    Remove {
+        /// The context
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ContextAddArgs {
+    /// The name to keep it under
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The server's address
+    #[arg(value_name = "URL")]
+    pub address: String,
+    /// The realm to ask for there [default: the server's default realm]
+    #[arg(long, value_name = "NAME")]
+    pub realm: Option<String>,
+    /// Replace a context of that name
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -422,7 +497,7 @@ pub struct TokenCreateArgs {
     #[arg(long, value_enum)]
     pub role: TokenRole,
     /// Whom the bearer speaks as
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "agent", value_name = "NAME")]
     pub name: String,
     #[command(flatten)]
     pub realm: RealmArgs,
@@ -497,8 +572,8 @@ pub struct BackupArgs {
 
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct StatusArgs {
-    /// Where the office listens [default: what is configured] [env: POSTHASTE_LISTEN]
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// The server's address, as --url
+    #[arg(long, value_name = "ADDR:PORT", hide = true, conflicts_with_all = ["url", "context"])]
     pub listen: Option<String>,
 }
 
@@ -631,13 +706,6 @@ impl RealmArgs {
     /// As the settings that `Config::load` takes, for commands that need nothing but the realm.
     pub fn office(&self) -> OfficeArgs {
         OfficeArgs { realm: self.realm.clone(), ..OfficeArgs::default() }
-    }
-}
-
-impl StatusArgs {
-    /// As the settings that `Config::load` takes.
-    pub fn office(&self) -> OfficeArgs {
-        OfficeArgs { listen: self.listen.clone(), ..OfficeArgs::default() }
     }
 }
 

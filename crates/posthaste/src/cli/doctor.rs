@@ -85,6 +85,7 @@ fn look_at_directory(data: &Path) -> Vec<Finding> {
     }
     let key = AdminKey::path(data);
     match key.exists() {
+        true if let Err(error) = AdminKey::read(data) => findings.push(bad("admin.token", error)),
         true => findings.push(permissions("admin.token", &key, 0o077, "others can read it")),
         false => findings.push(note("admin.token", "made at the first start")),
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::args::{GlobalArgs, GuardCheckArgs, GuardCommand, GuardHook, GuardInstallArgs, OfficeArgs};
 use super::exit::{Exit, Failure};
 use super::output::Output;
+use super::target::{Source, Target};
 use crate::config::Config;
 use crate::guard::check::{self, Hook, Question};
 use crate::guard::hooks;
@@ -31,6 +32,7 @@ fn directory(path: Option<&Path>) -> Result<PathBuf, Failure> {
 }
 
 fn install(global: &GlobalArgs, given: &GuardInstallArgs, output: &Output) -> Result<(), Failure> {
+    let target = Target::of(global)?;
     let config = Config::load(global, &OfficeArgs::default(), &|name| std::env::var_os(name))?;
     let directory = directory(given.path.as_deref())?;
     let Some(tree) = WorkTree::around(&directory) else {
@@ -38,7 +40,7 @@ fn install(global: &GlobalArgs, given: &GuardInstallArgs, output: &Output) -> Re
     };
     let project = given.project.clone().unwrap_or_else(|| tree.main.to_string_lossy().into_owned());
     let options = hooks::Options {
-        data: config.data.value.clone(),
+        server: server_flags(&target, &config),
         project: project.clone(),
         block: given.block,
         agent: given.agent.clone(),
@@ -52,6 +54,16 @@ fn install(global: &GlobalArgs, given: &GuardInstallArgs, output: &Output) -> Re
         output.line(&format!("installed {}", hook.display()))?;
     }
     Ok(())
+}
+
+/// How the hooks are to find the server: by what was named here, without its token.
+fn server_flags(target: &Target, config: &Config) -> Vec<String> {
+    let (flag, value) = match (&target.url_from, &target.url) {
+        (Source::Context { name, .. }, _) => ("--context", name.clone()),
+        (_, Some(url)) => ("--url", url.clone()),
+        (_, None) => ("--data", config.data.value.to_string_lossy().into_owned()),
+    };
+    vec![flag.to_owned(), value]
 }
 
 fn uninstall(path: Option<&Path>, outside: bool, output: &Output) -> Result<(), Failure> {
@@ -76,20 +88,22 @@ fn check(global: &GlobalArgs, given: &GuardCheckArgs, output: &Output) -> Result
     if variable(BYPASS).is_some_and(|value| value != "0") {
         return Ok(());
     }
+    let target = Target::of(global)?;
     let config = Config::load(global, &OfficeArgs::default(), &|name| std::env::var_os(name))?;
+    let server = target.server(&config.data.value)?;
     let mut input = String::new();
     if given.hook == GuardHook::PrePush {
         std::io::stdin().take(1 << 20).read_to_string(&mut input)?;
     }
     let directory = directory(given.path.as_deref())?;
     let question = Question {
-        data: &config.data.value,
+        url: server.as_ref().map(|server| server.url.as_str()),
         directory: &directory,
         hook: if given.hook == GuardHook::PrePush { Hook::PrePush } else { Hook::PreCommit },
         input: &input,
         project: given.project.as_deref(),
         agent: given.agent.clone().or_else(|| variable(AGENT)),
-        token: std::env::var("POSTHASTE_TOKEN").ok(),
+        token: server.as_ref().and_then(|server| server.token.clone()),
     };
     let held = match check::ask(&question) {
         Ok(held) => held,

@@ -45,8 +45,8 @@ Examples:
 
 pub(super) const MAP: &str = "\
 Speaks MAP (the Multi-Agent Protocol) on standard input and output, one JSON value per line, for agents \
-that are started as subprocesses. If an office is running on the data directory, the lines go there; if \
-not, this process opens the mail itself for as long as its input lasts.";
+that are started as subprocesses. The lines go to the server that is named or runs on the data directory; \
+if there is none, this process opens the data directory itself for as long as its input lasts.";
 
 pub(super) const MAP_AFTER: &str = "\
 Example:
@@ -55,25 +55,91 @@ Example:
 
 pub(super) const MCP: &str = "\
 Speaks MCP (the Model Context Protocol) on standard input and output, for clients that start their \
-servers themselves. If an office is running on the data directory, everything goes there, so that all \
-clients share one office; if not, this process opens the mail itself for as long as its input lasts.";
+servers themselves. Everything is relayed to the server that is named or runs on the data directory; if \
+there is none, this process starts one on a free port of this machine for as long as its input lasts. Any \
+number of these can run on one data directory: the first has the server, and when it ends another takes \
+over.
+
+Without a token in POSTHASTE_TOKEN or --token-file, the client acts with a token of its own for the \
+directory that it was started in; it is made at the first start and kept in the data directory. It acts \
+for the agents of that token and for no others. To act as the operator, name the admin token yourself.";
 
 pub(super) const MCP_AFTER: &str = "\
-Example:
+Examples:
   posthaste mcp
-  posthaste mcp --tools core";
+  posthaste mcp --tools core
+  posthaste mcp --token-file ~/.local/share/posthaste/admin.token
+  posthaste mcp --context prod";
 
 pub(super) const CONNECT: &str = "\
-Prints the configuration that a coding agent's client needs to reach this office, with a token of its \
-own; with --write merges it into the client's file and keeps a copy of what was there. A file in a \
-project does not hold the token: it names a file in the data directory that does. Agents that the \
-client registers belong to that token: it may act for them, and for nobody else's.";
+Prints the configuration that a coding agent's client needs to reach the server; with --write merges it \
+into the client's file and keeps a copy of what was there. The configuration never holds a token, so that \
+a team can commit it. For the server of this machine the client starts `posthaste mcp`, which keeps a \
+token for each client and directory in the data directory. For a server that is named (--url, --context, \
+POSTHASTE_URL) the client connects over HTTP and shows the token in POSTHASTE_TOKEN; how to set it is \
+printed. Agents that the client registers belong to its token: it may act for them and for no others.";
 
 pub(super) const CONNECT_AFTER: &str = "\
 Examples:
   posthaste connect claude-code --write
   posthaste connect codex
-  posthaste connect vscode --write --stdio";
+  posthaste connect vscode --write --url https://mail.example.org";
+
+pub(super) const CONTEXT: &str = "\
+Keeps servers by name: an address, and with it a token and a realm, in a private file of yours \
+(~/.config/posthaste/contexts.toml). Every command that talks to a server goes by the same order: --url or \
+--context, then POSTHASTE_URL or POSTHASTE_CONTEXT, then the context that was chosen with `use`, then the \
+running server of the data directory, then the data directory itself. --data or POSTHASTE_DATA mean the \
+data directory, whatever context was chosen. A context's token is shown to that context's server only.";
+
+pub(super) const CONTEXT_AFTER: &str = "\
+Examples:
+  posthaste context add prod https://mail.example.org --token-file token.txt
+  posthaste context use prod
+  posthaste --context prod inbox --agent ann";
+
+pub(super) const CONTEXT_ADD: &str = "\
+Keeps a server under a name. The token comes from --token-file, or from standard input if that is not a \
+terminal; without one, commands show POSTHASTE_TOKEN. No server is asked.";
+
+pub(super) const CONTEXT_ADD_AFTER: &str = "\
+Examples:
+  posthaste context add prod https://mail.example.org --token-file token.txt
+  posthaste token create --role user --name me | posthaste context add local http://127.0.0.1:7678
+  posthaste context add shop https://mail.example.org --realm shop --token-file token.txt";
+
+pub(super) const CONTEXT_LIST: &str = "\
+Lists the servers that are kept, with the first letters of their tokens. The one that was chosen with \
+`use` is marked.";
+
+pub(super) const CONTEXT_LIST_AFTER: &str = "\
+Example:
+  posthaste context list";
+
+pub(super) const CONTEXT_USE: &str = "\
+Chooses the server that commands talk to from now on, unless a flag or the environment names another.";
+
+pub(super) const CONTEXT_USE_AFTER: &str = "\
+Examples:
+  posthaste context use prod
+  posthaste context use --none";
+
+pub(super) const CONTEXT_SHOW: &str = "\
+Says which server commands talk to as things stand, with which token, and where each was named; or shows \
+one context. No server is asked, and tokens are not shown in full.";
+
+pub(super) const CONTEXT_SHOW_AFTER: &str = "\
+Examples:
+  posthaste context show
+  posthaste context show prod";
+
+pub(super) const CONTEXT_REMOVE: &str = "\
+Forgets a server and its token. The token itself stays valid at the server; `posthaste token revoke` ends \
+it.";
+
+pub(super) const CONTEXT_REMOVE_AFTER: &str = "\
+Example:
+  posthaste context remove prod";
 
 pub(super) const GUARD: &str = "\
 Hooks in a git repository that tell of commits and pushes touching paths which another agent has \
@@ -182,8 +248,8 @@ Example:
   posthaste airc verify message.json --key ed25519:…";
 
 pub(super) const TOKEN: &str = "\
-Makes, lists and revokes the tokens by which callers show who they are. Works with and without a \
-running office on the same data directory.";
+Makes, lists and revokes the tokens by which callers show who they are, at the server that is meant \
+(`posthaste context show` says which), or in the data directory if no server is running.";
 
 pub(super) const TOKEN_AFTER: &str = "\
 Example:
@@ -226,7 +292,9 @@ Example:
   posthaste doctor --mail-dir .chipset/state/mail --restore";
 
 pub(super) const BACKUP: &str = "\
-Writes a complete and consistent copy of a realm into one file, also while the office is running.";
+Writes a complete and consistent copy of a realm into one file, also while the server is running. It reads \
+the files of the data directory, so that it works on the server's machine only; `posthaste export` works \
+from elsewhere.";
 
 pub(super) const BACKUP_AFTER: &str = "\
 Example:
@@ -257,8 +325,9 @@ posthaste.toml (in the data directory, or named with --config):
   allowed_origins = [\"https://app.example\"]";
 
 pub(super) const STATUS: &str = "\
-Asks the running office for its health, its numbers and its limits. Exits with 3 if nobody answers and \
-with 6 if the office says that it is unwell.";
+Asks the running server for its health, its numbers and its limits. Exits with 3 if no server answers and \
+with 6 if the server says that it is unwell. The data directory's admin key is shown to no server but the \
+one that has the directory locked.";
 
 pub(super) const STATUS_AFTER: &str = "\
 Example:
@@ -509,7 +578,7 @@ Example:
   posthaste contacts end bob --agent ann";
 
 pub(super) const WHOAMI: &str = "\
-Says whom the office takes you for, and in which realm.";
+Says whom the server takes you for, in which realm, which server that is, and why that one.";
 
 pub(super) const WHOAMI_AFTER: &str = "\
 Example:

@@ -10,43 +10,32 @@ use super::exit::{Exit, Failure};
 use super::help;
 use super::human::parse_span;
 
-/// Which office to speak to, and in which realm.
+/// Which realm is meant. Which server is the global flags' matter.
 #[derive(Clone, Debug, Default, ClapArgs)]
-#[command(next_help_heading = "Which office")]
+#[command(next_help_heading = "Which server")]
 pub struct DeskArgs {
-    /// The office's address [default: the one of the data directory] [env: POSTHASTE_URL]
-    #[arg(long, value_name = "URL")]
-    pub url: Option<String>,
-    /// The token to show it; the list of processes shows it, so prefer a file or the environment [default: the data
-    /// directory's admin token] [env: POSTHASTE_TOKEN]
-    #[arg(long, value_name = "TOKEN", hide_env_values = true, conflicts_with = "token_file")]
-    pub token: Option<String>,
-    /// The file that holds the token to show it
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub token_file: Option<PathBuf>,
-    /// The realm [default: the office's default realm] [env: POSTHASTE_REALM]
+    /// The realm [default: the server's default realm] [env: POSTHASTE_REALM]
     #[arg(long, value_name = "NAME")]
     pub realm: Option<String>,
 }
 
-/// The token in a file, which is one line.
+/// The token in a file, which is one line; `-` is standard input.
 pub fn read_token(file: &Path) -> Result<String, Failure> {
     // Links are followed: secrets are often mounted as such, and the user named the file.
-    let text = std::fs::read_to_string(file);
+    let text = match file == Path::new("-") {
+        true => std::io::read_to_string(std::io::stdin().lock()),
+        false => std::fs::read_to_string(file),
+    };
     let text = text.map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", file.display())))?;
-    Ok(text.trim().to_owned())
+    match text.trim() {
+        "" => {
+            Err(Failure::new(Exit::Usage, format!("{} is empty; a token is expected in it", file.display())))
+        }
+        token => Ok(token.to_owned()),
+    }
 }
 
 impl DeskArgs {
-    /// The token to show: the one that is given, the one in the file that is named, or that of the environment.
-    pub fn shown_token(&self) -> Result<Option<String>, Failure> {
-        if let Some(file) = self.token_file.as_ref().filter(|_| self.token.is_none()) {
-            return read_token(file).map(Some);
-        }
-        let variable = || std::env::var("POSTHASTE_TOKEN").ok().filter(|text| !text.is_empty());
-        Ok(self.token.clone().or_else(variable))
-    }
-
     /// As the settings that `Config::load` takes.
     pub fn office(&self) -> OfficeArgs {
         OfficeArgs { realm: self.realm.clone(), ..OfficeArgs::default() }
@@ -74,8 +63,8 @@ pub struct BodyArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct SendArgs {
-    /// Who sends [default: whoever the token is for] [env: POSTHASTE_AGENT]
-    #[arg(long, value_name = "AGENT", allow_hyphen_values = true)]
+    /// Who sends [default: the token's own name] [env: POSTHASTE_AGENT]
+    #[arg(long, visible_alias = "agent", alias = "as", value_name = "AGENT", allow_hyphen_values = true)]
     pub from: Option<String>,
     /// For whom: `ann`, `ann@realm`, `role:reviewer`, `scope:team`, `all`, `operator` (the person
     /// who runs the server), …; may be repeated
@@ -202,8 +191,8 @@ pub struct ReplyArgs {
     /// The id of the message to answer
     #[arg(value_name = "MESSAGE")]
     pub message: String,
-    /// Who answers [default: whoever the token is for] [env: POSTHASTE_AGENT]
-    #[arg(long, value_name = "AGENT")]
+    /// Who answers [default: the token's own name] [env: POSTHASTE_AGENT]
+    #[arg(long, visible_alias = "agent", alias = "as", value_name = "AGENT")]
     pub from: Option<String>,
     /// Answer everyone the message went to, not only its sender
     #[arg(long)]
@@ -400,30 +389,15 @@ pub struct ContactsArgs {
     /// Whose contacts [default: whoever the token is for] [env: POSTHASTE_AGENT]
     #[arg(long, value_name = "AGENT", global = true)]
     pub agent: Option<String>,
-    /// The office's address [default: the one of the data directory] [env: POSTHASTE_URL]
-    #[arg(long, value_name = "URL", global = true)]
-    pub url: Option<String>,
-    /// The token to show it; the list of processes shows it, so prefer a file or the environment [default: the data
-    /// directory's admin token] [env: POSTHASTE_TOKEN]
-    #[arg(long, value_name = "TOKEN", global = true)]
-    pub token: Option<String>,
-    /// The file that holds the token to show it
-    #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
-    pub token_file: Option<PathBuf>,
-    /// The realm [default: the office's default realm] [env: POSTHASTE_REALM]
+    /// The realm [default: the server's default realm] [env: POSTHASTE_REALM]
     #[arg(long, value_name = "NAME", global = true)]
     pub realm: Option<String>,
 }
 
 impl ContactsArgs {
-    /// Which office is meant. Its flags may stand before and after the inner command.
+    /// Which realm is meant. The flag may stand before and after the inner command.
     pub fn desk(&self) -> DeskArgs {
-        DeskArgs {
-            url: self.url.clone(),
-            token: self.token.clone(),
-            token_file: self.token_file.clone(),
-            realm: self.realm.clone(),
-        }
+        DeskArgs { realm: self.realm.clone() }
     }
 }
 
@@ -493,7 +467,7 @@ pub struct ImportArgs {
 #[derive(Clone, Debug, ClapArgs)]
 pub struct NudgeArgs {
     /// Who nudges
-    #[arg(long, value_name = "AGENT", allow_hyphen_values = true)]
+    #[arg(long, visible_alias = "agent", alias = "as", value_name = "AGENT", allow_hyphen_values = true)]
     pub from: String,
     /// Whom
     #[arg(long, value_name = "AGENT", allow_hyphen_values = true)]

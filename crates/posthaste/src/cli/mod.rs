@@ -5,10 +5,12 @@ pub mod args;
 mod backup;
 mod bench;
 mod carried_tokens;
-mod client;
+pub(crate) mod client;
+mod clients;
 mod complete;
 mod config;
 mod connect;
+mod context;
 mod demo;
 mod desk;
 mod doctor;
@@ -34,6 +36,7 @@ mod signals;
 mod soak;
 mod status;
 mod tail;
+mod target;
 mod thread;
 mod token;
 
@@ -44,9 +47,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
-use self::args::{Args, Command};
+use self::args::{Args, Command, GuardCommand};
 use self::exit::{Exit, Failure};
+use self::mail_args::{InboxArgs, ReadArgs, SendArgs};
 use self::output::Output;
+use self::target::Target;
 
 /// Runs the command that was typed. Says on standard error what went wrong, if something did.
 pub fn run(typed: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -71,6 +76,7 @@ pub fn run(typed: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
+    must_be_local(args)?;
     match &args.command {
         Command::Config(office) => config::run(&args.global, office, output),
         Command::Completions { shell } => Ok(output.bytes(&complete::completions(*shell))?),
@@ -80,6 +86,7 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Mcp(given) => mcp::run(&args.global, given),
         Command::Connect(given) => connect::run(&args.global, given, output),
         Command::Guard { command } => guard::run(&args.global, command, output),
+        Command::Context { command } => context::run(&args.global, command, output),
         Command::Airc(given) => airc::run(&args.global, given, output),
         Command::Token { command } => token::run(&args.global, command, output),
         Command::Doctor(realm) => doctor::run(&args.global, realm, output),
@@ -121,6 +128,46 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Nudge(given) => signals::nudge(&args.global, given, output),
         Command::Hooks(given) => signals::hooks(&args.global, given, output),
     }
+}
+
+/// Refuses a server that is named for a command that cannot work there. `serve` and the like start a server of their own, so
+/// that what the environment or a chosen context says of others is no concern of theirs.
+fn must_be_local(args: &Args) -> Result<(), Failure> {
+    let here = "name a data directory with --data, or run it on the server's machine";
+    let by_flag = args.global.url.is_some() || args.global.context.is_some();
+    let (command, reason) = match &args.command {
+        Command::Serve(_) if by_flag => ("serve", "it starts a server; --listen says where"),
+        Command::Demo(_) if by_flag => ("demo", "it fills a realm of the data directory"),
+        Command::Bench(_) if by_flag => {
+            ("bench", "it measures this machine; --map URL measures a MAP server")
+        }
+        Command::Soak(_) if by_flag => ("soak", "it starts servers of its own"),
+        Command::Archive(_) if by_flag => ("archive", "it works on a mail directory"),
+        Command::Guard { command: GuardCommand::Uninstall { .. } } if by_flag => {
+            ("guard uninstall", "it takes hooks out of a repository")
+        }
+        Command::Doctor(_) => ("doctor", here),
+        Command::Restore(_) => ("restore", here),
+        Command::Import(_) => ("import", here),
+        Command::Backup(_) => {
+            let reason = "run it on the server's machine, or use `posthaste export`, which works from here";
+            ("backup", reason)
+        }
+        Command::Send(SendArgs { mail_dir, .. })
+        | Command::Inbox(InboxArgs { mail_dir, .. })
+        | Command::Read(ReadArgs { mail_dir, .. })
+            if by_flag && mail_dir.mail_dir.is_some() =>
+        {
+            ("… --mail-dir", "leave one of the two out")
+        }
+        _ => return Ok(()),
+    };
+    let target = Target::of(&args.global)?;
+    // A data directory that is named is what is meant, whatever the environment says.
+    if !by_flag && args.global.data.is_some() {
+        return Ok(());
+    }
+    target.must_be_local(command, reason)
 }
 
 /// Runs long work such that Ctrl-C ends it in good order: the work is told, cleans up and gives its last word.

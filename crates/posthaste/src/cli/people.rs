@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::args::GlobalArgs;
+use super::context;
 use super::desk::{agent, at_desk};
 use super::exit::Failure;
 use super::mail_args::{AgentCommand, ContactCommand, ContactsArgs, DeskArgs, ListArgs, RegisterArgs};
@@ -126,7 +127,9 @@ pub(super) fn whoami(global: &GlobalArgs, args: &DeskArgs, output: &Output) -> R
             return output.json(&me);
         }
         let [name, role, realm] = ["name", "role", "realm"].map(|field| text_of(&me[field]));
-        Ok(output.line(&format!("{name} ({role}) in {realm}"))?)
+        let server = context::meant(global, &args.office())?;
+        let place = server["url"].as_str().or(server["data"].as_str()).unwrap_or_default();
+        Ok(output.line(&format!("{name} ({role}) in {realm} at {place}, {}", text_of(&server["named"])))?)
     })
 }
 

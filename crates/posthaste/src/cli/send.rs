@@ -5,7 +5,7 @@ use posthaste_engine::stamp;
 use serde_json::{Value, json};
 
 use super::args::GlobalArgs;
-use super::desk::{Desk, agent, at_desk};
+use super::desk::{Desk, Purpose, agent, at_desk, at_desk_for, is_new};
 use super::exit::{Exit, Failure};
 use super::human_body::body;
 use super::mail_args::{Pressing, ReplyArgs, SendArgs};
@@ -36,7 +36,15 @@ pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Res
         "in_reply_to": args.in_reply_to,
         "key": args.key,
     });
-    at_desk(global, &args.desk, async |desk| {
+    // Where nothing is yet there is no recipient but the sender, so that a message to another is refused before a data
+    // directory is made for it.
+    let mut others = args.to.iter().chain(&args.cc).chain(&args.bcc).filter(|to| Some(*to) != from.as_ref());
+    if let Some(other) = others.next()
+        && is_new(global, &args.desk)?
+    {
+        return Err(Failure::new(Exit::Denied, format!("there is no agent {other}")));
+    }
+    at_desk_for(Purpose::Make, global, &args.desk, async |desk| {
         let sent = desk.call("send", params).await.map_err(|failure| hint_at_commas(failure, args))?;
         show_sent(&sent, output)
     })

@@ -1,36 +1,58 @@
-//! `posthaste status`: how the running office is.
+//! `posthaste status`: how the running server is.
 
 use serde_json::{Value, json};
 
-use super::args::{GlobalArgs, StatusArgs};
+use super::args::{GlobalArgs, OfficeArgs, StatusArgs};
 use super::client::Client;
 use super::exit::{Exit, Failure};
 use super::output::{Output, Style, Table};
 use super::runtime;
+use super::target::{Target, from_listen};
 use crate::config::Config;
 
 pub(super) fn run(global: &GlobalArgs, status: &StatusArgs, output: &Output) -> Result<(), Failure> {
-    let config = Config::load(global, &status.office(), &|name| std::env::var_os(name))?;
-    let data = &config.data.value;
-    let client = match &status.listen {
-        None => match Client::find(data) {
-            Ok(client) => client,
-            Err(_) => Client::at(format!("http://{}", config.listen.value), data)?,
-        },
-        Some(_) => Client::at(format!("http://{}", config.listen.value), data)?,
+    let mut global = global.clone();
+    if let Some(listen) = &status.listen {
+        global.url = Some(from_listen(listen));
+    }
+    let target = Target::of(&global)?;
+    let config = Config::load(&global, &OfficeArgs::default(), &|name| std::env::var_os(name))?;
+    let (client, token) = match target.server(&config.data.value)? {
+        Some(server) => (Client::bare(server.url.clone())?, server.token),
+        // No server has the data directory: what listens where one would is a stranger, and is shown nothing.
+        None => {
+            let scheme = if config.has_tls() { "https" } else { "http" };
+            (Client::bare(format!("{scheme}://{}", config.listen.value))?, None)
+        }
     };
+    let is_known = token.is_some() || target.url.is_some();
     let (health, office) = runtime()?.block_on(async {
+        // Health is told without a token.
         let health = client.get("/health").await?;
-        let office = client.get("/x-posthaste/status").await?;
+        if !health["status"].is_string() {
+            return Err(client.is_no_posthaste());
+        }
+        let office = match is_known {
+            true => client.with_token(token).get("/x-posthaste/status").await?,
+            false => Value::Null,
+        };
         Ok::<_, Failure>((health, office))
     })?;
     if let Some(error) = office.get("error") {
-        return Err(Failure::new(Exit::Denied, error["message"].as_str().unwrap_or("the office refused")));
+        return Err(Failure::new(Exit::Denied, error["message"].as_str().unwrap_or("the server refused")));
     }
     show(&health, &office, output)?;
+    if !is_known {
+        let text = format!(
+            "a server answers at {}, but not one that has {} open; name it with --url to ask it more",
+            config.listen.value,
+            config.data.value.display()
+        );
+        return Err(Failure::new(Exit::Unreachable, text));
+    }
     match health["status"].as_str() {
         Some("healthy") => Ok(()),
-        _ => Err(Failure::new(Exit::Unhealthy, health["reason"].as_str().unwrap_or("the office is unwell"))),
+        _ => Err(Failure::new(Exit::Unhealthy, health["reason"].as_str().unwrap_or("the server is unwell"))),
     }
 }
 
@@ -54,7 +76,9 @@ fn show(health: &Value, office: &Value, output: &Output) -> Result<(), Failure> 
         "bytes",
         "queue",
     ] {
-        table.row([field.replace('_', " "), plain(&office[field])], Style::Plain);
+        if let Some(value) = office.get(field) {
+            table.row([field.replace('_', " "), plain(value)], Style::Plain);
+        }
     }
     Ok(output.table(&table)?)
 }

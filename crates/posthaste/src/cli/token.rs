@@ -1,4 +1,4 @@
-//! `posthaste token`: keys to the office.
+//! `posthaste token`: keys to the server.
 
 use std::time::Duration;
 
@@ -6,27 +6,22 @@ use posthaste_engine::stamp;
 use serde_json::{Value, json};
 
 use super::args::{GlobalArgs, TokenCommand, TokenCreateArgs, TokenRole};
-use super::desk::Desk;
+use super::clients;
+use super::desk::{Desk, Purpose, at_desk_for};
 use super::exit::Failure;
+use super::mail_args::DeskArgs;
 use super::output::{Output, Style, Table};
-use super::runtime;
-use crate::config::Config;
 
 pub(super) fn run(global: &GlobalArgs, command: &TokenCommand, output: &Output) -> Result<(), Failure> {
-    let realm = match command {
-        TokenCommand::Create(create) => &create.realm,
-        TokenCommand::List(realm) | TokenCommand::Revoke { realm, .. } => realm,
+    let (realm, purpose) = match command {
+        TokenCommand::Create(create) => (&create.realm, Purpose::Make),
+        TokenCommand::List(realm) | TokenCommand::Revoke { realm, .. } => (realm, Purpose::Look),
     };
-    let config = Config::load(global, &realm.office(), &|name| std::env::var_os(name))?;
-    runtime()?.block_on(async {
-        let desk = Desk::open(&config).await?;
-        let done = match command {
-            TokenCommand::Create(create) => make(&desk, create, output).await,
-            TokenCommand::List(_) => list(&desk, output).await,
-            TokenCommand::Revoke { id, .. } => revoke(&desk, id, output).await,
-        };
-        desk.close().await;
-        done
+    let realm = DeskArgs { realm: realm.realm.clone() };
+    at_desk_for(purpose, global, &realm, async |desk| match command {
+        TokenCommand::Create(create) => make(desk, create, output).await,
+        TokenCommand::List(_) => list(global, desk, output).await,
+        TokenCommand::Revoke { id, .. } => revoke(desk, id, output).await,
     })
 }
 
@@ -54,12 +49,18 @@ fn from_now(span: Duration) -> i64 {
     stamp::now().saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
 }
 
-async fn list(desk: &Desk, output: &Output) -> Result<(), Failure> {
-    let answer = desk.call("token.list", json!({})).await?;
+async fn list(global: &GlobalArgs, desk: &Desk, output: &Output) -> Result<(), Failure> {
+    let mut answer = desk.call("token.list", json!({})).await?;
+    // What a token of this machine's clients was made for is known here only.
+    let clients = clients::known(global);
+    for token in answer["tokens"].as_array_mut().into_iter().flatten() {
+        let made_for = token["id"].as_str().and_then(|id| clients.get(id));
+        token["made_for"] = json!(made_for);
+    }
     if output.is_json() {
         return output.json(&answer["tokens"]);
     }
-    let mut table = Table::new(["ID", "ROLE", "NAME", "DOOR", "MADE", "ENDS", "STATE"]);
+    let mut table = Table::new(["ID", "ROLE", "NAME", "DOOR", "MADE", "ENDS", "STATE", "FOR"]);
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let now = posthaste_wire::time::to_rfc3339(stamp::now());
     for token in answer["tokens"].as_array().into_iter().flatten() {
@@ -73,7 +74,8 @@ async fn list(desk: &Desk, output: &Output) -> Result<(), Failure> {
         let [id, role, name, made, ends] = cells;
         let role = if token["observe"] == true { format!("{role}, observes") } else { role };
         let door = token["door"].as_str().unwrap_or("all").to_owned();
-        table.row([id, role, name, door, made, ends, state.to_owned()], style);
+        let made_for = token["made_for"].as_str().unwrap_or_default().to_owned();
+        table.row([id, role, name, door, made, ends, state.to_owned(), made_for], style);
     }
     Ok(output.table(&table)?)
 }

@@ -27,17 +27,17 @@ use super::args::{GlobalArgs, OfficeArgs};
 use super::exit::{Exit, Failure};
 use super::output::{Output, Style, Table};
 use super::runtime;
+use super::target::{Source, Target as Meant};
 use crate::config::Config;
-use crate::serve::Whereabouts;
 
 pub(super) fn run(global: &GlobalArgs, args: &AircArgs, output: &Output) -> Result<(), Failure> {
     let config = Config::load(global, &OfficeArgs::default(), &|name| std::env::var_os(name))?;
     runtime()?.block_on(async {
         if let AircCommand::Register(given) = &args.command {
-            return register(&config, args, given, output).await;
+            return register(global, &config, args, given, output).await;
         }
         let keyring = Keyring::find(&config.data.value, args.identity.as_deref())?;
-        let url = registry_url(&config, args, Some(&keyring))?;
+        let url = registry_url(global, &config, args, Some(&keyring))?;
         let key = keyring.key()?;
         let mut registry = Registry::new(&url, keyring, key)?;
         match &args.command {
@@ -52,23 +52,35 @@ pub(super) fn run(global: &GlobalArgs, args: &AircArgs, output: &Output) -> Resu
     })
 }
 
-/// The registry that was named, else the one the identity is registered at, else the office of the data directory.
-fn registry_url(config: &Config, args: &AircArgs, keyring: Option<&Keyring>) -> Result<String, Failure> {
-    let named = args
-        .registry
-        .clone()
-        .or_else(|| std::env::var("POSTHASTE_REGISTRY").ok().filter(|url| !url.is_empty()));
+/// The registry that was named, else the one the identity is registered at, else the server that other commands talk to.
+fn registry_url(
+    global: &GlobalArgs,
+    config: &Config,
+    args: &AircArgs,
+    keyring: Option<&Keyring>,
+) -> Result<String, Failure> {
+    let by_flag = global.url.is_some() || global.context.is_some();
+    let variable = || std::env::var("POSTHASTE_REGISTRY").ok().filter(|url| !url.is_empty() && !by_flag);
+    if let Some(url) = args.registry.clone().or_else(variable) {
+        return Ok(url);
+    }
+    let target = Meant::of(global)?;
     let known = keyring.map(|keyring| keyring.session().registry).filter(|url| !url.is_empty());
-    let office = || Whereabouts::read(&config.data.value).map(|office| office.url);
-    named.or(known).or_else(office).ok_or_else(|| {
-        Failure::new(
-            Exit::Unreachable,
-            "no office runs on the data directory; name a registry with --registry",
-        )
+    // The identity's own registry counts before a context that was chosen once for all commands.
+    let is_named = by_flag || matches!(target.url_from, Source::Env(_));
+    let server = || Ok::<_, Failure>(target.server(&config.data.value)?.map(|server| server.url));
+    let found = match (is_named, known) {
+        (false, Some(known)) => Some(known),
+        _ => server()?,
+    };
+    found.ok_or_else(|| {
+        let text = "no server runs on the data directory; start one with `posthaste serve`, or name a registry with --url";
+        Failure::new(Exit::Unreachable, text)
     })
 }
 
 async fn register(
+    global: &GlobalArgs,
     config: &Config,
     args: &AircArgs,
     given: &RegisterArgs,
@@ -76,7 +88,7 @@ async fn register(
 ) -> Result<(), Failure> {
     let handle = Handle::parse_new(&given.handle).map_err(|error| Failure::new(Exit::Usage, error))?;
     let keyring = Keyring::of(&config.data.value, handle);
-    let url = registry_url(config, args, None)?;
+    let url = registry_url(global, config, args, None)?;
     let (key, recovery) = keyring.make()?;
     let mut registry = Registry::new(&url, keyring, key)?;
     let identity = registry.register(given.name.as_deref(), &recovery).await?;

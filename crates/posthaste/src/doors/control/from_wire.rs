@@ -218,7 +218,11 @@ pub(super) struct TokenCreateParams {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TokenRevokeParams {
-    pub(super) id: String,
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    /// The token itself, for a caller that has it and does not know its id.
+    #[serde(default)]
+    pub(super) token: Option<String>,
 }
 
 fn usual_page() -> usize {

@@ -232,7 +232,16 @@ async fn token_revoke(
     identity: &Identity,
     given: TokenRevokeParams,
 ) -> Result<Value, ErrorObject> {
-    let verb = RevokeToken { id: given.id };
+    let id = match (given.id, given.token) {
+        (Some(id), None) => id,
+        (None, Some(token)) => {
+            let hash = keys::hash(&token);
+            let known = engine.read(move |view| view.token_by_hash(&hash)).await.map_err(refused)?;
+            known.map(|token| token.id).ok_or_else(|| denied("there is no such token"))?
+        }
+        _ => return Err(bad_params("give either the id or the token")),
+    };
+    let verb = RevokeToken { id };
     let token = engine.submit(&identity.caller(VIA), verb).await.map_err(refused)?;
     Ok(to_wire::token(&token))
 }

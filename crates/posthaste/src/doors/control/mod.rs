@@ -22,7 +22,7 @@ use posthaste_wire::rpc::{self, ErrorObject, Item, Message};
 use serde_json::value::RawValue;
 
 use self::methods::VIA;
-use crate::caller::{Identity, Realm, bearer};
+use crate::caller::{AuthError, Identity, Pass, Realm, bearer};
 use crate::http::rate::Bucket;
 use crate::shared::Shared;
 
@@ -69,7 +69,8 @@ async fn answer(
         }
     };
     let engine = shared.engine_for(&engine, &identity, pass.as_ref());
-    let desk = Desk { bucket: shared.bucket_of(&engine, &identity, pass.as_ref()), shared, engine, identity };
+    let bucket = shared.bucket_of(&engine, &identity, pass.as_ref());
+    let desk = Desk { bucket, shared, engine, identity, pass };
     let body = match str::from_utf8(&body) {
         Ok(body) => body,
         Err(error) => {
@@ -102,6 +103,7 @@ struct Desk {
     engine: Engine,
     identity: Identity,
     bucket: Bucket,
+    pass: Option<Pass>,
 }
 
 impl Desk {
@@ -125,9 +127,18 @@ impl Desk {
     }
 
     async fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Box<RawValue>, ErrorObject> {
-        match self.bucket.take().wait {
-            Some(wait) => Err(errors::too_often(wait)),
-            None => call(&self.shared, &self.engine, &self.identity, method, params).await,
+        if let Some(wait) = self.bucket.take().wait {
+            return Err(errors::too_often(wait));
+        }
+        let called = call(&self.shared, &self.engine, &self.identity, method, params);
+        match &self.pass {
+            // A call that waits for events ends with its token, not when something happens.
+            Some(pass) if method.strip_prefix(PREFIX) == Some("events") => tokio::select! {
+                biased;
+                answer = called => answer,
+                _ = self.shared.until_void(&self.engine, pass) => Err(errors::of_auth(&AuthError::Invalid)),
+            },
+            _ => called.await,
         }
     }
 }

@@ -42,13 +42,6 @@ pub(crate) struct Visitor {
     pub(super) account: Option<String>,
 }
 
-impl Visitor {
-    /// Whoever runs the office, on this machine.
-    pub(crate) fn operator(identity: Identity, home: Engine) -> Self {
-        Self { identity, home, local: true, account: None }
-    }
-}
-
 /// Tells the caller how far a long call has come.
 pub(super) type Progress =
     Arc<dyn Fn(f64, f64, String) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;

@@ -1,5 +1,5 @@
-//! The MCP door: coding agents. Streamable HTTP at `/mcp` and `/api`, stdio by `posthaste mcp`, with rmcp; one table of
-//! tools behind both.
+//! The MCP door: coding agents. Streamable HTTP at `/mcp` and `/api`, with rmcp; one table of tools. `posthaste mcp` relays
+//! standard input and output to it.
 //!
 //! Plain calls (the bulk of the traffic, and everything that hooks send with curl) are answered by `http.rs` itself,
 //! statelessly, in JSON. Whatever needs a session, a stream or a newer revision's rules goes through rmcp.
@@ -19,7 +19,6 @@ mod resources;
 mod rpc;
 mod service;
 mod sessions;
-mod stdio;
 mod table;
 mod to_wire;
 mod tools;
@@ -36,9 +35,6 @@ use super::no_oauth;
 use crate::config::ToolSet;
 use crate::http::errors::answer;
 use crate::shared::Shared;
-
-pub(crate) use call::Visitor;
-pub(crate) use stdio::serve as serve_stdio;
 
 /// What the door does or leaves.
 #[derive(Clone, Copy, Debug, Default)]

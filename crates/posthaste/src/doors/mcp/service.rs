@@ -36,25 +36,18 @@ const INSTRUCTIONS: &str = "posthaste: mail between agents. Start with macro_sta
 /// One session, or one call, at the door.
 pub(super) struct Server {
     shared: Shared,
-    /// Who speaks, where that does not come with each request.
-    visitor: Option<Visitor>,
     /// The resources a session is told of; forgetting one ends its telling.
     watched: Mutex<HashMap<String, DropGuard>>,
 }
 
 impl Server {
     pub(super) fn new(shared: Shared) -> Self {
-        Self { shared, visitor: None, watched: Mutex::default() }
-    }
-
-    pub(super) fn of(shared: Shared, visitor: Visitor) -> Self {
-        Self { visitor: Some(visitor), ..Self::new(shared) }
+        Self { shared, watched: Mutex::default() }
     }
 
     fn call(&self, context: &RequestContext<RoleServer>) -> Result<Call, ErrorData> {
-        let at_the_door =
-            || context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Visitor>()).cloned();
-        let visitor = self.visitor.clone().or_else(at_the_door);
+        let visitor =
+            context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Visitor>()).cloned();
         let visitor = visitor.ok_or_else(|| ErrorData::internal_error("nobody is at the door", None))?;
         Ok(Call::new(self.shared.clone(), visitor))
     }
