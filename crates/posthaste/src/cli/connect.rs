@@ -12,7 +12,7 @@ use super::args::{Client, ConnectArgs, GlobalArgs, OfficeArgs};
 use super::desk::Desk;
 use super::exit::{Exit, Failure};
 use super::output::Output;
-use super::runtime;
+use super::{projects, runtime};
 use crate::config::Config;
 use crate::projects::git::WorkTree;
 use crate::safe_open::Folder;
@@ -54,9 +54,14 @@ pub(super) fn run(global: &GlobalArgs, given: &ConnectArgs, output: &Output) -> 
     };
     let shown = place.as_ref().map(|path| path.display().to_string());
     if !given.write {
+        let project = runtime()?.block_on(projects::claim_here(&config));
         if output.is_json() {
-            return output
-                .json(&json!({ "client": given.client.word(), "file": shown, "configuration": text }));
+            return output.json(&json!({
+                "client": given.client.word(), "file": shown, "configuration": text, "project": project.json(),
+            }));
+        }
+        for line in project.lines() {
+            eprintln!("# {line}");
         }
         if matches!(entry.access, Access::Token(_)) {
             eprintln!("# holds a token: do not commit it; --write keeps tokens out of files in a project");
@@ -68,12 +73,18 @@ pub(super) fn run(global: &GlobalArgs, given: &ConnectArgs, output: &Output) -> 
         return Err(Failure::new(Exit::Usage, "there is no home directory; name the file with --file"));
     };
     let backup = write(&path, before.as_deref(), &text)?;
+    let project = runtime()?.block_on(projects::claim_here(&config));
     if output.is_json() {
-        return output.json(&json!({ "client": given.client.word(), "file": path, "backup": backup }));
+        return output.json(&json!({
+            "client": given.client.word(), "file": path, "backup": backup, "project": project.json(),
+        }));
     }
     output.line(&format!("wrote {}", path.display()))?;
     if let Some(backup) = backup {
         output.line(&format!("what was there is in {}", backup.display()))?;
+    }
+    for line in project.lines() {
+        output.line(&line)?;
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::doors::mcp::{self, Settings, Visitor};
 use crate::keys::AdminKey;
 use crate::projects::{self, Trees};
-use crate::serve::{Whereabouts, held, make_private_directory};
+use crate::serve::{Whereabouts, held, make_private_directory, not_given};
 use crate::shared::Shared;
 
 /// The longest event that the office sends.
@@ -74,9 +74,9 @@ async fn serve(config: &Config, realm_named: bool, token: Option<String>) -> Res
     let stop = CancellationToken::new();
     let shared = Shared::new(office, realm.clone(), admin, switches, stop.clone());
     shared.mcp().configure(Settings { tools: config.tools.value, trust_local: config.trust_local.value });
-    let (names, trees) = named_trees(config)?;
+    let (given, trees) = named_trees(config)?;
     shared.name_trees(trees);
-    shared.claim_all(&names).await.map_err(anyhow::Error::from)?;
+    shared.claim_given(&given).await.map_err(not_given)?;
     // With a token the client acts as the token's bearer, although it could read the data directory.
     let identity = match &token {
         Some(token) => shared.identify(&engine, Some(token), "mcp").await.map_err(anyhow::Error::from)?,
@@ -91,11 +91,11 @@ async fn serve(config: &Config, realm_named: bool, token: Option<String>) -> Res
 }
 
 /// The names and work trees of the directory that the client started us in, and of `--project`.
-fn named_trees(config: &Config) -> Result<(Vec<String>, Trees), Failure> {
+fn named_trees(config: &Config) -> Result<(Vec<projects::Given>, Trees), Failure> {
     let here = std::env::current_dir().ok();
-    let (names, directories) = projects::given(here.as_deref(), &config.projects.value)?;
-    let trees = Trees::named(here.as_deref(), &directories, &config.data.value);
-    Ok((names, trees))
+    let given = projects::given(here.as_deref(), &config.projects.value).map_err(not_given)?;
+    let trees = Trees::named(here.as_deref(), &given, &config.data.value);
+    Ok((given, trees))
 }
 
 /// Carries lines to the running office and answers and notifications back.

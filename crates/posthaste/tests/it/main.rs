@@ -38,6 +38,7 @@ mod mcp_streams;
 mod office;
 mod ownership;
 mod parsers;
+mod projects;
 mod readme;
 mod soak;
 mod swarm;

@@ -16,7 +16,7 @@ use super::from_wire::{
     AgentsParams, InboxParams, MarkParams, RealmParams, RegisterParams, SearchParams, SendParams,
     TokenCreateParams, TokenRevokeParams, params,
 };
-use super::{desk, talk, to_wire};
+use super::{desk, projects, talk, to_wire};
 use crate::caller::Identity;
 use crate::doors::acks;
 use crate::keys;
@@ -61,6 +61,11 @@ pub(super) async fn call(
         "hooks" => desk::hooks(shared, engine, identity).await,
         "rules" => rules(engine, identity, params(given)?).await,
         "realm.open" => realm_open(shared, engine, identity, params(given)?).await,
+        "realm.list" => projects::realms(shared, engine, identity, params(given)?).await,
+        "project.claim" => projects::claim(shared, engine, identity, params(given)?).await,
+        "project.list" => projects::list(shared, engine, identity, params(given)?).await,
+        "project.move" => projects::relocate(shared, engine, identity, params(given)?).await,
+        "project.release" => projects::release(shared, engine, identity, params(given)?).await,
         "token.create" => token_create(engine, identity, params(given)?).await,
         "token.list" => token_list(engine, identity).await,
         "token.revoke" => token_revoke(engine, identity, params(given)?).await,

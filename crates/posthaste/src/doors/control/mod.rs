@@ -6,6 +6,7 @@ mod errors;
 mod export;
 mod from_wire;
 mod methods;
+mod projects;
 mod talk;
 mod to_wire;
 

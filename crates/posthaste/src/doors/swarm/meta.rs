@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use posthaste_engine::limits::{Limits, Rules};
 use posthaste_engine::nouns::{Caller, TokenRole};
+use posthaste_engine::stamp;
 use posthaste_wire::mail::VERSION;
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
@@ -63,14 +64,15 @@ pub(super) async fn health(_: Passer, State(shared): State<Shared>, Realm(engine
 
 async fn show_health(shared: &Shared, swarm: &str) -> Response {
     let report = shared.check_health().await;
-    let (word, since) = match shared.health().word() {
-        Some((word, since)) if report.problem.is_none() => (word, since),
-        _ => (if report.problem.is_none() { "healthy" } else { "unhealthy" }.to_owned(), report.since),
+    let word = match shared.health().word() {
+        Some((word, _)) if report.problem.is_none() => word,
+        _ => if report.problem.is_none() { "healthy" } else { "unhealthy" }.to_owned(),
     };
     let mut body = json!({
         "status": word,
         "swarm_name": swarm,
-        "timestamp": to_rfc3339(since),
+        // When this was checked: monitors take an old time for a server that hangs.
+        "timestamp": to_rfc3339(stamp::now()),
         "version": env!("CARGO_PKG_VERSION"),
         // AIRC's clients look here, too.
         "protocol": "AIRC",
