@@ -13,7 +13,6 @@ use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::RealmName;
 use posthaste_engine::{Fault, Office};
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +21,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::config::{Config, ConfigError, Origin};
 use crate::doors;
 use crate::doors::files::{Bridge, BridgeOptions};
+use crate::http::bind::bind;
 use crate::http::dial::Trust;
 use crate::http::layers::{LayerOptions, wrap};
 use crate::http::listen::{self, ListenOptions};
@@ -122,9 +122,7 @@ async fn run_until(
         None => stop_on_signal()?,
     };
     let tls = load_tls(config, &stop)?;
-    let listener = TcpListener::bind(config.listen.value)
-        .await
-        .with_context(|| format!("cannot listen on {}", config.listen.value))?;
+    let listener = bind(config.listen.value).await.map_err(|error| Failure::new(Exit::Failed, error))?;
     let address = listener.local_addr()?;
 
     let switches = config.switches();
@@ -191,10 +189,18 @@ async fn open_projects(shared: &Shared, config: &Config) -> Result<(), Failure> 
         .mcp()
         .configure(doors::mcp::Settings { tools: config.tools.value, trust_local: config.trust_local.value });
     let here = std::env::current_dir().ok();
-    let (names, directories) = projects::given(here.as_deref(), &config.projects.value)?;
-    shared.name_trees(projects::Trees::named(here.as_deref(), &directories, &config.data.value));
-    shared.claim_all(&names).await.map_err(anyhow::Error::from)?;
-    Ok(())
+    let given = projects::given(here.as_deref(), &config.projects.value).map_err(not_given)?;
+    shared.name_trees(projects::Trees::named(here.as_deref(), &given, &config.data.value));
+    shared.claim_given(&given).await.map_err(not_given)
+}
+
+/// A `--project` that cannot be honoured is wrong usage, unless the database failed.
+pub(crate) fn not_given(error: projects::GivenError) -> Failure {
+    let exit = match error {
+        projects::GivenError::Engine(_) => Exit::Failed,
+        _ => Exit::Usage,
+    };
+    Failure::new(exit, error)
 }
 
 /// The one line that scripts wait for, then hints for people.
@@ -212,16 +218,24 @@ fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) 
         }
         false => String::new(),
     };
+    let mail_dir = match &config.mail_dir.value {
+        Some(directory) => format!("{}   (joined with realm {realm})", directory.display()),
+        None => "none; `--mail-dir DIR` joins a directory of mailboxes with this realm".to_owned(),
+    };
     eprintln!(
-        "\nThe office is open: realm {realm}, port {port}, data in {data}\n\
+        "\nposthaste is ready: realm {realm}, port {port}, data in {data}\n\
          \n  page        {url}{page}   (sign in with the key in {key}; `posthaste demo` fills it)\
-         \n  health      curl {url}/health\
-         \n  status      curl{token} {url}/x-posthaste/status\
-         \n  metrics     curl {url}/metrics\
-         \n  MAP SDK     ws{socket}/map   (also POST {url}/map/rpc, or `posthaste map` on stdin and stdout)\
-         \n  MCP         {url}/mcp   (`posthaste connect claude-code --write` and others set a client up)\
-         \n  a token     posthaste token create --role agent --name ann\
-         \n  stop        Ctrl-C\n",
+         \n  MCP         {url}/mcp   (coding agents; `posthaste connect` sets a client up)\
+         \n  MAP         ws{socket}/map   (also POST {url}/map/rpc, or `posthaste map` on stdin and stdout)\
+         \n  AIRC        {url}   (`posthaste airc register ann`)\
+         \n  MAIL        {url}   (POST /message; `--swarm FILE` hosts agents)\
+         \n  mail files  {mail_dir}\
+         \n  curl        curl{token} {url}/x-posthaste/status   (also /health and /metrics, without a token)\n\
+         \nTwo agents that talk:\
+         \n  cd YOUR-REPOSITORY && posthaste connect claude-code --write   (or codex, cursor, gemini, vscode)\
+         \n  posthaste agents                                   who is there\
+         \n  echo hello | posthaste send --from me --to NAME    write to one of them\
+         \n  posthaste tail                                     watch what happens; Ctrl-C stops the server\n",
         socket = url.strip_prefix("http").unwrap_or(url),
         page = doors::WEB_PATH,
         key = AdminKey::path(&config.data.value).display(),

@@ -11,12 +11,13 @@ use posthaste_engine::nouns::{
     ScopeVisibility, Seq, ThreadId, TokenRole, TurnId, TurnVisibility, Visibility,
 };
 use posthaste_engine::verbs::agents::{Bearer, Register, SetState, Unregister};
+use posthaste_engine::verbs::claims::Claim;
 use posthaste_engine::verbs::contacts::Ask;
 use posthaste_engine::verbs::conversations::{Create, Invitee};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_engine::verbs::marks::Mark;
-use posthaste_engine::verbs::office::{Announce, Claim, Sweep};
+use posthaste_engine::verbs::office::{Announce, Sweep};
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::reservations::Reserve;
 use posthaste_engine::verbs::runs::{Advance, RunLetter};
@@ -227,7 +228,14 @@ async fn fill(realm: &Realm) -> Overheard {
         expires_at: None,
     };
     realm.ask(&boss, token).await;
-    let claim = Claim { alias: "/srv/zebra".into(), realm: named("main"), by: None, instead_of: None };
+    let claim = Claim {
+        alias: "/srv/zebra".into(),
+        realm: named("main"),
+        by: None,
+        instead_of: None,
+        project: None,
+        covers: false,
+    };
     realm.ask(&boss, claim).await;
     let peer = PutPeer {
         name: named("north"),
@@ -467,6 +475,7 @@ fn rows() -> Vec<Row> {
     row!(outbound, |view, caller, _heard| view.outbound(caller, 99));
     row!(stats, |view, caller, _heard| view.stats(caller));
     row!(agent_count, |view, caller, _heard| view.agent_count(caller));
+    row!(message_count, |view, caller, _heard| view.message_count(caller));
     row!(rate, |view, caller, _heard| view.rate(caller, 60));
     row!(muster, |view, caller, _heard| view.muster(caller));
     // Numbers and limits that say nothing about anybody.
@@ -527,6 +536,7 @@ async fn the_same_views_show_those_whom_it_concerns() {
         "token_has_lapsed",
         "stats",
         "agent_count",
+        "message_count",
         "rules",
         "head",
         "history",

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use posthaste_engine::nouns::RealmName;
 
 use super::airc::args::AircArgs;
 use super::help;
@@ -77,6 +78,18 @@ pub enum Command {
     /// Set up a coding agent's client
     #[command(long_about = help::CONNECT, after_long_help = help::CONNECT_AFTER)]
     Connect(ConnectArgs),
+    /// Say which realm the sessions of a directory share
+    #[command(long_about = help::PROJECTS, after_long_help = help::PROJECTS_AFTER, subcommand_required = true)]
+    Projects {
+        #[command(subcommand)]
+        command: ProjectsCommand,
+    },
+    /// List the realms of the server
+    #[command(long_about = help::REALMS, after_long_help = help::REALMS_AFTER, subcommand_required = true)]
+    Realms {
+        #[command(subcommand)]
+        command: RealmsCommand,
+    },
     /// Tell of commits that touch paths another agent holds
     #[command(long_about = help::GUARD, after_long_help = help::GUARD_AFTER, subcommand_required = true)]
     Guard {
@@ -400,6 +413,45 @@ pub struct ContextAddArgs {
     /// Replace a context of that name
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum ProjectsCommand {
+    /// List the paths and addresses that stand for realms
+    #[command(long_about = help::PROJECTS_LIST, after_long_help = help::PROJECTS_LIST_AFTER)]
+    List(DeskArgs),
+    /// Send the new sessions of a path to another realm
+    #[command(long_about = help::PROJECTS_MOVE, after_long_help = help::PROJECTS_MOVE_AFTER)]
+    Move {
+        /// The path, or the address of a repository
+        #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
+        path: String,
+        /// The realm that new sessions share from now on
+        #[arg(value_name = "REALM", value_parser = parse_realm)]
+        to: RealmName,
+        #[command(flatten)]
+        desk: DeskArgs,
+    },
+    /// Take a claim back
+    #[command(long_about = help::PROJECTS_RELEASE, after_long_help = help::PROJECTS_RELEASE_AFTER)]
+    Release {
+        /// The path, or the address of a repository
+        #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
+        path: String,
+        #[command(flatten)]
+        desk: DeskArgs,
+    },
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum RealmsCommand {
+    /// List the realms with their agents, messages and sizes
+    #[command(long_about = help::REALMS_LIST, after_long_help = help::REALMS_LIST_AFTER)]
+    List(DeskArgs),
+}
+
+fn parse_realm(text: &str) -> Result<RealmName, String> {
+    RealmName::new(text).map_err(|error| error.to_string())
 }
 
 #[derive(Clone, Debug, Subcommand)]

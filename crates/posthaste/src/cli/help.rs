@@ -77,7 +77,10 @@ into the client's file and keeps a copy of what was there. The configuration nev
 a team can commit it. For the server of this machine the client starts `posthaste mcp`, which keeps a \
 token for each client and directory in the data directory. For a server that is named (--url, --context, \
 POSTHASTE_URL) the client connects over HTTP and shows the token in POSTHASTE_TOKEN; how to set it is \
-printed. Agents that the client registers belong to its token: it may act for them and for no others.";
+printed. Agents that the client registers belong to its token: it may act for them and for no others.
+
+The work tree around this directory (or the directory itself) is claimed for the realm, with --write: \
+sessions in it, and below it, share the realm's address book. `posthaste projects` shows and changes that.";
 
 pub(super) const CONNECT_AFTER: &str = "\
 Examples:
@@ -141,6 +144,62 @@ pub(super) const CONTEXT_REMOVE_AFTER: &str = "\
 Example:
   posthaste context remove prod";
 
+pub(super) const PROJECTS: &str = "\
+Says which realm the sessions of a directory share. A path, or the address of a repository, stands for a \
+realm; paths below it mean the same, unless they are claimed themselves. `posthaste connect` claims the \
+work tree it is run in for the server's realm. A path that no operator claimed gets a realm of its own, \
+where other agents are not. Works with and without a running server on the same data directory.";
+
+pub(super) const PROJECTS_AFTER: &str = "\
+Examples:
+  posthaste projects list
+  posthaste projects move . main
+  posthaste projects release ./examples";
+
+pub(super) const PROJECTS_LIST: &str = "\
+Lists the paths and addresses that stand for realms: the realm of each, how many agents and messages are \
+in it, since when the path stands for it, and who said so (`serve`: the server at its start).";
+
+pub(super) const PROJECTS_LIST_AFTER: &str = "\
+Examples:
+  posthaste projects list
+  posthaste projects list --json";
+
+pub(super) const PROJECTS_MOVE: &str = "\
+Sends the new sessions of a path (and of the paths below it) to another realm, at once, in a running \
+server too: the next call of an agent that names the path goes there. Agents register there anew. Mail \
+and reservations stay in the realm they are in, which can be read as before. The realm must exist.";
+
+pub(super) const PROJECTS_MOVE_AFTER: &str = "\
+Examples:
+  posthaste projects move . main
+  posthaste projects move git@example.org:team/app.git main";
+
+pub(super) const PROJECTS_RELEASE: &str = "\
+Takes a claim back. New sessions in the path belong to the nearest claimed path above it; without one the \
+path has a realm of its own. Mail stays in the realm it is in.";
+
+pub(super) const PROJECTS_RELEASE_AFTER: &str = "\
+Example:
+  posthaste projects release ./examples";
+
+pub(super) const REALMS: &str = "\
+Lists the realms of the server. A realm is a database of its own: an address book, mail, conversations, \
+tasks and reservations that other realms do not see.";
+
+pub(super) const REALMS_AFTER: &str = "\
+Example:
+  posthaste realms list";
+
+pub(super) const REALMS_LIST: &str = "\
+Lists the realms with their agents, messages, the size of their databases, and the paths that stand for \
+them. One of them is the default: the realm of requests that name none.";
+
+pub(super) const REALMS_LIST_AFTER: &str = "\
+Examples:
+  posthaste realms list
+  posthaste realms list --json";
+
 pub(super) const GUARD: &str = "\
 Hooks in a git repository that tell of commits and pushes touching paths which another agent has \
 reserved. Hooks that are there already are kept and run first. When the office is down, work goes on.";
@@ -151,8 +210,9 @@ Example:
 
 pub(super) const GUARD_INSTALL: &str = "\
 Puts a pre-commit and a pre-push hook into the repository, where git looks for them: worktrees and \
-core.hooksPath included; one that leads out of the repository needs --outside. The committing agent is POSTHASTE_AGENT (or AGENT_NAME) in the environment. \
-POSTHASTE_BYPASS=1 lets one command through.";
+core.hooksPath included; one that leads out of the repository needs --outside. The committing agent is POSTHASTE_AGENT (or AGENT_NAME) in the environment; \
+without it, the only agent that works in this directory. If several do and one of them holds a path, \
+that path warns and does not stop. POSTHASTE_BYPASS=1 lets one command through.";
 
 pub(super) const GUARD_INSTALL_AFTER: &str = "\
 Examples:

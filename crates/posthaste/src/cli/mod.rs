@@ -28,6 +28,7 @@ mod map;
 mod mcp;
 pub mod output;
 mod people;
+mod projects;
 mod read;
 mod reserve;
 mod send;
@@ -85,6 +86,8 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Map(realm) => map::run(&args.global, realm),
         Command::Mcp(given) => mcp::run(&args.global, given),
         Command::Connect(given) => connect::run(&args.global, given, output),
+        Command::Projects { command } => projects::run(&args.global, command, output),
+        Command::Realms { command } => projects::realms(&args.global, command, output),
         Command::Guard { command } => guard::run(&args.global, command, output),
         Command::Context { command } => context::run(&args.global, command, output),
         Command::Airc(given) => airc::run(&args.global, given, output),

@@ -43,7 +43,7 @@ pub(crate) struct Question<'a> {
     pub(crate) token: Option<String>,
 }
 
-/// Somebody holds a path.
+/// A path that is reserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) path: String,
@@ -52,15 +52,40 @@ pub(crate) struct Held {
     pub(crate) until: String,
 }
 
-/// What others hold of what is touched. An error is why nobody could be asked, which is no reason to stop.
-pub(crate) fn ask(question: &Question<'_>) -> Result<Vec<Held>, String> {
+/// What is held of what is touched.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) held: Vec<Held>,
+    /// Whether the committing agent is known by name. If not, it may be one of `here`.
+    pub(crate) named: bool,
+    /// The agents that work in this directory.
+    pub(crate) here: Vec<String>,
+}
+
+impl Answer {
+    /// Leaves out what the only agent of this directory holds: it is the one that commits.
+    fn without_own(mut self) -> Self {
+        if let ([only], false) = (self.here.as_slice(), self.named) {
+            self.held.retain(|held| held.agent != *only);
+        }
+        self
+    }
+
+    /// Whether the holder may be the agent that commits.
+    pub(crate) fn may_be_own(&self, held: &Held) -> bool {
+        !self.named && self.here.contains(&held.agent)
+    }
+}
+
+/// What others hold of what is touched. An error is why the server could not be asked, which is no reason to stop.
+pub(crate) fn ask(question: &Question<'_>) -> Result<Answer, String> {
     let url = question.url.ok_or("no server is running")?;
     let touched = match question.hook {
         Hook::PreCommit => changes::staged(question.directory)?,
         Hook::PrePush => changes::pushed(question.directory, question.input)?,
     };
     if touched.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Answer::default());
     }
     let tree = WorkTree::around(question.directory).ok_or("this is not a work tree")?;
     let main = tree.main.to_string_lossy().into_owned();
@@ -71,8 +96,11 @@ pub(crate) fn ask(question: &Question<'_>) -> Result<Vec<Held>, String> {
         .or_else(|| git_line(question.directory, &["config", "--get", "posthaste.agent"]).ok());
     let paths: Vec<String> = patterns(&touched, &prefix(&project, &main));
     let mut given = json!({ "project_key": project, "paths": paths });
-    if let Some(agent) = agent.filter(|agent| !agent.is_empty()) {
-        given["agent_name"] = agent.into();
+    let agent = agent.filter(|agent| !agent.is_empty());
+    let named = agent.is_some();
+    match agent {
+        Some(agent) => given["agent_name"] = agent.into(),
+        None => given["directory"] = tree.top.to_string_lossy().into_owned().into(),
     }
     let body = json!({
         "jsonrpc": "2.0",
@@ -81,7 +109,8 @@ pub(crate) fn ask(question: &Question<'_>) -> Result<Vec<Held>, String> {
         "params": { "name": "check_file_reservation_conflicts", "arguments": given },
     });
     let answer = post(url, question.token.as_deref(), &body.to_string())?;
-    read(&answer)
+    let (held, here) = read(&answer)?;
+    Ok(Answer { held, named, here }.without_own())
 }
 
 /// A repository that is a part of the project: where in it.
@@ -102,7 +131,7 @@ fn patterns(paths: &BTreeSet<String>, prefix: &str) -> Vec<String> {
     paths.iter().map(escaped).filter(|path| path.len() < 1_000 && !path.contains("://")).collect()
 }
 
-fn read(answer: &Value) -> Result<Vec<Held>, String> {
+fn read(answer: &Value) -> Result<(Vec<Held>, Vec<String>), String> {
     let result = &answer["result"];
     if result["isError"] == true || !result.is_object() {
         let why = result["content"][0]["text"].as_str().or(answer["error"]["message"].as_str());
@@ -120,7 +149,8 @@ fn read(answer: &Value) -> Result<Vec<Held>, String> {
             });
         }
     }
-    Ok(held)
+    let here = result["structuredContent"]["working_here"].as_array().into_iter().flatten();
+    Ok((held, here.filter_map(Value::as_str).map(str::to_owned).collect()))
 }
 
 /// One request by hand: a client with a runtime would take longer to start than the whole check.

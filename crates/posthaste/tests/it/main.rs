@@ -45,6 +45,7 @@ mod mcp_streams;
 mod office;
 mod ownership;
 mod parsers;
+mod projects;
 mod readme;
 mod schema;
 mod soak;

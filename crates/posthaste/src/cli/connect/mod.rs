@@ -14,6 +14,7 @@ use super::clients::{self, Place};
 use super::desk::{Desk, Purpose};
 use super::exit::{Exit, Failure};
 use super::output::Output;
+use super::projects::{self, Claimed};
 use super::runtime;
 use super::target::{Source, Target, from_listen};
 use crate::config::{Config, Origin};
@@ -41,14 +42,14 @@ pub(super) fn run(global: &GlobalArgs, given: &ConnectArgs, output: &Output) -> 
     };
     let outdated =
         before.as_deref().map(|before| entry::tokens_in(before, &config.data.value)).unwrap_or_default();
-    if target.url.is_none() {
-        runtime()?.block_on(prepare(&config, &target, &place, given.name.as_deref(), &outdated))?;
-    }
+    let project = runtime()?.block_on(prepare(&config, &target, &place, given.name.as_deref(), &outdated))?;
     let backup = file::write(&path, before.as_deref(), &text, &outdated)?;
     let hint = token_hint(&entry, &target, &place, given.name.as_deref());
     if output.is_json() {
         let client = given.client.word();
-        return output.json(&json!({ "client": client, "file": path, "backup": backup, "token": hint }));
+        return output.json(&json!({
+            "client": client, "file": path, "backup": backup, "token": hint, "project": project.json(),
+        }));
     }
     output.line(&format!("wrote {}", path.display()))?;
     if let Some(backup) = backup {
@@ -56,6 +57,9 @@ pub(super) fn run(global: &GlobalArgs, given: &ConnectArgs, output: &Output) -> 
     }
     if let Some(hint) = hint {
         output.line(&format!("the client shows the token in POSTHASTE_TOKEN: {hint}"))?;
+    }
+    for line in project.lines() {
+        output.line(&line)?;
     }
     Ok(())
 }
@@ -97,15 +101,19 @@ fn access(given: &ConnectArgs, target: &Target, config: &Config) -> Result<Acces
     Ok(Access::Http { url })
 }
 
-/// Sees to it that a token is kept for this client in this directory, and ends those that the client's file held before.
+/// Claims the directory for the server's realm. For the data directory's own server it also sees to it that a token is kept
+/// for this client in this directory, and ends those that the client's file held before.
 async fn prepare(
     config: &Config,
     target: &Target,
     place: &Place,
     name: Option<&str>,
     outdated: &[entry::Outdated],
-) -> Result<(), Failure> {
+) -> Result<Claimed, Failure> {
     let data = &config.data.value;
+    if target.url.is_some() {
+        return Ok(projects::claim_at(Desk::reach(config, target, Purpose::Look).await).await);
+    }
     let desk = Desk::reach(config, target, Purpose::Make).await?;
     let done = async {
         for old in outdated {
@@ -126,12 +134,14 @@ async fn prepare(
                 }
             }
         }
-        // What else a directory needs at the server, like the claim of its project, is asked for here, through `desk`.
-        Ok(())
+        Ok::<_, Failure>(())
     }
     .await;
-    desk.close().await;
-    done
+    if let Err(failure) = done {
+        desk.close().await;
+        return Err(failure);
+    }
+    Ok(projects::claim_at(Ok(desk)).await)
 }
 
 /// How to set the variable that the client's file refers to.

@@ -16,6 +16,7 @@ use super::runtime;
 use super::target::Target;
 use crate::config::Config;
 use crate::projects::{self, Trees};
+use crate::serve::not_given;
 use crate::signals::stop_on_signal;
 
 pub(super) fn run(global: &GlobalArgs, given: &McpArgs) -> Result<(), Failure> {
@@ -49,6 +50,6 @@ pub(super) fn run(global: &GlobalArgs, given: &McpArgs) -> Result<(), Failure> {
 /// The work trees of the directory that the client started us in, and of `--project`.
 fn named_trees(config: &Config) -> Result<Trees, Failure> {
     let here = std::env::current_dir().ok();
-    let (_, directories) = projects::given(here.as_deref(), &config.projects.value)?;
-    Ok(Trees::named(here.as_deref(), &directories, &config.data.value))
+    let given = projects::given(here.as_deref(), &config.projects.value).map_err(not_given)?;
+    Ok(Trees::named(here.as_deref(), &given, &config.data.value))
 }

@@ -15,7 +15,7 @@ use super::from_wire::{
     InboxParams, MarkParams, RealmParams, SearchParams, SendParams, TokenCreateParams, TokenRevokeParams,
     params,
 };
-use super::{desk, people, talk, to_wire};
+use super::{desk, people, projects, talk, to_wire};
 use crate::caller::Identity;
 use crate::doors::acks;
 use crate::keys;
@@ -64,6 +64,11 @@ pub(super) async fn call(
         "hooks" => desk::hooks(shared, engine, identity).await,
         "rules" => rules(engine, identity, params(given)?).await,
         "realm.open" => realm_open(shared, engine, identity, params(given)?).await,
+        "realm.list" => projects::realms(shared, engine, identity, params(given)?).await,
+        "project.claim" => projects::claim(shared, engine, identity, params(given)?).await,
+        "project.list" => projects::list(shared, engine, identity, params(given)?).await,
+        "project.move" => projects::relocate(shared, engine, identity, params(given)?).await,
+        "project.release" => projects::release(shared, engine, identity, params(given)?).await,
         "token.create" => token_create(engine, identity, params(given)?).await,
         "token.list" => token_list(engine, identity).await,
         "token.revoke" => token_revoke(engine, identity, params(given)?).await,

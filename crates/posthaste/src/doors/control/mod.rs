@@ -7,6 +7,7 @@ mod export;
 mod from_wire;
 mod methods;
 mod people;
+mod projects;
 mod status;
 mod talk;
 mod to_wire;

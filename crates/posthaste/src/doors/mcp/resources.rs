@@ -12,7 +12,7 @@ use super::tools::inbox::{self, Wanted};
 use super::tools::{identity, reservations, threads};
 use super::{attachments, table};
 use crate::config::ToolSet;
-use crate::projects::{Project, alias};
+use crate::projects::{Found, Project, alias};
 
 /// Projects that are listed.
 const MOST_PROJECTS: usize = 1_000;
@@ -460,8 +460,7 @@ async fn projects(call: &Call) -> Result<Value, Problem> {
     let mut seen = std::collections::HashSet::new();
     for claim in call.shared.claims_for(home, MOST_PROJECTS).await? {
         if seen.insert(claim.realm.clone()) {
-            let engine = call.visitor.home.clone();
-            let project = Project { engine, human_key: claim.alias, created_at: claim.at };
+            let project = Project::new(call.visitor.home.clone(), Found::new(&claim, claim.alias.clone()));
             let mut row = to_wire::project(&project);
             row["id"] = to_wire::number(&["project", claim.realm.as_str()]).into();
             row["slug"] = claim.realm.as_str().into();
@@ -470,8 +469,7 @@ async fn projects(call: &Call) -> Result<Value, Problem> {
     }
     if seen.insert(home.clone()) {
         let found = call.shared.named(home.clone()).await?;
-        let engine = call.visitor.home.clone();
-        let project = Project { engine, human_key: found.human_key, created_at: found.created_at };
+        let project = Project::new(call.visitor.home.clone(), found);
         rows.push(to_wire::project(&project));
     }
     Ok(Value::Array(rows))

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use posthaste_engine::nouns::{Caller, TokenRole};
+use posthaste_engine::stamp;
 use posthaste_wire::mail::VERSION;
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
@@ -80,12 +81,14 @@ pub(super) async fn health(
 
 async fn show_health(shared: &Shared, swarm: &str, chosen: Option<Protocol>) -> Response {
     let report = shared.check_health().await;
-    let (word, since) = match shared.health().word() {
-        Some((word, since)) if report.problem.is_none() => (word, since),
-        _ => (if report.problem.is_none() { "healthy" } else { "unhealthy" }.to_owned(), report.since),
+    let word = match shared.health().word() {
+        Some((word, _)) if report.problem.is_none() => word,
+        _ => if report.problem.is_none() { "healthy" } else { "unhealthy" }.to_owned(),
     };
     // MAIL's object is closed. Callers that did not choose get both protocols' members.
-    let mail = json!({ "status": word, "swarm_name": swarm, "timestamp": to_rfc3339(since) });
+    let now = to_rfc3339(stamp::now());
+    // The time of this check: monitors take an old one for a server that hangs.
+    let mail = json!({ "status": word, "swarm_name": swarm, "timestamp": now });
     let airc = json!({
         "status": word,
         "version": env!("CARGO_PKG_VERSION"),

@@ -66,7 +66,7 @@ async fn macro_start_session(call: &Call, args: Args) -> Result<Answer, Problem>
     let profile = identity::profile_with_secret(call, &project, &agent);
     let secret = profile["registration_token"].clone();
     Ok(json!({
-        "project": to_wire::project(&project),
+        "project": call.placed(&project),
         "agent": profile,
         "registration_token": secret,
         "file_reservations": reserved,

@@ -15,7 +15,7 @@ use super::super::errors::Problem;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
 use super::{identity, mail};
-use crate::projects::Project;
+use crate::projects::{Project, alias, below};
 
 pub(in super::super) const LINES: &[Line] = &[
     tool!(
@@ -43,8 +43,8 @@ pub(in super::super) const LINES: &[Line] = &[
         check_file_reservation_conflicts,
         full,
         READS,
-        "Who holds these paths, without reserving them. agent_name's own reservations do not count.",
-        "project_key! paths!:texts agent_name exclusive:flag=true registration_token"
+        "Who holds these paths, without reserving them. agent_name's own reservations do not count. With directory: which agents work there.",
+        "project_key! paths!:texts agent_name directory exclusive:flag=true registration_token"
     ),
     tool!(
         force_release_file_reservation,
@@ -116,11 +116,24 @@ pub(in super::super) async fn reserve(
     Ok(json!({ "granted": granted, "conflicts": to_wire::conflicts(found) }))
 }
 
-/// A path as the project has it: what lies below the project's own path is relative to it.
+/// A path as the project has it: what lies below the project's own path is relative to it, and a relative path starts
+/// where the caller said that it is.
 fn inside(project: &Project, path: &str) -> String {
     let path = path.trim();
-    let below = path.strip_prefix(project.human_key.as_str()).and_then(|rest| rest.strip_prefix('/'));
-    plain(below.filter(|rest| !rest.is_empty()).unwrap_or(path))
+    if let Some(rest) = below(path, &project.human_key) {
+        return plain(rest);
+    }
+    let elsewhere = path.starts_with('/') || path.contains("://");
+    match project.base.is_empty() || elsewhere {
+        true => plain(path),
+        false => plain(&format!("{}/{path}", escaped(&project.base))),
+    }
+}
+
+/// A path as a pattern that means just it.
+fn escaped(path: &str) -> String {
+    let special = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\');
+    path.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
 /// The leases that an agent holds in a project.
@@ -167,7 +180,12 @@ async fn check_file_reservation_conflicts(call: &Call, args: Args) -> Result<Ans
     let found = call
         .look(&project, &caller, move |view| view.would_conflict(&asking, &scope, &paths, exclusive))
         .await?;
-    Ok(json!({ "conflicts": to_wire::conflicts(found.iter()) }).into())
+    let mut answer = json!({ "conflicts": to_wire::conflicts(found.iter()) });
+    if let Some(directory) = args.text("directory").and_then(alias).filter(|_| !found.is_empty()) {
+        let holders: Vec<AgentId> = found.iter().map(|conflict| conflict.holder.clone()).collect();
+        answer["working_here"] = json!(identity::working_in(call, &project, &directory, &holders).await?);
+    }
+    Ok(answer.into())
 }
 
 async fn renew_file_reservations(call: &Call, args: Args) -> Result<Answer, Problem> {
