@@ -1,6 +1,6 @@
 //! Talking to a running office on the same machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posthaste_engine::nouns::RealmName;
@@ -12,11 +12,13 @@ use crate::keys::AdminKey;
 use crate::serve::Whereabouts;
 
 /// A running office, addressed with the key that lies in its data directory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Client {
     http: reqwest::Client,
     url: String,
     token: Option<String>,
+    /// The data directory that named the address, if one did.
+    found_in: Option<PathBuf>,
 }
 
 impl Client {
@@ -26,7 +28,13 @@ impl Client {
             let text = format!("no office has said where it is in {}", data.display());
             Failure::new(Exit::Unreachable, text)
         })?;
-        Self::at(office.url, data)
+        Ok(Self { found_in: Some(data.to_owned()), ..Self::at(office.url, data)? })
+    }
+
+    /// The same client for a server that may have been restarted at another address.
+    pub(super) fn again(&self) -> Self {
+        let moved = self.found_in.as_deref().and_then(Whereabouts::read).map(|office| office.url);
+        Self { url: moved.unwrap_or_else(|| self.url.clone()), ..self.clone() }
     }
 
     /// The office at an address. Its key is sent along if this user may read it.
@@ -43,7 +51,7 @@ impl Client {
             .danger_accept_invalid_certs(is_loopback(&url))
             .no_proxy()
             .build()?;
-        Ok(Self { http, url, token: None })
+        Ok(Self { http, url, token: None, found_in: None })
     }
 
     /// The same office, shown another token.
@@ -78,7 +86,7 @@ impl Client {
         let mut response = request.send().await.map_err(unreachable)?;
         if !response.status().is_success() {
             let exit = match response.status() {
-                reqwest::StatusCode::NOT_FOUND => Exit::Usage,
+                reqwest::StatusCode::NOT_FOUND => Exit::NotFound,
                 _ => Exit::Denied,
             };
             let text = response.text().await.unwrap_or_default();
@@ -117,7 +125,7 @@ impl Client {
                 return Err(Refused::failure(message, error.get("data")));
             }
             let exit = match status {
-                reqwest::StatusCode::NOT_FOUND => Exit::Usage,
+                reqwest::StatusCode::NOT_FOUND => Exit::NotFound,
                 reqwest::StatusCode::UNAUTHORIZED | reqwest::StatusCode::FORBIDDEN => Exit::Denied,
                 _ => Exit::Failed,
             };
@@ -132,8 +140,8 @@ impl Client {
             None => request,
         };
         let unreachable = |error: reqwest::Error| {
-            let exit =
-                if error.is_connect() || error.is_timeout() { Exit::Unreachable } else { Exit::Failed };
+            // A connection that ends in the middle of an answer is a server that went away.
+            let exit = if error.is_builder() { Exit::Failed } else { Exit::Unreachable };
             Failure::new(exit, format!("the office at {} does not answer: {error}", self.url))
         };
         let response = request.send().await.map_err(unreachable)?;

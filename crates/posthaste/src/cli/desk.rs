@@ -45,7 +45,7 @@ pub(super) fn at_desk<T>(
         // Ctrl-C ends what waits, and the books are still closed in good order.
         let done = tokio::select! {
             done = work(&desk) => done,
-            _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+            _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
         };
         desk.close().await;
         done
@@ -160,6 +160,16 @@ impl Desk {
         }
         self.call("register", json!({ "id": me, "kind": "user" })).await.map_err(|_| first)?;
         self.call(method, params).await
+    }
+
+    /// The same server after a restart, at the address it has now.
+    pub(super) fn again(&self) -> Option<Self> {
+        match self {
+            Self::Running { client, realm } => {
+                Some(Self::Running { client: client.again(), realm: realm.clone() })
+            }
+            Self::Ours { .. } => None,
+        }
     }
 
     /// Lets go of the books, if they are in our hands.

@@ -45,6 +45,7 @@ mod swarm_agents;
 mod swarm_crash;
 mod swarm_peers;
 mod swarm_restart;
+mod tail;
 mod tidy;
 mod tls;
 mod web;

@@ -25,7 +25,7 @@ use self::keyring::Keyring;
 use self::registry::Registry;
 use super::args::{GlobalArgs, OfficeArgs};
 use super::exit::{Exit, Failure};
-use super::output::{Output, Style, Table};
+use super::output::{Output, Style, Table, printable, printable_text};
 use super::runtime;
 use crate::config::Config;
 use crate::serve::Whereabouts;
@@ -150,7 +150,7 @@ fn words(given: &SendArgs, text: String) -> Value {
 
 async fn inbox(registry: &mut Registry, given: &InboxArgs, output: &Output) -> Result<(), Failure> {
     let mut path = format!("/messages/inbox?limit={}", given.limit.clamp(1, 200));
-    for (name, value) in [("payload_type", &given.kind), ("since", &given.since)] {
+    for (name, value) in [("payload_type", &given.kind), ("since", &given.since), ("cursor", &given.next)] {
         if let Some(value) = value {
             path.push_str(&format!("&{name}={}", escaped(value)));
         }
@@ -171,30 +171,44 @@ async fn inbox(registry: &mut Registry, given: &InboxArgs, output: &Output) -> R
             .iter()
             .map(|(message, authentic, acked)| json!({ "message": message, "verified": authentic, "acked": acked }))
             .collect();
-        return output.json(&list);
+        return output.json(&json!({ "messages": list, "next": answer["nextCursor"] }));
     }
-    let mut table = Table::new(["FROM", "TYPE", "SIGNED", "WHAT"]);
     for (message, authentic, acked) in &shown {
-        let payload = &message["payload"];
-        let text = ["subject", "content", "text", "body_md", "reservation_id", "message_id"]
-            .iter()
-            .find_map(|name| payload[*name].as_str())
-            .or(message["body"].as_str())
-            .unwrap_or_default();
-        let note = if acked.is_some() {
-            " (acknowledged)"
-        } else if wants_ack(message) {
-            " (wants an answer)"
-        } else {
-            ""
-        };
-        let style = if *authentic { Style::Plain } else { Style::Warning };
-        let signed = if *authentic { "yes" } else { "no" };
-        let kind = payload["type"].as_str().unwrap_or("-");
-        let from = message["from"].as_str().unwrap_or("-");
-        table.row([from.to_owned(), kind.to_owned(), signed.to_owned(), format!("{text}{note}")], style);
+        show(message, *authentic, acked.is_some(), output)?;
     }
-    Ok(output.table(&table)?)
+    Ok(())
+}
+
+/// A message in full: a line that says from whom and what it is, its heading, its text.
+fn show(message: &Value, authentic: bool, acked: bool, output: &Output) -> Result<(), Failure> {
+    let payload = &message["payload"];
+    let field = |names: &[&str]| {
+        let found = names.iter().find_map(|name| payload[*name].as_str().or(payload["data"][*name].as_str()));
+        found.unwrap_or_default().to_owned()
+    };
+    let mut notes =
+        vec![payload["type"].as_str().unwrap_or("-"), if authentic { "signed" } else { "not signed" }];
+    match (acked, wants_ack(message)) {
+        (true, _) => notes.push("acknowledged"),
+        (false, true) => notes.push("wants an acknowledgement"),
+        (false, false) => {}
+    }
+    let style = if authentic { Style::Bold } else { Style::Warning };
+    let head = format!(
+        "{} ({}) {}",
+        message["from"].as_str().unwrap_or("-"),
+        notes.join(", "),
+        field(&["subject", "reservation_id"])
+    );
+    output.line(&output.paint(style, printable(&head).trim_end()))?;
+    let text = match field(&["content", "text", "body_md", "response"]) {
+        text if text.is_empty() => message["body"].as_str().unwrap_or_default().to_owned(),
+        text => text,
+    };
+    if !text.is_empty() {
+        output.line(printable_text(&text).trim_end())?;
+    }
+    Ok(output.line("")?)
 }
 
 fn wants_ack(message: &Value) -> bool {
@@ -222,7 +236,7 @@ async fn consent(registry: &mut Registry, given: &ConsentArgs, output: &Output) 
         ConsentAction::List => {
             let answer = registry.call(Method::GET, "/consent", None).await?.done()?;
             if output.is_json() {
-                return output.json(&answer["pending"]);
+                return output.json(&json!({ "pending": answer["pending"], "next": null }));
             }
             let mut table = Table::new(["FROM", "SINCE", "MESSAGE"]);
             for one in answer["pending"].as_array().into_iter().flatten() {

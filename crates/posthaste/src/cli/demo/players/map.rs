@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use posthaste_wire::map::codes;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
@@ -73,7 +74,9 @@ impl MapPlayer {
             }
             return match frame.get("error") {
                 Some(error) => {
-                    Err(Failure::new(Exit::Denied, error["message"].as_str().unwrap_or("refused")))
+                    let exit =
+                        if error["code"] == codes::AGENT_EXISTS { Exit::Refused } else { Exit::Denied };
+                    Err(Failure::new(exit, error["message"].as_str().unwrap_or("refused")))
                 }
                 None => Ok(frame["result"].take()),
             };
