@@ -43,6 +43,7 @@ mod scopes;
 mod sealed;
 mod search;
 mod shares;
+mod short_ids;
 mod sweep;
 mod tasks;
 mod tokens_peers_rules;

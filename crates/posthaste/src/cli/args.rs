@@ -22,7 +22,7 @@ use crate::observe::logs::LogForm;
 /// The post office for AI agents.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "posthaste", version, about, long_about = help::TOP, after_long_help = help::TOP_AFTER)]
-#[command(propagate_version = true, disable_help_subcommand = true, max_term_width = 100)]
+#[command(propagate_version = true, max_term_width = 100)]
 pub struct Args {
     #[command(flatten)]
     pub global: GlobalArgs,
@@ -215,8 +215,15 @@ pub enum Command {
     #[command(long_about = help::MAN, after_long_help = help::MAN_AFTER)]
     Man {
         /// The command to describe, like `serve` or `token create`; without one, posthaste itself
+        #[arg(conflicts_with = "out")]
         command: Vec<String>,
+        /// Write the pages of all commands into this directory
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        out: Option<PathBuf>,
     },
+    /// Print the version
+    #[command(long_about = help::VERSION, after_long_help = help::VERSION_AFTER)]
+    Version,
 }
 
 /// The settings of an office. Each can also stand in the environment and in posthaste.toml.
@@ -535,9 +542,15 @@ pub enum TokenCommand {
     /// Make a token useless from now on
     #[command(long_about = help::TOKEN_REVOKE, after_long_help = help::TOKEN_REVOKE_AFTER)]
     Revoke {
-        /// The id that `token list` shows
-        #[arg(value_name = "ID")]
-        id: String,
+        /// The id that `token list` shows, or its beginning
+        #[arg(value_name = "ID", required_unless_present = "name")]
+        id: Option<String>,
+        /// Every valid token of this name
+        #[arg(long, value_name = "NAME", conflicts_with = "id")]
+        name: Option<String>,
+        /// Also if there are several of that name
+        #[arg(long, requires = "name")]
+        yes: bool,
         #[command(flatten)]
         realm: RealmArgs,
     },

@@ -1,5 +1,6 @@
 //! Talking to a running server, on this machine or another.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posthaste_engine::nouns::RealmName;
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::exit::{Exit, Failure, Refused};
 use crate::doors::control;
+use crate::serve::Whereabouts;
 
 /// How long a server may take to accept a connection, and to answer.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -18,9 +20,23 @@ pub(super) struct Client {
     http: reqwest::Client,
     url: String,
     token: Option<String>,
+    /// The data directory that named the address, if one did.
+    found_in: Option<PathBuf>,
 }
 
 impl Client {
+    /// The same client for the server of a data directory, which may come back at another address.
+    pub(super) fn found_in(self, data: &Path) -> Self {
+        Self { found_in: Some(data.to_owned()), ..self }
+    }
+
+    /// The same client for a server that may have been restarted at another address. The token goes to no server but the
+    /// one that has the data directory locked.
+    pub(super) fn again(&self) -> Self {
+        let moved = self.found_in.as_deref().and_then(Whereabouts::live).map(|running| running.url);
+        Self { url: moved.unwrap_or_else(|| self.url.clone()), ..self.clone() }
+    }
+
     /// The server at an address, shown no token.
     pub(super) fn bare(url: String) -> Result<Self, Failure> {
         let http = reqwest::Client::builder()
@@ -30,7 +46,7 @@ impl Client {
             .danger_accept_invalid_certs(is_loopback(&url))
             .no_proxy()
             .build()?;
-        Ok(Self { http, url, token: None })
+        Ok(Self { http, url, token: None, found_in: None })
     }
 
     /// The same server, shown another token.
@@ -66,7 +82,7 @@ impl Client {
         let mut response = request.send().await.map_err(unreachable)?;
         if !response.status().is_success() {
             let exit = match response.status() {
-                reqwest::StatusCode::NOT_FOUND => Exit::Usage,
+                reqwest::StatusCode::NOT_FOUND => Exit::NotFound,
                 _ => Exit::Denied,
             };
             let text = response.text().await.unwrap_or_default();
@@ -108,7 +124,7 @@ impl Client {
                 return Err(Refused::failure(message, error.get("data")));
             }
             let exit = match status {
-                reqwest::StatusCode::NOT_FOUND => Exit::Usage,
+                reqwest::StatusCode::NOT_FOUND => Exit::NotFound,
                 reqwest::StatusCode::UNAUTHORIZED | reqwest::StatusCode::FORBIDDEN => Exit::Denied,
                 _ => Exit::Failed,
             };

@@ -74,7 +74,7 @@ pub(super) fn at_desk_for<T>(
         // Ctrl-C ends what waits, and the database is still closed gracefully.
         let done = tokio::select! {
             done = work(&desk) => done,
-            _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+            _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
         };
         desk.close().await;
         done
@@ -133,7 +133,10 @@ impl Desk {
         server: &Server,
         purpose: Purpose,
     ) -> Result<Self, Failure> {
-        let client = server.client()?;
+        let mut client = server.client()?;
+        if server.is_own {
+            client = client.found_in(&config.data.value);
+        }
         let realm = target.realm(config);
         if let Some(name) = realm.as_ref().filter(|_| server.is_own) {
             let data = &config.data.value;
@@ -231,6 +234,16 @@ impl Desk {
         }
         self.call("register", json!({ "id": me, "kind": "user" })).await.map_err(|_| first)?;
         self.call(method, params).await
+    }
+
+    /// The same server after a restart, at the address it has now.
+    pub(super) fn again(&self) -> Option<Self> {
+        match self {
+            Self::Running { client, realm } => {
+                Some(Self::Running { client: client.again(), realm: realm.clone() })
+            }
+            Self::Ours { .. } => None,
+        }
     }
 
     /// Lets go of the database, if it is in our hands.

@@ -16,14 +16,18 @@ pub enum Exit {
     Usage = 2,
     /// The office cannot be reached.
     Unreachable = 3,
-    /// The office refused.
+    /// The token is missing or wrong, or does not allow this.
     Denied = 4,
     /// Another process holds the data directory.
     Held = 5,
-    /// A health check found a problem.
+    /// A check found a problem: health, signatures, an overlap of reservations.
     Unhealthy = 6,
     /// There is no space left on the disk.
     Full = 7,
+    /// What the command names does not exist.
+    NotFound = 8,
+    /// A rule of the server refuses the request: too large, taken, used before, no consent.
+    Refused = 9,
     /// Ctrl-C, as shells count it.
     Interrupted = 130,
 }
@@ -41,6 +45,16 @@ pub struct Failure {
 #[error("cannot write to standard output: {0}")]
 pub struct OutputError(#[from] pub std::io::Error);
 
+/// Ctrl-C in a command that leaves nothing behind.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+struct Interrupted;
+
+/// Something that was done, with a reservation that the exit code reports.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Warning(String);
+
 /// The office said no, in a word that programs go by.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
@@ -54,9 +68,12 @@ impl Refused {
     pub(super) fn failure(message: &str, data: Option<&serde_json::Value>) -> Failure {
         let word = data.and_then(|data| data["refusal"].as_str()).unwrap_or_default();
         let exit = match word {
-            "bad_params" | "bad_id" | "bad_value" | "bad_path" | "bad_query" => Exit::Usage,
-            "read_only" | "closing" | "busy" | "internal" => Exit::Failed,
-            _ => Exit::Denied,
+            "not_allowed" | "unauthorized" | "participant_may_not" | "not_a_participant" => Exit::Denied,
+            // Without a word it is no refusal: the server does not know the method, or failed.
+            "read_only" | "closing" | "busy" | "internal" | "" => Exit::Failed,
+            word if word.starts_with("bad_") => Exit::Usage,
+            word if word.starts_with("no_such_") => Exit::NotFound,
+            _ => Exit::Refused,
         };
         let refused = Self { message: message.to_owned(), word: word.to_owned() };
         Failure { exit, error: refused.into() }
@@ -71,6 +88,26 @@ impl Failure {
 
     pub fn new(exit: Exit, message: impl std::fmt::Display) -> Self {
         Self { exit, error: anyhow::anyhow!("{message}") }
+    }
+
+    /// Ctrl-C, with nothing more to say.
+    pub(super) fn interrupted() -> Self {
+        Self { exit: Exit::Interrupted, error: Interrupted.into() }
+    }
+
+    /// Whether Ctrl-C ended the command and nothing else is worth a message.
+    pub(super) fn is_plain_interrupt(&self) -> bool {
+        self.error.is::<Interrupted>()
+    }
+
+    /// The command did its work, and found something that its caller should know.
+    pub(super) fn warning(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, error: Warning(message.into()).into() }
+    }
+
+    /// What it is called on standard error.
+    pub(super) fn label(&self) -> &'static str {
+        if self.error.is::<Warning>() { "warning" } else { "error" }
     }
 
     /// Whether the reader of our output simply left.
@@ -104,6 +141,43 @@ mod tests {
     use std::io;
 
     use super::*;
+
+    // F26: the list in `--help`, which is also in the manual page, has every code.
+    #[test]
+    fn help_lists_every_exit_code() {
+        let listed: Vec<u8> = crate::cli::help::TOP_AFTER
+            .split("Exit codes:\n")
+            .nth(1)
+            .unwrap()
+            .lines()
+            .filter_map(|line| line.split_whitespace().next()?.parse().ok())
+            .collect();
+        use Exit::*;
+        let all =
+            [Ok, Failed, Usage, Unreachable, Denied, Held, Unhealthy, Full, NotFound, Refused, Interrupted];
+        assert_eq!(listed, all.map(|exit| exit as u8));
+    }
+
+    // F26: tokens and rights, what does not exist, and rules have codes of their own.
+    #[test]
+    fn refusals_have_exit_codes_by_their_kind() {
+        let exit = |word: &str| Refused::failure("", Some(&serde_json::json!({ "refusal": word }))).exit;
+        for (word, expected) in [
+            ("not_allowed", Exit::Denied),
+            ("unauthorized", Exit::Denied),
+            ("no_such_agent", Exit::NotFound),
+            ("no_such_token", Exit::NotFound),
+            ("no_such_reservation", Exit::NotFound),
+            ("too_large", Exit::Refused),
+            ("agent_exists", Exit::Refused),
+            ("key_reused", Exit::Refused),
+            ("bad_query", Exit::Usage),
+            ("busy", Exit::Failed),
+            ("", Exit::Failed),
+        ] {
+            assert_eq!(exit(word), expected, "{word}");
+        }
+    }
 
     #[test]
     fn only_our_own_output_may_break() {

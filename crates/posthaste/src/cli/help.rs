@@ -16,15 +16,20 @@ Example:
   posthaste status                                       see how it is
 
 Exit codes:
-  0  done
+  0  done; `serve` and `demo` also when Ctrl-C or SIGTERM stopped them gracefully
   1  failed
   2  wrong usage or configuration
-  3  the office cannot be reached
-  4  refused: the token is missing, wrong or not allowed to do this
+  3  the server cannot be reached
+  4  the token is missing or wrong, or does not allow this
   5  another process holds the data directory
-  6  a health check found a problem
+  6  a check found a problem: health, a signature, an overlap of reservations
   7  there is no space left on the disk
-  130  ended by Ctrl-C, in good order";
+  8  not found: no such agent, message, token, reservation, conversation or realm
+  9  refused by a rule: too large, taken, used before, no consent, over a limit
+  130  ended by Ctrl-C
+
+Lists in JSON are an object with a named array and `next`, which is null on the last page; --next goes on from there.
+`tail` and `inbox --watch` print one JSON object a line.";
 
 pub(super) const SERVE: &str = "\
 Opens the office: one process that answers for the mail in the data directory until SIGTERM or \
@@ -289,14 +294,15 @@ a scope that does not fit the work tree is warned about. Without paths, shows wh
 pub(super) const AIRC_RESERVE_AFTER: &str = "\
 Examples:
   posthaste airc reserve api/auth.ts 'api/session/**' --ttl 2h --reason 'token race' --thread bd-123
-  posthaste airc reserve --check api/auth.ts && vim api/auth.ts
+  posthaste airc reserve --check api/auth.ts && echo free
   posthaste airc reserve --renew rsv-9f3a --ttl 1h";
 
 pub(super) const AIRC_RELEASE: &str = "\
 Gives reservations back: the named ones, or all of yours that are in force, and tells your contacts.";
 
 pub(super) const AIRC_RELEASE_AFTER: &str = "\
-Example:
+Examples:
+  posthaste airc release
   posthaste airc release rsv-9f3a";
 
 pub(super) const AIRC_VERIFY: &str = "\
@@ -305,7 +311,7 @@ sender's key. Exits with 6 if one is not good.";
 
 pub(super) const AIRC_VERIFY_AFTER: &str = "\
 Example:
-  posthaste airc verify message.json --key ed25519:…";
+  posthaste airc verify message.json";
 
 pub(super) const TOKEN: &str = "\
 Makes, lists and revokes the tokens by which callers show who they are, at the server that is meant \
@@ -332,11 +338,12 @@ Example:
   posthaste token list --realm shop --json";
 
 pub(super) const TOKEN_REVOKE: &str = "\
-Makes a token useless at once: the next request that carries it is refused.";
+Makes a token useless at once: the next request that carries it is refused. The token is named by its id or the \
+beginning of its id as `token list` shows it, or by --name, which means every valid token of that name; several need --yes.";
 
 pub(super) const TOKEN_REVOKE_AFTER: &str = "\
 Example:
-  posthaste token revoke 4f2a";
+  posthaste token revoke --name ann --yes";
 
 pub(super) const DOCTOR: &str = "\
 Looks at everything that can be wrong with a data directory: who holds it, file modes, free space, \
@@ -443,17 +450,26 @@ Examples:
   posthaste completions fish > ~/.config/fish/completions/posthaste.fish";
 
 pub(super) const MAN: &str = "\
-Prints the manual page of posthaste or of one of its commands, in roff.";
+Prints the manual page of posthaste or of one of its commands, in roff; with --out writes those of all commands.";
 
 pub(super) const MAN_AFTER: &str = "\
 Examples:
   posthaste man > posthaste.1
-  posthaste man token create | man -l -";
+  posthaste man token create | man -l -
+  posthaste man --out ~/.local/share/man/man1";
+
+pub(super) const VERSION: &str = "\
+Prints the version, as --version does.";
+
+pub(super) const VERSION_AFTER: &str = "\
+Example:
+  posthaste version --json";
 
 pub(super) const SEND: &str = "\
 Sends a letter, through the office or, with --mail-dir, as a file that any agent can read. Exit code 0 \
 means that the letter is durable and addressed to somebody real; the recipients are listed. The text \
-comes from --body, --body-file, standard input, or the editor that $EDITOR names. A sender that is not \
+comes from --body, --body-file, standard input, or the editor that $EDITOR names; an empty one is refused \
+unless --allow-empty is given. A sender that is not \
 in the address book yet is entered when those who run the office send for it.
 
 With --mail-dir DIR the letter becomes DIR/TO/TIMESTAMP-FROM.json: written under a private name, synced, \
@@ -469,8 +485,10 @@ Examples:
   posthaste send --mail-dir mail --batch < messages.jsonl";
 
 pub(super) const INBOX: &str = "\
-Lists an agent's mail, the latest first. Reading the list marks nothing. With --watch it stays and prints \
-letters as they come. With --mail-dir it lists the files of a mailbox in the order of their names and \
+Lists an agent's mail, the latest first: the number by which `read`, `ack` and `reply` take a message, when it \
+came, from whom, what it is about, how pressing it is, and whether its sender wants an acknowledgement. Times are \
+local (TZ is respected). Reading the list marks nothing. With --watch it stays and prints messages as they come; when the server is \
+restarted, it waits for it and goes on. With --mail-dir it lists the files of a mailbox in the order of their names and \
 says on standard error which files it could not make sense of.";
 
 pub(super) const INBOX_AFTER: &str = "\
@@ -480,11 +498,12 @@ Examples:
   posthaste inbox --mail-dir .chipset/state/mail --agent polecat-1 --json";
 
 pub(super) const READ: &str = "\
-Shows a letter and marks it as read. In a mail directory only the flag in the file changes, no other byte.";
+Shows a message and marks it as read. It is named by its number (which agents at the MCP door use as well), by its \
+id, or by the beginning of its id. In a mail directory only the flag in the file changes, no other byte.";
 
 pub(super) const READ_AFTER: &str = "\
 Examples:
-  posthaste read 019a8e5e-6f0c-7c55-b2f4-0d2f8a5f6d3e --agent ann
+  posthaste read 134 --agent ann
   posthaste read --mail-dir mail --agent polecat-1 2026-03-05T10-30-00Z-mayor.json";
 
 pub(super) const ACK: &str = "\
@@ -492,37 +511,45 @@ Acknowledges a letter, which its sender is told. Reading is implied.";
 
 pub(super) const ACK_AFTER: &str = "\
 Example:
-  posthaste ack 019a8e5e-6f0c-7c55-b2f4-0d2f8a5f6d3e --agent ann --response 'on it'";
+  posthaste ack 134 --agent ann --response 'on it'";
 
 pub(super) const REPLY: &str = "\
 Answers a letter: to its sender, under the same heading, in the same conversation.";
 
 pub(super) const REPLY_AFTER: &str = "\
 Example:
-  echo 'Looks good.' | posthaste reply 019a8e5e-6f0c-7c55-b2f4-0d2f8a5f6d3e --from ann";
+  echo 'Looks good.' | posthaste reply 134 --from ann";
 
 pub(super) const THREAD: &str = "\
-Shows the letters of a conversation in order. The id is the conversation's or that of any letter in it; \
-a letter without a conversation is shown with the letters it answers and those that answer it.";
+Shows the messages of a conversation in order. The id is the conversation's, or the number or id of any message in \
+it; a message without a conversation is shown with those it answers and those that answer it.";
 
 pub(super) const THREAD_AFTER: &str = "\
 Example:
-  posthaste thread release-42";
+  posthaste thread release-42
+  posthaste thread 134 --agent ann";
 
 pub(super) const SEARCH: &str = "\
-Finds letters and turns by their words, among those that the one who asks may see.";
+Finds messages and turns by their words, among those that the caller may see. All words must be there; AND, OR and NOT \
+join words, `-word` excludes one, `\"a phrase\"` keeps words together, `begin*` matches beginnings, `subject:word` looks \
+at the heading only, and `from:agent` keeps to one sender.";
 
 pub(super) const SEARCH_AFTER: &str = "\
 Example:
-  posthaste search 'deploy AND fail*' --newest";
+  posthaste search 'deploy AND fail*' --newest
+  posthaste search 'build -green from:ci'
+  posthaste search 'subject:\"release notes\"' --agent ann";
 
 pub(super) const TAIL: &str = "\
-Prints events of the realm's history as they happen, or from any point of it, one line each.";
+Prints the events of the realm's log as they happen, or from any place of it, one line each. -n counts events that \
+match the filters. When the server is restarted, it waits for it and goes on after the last event; --no-retry ends \
+instead.";
 
 pub(super) const TAIL_AFTER: &str = "\
 Examples:
   posthaste tail
   posthaste tail --type 'message.*' --agent ann
+  posthaste tail -n 20 --type 'reservation.*' --no-follow
   posthaste tail --after 0 --no-follow --json";
 
 pub(super) const AGENTS: &str = "\
@@ -579,7 +606,7 @@ Example:
 
 pub(super) const RESERVE: &str = "\
 Reserves path patterns for an agent. Reservations are advisory: overlaps with others are listed and both \
-sides are told. Exits with 0 if nothing overlaps, with 4 if something does; the reservation stands.";
+sides are told. Exits with 0 if nothing overlaps, with 6 if something does; the reservation stands.";
 
 pub(super) const RESERVE_AFTER: &str = "\
 Example:

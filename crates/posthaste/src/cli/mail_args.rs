@@ -59,6 +59,9 @@ pub struct BodyArgs {
     /// Read what to say from this file; `-` is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub body_file: Option<PathBuf>,
+    /// Send it even if there is nothing in it
+    #[arg(long)]
+    pub allow_empty: bool,
 }
 
 #[derive(Clone, Debug, ClapArgs)]
@@ -132,12 +135,15 @@ pub struct InboxArgs {
     /// How many; in a mail directory all unless said
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
-    /// Only those before this number, for the next page
-    #[arg(long, value_name = "SEQ")]
+    /// Only those before this number: the `next` of the page before
+    #[arg(long, visible_alias = "next", value_name = "NUMBER")]
     pub before: Option<i64>,
     /// Stay, and print letters as they come, one line each
     #[arg(long, short)]
     pub watch: bool,
+    /// With --watch: end when the server stops answering, instead of waiting until it is back
+    #[arg(long, requires = "watch")]
+    pub no_retry: bool,
     #[command(flatten)]
     pub mail_dir: MailDirArgs,
     #[command(flatten)]
@@ -146,7 +152,7 @@ pub struct InboxArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ReadArgs {
-    /// The message's id, or with --mail-dir its file's name
+    /// The message's number or id, or the beginning of its id; with --mail-dir its file's name
     #[arg(value_name = "MESSAGE", allow_hyphen_values = true)]
     pub message: String,
     /// Whose copy [default: whoever the token is for] [env: POSTHASTE_AGENT]
@@ -173,7 +179,7 @@ pub struct ArchiveArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct AckArgs {
-    /// The message's id
+    /// The message's number or id, or the beginning of its id
     #[arg(value_name = "MESSAGE")]
     pub message: String,
     /// Whose copy [default: whoever the token is for] [env: POSTHASTE_AGENT]
@@ -188,7 +194,7 @@ pub struct AckArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ReplyArgs {
-    /// The id of the message to answer
+    /// The number or id of the message to answer, or the beginning of its id
     #[arg(value_name = "MESSAGE")]
     pub message: String,
     /// Who answers [default: the token's own name] [env: POSTHASTE_AGENT]
@@ -208,7 +214,7 @@ pub struct ReplyArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ThreadArgs {
-    /// A conversation's id, or the id of any message in it
+    /// A conversation's id, or the number or id of any message in it
     #[arg(value_name = "ID")]
     pub id: String,
     /// Whose view [default: whoever the token is for] [env: POSTHASTE_AGENT]
@@ -220,7 +226,7 @@ pub struct ThreadArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct SearchArgs {
-    /// Words, "phrases", prefix*, AND, OR, NOT
+    /// Words, "phrases", prefix*, AND, OR, NOT, -word, subject:word, from:agent
     #[arg(value_name = "QUERY", required = true)]
     pub query: Vec<String>,
     /// Only from this agent
@@ -235,6 +241,9 @@ pub struct SearchArgs {
     /// How many
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
+    /// Only those before this number: the `next` of the page before, with --newest
+    #[arg(long, value_name = "NUMBER")]
+    pub next: Option<i64>,
     /// Whose view [default: whoever the token is for] [env: POSTHASTE_AGENT]
     #[arg(long, value_name = "AGENT")]
     pub agent: Option<String>,
@@ -253,15 +262,18 @@ pub struct TailArgs {
     /// Only events of this conversation
     #[arg(long, value_name = "ID")]
     pub thread: Option<String>,
-    /// Begin after this event; 0 is the beginning of history [default: with what happens next]
+    /// Begin after this event; 0 is the beginning of the log [default: with what happens next]
     #[arg(long, value_name = "SEQ")]
     pub after: Option<i64>,
-    /// Show the last N events first
+    /// Show the last N events that match first
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "after")]
-    pub last: Option<i64>,
-    /// Stop when history ends instead of waiting for more
+    pub last: Option<u32>,
+    /// Stop at the end of the log instead of waiting for more
     #[arg(long)]
     pub no_follow: bool,
+    /// End when the server stops answering, instead of waiting until it is back
+    #[arg(long)]
+    pub no_retry: bool,
     #[command(flatten)]
     pub desk: DeskArgs,
 }
@@ -271,8 +283,29 @@ pub struct ListArgs {
     /// How many
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
+    /// Go on where the page before ended: its `next`
+    #[arg(long, value_name = "NEXT")]
+    pub next: Option<String>,
     #[command(flatten)]
     pub desk: DeskArgs,
+}
+
+impl ListArgs {
+    /// The place to go on from, in lists that are ordered by number.
+    pub fn next_number(&self) -> Result<Option<i64>, Failure> {
+        let number = |text: &String| {
+            text.parse().map_err(|_| Failure::new(Exit::Usage, format!("--next {text}: not a number")))
+        };
+        self.next.as_ref().map(number).transpose()
+    }
+
+    /// Says on standard error how to see the next page, if there is one.
+    pub fn say_more(&self, answer: &serde_json::Value) {
+        if !answer["next"].is_null() {
+            let next = super::output::text_of(&answer["next"]);
+            eprintln!("There is more: --next {}", super::output::printable(&next));
+        }
+    }
 }
 
 #[derive(Clone, Debug, Subcommand)]

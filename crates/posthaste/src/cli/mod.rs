@@ -30,15 +30,18 @@ pub mod output;
 mod people;
 mod projects;
 mod read;
+mod reconnect;
 mod reserve;
 mod send;
 mod serve;
 mod signals;
 mod soak;
 mod status;
+mod table;
 mod tail;
 mod target;
 mod thread;
+mod times;
 mod token;
 
 use std::ffi::OsString;
@@ -51,7 +54,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches};
 use self::args::{Args, Command, GuardCommand};
 use self::exit::{Exit, Failure};
 use self::mail_args::{InboxArgs, ReadArgs, SendArgs};
-use self::output::Output;
+use self::output::{ColorWhen, Output};
 use self::target::Target;
 
 /// Runs the command that was typed. Says on standard error what went wrong, if something did.
@@ -60,7 +63,12 @@ pub fn run(typed: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args = match parse(&typed) {
         Ok(args) => args,
         Err(error) => {
-            // Help and version come this way too; nobody is left to tell if they cannot be printed.
+            // Help and version come this way too.
+            if error.use_stderr() && typed.iter().any(|word| word == "--json") {
+                Output::new(true, ColorWhen::Never).complain(&Failure::new(Exit::Usage, usage_error(&error)));
+                return Exit::Usage.into();
+            }
+            // If it cannot be printed, the exit code still tells.
             let _ = error.print();
             return u8::try_from(error.exit_code()).map_or(Exit::Usage.into(), ExitCode::from);
         }
@@ -69,6 +77,8 @@ pub fn run(typed: impl IntoIterator<Item = OsString>) -> ExitCode {
     match dispatch(&args, &output) {
         Ok(()) => Exit::Ok.into(),
         Err(failure) if failure.is_broken_pipe() => Exit::Ok.into(),
+        // The user who pressed Ctrl-C needs no message.
+        Err(failure) if failure.is_plain_interrupt() => failure.exit.into(),
         Err(failure) => {
             output.complain(&failure);
             failure.exit.into()
@@ -76,12 +86,22 @@ pub fn run(typed: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// What is wrong with the command line, without the general advice that follows.
+fn usage_error(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let text = text.split("\n\nUsage:").next().unwrap_or_default();
+    let text = text.split("\n\nFor more information").next().unwrap_or_default();
+    text.strip_prefix("error: ").unwrap_or(text).trim().to_owned()
+}
+
 fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
     must_be_local(args)?;
     match &args.command {
         Command::Config(office) => config::run(&args.global, office, output),
         Command::Completions { shell } => Ok(output.bytes(&complete::completions(*shell))?),
-        Command::Man { command } => Ok(output.bytes(&complete::man(command)?)?),
+        Command::Man { out: Some(dir), .. } => complete::write_pages(dir, output),
+        Command::Man { command, out: None } => Ok(output.bytes(&complete::man(command)?)?),
+        Command::Version => complete::version(output),
         Command::Serve(office) => serve::run(&args.global, office, output),
         Command::Map(realm) => map::run(&args.global, realm),
         Command::Mcp(given) => mcp::run(&args.global, given),

@@ -11,9 +11,9 @@ use super::output::{Output, Style, Table, short_time, text_of};
 
 pub(super) fn agents(global: &GlobalArgs, args: &ListArgs, output: &Output) -> Result<(), Failure> {
     at_desk(global, &args.desk, async |desk| {
-        let answer = desk.call("agents", json!({ "limit": args.limit })).await?;
+        let answer = desk.call("agents", json!({ "limit": args.limit, "after": args.next })).await?;
         if output.is_json() {
-            return output.json(&answer["agents"]);
+            return output.json(&answer);
         }
         let mut table = Table::new(["ID", "KIND", "NAME", "ROLE", "STATE", "CONNECTED", "DOOR", "SINCE"]);
         for one in answer["agents"].as_array().into_iter().flatten() {
@@ -24,9 +24,7 @@ pub(super) fn agents(global: &GlobalArgs, args: &ListArgs, output: &Output) -> R
             table.row([id, kind, name, role, state, connected, door, since], Style::Plain);
         }
         output.table(&table)?;
-        if !answer["next"].is_null() {
-            eprintln!("There are more: --limit {}", args.limit.saturating_mul(2));
-        }
+        args.say_more(&answer);
         Ok(())
     })
 }
@@ -140,7 +138,7 @@ pub(super) fn contacts(global: &GlobalArgs, args: &ContactsArgs, output: &Output
             None => {
                 let answer = desk.call("contacts", json!({ "agent": who })).await?;
                 if output.is_json() {
-                    return output.json(&answer["contacts"]);
+                    return output.json(&json!({ "contacts": answer["contacts"], "next": null }));
                 }
                 let mut table = Table::new(["FROM", "TO", "STATE", "REASON", "SINCE"]);
                 for one in answer["contacts"].as_array().into_iter().flatten() {

@@ -61,7 +61,7 @@ async fn pages(desk: &Desk, method: &str, rows: &str) -> Result<Vec<Value>, Fail
 async fn list(desk: &Desk, output: &Output) -> Result<(), Failure> {
     let rows = pages(desk, "project.list", "projects").await?;
     if output.is_json() {
-        return output.json(&rows);
+        return output.json(&json!({ "projects": rows, "next": null }));
     }
     let mut table = Table::new(["PROJECT", "REALM", "AGENTS", "MESSAGES", "SINCE", "BY"]);
     for row in &rows {
@@ -106,7 +106,7 @@ async fn release(desk: &Desk, path: &str, output: &Output) -> Result<(), Failure
 async fn list_realms(desk: &Desk, output: &Output) -> Result<(), Failure> {
     let rows = pages(desk, "realm.list", "realms").await?;
     if output.is_json() {
-        return output.json(&rows);
+        return output.json(&json!({ "realms": rows, "next": null }));
     }
     let mut table = Table::new(["REALM", "AGENTS", "MESSAGES", "SIZE", "PROJECTS"]);
     for row in &rows {

@@ -1,10 +1,13 @@
 //! `posthaste status`: how the running server is.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::args::{GlobalArgs, OfficeArgs, StatusArgs};
 use super::client::Client;
 use super::exit::{Exit, Failure};
+use super::human::{show_bytes, show_span};
 use super::output::{Output, Style, Table};
 use super::runtime;
 use super::target::{Target, from_listen};
@@ -60,7 +63,7 @@ fn show(health: &Value, office: &Value, output: &Output) -> Result<(), Failure> 
     if output.is_json() {
         return output.json(&json!({ "health": health, "status": office }));
     }
-    let mut table = Table::new(["", ""]);
+    let mut table = Table::bare();
     let healthy = health["status"] == "healthy";
     let style = if healthy { Style::Good } else { Style::Bad };
     table.row(["health".to_owned(), plain(&health["status"])], style);
@@ -76,9 +79,17 @@ fn show(health: &Value, office: &Value, output: &Output) -> Result<(), Failure> 
         "bytes",
         "queue",
     ] {
-        if let Some(value) = office.get(field) {
-            table.row([field.replace('_', " "), plain(value)], Style::Plain);
+        let value = match field {
+            "uptime" => office[field]
+                .as_f64()
+                .map(|seconds| show_span(Duration::from_secs_f64(seconds.max(0.0))).replace(' ', "")),
+            "bytes" => office[field].as_u64().map(|bytes| show_bytes(bytes).replace(".0 ", " ")),
+            _ => None,
+        };
+        if office.get(field).is_none() {
+            continue;
         }
+        table.row([field.replace('_', " "), value.unwrap_or_else(|| plain(&office[field]))], Style::Plain);
     }
     Ok(output.table(&table)?)
 }

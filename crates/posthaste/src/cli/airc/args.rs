@@ -110,6 +110,9 @@ pub struct InboxArgs {
     /// Acknowledge what asks for it, with this answer if one is given
     #[arg(long, value_name = "ANSWER", num_args = 0..=1, default_missing_value = "")]
     pub ack: Option<String>,
+    /// Go on where the page before ended: its `next`
+    #[arg(long, value_name = "NEXT")]
+    pub next: Option<String>,
 }
 
 #[derive(Clone, Debug, ClapArgs)]

@@ -3,6 +3,7 @@
 pub(crate) mod args;
 mod cache;
 mod git;
+mod inbox;
 mod keyring;
 mod registry;
 
@@ -17,8 +18,8 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use self::args::{
-    AircArgs, AircCommand, ConsentAction, ConsentArgs, InboxArgs, RegisterArgs, ReleaseArgs, ReserveArgs,
-    SendArgs, Tier, VerifyArgs,
+    AircArgs, AircCommand, ConsentAction, ConsentArgs, RegisterArgs, ReleaseArgs, ReserveArgs, SendArgs,
+    Tier, VerifyArgs,
 };
 use self::cache::{Cache, Entry};
 use self::keyring::Keyring;
@@ -43,7 +44,7 @@ pub(super) fn run(global: &GlobalArgs, args: &AircArgs, output: &Output) -> Resu
         match &args.command {
             AircCommand::Register(_) => Ok(()),
             AircCommand::Send(given) => send(&mut registry, given, output).await,
-            AircCommand::Inbox(given) => inbox(&mut registry, given, output).await,
+            AircCommand::Inbox(given) => inbox::run(&mut registry, given, output).await,
             AircCommand::Consent(given) => consent(&mut registry, given, output).await,
             AircCommand::Reserve(given) => reserve(&mut registry, given, output).await,
             AircCommand::Release(given) => release(&mut registry, given, output).await,
@@ -160,81 +161,12 @@ fn words(given: &SendArgs, text: String) -> Value {
     payload
 }
 
-async fn inbox(registry: &mut Registry, given: &InboxArgs, output: &Output) -> Result<(), Failure> {
-    let mut path = format!("/messages/inbox?limit={}", given.limit.clamp(1, 200));
-    for (name, value) in [("payload_type", &given.kind), ("since", &given.since)] {
-        if let Some(value) = value {
-            path.push_str(&format!("&{name}={}", escaped(value)));
-        }
-    }
-    let answer = registry.call(Method::GET, &path, None).await?.done()?;
-    let messages = answer["messages"].as_array().cloned().unwrap_or_default();
-    let mut shown = Vec::new();
-    for message in messages {
-        let authentic = registry.is_authentic(&message).await?;
-        let acked = match (&given.ack, wants_ack(&message)) {
-            (Some(words), true) => Some(acknowledge(registry, &message, words).await?),
-            _ => None,
-        };
-        shown.push((message, authentic, acked));
-    }
-    if output.is_json() {
-        let list: Vec<Value> = shown
-            .iter()
-            .map(|(message, authentic, acked)| json!({ "message": message, "verified": authentic, "acked": acked }))
-            .collect();
-        return output.json(&list);
-    }
-    let mut table = Table::new(["FROM", "TYPE", "SIGNED", "WHAT"]);
-    for (message, authentic, acked) in &shown {
-        let payload = &message["payload"];
-        let text = ["subject", "content", "text", "body_md", "reservation_id", "message_id"]
-            .iter()
-            .find_map(|name| payload[*name].as_str())
-            .or(message["body"].as_str())
-            .unwrap_or_default();
-        let note = if acked.is_some() {
-            " (acknowledged)"
-        } else if wants_ack(message) {
-            " (wants an answer)"
-        } else {
-            ""
-        };
-        let style = if *authentic { Style::Plain } else { Style::Warning };
-        let signed = if *authentic { "yes" } else { "no" };
-        let kind = payload["type"].as_str().unwrap_or("-");
-        let from = message["from"].as_str().unwrap_or("-");
-        table.row([from.to_owned(), kind.to_owned(), signed.to_owned(), format!("{text}{note}")], style);
-    }
-    Ok(output.table(&table)?)
-}
-
-fn wants_ack(message: &Value) -> bool {
-    let payload = &message["payload"];
-    let asked = payload["ack_required"] == true || payload["data"]["ack_required"] == true;
-    payload["type"] == "context:mailbox" && asked && message["delivery"]["acked"] != true
-}
-
-async fn acknowledge(registry: &mut Registry, message: &Value, words: &str) -> Result<Value, Failure> {
-    let payload = &message["payload"];
-    let id = payload["message_id"].as_str().or(payload["data"]["message_id"].as_str()).unwrap_or_default();
-    let from = message["from"].as_str().unwrap_or_default().to_owned();
-    let mut ack =
-        json!({ "type": "context:mailbox_ack", "message_id": id, "ack_ts": to_rfc3339(stamp::now()) });
-    if !words.is_empty() {
-        ack["response"] = json!(words);
-    }
-    let mut content = Map::new();
-    content.insert("payload".to_owned(), ack);
-    registry.send(&from, content).await?.done()
-}
-
 async fn consent(registry: &mut Registry, given: &ConsentArgs, output: &Output) -> Result<(), Failure> {
     let action = match given.action {
         ConsentAction::List => {
             let answer = registry.call(Method::GET, "/consent", None).await?.done()?;
             if output.is_json() {
-                return output.json(&answer["pending"]);
+                return output.json(&json!({ "pending": answer["pending"], "next": null }));
             }
             let mut table = Table::new(["FROM", "SINCE", "MESSAGE"]);
             for one in answer["pending"].as_array().into_iter().flatten() {

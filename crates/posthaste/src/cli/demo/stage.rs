@@ -110,6 +110,9 @@ async fn start(config: &Config) -> Result<(String, Child), Failure> {
         "--log-level",
         "warn",
     ]);
+    // Ctrl-C at the terminal is for the demo, which then closes the server itself: two signals would be an emergency stop.
+    #[cfg(unix)]
+    command.process_group(0);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
     let out = child.stdout.take().ok_or_else(|| Failure::new(Exit::Failed, "the office cannot be heard"))?;
     let mut lines = BufReader::new(out).lines();

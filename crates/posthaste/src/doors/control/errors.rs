@@ -41,6 +41,35 @@ pub(super) fn denied(why: &str) -> ErrorObject {
     with_word(REFUSED, why.to_owned(), "not_allowed")
 }
 
+/// No message that the caller may see is called that.
+pub(super) fn no_message(name: &str) -> ErrorObject {
+    with_word(REFUSED, format!("there is no message {name}"), Refusal::NoSuchMessage.word())
+}
+
+/// The same, where a message was named: the refusal says which.
+pub(super) fn of_message(error: &EngineError, name: &str) -> ErrorObject {
+    match error {
+        EngineError::Refused(Refusal::NoSuchMessage) => no_message(name),
+        other => of_engine(other),
+    }
+}
+
+pub(super) fn is_no_message(error: &ErrorObject) -> bool {
+    let word = |data: &serde_json::value::RawValue| data.get().contains(Refusal::NoSuchMessage.word());
+    error.data.as_deref().is_some_and(word)
+}
+
+/// Several messages have an id that begins like that.
+pub(super) fn ambiguous(name: &str, candidates: &[String]) -> ErrorObject {
+    let text = match candidates {
+        [] => format!("the ids of many messages begin with {name}; give more of it"),
+        some => {
+            format!("the ids of several messages begin with {name}: {}; give more of it", some.join(", "))
+        }
+    };
+    with_word(INVALID_PARAMS, text, "bad_id")
+}
+
 /// The caller calls more often than it may.
 pub(super) fn too_often(wait: std::time::Duration) -> ErrorObject {
     let text = format!("too many calls with this token; wait {} ms", wait.as_millis().max(1));

@@ -57,13 +57,14 @@ pub(super) struct SendParams {
     #[serde(default)]
     conversation: Option<posthaste_engine::nouns::ConversationId>,
     #[serde(default)]
-    in_reply_to: Option<MessageId>,
+    /// The message that it answers: an id, the beginning of one, or a number.
+    pub(super) in_reply_to: Option<String>,
     #[serde(default)]
     key: Option<String>,
 }
 
 impl SendParams {
-    pub(super) fn into_verb(self) -> Result<Send, ErrorObject> {
+    pub(super) fn into_verb(self, in_reply_to: Option<MessageId>) -> Result<Send, ErrorObject> {
         let addresses = |words: &[String]| -> Result<Vec<Address>, ErrorObject> {
             words
                 .iter()
@@ -95,7 +96,7 @@ impl SendParams {
             expires_at: self.expires_at,
             correlation: None,
             within: self.conversation.map(gather),
-            in_reply_to: self.in_reply_to,
+            in_reply_to,
             task: None,
             key: self.key,
             envelope: None,
@@ -165,7 +166,8 @@ pub(super) struct MarkParams {
     /// Whose copy; the caller's if absent.
     #[serde(default)]
     pub(super) agent: Option<AgentId>,
-    pub(super) message: MessageId,
+    /// An id, the beginning of one, or a number.
+    pub(super) message: String,
     #[serde(default)]
     pub(super) response: Option<String>,
 }

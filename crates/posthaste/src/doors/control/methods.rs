@@ -10,12 +10,12 @@ use posthaste_wire::rpc::{ErrorObject, METHOD_NOT_FOUND};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use super::errors::{bad_params, denied, of_engine};
+use super::errors::{bad_params, denied, of_engine, of_message};
 use super::from_wire::{
     InboxParams, MarkParams, RealmParams, SearchParams, SendParams, TokenCreateParams, TokenRevokeParams,
     params,
 };
-use super::{desk, people, projects, talk, to_wire};
+use super::{desk, events, people, projects, talk, to_wire};
 use crate::caller::Identity;
 use crate::doors::acks;
 use crate::keys;
@@ -47,7 +47,7 @@ pub(super) async fn call(
         "message" => talk::message(engine, identity, params(given)?).await,
         "thread" => talk::thread(engine, identity, params(given)?).await,
         "conversations" => talk::conversations(engine, identity, params(given)?).await,
-        "events" => talk::events(engine, identity, params(given)?).await,
+        "events" => events::events(shared, engine, identity, params(given)?).await,
         "reserve" => desk::reserve(shared, engine, identity, params(given)?).await,
         "release" => desk::release(shared, engine, identity, params(given)?).await,
         "reservations" => desk::reservations(shared, engine, identity, params(given)?).await,
@@ -105,7 +105,11 @@ fn whoami(engine: &Engine, identity: &Identity) -> Value {
 
 async fn send(engine: &Engine, identity: &Identity, mut given: SendParams) -> Result<Value, ErrorObject> {
     let caller = acting(identity, given.from.take())?;
-    let verb = given.into_verb()?;
+    let answered = match given.in_reply_to.take() {
+        Some(name) => Some(talk::named(engine, &caller, &name).await?),
+        None => None,
+    };
+    let verb = given.into_verb(answered)?;
     let sent = match engine.submit(&caller, verb.clone()).await {
         // The bearer of a token that writes for the first time is entered under the token's name.
         Err(EngineError::Refused(Refusal::NoSuchAgent { agent, .. })) if agent == identity.name.as_str() => {
@@ -141,16 +145,17 @@ fn has_token(view: &View<'_>, caller: &Caller) -> Viewed<bool> {
 
 async fn read(engine: &Engine, identity: &Identity, given: MarkParams) -> Result<Value, ErrorObject> {
     let caller = acting(identity, given.agent)?;
-    let verb = MarkRead { agent: caller.agent.clone(), message: given.message, unread: false };
-    let delivery = engine.submit(&caller, verb).await.map_err(refused)?;
-    Ok(to_wire::delivery(&delivery))
+    let message = talk::named(engine, &caller, &given.message).await?;
+    let verb = MarkRead { agent: caller.agent.clone(), message, unread: false };
+    let delivery = engine.submit(&caller, verb).await;
+    Ok(to_wire::delivery(&delivery.map_err(|error| of_message(&error, &given.message))?))
 }
 
 async fn ack(engine: &Engine, identity: &Identity, given: MarkParams) -> Result<Value, ErrorObject> {
     let caller = acting(identity, given.agent)?;
-    let delivery =
-        acks::acknowledge(engine, &caller, given.message, given.response).await.map_err(refused)?;
-    Ok(to_wire::delivery(&delivery))
+    let message = talk::named(engine, &caller, &given.message).await?;
+    let delivery = acks::acknowledge(engine, &caller, message, given.response).await;
+    Ok(to_wire::delivery(&delivery.map_err(|error| of_message(&error, &given.message))?))
 }
 
 async fn search(engine: &Engine, identity: &Identity, given: SearchParams) -> Result<Value, ErrorObject> {
@@ -166,7 +171,9 @@ async fn search(engine: &Engine, identity: &Identity, given: SearchParams) -> Re
     };
     let found = engine.read(move |view| view.search(&caller, &query)).await.map_err(refused)?;
     let hits: Vec<Value> = found.hits.iter().map(to_wire::hit).collect();
-    Ok(json!({ "hits": hits, "partial": found.partial }))
+    // Only the order of the log can be gone on with.
+    let last = found.hits.last().filter(|_| given.newest && found.partial);
+    Ok(json!({ "hits": hits, "partial": found.partial, "next": last.map(|hit| hit.seq) }))
 }
 
 /// The realm's rules, after changing those that are given: only those who run the office change them.

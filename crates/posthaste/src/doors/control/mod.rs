@@ -3,6 +3,7 @@
 
 mod desk;
 mod errors;
+mod events;
 mod export;
 mod from_wire;
 mod methods;
