@@ -205,6 +205,7 @@ async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHand
     };
     let bridge = Bridge::open(engine.unhurried(), options).await?;
     shared.set_mail_dir(std::path::absolute(mail_dir)?);
+        agents: config.mail_dir_agents.value.clone(),
     Ok(Some(tokio::spawn(bridge.run(shared.stop().clone()))))
 }
 

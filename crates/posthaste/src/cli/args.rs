@@ -196,6 +196,10 @@ pub struct OfficeArgs {
     /// Let other accounts make mailboxes in the mail directory [env: POSTHASTE_MAIL_DIR_SHARED]
     #[arg(long)]
     pub mail_dir_shared: bool,
+    /// Copy the mail of this agent into its mailbox in the mail directory although it came by another door; may be
+    /// repeated [env: POSTHASTE_MAIL_DIR_AGENTS]
+    #[arg(long, value_name = "AGENT")]
+    pub mail_dir_agent: Vec<String>,
     /// How often old files of the mail directory are archived [default: 1h] [env: POSTHASTE_ARCHIVE_EVERY]
     #[arg(long, value_name = "SPAN")]
     pub archive_every: Option<String>,
