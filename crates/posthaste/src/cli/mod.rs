@@ -2,6 +2,7 @@
 
 mod airc;
 pub mod args;
+mod attachments;
 mod backup;
 mod bench;
 mod carried_tokens;
@@ -20,6 +21,7 @@ mod guard;
 mod help;
 pub mod human;
 mod human_body;
+mod in_place;
 mod inbox;
 pub mod mail_args;
 mod map;
@@ -28,6 +30,7 @@ pub mod output;
 mod people;
 mod read;
 mod reserve;
+mod restore;
 mod send;
 mod serve;
 mod signals;
@@ -84,7 +87,7 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Token { command } => token::run(&args.global, command, output),
         Command::Doctor(realm) => doctor::run(&args.global, realm, output),
         Command::Backup(backup) => backup::back_up(&args.global, backup, output),
-        Command::Restore(backup) => backup::restore(&args.global, backup, output),
+        Command::Restore(backup) => restore::restore(&args.global, backup, output),
         Command::Status(status) => status::run(&args.global, status, output),
         Command::Demo(given) => demo::run(&args.global, given, output),
         Command::Bench(given) => bench::run(given, output),

@@ -5,6 +5,7 @@ use posthaste_engine::stamp;
 use serde_json::{Value, json};
 
 use super::args::GlobalArgs;
+use super::attachments::read_files;
 use super::desk::{Desk, agent, at_desk};
 use super::exit::{Exit, Failure};
 use super::human_body::body;
@@ -20,6 +21,7 @@ pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Res
         .expires
         .map(|span| stamp::now().saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)));
     let from = agent(args.from.as_deref());
+    let files = read_files(&args.attach)?;
     let text = body(&args.body)?;
     let params = json!({
         "from": from,
@@ -35,6 +37,7 @@ pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Res
         "conversation": args.thread,
         "in_reply_to": args.in_reply_to,
         "key": args.key,
+        "attachments": files,
     });
     at_desk(global, &args.desk, async |desk| {
         let sent = desk.call_as(from.as_deref(), "send", params).await?;
@@ -44,6 +47,7 @@ pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Res
 
 pub(super) fn reply(global: &GlobalArgs, args: &ReplyArgs, output: &Output) -> Result<(), Failure> {
     let from = agent(args.from.as_deref());
+    let files = read_files(&args.attach)?;
     // Whether there is anything to answer is asked before somebody writes the answer.
     let letter = at_desk(global, &args.desk, async |desk| {
         desk.call("message", json!({ "agent": from, "message": args.message })).await
@@ -54,7 +58,9 @@ pub(super) fn reply(global: &GlobalArgs, args: &ReplyArgs, output: &Output) -> R
             Some(from) => from.clone(),
             None => text_of(&desk.call("whoami", json!({})).await?["name"]),
         };
-        let sent = desk.call_as(Some(&me), "send", answer(&letter, args, &me, text)).await?;
+        let mut params = answer(&letter, args, &me, text);
+        params["attachments"] = files.into();
+        let sent = desk.call_as(Some(&me), "send", params).await?;
         show_sent(&sent, output)
     })
 }

@@ -1,8 +1,10 @@
 //! The program from outside: its command line, its configuration and its listener.
 
 mod airc;
+mod attachments;
 mod attack;
 mod authority;
+mod backup;
 mod bridge;
 mod bridge_crash;
 mod cli;

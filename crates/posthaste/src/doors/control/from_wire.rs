@@ -9,6 +9,7 @@ use posthaste_wire::rpc::ErrorObject;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::errors::bad_params;
 use crate::doors::address;
@@ -60,6 +61,9 @@ pub(super) struct SendParams {
     in_reply_to: Option<MessageId>,
     #[serde(default)]
     key: Option<String>,
+    /// Files: `{name, data, media_type?}` with the bytes in base64.
+    #[serde(default)]
+    pub(super) attachments: Vec<Map<String, Value>>,
 }
 
 impl SendParams {

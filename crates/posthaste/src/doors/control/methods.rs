@@ -16,7 +16,7 @@ use super::from_wire::{
     AgentsParams, InboxParams, MarkParams, RealmParams, RegisterParams, SearchParams, SendParams,
     TokenCreateParams, TokenRevokeParams, params,
 };
-use super::{desk, talk, to_wire};
+use super::{attachments, desk, talk, to_wire};
 use crate::caller::Identity;
 use crate::doors::acks;
 use crate::keys;
@@ -36,11 +36,12 @@ pub(super) async fn call(
         "whoami" => Ok(whoami(engine, identity)),
         "register" => register(engine, identity, params(given)?).await,
         "agents" => agents(engine, identity, params(given)?).await,
-        "send" => send(engine, identity, params(given)?).await,
+        "send" => send(shared, engine, identity, params(given)?).await,
         "inbox" => inbox(engine, identity, params(given)?).await,
         "read" => read(engine, identity, params(given)?).await,
         "ack" => ack(engine, identity, params(given)?).await,
         "search" => search(engine, identity, params(given)?).await,
+        "attachment" => attachments::attachment(engine, identity, params(given)?).await,
         "message" => talk::message(engine, identity, params(given)?).await,
         "thread" => talk::thread(engine, identity, params(given)?).await,
         "conversations" => talk::conversations(engine, identity, params(given)?).await,
@@ -115,9 +116,17 @@ async fn agents(engine: &Engine, identity: &Identity, given: AgentsParams) -> Re
     Ok(json!({ "agents": agents, "next": page.next }))
 }
 
-async fn send(engine: &Engine, identity: &Identity, mut given: SendParams) -> Result<Value, ErrorObject> {
+async fn send(
+    shared: &Shared,
+    engine: &Engine,
+    identity: &Identity,
+    mut given: SendParams,
+) -> Result<Value, ErrorObject> {
     let caller = acting(identity, given.from.take())?;
-    let sent = engine.submit(&caller, given.into_verb()?).await.map_err(refused)?;
+    let files = std::mem::take(&mut given.attachments);
+    let mut verb = given.into_verb()?;
+    verb.meta = attachments::keep(shared, engine, &files).await?;
+    let sent = engine.submit(&caller, verb).await.map_err(refused)?;
     Ok(to_wire::sent(&sent))
 }
 

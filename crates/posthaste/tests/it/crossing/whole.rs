@@ -109,3 +109,29 @@ async fn who_is_away_gets_what_came_by_a_file() {
     map.receive("the second").await;
     assert_eq!(all.office.close(), Some(0));
 }
+
+// F18: a file reaches an AIRC identity, whose token opens AIRC alone, and an agent that the server hosts.
+#[tokio::test]
+async fn files_reach_airc_and_hosted_agents() {
+    let all = Everywhere::open().await;
+    let airc = Agent::new(all.office.url(), "airc_r").await;
+    all.office.register("cli_s").await;
+    all.office.call("contact.ask", json!({ "agent": "cli_s", "other": "airc_r" })).await.unwrap();
+    all.office.call("contact.accept", json!({ "agent": "airc_r", "other": "cli_s" })).await.unwrap();
+    let file = json!({ "name": "plan.txt", "data": "dGhlIHBsYW4=" });
+    for to in ["airc_r", "parrot"] {
+        let letter =
+            json!({ "from": "cli_s", "to": [to], "subject": "s", "body": "b", "attachments": [file] });
+        all.office.call("send", letter).await.unwrap();
+    }
+    let page = airc.inbox().await;
+    let path = page[0]["delivery"]["attachments"][0]["url"].as_str().unwrap();
+    assert_eq!(airc.get(path).await.text, "the plan");
+    let parts: Vec<&str> = path.split('/').collect();
+    let elsewhere = format!("/x-posthaste/attachments/{}/{}", parts[2], parts[4]);
+    assert_eq!(airc.get(&elsewhere).await.status, 401, "a token of AIRC's opens AIRC alone");
+    let turn = find("the turn", async || all.turns.lock().unwrap().last().cloned()).await;
+    let told = &turn["inbox"][0]["message"]["routing_info"]["attachments"][0];
+    assert_eq!((&told["name"], &told["size"]), (&json!("plan.txt"), &json!(8)), "{turn}");
+    assert_eq!(all.office.close(), Some(0));
+}
