@@ -404,7 +404,7 @@ impl Writer {
 
     fn give_up(&self, reason: String) -> Fault {
         error!(realm = %self.realm, reason, "a write failed; the realm is read-only until the office is restarted");
-        let reason = self.poison.get_or_init(|| reason).clone();
+        let reason = self.poison.get_or_init(|| format!("a write failed: {reason}")).clone();
         Fault::Poisoned { reason }
     }
 

@@ -46,11 +46,27 @@ impl AdminKey {
     /// Reads the key, or makes one that only the owner of the directory can read.
     pub fn open(data: &Path) -> io::Result<Self> {
         let path = Self::path(data);
-        let token = match Self::read(data) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::make(&path)?,
-            read => read?,
-        };
-        Self::of(&token).ok_or_else(|| io::Error::other("the key cannot be used"))
+        match Self::look(data)? {
+            Some(key) => Ok(key),
+            None => Self::of(&Self::make(&path)?).ok_or_else(|| unusable(&path, "the key cannot be used")),
+        }
+    }
+
+    /// Reads the key if there is one. Errors name the file and say what to do.
+    pub fn look(data: &Path) -> io::Result<Option<Self>> {
+        let path = Self::path(data);
+        match fs::read_to_string(&path) {
+            Ok(text) if !text.trim().is_empty() => {
+                Self::of(text.trim()).map(Some).ok_or_else(|| unusable(&path, "the key cannot be used"))
+            }
+            Ok(_) => Err(unusable(
+                &path,
+                "the file is empty; put the key back from a backup made with --with-keys, or remove the file to have \
+                 a new key made (registration tokens of agents change with it)",
+            )),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+        }
     }
 
     fn of(token: &str) -> Option<Self> {
@@ -124,6 +140,10 @@ fn mac(key: &[u8], parts: &[&[u8]]) -> Option<[u8; 32]> {
         mac.update(part);
     }
     Some(mac.finalize().into_bytes().into())
+}
+
+fn unusable(path: &Path, why: &str) -> io::Error {
+    io::Error::other(format!("{}: {why}", path.display()))
 }
 
 fn hex(bytes: &[u8]) -> String {

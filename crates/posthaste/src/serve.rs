@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::RealmName;
-use posthaste_engine::{Fault, Office};
+use posthaste_engine::{EngineError, Fault, Office};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -29,6 +29,7 @@ use crate::http::outgoing::WaysOut;
 use crate::http::tls::{Tls, reload_on_hangup};
 use crate::jwt::JwtKey;
 use crate::keys::AdminKey;
+use crate::observe::inspector::Inspector;
 use crate::projects;
 use crate::runtime::Runtime;
 use crate::runtime::definition::Swarm;
@@ -115,8 +116,8 @@ async fn run_until(
     raise_descriptor_limit(config.max_connections.value);
     let (office, guard) = Office::open(data, Limits::default()).map_err(held)?;
     let reads_end = office.reads_end();
-    let admin = AdminKey::open(data)?;
-    let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
+    let admin = AdminKey::open(data).context("cannot read the admin key")?;
+    let engine = office.realm(&realm).await.map_err(|error| unusable(error, &realm))?;
     let stop = match stop {
         Some(stop) => stop,
         None => stop_on_signal()?,
@@ -145,6 +146,8 @@ async fn run_until(
     let janitor = tokio::spawn(keep_tidy(shared.clone()));
     let stale = tokio::spawn(doors::resolve_stale_agents(shared.clone()));
     let bridge = open_bridge(config, &shared).await?;
+    let inspector = Inspector::start(shared.clone(), engine);
+    inspector.first_look().await;
 
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     Whereabouts { pid: std::process::id(), url: url.clone() }.write(data)?;
@@ -159,6 +162,7 @@ async fn run_until(
     reads_end.store(true, Ordering::Release);
     drop(janitor.await);
     drop(stale.await);
+    inspector.end().await;
     if let Some(bridge) = bridge {
         drop(bridge.await);
     }
@@ -252,10 +256,22 @@ async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHand
         mail_dir: mail_dir.clone(),
         archive_every: config.archive_every.value.duration(),
         shared: config.mail_dir_shared.value,
+        agents: config.mail_dir_agents.value.clone(),
     };
     let bridge = Bridge::open(engine.unhurried(), options).await?;
     shared.set_mail_dir(std::path::absolute(mail_dir)?);
     Ok(Some(tokio::spawn(bridge.run(shared.stop().clone()))))
+}
+
+/// A default realm that cannot be opened, with what to do about it.
+fn unusable(error: EngineError, realm: &RealmName) -> Failure {
+    let advice = match &error {
+        EngineError::Failed(Fault::Books { .. }) => {
+            "; `posthaste doctor` says what is wrong, and `posthaste restore FILE --force` brings a backup back"
+        }
+        _ => "",
+    };
+    Failure::new(Exit::Failed, format!("realm {realm}: {error}{advice}"))
 }
 
 async fn keep_tidy(shared: Shared) {

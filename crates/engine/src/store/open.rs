@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::schema;
 use crate::error::Fault;
@@ -97,6 +97,37 @@ pub fn check_integrity(books: &Connection) -> Result<Vec<String>, Fault> {
     let mut check = books.prepare("PRAGMA integrity_check")?;
     let found: Vec<String> = check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(found.into_iter().filter(|line| line != "ok").collect())
+}
+
+/// What a look through a file found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inspection {
+    /// All pages are in order.
+    Whole,
+    /// What is wrong, in SQLite's words.
+    Damaged(String),
+    /// Nothing was found in the time there was.
+    Unfinished,
+}
+
+/// Looks through a file for pages that are out of order, for as long as `go_on` says so. Changes nothing.
+pub(crate) fn inspect(path: &Path, mut go_on: impl FnMut() -> bool + Send + 'static) -> Inspection {
+    let look = || -> Result<String, Fault> {
+        let mut books = open_reader(path)?;
+        // Asked about every millisecond.
+        books.progress_handler(10_000, Some(move || !go_on()))?;
+        let first = books.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
+        match first.as_ref().map_err(rusqlite::Error::sqlite_error_code) {
+            Err(Some(ErrorCode::OperationInterrupted)) => Ok(String::new()),
+            _ => Ok(first?),
+        }
+    };
+    match look() {
+        Ok(found) if found == "ok" => Inspection::Whole,
+        Ok(found) if found.is_empty() => Inspection::Unfinished,
+        Ok(found) => Inspection::Damaged(found.replace('\n', " ")),
+        Err(fault) => Inspection::Damaged(fault.to_string()),
+    }
 }
 
 fn tune(books: &Connection, cache_kib: i64) -> Result<(), Fault> {

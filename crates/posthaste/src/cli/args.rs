@@ -247,6 +247,10 @@ pub struct OfficeArgs {
     /// Let other accounts make mailboxes in the mail directory [env: POSTHASTE_MAIL_DIR_SHARED]
     #[arg(long)]
     pub mail_dir_shared: bool,
+    /// Copy the mail of this agent into its mailbox in the mail directory although it came by another door; may be
+    /// repeated [env: POSTHASTE_MAIL_DIR_AGENTS]
+    #[arg(long, value_name = "AGENT")]
+    pub mail_dir_agent: Vec<String>,
     /// How often old files of the mail directory are archived [default: 1h] [env: POSTHASTE_ARCHIVE_EVERY]
     #[arg(long, value_name = "SPAN")]
     pub archive_every: Option<String>,
@@ -615,24 +619,42 @@ impl DoctorArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct RestoreArgs {
+    /// The backup file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// The realm to bring back [default: the one in the backup]
     #[command(flatten)]
-    pub backup: BackupArgs,
+    pub realm: RealmArgs,
+    /// Bring back every realm of the backup
+    #[arg(long, conflicts_with_all = ["realm", "new_name"])]
+    pub all: bool,
+    /// The name that the realm gets [default: the name it has in the backup]
+    #[arg(long = "as", value_name = "NAME")]
+    pub new_name: Option<String>,
+    /// Replace realms and keys that are there already
+    #[arg(long)]
+    pub force: bool,
     /// Leave out the backup's tokens: their bearers, administrators too, are not let in
     #[arg(long)]
     pub without_tokens: bool,
 }
 
-/// Both `backup` and `restore`.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct BackupArgs {
     /// The backup file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    #[command(flatten)]
-    pub realm: RealmArgs,
-    /// Replace what is there already
+    /// Every realm of the data directory
+    #[arg(long, conflicts_with = "realm")]
+    pub all: bool,
+    /// The keys of the data directory, too (admin.token and others): the file is a secret then
+    #[arg(long)]
+    pub with_keys: bool,
+    /// Replace what is there already, once the new backup is written and checked
     #[arg(long)]
     pub force: bool,
+    #[command(flatten)]
+    pub desk: DeskArgs,
 }
 
 #[derive(Clone, Debug, Default, ClapArgs)]

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::backup::BackupError;
 use crate::config::ConfigError;
 use crate::doors::files::FilesError;
 
@@ -69,6 +70,7 @@ impl Refused {
         let word = data.and_then(|data| data["refusal"].as_str()).unwrap_or_default();
         let exit = match word {
             "not_allowed" | "unauthorized" | "participant_may_not" | "not_a_participant" => Exit::Denied,
+            "disk_full" | "disk_nearly_full" => Exit::Full,
             // Without a word it is no refusal: the server does not know the method, or failed.
             "read_only" | "closing" | "busy" | "internal" | "" => Exit::Failed,
             word if word.starts_with("bad_") => Exit::Usage,
@@ -124,9 +126,33 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
             Some(FilesError::NoSpace(_)) => Exit::Full,
             Some(files) if files.is_usage() => Exit::Usage,
             _ if error.is::<ConfigError>() => Exit::Usage,
-            _ => Exit::Failed,
+            _ if is_full(&error) => Exit::Full,
+            _ => error.downcast_ref::<BackupError>().map_or(Exit::Failed, of_backup),
         };
         Self { exit, error }
+    }
+}
+
+/// Whether an error comes from a disk that is full here.
+fn is_full(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        let sqlite = cause.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code);
+        let backup = match cause.downcast_ref::<BackupError>() {
+            Some(BackupError::Io { error, .. }) => Some(error),
+            _ => None,
+        };
+        io.or(backup).is_some_and(|error| error.kind() == std::io::ErrorKind::StorageFull)
+            || sqlite == Some(rusqlite::ErrorCode::DiskFull)
+    })
+}
+
+fn of_backup(error: &BackupError) -> Exit {
+    match error {
+        BackupError::Stopped => Exit::Interrupted,
+        BackupError::Damaged { .. } => Exit::Unhealthy,
+        BackupError::NotABackup { .. } | BackupError::Newer { .. } => Exit::Usage,
+        BackupError::Io { .. } | BackupError::Database(_) => Exit::Failed,
     }
 }
 
@@ -177,6 +203,19 @@ mod tests {
         ] {
             assert_eq!(exit(word), expected, "{word}");
         }
+    }
+
+    // F26: a full disk has its own exit code, at the server and here.
+    #[test]
+    fn a_full_disk_has_its_own_code() {
+        for word in ["disk_full", "disk_nearly_full"] {
+            let data = serde_json::json!({ "refusal": word });
+            assert_eq!(Refused::failure("full", Some(&data)).exit, Exit::Full, "{word}");
+        }
+        assert_eq!(Failure::from(io::Error::from(io::ErrorKind::StorageFull)).exit, Exit::Full);
+        let error = io::Error::from(io::ErrorKind::StorageFull);
+        assert_eq!(Failure::from(BackupError::Io { what: "x".to_owned(), error }).exit, Exit::Full);
+        assert_eq!(Failure::from(io::Error::from(io::ErrorKind::NotFound)).exit, Exit::Failed);
     }
 
     #[test]

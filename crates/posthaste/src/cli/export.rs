@@ -11,9 +11,9 @@ use posthaste_engine::{DirectoryLock, Fault, books_of};
 use serde_json::json;
 
 use super::args::GlobalArgs;
-use super::backup::{beside, make_private, refuse_to_replace, replace, settle, settle_new, tidy_up};
 use super::carried_tokens::Carried;
 use super::exit::{Exit, Failure, OutputError};
+use super::in_place::{beside, make_private, refuse_to_replace, replace, settle, settle_new, tidy_up};
 use super::interruptible;
 use super::mail_args::{ExportArgs, ImportArgs};
 use super::output::Output;

@@ -32,6 +32,7 @@ pub(super) fn send(dir: &Path, args: &SendArgs, output: &Output) -> Result<(), F
         (args.ack, "--ack"),
         (args.expires.is_some(), "--expires"),
         (args.key.is_some(), "--key"),
+        (!args.attach.is_empty(), "--attach"),
     ];
     if let Some((_, flag)) = unfit.iter().find(|(given, _)| *given) {
         return Err(Failure::new(

@@ -359,22 +359,35 @@ Example:
   posthaste doctor --mail-dir .chipset/state/mail --restore";
 
 pub(super) const BACKUP: &str = "\
-Writes a complete and consistent copy of a realm into one file, also while the server is running. It reads \
-the files of the data directory, so that it works on the server's machine only; `posthaste export` works \
-from elsewhere.";
+Writes a realm, or with --all every realm of the data directory, into one file: the database as it is at one \
+moment, and the attachments of its messages. It can be taken while the server is running. Each database is \
+checked before the file is put in its place; if one is damaged, nothing is written, an earlier backup stays as it \
+is, and the exit code is 6.
+
+Not in it: posthaste.toml, mail directories and, unless --with-keys is given, the keys: admin.token, which the \
+registration tokens of agents depend on, tokens that `connect` keeps for clients, keys of `posthaste airc` and tokens \
+of other swarms. With --with-keys the file is a secret: its reader can act as the operator. The list of projects is \
+kept by the default realm. The file is a tar archive (`tar tf FILE` lists it). With --url a running server sends it, \
+without keys.";
 
 pub(super) const BACKUP_AFTER: &str = "\
 Example:
-  posthaste backup /backup/main.posthaste --realm main";
+  posthaste backup main.posthaste
+  posthaste backup everything.posthaste --all --with-keys --force";
 
 pub(super) const RESTORE: &str = "\
-Brings a realm back from a file that `posthaste backup` wrote. The office must not be running, and a \
-realm that exists is replaced only with --force. The tokens in it come along and open the realm; \
---without-tokens leaves them out, as you should with a file from someone else.";
+Brings a realm, or with --all every realm, back from a file that `posthaste backup` wrote, with its attachments. \
+Everything is checked before anything is put in its place. A realm that exists is replaced only with --force and while \
+the server is stopped; beside a running server a realm can be made that it does not have (--as NAME gives it another \
+name). Keys in the backup are put where the data directory has none, and replace others only with --force. The tokens \
+of a realm come along and open it; --without-tokens leaves them out, as you should with a file from someone else. \
+Backups of earlier versions (plain databases) are restored, too.";
 
 pub(super) const RESTORE_AFTER: &str = "\
 Example:
-  posthaste restore /backup/main.posthaste --realm main --force";
+  posthaste restore main.posthaste --force
+  posthaste restore main.posthaste --as copy
+  posthaste restore everything.posthaste --all --force";
 
 pub(super) const CONFIG: &str = "\
 Shows every setting, its value and where it came from: a flag, an environment variable, the file or \
@@ -475,13 +488,16 @@ in the address book yet is entered when those who run the office send for it.
 With --mail-dir DIR the letter becomes DIR/TO/TIMESTAMP-FROM.json: written under a private name, synced, \
 given its own name without replacing anything, and the directory is synced. With --batch, every line of \
 standard input is a JSON object with from, to, type, priority, subject, body and a ref of your own; a \
-line with the ref is printed once the message is durable.";
+line with the ref is printed once the message is durable.
+
+--attach FILE sends a file along, up to 20 of them and 1.5 MB together; recipients find them at every door.";
 
 pub(super) const SEND_AFTER: &str = "\
 Examples:
   echo 'The build is green.' | posthaste send --from ci --to ann --subject build
   posthaste send --to role:reviewer --subject 'Please look' --body-file change.diff --ack
   echo done | posthaste send --mail-dir .chipset/state/mail --from polecat-1 --to mayor --type completion_report
+  posthaste send --from ci --to ann --body 'The report.' --attach report.pdf
   posthaste send --mail-dir mail --batch < messages.jsonl";
 
 pub(super) const INBOX: &str = "\
@@ -498,12 +514,14 @@ Examples:
   posthaste inbox --mail-dir .chipset/state/mail --agent polecat-1 --json";
 
 pub(super) const READ: &str = "\
-Shows a message and marks it as read. It is named by its number (which agents at the MCP door use as well), by its \
-id, or by the beginning of its id. In a mail directory only the flag in the file changes, no other byte.";
+Shows a message with a line for each attachment, and marks it as read. It is named by its number (which agents at the \
+MCP door use as well), by its id, or by the beginning of its id. --save DIR saves the attachments; a name that is taken \
+there gets a number. In a mail directory only the flag in the file changes, no other byte.";
 
 pub(super) const READ_AFTER: &str = "\
 Examples:
   posthaste read 134 --agent ann
+  posthaste read 134 --agent ann --save attachments
   posthaste read --mail-dir mail --agent polecat-1 2026-03-05T10-30-00Z-mayor.json";
 
 pub(super) const ACK: &str = "\
@@ -673,8 +691,10 @@ Example:
 
 pub(super) const EXPORT: &str = "\
 Writes everything in a realm as JSON lines, one row each, after a first line that says what it is. It shows \
-one moment and can be taken while the office is running. `import` makes the same realm of it again, \
-byte for byte.";
+one moment and can be taken while the server is running. `import` makes a realm of it with the same rows: messages, \
+their ids and sequence numbers, agents, tokens and events. Not the same are the name of the event log (cursors and \
+bookmarks of the old realm do not fit the new one) and the layout of the database file. Not in it are attachments \
+(messages still name them) and keys: use `posthaste backup` to keep those.";
 
 pub(super) const EXPORT_AFTER: &str = "\
 Examples:

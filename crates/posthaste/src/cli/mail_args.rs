@@ -91,6 +91,9 @@ pub struct SendArgs {
     pub priority: Option<String>,
     #[command(flatten)]
     pub body: BodyArgs,
+    /// A file that goes with it; may be repeated
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub attach: Vec<PathBuf>,
     /// Ask each recipient to acknowledge it
     #[arg(long)]
     pub ack: bool,
@@ -161,6 +164,9 @@ pub struct ReadArgs {
     /// Show it without marking it as read
     #[arg(long)]
     pub peek: bool,
+    /// Save its attachments in this directory, under names that are not taken there
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "mail_dir")]
+    pub save: Option<PathBuf>,
     #[command(flatten)]
     pub mail_dir: MailDirArgs,
     #[command(flatten)]
@@ -206,6 +212,9 @@ pub struct ReplyArgs {
     /// Another heading than `Re: …`
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pub subject: Option<String>,
+    /// A file that goes with it; may be repeated
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub attach: Vec<PathBuf>,
     #[command(flatten)]
     pub body: BodyArgs,
     #[command(flatten)]

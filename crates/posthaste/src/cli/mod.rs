@@ -2,6 +2,7 @@
 
 mod airc;
 pub mod args;
+mod attachments;
 mod backup;
 mod bench;
 mod carried_tokens;
@@ -22,6 +23,7 @@ mod guard;
 mod help;
 pub mod human;
 mod human_body;
+mod in_place;
 mod inbox;
 pub mod mail_args;
 mod map;
@@ -32,6 +34,7 @@ mod projects;
 mod read;
 mod reconnect;
 mod reserve;
+mod restore;
 mod send;
 mod serve;
 mod signals;
@@ -114,7 +117,7 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Token { command } => token::run(&args.global, command, output),
         Command::Doctor(realm) => doctor::run(&args.global, realm, output),
         Command::Backup(backup) => backup::back_up(&args.global, backup, output),
-        Command::Restore(backup) => backup::restore(&args.global, backup, output),
+        Command::Restore(backup) => restore::restore(&args.global, backup, output),
         Command::Status(status) => status::run(&args.global, status, output),
         Command::Demo(given) => demo::run(&args.global, given, output),
         Command::Bench(given) => bench::run(given, output),
@@ -172,10 +175,6 @@ fn must_be_local(args: &Args) -> Result<(), Failure> {
         Command::Doctor(_) => ("doctor", here),
         Command::Restore(_) => ("restore", here),
         Command::Import(_) => ("import", here),
-        Command::Backup(_) => {
-            let reason = "run it on the server's machine, or use `posthaste export`, which works from here";
-            ("backup", reason)
-        }
         Command::Send(SendArgs { mail_dir, .. })
         | Command::Inbox(InboxArgs { mail_dir, .. })
         | Command::Read(ReadArgs { mail_dir, .. })

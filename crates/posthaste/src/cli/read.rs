@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::args::GlobalArgs;
+use super::attachments;
 use super::desk::{agent, at_desk};
 use super::exit::Failure;
 use super::inbox::priority_of;
@@ -13,14 +14,27 @@ use super::times;
 pub(super) fn read(global: &GlobalArgs, args: &ReadArgs, output: &Output) -> Result<(), Failure> {
     let who = agent(args.agent.as_deref());
     at_desk(global, &args.desk, async |desk| {
-        let letter = desk.letter(who.as_deref(), &args.message).await?;
+        let mut letter = desk.letter(who.as_deref(), &args.message).await?;
+        let saved = match &args.save {
+            Some(folder) => Some(attachments::save(desk, who.as_deref(), &letter, folder).await?),
+            None => None,
+        };
         if !args.peek {
             desk.call("read", json!({ "agent": who, "message": letter["id"] })).await?;
         }
         if output.is_json() {
+            if let Some(saved) = &saved {
+                letter["saved"] = json!(saved);
+            }
             return output.json(&letter);
         }
         show(&letter, output)?;
+        if saved.is_none() && !attachments::lines(&letter).is_empty() {
+            eprintln!("\n--save DIR saves the attachments");
+        }
+        for path in saved.iter().flatten() {
+            output.line(&format!("saved {}", path.display()))?;
+        }
         if output.is_terminal() {
             output
                 .line(&format!("\n{}", output.paint(Style::Dim, &how_to_answer(&letter, who.as_deref()))))?;
@@ -67,6 +81,9 @@ pub(super) fn show(letter: &Value, output: &Output) -> Result<(), Failure> {
     ];
     for (head, text) in heads.iter().filter(|(_, text)| !text.is_empty()) {
         output.line(&format!("{} {}", output.paint(Style::Bold, &format!("{head}:")), printable(text)))?;
+    }
+    for line in attachments::lines(letter) {
+        output.line(&format!("{} {line}", output.paint(Style::Bold, "Attached:")))?;
     }
     Ok(output.line(&format!("\n{}", body_of(&letter["body"])))?)
 }

@@ -5,6 +5,7 @@ use posthaste_engine::stamp;
 use serde_json::{Value, json};
 
 use super::args::GlobalArgs;
+use super::attachments::read_files;
 use super::desk::{Desk, Purpose, agent, at_desk, at_desk_for, is_new};
 use super::exit::{Exit, Failure};
 use super::human_body::body;
@@ -20,6 +21,7 @@ pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Res
         .expires
         .map(|span| stamp::now().saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)));
     let from = agent(args.from.as_deref());
+    let files = read_files(&args.attach)?;
     let text = body(&args.body)?;
     let params = json!({
         "from": from,
@@ -35,6 +37,7 @@ pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Res
         "conversation": args.thread,
         "in_reply_to": args.in_reply_to,
         "key": args.key,
+        "attachments": files,
     });
     // Where nothing is yet there is no recipient but the sender, so that a message to another is refused before a data
     // directory is made for it.
@@ -42,7 +45,7 @@ pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Res
     if let Some(other) = others.next()
         && is_new(global, &args.desk)?
     {
-        return Err(Failure::new(Exit::Denied, format!("there is no agent {other}")));
+        return Err(Failure::new(Exit::NotFound, format!("there is no agent {other}")));
     }
     at_desk_for(Purpose::Make, global, &args.desk, async |desk| {
         let sent = desk.call("send", params).await.map_err(|failure| hint_at_commas(failure, args))?;
@@ -52,6 +55,7 @@ pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Res
 
 pub(super) fn reply(global: &GlobalArgs, args: &ReplyArgs, output: &Output) -> Result<(), Failure> {
     let from = agent(args.from.as_deref());
+    let files = read_files(&args.attach)?;
     // Whether there is anything to answer is asked before somebody writes the answer.
     let letter = at_desk(global, &args.desk, async |desk| {
         desk.call("message", json!({ "agent": from, "message": args.message })).await
@@ -62,7 +66,9 @@ pub(super) fn reply(global: &GlobalArgs, args: &ReplyArgs, output: &Output) -> R
             Some(from) => from.clone(),
             None => text_of(&desk.call("whoami", json!({})).await?["name"]),
         };
-        let sent = desk.call("send", answer(&letter, args, &me, text)).await?;
+        let mut params = answer(&letter, args, &me, text);
+        params["attachments"] = files.into();
+        let sent = desk.call("send", params).await?;
         show_sent(&sent, output)
     })
 }

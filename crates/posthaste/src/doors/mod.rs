@@ -4,6 +4,7 @@ pub(crate) mod acks;
 pub mod address;
 mod airc;
 pub mod control;
+pub(crate) mod download;
 pub mod files;
 mod map;
 pub(crate) mod mcp;

@@ -567,3 +567,49 @@ async fn mailboxes_of_other_accounts_are_passed_over() {
     }
     assert_eq!(office.close(), Some(0));
 }
+
+// F14: a directory under the name of another door's agent is a way to write to it, and shows nothing of its mail.
+#[tokio::test]
+async fn a_directory_does_not_take_the_mail_of_another_doors_agent() {
+    let place = Place::new();
+    let office = place.open();
+    for agent in ["walter", "green"] {
+        office.register(agent).await;
+    }
+    office.send("walter", "green", "private", "1").await.unwrap();
+    fs::create_dir(place.mail().join("green")).unwrap();
+    // What is written there reaches the agent, and by then the bridge knows the directory.
+    send(&place.mail(), "zoe", "green", "by file", "by file");
+    until("the file", async || mail_of(&office, "green").await.len() == 2).await;
+    office.send("walter", "green", "private too", "2").await.unwrap();
+    // The files agent's mail goes the same way, so what comes after it has been dealt with.
+    send(&place.mail(), "green", "zoe", "to a files agent", "x");
+    office.send("walter", "zoe", "last", "3").await.unwrap();
+    until("the last file", async || place.files("zoe").iter().any(|(_, file)| file["body"] == "last")).await;
+    assert_eq!(place.files("green").len(), 1, "only what was written there: {:?}", place.files("green"));
+    for (name, _) in place.files("green") {
+        fs::remove_file(place.mail().join("green").join(name)).unwrap();
+    }
+    office.send("walter", "zoe", "later", "4").await.unwrap();
+    until("the later file", async || place.files("zoe").iter().any(|(_, file)| file["body"] == "later"))
+        .await;
+    // A file that is gone is taken for read after a second, where its agent uses the directory.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let states: Vec<String> = mail_of(&office, "green").await.into_iter().map(|(_, state)| state).collect();
+    assert_eq!(states, ["queued", "queued", "queued"]);
+    assert_eq!(office.close(), Some(0));
+}
+
+// F14: the operator can have the mail of an agent copied all the same.
+#[tokio::test]
+async fn the_operator_names_agents_that_get_files() {
+    let place = Place::new();
+    let office = place.open_with(&["--mail-dir-agent", "green"]);
+    for agent in ["walter", "green"] {
+        office.register(agent).await;
+    }
+    fs::create_dir(place.mail().join("green")).unwrap();
+    office.send("walter", "green", "hello", "1").await.unwrap();
+    until("the file", async || !place.files("green").is_empty()).await;
+    assert_eq!(office.close(), Some(0));
+}

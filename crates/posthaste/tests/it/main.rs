@@ -3,8 +3,10 @@
 mod agent_commands;
 mod airc;
 mod airc_clients;
+mod attachments;
 mod attack;
 mod authority;
+mod backup;
 mod bridge;
 mod bridge_crash;
 mod cli;

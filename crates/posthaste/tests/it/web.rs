@@ -15,7 +15,7 @@ use crate::office::Office;
 pub(crate) struct Got {
     pub(crate) status: u16,
     headers: HeaderMap,
-    text: String,
+    pub(crate) text: String,
 }
 
 impl Got {

@@ -47,6 +47,7 @@ pub(super) fn router(shared: &Shared) -> Router<Shared> {
         .route("/messages", get(inbox::inbox).post(messages::post))
         .route("/messages/inbox", get(inbox::inbox))
         .route("/messages/thread/{handle}", get(inbox::thread))
+        .route("/messages/{id}/attachments/{sha256}", get(inbox::attachment))
         .route("/messages/{id}/ack", post(inbox::ack))
         .route("/messages/{id}", axum::routing::delete(inbox::discard))
         .route("/consent", get(consent::get).post(consent::post));

@@ -5,6 +5,7 @@ use posthaste_wire::rpc::{ErrorObject, INTERNAL_ERROR, INVALID_PARAMS};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
+use crate::attachments::AttachError;
 use crate::caller::AuthError;
 
 /// The verb was understood and refused.
@@ -17,6 +18,7 @@ pub(crate) const UNAVAILABLE: i64 = -32002;
 pub(super) fn of_engine(error: &EngineError) -> ErrorObject {
     let (code, word) = match error {
         EngineError::Refused(refusal) => (code_of(refusal), refusal.word()),
+        EngineError::Failed(fault) if fault.is_disk_full() => (UNAVAILABLE, "disk_full"),
         EngineError::Failed(Fault::Poisoned { .. }) => (UNAVAILABLE, "read_only"),
         EngineError::Failed(Fault::Closing) => (UNAVAILABLE, "closing"),
         EngineError::Failed(_) => (INTERNAL_ERROR, "internal"),
@@ -31,6 +33,17 @@ pub(super) fn of_auth(error: &AuthError) -> ErrorObject {
         }
         AuthError::Failed(error) => of_engine(error),
     }
+}
+
+pub(super) fn of_attachment(error: &AttachError) -> ErrorObject {
+    let (code, word) = match error {
+        AttachError::TooMany => (INVALID_PARAMS, "bad_params"),
+        AttachError::Refused { .. } => (REFUSED, "attachment_refused"),
+        AttachError::Missing => (REFUSED, "no_such_attachment"),
+        AttachError::Engine(error) => return of_engine(error),
+        AttachError::Failed => (INTERNAL_ERROR, "internal"),
+    };
+    with_word(code, error.to_string(), word)
 }
 
 pub(super) fn bad_params(why: impl std::fmt::Display) -> ErrorObject {

@@ -9,6 +9,7 @@ use posthaste_wire::rpc::ErrorObject;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::errors::bad_params;
 use crate::doors::address;
@@ -61,6 +62,9 @@ pub(super) struct SendParams {
     pub(super) in_reply_to: Option<String>,
     #[serde(default)]
     key: Option<String>,
+    /// Files: `{name, data, media_type?}` with the bytes in base64.
+    #[serde(default)]
+    pub(super) attachments: Vec<Map<String, Value>>,
 }
 
 impl SendParams {

@@ -15,7 +15,7 @@ use super::from_wire::{
     InboxParams, MarkParams, RealmParams, SearchParams, SendParams, TokenCreateParams, TokenRevokeParams,
     params,
 };
-use super::{desk, events, people, projects, talk, to_wire};
+use super::{attachments, desk, events, people, projects, talk, to_wire};
 use crate::caller::Identity;
 use crate::doors::acks;
 use crate::keys;
@@ -39,11 +39,12 @@ pub(super) async fn call(
         "agents" => people::agents(engine, identity, params(given)?).await,
         "agent" => people::agent(engine, identity, params(given)?).await,
         "agent.remove" => people::remove(engine, identity, params(given)?).await,
-        "send" => send(engine, identity, params(given)?).await,
+        "send" => send(shared, engine, identity, params(given)?).await,
         "inbox" => inbox(engine, identity, params(given)?).await,
         "read" => read(engine, identity, params(given)?).await,
         "ack" => ack(engine, identity, params(given)?).await,
         "search" => search(engine, identity, params(given)?).await,
+        "attachment" => attachments::attachment(engine, identity, params(given)?).await,
         "message" => talk::message(engine, identity, params(given)?).await,
         "thread" => talk::thread(engine, identity, params(given)?).await,
         "conversations" => talk::conversations(engine, identity, params(given)?).await,
@@ -103,13 +104,20 @@ fn whoami(engine: &Engine, identity: &Identity) -> Value {
     json!({ "name": identity.name, "role": identity.role, "realm": engine.realm() })
 }
 
-async fn send(engine: &Engine, identity: &Identity, mut given: SendParams) -> Result<Value, ErrorObject> {
+async fn send(
+    shared: &Shared,
+    engine: &Engine,
+    identity: &Identity,
+    mut given: SendParams,
+) -> Result<Value, ErrorObject> {
     let caller = acting(identity, given.from.take())?;
     let answered = match given.in_reply_to.take() {
         Some(name) => Some(talk::named(engine, &caller, &name).await?),
         None => None,
     };
-    let verb = given.into_verb(answered)?;
+    let files = std::mem::take(&mut given.attachments);
+    let mut verb = given.into_verb(answered)?;
+    verb.meta = attachments::keep(shared, engine, &files).await?;
     let sent = match engine.submit(&caller, verb.clone()).await {
         // The bearer of a token that writes for the first time is entered under the token's name.
         Err(EngineError::Refused(Refusal::NoSuchAgent { agent, .. })) if agent == identity.name.as_str() => {

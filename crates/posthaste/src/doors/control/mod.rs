@@ -1,6 +1,8 @@
 //! The office's own methods, `x-posthaste/…`, as JSON-RPC over HTTP. The command line speaks to a running office this
 //! way; the other JSON-RPC doors offer the same methods to their callers.
 
+mod attachments;
+mod backup;
 mod desk;
 mod errors;
 mod events;
@@ -34,6 +36,8 @@ pub const PATH: &str = "/x-posthaste/rpc";
 pub const EXPORT_PATH: &str = "/x-posthaste/export";
 /// The server's own figures.
 pub const STATUS_PATH: &str = "/x-posthaste/status";
+/// Where a backup of a realm, or of all, is handed out.
+pub const BACKUP_PATH: &str = "/x-posthaste/backup";
 /// What every method's name starts with.
 pub const PREFIX: &str = "x-posthaste/";
 /// Calls in one request.
@@ -44,6 +48,8 @@ pub(super) fn router() -> Router<Shared> {
         .route(PATH, post(answer))
         .route(EXPORT_PATH, get(export::answer))
         .route(STATUS_PATH, get(status::answer))
+        .route(BACKUP_PATH, get(backup::answer))
+        .route("/x-posthaste/attachments/{message}/{sha256}", get(attachments::download))
 }
 
 /// One of the office's own methods, called by somebody whose token was checked.

@@ -8,6 +8,8 @@ use posthaste_engine::views::{Hit, Letter};
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
+use crate::attachments;
+
 pub(super) fn agent(agent: &Agent) -> Value {
     json!({
         "id": agent.id,
@@ -67,6 +69,7 @@ pub(super) fn message(message: &Message) -> Value {
         "key": message.key,
         "door": message.via,
         "at": to_rfc3339(message.at),
+        "attachments": attachments::shown(message),
     })
 }
 

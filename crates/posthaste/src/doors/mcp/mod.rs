@@ -51,7 +51,6 @@ pub(crate) struct Desk {
     settings: OnceLock<Settings>,
     sessions: OnceLock<sessions::Sessions>,
     holders: holders::Holders,
-    attachments: attachments::Usage,
 }
 
 impl Desk {

@@ -349,7 +349,7 @@ async fn message(call: &Call, address: &Address, id: &str) -> Result<Value, Prob
 async fn attachment(call: &Call, address: &Address, message: &str, hash: &str) -> Result<Contents, Problem> {
     let project = call.project(address.project()?).await?;
     let viewers = call.viewers(&project, address.agent(), address.token()).await?;
-    let (media, base64) = attachments::fetch(call, &project, viewers, number(message)?, hash).await?;
+    let (media, base64) = attachments::fetch(&project, viewers, number(message)?, hash).await?;
     Ok(Contents::Blob { media, base64 })
 }
 

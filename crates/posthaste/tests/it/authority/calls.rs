@@ -23,6 +23,7 @@ fn control() -> Vec<(&'static str, Who, Value)> {
         ("read", Who::Bearer, json!({ "message": LETTER })),
         ("ack", Who::Bearer, json!({ "message": LETTER })),
         ("search", Who::Bearer, json!({ "query": "x" })),
+        ("attachment", Who::Bearer, json!({ "message": LETTER, "sha256": "00" })),
         ("message", Who::Bearer, json!({ "message": LETTER })),
         ("thread", Who::Bearer, json!({ "id": "none" })),
         ("conversations", Who::Bearer, json!({})),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Caller;
-use super::things::{Class, Door, PROJECT, Thing};
+use super::things::{Class, Door, FILE_HASH, PROJECT, Thing};
 
 /// What a method does with its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,7 @@ fn control() -> Vec<Row> {
         party(row("read", Message, Changes, |thing, _| json!({ "message": thing.id }))),
         party(row("ack", Message, Changes, |thing, _| json!({ "message": thing.id }))),
         row("search", Message, Reads, |thing, _| json!({ "query": thing.marker })),
+        row("attachment", Message, Reads, |thing, _| json!({ "message": thing.id, "sha256": FILE_HASH })),
         row("message", Message, Reads, |thing, _| json!({ "message": thing.id })),
         row("thread", Conversation, Reads, |thing, _| json!({ "id": thing.id })),
         row("conversations", Conversation, Reads, |_, _| json!({ "limit": 5 })),
