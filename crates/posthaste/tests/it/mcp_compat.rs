@@ -134,6 +134,7 @@ async fn a_client_without_a_good_token_reads_what_to_send() {
         let refused = Mcp::at(&format!("{}/mcp", office.url()), token).post(&ping).await;
         assert_eq!(refused.status().as_u16(), 401);
         assert_eq!(refused.headers()["www-authenticate"].to_str().unwrap(), challenge);
+        assert!(refused.text().await.unwrap().contains("`posthaste token create` makes"));
     }
     let client = json!({
         "client_name": "mcp-remote", "redirect_uris": ["http://127.0.0.1:3334/oauth/callback"],

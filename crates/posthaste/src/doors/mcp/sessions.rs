@@ -164,19 +164,19 @@ impl Sessions {
             return gone();
         }
         if parts.method == Method::DELETE {
-            return self.terminate(&id.to_owned(), visitor, parts).await;
+            return self.terminate(id.to_owned(), visitor, parts).await;
         }
         self.kept.handle(request(visitor, parts, body)).await.map(Body::new)
     }
 
     /// Ends a session for its client. rmcp answers 202, which the official Python SDK reports as a failure.
-    async fn terminate(&self, id: &str, visitor: Visitor, parts: Parts) -> Response {
+    async fn terminate(&self, id: String, visitor: Visitor, parts: Parts) -> Response {
         let response = self.kept.handle(request(visitor, parts, Bytes::new())).await;
         if !response.status().is_success() {
             return response.map(Body::new);
         }
-        self.lock().remove(id);
-        self.terminated.write().unwrap_or_else(PoisonError::into_inner).add(id);
+        self.lock().remove(&id);
+        self.terminated.write().unwrap_or_else(PoisonError::into_inner).add(&id);
         StatusCode::NO_CONTENT.into_response()
     }
 
