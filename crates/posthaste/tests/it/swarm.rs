@@ -314,8 +314,13 @@ async fn the_openapi_document_is_the_specifications() {
             // What needs no token there says so here.
             let security = wanted.get("security").cloned().unwrap_or_else(|| json!([]));
             assert_eq!(got["security"], security, "{method} {path}");
-            let body = without_limits(&got["requestBody"]);
-            assert_eq!(body, without_limits(&modern(&wanted["requestBody"])), "{method} {path}");
+            let mut body = modern(&wanted["requestBody"]);
+            if path == "/message" {
+                // The specification's own text calls it `body`, and either will do.
+                let schema = &mut body["content"]["application/json"]["schema"];
+                assert_eq!(schema.as_object_mut().unwrap().remove("required"), Some(json!(["message"])));
+            }
+            covers(&got["requestBody"], &body, &format!("{method} {path}"));
             for (status, answer) in wanted["responses"].as_object().unwrap() {
                 let (wanted, got) = (&answer["content"], &got["responses"][status]["content"]);
                 for (form, content) in wanted.as_object().into_iter().flatten() {
@@ -361,16 +366,17 @@ fn modern(schema: &Value) -> Value {
     modern
 }
 
-/// A schema without the limits that the server enforces and the specification does not mention.
-fn without_limits(schema: &Value) -> Value {
-    match schema {
+/// Whether a schema has all that another has; it may say more.
+fn covers(ours: &Value, wanted: &Value, at: &str) {
+    match wanted {
         Value::Object(map) => {
-            let limits = ["minLength", "minItems", "format"];
-            let kept = map.iter().filter(|(key, _)| !limits.contains(&key.as_str()));
-            Value::Object(kept.map(|(key, one)| (key.clone(), without_limits(one))).collect())
+            map.iter().for_each(|(key, one)| covers(&ours[key], one, &format!("{at} {key}")));
         }
-        Value::Array(list) => Value::Array(list.iter().map(without_limits).collect()),
-        other => other.clone(),
+        Value::Array(list) => {
+            let ours = ours.as_array().unwrap_or_else(|| panic!("{at}: {ours}"));
+            list.iter().for_each(|one| assert!(ours.contains(one), "{at}: {one} is missing"));
+        }
+        other => assert_eq!(ours, other, "{at}"),
     }
 }
 

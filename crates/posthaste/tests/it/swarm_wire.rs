@@ -70,6 +70,41 @@ async fn answers_keep_to_closed_objects() {
     }
     let (_, answer) = swarm.post("/health", office_key(&swarm), json!({ "status": "healthy" })).await;
     served.check(&answer, served.answer("post", "/health", 200), "POST /health");
+    // Another swarm opens a task here, and goes on with it.
+    let peer = swarm.token("team", "agent", "far");
+    for (n, path) in [(1, "/interswarm/forward"), (2, "/interswarm/back")] {
+        let address = |name: &str| json!({ "address_type": "agent", "address": name });
+        let message = json!({
+            "message_id": uuid(100 + n), "source_swarm": "far", "target_swarm": "team", "timestamp": "2026-01-01T00:00:00Z",
+            "msg_type": "request", "task_owner": "user:bob@far",
+            "task_contributors": ["user:bob@far", "swarm:far@team"],
+            "payload": {
+                "task_id": uuid(99), "request_id": uuid(200 + n), "sender": address("boss@far"),
+                "recipient": address("boss@team"), "subject": "s", "body": "x", "sender_swarm": "far",
+            },
+        });
+        let schema = json!({ "$ref": "#/components/schemas/MAILInterswarmMessage" });
+        documents[0].1.check(&message, &schema, "the test's own message");
+        check("post", path, swarm.post(path, &peer, json!({ "message": message })).await);
+    }
+    let task = json!({ "body": "hello", "task_id": uuid(7) });
+    assert_eq!(swarm.ask(&ann, task).await, "hello");
+    for (path, asked, token) in [
+        ("/tasks", "/tasks".to_owned(), &ann),
+        ("/task", format!("/task?task_id={}", uuid(7)), &ann),
+        ("/swarms/dump", "/swarms/dump".to_owned(), &admin),
+    ] {
+        let (status, answer) = swarm.get(&asked, token).await;
+        served.check(&answer, served.answer("get", path, status.as_u16()), path);
+    }
+    for (path, token, body) in [
+        ("/task/cancel", &ann, json!({ "task_id": uuid(7) })),
+        ("/swarms", &admin, json!({ "name": "far", "base_url": far.url() })),
+        ("/swarms/load", &admin, json!({ "json": two().to_string() })),
+    ] {
+        let (status, answer) = swarm.post(path, token, body).await;
+        served.check(&answer, served.answer("post", path, status.as_u16()), path);
+    }
     // Refusals are where the served document says so.
     for (method, path, token, body, status) in [
         ("get", "/status", "bad", Value::Null, 401),
