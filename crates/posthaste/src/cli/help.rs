@@ -168,14 +168,15 @@ a scope that does not fit the work tree is warned about. Without paths, shows wh
 pub(super) const AIRC_RESERVE_AFTER: &str = "\
 Examples:
   posthaste airc reserve api/auth.ts 'api/session/**' --ttl 2h --reason 'token race' --thread bd-123
-  posthaste airc reserve --check api/auth.ts && vim api/auth.ts
+  posthaste airc reserve --check api/auth.ts && echo free
   posthaste airc reserve --renew rsv-9f3a --ttl 1h";
 
 pub(super) const AIRC_RELEASE: &str = "\
 Gives reservations back: the named ones, or all of yours that are in force, and tells your contacts.";
 
 pub(super) const AIRC_RELEASE_AFTER: &str = "\
-Example:
+Examples:
+  posthaste airc release
   posthaste airc release rsv-9f3a";
 
 pub(super) const AIRC_VERIFY: &str = "\
@@ -184,7 +185,7 @@ sender's key. Exits with 6 if one is not good.";
 
 pub(super) const AIRC_VERIFY_AFTER: &str = "\
 Example:
-  posthaste airc verify message.json --key ed25519:…";
+  posthaste airc verify message.json";
 
 pub(super) const TOKEN: &str = "\
 Makes, lists and revokes the tokens by which callers show who they are. Works with and without a \
@@ -216,7 +217,6 @@ beginning of its id as `token list` shows it, or by --name, which means every va
 
 pub(super) const TOKEN_REVOKE_AFTER: &str = "\
 Example:
-  posthaste token revoke --name ann
   posthaste token revoke --name ann --yes";
 
 pub(super) const DOCTOR: &str = "\
@@ -375,7 +375,6 @@ id, or by the beginning of its id. In a mail directory only the flag in the file
 pub(super) const READ_AFTER: &str = "\
 Examples:
   posthaste read 134 --agent ann
-  posthaste read 019a8e5e-6f0c --agent ann --peek
   posthaste read --mail-dir mail --agent polecat-1 2026-03-05T10-30-00Z-mayor.json";
 
 pub(super) const ACK: &str = "\

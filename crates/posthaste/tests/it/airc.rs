@@ -485,8 +485,10 @@ async fn airc_the_command_line_is_a_client() {
     run("cli_bob", &["consent", "accept", "cli_ann"]).ok();
     run("cli_ann", &["send", "cli_bob", "Please look.", "--subject", "Review", "--ack"]).ok();
     let read = run("cli_bob", &["inbox", "--ack", "On it."]).ok();
-    assert!(read.stdout.contains("Review (acknowledged)") && read.stdout.contains("yes"), "{}", read.stdout);
-    let acks = run("cli_ann", &["inbox", "--type", "context:mailbox_ack", "--json"]).ok().json();
+    // F58: the text is shown, not only the heading.
+    let expected = "cli_ann (context:mailbox, signed, acknowledged) Review\nPlease look.\n";
+    assert!(read.stdout.contains(expected), "{}", read.stdout);
+    let acks = &run("cli_ann", &["inbox", "--type", "context:mailbox_ack", "--json"]).ok().json()["messages"];
     assert_eq!(acks[0]["message"]["payload"]["response"], "On it.");
     assert_eq!(acks[0]["verified"], true);
 
@@ -510,7 +512,7 @@ async fn airc_the_command_line_is_a_client() {
     assert_eq!(run("cli_ann", &["reserve", "/etc/passwd", "--scope", scope]).code, 2);
     assert_eq!(run("cli_ann", &["send", "@public", "all"]).code, 2, "@public wants a word more");
 
-    let page = run("cli_bob", &["inbox", "--json"]).ok().json();
+    let page = &run("cli_bob", &["inbox", "--json"]).ok().json()["messages"];
     let message = data.write("message.json", &page[0]["message"].to_string());
     run("cli_bob", &["verify", message.to_str().unwrap()]).ok();
     let forged =

@@ -226,7 +226,7 @@ async fn what_happened_while_the_office_was_closed_is_caught_up() {
             .ok()
     };
     let listed = books(&["inbox", "--agent=ann", "--json"]).json();
-    let oldest = listed.as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
+    let oldest = listed["messages"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
     books(&["read", &oldest, "--agent=ann"]);
     books(&["send", "--from=bob", "--to=ann", "--subject=offline", "--body=x"]);
     // Archived before the office ever saw it.

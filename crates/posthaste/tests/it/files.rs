@@ -274,7 +274,7 @@ fn nudges_replace_each_other_and_hooks_are_shown() {
         r#"{"agentId":"ann","status":"pending","workItem":{"beadId":"gt-1","title":"t","assignedAt":"x"}}"#;
     fs::write(hooks.join("ann.json"), hook).unwrap();
     fs::write(hooks.join("broken.json"), "{").unwrap();
-    let shown = on(&mail, "hooks", &["--json"]).ok().json();
+    let shown = &on(&mail, "hooks", &["--json"]).ok().json()["hooks"];
     assert_eq!(shown.as_array().unwrap().len(), 1);
     assert_eq!((&shown[0]["bead_id"], &shown[0]["mail"]), (&json!("gt-1"), &json!("no mail")));
     on(
@@ -283,7 +283,7 @@ fn nudges_replace_each_other_and_hooks_are_shown() {
         &["--from=mayor", "--to=ann", "--type=work_assignment", "--subject=Bead gt-1", "--body=b"],
     )
     .ok();
-    let shown = on(&mail, "hooks", &["--json"]).ok().json();
+    let shown = &on(&mail, "hooks", &["--json"]).ok().json()["hooks"];
     assert_eq!(shown[0]["mail"], "unread");
     assert_eq!(fs::read_to_string(hooks.join("ann.json")).unwrap(), hook, "never written");
 }
