@@ -82,12 +82,17 @@ impl World {
         self.home.path().join("work")
     }
 
-    async fn build() -> Self {
+    /// A home directory and a server with nothing in it.
+    fn bare() -> Self {
         let home = TestDir::new();
         let data = home.path().join(".local/share/posthaste");
         std::fs::create_dir_all(&data).unwrap();
         let office = Office::open_with(&data, &[], &[("HOME", home.path().to_str().unwrap())]);
-        let world = Self { home, office };
+        Self { home, office }
+    }
+
+    async fn build() -> Self {
+        let world = Self::bare();
         world.fill_mail().await;
         world.fill_files();
         world
@@ -107,7 +112,11 @@ impl World {
 
     async fn fill_mail(&self) {
         let call = async |method: &str, params| self.office.call(method, params).await.unwrap();
-        for agent in ["me", "ann", "bob", "ci", "BlueLake", "admin"] {
+        // An identity at AIRC, which alice of the examples writes to.
+        let bob = "posthaste --data elsewhere airc --registry http://127.0.0.1:7678 register bob";
+        let (code, said) = self.type_in(bob, None);
+        assert_eq!(code, 0, "{said}");
+        for agent in ["me", "ann", "ci", "BlueLake", "admin"] {
             call("register", json!({ "id": agent })).await;
         }
         call("register", json!({ "id": "carol", "role": "reviewer" })).await;
@@ -149,8 +158,6 @@ impl World {
             "git init -q && git remote add origin https://example.org/team/app.git && git init -q ~/src/app",
             // A data directory that no server has.
             "posthaste --data srv/mail send --from me --to me --body hello",
-            // An identity at AIRC that knows alice.
-            "posthaste --data elsewhere airc --registry http://127.0.0.1:7678 register bob",
             "posthaste airc register alice",
             "posthaste airc consent request bob",
             "posthaste --data elsewhere airc consent accept alice",
@@ -171,8 +178,8 @@ impl World {
         let here = self.repository();
         std::fs::create_dir_all(&here).unwrap();
         let mut typed = line.replace("http://127.0.0.1:7678", self.office.url());
-        for place in ["/srv/", "/backup/", "/tmp/"] {
-            typed = typed.replace(place, &format!("{}{place}", here.display()));
+        for place in ["/tmp/", "/srv/", "/backup/"] {
+            typed = typed.replace(&format!(" {place}"), &format!(" {}{place}", here.display()));
         }
         let programs = Path::new(env!("CARGO_BIN_EXE_posthaste")).parent().unwrap();
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
@@ -220,5 +227,23 @@ async fn every_example_in_the_help_works_as_typed() {
     }
     assert!(failed.is_empty(), "{} of {} examples fail:\n{}", failed.len(), all.len(), failed.join("\n"));
     assert!(world.data().join("admin.token").exists());
+    assert_eq!(world.office.close(), Some(0));
+}
+
+// F59
+#[tokio::test]
+async fn the_example_of_the_page_about_airc_works_as_typed() {
+    let page = include_str!("../../../../docs/doors/airc.md");
+    let block = page.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    let lines: Vec<&str> = block.lines().filter(|line| line.starts_with("posthaste airc")).collect();
+    assert!(lines.len() > 3, "{block}");
+    let world = World::bare();
+    let mut said = String::new();
+    for line in lines {
+        let (code, answer) = world.type_in(line, None);
+        assert_eq!(code, 0, "{line}: {answer}");
+        said = answer;
+    }
+    assert!(said.contains("Yours when CI is green.") && said.contains("acknowledged"), "{said}");
     assert_eq!(world.office.close(), Some(0));
 }

@@ -511,21 +511,21 @@ async fn recent(call: &Call, address: &Address, seconds: &str) -> Result<Value, 
             Problem::new("INVALID_ARGUMENT", format!("'{seconds}' is not a number of seconds up to a year"))
         })?;
     let since = stamp::now().saturating_sub(window * 1_000);
-    let rows = project
+    let (rows, more) = project
         .engine
         .read(move |view| {
-            let Some(viewer) = viewers.first() else { return Ok(Vec::new()) };
+            let Some(viewer) = viewers.first() else { return Ok((Vec::new(), false)) };
             let after = view.last_seq_at(since)?;
             let replay = view.events(viewer, after, &posthaste_engine::Filter::everything(), 200)?;
             let row = |event: &std::sync::Arc<posthaste_engine::nouns::Event>| {
                 json!({ "event": event.fact.kind(), "agent": event.actor, "timestamp": to_wire::placed(event.at, event.seq) })
             };
-            Ok(replay.events.iter().map(row).collect::<Vec<Value>>())
+            Ok((replay.events.iter().map(row).collect::<Vec<Value>>(), replay.more))
         })
         .await?;
-    Ok(
-        json!({ "project": project.human_key, "window_seconds": window, "count": rows.len(), "entries": rows }),
-    )
+    Ok(json!({
+        "project": project.human_key, "window_seconds": window, "count": rows.len(), "entries": rows, "has_more": more,
+    }))
 }
 
 async fn capabilities(call: &Call, address: &Address, agent: &str) -> Result<Value, Problem> {
