@@ -26,8 +26,8 @@ use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::CreateToken;
 use posthaste_engine::verbs::turns::{KeepSummary, OpenThread, Say};
 use posthaste_engine::views::{
-    AgentQuery, ConversationQuery, InboxOrder, InboxQuery, Part, ReservationQuery, ScopeQuery, SearchQuery,
-    TaskQuery, TurnQuery, View, Viewed,
+    AgentQuery, ConversationQuery, InboxOrder, InboxQuery, Named, Part, ReservationQuery, ScopeQuery,
+    SearchQuery, TaskQuery, TurnQuery, View, Viewed,
 };
 use posthaste_engine::{EngineError, Feed, Filter, Start, Test};
 
@@ -305,6 +305,12 @@ fn rows() -> Vec<Row> {
     row!(message, |view, caller, heard| view.message(caller, heard.letter));
     row!(message_at, |view, caller, heard| view.message_at(caller, heard.at));
     row!(message_by_key, |view, caller, _heard| view.message_by_key(caller, &id("insider"), "zebra-key"));
+    // What a name means is an id; that it means something is what outsiders must not learn.
+    let found = |named: Named| if named == Named::None { "nothing" } else { SECRET };
+    row!(message_named, |view, caller, heard| view.message_named(caller, &heard.at.to_string()).map(found));
+    row!(message_named, |view, caller, heard| view
+        .message_named(caller, &heard.letter.0.to_string()[..35])
+        .map(found));
     row!(sent, |view, caller, _heard| view.sent(caller, &id("insider"), None, 99));
     row!(latest_correspondence, |view, caller, _heard| view.latest_correspondence(
         caller,

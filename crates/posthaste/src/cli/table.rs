@@ -8,6 +8,9 @@ use super::output::{Style, paint, printable};
 const NARROWEST: usize = 8;
 /// Between two columns.
 const GAP: usize = 2;
+/// Columns of free text, which are cut before any other.
+const FREE_TEXT: [&str; 10] =
+    ["SUBJECT", "FOUND", "REASON", "PATH", "PATHS", "OVERLAPS", "TITLE", "MESSAGE", "NAME", "SCOPE"];
 
 /// Rows under a heading, in columns as wide as they need to be, or as the terminal allows.
 #[derive(Clone, Debug)]
@@ -41,12 +44,22 @@ impl Table {
             |column: usize| lines.iter().filter_map(|(cells, _)| Some(cells.get(column)?.width())).max();
         let mut widths: Vec<usize> = (0..columns).map(|column| natural(column).unwrap_or(0)).collect();
         if let Some(width) = width {
-            fit(&mut widths, width);
+            let is_empty = |column: usize| {
+                self.rows.iter().all(|(cells, _)| cells.get(column).is_none_or(String::is_empty))
+            };
+            // A terminal has no room for columns with nothing in them; scripts count on their place.
+            for column in (0..columns).filter(|column| !self.rows.is_empty() && is_empty(*column)) {
+                widths[column] = 0;
+            }
+            let free: Vec<bool> = (0..columns)
+                .map(|column| self.head.get(column).is_none_or(|head| FREE_TEXT.contains(&head.as_str())))
+                .collect();
+            fit(&mut widths, &free, width);
         }
         let mut text = String::new();
         for (cells, style) in &lines {
             let mut line = String::new();
-            for (cell, width) in cells.iter().zip(&widths) {
+            for (cell, width) in cells.iter().zip(&widths).filter(|(_, width)| **width > 0) {
                 let cell = cut(cell, *width);
                 let padding = width.saturating_sub(cell.width()) + GAP;
                 line.push_str(&cell);
@@ -59,16 +72,22 @@ impl Table {
     }
 }
 
-/// Takes columns from the widest until the table fits.
-fn fit(widths: &mut [usize], terminal: usize) {
-    let room = terminal.saturating_sub(GAP * widths.len().saturating_sub(1));
-    let widest = widths.iter().copied().max().unwrap_or(0);
-    // The largest limit under which everything fits.
-    let limit = (NARROWEST..=widest)
-        .rev()
-        .find(|limit| widths.iter().map(|width| (*width).min(*limit)).sum::<usize>() <= room)
-        .unwrap_or(NARROWEST);
-    widths.iter_mut().for_each(|width| *width = (*width).min(limit));
+/// Makes columns narrower until the table fits: those of free text first, the widest first.
+fn fit(widths: &mut [usize], free: &[bool], terminal: usize) {
+    let shown = widths.iter().filter(|width| **width > 0).count();
+    let room = terminal.saturating_sub(GAP * shown.saturating_sub(1));
+    for only_free in [true, false] {
+        let may_cut = |column: usize| !only_free || free.get(column) == Some(&true);
+        let cut = |limit: usize| -> Vec<usize> {
+            let columns = widths.iter().enumerate();
+            columns.map(|(n, width)| if may_cut(n) { (*width).min(limit) } else { *width }).collect()
+        };
+        let widest = widths.iter().copied().max().unwrap_or(0).max(NARROWEST);
+        // The largest limit under which everything fits.
+        let limit = (NARROWEST..=widest).rev().find(|limit| cut(*limit).iter().sum::<usize>() <= room);
+        let narrowed = cut(limit.unwrap_or(NARROWEST));
+        widths.copy_from_slice(&narrowed);
+    }
 }
 
 /// A text that takes at most so many columns; `…` stands for what was left out.
@@ -126,20 +145,24 @@ mod tests {
     // F31
     #[test]
     fn tables_fit_the_terminal_and_wide_characters_keep_the_columns() {
-        let mut table = Table::new(["id", "subject", "state"]);
-        table.row(["134".into(), "\u{65e5}\u{672c}\u{8a9e}".into(), "read".into()], Style::Plain);
-        table.row(["135".into(), "x".repeat(4_000), "read".into()], Style::Plain);
-        let cut = table.render(false, Some(40));
+        let mut table = Table::new(["ID", "ACK", "SUBJECT", "STATE"]);
+        let state = "more than eight";
+        table.row(
+            ["134".into(), String::new(), "\u{65e5}\u{672c}\u{8a9e}".into(), state.into()],
+            Style::Plain,
+        );
+        table.row(["135".into(), String::new(), "x".repeat(4_000), state.into()], Style::Plain);
+        let cut = table.render(false, Some(50));
         assert_eq!(
             cut,
             format!(
-                "id   subject{}state\n134  \u{65e5}\u{672c}\u{8a9e}{}read\n135  {}\u{2026}  read\n",
+                "ID   SUBJECT{}STATE\n134  \u{65e5}\u{672c}\u{8a9e}{}{state}\n135  {}\u{2026}  {state}\n",
                 " ".repeat(30 - 7),
                 " ".repeat(30 - 6),
                 "x".repeat(27)
             )
         );
-        assert!(cut.lines().all(|line| line.width() <= 40));
+        assert!(cut.lines().all(|line| line.width() <= 50));
         assert!(table.render(false, None).contains(&"x".repeat(4_000)), "a pipe gets everything");
         // Nothing is cut below what can be read.
         assert!(table.render(false, Some(3)).lines().any(|line| line.contains("xxxxxxx\u{2026}")));

@@ -46,8 +46,8 @@ async fn play(stage: &Stage, given: &DemoArgs, output: &Output) -> Result<(), Fa
     let page = format!("{}/r/{}{WEB_PATH}", stage.url(), stage.realm());
     let mut players = Vec::new();
     for part in story.cast() {
-        players.push(Player::enter(stage, part).await.map_err(|failure| match failure.exit {
-            Exit::Refused => Failure::new(Exit::Refused, format!("a demo is running already: {page}")),
+        players.push(Player::enter(stage, part).await.map_err(|failure| match failure.refusal() {
+            Some("agent_exists") => Failure::new(Exit::Refused, format!("a demo is running already: {page}")),
             _ => failure,
         })?);
     }

@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use super::cannot;
 use crate::cli::demo::stage::Stage;
 use crate::cli::demo::story::{Act, Part, Props};
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{Exit, Failure, Refused};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -74,9 +74,10 @@ impl MapPlayer {
             }
             return match frame.get("error") {
                 Some(error) => {
-                    let exit =
-                        if error["code"] == codes::AGENT_EXISTS { Exit::Refused } else { Exit::Denied };
-                    Err(Failure::new(exit, error["message"].as_str().unwrap_or("refused")))
+                    let word =
+                        if error["code"] == codes::AGENT_EXISTS { "agent_exists" } else { "not_allowed" };
+                    let message = error["message"].as_str().unwrap_or("refused");
+                    Err(Refused::failure(message, Some(&json!({ "refusal": word }))))
                 }
                 None => Ok(frame["result"].take()),
             };
