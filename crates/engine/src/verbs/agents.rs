@@ -18,6 +18,7 @@ use crate::nouns::{
 use crate::sight;
 use crate::store::{exec, rows};
 
+pub(crate) use expected::known_as;
 pub(in crate::verbs) use expected::{enter_sender, expect, meant};
 pub use new_name::Bearer;
 pub(crate) use new_name::{Claim, RECLAIMED, bearer_of};
@@ -363,7 +364,9 @@ impl Update {
         if let Some(parent) = &self.parent {
             check_parent(to, &agent.id, parent)?;
         }
-        if let Some(state) = &self.state {
+        // An agent that was stopped may say itself that it has, with what else it has to say.
+        let state = self.state.as_ref().filter(|state| !(agent.has_ended() && **state == agent.state));
+        if let Some(state) = state {
             check_state(to, &agent, state)?;
         }
         check_bounds(to, self.bounds.as_ref())?;
@@ -437,7 +440,7 @@ impl Update {
                 scopes::enter_by_role(to, &agent)?;
             }
         }
-        if let Some(state) = &self.state {
+        if let Some(state) = state {
             agent = change_state(to, agent, state)?;
         }
         agent.scopes = rows::scopes_of(to.books, &agent.id)?;

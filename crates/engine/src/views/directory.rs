@@ -129,7 +129,9 @@ impl View<'_> {
             let Some(found) = rows::any_agent(self.books, &id)? else { continue };
             let noted = if bearer.admin { &found.id } else { &bearer.name };
             let is_theirs = agents::bearer_of(self.books, &found.id)?.as_ref() == Some(noted);
-            if is_theirs && found.state != Agent::REVOKED {
+            // An administrator's program does not take over the agent of a token by having its name.
+            let is_anothers = bearer.admin && agents::known_as(self.books, &found.id, self.now)?.is_some();
+            if is_theirs && !is_anothers && found.state != Agent::REVOKED {
                 return Ok(Some(found));
             }
         }

@@ -68,6 +68,17 @@ async fn a_display_name_leads_back_to_the_agent_that_the_same_token_entered() {
     assert_eq!(found("fleet", "Harbor"), None);
     realm.ask(&Caller::office(), gone("green-harbor")).await;
     assert_eq!(found("fleet", "Green Harbor"), Some(made), "also after it left");
+    // An administrator's program comes back under names of its own, and not under those of tokens.
+    let operator = Bearer { name: id("admin"), admin: true };
+    let entry = Register { bearer: Some(operator.clone()), ..named("helper") };
+    realm.ask(&admin(), entry).await;
+    let by_admin = |name: &str| {
+        let (operator, name) = (operator.clone(), name.to_owned());
+        realm.see(|view| view.returning(&Caller::office(), &operator, &name)).map(|agent| agent.id)
+    };
+    assert_eq!((by_admin("helper"), by_admin("Green Harbor")), (Some(id("helper")), None));
+    realm.ask(&admin(), token("helper", 2, TokenRole::Agent)).await;
+    assert_eq!(by_admin("helper"), None);
     // The name on a token is that of its agent, however it is spelled.
     realm.ask(&admin(), token("Zo\u{eb}", 1, TokenRole::Agent)).await;
     realm

@@ -53,10 +53,9 @@ async fn agents_shows_who_is_connected_and_remove_takes_agents_out() {
     assert!(removed.contains("removed") && removed.contains("1 of its messages"), "{removed}");
     let left = run(&dir, &["agents", "--json"]).ok().json();
     assert_eq!((find(&left, "ann"), find(&left, "carl")), (Value::Null, Value::Null));
-    // What was written to it is still in the event log.
-    let history =
-        run(&dir, &["tail", "--after=0", "--no-follow", "--type=message.sent", "--json"]).ok().stdout;
-    assert!(history.contains("wait for me"), "{history}");
+    // What was written to it stays, and its sender finds it.
+    let kept = run(&dir, &["search", "wait", "--agent=me", "--json"]).ok().json();
+    assert_eq!(kept["hits"].as_array().unwrap().len(), 1, "{kept}");
     let gone = run(&dir, &["agent", "remove", "anm"]);
     assert!(gone.code != 0 && gone.stderr.contains("there is no agent anm"), "{}", gone.stderr);
     // Only for administrators.

@@ -14,10 +14,13 @@ pub(crate) const OPERATOR: &str = "admin";
 /// The address of that person, whatever the mailbox is called.
 pub(crate) const OPERATOR_WORD: &str = "operator";
 
-/// What a name stands for as a recipient: the word `operator` means the operator's mailbox, unless an agent had taken the
-/// name before the word was reserved.
+/// What a name stands for as a recipient: the word `operator` means the operator's mailbox, unless an agent or a token got
+/// the name before the word was reserved.
 pub(in crate::verbs) fn meant(to: &Apply<'_>, id: &AgentId) -> Applied<AgentId> {
-    if id.as_str() != OPERATOR_WORD || rows::active_agent(to.books, id)?.is_some() {
+    let is_name = || -> rusqlite::Result<bool> {
+        Ok(rows::active_agent(to.books, id)?.is_some() || known_as(to.books, id, to.clock())?.is_some())
+    };
+    if id.as_str() != OPERATOR_WORD || is_name()? {
         return Ok(id.clone());
     }
     Ok(AgentId::new(OPERATOR).map_err(crate::error::Refusal::from)?)
@@ -63,7 +66,7 @@ fn enter(to: &mut Apply<'_>, kind: AgentKind, holder: &Caller) -> Applied<Option
 }
 
 /// What a name stands for that is known without an entry: the operator, or the bearer of a valid token.
-fn known_as(books: &Connection, id: &AgentId, now: Millis) -> rusqlite::Result<Option<AgentKind>> {
+pub(crate) fn known_as(books: &Connection, id: &AgentId, now: Millis) -> rusqlite::Result<Option<AgentKind>> {
     if id.as_str() == OPERATOR {
         return Ok(Some(AgentKind::Admin));
     }

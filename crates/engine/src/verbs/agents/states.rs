@@ -78,8 +78,7 @@ impl Orphan {
 /// Refuses what cannot come after the present state: whoever has ended stays so, and a pause has its own rule.
 pub(super) fn check_state(to: &Apply<'_>, agent: &Agent, state: &str) -> Applied<()> {
     check_word(state)?;
-    // An agent that was stopped may say itself that it has.
-    if agent.has_ended() && state != agent.state {
+    if agent.has_ended() {
         return Err(Refusal::WrongState { agent: agent.id.clone(), state: agent.state.clone() }.into());
     }
     check_pause(to, agent, state)

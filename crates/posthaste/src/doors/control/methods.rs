@@ -86,7 +86,7 @@ pub(super) async fn call(
 /// The caller under the name it asks for: its own, or anybody's for those who run the office.
 pub(super) fn acting(identity: &Identity, agent: Option<AgentId>) -> Result<Caller, ErrorObject> {
     match agent {
-        // The operator's address is another word for the name of whoever holds the admin key.
+        // The operator's address is another word for the name that the admin key stands for.
         Some(word) if word.as_str() == OPERATOR && identity.runs_office() => Ok(identity.caller(VIA)),
         Some(agent) if agent != identity.name && identity.role != TokenRole::Admin => {
             Err(denied("only those who run the office act for somebody else"))

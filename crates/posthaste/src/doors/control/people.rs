@@ -94,7 +94,7 @@ pub(super) struct AgentParams {
     agent: AgentId,
 }
 
-/// One agent: its entry, whether it is connected, and for those who may open its mail how much of it waits.
+/// One agent: its entry, whether it is connected, and, for a caller that may open its mail, how much of it waits.
 pub(super) async fn agent(
     engine: &Engine,
     identity: &Identity,
