@@ -1,5 +1,7 @@
 //! Opening the office: books, doors, listener, and an orderly end.
 
+pub(crate) mod handover;
+
 use std::fs;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -49,6 +51,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Whereabouts {
     pub pid: u32,
     pub url: String,
+    /// Whether another command runs it inside, and gives the data directory up to `posthaste serve`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hosted: bool,
 }
 
 impl Whereabouts {
@@ -114,7 +119,11 @@ async fn run_until(
     let data = &config.data.value;
     make_private_directory(data).with_context(|| format!("cannot make {}", data.display()))?;
     raise_descriptor_limit(config.max_connections.value);
-    let (office, guard) = Office::open(data, Limits::default()).map_err(held)?;
+    let hosted = stop.is_some();
+    let (office, guard) = match hosted {
+        true => Office::open(data, Limits::default()).map_err(held)?,
+        false => handover::open(data).await?,
+    };
     let reads_end = office.reads_end();
     let admin = AdminKey::open(data).context("cannot read the admin key")?;
     let engine = office.realm(&realm).await.map_err(|error| unusable(error, &realm))?;
@@ -150,7 +159,7 @@ async fn run_until(
     inspector.first_look().await;
 
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
-    Whereabouts { pid: std::process::id(), url: url.clone() }.write(data)?;
+    Whereabouts { pid: std::process::id(), url: url.clone(), hosted }.write(data)?;
     ready(&url, &realm, address)?;
     let options =
         ListenOptions { tls, max_connections: config.max_connections.value, ..ListenOptions::default() };

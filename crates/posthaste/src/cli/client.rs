@@ -86,7 +86,9 @@ impl Client {
                 _ => Exit::Denied,
             };
             let text = response.text().await.unwrap_or_default();
-            return Err(Failure::new(exit, format!("the server refused: {text}")));
+            let said: Value = serde_json::from_str(&text).unwrap_or_default();
+            let why = said["error"]["message"].as_str().unwrap_or(text.trim());
+            return Err(Failure::new(exit, format!("the server refused: {why}")));
         }
         while let Some(piece) = response.chunk().await.map_err(unreachable)? {
             take(&piece)?;
@@ -107,7 +109,14 @@ impl Client {
         params: Value,
     ) -> Result<Value, Failure> {
         let base = realm.map(|realm| format!("/r/{realm}")).unwrap_or_default();
-        self.call_at(&base, method, params).await
+        let answer = self.call_at(&base, method, params).await;
+        // The server does not tell strangers which realms it has, so it does not say which one is missing.
+        answer.map_err(|failure| match (realm, failure.exit) {
+            (Some(realm), Exit::Usage) if failure.error.to_string() == "there is no such realm" => {
+                Failure::new(Exit::Usage, format!("there is no realm {realm} at {}", self.url))
+            }
+            _ => failure,
+        })
     }
 
     async fn call_at(&self, base: &str, method: &str, params: Value) -> Result<Value, Failure> {

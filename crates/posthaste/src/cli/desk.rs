@@ -81,15 +81,21 @@ pub(super) fn at_desk_for<T>(
     })
 }
 
-/// Whether the data directory is meant and has no such realm yet.
-pub(super) fn is_new(global: &GlobalArgs, args: &DeskArgs) -> Result<bool, Failure> {
+/// Refuses a message to another agent where there is none yet, before a data directory or a realm is made for it.
+pub(super) fn must_have(recipient: &str, global: &GlobalArgs, args: &DeskArgs) -> Result<(), Failure> {
     let target = Target::of(global)?;
     let config = Config::load(global, &args.office(), &|name| std::env::var_os(name))?;
     let realm = target.realm(&config).unwrap_or_else(|| config.realm.value.clone());
     let data = &config.data.value;
     // A running server may have a default realm of another name.
     let is_local = target.server(data)?.is_none_or(|server| server.is_own && target.realm(&config).is_some());
-    Ok(is_local && !books_of(data, &realm).exists())
+    if !is_local || books_of(data, &realm).exists() {
+        return Ok(());
+    }
+    match list_realms(data).is_ok_and(|realms| !realms.is_empty()) {
+        true => Err(no_such_realm(data, &realm)),
+        false => Err(Failure::new(Exit::Denied, format!("there is no agent {recipient}"))),
+    }
 }
 
 /// The agent that a command is about: the one it names, or the one in the environment.

@@ -56,7 +56,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
 use self::args::{Args, Command, GuardCommand};
 use self::exit::{Exit, Failure};
-use self::mail_args::{InboxArgs, ReadArgs, SendArgs};
+use self::mail_args::{InboxArgs, NudgeArgs, ReadArgs, SendArgs, SignalArgs};
 use self::output::{ColorWhen, Output};
 use self::target::Target;
 
@@ -179,6 +179,12 @@ fn must_be_local(args: &Args) -> Result<(), Failure> {
         | Command::Inbox(InboxArgs { mail_dir, .. })
         | Command::Read(ReadArgs { mail_dir, .. })
             if by_flag && mail_dir.mail_dir.is_some() =>
+        {
+            ("… --mail-dir", "leave one of the two out")
+        }
+        Command::Nudge(NudgeArgs { place: SignalArgs { mail_dir: Some(_), .. }, .. })
+        | Command::Hooks(SignalArgs { mail_dir: Some(_), .. })
+            if by_flag =>
         {
             ("… --mail-dir", "leave one of the two out")
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::args::GlobalArgs;
 use super::attachments::read_files;
-use super::desk::{Desk, Purpose, agent, at_desk, at_desk_for, is_new};
+use super::desk::{Desk, Purpose, agent, at_desk, at_desk_for, must_have};
 use super::exit::{Exit, Failure};
 use super::human_body::body;
 use super::mail_args::{Pressing, ReplyArgs, SendArgs};
@@ -42,10 +42,8 @@ pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Res
     // Where nothing is yet there is no recipient but the sender, so that a message to another is refused before a data
     // directory is made for it.
     let mut others = args.to.iter().chain(&args.cc).chain(&args.bcc).filter(|to| Some(*to) != from.as_ref());
-    if let Some(other) = others.next()
-        && is_new(global, &args.desk)?
-    {
-        return Err(Failure::new(Exit::NotFound, format!("there is no agent {other}")));
+    if let Some(other) = others.next() {
+        must_have(other, global, &args.desk)?;
     }
     at_desk_for(Purpose::Make, global, &args.desk, async |desk| {
         let sent = desk.call("send", params).await.map_err(|failure| hint_at_commas(failure, args))?;

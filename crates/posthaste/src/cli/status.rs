@@ -20,15 +20,16 @@ pub(super) fn run(global: &GlobalArgs, status: &StatusArgs, output: &Output) -> 
     }
     let target = Target::of(&global)?;
     let config = Config::load(&global, &OfficeArgs::default(), &|name| std::env::var_os(name))?;
-    let (client, token) = match target.server(&config.data.value)? {
-        Some(server) => (Client::bare(server.url.clone())?, server.token),
+    let server = target.server(&config.data.value)?;
+    let is_known = server.is_some();
+    let (client, token) = match server {
+        Some(server) => (Client::bare(server.url)?, server.token),
         // No server has the data directory: what listens where one would is a stranger, and is shown nothing.
         None => {
             let scheme = if config.has_tls() { "https" } else { "http" };
             (Client::bare(format!("{scheme}://{}", config.listen.value))?, None)
         }
     };
-    let is_known = token.is_some() || target.url.is_some();
     let (health, office) = runtime()?.block_on(async {
         // Health is told without a token.
         let health = client.get("/health").await?;

@@ -1,6 +1,7 @@
 //! `posthaste mcp`: MCP on standard input and output. Lines are relayed to a server, which this process starts on a loopback
 //! port if none runs on the data directory.
 
+mod attachments;
 mod headers;
 mod relay;
 mod upstream;

@@ -2,12 +2,9 @@
 //! greeted with the client's own handshake, so that the client goes on as if nothing had happened.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use futures_util::StreamExt;
 use posthaste_wire::sse;
 use reqwest::{Method, StatusCode};
@@ -19,16 +16,14 @@ use tokio_util::task::TaskTracker;
 
 use super::super::client::is_loopback;
 use super::super::exit::Failure;
-use super::headers;
 use super::upstream::{Endpoint, Upstream};
+use super::{attachments, headers};
 use crate::projects::Trees;
 
 /// The longest event that the server sends.
 const MOST_EVENT: usize = 16 << 20;
 /// The longest line that is read.
 const MOST_LINE: u64 = 16 << 20;
-/// The largest file that is attached; a request has room for less than this.
-const MOST_FILE: u64 = 2 << 20;
 /// Requests under way at once.
 const MOST_UNDER_WAY: usize = 256;
 /// Resources that are subscribed to again at another server.
@@ -205,7 +200,7 @@ impl Carrier {
         tracker: &TaskTracker,
         ended: &CancellationToken,
     ) {
-        let line = self.with_bytes(line).await;
+        let line = attachments::with_bytes(&self.trees, line).await;
         self.note(&line, &call).await;
         for tried in 1.. {
             let (generation, request) = self.request(Method::POST, &call).await;
@@ -328,42 +323,6 @@ impl Carrier {
             }
         }
         Ok(())
-    }
-
-    /// A call that names files to attach, with their bytes instead: this process runs as the user, the server need not.
-    /// Only files of the work tree that it was started in; a path that is left is the server's to judge.
-    async fn with_bytes(&self, line: String) -> String {
-        if !line.contains("attachment_paths") || self.trees.is_empty() {
-            return line;
-        }
-        let Ok(mut call) = serde_json::from_str::<Value>(&line) else { return line };
-        let Some(given) = call.pointer_mut("/params/arguments").and_then(Value::as_object_mut) else {
-            return line;
-        };
-        let Some(Value::Array(paths)) = given.get("attachment_paths").cloned() else { return line };
-        let base = given.get("project_key").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let trees = self.trees.clone();
-        let read = tokio::task::spawn_blocking(move || {
-            let (mut files, mut left) = (Vec::new(), Vec::new());
-            for path in paths {
-                let text = path.as_str().unwrap_or_default();
-                match trees.read(&base, text, MOST_FILE) {
-                    Ok(bytes) => {
-                        let name = Path::new(text).file_name().unwrap_or_default().to_string_lossy();
-                        files.push(json!({ "name": name, "data": STANDARD.encode(bytes) }));
-                    }
-                    Err(_) => left.push(path),
-                }
-            }
-            (files, left)
-        });
-        let Ok((files, left)) = read.await else { return line };
-        given.insert("attachment_paths".to_owned(), left.into());
-        match given.entry("attachments").or_insert_with(|| json!([])) {
-            Value::Array(list) => list.extend(files),
-            _ => return line,
-        }
-        call.to_string()
     }
 
     /// Follows the stream of notifications, at whichever server there is.

@@ -2,7 +2,7 @@
 //! process. Of several processes on one data directory the first has the server; when it ends, another starts one.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, oneshot};
 use tokio::task::JoinHandle;
@@ -13,8 +13,12 @@ use super::super::desk::{Desk, Purpose};
 use super::super::exit::{Exit, Failure};
 use super::super::target::{Server, Source, Target};
 use crate::config::{AllowRemote, Config, Setting};
-use crate::serve;
+use crate::serve::{self, Whereabouts, handover};
 
+/// How long the next `posthaste serve` is waited for when one has ended: it may be restarted.
+const RESTART: Duration = Duration::from_secs(3);
+/// How often a server in this process looks whether `posthaste serve` wants the data directory.
+const BETWEEN_GLANCES: Duration = Duration::from_millis(200);
 /// How often, and how long apart, the server of another process is looked for while it starts or ends.
 const LOOKS: u32 = 200;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
@@ -33,6 +37,8 @@ struct Inner {
     token: Option<String>,
     /// The server in this process.
     hosted: Option<Hosted>,
+    /// Whether the last server was one by itself, as `posthaste serve` is.
+    was_by_itself: bool,
 }
 
 struct Hosted {
@@ -59,13 +65,22 @@ impl Upstream {
     pub(super) async fn find(&self) -> Result<Endpoint, Failure> {
         let mut inner = self.inner.lock().await;
         let mut refused = None;
+        let data = &self.config.data.value;
+        let started = Instant::now();
         for _ in 0..LOOKS {
-            if let Some(server) = self.target.server(&self.config.data.value)? {
+            if let Some(server) = self.target.server(data)? {
+                inner.was_by_itself = Whereabouts::live(data).is_some_and(|running| !running.hosted);
                 let token = self.token(&mut inner, &server).await?;
                 let realm =
                     self.target.realm(&self.config).map(|realm| format!("/r/{realm}")).unwrap_or_default();
                 let url = format!("{}{realm}/mcp", server.url);
                 return Ok(Endpoint { url, base: server.url, token });
+            }
+            // A server that starts by itself comes first.
+            let is_restarting = inner.was_by_itself && started.elapsed() < RESTART;
+            if is_restarting || handover::is_wanted(data) {
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+                continue;
             }
             match self.host(&mut inner).await {
                 Ok(()) => continue,
@@ -95,7 +110,19 @@ impl Upstream {
         }
         let (stop, (ready, listens)) = (CancellationToken::new(), oneshot::channel());
         let (config, told) = (for_this_machine(&self.config), stop.clone());
-        let mut done = tokio::spawn(async move { serve::run_inside(&config, told, ready).await });
+        let mut done = tokio::spawn(async move {
+            let glance = async {
+                while !handover::is_wanted(&config.data.value) {
+                    tokio::time::sleep(BETWEEN_GLANCES).await;
+                }
+                told.cancel();
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                done = serve::run_inside(&config, told.clone(), ready) => done,
+                () = glance => Ok(()),
+            }
+        });
         tokio::select! {
             ended = &mut done => match ended? {
                 Ok(()) => Err(Failure::new(Exit::Failed, "the server ended before it listened")),

@@ -139,15 +139,8 @@ impl Desk {
             return Err(errors::too_often(wait));
         }
         let called = call(&self.shared, &self.engine, &self.identity, method, params);
-        match &self.pass {
-            // A call that waits for events ends with its token, not when something happens.
-            Some(pass) if method.strip_prefix(PREFIX) == Some("events") => tokio::select! {
-                biased;
-                answer = called => answer,
-                _ = self.shared.until_void(&self.engine, pass) => Err(errors::of_auth(&AuthError::Invalid)),
-            },
-            _ => called.await,
-        }
+        let answer = self.shared.unless_void(&self.engine, self.pass.as_ref(), called).await;
+        answer.unwrap_or_else(|| Err(errors::of_auth(&AuthError::Invalid)))
     }
 }
 

@@ -43,7 +43,11 @@ pub(super) async fn answer(State(shared): State<Shared>, Realm(engine): Realm, r
         // A client that ended its session has to open another one. Ids that are merely unknown, such as those from before a
         // restart, do not stop a plain call.
         _ if session.is_some_and(|id| shared.mcp().sessions(&shared).is_terminated(id.as_bytes())) => gone(),
-        Method::POST => post(shared.clone(), visitor, parts, body).await,
+        Method::POST => {
+            let answer = post(shared.clone(), visitor, parts, body);
+            let answer = shared.unless_void(&engine, pass.as_ref(), answer).await;
+            answer.unwrap_or_else(|| refused(&AuthError::Invalid))
+        }
         Method::GET | Method::DELETE if session.is_some() => {
             shared.mcp().sessions(&shared).hand_over(visitor, parts, Bytes::new()).await
         }

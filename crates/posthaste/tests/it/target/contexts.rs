@@ -79,6 +79,8 @@ async fn a_context_names_a_realm() {
         run(&["--context", "shop", "whoami", "--json", "--realm", "main"]).ok().json()["realm"],
         "main"
     );
-    assert_eq!(run(&["--context", "shop", "agents", "--realm", "nosuch"]).code, 2);
+    let missing = run(&["--context", "shop", "agents", "--realm", "nosuch"]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.stderr.contains("there is no realm nosuch at"), "{}", missing.stderr);
     assert_eq!(office.close(), Some(0));
 }

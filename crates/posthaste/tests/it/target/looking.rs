@@ -54,6 +54,7 @@ async fn looking_makes_no_realm_and_no_agent() {
         );
         assert_eq!(run(&["tail", "--no-follow", "--realm=nosuch"]).code, 2);
         assert!(!dir.path().join("realms/nosuch.db").exists() && !dir.path().join("realms/mian.db").exists());
+        assert_eq!(run(&["send", "--from=walter", "--to=bob", "--body=x", "--realm=mian"]).code, 2);
         let inbox = run(&["inbox", "--agent=waltre"]);
         assert_eq!(inbox.code, 4, "{round}: {}", inbox.stderr);
         assert!(inbox.stderr.contains("there is no agent waltre; did you mean walter?"), "{}", inbox.stderr);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::harness::TestDir;
+use crate::mcp_client::Mcp;
 use crate::office::Office;
 
 /// Something that listens, answers every request with `{}` and keeps what it was sent.
@@ -102,5 +103,23 @@ async fn waits_end_with_their_token() {
         assert_eq!(code.await.unwrap(), Some(4), "{words:?}");
         assert!(start.elapsed() < Duration::from_secs(10), "{words:?}: {:?}", start.elapsed());
     }
+    // An MCP client that waits for mail is told, too.
+    let ann = Mcp::bearer(&office, "user", "walter").await;
+    ann.call(
+        "macro_start_session",
+        json!({ "human_key": "/srv/app", "program": "p", "model": "m", "agent_name": "BlueLake" }),
+    )
+    .await;
+    let tokens = office.call("token.list", json!({})).await.unwrap()["tokens"].take();
+    let held = tokens.as_array().unwrap().iter().find(|token| token["name"] == "walter").unwrap();
+    let wait = json!({ "project_key": "/srv/app", "agent_name": "BlueLake", "timeout_seconds": 60 });
+    let (start, id) = (Instant::now(), held["id"].clone());
+    let waiting = tokio::spawn(async move {
+        ann.method("tools/call", json!({ "name": "wait_for_mail", "arguments": wait })).await
+    });
+    office.call("token.revoke", json!({ "id": id })).await.unwrap();
+    let answer = waiting.await.unwrap();
+    assert_eq!(answer["error"]["code"], -32_001, "{answer}");
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     assert_eq!(office.close(), Some(0));
 }

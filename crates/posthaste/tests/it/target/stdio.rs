@@ -145,6 +145,24 @@ fn any_number_share_a_data_directory_and_outlive_each_other() {
     assert!(!data.path().join("office.json").exists(), "the last one closed the server");
 }
 
+// F17: a server inside `posthaste mcp` does not keep `posthaste serve` from starting, and one that is restarted is waited for.
+#[test]
+fn a_server_by_itself_comes_first() {
+    let (data, work) = (TestDir::new(), TestDir::new());
+    let mut stdio = Stdio::on(&data, work.path());
+    stdio.greet();
+    stdio.tool("macro_start_session", session("BlueLake"));
+    let office = Office::open(data.path());
+    stdio.tool("send_message", letter("BlueLake", "BlueLake", "at the server"));
+    assert_eq!(office.close(), Some(0));
+    let office = Office::open(data.path());
+    assert_eq!(stdio.tool("fetch_inbox", inbox("BlueLake"))["result"][0]["subject"], "at the server");
+    assert_eq!(office.close(), Some(0));
+    // It does not come back: the client goes on all the same.
+    assert_eq!(stdio.tool("fetch_inbox", inbox("BlueLake"))["result"][0]["subject"], "at the server");
+    stdio.end();
+}
+
 // F17: started at the same moment, one of them has the server.
 #[test]
 fn many_that_start_at_once_find_each_other() {
