@@ -41,6 +41,7 @@ mod parsers;
 mod projects;
 mod readme;
 mod soak;
+mod start;
 mod swarm;
 mod swarm_agents;
 mod swarm_crash;
