@@ -94,7 +94,7 @@ pub(super) fn must_have(recipient: &str, global: &GlobalArgs, args: &DeskArgs) -
     }
     match list_realms(data).is_ok_and(|realms| !realms.is_empty()) {
         true => Err(no_such_realm(data, &realm)),
-        false => Err(Failure::new(Exit::Denied, format!("there is no agent {recipient}"))),
+        false => Err(Failure::new(Exit::NotFound, format!("there is no agent {recipient}"))),
     }
 }
 

@@ -624,7 +624,8 @@ Example:
 
 pub(super) const RESERVE: &str = "\
 Reserves path patterns for an agent. Reservations are advisory: overlaps with others are listed and both \
-sides are told. Exits with 0 if nothing overlaps, with 6 if something does; the reservation stands.";
+sides are told. Exits with 0 if nothing overlaps, with 6 if something does; the reservation stands. It \
+lasts 30 days at most.";
 
 pub(super) const RESERVE_AFTER: &str = "\
 Example:

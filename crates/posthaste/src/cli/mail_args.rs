@@ -377,7 +377,7 @@ pub struct ReserveArgs {
     /// Who reserves [default: whoever the token is for] [env: POSTHASTE_AGENT]
     #[arg(long, value_name = "AGENT")]
     pub agent: Option<String>,
-    /// Where the paths live
+    /// Where the paths live; `project` is the project of this directory, or the realm's own
     #[arg(long, value_name = "SCOPE", default_value = "project")]
     pub scope: String,
     /// Share the paths with others who share them

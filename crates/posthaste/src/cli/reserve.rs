@@ -13,7 +13,7 @@ pub(super) fn reserve(global: &GlobalArgs, args: &ReserveArgs, output: &Output) 
     let who = agent(args.agent.as_deref());
     let ttl = i64::try_from(args.ttl.as_millis()).unwrap_or(i64::MAX);
     let params = json!({
-        "agent": who, "scope": args.scope, "paths": args.paths, "exclusive": !args.shared, "reason": args.reason,
+        "agent": who, "scope": args.scope, "directory": here(), "paths": args.paths, "exclusive": !args.shared, "reason": args.reason,
         "expires_at": stamp::now().saturating_add(ttl),
     });
     at_desk(global, &args.desk, async |desk| {
@@ -44,10 +44,15 @@ pub(super) fn reserve(global: &GlobalArgs, args: &ReserveArgs, output: &Output) 
     })
 }
 
+/// The directory of the command: several work trees of a realm are projects of their own.
+fn here() -> Option<String> {
+    std::env::current_dir().ok()?.to_str().map(str::to_owned)
+}
+
 pub(super) fn release(global: &GlobalArgs, args: &ReleaseArgs, output: &Output) -> Result<(), Failure> {
     let who = agent(args.agent.as_deref());
     at_desk(global, &args.desk, async |desk| {
-        let params = json!({ "agent": who, "ids": args.ids, "scope": args.scope });
+        let params = json!({ "agent": who, "ids": args.ids, "scope": args.scope, "directory": here() });
         let answer = desk.call("release", params).await?;
         if output.is_json() {
             return output.json(&json!({ "released": answer["released"], "next": null }));

@@ -397,6 +397,11 @@ impl Found {
         Self { realm, human_key, created_at: claim.at, project, base: String::new() }
     }
 
+    /// Where the project's paths live, as reservations name it.
+    pub(crate) fn scope(&self) -> String {
+        scope_in_realm(&self.realm, self.project.as_deref())
+    }
+
     /// A path below one that is claimed: that project.
     fn below(claim: &Claimed, alias: &str) -> Self {
         let base = below(alias, &claim.alias).unwrap_or_default().to_owned();

@@ -53,6 +53,7 @@ mod readme;
 mod schema;
 mod shown;
 mod soak;
+mod start;
 mod swarm;
 mod swarm_agents;
 mod swarm_crash;

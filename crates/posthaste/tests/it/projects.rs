@@ -285,11 +285,37 @@ async fn reservations_of_one_work_tree_do_not_meet_those_of_another() {
     let held = mcp.call("file_reservation_paths", hold("/work/two", "bob", "src/a.rs")).await;
     assert_eq!(held["conflicts"], json!([]), "another work tree");
     for (key, path) in
-        [("/work/one", "src/a.rs"), ("/work/one/src", "a.rs"), ("/work/two", "/work/one/src/a.rs")]
+        [("/work/one", "src/a.rs"), ("/work/one/src", "a.rs"), ("/work/one/src", "/work/one/src/a.rs")]
     {
         let held = mcp.call("file_reservation_paths", hold(key, "bob", path)).await;
-        let expected = usize::from(key != "/work/two");
-        assert_eq!(held["conflicts"].as_array().unwrap().len(), expected, "{key} {path}: {held}");
+        assert_eq!(held["conflicts"].as_array().unwrap().len(), 1, "{key} {path}: {held}");
     }
+    assert_eq!(office.close(), Some(0));
+}
+
+/// The command line and agents mean the same file by the same path, in whichever connected work tree.
+#[tokio::test]
+async fn a_reservation_by_command_is_one_of_the_directorys_project() {
+    let (data, work) = (TestDir::new(), TestDir::new());
+    let root = work.path().canonicalize().unwrap();
+    let office = Office::open_in(data.path(), Path::new("/"), &[]);
+    for name in ["one", "two"] {
+        std::fs::create_dir(root.join(name)).unwrap();
+        posthaste(&data, &root.join(name), &root, &["connect", "claude-code", "--write"]).ok();
+    }
+    let mcp = Mcp::operator(&office);
+    let two = root.join("two");
+    mcp.project(two.to_str().unwrap(), &["ann"]).await;
+    let reserve = ["reserve", "src/a.rs", "--agent", "bob", "--json"];
+    let held = posthaste(&data, &two, &root, &reserve).ok().json();
+    assert_eq!(held["scope"], json!(format!("project:{}", two.display())));
+    let given = json!({ "project_key": two, "agent_name": "ann", "paths": ["src/a.rs"] });
+    let found = mcp.call("file_reservation_paths", given).await;
+    assert_eq!(found["conflicts"][0]["holders"][0]["agent"], "bob", "{found}");
+    // The first work tree is the realm's own project.
+    let held = posthaste(&data, &root.join("one"), &root, &reserve).ok().json();
+    assert_eq!(held["scope"], "project:main");
+    let released = posthaste(&data, &two, &root, &["release", "--agent", "bob", "--json"]).ok().json();
+    assert_eq!(released.as_array().unwrap().len(), 1, "{released}");
     assert_eq!(office.close(), Some(0));
 }

@@ -7,7 +7,11 @@ use serde_json::{Value, json};
 use super::office::{ROLES, Role, World};
 use super::{Got, Line, Who, compare, source};
 
-const LATER: i64 = 4_102_444_800_000;
+/// An hour from now: reservations end within days.
+fn later() -> i64 {
+    posthaste_engine::stamp::now() + 3_600_000
+}
+
 const LETTER: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
 /// The office's own methods: name, who may, and parameters that get as far as the question who asks.
@@ -28,7 +32,7 @@ fn control() -> Vec<(&'static str, Who, Value)> {
         ("thread", Who::Bearer, json!({ "id": "none" })),
         ("conversations", Who::Bearer, json!({})),
         ("events", Who::Bearer, json!({})),
-        ("reserve", Who::Bearer, json!({ "scope": "x", "paths": ["a"], "expires_at": LATER })),
+        ("reserve", Who::Bearer, json!({ "scope": "x", "paths": ["a"], "expires_at": later() })),
         ("release", Who::Bearer, json!({})),
         ("reservations", Who::Bearer, json!({})),
         ("contacts", Who::Bearer, json!({})),
@@ -165,7 +169,7 @@ pub(super) async fn nobody_acts_for_another(world: &World) {
         ("read", json!({ "agent": "victim", "message": LETTER })),
         ("ack", json!({ "agent": "victim", "message": LETTER })),
         ("search", json!({ "agent": "victim", "query": "x" })),
-        ("reserve", json!({ "agent": "victim", "scope": "x", "paths": ["a"], "expires_at": LATER })),
+        ("reserve", json!({ "agent": "victim", "scope": "x", "paths": ["a"], "expires_at": later() })),
         ("contacts", json!({ "agent": "victim" })),
         ("contact.ask", json!({ "agent": "victim", "other": "uma" })),
         ("contact.accept", json!({ "agent": "victim", "other": "uma" })),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Caller;
-use super::things::{Class, Door, FILE_HASH, PROJECT, Thing};
+use super::things::{Class, Door, FILE_HASH, PROJECT, Thing, later};
 
 /// What a method does with its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,6 @@ pub(super) struct Row {
     /// The parameters, from the object and the caller's own name.
     pub(super) params: fn(&Thing, &str) -> Value,
 }
-
-const LATER: i64 = 4_102_444_800_000;
 
 fn control() -> Vec<Row> {
     use Act::{Changes, Neither, Reads};
@@ -74,7 +72,7 @@ fn control() -> Vec<Row> {
             "reserve",
             Reservation,
             Neither,
-            |thing, _| json!({ "key": thing.id, "scope": thing.id, "paths": ["**"], "exclusive": false, "expires_at": LATER }),
+            |thing, _| json!({ "key": thing.id, "scope": thing.id, "paths": ["**"], "exclusive": false, "expires_at": later() }),
         ),
         row("release", Reservation, Changes, |thing, _| json!({ "ids": [thing.number] })),
         row(
