@@ -375,10 +375,10 @@ impl Writer {
     fn answer(&self, batch: &mut Vec<Work>, settled: Result<Settled, Fault>) {
         let mut news = None;
         let answers: Vec<Answer> = match settled {
-            Ok(Settled { mut answers, events, .. }) => {
+            Ok(Settled { mut answers, mut events, .. }) => {
                 self.hub.question(&events);
                 for outcome in answers.iter_mut().flatten() {
-                    self.hub.hand_over(outcome);
+                    self.hub.hand_over(outcome, &mut events);
                 }
                 news = self.hub.keep(events);
                 answers

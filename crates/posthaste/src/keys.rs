@@ -54,15 +54,21 @@ impl AdminKey {
 
     /// Reads the key if there is one. Errors name the file and say what to do.
     pub fn look(data: &Path) -> io::Result<Option<Self>> {
+        let usable = |text: String| {
+            Self::of(&text).ok_or_else(|| unusable(&Self::path(data), "the key cannot be used"))
+        };
+        Self::text(data)?.map(usable).transpose()
+    }
+
+    /// What the file says, if there is one.
+    fn text(data: &Path) -> io::Result<Option<String>> {
         let path = Self::path(data);
         match fs::read_to_string(&path) {
-            Ok(text) if !text.trim().is_empty() => {
-                Self::of(text.trim()).map(Some).ok_or_else(|| unusable(&path, "the key cannot be used"))
-            }
+            Ok(text) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
             Ok(_) => Err(unusable(
                 &path,
                 "the file is empty; put the key back from a backup made with --with-keys, or remove the file to have \
-                 a new key made (registration tokens of agents change with it)",
+                 a new key made by `posthaste serve` (registration tokens of agents change with it)",
             )),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
@@ -75,19 +81,10 @@ impl AdminKey {
 
     /// The key itself, for commands on the same machine. An error names the file.
     pub fn read(data: &Path) -> io::Result<String> {
-        let path = Self::path(data);
-        let text = fs::read_to_string(&path)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-        match text.trim() {
-            "" => {
-                let text = format!(
-                    "{} is empty; put the key back, or remove the file to have a new one made by `posthaste serve`",
-                    path.display()
-                );
-                Err(io::Error::other(text))
-            }
-            key => Ok(key.to_owned()),
-        }
+        Self::text(data)?.ok_or_else(|| {
+            let text = format!("{}: there is no such file", Self::path(data).display());
+            io::Error::new(io::ErrorKind::NotFound, text)
+        })
     }
 
     /// Whether this is the key. Takes the same time for every wrong one.
@@ -197,7 +194,7 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         fs::write(AdminKey::path(data.path()), "\n").unwrap();
         for error in [AdminKey::open(data.path()).unwrap_err(), AdminKey::read(data.path()).unwrap_err()] {
-            assert!(error.to_string().contains("admin.token is empty"), "{error}");
+            assert!(error.to_string().contains("admin.token: the file is empty"), "{error}");
         }
     }
 }

@@ -110,7 +110,7 @@ fn chosen(config: &Config, args: &BackupArgs) -> Result<Vec<RealmName>, Failure>
         };
     }
     if !books_of(data, realm).exists() {
-        return Err(Failure::new(Exit::Usage, format!("there is no realm {realm} in {}", data.display())));
+        return Err(Failure::new(Exit::NotFound, format!("there is no realm {realm} in {}", data.display())));
     }
     Ok(vec![realm.clone()])
 }

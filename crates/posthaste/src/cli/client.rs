@@ -112,8 +112,8 @@ impl Client {
         let answer = self.call_at(&base, method, params).await;
         // The server does not tell strangers which realms it has, so it does not say which one is missing.
         answer.map_err(|failure| match (realm, failure.exit) {
-            (Some(realm), Exit::Usage) if failure.error.to_string() == "there is no such realm" => {
-                Failure::new(Exit::Usage, format!("there is no realm {realm} at {}", self.url))
+            (Some(realm), Exit::NotFound) if failure.error.to_string() == "there is no such realm" => {
+                Failure::new(Exit::NotFound, format!("there is no realm {realm} at {}", self.url))
             }
             _ => failure,
         })

@@ -291,5 +291,5 @@ pub(super) fn no_such_realm(data: &Path, realm: &RealmName) -> Failure {
             format!("; there are {}", names.join(", "))
         }
     };
-    Failure::new(Exit::Usage, format!("there is no realm {realm} in {}{hint}", data.display()))
+    Failure::new(Exit::NotFound, format!("there is no realm {realm} in {}{hint}", data.display()))
 }

@@ -59,7 +59,7 @@ fn copy_out(config: &Config, target: &Target, output: &Output) -> Result<u64, Fa
     let source = books_of(data, &config.realm.value);
     if !source.exists() {
         let text = format!("there is no realm {realm} in {}", data.display());
-        return Err(Failure::new(Exit::Usage, text));
+        return Err(Failure::new(Exit::NotFound, text));
     }
     let books = open_reader(&source)?;
     let bar = output.progress("exporting", count_rows(&books)?);

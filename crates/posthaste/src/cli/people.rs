@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::args::GlobalArgs;
 use super::context;
-use super::desk::{agent, at_desk};
+use super::desk::{Purpose, agent, at_desk, at_desk_for};
 use super::exit::Failure;
 use super::mail_args::{AgentCommand, ContactCommand, ContactsArgs, DeskArgs, ListArgs, RegisterArgs};
 use super::output::{Output, Style, Table, short_time, text_of};
@@ -103,7 +103,7 @@ fn remove(
 }
 
 pub(super) fn register(global: &GlobalArgs, args: &RegisterArgs, output: &Output) -> Result<(), Failure> {
-    at_desk(global, &args.desk, async |desk| {
+    at_desk_for(Purpose::Make, global, &args.desk, async |desk| {
         let id = match &args.name {
             Some(name) => name.clone(),
             None => text_of(&desk.call("whoami", json!({})).await?["name"]),

@@ -33,8 +33,8 @@ pub(super) fn realms(global: &GlobalArgs, command: &RealmsCommand, output: &Outp
 
 /// A path as it was typed, made absolute; the address of a repository stays as it is.
 fn name_of(typed: &str) -> Result<String, Failure> {
-    if let Some(address) = alias(typed) {
-        return Ok(address);
+    if alias(typed).is_some() {
+        return Ok(typed.to_owned());
     }
     let path = std::path::absolute(typed)?;
     path.to_str().and_then(alias).ok_or_else(|| {

@@ -52,7 +52,7 @@ impl<'a> Persistent<'a> {
             }
             if !told && failure.exit == Exit::Unreachable {
                 told = true;
-                eprintln!("{}; trying again until it does (Ctrl-C ends this)", failure.error);
+                eprintln!("{}; trying again until it answers (Ctrl-C ends this)", failure.error);
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);

@@ -42,6 +42,19 @@ const NOT_RUN: &[(&str, &str)] = &[
 /// Examples that work on a data directory without a running server.
 const WITHOUT_SERVER: &[&str] = &["posthaste restore "];
 
+/// What is typed before examples that contain a text: they speak of things that others take away.
+const BEFORE: &[(&str, &str)] = &[
+    ("context", "rm -f ~/.config/posthaste/contexts.toml"),
+    ("context use prod", ADD_CONTEXT),
+    ("context show prod", ADD_CONTEXT),
+    ("context remove prod", ADD_CONTEXT),
+    ("--context prod", ADD_CONTEXT),
+    ("agent show ann", "posthaste register ann"),
+    ("agent remove ann", "posthaste register ann"),
+    ("projects release ./examples", "posthaste projects move ./examples main"),
+];
+const ADD_CONTEXT: &str = "posthaste context add prod http://127.0.0.1:7678 --force --token-file token.txt";
+
 /// A command line of an example, and the command whose help has it.
 struct Example {
     of: String,
@@ -142,6 +155,8 @@ impl World {
             std::fs::write(path, text).unwrap();
         };
         write("change.diff", "+ one line\n");
+        write("report.pdf", "%PDF");
+        write("token.txt", self.office.token());
         write("messages.jsonl", "{\"ref\":1,\"from\":\"mayor\",\"to\":\"polecat-1\",\"body\":\"go\"}\n");
         let letter = json!({
             "from": "mayor", "to": "polecat-1", "timestamp": "2026-03-05T10:30:00Z", "type": "coordination",
@@ -218,6 +233,10 @@ async fn every_example_in_the_help_works_as_typed() {
     for Example { of, line } in &all {
         if NOT_RUN.iter().any(|(listed, _)| listed == line) {
             continue;
+        }
+        for (_, before) in BEFORE.iter().filter(|(text, _)| line.contains(text)) {
+            let (code, said) = world.type_in(before, None);
+            assert_eq!(code, 0, "{before}: {said}");
         }
         let data = WITHOUT_SERVER.iter().any(|start| line.starts_with(start)).then_some(still.as_path());
         let (code, said) = world.type_in(line, data);

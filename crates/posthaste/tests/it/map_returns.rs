@@ -128,7 +128,7 @@ async fn agents_of_an_earlier_run_are_resolved_by_their_policy() {
             let mut command = crate::harness::Posthaste::new();
             command.command.arg("--data").arg(office.data());
             let agents = command.args(["agents", "--json"]).run().ok().json();
-            let agents = agents.as_array().unwrap().clone();
+            let agents = agents["agents"].as_array().unwrap().clone();
             let field = |agent: &Value, name: &str| agent[name].as_str().unwrap_or_default().to_owned();
             agents.iter().map(|agent| (field(agent, "id"), field(agent, "state"))).collect::<Vec<_>>()
         };

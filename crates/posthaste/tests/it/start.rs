@@ -57,6 +57,7 @@ async fn health_carries_the_time_of_the_answer() {
 #[test]
 fn a_reservation_of_many_years_is_refused_with_the_bound() {
     let dir = TestDir::new();
+    dir.posthaste().args(["register", "ann"]).run().ok();
     let reserve = |ttl: &str| {
         let words = ["reserve", "src/a.rs", "--agent", "ann", "--ttl", ttl];
         dir.posthaste().args(words).run()

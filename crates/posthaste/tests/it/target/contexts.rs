@@ -80,7 +80,7 @@ async fn a_context_names_a_realm() {
         "main"
     );
     let missing = run(&["--context", "shop", "agents", "--realm", "nosuch"]);
-    assert_eq!(missing.code, 2);
+    assert_eq!(missing.code, 8);
     assert!(missing.stderr.contains("there is no realm nosuch at"), "{}", missing.stderr);
     assert_eq!(office.close(), Some(0));
 }
