@@ -90,7 +90,7 @@ fn fit(widths: &mut [usize], free: &[bool], terminal: usize) {
     }
 }
 
-/// A text that takes at most so many columns; `…` stands for what was left out.
+/// A text cut to a number of columns; `…` stands for what was left out.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();

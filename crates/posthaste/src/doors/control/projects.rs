@@ -118,9 +118,7 @@ pub(super) async fn relocate(
     // to decide.
     let open = given.realm == *home || shared.is_made_for_project(&given.realm).await.map_err(refused)?;
     if !open && !identity.runs_office() {
-        return Err(denied(
-            "only those who run the office send sessions into a realm with callers of its own",
-        ));
+        return Err(denied("only the operator's key sends sessions into a realm with callers of its own"));
     }
     let moved = shared.move_name(home, &name, &given.realm, &identity.name).await.map_err(refused)?;
     let before = match moved.before.filter(|before| before.realm != given.realm) {
@@ -195,7 +193,7 @@ pub(super) async fn realms(
     given: PageParams,
 ) -> Result<Value, ErrorObject> {
     if !shared.heeds(engine, identity) {
-        return Err(denied("only those who run the office list its realms"));
+        return Err(denied("only administrators list the realms"));
     }
     let limit = given.limit.unwrap_or(MOST_ROWS).clamp(1, MOST_ROWS);
     let mut names = shared.office().realms().map_err(|fault| refused(fault.into()))?;
@@ -226,7 +224,7 @@ fn check(shared: &Shared, engine: &Engine, identity: &Identity) -> Result<(), Er
     let runs_realm = identity.role == posthaste_engine::nouns::TokenRole::Admin;
     match shared.heeds(engine, identity) || runs_realm {
         true => Ok(()),
-        false => Err(denied("only those who run the office say which realm a project is in")),
+        false => Err(denied("only administrators say which realm a project is in")),
     }
 }
 

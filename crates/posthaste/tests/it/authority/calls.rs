@@ -157,7 +157,9 @@ async fn call(world: &World, role: Role, path: &str, method: &str, params: &Valu
     let refused = error["data"]["refusal"] == "not_allowed"
         || matches!(error["code"].as_i64(), Some(1003 | 10_003))
         || text.starts_with("not allowed")
-        || text.contains("only those who run the office");
+        || ["only those who run the office", "only administrators", "only the operator"]
+            .iter()
+            .any(|words| text.contains(words));
     if refused { Got::Refused } else { Got::In }
 }
 
