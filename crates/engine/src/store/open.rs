@@ -112,21 +112,22 @@ pub enum Inspection {
 
 /// Looks through a file for pages that are out of order, for as long as `go_on` says so. Changes nothing.
 pub(crate) fn inspect(path: &Path, mut go_on: impl FnMut() -> bool + Send + 'static) -> Inspection {
-    let look = || -> Result<String, Fault> {
-        let mut books = open_reader(path)?;
-        // Asked about every millisecond.
-        books.progress_handler(10_000, Some(move || !go_on()))?;
-        let first = books.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
-        match first.as_ref().map_err(rusqlite::Error::sqlite_error_code) {
-            Err(Some(ErrorCode::OperationInterrupted)) => Ok(String::new()),
-            _ => Ok(first?),
-        }
-    };
-    match look() {
+    // What keeps the look from being taken (no free descriptor, no memory) says nothing about the file.
+    let Ok(mut books) = open_reader(path) else { return Inspection::Unfinished };
+    // Asked about every millisecond.
+    if books.progress_handler(10_000, Some(move || !go_on())).is_err() {
+        return Inspection::Unfinished;
+    }
+    let found: rusqlite::Result<String> = books.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
+    match found {
         Ok(found) if found == "ok" => Inspection::Whole,
-        Ok(found) if found.is_empty() => Inspection::Unfinished,
         Ok(found) => Inspection::Damaged(found.replace('\n', " ")),
-        Err(fault) => Inspection::Damaged(fault.to_string()),
+        Err(error) => match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::SystemIoFailure) => {
+                Inspection::Damaged(error.to_string())
+            }
+            _ => Inspection::Unfinished,
+        },
     }
 }
 
