@@ -23,7 +23,7 @@ use crate::office::WeakOffice;
 use crate::presence::Presences;
 use crate::source::{self, Account, AnswerSlip, Local, Part, Place, Record, Share};
 use crate::stamp;
-use crate::store::open_reader;
+use crate::store::{Inspection, inspect, open_reader};
 use crate::usage;
 use crate::verbs::{Command, Verb};
 use crate::views::{View, Viewed};
@@ -388,6 +388,12 @@ impl Engine {
         self.shared.hub.is_attached(agent)
     }
 
+    /// The doors by which an agent is connected right now: none if it is not.
+    #[must_use]
+    pub fn attached_by(&self, agent: &AgentId) -> Vec<String> {
+        self.shared.hub.doors_of(agent)
+    }
+
     /// Lets go of everyone who waits for an agent's mail: they get what is in their hands and nothing more.
     pub fn let_go(&self, agent: &AgentId) {
         self.shared.hub.let_go(agent);
@@ -473,6 +479,24 @@ impl Engine {
             let reason = self.shared.poison.get_or_init(|| reason);
             tracing::error!(realm = %self.shared.realm, reason, "the files of the realm are damaged; it is read-only");
         }
+    }
+
+    /// Looks through the file for damage on this thread, for as long as `within`. A realm that is damaged takes no more
+    /// writes: they could spread the damage, and a backup would be the older the longer it went on.
+    pub fn inspect(&self, within: std::time::Duration) -> Inspection {
+        let (start, closing) = (std::time::Instant::now(), self.shared.closing.clone());
+        let go_on = move || !closing.load(Ordering::Acquire) && start.elapsed() < within;
+        let found = inspect(&self.shared.path, go_on);
+        if let Inspection::Damaged(why) = &found {
+            let path = self.shared.path.display();
+            let reason = format!(
+                "{path} is damaged ({why}). Stop the server and restore a backup (`posthaste restore FILE --force`); \
+                 `posthaste doctor` says more"
+            );
+            let reason = self.shared.poison.get_or_init(|| reason);
+            tracing::error!(realm = %self.shared.realm, reason, "the database is damaged; the realm is read-only");
+        }
+        found
     }
 
     /// Lets the writer end once everything asked so far is answered. Handles that are left can still read.

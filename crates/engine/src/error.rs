@@ -377,8 +377,8 @@ fn near_names(near: &[AgentId]) -> String {
 /// What broke on our side. The cause is logged where it happens; a caller sees the kind.
 #[derive(Clone, Debug, Error)]
 pub enum Fault {
-    /// A write failed; the realm is read-only until the office is restarted.
-    #[error("the realm is read-only since a write failed: {reason}")]
+    /// A write failed or the database was found damaged; the realm is read-only until the server is restarted.
+    #[error("the realm is read-only: {reason}")]
     Poisoned {
         /// What failed.
         reason: String,
@@ -425,6 +425,14 @@ pub enum Fault {
     /// The office is closing.
     #[error("the office is closing")]
     Closing,
+}
+
+impl Fault {
+    /// Whether the realm takes no writes because its disk was full. The reason is SQLite's own sentence.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, Self::Poisoned { reason } | Self::Books { reason } if reason.contains("disk is full"))
+    }
 }
 
 impl From<rusqlite::Error> for Fault {

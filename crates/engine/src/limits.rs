@@ -16,6 +16,8 @@ pub struct Rules {
     pub thread_depth: u32,
     /// Active reservations of one agent in one scope; more is hoarding.
     pub reservations_per_scope: u32,
+    /// Days that a reservation may last from now on; one that is needed for longer is renewed.
+    pub reservation_days: u32,
     /// Path patterns in one reservation; each is compared with every other in the scope.
     pub paths_per_reservation: u32,
     /// The longest path pattern that can be reserved, in bytes.
@@ -66,6 +68,7 @@ impl Default for Rules {
         Self {
             thread_depth: 10,
             reservations_per_scope: 10,
+            reservation_days: 30,
             paths_per_reservation: 100,
             path_bytes: 256,
             path_wildcards: 8,

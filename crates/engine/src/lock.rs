@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::Fault;
 
@@ -12,6 +13,9 @@ pub struct DirectoryLock {
     // Kept open: closing the file is what releases the lock.
     _file: File,
 }
+
+/// How long another process may look at the lock without being taken for its holder.
+const GLANCE: Duration = Duration::from_millis(10);
 
 /// Where the lock lives in a data directory.
 #[must_use]
@@ -34,7 +38,15 @@ impl DirectoryLock {
             .truncate(false)
             .open(&path)
             .map_err(broken)?;
-        match file.try_lock() {
+        let taken = match file.try_lock() {
+            Err(std::fs::TryLockError::WouldBlock) => {
+                // `lock_holder` of another process holds it for a moment.
+                std::thread::sleep(GLANCE);
+                file.try_lock()
+            }
+            taken => taken,
+        };
+        match taken {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => {
                 let directory = directory.display().to_string();
@@ -48,6 +60,18 @@ impl DirectoryLock {
         write!(file, "{}", std::process::id()).map_err(broken)?;
         file.flush().map_err(broken)?;
         Ok(Self { _file: file })
+    }
+}
+
+/// The process that has the directory now, if one has. Makes nothing.
+#[must_use]
+pub fn lock_holder(directory: &Path) -> Option<u32> {
+    let mut file = File::open(lock_path(directory)).ok()?;
+    match file.try_lock_shared() {
+        // Free: closing the file gives it back.
+        Ok(()) => None,
+        Err(std::fs::TryLockError::WouldBlock) => holder(&mut file).parse().ok(),
+        Err(std::fs::TryLockError::Error(_)) => None,
     }
 }
 

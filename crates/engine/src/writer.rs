@@ -375,10 +375,10 @@ impl Writer {
     fn answer(&self, batch: &mut Vec<Work>, settled: Result<Settled, Fault>) {
         let mut news = None;
         let answers: Vec<Answer> = match settled {
-            Ok(Settled { mut answers, events, .. }) => {
+            Ok(Settled { mut answers, mut events, .. }) => {
                 self.hub.question(&events);
                 for outcome in answers.iter_mut().flatten() {
-                    self.hub.hand_over(outcome);
+                    self.hub.hand_over(outcome, &mut events);
                 }
                 news = self.hub.keep(events);
                 answers
@@ -404,7 +404,7 @@ impl Writer {
 
     fn give_up(&self, reason: String) -> Fault {
         error!(realm = %self.realm, reason, "a write failed; the realm is read-only until the office is restarted");
-        let reason = self.poison.get_or_init(|| reason).clone();
+        let reason = self.poison.get_or_init(|| format!("a write failed: {reason}")).clone();
         Fault::Poisoned { reason }
     }
 

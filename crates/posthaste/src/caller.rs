@@ -45,7 +45,7 @@ pub struct Pass {
 pub enum AuthError {
     #[error("a token is needed: send `Authorization: Bearer TOKEN`; `posthaste token create` makes one")]
     Missing,
-    #[error("this token is unknown, expired or revoked")]
+    #[error("this token is unknown, expired or revoked; `posthaste token create` makes another")]
     Invalid,
     #[error("this token opens the {door} door only; `posthaste token create` makes one for every door")]
     OtherDoor { door: String },

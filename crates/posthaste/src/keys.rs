@@ -46,22 +46,45 @@ impl AdminKey {
     /// Reads the key, or makes one that only the owner of the directory can read.
     pub fn open(data: &Path) -> io::Result<Self> {
         let path = Self::path(data);
-        let token = match fs::read_to_string(&path) {
-            Ok(text) if !text.trim().is_empty() => text.trim().to_owned(),
-            Ok(_) => return Err(io::Error::other("the file is empty; remove it to have a new one made")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::make(&path)?,
-            Err(error) => return Err(error),
+        match Self::look(data)? {
+            Some(key) => Ok(key),
+            None => Self::of(&Self::make(&path)?).ok_or_else(|| unusable(&path, "the key cannot be used")),
+        }
+    }
+
+    /// Reads the key if there is one. Errors name the file and say what to do.
+    pub fn look(data: &Path) -> io::Result<Option<Self>> {
+        let usable = |text: String| {
+            Self::of(&text).ok_or_else(|| unusable(&Self::path(data), "the key cannot be used"))
         };
-        Self::of(&token).ok_or_else(|| io::Error::other("the key cannot be used"))
+        Self::text(data)?.map(usable).transpose()
+    }
+
+    /// What the file says, if there is one.
+    fn text(data: &Path) -> io::Result<Option<String>> {
+        let path = Self::path(data);
+        match fs::read_to_string(&path) {
+            Ok(text) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
+            Ok(_) => Err(unusable(
+                &path,
+                "the file is empty; put the key back from a backup made with --with-keys, or remove the file to have \
+                 a new key made by `posthaste serve` (registration tokens of agents change with it)",
+            )),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+        }
     }
 
     fn of(token: &str) -> Option<Self> {
         Some(Self { hash: hash(token), sealing: mac(token.as_bytes(), &[SEALING])? })
     }
 
-    /// The key itself, for commands on the same machine.
+    /// The key itself, for commands on the same machine. An error names the file.
     pub fn read(data: &Path) -> io::Result<String> {
-        Ok(fs::read_to_string(Self::path(data))?.trim().to_owned())
+        Self::text(data)?.ok_or_else(|| {
+            let text = format!("{}: there is no such file", Self::path(data).display());
+            io::Error::new(io::ErrorKind::NotFound, text)
+        })
     }
 
     /// Whether this is the key. Takes the same time for every wrong one.
@@ -116,6 +139,10 @@ fn mac(key: &[u8], parts: &[&[u8]]) -> Option<[u8; 32]> {
     Some(mac.finalize().into_bytes().into())
 }
 
+fn unusable(path: &Path, why: &str) -> io::Error {
+    io::Error::other(format!("{}: {why}", path.display()))
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -147,6 +174,7 @@ mod tests {
     #[test]
     fn the_key_is_made_once_and_only_its_owner_can_read_it() {
         let data = tempfile::tempdir().unwrap();
+        assert_eq!(AdminKey::read(data.path()).unwrap_err().kind(), io::ErrorKind::NotFound);
         let first = AdminKey::open(data.path()).unwrap();
         let token = AdminKey::read(data.path()).unwrap();
         assert!(first.fits(&token));
@@ -157,6 +185,16 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             let mode = fs::metadata(AdminKey::path(data.path())).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    // F36: which file is empty is said, and by every command.
+    #[test]
+    fn an_empty_key_is_named_by_its_path() {
+        let data = tempfile::tempdir().unwrap();
+        fs::write(AdminKey::path(data.path()), "\n").unwrap();
+        for error in [AdminKey::open(data.path()).unwrap_err(), AdminKey::read(data.path()).unwrap_err()] {
+            assert!(error.to_string().contains("admin.token: the file is empty"), "{error}");
         }
     }
 }

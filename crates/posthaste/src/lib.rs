@@ -2,6 +2,8 @@
 //!
 //! `main.rs` is one call into [`cli`]; everything lives here so that the tests can link it.
 
+mod attachments;
+mod backup;
 pub mod caller;
 pub mod cli;
 pub mod config;

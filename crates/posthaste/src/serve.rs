@@ -1,5 +1,7 @@
 //! Opening the office: books, doors, listener, and an orderly end.
 
+pub(crate) mod handover;
+
 use std::fs;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -11,9 +13,9 @@ use std::time::Duration;
 use anyhow::Context;
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::RealmName;
-use posthaste_engine::{Fault, Office};
+use posthaste_engine::{EngineError, Fault, Office};
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +23,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::config::{Config, ConfigError, Origin};
 use crate::doors;
 use crate::doors::files::{Bridge, BridgeOptions};
+use crate::http::bind::bind;
 use crate::http::dial::Trust;
 use crate::http::layers::{LayerOptions, wrap};
 use crate::http::listen::{self, ListenOptions};
@@ -28,6 +31,7 @@ use crate::http::outgoing::WaysOut;
 use crate::http::tls::{Tls, reload_on_hangup};
 use crate::jwt::JwtKey;
 use crate::keys::AdminKey;
+use crate::observe::inspector::Inspector;
 use crate::projects;
 use crate::runtime::Runtime;
 use crate::runtime::definition::Swarm;
@@ -47,6 +51,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Whereabouts {
     pub pid: u32,
     pub url: String,
+    /// Whether another command runs it inside, and gives the data directory up to `posthaste serve`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hosted: bool,
 }
 
 impl Whereabouts {
@@ -59,6 +66,12 @@ impl Whereabouts {
         serde_json::from_str(&fs::read_to_string(Self::path(data)).ok()?).ok()
     }
 
+    /// Where the server that has a data directory now can be reached: the process that wrote the file still holds the
+    /// directory's lock, so that the directory's key can be shown at its address.
+    pub fn live(data: &Path) -> Option<Self> {
+        Self::read(data).filter(|said| posthaste_engine::lock_holder(data) == Some(said.pid))
+    }
+
     fn write(&self, data: &Path) -> io::Result<()> {
         // Written beside and renamed, so that nobody reads half of it.
         let fresh = data.join("office.json.new");
@@ -67,12 +80,37 @@ impl Whereabouts {
     }
 }
 
-/// Runs the office until it is told to stop.
+/// Runs the server until it is told to stop.
 pub async fn run(config: &Config) -> Result<(), Failure> {
     config.check()?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
+    let ready = |url: &str, realm: &RealmName, address: SocketAddr| announce(url, config, realm, address);
+    run_until(config, None, ready).await
+}
+
+/// Runs a server inside another command until it is told to stop. Says that it is ready to the caller instead of on standard
+/// output, which is the command's own.
+pub(crate) async fn run_inside(
+    config: &Config,
+    stop: CancellationToken,
+    ready: oneshot::Sender<()>,
+) -> Result<(), Failure> {
+    let tell = |_: &str, _: &RealmName, _: SocketAddr| {
+        // A caller that does not listen any more has cancelled `stop`, too.
+        let _ = ready.send(());
+        Ok(())
+    };
+    run_until(config, Some(stop), tell).await
+}
+
+/// Runs the server until `stop` is cancelled, or until SIGTERM or SIGINT if there is none.
+async fn run_until(
+    config: &Config,
+    stop: Option<CancellationToken>,
+    ready: impl FnOnce(&str, &RealmName, SocketAddr) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let swarm = read_swarm(config)?;
     let realm = match &swarm {
         Some((_, _, name)) => name.clone(),
@@ -81,16 +119,20 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     let data = &config.data.value;
     make_private_directory(data).with_context(|| format!("cannot make {}", data.display()))?;
     raise_descriptor_limit(config.max_connections.value);
-    let (office, guard) = Office::open(data, Limits::default()).map_err(held)?;
+    let hosted = stop.is_some();
+    let (office, guard) = match hosted {
+        true => Office::open(data, Limits::default()).map_err(held)?,
+        false => handover::open(data).await?,
+    };
     let reads_end = office.reads_end();
-    let admin =
-        AdminKey::open(data).with_context(|| format!("cannot read {}", AdminKey::path(data).display()))?;
-    let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
-    let stop = stop_on_signal()?;
+    let admin = AdminKey::open(data).context("cannot read the admin key")?;
+    let engine = office.realm(&realm).await.map_err(|error| unusable(error, &realm))?;
+    let stop = match stop {
+        Some(stop) => stop,
+        None => stop_on_signal()?,
+    };
     let tls = load_tls(config, &stop)?;
-    let listener = TcpListener::bind(config.listen.value)
-        .await
-        .with_context(|| format!("cannot listen on {}", config.listen.value))?;
+    let listener = bind(config.listen.value).await.map_err(|error| Failure::new(Exit::Failed, error))?;
     let address = listener.local_addr()?;
 
     let switches = config.switches();
@@ -111,11 +153,14 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     let layers = LayerOptions { guard: config.guard()?, max_body, body_timeout: BODY_TIMEOUT };
     let app = wrap(doors::router(shared.clone()), layers);
     let janitor = tokio::spawn(keep_tidy(shared.clone()));
+    let stale = tokio::spawn(doors::resolve_stale_agents(shared.clone()));
     let bridge = open_bridge(config, &shared).await?;
+    let inspector = Inspector::start(shared.clone(), engine);
+    inspector.first_look().await;
 
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
-    Whereabouts { pid: std::process::id(), url: url.clone() }.write(data)?;
-    announce(&url, config, &realm, address)?;
+    Whereabouts { pid: std::process::id(), url: url.clone(), hosted }.write(data)?;
+    ready(&url, &realm, address)?;
     let options =
         ListenOptions { tls, max_connections: config.max_connections.value, ..ListenOptions::default() };
     let served = listen::serve(listener, app, options, stop.clone()).await;
@@ -125,6 +170,8 @@ pub async fn run(config: &Config) -> Result<(), Failure> {
     // Requests have had their time; a read that still goes on has no one to answer.
     reads_end.store(true, Ordering::Release);
     drop(janitor.await);
+    drop(stale.await);
+    inspector.end().await;
     if let Some(bridge) = bridge {
         drop(bridge.await);
     }
@@ -155,10 +202,18 @@ async fn open_projects(shared: &Shared, config: &Config) -> Result<(), Failure> 
         .mcp()
         .configure(doors::mcp::Settings { tools: config.tools.value, trust_local: config.trust_local.value });
     let here = std::env::current_dir().ok();
-    let (names, directories) = projects::given(here.as_deref(), &config.projects.value)?;
-    shared.name_trees(projects::Trees::named(here.as_deref(), &directories, &config.data.value));
-    shared.claim_all(&names).await.map_err(anyhow::Error::from)?;
-    Ok(())
+    let given = projects::given(here.as_deref(), &config.projects.value).map_err(not_given)?;
+    shared.name_trees(projects::Trees::named(here.as_deref(), &given, &config.data.value));
+    shared.claim_given(&given).await.map_err(not_given)
+}
+
+/// A `--project` that cannot be honoured is wrong usage, unless the database failed.
+pub(crate) fn not_given(error: projects::GivenError) -> Failure {
+    let exit = match error {
+        projects::GivenError::Engine(_) => Exit::Failed,
+        _ => Exit::Usage,
+    };
+    Failure::new(exit, error)
 }
 
 /// The one line that scripts wait for, then hints for people.
@@ -176,16 +231,24 @@ fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) 
         }
         false => String::new(),
     };
+    let mail_dir = match &config.mail_dir.value {
+        Some(directory) => format!("{}   (joined with realm {realm})", directory.display()),
+        None => "none; `--mail-dir DIR` joins a directory of mailboxes with this realm".to_owned(),
+    };
     eprintln!(
-        "\nThe office is open: realm {realm}, port {port}, data in {data}\n\
+        "\nposthaste is ready: realm {realm}, port {port}, data in {data}\n\
          \n  page        {url}{page}   (sign in with the key in {key}; `posthaste demo` fills it)\
-         \n  health      curl {url}/health\
-         \n  status      curl{token} {url}/status\
-         \n  metrics     curl {url}/metrics\
-         \n  MAP SDK     ws{socket}/map   (also POST {url}/map/rpc, or `posthaste map` on stdin and stdout)\
-         \n  MCP         {url}/mcp   (`posthaste connect claude-code --write` and others set a client up)\
-         \n  a token     posthaste token create --role agent --name ann\
-         \n  stop        Ctrl-C\n",
+         \n  MCP         {url}/mcp   (coding agents; `posthaste connect` sets a client up)\
+         \n  MAP         ws{socket}/map   (also POST {url}/map/rpc, or `posthaste map` on stdin and stdout)\
+         \n  AIRC        {url}   (`posthaste airc register ann`)\
+         \n  MAIL        {url}   (POST /message; `--swarm FILE` hosts agents)\
+         \n  mail files  {mail_dir}\
+         \n  curl        curl{token} {url}/x-posthaste/status   (also /health and /metrics, without a token)\n\
+         \nTwo agents that talk:\
+         \n  cd YOUR-REPOSITORY && posthaste connect claude-code --write   (or codex, cursor, gemini, vscode)\
+         \n  posthaste agents                                   who is there\
+         \n  echo hello | posthaste send --from me --to NAME    write to one of them\
+         \n  posthaste tail                                     watch what happens; Ctrl-C stops the server\n",
         socket = url.strip_prefix("http").unwrap_or(url),
         page = doors::WEB_PATH,
         key = AdminKey::path(&config.data.value).display(),
@@ -202,10 +265,22 @@ async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHand
         mail_dir: mail_dir.clone(),
         archive_every: config.archive_every.value.duration(),
         shared: config.mail_dir_shared.value,
+        agents: config.mail_dir_agents.value.clone(),
     };
     let bridge = Bridge::open(engine.unhurried(), options).await?;
     shared.set_mail_dir(std::path::absolute(mail_dir)?);
     Ok(Some(tokio::spawn(bridge.run(shared.stop().clone()))))
+}
+
+/// A default realm that cannot be opened, with what to do about it.
+fn unusable(error: EngineError, realm: &RealmName) -> Failure {
+    let advice = match &error {
+        EngineError::Failed(Fault::Books { .. }) => {
+            "; `posthaste doctor` says what is wrong, and `posthaste restore FILE --force` brings a backup back"
+        }
+        _ => "",
+    };
+    Failure::new(Exit::Failed, format!("realm {realm}: {error}{advice}"))
 }
 
 async fn keep_tidy(shared: Shared) {

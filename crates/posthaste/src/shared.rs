@@ -89,6 +89,7 @@ struct Inner {
     faces: Faces,
     limiter: Limiter,
     mcp: McpDesk,
+    attachments: crate::attachments::Usage,
     projects: Projects,
     health: Health,
     /// The swarm that the default realm hosts, if it hosts one.
@@ -128,6 +129,7 @@ impl Shared {
             faces: Faces::default(),
             limiter: Limiter::default(),
             mcp: McpDesk::default(),
+            attachments: crate::attachments::Usage::default(),
             projects: Projects::default(),
             health,
             runtime: OnceLock::new(),
@@ -250,6 +252,11 @@ impl Shared {
     /// What moves the tasks of a realm along, if the realm hosts a swarm.
     pub(crate) fn runtime(&self, realm: &RealmName) -> Option<&Runtime> {
         self.inner.runtime.get().filter(|_| *realm == self.inner.realm)
+    }
+
+    /// What the files that messages carry take of each realm.
+    pub(crate) fn attachments(&self) -> &crate::attachments::Usage {
+        &self.inner.attachments
     }
 
     /// What the MCP door keeps while the office is open.

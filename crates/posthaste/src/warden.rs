@@ -20,6 +20,8 @@ use crate::shared::Shared;
 const KEPT: usize = 64;
 /// How often it is asked whether anyone still watches.
 const STILL_NEEDED: Duration = Duration::from_secs(60);
+/// A call that takes longer than this waits for something.
+const ANSWERED_AT_ONCE: Duration = Duration::from_millis(500);
 /// Longer than this nobody sleeps at once: the clock may be set meanwhile.
 const LONGEST_NAP: Duration = Duration::from_secs(3_600);
 
@@ -87,6 +89,26 @@ impl Shared {
                     }
                 }
             }
+        }
+    }
+
+    /// An answer, unless its pass ends first: a call that waits ends with its token, and not when what it waits for happens.
+    /// Calls that are answered at once are not watched, because watching asks the database.
+    pub(crate) async fn unless_void<T>(
+        &self,
+        engine: &Engine,
+        pass: Option<&Pass>,
+        answer: impl Future<Output = T>,
+    ) -> Option<T> {
+        let Some(pass) = pass else { return Some(answer.await) };
+        let void = async {
+            tokio::time::sleep(ANSWERED_AT_ONCE).await;
+            self.until_void(engine, pass).await
+        };
+        tokio::select! {
+            biased;
+            answer = answer => Some(answer),
+            _ = void => None,
         }
     }
 

@@ -19,7 +19,7 @@ pub enum TimeError {
     #[error("the time lies outside the years 0 to 9999")]
     OutOfRange,
     /// The text is not a whole number and one of the units.
-    #[error("{0:?} is not a duration: expected a whole number and one of d, h, m, s, ms, such as 12h")]
+    #[error("{0:?} is not a duration: expected a whole number and one of w, d, h, m, s, ms, such as 12h")]
     NotADuration(String),
     /// The duration has more milliseconds than can be counted.
     #[error("{0:?} is too long a duration")]
@@ -161,7 +161,7 @@ mod tests {
     fn errors_say_what_was_expected() {
         assert_eq!(
             parse_duration("2 weeks").unwrap_err().to_string(),
-            "\"2 weeks\" is not a duration: expected a whole number and one of d, h, m, s, ms, such as 12h"
+            "\"2 weeks\" is not a duration: expected a whole number and one of w, d, h, m, s, ms, such as 12h"
         );
     }
 }

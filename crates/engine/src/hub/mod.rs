@@ -20,9 +20,10 @@ use self::crier::Crier;
 use self::ring::Ring;
 use self::slots::Slots;
 use crate::limits::Limits;
-use crate::nouns::{AgentId, DeliveryState, Event, Fact, Seq};
+use crate::nouns::{AgentId, Copy, DeliveryState, Event, Fact, Seq};
 use crate::verbs::Outcome;
 use crate::verbs::agents::RECLAIMED;
+use crate::verbs::mail::Sent;
 use crate::verbs::runs::Advanced;
 use crate::views::Letter;
 
@@ -104,9 +105,9 @@ impl Hub {
         }
     }
 
-    /// Hands a committed letter to recipients that are connected, and says so on its receipts. Whoever waits for the
-    /// mail of an agent that left waits no longer: the name may go to somebody else.
-    pub(crate) fn hand_over(&self, outcome: &mut Outcome) {
+    /// Hands a committed message to recipients that are connected, and says so on its receipts and on its event, which no
+    /// subscriber has yet. Streams of an agent that left end: the name may go to another.
+    pub(crate) fn hand_over(&self, outcome: &mut Outcome, events: &mut [Arc<Event>]) {
         let sent = match outcome {
             Outcome::Unregister(agent) => return self.slots.shut(&agent.id),
             Outcome::ChangeKeys(agent) if !agent.is_active() => return self.slots.shut(&agent.id),
@@ -136,6 +137,9 @@ impl Hub {
             if handed {
                 receipt.state = DeliveryState::Delivered;
             }
+        }
+        if self.followers() > 0 {
+            note_delivered(sent, events);
         }
     }
 
@@ -178,6 +182,11 @@ impl Hub {
         self.slots.has(agent)
     }
 
+    /// The doors by which an agent's mail is waited for.
+    pub(crate) fn doors_of(&self, agent: &AgentId) -> Vec<String> {
+        self.slots.doors(agent)
+    }
+
     /// Lets go of everyone who waits for an agent's mail.
     pub(crate) fn let_go(&self, agent: &AgentId) {
         self.slots.shut(agent);
@@ -196,5 +205,19 @@ impl Hub {
     /// How many follow the history.
     pub(crate) fn followers(&self) -> usize {
         self.crier.followers()
+    }
+}
+
+/// Says on a message's event which recipients have it.
+fn note_delivered(sent: &Sent, events: &mut [Arc<Event>]) {
+    let Ok(at) = events.binary_search_by_key(&sent.message.seq, |event| event.seq) else { return };
+    let Some(reached) = Arc::get_mut(&mut events[at]).and_then(|event| event.reached.as_mut()) else {
+        return;
+    };
+    // Both list the recipients in the same order; the event leaves blind copies out.
+    let mut places = reached.iter_mut();
+    for receipt in sent.receipts.iter().filter(|receipt| receipt.copy != Copy::Bcc) {
+        let Some(place) = places.find(|(agent, _)| *agent == receipt.agent) else { return };
+        place.1 = receipt.state;
     }
 }

@@ -37,6 +37,8 @@ struct Slot {
     /// Boxed, because each queue keeps room for dozens, and most hold nothing.
     queue: mpsc::Sender<Box<Letter>>,
     flags: Arc<Flags>,
+    /// The door whose connection waits.
+    via: String,
 }
 
 /// What the writer tells a mailslot besides letters. Either sends it to the books.
@@ -97,6 +99,16 @@ impl Slots {
 
     pub(super) fn has(&self, agent: &AgentId) -> bool {
         self.lock().get(agent).is_some_and(|slots| slots.iter().any(|slot| !slot.queue.is_closed()))
+    }
+
+    /// The doors by which an agent's mail is waited for, each once.
+    pub(super) fn doors(&self, agent: &AgentId) -> Vec<String> {
+        let waiting = self.lock();
+        let open = waiting.get(agent).into_iter().flatten().filter(|slot| !slot.queue.is_closed());
+        let mut doors: Vec<String> = open.map(|slot| slot.via.clone()).collect();
+        doors.sort();
+        doors.dedup();
+        doors
     }
 
     /// Offers a letter to whoever waits for an agent's mail. True if it is in somebody's hands now; a full queue does
@@ -186,7 +198,7 @@ impl Slots {
         }
     }
 
-    fn open(&self, agent: &AgentId) -> (mpsc::Receiver<Box<Letter>>, Arc<Flags>) {
+    fn open(&self, agent: &AgentId, via: &str) -> (mpsc::Receiver<Box<Letter>>, Arc<Flags>) {
         let (queue, letters) = mpsc::channel(self.capacity.max(1));
         // Until its owner has looked into the books, nothing that is put into the queue is in its hands.
         let flags = Arc::new(Flags {
@@ -195,7 +207,11 @@ impl Slots {
             bytes: AtomicUsize::new(0),
         });
         let mut waiting = self.lock();
-        waiting.entry(agent.clone()).or_default().push(Slot { queue, flags: flags.clone() });
+        waiting.entry(agent.clone()).or_default().push(Slot {
+            queue,
+            flags: flags.clone(),
+            via: via.to_owned(),
+        });
         self.count.store(waiting.len(), Ordering::Release);
         (letters, flags)
     }
@@ -242,7 +258,7 @@ pub struct Mailslot {
 
 impl Mailslot {
     pub(crate) fn open(engine: Engine, caller: Caller, agent: AgentId, after: Seq) -> Self {
-        let (letters, flags) = engine.hub().slots.open(&agent);
+        let (letters, flags) = engine.hub().slots.open(&agent, &caller.via);
         // What was kept before the slot was opened is in the books; the flags are up from the start.
         Self { engine, caller, agent, letters, flags, catching_up: None, ready: VecDeque::new(), last: after }
     }

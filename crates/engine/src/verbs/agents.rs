@@ -1,5 +1,6 @@
 //! Coming, changing and leaving: the address book's verbs.
 
+mod expected;
 mod new_name;
 mod states;
 
@@ -17,6 +18,8 @@ use crate::nouns::{
 use crate::sight;
 use crate::store::{exec, rows};
 
+pub(crate) use expected::known_as;
+pub(in crate::verbs) use expected::{enter_sender, expect, meant};
 pub use new_name::Bearer;
 pub(crate) use new_name::{Claim, RECLAIMED, bearer_of};
 pub(in crate::verbs) use new_name::{check_token, reclaim};
@@ -174,6 +177,11 @@ impl Register {
             }
             other => other,
         })?;
+        // A mailbox that was made before its holder came is of the door that the holder comes by.
+        if agent.via.is_empty() {
+            agent.via = to.caller.via.clone();
+            write(to, &agent)?;
+        }
         if let Some(state) = &self.state {
             check_pause(to, &agent, state)?;
             agent = change_state(to, agent, state)?;
@@ -193,12 +201,10 @@ impl Register {
         };
         check_bounds(to, self.bounds.as_ref())?;
         check_scopes(to, &self.scopes)?;
-        // A former holder's mail stays with its owner; anyone else who takes the name starts with an empty box.
-        let back = |before: &Agent| {
-            before.owner == owner && owner.as_ref().is_some_and(|owner| to.caller.may_act_for(owner))
-        };
+        // A former holder's mail stays with its owner and with the token that entered it; any other caller that takes the
+        // name starts with an empty mailbox.
         let born = match &before {
-            Some(before) if back(before) => before.born,
+            Some(before) if self.returns(to, before, owner.as_ref())? => before.born,
             Some(before) => {
                 succession::make_way(to, &before.id)?;
                 to.next_seq()
@@ -256,6 +262,17 @@ impl Register {
 }
 
 impl Register {
+    /// Whether the caller is the one that had the name before: its owner, or the token under which it was entered.
+    fn returns(&self, to: &Apply<'_>, before: &Agent, owner: Option<&AgentId>) -> rusqlite::Result<bool> {
+        let owned =
+            owner.is_some_and(|owner| before.owner.as_ref() == Some(owner) && to.caller.may_act_for(owner));
+        if owned || self.bearer.is_none() {
+            return Ok(owned);
+        }
+        let noted = new_name::bearer_for(to, self.bearer.as_ref()).unwrap_or(&before.id);
+        Ok(bearer_of(to.books, &before.id)?.as_ref() == Some(noted))
+    }
+
     /// A new entry as its line of history tells it. Clients come and go with each connection, and nobody asks who they are.
     fn told(&self, to: &Apply<'_>, agent: &Agent) -> Applied<Option<Box<Agent>>> {
         if matches!(agent.kind, AgentKind::Client | AgentKind::Gateway | AgentKind::System) {
@@ -347,7 +364,9 @@ impl Update {
         if let Some(parent) = &self.parent {
             check_parent(to, &agent.id, parent)?;
         }
-        if let Some(state) = &self.state {
+        // An agent that was stopped may say itself that it has, with what else it has to say.
+        let state = self.state.as_ref().filter(|state| !(agent.has_ended() && **state == agent.state));
+        if let Some(state) = state {
             check_state(to, &agent, state)?;
         }
         check_bounds(to, self.bounds.as_ref())?;
@@ -421,7 +440,7 @@ impl Update {
                 scopes::enter_by_role(to, &agent)?;
             }
         }
-        if let Some(state) = &self.state {
+        if let Some(state) = state {
             agent = change_state(to, agent, state)?;
         }
         agent.scopes = rows::scopes_of(to.books, &agent.id)?;

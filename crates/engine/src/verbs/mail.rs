@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::recipients::{self, Found, Recipient};
-use super::{Applied, Apply, Halt, Pen, deliveries, turns};
+use super::{Applied, Apply, Halt, Pen, agents, deliveries, turns};
 use crate::error::Refusal;
 use crate::memory::Memory;
 use crate::nouns::{
@@ -421,7 +421,7 @@ impl Send {
         };
         let mut to = Apply::new(view.books, realm, caller, &stamp, view.now, pen);
         to.require_member().ok()?;
-        let sender = sender(&to).ok()?;
+        let sender = sender(&mut to).ok()?;
         if is_guest(&to, &sender.id).ok()? {
             return None;
         }
@@ -489,7 +489,7 @@ enum Place {
     In(Box<turns::Spot>),
 }
 
-fn sender(to: &Apply<'_>) -> Applied<Agent> {
+fn sender(to: &mut Apply<'_>) -> Applied<Agent> {
     let id = &to.caller.agent;
     // The office, and agents of neighbours whose letters it carries in, have no entry in the address book.
     if to.caller.rights.admin && id.is_office() {
@@ -500,7 +500,12 @@ fn sender(to: &Apply<'_>) -> Applied<Agent> {
         let (kind, contact_policy) = (AgentKind::Agent, ContactPolicy::Open);
         return Ok(Agent { kind, contact_policy, ..stand_in(id) });
     }
-    let sender = to.acting_agent()?;
+    // An administrator writes under any name; one that is new is entered with its first message, or not at all.
+    let entered = match to.caller.rights.admin && rows::active_agent(to.books, id)?.is_none() {
+        true => agents::enter_sender(to, id)?,
+        false => None,
+    };
+    let sender = entered.map_or_else(|| to.acting_agent(), Ok)?;
     if sender.is_suspended() {
         return Err(Refusal::WrongState { agent: sender.id, state: sender.state }.into());
     }

@@ -3,6 +3,7 @@
 
 pub mod agents;
 mod apply;
+pub mod claims;
 pub mod contacts;
 pub mod conversations;
 pub mod deliveries;
@@ -130,7 +131,9 @@ verbs! {
     peers::RemovePeer = "remove_peer" => ();
     office::Announce = "announce" => crate::nouns::Seq;
     office::SetRules = "set_rules" => crate::limits::Rules;
-    office::Claim = "claim" => office::Claimed;
+    claims::Claim = "claim" => claims::Claimed;
+    claims::MoveClaim = "move_claim" => claims::Moved;
+    claims::ReleaseClaim = "release_claim" => Option<claims::Claimed>;
     office::Sweep = "sweep" => office::Swept;
 }
 

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::{Applied, Apply, deliveries, marks, reservations};
 use crate::error::Refusal;
 use crate::limits::Rules;
-use crate::nouns::{AgentId, DeliveryState, Fact, Json, Millis, RealmName, ReservationStatus, Seq, Sight};
+use crate::nouns::{AgentId, DeliveryState, Fact, Json, ReservationStatus, Seq, Sight};
 use crate::sight;
-use crate::store::{all, exec, one, rows};
+use crate::store::{all, exec, rows};
 
 /// Writes into the history what only a door knows of: somebody connected, a permission changed, ….
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,66 +52,6 @@ impl SetRules {
         to.tell(Fact::RulesChanged, Sight::Admins)?;
         *to.rules = self.rules.clone();
         Ok(self.rules.clone())
-    }
-}
-
-/// Gives a realm of the office another name: a path, the address of a repository, a project's key. The office's
-/// default realm keeps the list. The first claim stands.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Claim {
-    /// The other name.
-    pub alias: String,
-    /// The realm it stands for.
-    pub realm: RealmName,
-    /// On whose wish.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<AgentId>,
-    /// The realm of an earlier claim that no longer counts and is replaced.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instead_of: Option<RealmName>,
-}
-
-/// A name of a realm besides its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claimed {
-    /// The other name.
-    pub alias: String,
-    /// The realm it stands for, which may be another than was asked for if it was claimed before.
-    pub realm: RealmName,
-    /// Since when.
-    pub at: Millis,
-    /// On whose wish.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<AgentId>,
-}
-
-impl Claimed {
-    /// What the entries of the list start with.
-    pub(crate) const PREFIX: &'static str = "alias:";
-}
-
-impl Claim {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Claimed> {
-        to.require_admin()?;
-        if self.alias.is_empty() || self.alias.len() > 4_096 || self.alias.chars().any(char::is_control) {
-            let why = "1 to 4096 bytes without control characters";
-            return Err(Refusal::BadValue { field: "alias", why }.into());
-        }
-        let key = format!("{}{}", Claimed::PREFIX, self.alias);
-        let known: Option<String> =
-            one(to.books, "SELECT value FROM meta WHERE key = ?1", [&key], |row| row.get(0))?;
-        let known: Option<Claimed> = known.and_then(|text| serde_json::from_str(&text).ok());
-        if let Some(claimed) = known.filter(|claimed| self.instead_of.as_ref() != Some(&claimed.realm)) {
-            return Ok(claimed);
-        }
-        let (alias, realm) = (self.alias.clone(), self.realm.clone());
-        let claimed = Claimed { alias, realm, at: to.now, by: self.by.clone() };
-        // Plain data without maps or floats: writing it as JSON cannot fail.
-        let text = serde_json::to_string(&claimed).unwrap_or_default();
-        // The office's own note of where things are: nothing that happened to anybody, so no line of the history.
-        let sql = "INSERT INTO meta(key, value) VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2";
-        exec(to.books, sql, (&key, &text))?;
-        Ok(claimed)
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use rusqlite::Connection;
 
-use super::{Applied, Apply, Halt, contacts, mail};
+use super::{Applied, Apply, Halt, agents, contacts, mail};
 use crate::bounds;
 use crate::error::Refusal;
-use crate::names::slips;
+use crate::near;
 use crate::nouns::{
     Address, Agent, AgentId, Bounds, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy, RealmName,
     ScopeId, Sight,
@@ -290,7 +290,11 @@ fn require_tier(sender: &Agent, allowed: &[Privacy]) -> Applied<()> {
 }
 
 fn direct(to: &mut Apply<'_>, sender: &Agent, id: &AgentId, groups: &mut Groups<'_>) -> Applied<AgentId> {
-    let agent = rows::active_agent(to.books, id)?;
+    let id = &agents::meant(to, id)?;
+    let agent = match rows::active_agent(to.books, id)? {
+        Some(agent) => Some(agent),
+        None => agents::expect(to, id)?,
+    };
     let Some(agent) = agent else { return Err(unknown(to, id)?.into()) };
     // An agent that shows itself to few can be answered from another realm by those it wrote to.
     let known = sight::sees_agent(to.books, to.caller, &agent)?
@@ -354,31 +358,9 @@ fn unknown(to: &Apply<'_>, id: &AgentId) -> Applied<Refusal> {
     // Who is in the address book is not told to other realms.
     let near = match mail::is_foreign(to, &to.caller.agent)? {
         true => Vec::new(),
-        false => near_names(to.books, to, id.as_str())?,
+        false => near::names(to.books, to.caller, id.as_str())?,
     };
     Ok(Refusal::NoSuchAgent { agent: id.to_string(), near })
-}
-
-fn near_names(books: &Connection, to: &Apply<'_>, name: &str) -> Applied<Vec<AgentId>> {
-    let start: String = name.chars().take(2).collect();
-    let sql = format!(
-        "SELECT {} FROM agents WHERE id >= ?1 AND id < ?1 || char(0x10FFFF) AND retired_at IS NULL ORDER BY id LIMIT 50",
-        rows::AGENT
-    );
-    let mut near = Vec::new();
-    for agent in all(books, &sql, [start], rows::agent)? {
-        if differs_little(agent.id.as_str(), name) && sight::sees_agent(books, to.caller, &agent)? {
-            near.push(agent.id);
-        }
-    }
-    near.truncate(3);
-    Ok(near)
-}
-
-/// Whether two names are at most two slips of the pen apart.
-fn differs_little(a: &str, b: &str) -> bool {
-    let (long, other) = (a.chars().count(), b.chars().count());
-    long <= 64 && long.abs_diff(other) <= 2 && slips(a, b) <= 2
 }
 
 /// Agents in force, with what decides whether they are reached and nothing else: one more than `most` if there are more.
@@ -434,16 +416,4 @@ fn above(to: &Apply<'_>, sender: &Agent, depth: u32) -> rusqlite::Result<Vec<Age
         found.push(agent);
     }
     Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::differs_little;
-
-    #[test]
-    fn near_names_are_near() {
-        assert!(differs_little("worker-1", "worker-2"));
-        assert!(differs_little("alice", "alcie"));
-        assert!(!differs_little("alice", "bob"));
-    }
 }

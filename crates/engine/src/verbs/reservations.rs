@@ -116,6 +116,7 @@ impl Reserve {
     /// Refuses what could not be told of: other content under a known name, or more than one may have.
     pub(super) fn check_announced(&self, to: &Apply<'_>) -> Applied<()> {
         self.patterns(to)?;
+        check_end(to, self.expires_at)?;
         let owner = &to.caller.agent;
         let known = match &self.key {
             Some(key) => by_key(to, owner, key)?,
@@ -158,6 +159,7 @@ impl Reserve {
         if self.expires_at <= to.clock() {
             return Err(Refusal::AlreadyExpired { at: self.expires_at }.into());
         }
+        check_end(to, self.expires_at)?;
         Ok(patterns)
     }
 
@@ -207,6 +209,20 @@ pub(crate) fn new_pattern(path: &str, rules: &Rules) -> Result<PathPattern, Refu
     Ok(pattern)
 }
 
+/// Refuses an end further away than the rules allow.
+fn check_end(to: &Apply<'_>, expires_at: Millis) -> Applied<()> {
+    let days = to.rules.reservation_days;
+    let latest = to.clock().saturating_add(Millis::from(days) * DAY).saturating_add(CLOCK_SKEW);
+    if expires_at > latest {
+        let what = "days for a reservation (renew it before it ends)";
+        return Err(Refusal::TooMany { what, limit: days.into() }.into());
+    }
+    Ok(())
+}
+
+const DAY: Millis = 24 * 60 * 60 * 1000;
+/// How much the clock of a client that computes the end itself may be ahead.
+const CLOCK_SKEW: Millis = 60 * 60 * 1000;
 /// How much of a refused path the refusal repeats, in characters.
 const MOST_SHOWN: usize = 256;
 /// How many times as long as it may be written a pattern may be once its braces are expanded.
@@ -243,6 +259,7 @@ impl Renew {
         if self.expires_at <= to.clock() {
             return Err(Refusal::AlreadyExpired { at: self.expires_at }.into());
         }
+        check_end(to, self.expires_at)?;
         let in_force = reservation.status == ReservationStatus::Active && reservation.expires_at > to.clock();
         if !in_force {
             check_room(to, &reservation.scope, &reservation.owner, reservation.paths.len())?;

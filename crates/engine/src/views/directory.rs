@@ -7,6 +7,8 @@ use super::weigh::Stretch;
 use super::{Page, View, Viewed, one_more, require_admin, require_member};
 use crate::bounds;
 use crate::error::Refusal;
+use crate::names::slug;
+use crate::near;
 use crate::nouns::{Agent, AgentId, AgentKind, Caller, RealmName, ScopeId};
 use crate::sight;
 use crate::store::rows;
@@ -114,6 +116,35 @@ impl View<'_> {
     pub fn bearer_of(&self, caller: &Caller, id: &AgentId) -> Viewed<Option<AgentId>> {
         require_admin(caller)?;
         Ok(agents::bearer_of(self.books, id)?)
+    }
+
+    /// The agent, present or past, that the bearer of a token had under this display name: the same token entered it.
+    ///
+    /// # Errors
+    /// Refused for callers that are no administrators.
+    pub fn returning(&self, caller: &Caller, bearer: &Bearer, name: &str) -> Viewed<Option<Agent>> {
+        require_admin(caller)?;
+        let own = Some(bearer.name.clone()).filter(|_| bearer.is_called(name));
+        for id in own.into_iter().chain(AgentId::new(slug(name)).ok()) {
+            let Some(found) = rows::any_agent(self.books, &id)? else { continue };
+            let noted = if bearer.admin { &found.id } else { &bearer.name };
+            let is_theirs = agents::bearer_of(self.books, &found.id)?.as_ref() == Some(noted);
+            // An administrator's program does not take over the agent of a token by having its name.
+            let is_anothers = bearer.admin && agents::known_as(self.books, &found.id, self.now)?.is_some();
+            if is_theirs && !is_anothers && found.state != Agent::REVOKED {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Names of agents like one that is not known, as far as the caller may know of them.
+    ///
+    /// # Errors
+    /// Refused for strangers.
+    pub fn near(&self, caller: &Caller, name: &str) -> Viewed<Vec<AgentId>> {
+        require_member(caller)?;
+        Ok(near::names(self.books, caller, name)?)
     }
 
     /// Agents by name.

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 
 use super::{Page, View, Viewed, one_more};
 use crate::error::Refusal;
+use crate::near;
 use crate::nouns::{
     Agent, AgentId, Caller, ConversationId, Delivery, DeliveryState, Message, Millis, Priority, Seq,
 };
@@ -233,11 +234,15 @@ impl View<'_> {
     /// The agent, if the caller may open its mail.
     pub(crate) fn mailbox(&self, caller: &Caller, agent: &AgentId) -> Viewed<Agent> {
         let found = rows::active_agent(self.books, agent)?;
+        let near = match &found {
+            Some(_) => Vec::new(),
+            None => near::names(self.books, caller, agent.as_str())?,
+        };
         let found = found.filter(|found| {
             let owner = found.owner.as_ref().is_some_and(|owner| caller.is(owner));
             caller.may_act_for(agent) || (caller.rights.member && owner)
         });
-        found.ok_or_else(|| Refusal::NoSuchAgent { agent: agent.to_string(), near: Vec::new() }.into())
+        found.ok_or_else(|| Refusal::NoSuchAgent { agent: agent.to_string(), near }.into())
     }
 }
 

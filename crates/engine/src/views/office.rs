@@ -4,7 +4,7 @@ use super::{View, Viewed, require_admin, require_member};
 use crate::limits::Rules;
 use crate::nouns::{AgentKind, Caller, Peer, RealmName, Token};
 use crate::store::{all, one, rows};
-use crate::verbs::office::Claimed;
+use crate::verbs::claims::Claimed;
 
 /// The realm in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl View<'_> {
         Ok(one(self.books, &sql, [name], rows::peer)?.map(|peer| shown(caller, peer)))
     }
 
-    /// The other names of the office's realms, the earliest first, for those who run the office.
+    /// The other names of the server's realms, the earliest first, those that were taken back included. For administrators.
     ///
     /// # Errors
     /// Refused for anybody else.
@@ -116,6 +116,15 @@ impl View<'_> {
         require_member(caller)?;
         let sql = "SELECT count(*) FROM agents WHERE retired_at IS NULL AND kind = ?1";
         Ok(one(self.books, sql, [AgentKind::Agent], |row| row.get(0))?.unwrap_or(0))
+    }
+
+    /// How many messages the realm has. Counts them one by one, so it costs more the more there are.
+    ///
+    /// # Errors
+    /// Refused for anyone but administrators.
+    pub fn message_count(&self, caller: &Caller) -> Viewed<i64> {
+        require_admin(caller)?;
+        Ok(one(self.books, "SELECT count(*) FROM messages", [], |row| row.get(0))?.unwrap_or(0))
     }
 
     /// The realm in numbers.

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::search_words::{self, Asked};
 use super::weigh::Weigh;
 use super::{View, Viewed, require_member, snippet};
 use crate::error::Refusal;
@@ -22,7 +23,7 @@ pub enum SearchOrder {
 /// What to look for.
 #[derive(Clone, Debug, Default)]
 pub struct SearchQuery {
-    /// Words, `"phrases"`, `prefix*`, AND, OR, NOT, as SQLite's full-text search has them.
+    /// Words, `"phrases"`, `prefix*`, AND, OR, NOT, `-word`, `subject:word`, `from:name`.
     pub text: String,
     /// Only in this conversation.
     pub conversation: Option<ConversationId>,
@@ -79,8 +80,8 @@ impl View<'_> {
     pub fn search(&self, caller: &Caller, query: &SearchQuery) -> Viewed<Found> {
         require_member(caller)?;
         let limit = self.page(query.limit);
-        let text = readable(&query.text)?;
-        check_phrases(&text, self.limits.search_phrases)?;
+        let Asked { text, shown, from } = search_words::read(&query.text, self.limits.search_phrases)?;
+        let query = &SearchQuery { from: query.from.clone().or(from), ..query.clone() };
         let before = query.before.unwrap_or(Seq::MAX);
         // Ranking needs all candidates, so only the latest visible matches are ranked.
         let wanted = if query.order == SearchOrder::Best {
@@ -118,7 +119,7 @@ impl View<'_> {
         found.partial |= ranked.len() > limit;
         ranked.truncate(limit);
         // Only what is shown is read whole.
-        let words = snippet::Words::of(&query.text);
+        let words = snippet::Words::of(&shown);
         let marks = query.marks.unwrap_or(('[', ']'));
         for (_, place) in ranked {
             self.budget.checkpoint()?;
@@ -246,77 +247,26 @@ impl Shelf {
 
 /// Texts of more bytes than this are not ranked.
 const LONG_TEXT: usize = 64 << 10;
-/// Words that the phrases of one query have together.
-const MOST_WORDS: usize = 64;
 
 static INDEX: LazyLock<Shelf> = LazyLock::new(|| Shelf::of("found"));
 /// What is laid out by searches for themselves.
 static FRESH: LazyLock<Shelf> = LazyLock::new(|| Shelf::of("fresh"));
 
-/// A query that the full-text search can read. Words with hyphens and the like, which it would take for operators, are
-/// quoted for the caller; whoever quotes or uses operators is taken at their word.
-fn readable(text: &str) -> Viewed<String> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(Refusal::BadQuery { why: "it is empty".to_owned() }.into());
-    }
-    if text.len() > 1_024 {
-        return Err(Refusal::BadQuery { why: "it is longer than 1024 bytes".to_owned() }.into());
-    }
-    if text.contains('"') || text.contains('(') {
-        return Ok(text.to_owned());
-    }
-    let quoted: Vec<String> = text
-        .split_whitespace()
-        .map(|word| {
-            let operator = matches!(word, "AND" | "OR" | "NOT");
-            let stem = word.strip_suffix('*').unwrap_or(word);
-            let plain = !stem.is_empty() && stem.chars().all(|c| c.is_alphanumeric() || c == '_');
-            match (operator || plain, word.ends_with('*') && !stem.is_empty()) {
-                (true, _) => word.to_owned(),
-                (false, true) => format!("\"{stem}\"*"),
-                (false, false) => format!("\"{word}\""),
-            }
-        })
-        .collect();
-    Ok(quoted.join(" "))
-}
-
-/// Refuses queries with more phrases than a match can be checked for cheaply. A word, a prefix and a quoted phrase are one
-/// phrase each.
-fn check_phrases(query: &str, most: usize) -> Viewed<()> {
-    let (mut phrases, mut words) = (0, 0);
-    for (n, part) in query.split('"').enumerate() {
-        let quoted = n % 2 == 1;
-        let found = part
-            .split(|c: char| !(c.is_alphanumeric() || c == '_'))
-            .filter(|word| !word.is_empty() && (quoted || !matches!(*word, "AND" | "OR" | "NOT" | "NEAR")))
-            .count();
-        words += found;
-        phrases += if quoted { found.min(1) } else { found };
-    }
-    if phrases > most {
-        let why = format!("it has {phrases} words and phrases; a search takes at most {most}");
-        return Err(Refusal::BadQuery { why }.into());
-    }
-    if words > MOST_WORDS {
-        let why = format!("its phrases have {words} words; a search takes at most {MOST_WORDS}");
-        return Err(Refusal::BadQuery { why }.into());
-    }
-    Ok(())
-}
+/// Only queries with brackets get that far.
+const UNREADABLE: &str =
+    "check its brackets and quotation marks, and that AND, OR and NOT stand between two words";
 
 fn bad_query(error: rusqlite::Error) -> crate::error::EngineError {
     match &error {
         rusqlite::Error::SqliteFailure(_, Some(why))
             if why.contains("fts5") || why.contains("no such column") =>
         {
-            Refusal::BadQuery { why: why.clone() }.into()
+            Refusal::BadQuery { why: UNREADABLE.to_owned() }.into()
         }
         rusqlite::Error::SqliteFailure(_, Some(why))
             if why.contains("unterminated") || why.contains("unknown special") =>
         {
-            Refusal::BadQuery { why: why.clone() }.into()
+            Refusal::BadQuery { why: UNREADABLE.to_owned() }.into()
         }
         _ => error.into(),
     }

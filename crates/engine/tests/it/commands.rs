@@ -11,6 +11,7 @@ use posthaste_engine::nouns::{
 };
 use posthaste_engine::stamp::Stamp;
 use posthaste_engine::verbs::agents::{Existing, Orphan, Register, SetState, Unregister, Update};
+use posthaste_engine::verbs::claims::{Claim, MoveClaim, ReleaseClaim};
 use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
 use posthaste_engine::verbs::conversations::{Close, Create, Invite, Invitee, Join, Leave, Remove, Reopen};
 use posthaste_engine::verbs::deliveries::{
@@ -20,7 +21,7 @@ use posthaste_engine::verbs::keys::ChangeKeys;
 use posthaste_engine::verbs::leases::ReserveEach;
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_engine::verbs::marks::Mark;
-use posthaste_engine::verbs::office::{Announce, Claim, SetRules, Sweep};
+use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
 use posthaste_engine::verbs::runs::{Advance, Opening, RunLetter};
@@ -562,8 +563,21 @@ impl Commands {
                 realm: self.realm(),
                 by: self.chance.once_in(2).then(|| self.agent()),
                 instead_of: self.chance.once_in(4).then(|| self.realm()),
+                project: self.chance.once_in(2).then(|| "/srv/site".to_owned()),
+                covers: self.chance.once_in(2),
             }
             .into_command(),
+            "move_claim" => MoveClaim {
+                alias: (*self.chance.pick(&["/srv/app", "/srv/site", "example.org/app"])).to_owned(),
+                realm: self.realm(),
+                by: self.chance.once_in(2).then(|| self.agent()),
+                project: self.chance.once_in(2).then(|| "/srv/site".to_owned()),
+            }
+            .into_command(),
+            "release_claim" => {
+                let alias = *self.chance.pick(&["/srv/app", "/srv/site", "example.org/app"]);
+                ReleaseClaim { alias: alias.to_owned() }.into_command()
+            }
             "renew" => Renew { which: self.which(), expires_at: self.later() }.into_command(),
             "release" => {
                 let which = (0..self.chance.below(2)).map(|_| self.which()).collect();

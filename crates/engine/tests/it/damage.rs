@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::RealmName;
-use posthaste_engine::store::{accept_loss, check_position};
+use posthaste_engine::store::{Inspection, accept_loss, check_position};
 use posthaste_engine::verbs::office::Sweep;
 use posthaste_engine::{Engine, EngineError, EngineGuard, Fault};
 use tempfile::TempDir;
@@ -174,4 +175,39 @@ async fn an_idle_realm_does_not_live_in_its_log() {
     let (engine, _guard) = open(image.path()).expect("a whole realm without its log");
     let head = engine.read_blocking(|view| view.head()).expect("read");
     assert_eq!(head, realm.see(|view| view.head()));
+}
+
+// F6: a look through the file finds pages that are out of order; from then on the realm takes no writes, and says why.
+#[tokio::test]
+async fn a_damaged_database_is_read_only_from_the_moment_it_is_found() {
+    let realm = Realm::new();
+    let [anna, ..] = realm.agents(["anna", "bert"]).await;
+    for _ in 0..80 {
+        realm.send(&anna, "bert", &"words ".repeat(300)).await;
+    }
+    let directory = TempDir::new().expect("a directory");
+    let path = directory.path().join("main.db");
+    let realm = realm.reopened();
+    let source = realm.directory.path().join("main.db");
+    assert_eq!(realm.engine.inspect(Duration::from_secs(60)), Inspection::Whole);
+    assert_eq!(realm.engine.poisoned(), None);
+    let mut bytes = fs::read(source).expect("a file");
+    let middle = (bytes.len() / 2) & !4_095;
+    bytes[middle..middle + 8_192].fill(0xff);
+    fs::write(&path, bytes).expect("a file");
+    let (engine, _guard) = open(directory.path()).expect("SQLite looks at no page before it needs it");
+    assert!(matches!(engine.inspect(Duration::from_secs(60)), Inspection::Damaged(_)));
+    let reason = engine.poisoned().expect("a reason").to_owned();
+    assert!(reason.contains("main.db is damaged") && reason.contains("posthaste restore"), "{reason}");
+    let refused = engine.submit(&admin(), Sweep {}).await;
+    assert!(matches!(refused, Err(EngineError::Failed(Fault::Poisoned { .. }))), "{refused:?}");
+}
+
+// F26: doors tell a full disk from other failures by this.
+#[test]
+fn a_full_disk_is_told_from_other_failures() {
+    let poisoned = |reason: &str| Fault::Poisoned { reason: reason.to_owned() };
+    assert!(poisoned("database or disk is full").is_disk_full());
+    assert!(!poisoned("main.db was deleted").is_disk_full());
+    assert!(!Fault::Closing.is_disk_full());
 }

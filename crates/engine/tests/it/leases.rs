@@ -1,14 +1,14 @@
 //! Leases path by path, thread names as labels, and other names of realms.
 
 use posthaste_engine::nouns::{Audience, ReservationStatus};
+use posthaste_engine::verbs::claims::{Claim, MoveClaim, ReleaseClaim};
 use posthaste_engine::verbs::leases::{ReserveEach, ReservedEach, plain};
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
-use posthaste_engine::verbs::office::Claim;
 use posthaste_engine::verbs::reservations::{Release, Which};
 use posthaste_engine::views::ReservationQuery;
 use posthaste_engine::{EngineError, Refusal};
 
-use crate::harness::{Realm, admin, later, letter, member, realm as named, talk};
+use crate::harness::{Realm, admin, id, later, letter, member, realm as named, talk};
 
 fn each(paths: &[&str]) -> ReserveEach {
     ReserveEach {
@@ -133,6 +133,8 @@ async fn the_first_claim_to_a_name_stands() {
         realm: named(name),
         by: None,
         instead_of: None,
+        project: None,
+        covers: false,
     };
     let first = realm.ask(&admin(), claim("/srv/app", "main")).await;
     assert_eq!(realm.ask(&admin(), claim("/srv/app", "east")).await, first);
@@ -145,4 +147,62 @@ async fn the_first_claim_to_a_name_stands() {
     for bad in ["", "a\nb"] {
         assert!(realm.engine.submit(&admin(), claim(bad, "main")).await.is_err(), "{bad:?}");
     }
+}
+
+// F2: a claim can be moved and taken back; where it stood is remembered.
+#[tokio::test]
+async fn claims_are_moved_and_taken_back() {
+    let realm = Realm::new();
+    let moved = |alias: &str, name: &str| MoveClaim {
+        alias: alias.into(),
+        realm: named(name),
+        by: Some(id("admin")),
+        project: None,
+    };
+    let claim = |name: &str| Claim {
+        alias: "/srv/app".into(),
+        realm: named(name),
+        by: None,
+        instead_of: None,
+        project: None,
+        covers: false,
+    };
+    let first = realm.ask(&admin(), claim("srv-app")).await;
+    let after = realm.ask(&admin(), moved("/srv/app", "main")).await;
+    assert_eq!(after.before.as_ref(), Some(&first));
+    assert_eq!((after.claim.realm.as_str(), after.claim.covers, after.claim.moved), ("main", true, true));
+    assert_eq!(after.claim.former, [named("srv-app")]);
+    // The same again changes nothing, and a later claim does not undo it.
+    assert_eq!(realm.ask(&admin(), moved("/srv/app", "main")).await.claim, after.claim);
+    assert_eq!(realm.ask(&admin(), claim("srv-app")).await, after.claim);
+    // A name that was not claimed can be moved, too.
+    assert_eq!(realm.ask(&admin(), moved("/srv/site", "east")).await.before, None);
+    // Back again: the realm it left is the former one.
+    let back = realm.ask(&admin(), moved("/srv/app", "srv-app")).await;
+    assert_eq!(back.claim.former, [named("main")]);
+    // Taken back, it stands for no realm, and the next claim counts.
+    let released = realm.ask(&admin(), ReleaseClaim { alias: "/srv/app".into() }).await;
+    assert_eq!(released, Some(back.claim));
+    assert_eq!(realm.ask(&admin(), ReleaseClaim { alias: "/srv/app".into() }).await, None);
+    assert_eq!(realm.ask(&admin(), ReleaseClaim { alias: "/never".into() }).await, None);
+    let claims = realm.engine.read_blocking(|view| view.claims(&admin())).unwrap();
+    let app = claims.iter().find(|claim| claim.alias == "/srv/app").unwrap();
+    assert!(app.released);
+    assert_eq!(app.former, [named("main"), named("srv-app")]);
+    let again = realm.ask(&admin(), claim("west")).await;
+    assert_eq!((again.realm.as_str(), again.released, again.former.len()), ("west", false, 2));
+    // Only administrators, and only names that can be shown.
+    realm.agent("ann").await;
+    assert!(realm.engine.submit(&member("ann"), moved("/x", "main")).await.is_err());
+    assert!(realm.engine.submit(&member("ann"), ReleaseClaim { alias: "/srv/app".into() }).await.is_err());
+    for bad in ["", "a\nb"] {
+        assert!(realm.engine.submit(&admin(), moved(bad, "main")).await.is_err(), "{bad:?}");
+    }
+    // What is remembered is bounded.
+    for number in 0..40 {
+        realm.ask(&admin(), moved("/srv/app", &format!("r{number}"))).await;
+    }
+    let claims = realm.engine.read_blocking(|view| view.claims(&admin())).unwrap();
+    let app = claims.iter().find(|claim| claim.alias == "/srv/app").unwrap();
+    assert_eq!((app.former.len(), app.former.last()), (16, Some(&named("r38"))));
 }

@@ -1,7 +1,7 @@
 //! Letters: how they are accepted, and what becomes of them.
 
 use posthaste_engine::limits::Limits;
-use posthaste_engine::nouns::{Address, Audience, DeliveryState, MessageId};
+use posthaste_engine::nouns::{Address, Audience, Caller, DeliveryState, MessageId};
 use posthaste_engine::verbs::agents::{Register, SetState, Unregister};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkDelivered, MarkFailed, MarkRead};
 use posthaste_engine::verbs::mail::{Send, Sent};
@@ -315,4 +315,33 @@ async fn who_waited_for_the_mail_of_an_agent_that_left_does_not_get_its_successo
     drop(slot);
     let mut slot = realm.engine.attach(&member("helper"), &id("helper")).await.expect("a slot");
     assert_eq!(slot.next().await.expect("a letter").message.body.as_str(), "for the new one");
+}
+
+// F8: a message that is refused registers no agent, and one that is sent does, in one step.
+#[tokio::test]
+async fn a_new_sender_is_entered_by_its_first_message_or_not_at_all() {
+    let realm = Realm::new();
+    realm.agent("bob").await;
+    let me = Caller { agent: id("newcomer"), ..admin() };
+    let refused = realm.refused(&me, letter("nobody", "hello")).await;
+    assert!(matches!(&refused, Refusal::NoSuchAgent { agent, .. } if agent == "nobody"), "{refused:?}");
+    let is_known = || realm.engine.read(|view| view.agent(&admin(), &id("newcomer")));
+    assert!(is_known().await.is_err(), "the refused message left no agent behind");
+    let sent = realm.ask(&me, letter("bob", "hello")).await;
+    assert_eq!(sent.message.from, id("newcomer"));
+    assert!(is_known().await.is_ok());
+}
+
+// F8: an inbox of an agent that is not there names agents like it, and makes none.
+#[tokio::test]
+async fn an_inbox_that_is_not_there_is_not_made() {
+    let realm = Realm::new();
+    realm.agent("walter").await;
+    let look = |name: &'static str| {
+        let asking = admin();
+        realm.engine.read(move |view| view.inbox(&asking, &id(name), &InboxQuery::default()))
+    };
+    let error = look("waltre").await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no agent waltre; did you mean walter?");
+    assert!(look("waltre").await.is_err());
 }

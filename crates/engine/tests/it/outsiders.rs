@@ -11,12 +11,13 @@ use posthaste_engine::nouns::{
     ScopeVisibility, Seq, ThreadId, TokenRole, TurnId, TurnVisibility, Visibility,
 };
 use posthaste_engine::verbs::agents::{Bearer, Register, SetState, Unregister};
+use posthaste_engine::verbs::claims::Claim;
 use posthaste_engine::verbs::contacts::Ask;
 use posthaste_engine::verbs::conversations::{Create, Invitee};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
 use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_engine::verbs::marks::Mark;
-use posthaste_engine::verbs::office::{Announce, Claim, Sweep};
+use posthaste_engine::verbs::office::{Announce, Sweep};
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::reservations::Reserve;
 use posthaste_engine::verbs::runs::{Advance, RunLetter};
@@ -26,8 +27,8 @@ use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::CreateToken;
 use posthaste_engine::verbs::turns::{KeepSummary, OpenThread, Say};
 use posthaste_engine::views::{
-    AgentQuery, ConversationQuery, InboxOrder, InboxQuery, Part, ReservationQuery, ScopeQuery, SearchQuery,
-    TaskQuery, TurnQuery, View, Viewed,
+    AgentQuery, ConversationQuery, InboxOrder, InboxQuery, Named, Part, ReservationQuery, ScopeQuery,
+    SearchQuery, TaskQuery, TurnQuery, View, Viewed,
 };
 use posthaste_engine::{EngineError, Feed, Filter, Start, Test};
 
@@ -227,7 +228,14 @@ async fn fill(realm: &Realm) -> Overheard {
         expires_at: None,
     };
     realm.ask(&boss, token).await;
-    let claim = Claim { alias: "/srv/zebra".into(), realm: named("main"), by: None, instead_of: None };
+    let claim = Claim {
+        alias: "/srv/zebra".into(),
+        realm: named("main"),
+        by: None,
+        instead_of: None,
+        project: None,
+        covers: false,
+    };
     realm.ask(&boss, claim).await;
     let peer = PutPeer {
         name: named("north"),
@@ -305,6 +313,12 @@ fn rows() -> Vec<Row> {
     row!(message, |view, caller, heard| view.message(caller, heard.letter));
     row!(message_at, |view, caller, heard| view.message_at(caller, heard.at));
     row!(message_by_key, |view, caller, _heard| view.message_by_key(caller, &id("insider"), "zebra-key"));
+    // What a name means is an id; that it means something is what outsiders must not learn.
+    let found = |named: Named| if named == Named::None { "nothing" } else { SECRET };
+    row!(message_named, |view, caller, heard| view.message_named(caller, &heard.at.to_string()).map(found));
+    row!(message_named, |view, caller, heard| view
+        .message_named(caller, &heard.letter.0.to_string()[..35])
+        .map(found));
     row!(sent, |view, caller, _heard| view.sent(caller, &id("insider"), None, 99));
     row!(latest_correspondence, |view, caller, _heard| view.latest_correspondence(
         caller,
@@ -452,6 +466,11 @@ fn rows() -> Vec<Row> {
         let bearer = Bearer { name: caller.agent.clone(), admin: false };
         view.may_claim(&posthaste_engine::nouns::RealmName::main(), &bearer, &id("zebra-system"))
     });
+    row!(returning, |view, caller, _heard| {
+        let bearer = Bearer { name: id("zebra-scope"), admin: false };
+        view.returning(caller, &bearer, "zebra-scope")
+    });
+    row!(near, |view, caller, _heard| view.near(caller, "zebra-scopes"));
     row!(bearer_of, |view, caller, _heard| view.bearer_of(caller, &id("ann")));
     row!(claims, |view, caller, _heard| view.claims(caller));
     row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));
@@ -462,6 +481,7 @@ fn rows() -> Vec<Row> {
     row!(outbound, |view, caller, _heard| view.outbound(caller, 99));
     row!(stats, |view, caller, _heard| view.stats(caller));
     row!(agent_count, |view, caller, _heard| view.agent_count(caller));
+    row!(message_count, |view, caller, _heard| view.message_count(caller));
     row!(rate, |view, caller, _heard| view.rate(caller, 60));
     row!(muster, |view, caller, _heard| view.muster(caller));
     // Numbers and limits that say nothing about anybody.
@@ -522,6 +542,7 @@ async fn the_same_views_show_those_whom_it_concerns() {
         "token_has_lapsed",
         "stats",
         "agent_count",
+        "message_count",
         "rules",
         "head",
         "history",

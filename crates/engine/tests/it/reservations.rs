@@ -2,6 +2,8 @@
 
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{Audience, Caller, Reservation, ReservationStatus};
+use posthaste_engine::verbs::leases::ReserveEach;
+use posthaste_engine::verbs::office::SetRules;
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
 use posthaste_engine::views::ReservationQuery;
 use posthaste_engine::{Filter, Refusal, Start};
@@ -225,4 +227,34 @@ async fn a_holder_hears_only_of_conflicts_with_what_it_may_see() {
     assert!(realm.replayed(&bert).contains(&"reservation.conflict"));
     realm.ask(&bert, reserve("a/c")).await;
     assert!(realm.replayed(&anna).contains(&"reservation.conflict"));
+}
+
+// F55: `--ttl 9999d` held until 2054.
+#[tokio::test]
+async fn a_reservation_ends_within_thirty_days_unless_renewed() {
+    const DAY: i64 = 24 * 3_600_000;
+    let realm = Realm::new();
+    let anna = realm.agent("anna").await;
+    let until = |days: i64| later() + (days * DAY);
+    let refused = Refusal::TooMany { what: "days for a reservation (renew it before it ends)", limit: 30 };
+    let far = Reserve { expires_at: until(31), ..reserve("a") };
+    assert_eq!(realm.engine.submit(&anna, far).await.unwrap_err().refusal(), Some(&refused));
+    let each = ReserveEach {
+        scope: "repo".into(),
+        paths: vec!["a".into()],
+        exclusive: true,
+        reason: None,
+        expires_at: i64::MAX,
+        audience: Audience::Observers,
+        only_if_free: false,
+        meta: None,
+    };
+    assert_eq!(realm.engine.submit(&anna, each).await.unwrap_err().refusal(), Some(&refused));
+    realm.ask(&anna, Reserve { expires_at: until(29), ..keyed("long", "b") }).await;
+    let renew = |days| Renew { which: Which::Key("long".into()), expires_at: until(days) };
+    assert_eq!(realm.engine.submit(&anna, renew(40)).await.unwrap_err().refusal(), Some(&refused));
+    realm.ask(&anna, renew(29)).await;
+    // The operator can change the rule.
+    realm.ask(&admin(), SetRules { rules: Rules { reservation_days: 60, ..Rules::default() } }).await;
+    realm.ask(&anna, renew(40)).await;
 }

@@ -11,6 +11,7 @@ use posthaste_engine::nouns::{
 };
 use posthaste_engine::verbs::Command;
 use posthaste_engine::verbs::agents::{Existing, Orphan, Register, SetState, Unregister, Update};
+use posthaste_engine::verbs::claims::{Claim, MoveClaim, ReleaseClaim};
 use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
 use posthaste_engine::verbs::conversations::{Close, Create, Invite, Join, Leave, Remove, Reopen};
 use posthaste_engine::verbs::deliveries::{
@@ -19,7 +20,7 @@ use posthaste_engine::verbs::deliveries::{
 use posthaste_engine::verbs::keys::ChangeKeys;
 use posthaste_engine::verbs::leases::ReserveEach;
 use posthaste_engine::verbs::mail::Send;
-use posthaste_engine::verbs::office::{Announce, Claim, SetRules, Sweep};
+use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
@@ -272,8 +273,17 @@ fn rows() -> Vec<Row> {
         alias: "/srv".into(),
         realm: named("main"),
         by: None,
-        instead_of: None
+        instead_of: None,
+        project: None,
+        covers: false,
     });
+    row!("move_claim", ".....x", |_at| MoveClaim {
+        alias: "/srv".into(),
+        realm: named("main"),
+        by: None,
+        project: None,
+    });
+    row!("release_claim", ".....x", |_at| ReleaseClaim { alias: "/srv".into() });
     row!("sweep", ".....x", |_at| Sweep {});
     rows
 }

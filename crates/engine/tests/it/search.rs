@@ -53,6 +53,26 @@ async fn words_phrases_prefixes_and_operators_are_understood() {
     }
 }
 
+// F50
+#[tokio::test]
+async fn words_can_be_excluded_and_kept_to_a_sender_or_subject() {
+    let realm = library().await;
+    let build = Send { subject: Some("build fox".into()), ..letter("bert", "all green") };
+    realm.ask(&member("anna"), build).await;
+    let table: [(&str, &[&str]); 5] = [
+        ("fox -quick", &["all green", "a slow red fox"]),
+        ("fox -quick -slow -build", &[]),
+        ("fox -\"slow red\"", &["all green", "the quick brown fox"]),
+        ("subject:fox", &["all green"]),
+        ("fo* from:bert", &["no foxes here"]),
+    ];
+    for (text, expected) in table {
+        assert_eq!(bodies(&find(&realm, "bert", &query(text))), expected, "{text}");
+    }
+    let why = realm.hidden(|view| view.search(&member("bert"), &query("AND")));
+    assert!(!why.to_string().contains("fts5"), "{why}");
+}
+
 #[tokio::test]
 async fn nobody_finds_what_is_not_theirs() {
     let realm = library().await;

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use posthaste_engine::nouns::RealmName;
 
 use super::airc::args::AircArgs;
 use super::help;
 use super::human::parse_span;
 use super::mail_args::{
-    AckArgs, ArchiveArgs, ContactsArgs, ConversationsArgs, DeskArgs, ExportArgs, ImportArgs, InboxArgs,
-    ListArgs, NudgeArgs, ReadArgs, ReleaseArgs, ReplyArgs, ReservationsArgs, ReserveArgs, SearchArgs,
-    SendArgs, SignalArgs, TailArgs, ThreadArgs,
+    AckArgs, AgentCommand, ArchiveArgs, ContactsArgs, ConversationsArgs, DeskArgs, ExportArgs, ImportArgs,
+    InboxArgs, ListArgs, NudgeArgs, ReadArgs, RegisterArgs, ReleaseArgs, ReplyArgs, ReservationsArgs,
+    ReserveArgs, SearchArgs, SendArgs, SignalArgs, TailArgs, ThreadArgs,
 };
 use super::output::ColorWhen;
 use crate::config::{AllowRemote, Opening, ToolSet};
@@ -21,13 +22,16 @@ use crate::observe::logs::LogForm;
 /// The post office for AI agents.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "posthaste", version, about, long_about = help::TOP, after_long_help = help::TOP_AFTER)]
-#[command(propagate_version = true, disable_help_subcommand = true, max_term_width = 100)]
+#[command(propagate_version = true, max_term_width = 100)]
 pub struct Args {
     #[command(flatten)]
     pub global: GlobalArgs,
     #[command(subcommand)]
     pub command: Command,
 }
+
+/// Where help lists the flags that say which server is meant.
+const SERVER: &str = "Which server";
 
 /// Flags that every command takes.
 #[derive(Clone, Debug, Default, ClapArgs)]
@@ -39,6 +43,19 @@ pub struct GlobalArgs {
     /// Read this file instead of posthaste.toml in the data directory [env: POSTHASTE_CONFIG]
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
+    /// The server's address [default: the server of the data directory] [env: POSTHASTE_URL]
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "context", help_heading = SERVER)]
+    pub url: Option<String>,
+    /// The token to show the server; the list of processes shows it, so prefer a file or the environment
+    /// [default: the data directory's admin token, at its own server only] [env: POSTHASTE_TOKEN]
+    #[arg(long, global = true, value_name = "TOKEN", conflicts_with = "token_file", help_heading = SERVER)]
+    pub token: Option<String>,
+    /// The file that holds the token to show the server
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = SERVER)]
+    pub token_file: Option<PathBuf>,
+    /// A server by the name it has in `posthaste context list` [env: POSTHASTE_CONTEXT]
+    #[arg(long, global = true, value_name = "NAME", help_heading = SERVER)]
+    pub context: Option<String>,
     /// Answer, and complain, in JSON
     #[arg(long, global = true)]
     pub json: bool,
@@ -61,6 +78,18 @@ pub enum Command {
     /// Set up a coding agent's client
     #[command(long_about = help::CONNECT, after_long_help = help::CONNECT_AFTER)]
     Connect(ConnectArgs),
+    /// Say which realm the sessions of a directory share
+    #[command(long_about = help::PROJECTS, after_long_help = help::PROJECTS_AFTER, subcommand_required = true)]
+    Projects {
+        #[command(subcommand)]
+        command: ProjectsCommand,
+    },
+    /// List the realms of the server
+    #[command(long_about = help::REALMS, after_long_help = help::REALMS_AFTER, subcommand_required = true)]
+    Realms {
+        #[command(subcommand)]
+        command: RealmsCommand,
+    },
     /// Tell of commits that touch paths another agent holds
     #[command(long_about = help::GUARD, after_long_help = help::GUARD_AFTER, subcommand_required = true)]
     Guard {
@@ -70,6 +99,12 @@ pub enum Command {
     /// Be an AIRC identity: signed mail, consent, file reservations
     #[command(long_about = help::AIRC, after_long_help = help::AIRC_AFTER, subcommand_required = true)]
     Airc(AircArgs),
+    /// Keep servers by name, and say which one is meant
+    #[command(long_about = help::CONTEXT, after_long_help = help::CONTEXT_AFTER, subcommand_required = true)]
+    Context {
+        #[command(subcommand)]
+        command: ContextCommand,
+    },
     /// Make, list and revoke access tokens
     #[command(long_about = help::TOKEN, after_long_help = help::TOKEN_AFTER, subcommand_required = true)]
     Token {
@@ -127,6 +162,15 @@ pub enum Command {
     /// List the address book
     #[command(long_about = help::AGENTS, after_long_help = help::AGENTS_AFTER)]
     Agents(ListArgs),
+    /// Show or remove one agent
+    #[command(long_about = help::AGENT, after_long_help = help::AGENT_AFTER, subcommand_required = true)]
+    Agent {
+        #[command(subcommand)]
+        command: AgentCommand,
+    },
+    /// Enter an agent into the address book
+    #[command(long_about = help::REGISTER, after_long_help = help::REGISTER_AFTER)]
+    Register(RegisterArgs),
     /// List conversations
     #[command(long_about = help::CONVERSATIONS, after_long_help = help::CONVERSATIONS_AFTER)]
     Conversations(ConversationsArgs),
@@ -171,8 +215,15 @@ pub enum Command {
     #[command(long_about = help::MAN, after_long_help = help::MAN_AFTER)]
     Man {
         /// The command to describe, like `serve` or `token create`; without one, posthaste itself
+        #[arg(conflicts_with = "out")]
         command: Vec<String>,
+        /// Write the pages of all commands into this directory
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        out: Option<PathBuf>,
     },
+    /// Print the version
+    #[command(long_about = help::VERSION, after_long_help = help::VERSION_AFTER)]
+    Version,
 }
 
 /// The settings of an office. Each can also stand in the environment and in posthaste.toml.
@@ -196,6 +247,10 @@ pub struct OfficeArgs {
     /// Let other accounts make mailboxes in the mail directory [env: POSTHASTE_MAIL_DIR_SHARED]
     #[arg(long)]
     pub mail_dir_shared: bool,
+    /// Copy the mail of this agent into its mailbox in the mail directory although it came by another door; may be
+    /// repeated [env: POSTHASTE_MAIL_DIR_AGENTS]
+    #[arg(long, value_name = "AGENT")]
+    pub mail_dir_agent: Vec<String>,
     /// How often old files of the mail directory are archived [default: 1h] [env: POSTHASTE_ARCHIVE_EVERY]
     #[arg(long, value_name = "SPAN")]
     pub archive_every: Option<String>,
@@ -261,9 +316,9 @@ pub struct McpArgs {
     /// A path, repository address or key that stands for the default realm; may be repeated
     #[arg(long, value_name = "PATH")]
     pub project: Vec<String>,
-    /// The file that holds the token to speak with [default: the data directory's admin token]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub token_file: Option<PathBuf>,
+    /// The client that starts it; each client has a token of its own in each directory
+    #[arg(long, value_name = "CLIENT", default_value = "mcp")]
+    pub client: String,
 }
 
 #[derive(Clone, Debug, ClapArgs)]
@@ -277,16 +332,19 @@ pub struct ConnectArgs {
     /// The file to write, if not the client's usual one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// Whom the client's token speaks as [default: the client's name, and that of the directory for a file in a project]
-    #[arg(long, value_name = "NAME")]
+    /// Whom the client's token speaks as [default: a name made of the client and the directory]
+    #[arg(long, visible_alias = "agent", value_name = "NAME")]
     pub name: Option<String>,
-    /// Let the client start `posthaste mcp` instead of connecting to a running office
-    #[arg(long)]
+    /// Have the client start `posthaste mcp`; this is what it does unless a server is named
+    #[arg(long, conflicts_with = "http")]
     pub stdio: bool,
+    /// Have the client connect over HTTP with the token in POSTHASTE_TOKEN; this is what it does if a server is named
+    #[arg(long)]
+    pub http: bool,
     #[command(flatten)]
     pub realm: RealmArgs,
-    /// Where the office listens [default: where the running one is, else what is configured]
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// The server's address, as --url
+    #[arg(long, value_name = "ADDR:PORT", hide = true, conflicts_with_all = ["url", "context"])]
     pub listen: Option<String>,
 }
 
@@ -316,6 +374,95 @@ impl Client {
             Self::Vscode => "vscode",
         }
     }
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum ContextCommand {
+    /// Keep a server under a name
+    #[command(long_about = help::CONTEXT_ADD, after_long_help = help::CONTEXT_ADD_AFTER)]
+    Add(ContextAddArgs),
+    /// List the servers that are kept
+    #[command(long_about = help::CONTEXT_LIST, after_long_help = help::CONTEXT_LIST_AFTER)]
+    List,
+    /// Choose the server that commands talk to from now on
+    #[command(long_about = help::CONTEXT_USE, after_long_help = help::CONTEXT_USE_AFTER)]
+    Use {
+        /// The context
+        #[arg(value_name = "NAME", required_unless_present = "none", conflicts_with = "none")]
+        name: Option<String>,
+        /// None of them: the server of the data directory
+        #[arg(long)]
+        none: bool,
+    },
+    /// Say which server is meant, and why
+    #[command(long_about = help::CONTEXT_SHOW, after_long_help = help::CONTEXT_SHOW_AFTER)]
+    Show {
+        /// A context [default: what commands talk to as things stand]
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Forget a server
+    #[command(long_about = help::CONTEXT_REMOVE, after_long_help = help::CONTEXT_REMOVE_AFTER)]
+    Remove {
+        /// The context
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ContextAddArgs {
+    /// The name to keep it under
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The server's address
+    #[arg(value_name = "URL")]
+    pub address: String,
+    /// The realm to ask for there [default: the server's default realm]
+    #[arg(long, value_name = "NAME")]
+    pub realm: Option<String>,
+    /// Replace a context of that name
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum ProjectsCommand {
+    /// List the paths and addresses that stand for realms
+    #[command(long_about = help::PROJECTS_LIST, after_long_help = help::PROJECTS_LIST_AFTER)]
+    List(DeskArgs),
+    /// Send the new sessions of a path to another realm
+    #[command(long_about = help::PROJECTS_MOVE, after_long_help = help::PROJECTS_MOVE_AFTER)]
+    Move {
+        /// The path, or the address of a repository
+        #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
+        path: String,
+        /// The realm that new sessions share from now on
+        #[arg(value_name = "REALM", value_parser = parse_realm)]
+        to: RealmName,
+        #[command(flatten)]
+        desk: DeskArgs,
+    },
+    /// Take a claim back
+    #[command(long_about = help::PROJECTS_RELEASE, after_long_help = help::PROJECTS_RELEASE_AFTER)]
+    Release {
+        /// The path, or the address of a repository
+        #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
+        path: String,
+        #[command(flatten)]
+        desk: DeskArgs,
+    },
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum RealmsCommand {
+    /// List the realms with their agents, messages and sizes
+    #[command(long_about = help::REALMS_LIST, after_long_help = help::REALMS_LIST_AFTER)]
+    List(DeskArgs),
+}
+
+fn parse_realm(text: &str) -> Result<RealmName, String> {
+    RealmName::new(text).map_err(|error| error.to_string())
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -399,9 +546,15 @@ pub enum TokenCommand {
     /// Make a token useless from now on
     #[command(long_about = help::TOKEN_REVOKE, after_long_help = help::TOKEN_REVOKE_AFTER)]
     Revoke {
-        /// The id that `token list` shows
-        #[arg(value_name = "ID")]
-        id: String,
+        /// The id that `token list` shows, or its beginning
+        #[arg(value_name = "ID", required_unless_present = "name")]
+        id: Option<String>,
+        /// Every valid token of this name
+        #[arg(long, value_name = "NAME", conflicts_with = "id")]
+        name: Option<String>,
+        /// Also if there are several of that name
+        #[arg(long, requires = "name")]
+        yes: bool,
         #[command(flatten)]
         realm: RealmArgs,
     },
@@ -413,7 +566,7 @@ pub struct TokenCreateArgs {
     #[arg(long, value_enum)]
     pub role: TokenRole,
     /// Whom the bearer speaks as
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "agent", value_name = "NAME")]
     pub name: String,
     #[command(flatten)]
     pub realm: RealmArgs,
@@ -466,30 +619,48 @@ impl DoctorArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct RestoreArgs {
+    /// The backup file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// The realm to bring back [default: the one in the backup]
     #[command(flatten)]
-    pub backup: BackupArgs,
+    pub realm: RealmArgs,
+    /// Bring back every realm of the backup
+    #[arg(long, conflicts_with_all = ["realm", "new_name"])]
+    pub all: bool,
+    /// The name that the realm gets [default: the name it has in the backup]
+    #[arg(long = "as", value_name = "NAME")]
+    pub new_name: Option<String>,
+    /// Replace realms and keys that are there already
+    #[arg(long)]
+    pub force: bool,
     /// Leave out the backup's tokens: their bearers, administrators too, are not let in
     #[arg(long)]
     pub without_tokens: bool,
 }
 
-/// Both `backup` and `restore`.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct BackupArgs {
     /// The backup file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    #[command(flatten)]
-    pub realm: RealmArgs,
-    /// Replace what is there already
+    /// Every realm of the data directory
+    #[arg(long, conflicts_with = "realm")]
+    pub all: bool,
+    /// The keys of the data directory, too (admin.token and others): the file is a secret then
+    #[arg(long)]
+    pub with_keys: bool,
+    /// Replace what is there already, once the new backup is written and checked
     #[arg(long)]
     pub force: bool,
+    #[command(flatten)]
+    pub desk: DeskArgs,
 }
 
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct StatusArgs {
-    /// Where the office listens [default: what is configured] [env: POSTHASTE_LISTEN]
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// The server's address, as --url
+    #[arg(long, value_name = "ADDR:PORT", hide = true, conflicts_with_all = ["url", "context"])]
     pub listen: Option<String>,
 }
 
@@ -622,13 +793,6 @@ impl RealmArgs {
     /// As the settings that `Config::load` takes, for commands that need nothing but the realm.
     pub fn office(&self) -> OfficeArgs {
         OfficeArgs { realm: self.realm.clone(), ..OfficeArgs::default() }
-    }
-}
-
-impl StatusArgs {
-    /// As the settings that `Config::load` takes.
-    pub fn office(&self) -> OfficeArgs {
-        OfficeArgs { listen: self.listen.clone(), ..OfficeArgs::default() }
     }
 }
 

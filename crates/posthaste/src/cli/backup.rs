@@ -1,238 +1,289 @@
-//! `posthaste backup` and `posthaste restore`: a realm in one file.
+//! `posthaste backup`: realms, the files of their messages and, if wanted, the keys of the data directory, in one file.
 
-use std::fs::{self, File};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use anyhow::Context;
-use posthaste_engine::store::{check_integrity, forget_position, open_reader, open_writer};
-use posthaste_engine::{DirectoryLock, books_of, stamp};
-use rusqlite::Connection;
-use rusqlite::backup::{Backup, StepResult};
-use serde_json::json;
+use posthaste_engine::nouns::RealmName;
+use posthaste_engine::{books_of, list_realms};
+use serde_json::{Value, json};
 
-use super::args::{BackupArgs, GlobalArgs, RestoreArgs};
-use super::carried_tokens::Carried;
+use super::args::{BackupArgs, GlobalArgs, OfficeArgs};
 use super::exit::{Exit, Failure};
 use super::human::show_bytes;
-use super::interruptible;
+use super::in_place::{refuse_to_replace, settle};
 use super::output::Output;
+use super::target::Target;
+use super::{interruptible, runtime};
+use crate::backup::{self, BackupError, Manifest, Plan, Watch};
 use crate::config::Config;
-use crate::serve::{held, make_private_directory};
 
-/// Pages copied between two looks at the progress bar.
-const PAGES: i32 = 1_024;
-
-/// Copies a realm while the office goes on. The copy shows one moment: reading never waits for writing.
+/// Writes a backup beside its place, checks it, and puts it there. The server may be running.
 pub(super) fn back_up(global: &GlobalArgs, args: &BackupArgs, output: &Output) -> Result<(), Failure> {
-    let config = Config::load(global, &args.realm.office(), &|name| std::env::var_os(name))?;
-    let source = books_of(&config.data.value, &config.realm.value);
-    if !source.exists() {
-        return Err(Failure::new(
-            Exit::Usage,
-            format!("there is no realm {} in {}", config.realm.value, config.data.value.display()),
-        ));
-    }
+    let config = Config::load(global, &args.desk.office(), &|name| std::env::var_os(name))?;
+    let target = Target::of(global)?;
     refuse_to_replace(&args.file, args.force)?;
-    let books = open_reader(&source)?;
-    // A held read transaction pins the moment; without it a busy writer would make the copy start over and over.
-    books.execute_batch("BEGIN; SELECT count(*) FROM meta;").context("cannot read the books")?;
-    let (file, shown) = (args.file.clone(), output.clone());
-    interruptible(move |stop| {
-        let fresh = beside(&file, "partial");
-        let copied = copy(&books, &fresh, "backing up", &shown, stop).and_then(|()| settle(&fresh, &file));
-        tidy_up(copied, &fresh)
-    })?;
-    let bytes = fs::metadata(&args.file)?.len();
-    if output.is_json() {
-        return output.json(&json!({ "file": args.file, "realm": config.realm.value, "bytes": bytes }));
-    }
-    Ok(output.line(&format!("{} ({})", args.file.display(), show_bytes(bytes)))?)
-}
-
-/// Puts a backup in a realm's place. The office must be closed: its lock is taken for as long as this lasts.
-pub(super) fn restore(global: &GlobalArgs, args: &RestoreArgs, output: &Output) -> Result<(), Failure> {
-    let (args, without_tokens) = (&args.backup, args.without_tokens);
-    let config = Config::load(global, &args.realm.office(), &|name| std::env::var_os(name))?;
-    let data = &config.data.value;
-    let target = books_of(data, &config.realm.value);
-    let kept = open_reader(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
-    if let Some(problem) = check_integrity(&kept)?.first() {
-        return Err(Failure::new(Exit::Unhealthy, format!("{} is damaged: {problem}", args.file.display())));
-    }
-    let is_realm: bool = kept.query_row(
-        "SELECT count(*) = 2 FROM sqlite_schema WHERE name IN ('meta', 'events')",
-        [],
-        |row| row.get(0),
-    )?;
-    if !is_realm {
-        return Err(Failure::new(Exit::Usage, format!("{} is not a backup of a realm", args.file.display())));
-    }
-    for directory in [data.clone(), posthaste_engine::realms_in(data)] {
-        make_private_directory(&directory)?;
-        // One that was there before may be open to others.
-        close_to_others(&directory)?;
-    }
-    let lock = DirectoryLock::take(data).map_err(held)?;
-    refuse_to_replace(&target, args.force)?;
-    let shown = output.clone();
-    let tokens = interruptible(move |stop| {
-        let fresh = beside(&target, "restored");
-        let copied = copy(&kept, &fresh, "restoring", &shown, stop)
-            .and_then(|()| begin_history(&fresh, without_tokens))
-            .and_then(|tokens| replace(&fresh, &target).map(|()| tokens));
-        drop(lock);
-        tidy_up(copied, &fresh)
-    })?;
-    tokens.tell(output);
-    if output.is_json() {
-        return output
-            .json(&json!({ "file": args.file, "realm": config.realm.value, "tokens": tokens.json() }));
-    }
-    Ok(output.line(&format!("realm {} is restored from {}", config.realm.value, args.file.display()))?)
-}
-
-fn copy(
-    from: &Connection,
-    to: &Path,
-    what: &'static str,
-    output: &Output,
-    stop: &AtomicBool,
-) -> Result<(), Failure> {
-    drop(fs::remove_file(to));
-    let mut target = Connection::open(to).with_context(|| format!("cannot write {}", to.display()))?;
-    make_private(to)?;
-    {
-        let backup = Backup::new(from, &mut target)?;
-        let mut bar = None;
-        loop {
-            if stop.load(Ordering::Relaxed) {
-                return Err(Failure::new(Exit::Interrupted, "interrupted; nothing was changed"));
-            }
-            let step = backup.step(PAGES)?;
-            let progress = backup.progress();
-            let (pages, left) = (u64::try_from(progress.pagecount), u64::try_from(progress.remaining));
-            if let (Ok(pages), Ok(left)) = (pages, left) {
-                bar.get_or_insert_with(|| output.progress(what, pages))
-                    .set_position(pages.saturating_sub(left));
-            }
-            match step {
-                StepResult::Done => break,
-                StepResult::Busy | StepResult::Locked => std::thread::sleep(Duration::from_millis(20)),
-                _ => {}
-            }
+    let scratch = Scratch::beside(&args.file)?;
+    let (manifest, left_out) = match target.url {
+        Some(_) => {
+            let fetched = fetch(&config, args, &target, &scratch, output)?;
+            (fetched, LeftOut { unsent_keys: true, ..LeftOut::default() })
         }
-        if let Some(bar) = bar {
+        None => {
+            let realms = chosen(&config, args)?;
+            let left_out = LeftOut::of(global, &config, &realms, args);
+            let data = config.data.value.clone();
+            let plan = Plan { data, realms, keys: args.with_keys, scratch: scratch.path().to_owned() };
+            (make(plan, scratch.file(), output)?, left_out)
+        }
+    };
+    // Only what was read again and found whole takes the place of an earlier backup.
+    let (fresh, shown) = (scratch.file(), output.clone());
+    interruptible(move |stop| {
+        let bar = Bar::new(&shown);
+        Ok(backup::check(&fresh, Watch { stop, step: &|what, done, total| bar.step(what, done, total) })?)
+    })?;
+    settle(&scratch.file(), &args.file)?;
+    tell(args, &manifest, &left_out, output)
+}
+
+/// A directory beside the backup's place, gone when the command ends however it ends.
+struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    fn beside(file: &Path) -> Result<Self, Failure> {
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let made = tempfile::Builder::new().prefix(".posthaste-backup-").tempdir_in(parent);
+        Ok(Self(made.with_context(|| format!("cannot write in {}", parent.display()))?))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("backup")
+    }
+}
+
+/// A progress bar that is made anew for each thing that is done.
+pub(super) struct Bar<'a> {
+    output: &'a Output,
+    shown: std::sync::Mutex<Option<(&'static str, indicatif::ProgressBar)>>,
+}
+
+impl<'a> Bar<'a> {
+    pub(super) fn new(output: &'a Output) -> Self {
+        Self { output, shown: std::sync::Mutex::new(None) }
+    }
+
+    pub(super) fn step(&self, what: &'static str, done: u64, total: u64) {
+        let mut shown = self.shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if shown.as_ref().is_none_or(|(before, _)| *before != what)
+            && let Some((_, bar)) = shown.replace((what, self.output.progress(what, total)))
+        {
+            bar.finish_and_clear();
+        }
+        if let Some((_, bar)) = shown.as_ref() {
+            bar.set_length(total.max(done));
+            bar.set_position(done);
+        }
+    }
+}
+
+impl Drop for Bar<'_> {
+    fn drop(&mut self) {
+        let shown = self.shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, bar)) = shown.as_ref() {
             bar.finish_and_clear();
         }
     }
-    // A copy of books in WAL mode stays in that mode; as a single file it must not need a log beside it.
-    target.pragma_update(None, "journal_mode", "delete")?;
-    target.close().map_err(|(_, error)| error)?;
-    Ok(())
 }
 
-/// Restored books are another history from here on: cursors into the old one must be told apart.
-fn begin_history(path: &Path, without_tokens: bool) -> Result<Carried, Failure> {
-    let books = open_writer(path)?;
-    let tokens = Carried::look(&books, without_tokens)?;
-    books
-        .execute("UPDATE meta SET value = ?1 WHERE key = 'history'", [stamp::Stamp::new().id.to_string()])?;
-    books.pragma_update(None, "journal_mode", "delete")?;
-    books.close().map_err(|(_, error)| error)?;
-    Ok(tokens)
-}
-
-/// Puts new books in the place of old ones. What the old ones had in their log must not be read into the new ones.
-pub(super) fn replace(fresh: &Path, target: &Path) -> Result<(), Failure> {
-    for tail in ["-wal", "-shm"] {
-        match fs::remove_file(with_tail(target, tail)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
+fn chosen(config: &Config, args: &BackupArgs) -> Result<Vec<RealmName>, Failure> {
+    let (data, realm) = (&config.data.value, &config.realm.value);
+    if args.all {
+        let realms = list_realms(data)?;
+        return match realms.is_empty() {
+            true => Err(Failure::new(Exit::Usage, format!("there are no realms in {}", data.display()))),
+            false => Ok(realms),
+        };
     }
-    forget_position(target)?;
-    settle(fresh, target)
-}
-
-/// Leaves nothing half-made behind.
-pub(super) fn tidy_up<T>(copied: Result<T, Failure>, fresh: &Path) -> Result<T, Failure> {
-    if copied.is_err() {
-        for tail in ["", "-wal", "-shm", "-journal"] {
-            drop(fs::remove_file(with_tail(fresh, tail)));
-        }
+    if !books_of(data, realm).exists() {
+        return Err(Failure::new(Exit::NotFound, format!("there is no realm {realm} in {}", data.display())));
     }
-    copied
+    Ok(vec![realm.clone()])
 }
 
-/// Moves a finished file into its place so that it survives a power cut from then on.
-pub(super) fn settle(fresh: &Path, place: &Path) -> Result<(), Failure> {
-    File::open(fresh)?.sync_all()?;
-    fs::rename(fresh, place)?;
-    if let Some(directory) = place.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        File::open(directory)?.sync_all()?;
-    }
-    Ok(())
+fn make(plan: Plan, file: PathBuf, output: &Output) -> Result<Manifest, Failure> {
+    let shown = output.clone();
+    interruptible(move |stop| {
+        let bar = Bar::new(&shown);
+        let watch = Watch { stop, step: &|what, done, total| bar.step(what, done, total) };
+        let out = backup::private_file(&file).with_context(|| format!("cannot write {}", file.display()))?;
+        let manifest = backup::write(&plan, BufWriter::with_capacity(1 << 18, out), watch);
+        manifest.map_err(|error| with_advice(error, &plan).into())
+    })
 }
 
-/// The same, unless something is in that place.
-pub(super) fn settle_new(fresh: &Path, place: &Path) -> Result<(), Failure> {
-    File::open(fresh)?.sync_all()?;
-    // A second name is given only where there is none.
-    fs::hard_link(fresh, place).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            Failure::new(Exit::Held, format!("{} was made meanwhile", place.display()))
+/// What to do about a realm that cannot be backed up.
+fn with_advice(error: BackupError, plan: &Plan) -> BackupError {
+    match error {
+        BackupError::Damaged { what, why } => {
+            let why = format!(
+                "{why}. Nothing was written and an earlier backup is kept; `posthaste --data {} doctor` says what can be done",
+                plan.data.display()
+            );
+            BackupError::Damaged { what, why }
         }
-        _ => error.into(),
+        other => other,
+    }
+}
+
+/// Asks a running server for the archive.
+fn fetch(
+    config: &Config,
+    args: &BackupArgs,
+    target: &Target,
+    scratch: &Scratch,
+    output: &Output,
+) -> Result<Manifest, Failure> {
+    if args.with_keys {
+        let why =
+            "keys are not sent over the network; run `posthaste backup --with-keys` on the server's machine";
+        return Err(Failure::new(Exit::Usage, why));
+    }
+    let Some(server) = target.server(&config.data.value)? else {
+        return Err(Failure::new(Exit::Usage, "no server is named"));
+    };
+    let client = server.client()?;
+    let realm = target.realm(config).map(|realm| format!("/r/{realm}")).unwrap_or_default();
+    let all = if args.all { "?all=true" } else { "" };
+    let path = format!("{realm}{}{all}", crate::doors::control::BACKUP_PATH);
+    let bar = Bar::new(output);
+    runtime()?.block_on(async {
+        let mut file = backup::private_file(&scratch.file())?;
+        let mut done = 0;
+        let mut take = |piece: &[u8]| {
+            done += piece.len() as u64;
+            bar.step("fetching", done, 0);
+            file.write_all(piece)
+        };
+        let taken = tokio::select! {
+            taken = client.download(&path, &mut take) => taken,
+            _ = tokio::signal::ctrl_c() => Err(BackupError::Stopped.into()),
+        };
+        taken.map_err(|failure| match failure.exit {
+            Exit::Unreachable if done > 0 => {
+                let why = "the server broke the backup off, and its log says why (`posthaste doctor` there finds a \
+                           damaged realm); nothing was written";
+                Failure::new(Exit::Failed, why)
+            }
+            _ => failure,
+        })
     })?;
-    fs::remove_file(fresh)?;
-    if let Some(directory) = place.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        File::open(directory)?.sync_all()?;
+    let (file, quiet) = (scratch.file(), std::sync::atomic::AtomicBool::new(false));
+    Ok(backup::check(&file, Watch { stop: &quiet, step: &|_, _, _| {} })?)
+}
+
+/// What the data directory has and the backup does not.
+#[derive(Default)]
+struct LeftOut {
+    realms: Vec<RealmName>,
+    /// The realm that keeps the list of projects, if it is not in the backup.
+    projects: Option<RealmName>,
+    keys: usize,
+    /// A server on the other side of a network has sent it, without its keys.
+    unsent_keys: bool,
+}
+
+impl LeftOut {
+    fn of(global: &GlobalArgs, config: &Config, realms: &[RealmName], args: &BackupArgs) -> Self {
+        let data = &config.data.value;
+        let mut others = list_realms(data).unwrap_or_default();
+        others.retain(|realm| !realms.contains(realm));
+        // The default realm is the one that is configured; a flag may have named another for this command.
+        let usual = Config::load(global, &OfficeArgs::default(), &|name| std::env::var_os(name));
+        let default = usual.map_or_else(|_| RealmName::main(), |usual| usual.realm.value);
+        let projects = others.contains(&default).then_some(default);
+        let keys = if args.with_keys { 0 } else { backup::key_files(data).len() };
+        Self { realms: others, projects, keys, unsent_keys: false }
     }
-    Ok(())
-}
 
-pub(super) fn refuse_to_replace(path: &Path, force: bool) -> Result<(), Failure> {
-    if path.exists() && !force {
-        return Err(Failure::new(Exit::Usage, format!("{} exists; --force replaces it", path.display())));
+    fn json(&self) -> Value {
+        json!({ "realms": self.realms, "keys": self.keys })
     }
-    Ok(())
-}
 
-pub(super) fn beside(path: &Path, tail: &str) -> PathBuf {
-    with_tail(path, &format!(".{tail}"))
-}
-
-fn with_tail(path: &Path, tail: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(tail);
-    name.into()
-}
-
-/// Mail is for its owner's eyes, in a backup too.
-/// Leaves a directory to its owner.
-fn close_to_others(directory: &Path) -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = fs::metadata(directory)?.permissions().mode();
-        if mode & 0o077 != 0 {
-            fs::set_permissions(directory, fs::Permissions::from_mode(mode & 0o7700))?;
+    fn tell(&self) {
+        if !self.realms.is_empty() {
+            let names: Vec<&str> = self.realms.iter().map(RealmName::as_str).take(10).collect();
+            eprintln!(
+                "left out: {} ({}); --all takes them along",
+                counted(self.realms.len() as u64, "other realm"),
+                names.join(", ")
+            );
+        }
+        if let Some(realm) = &self.projects {
+            eprintln!("left out: the list of projects, which realm {realm} keeps");
+        }
+        if self.unsent_keys {
+            eprintln!(
+                "left out: the keys of the server, which are not sent over the network; `posthaste backup --with-keys` on \
+                 its machine takes them along"
+            );
+        }
+        if self.keys > 0 {
+            eprintln!(
+                "left out: {} (admin.token and others). With another admin key the registration tokens of \
+                 agents change and sessions of the page end; --with-keys takes the keys along and makes the backup \
+                 a secret",
+                counted(self.keys as u64, "key file")
+            );
         }
     }
-    #[cfg(not(unix))]
-    let _ = directory;
-    Ok(())
 }
 
-pub(super) fn make_private(path: &Path) -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+fn tell(args: &BackupArgs, manifest: &Manifest, left_out: &LeftOut, output: &Output) -> Result<(), Failure> {
+    let bytes = std::fs::metadata(&args.file)?.len();
+    if output.is_json() {
+        return output.json(&json!({
+            "file": args.file,
+            // Before backups held several, there was this member.
+            "realm": manifest.realms.first().map(|realm| &realm.name),
+            "realms": manifest.realms,
+            "keys": manifest.keys.iter().map(|key| &key.path).collect::<Vec<_>>(),
+            "bytes": bytes,
+            "left_out": left_out.json(),
+        }));
     }
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
+    left_out.tell();
+    let missing: u64 = manifest.realms.iter().map(|realm| realm.attachments.missing).sum();
+    if missing > 0 {
+        eprintln!("warning: {} named by messages and not in the data directory", were(missing, "attachment"));
+    }
+    if !manifest.keys.is_empty() {
+        eprintln!(
+            "{} holds {}: it is a secret, since its reader can act as the operator",
+            args.file.display(),
+            counted(manifest.keys.len() as u64, "key file")
+        );
+    }
+    let files: u64 = manifest.realms.iter().map(|realm| realm.attachments.files).sum();
+    let realms = match &manifest.realms[..] {
+        [one] => format!("realm {}", one.name),
+        many => counted(many.len() as u64, "realm"),
+    };
+    let files = counted(files, "attachment");
+    let text = format!("{} ({}, {realms}, {files})", args.file.display(), show_bytes(bytes));
+    Ok(output.line(&text)?)
+}
+
+/// A number with its noun, like `1 realm` or `2 realms`.
+fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// The same with its verb.
+pub(super) fn were(number: u64, noun: &str) -> String {
+    format!("{} {}", counted(number, noun), if number == 1 { "was" } else { "were" })
 }

@@ -1,6 +1,6 @@
-//! Talking to a running office on the same machine.
+//! Talking to a running server, on this machine or another.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posthaste_engine::nouns::RealmName;
@@ -8,59 +8,63 @@ use serde_json::{Value, json};
 
 use super::exit::{Exit, Failure, Refused};
 use crate::doors::control;
-use crate::keys::AdminKey;
 use crate::serve::Whereabouts;
 
-/// A running office, addressed with the key that lies in its data directory.
-#[derive(Debug)]
+/// How long a server may take to accept a connection, and to answer.
+const CONNECT: Duration = Duration::from_secs(3);
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// A running server, and the token it is shown. Which server and which token is for `target` to say.
+#[derive(Clone, Debug)]
 pub(super) struct Client {
     http: reqwest::Client,
     url: String,
     token: Option<String>,
+    /// The data directory that named the address, if one did.
+    found_in: Option<PathBuf>,
 }
 
 impl Client {
-    /// The office that said it has this data directory.
-    pub(super) fn find(data: &Path) -> Result<Self, Failure> {
-        let office = Whereabouts::read(data).ok_or_else(|| {
-            let text = format!("no office has said where it is in {}", data.display());
-            Failure::new(Exit::Unreachable, text)
-        })?;
-        Self::at(office.url, data)
+    /// The same client for the server of a data directory, which may come back at another address.
+    pub(super) fn found_in(self, data: &Path) -> Self {
+        Self { found_in: Some(data.to_owned()), ..self }
     }
 
-    /// The office at an address. Its key is sent along if this user may read it.
-    pub(super) fn at(url: String, data: &Path) -> Result<Self, Failure> {
-        Ok(Self::bare(url)?.with_token(AdminKey::read(data).ok()))
+    /// The same client for a server that may have been restarted at another address. The token goes to no server but the
+    /// one that has the data directory locked.
+    pub(super) fn again(&self) -> Self {
+        let moved = self.found_in.as_deref().and_then(Whereabouts::live).map(|running| running.url);
+        Self { url: moved.unwrap_or_else(|| self.url.clone()), ..self.clone() }
     }
 
-    /// The office at an address, shown no token.
+    /// The server at an address, shown no token.
     pub(super) fn bare(url: String) -> Result<Self, Failure> {
         let http = reqwest::Client::builder()
-            .connect_timeout(Duration::from_secs(3))
-            .timeout(Duration::from_secs(30))
-            // The office on this machine may show a certificate made for another name; the key never leaves loopback.
+            .connect_timeout(CONNECT)
+            .timeout(ANSWER)
+            // The server on this machine may show a certificate made for another name; the key never leaves loopback.
             .danger_accept_invalid_certs(is_loopback(&url))
             .no_proxy()
             .build()?;
-        Ok(Self { http, url, token: None })
+        Ok(Self { http, url, token: None, found_in: None })
     }
 
-    /// The same office, shown another token.
+    /// The same server, shown another token.
     pub(super) fn with_token(self, token: Option<String>) -> Self {
         Self { token, ..self }
     }
 
-    /// Whether the office is on this machine.
-    pub(super) fn is_local(&self) -> bool {
-        is_loopback(&self.url)
-    }
-
-    /// What the office answers to a plain question.
+    /// What the server answers to a plain question.
     pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
         let request = self.http.get(format!("{}{path}", self.url));
         let (_, text) = self.send(request).await?;
-        Ok(serde_json::from_str(&text)?)
+        serde_json::from_str(&text).map_err(|_| self.is_no_posthaste())
+    }
+
+    /// The failure for an answer that no posthaste would give.
+    pub(super) fn is_no_posthaste(&self) -> Failure {
+        let text = format!("what answers at {} is not a posthaste server", self.url);
+        Failure::new(Exit::Unreachable, text)
     }
 
     /// Takes a long answer piece by piece.
@@ -74,15 +78,17 @@ impl Client {
             Some(token) => request.bearer_auth(token),
             None => request,
         };
-        let unreachable = |error: reqwest::Error| Failure::new(Exit::Unreachable, error);
+        let unreachable = |error: reqwest::Error| unreachable(&self.url, &error);
         let mut response = request.send().await.map_err(unreachable)?;
         if !response.status().is_success() {
             let exit = match response.status() {
-                reqwest::StatusCode::NOT_FOUND => Exit::Usage,
+                reqwest::StatusCode::NOT_FOUND => Exit::NotFound,
                 _ => Exit::Denied,
             };
             let text = response.text().await.unwrap_or_default();
-            return Err(Failure::new(exit, format!("the office refused: {text}")));
+            let said: Value = serde_json::from_str(&text).unwrap_or_default();
+            let why = said["error"]["message"].as_str().unwrap_or(text.trim());
+            return Err(Failure::new(exit, format!("the server refused: {why}")));
         }
         while let Some(piece) = response.chunk().await.map_err(unreachable)? {
             take(&piece)?;
@@ -103,21 +109,31 @@ impl Client {
         params: Value,
     ) -> Result<Value, Failure> {
         let base = realm.map(|realm| format!("/r/{realm}")).unwrap_or_default();
-        self.call_at(&base, method, params).await
+        let answer = self.call_at(&base, method, params).await;
+        // The server does not tell strangers which realms it has, so it does not say which one is missing.
+        answer.map_err(|failure| match (realm, failure.exit) {
+            (Some(realm), Exit::NotFound) if failure.error.to_string() == "there is no such realm" => {
+                Failure::new(Exit::NotFound, format!("there is no realm {realm} at {}", self.url))
+            }
+            _ => failure,
+        })
     }
 
     async fn call_at(&self, base: &str, method: &str, params: Value) -> Result<Value, Failure> {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": format!("{}{method}", control::PREFIX), "params": params });
         let request = self.http.post(format!("{}{base}{}", self.url, control::PATH)).body(body.to_string());
         let (status, text) = self.send(request).await?;
-        let mut answer: Value = serde_json::from_str(&text)?;
+        let mut answer: Value = serde_json::from_str(&text).map_err(|_| self.is_no_posthaste())?;
+        if answer.get("error").is_none() && answer.get("result").is_none() {
+            return Err(self.is_no_posthaste());
+        }
         if let Some(error) = answer.get("error") {
-            let message = error["message"].as_str().unwrap_or("the office refused");
+            let message = error["message"].as_str().unwrap_or("the server refused");
             if status == reqwest::StatusCode::OK {
                 return Err(Refused::failure(message, error.get("data")));
             }
             let exit = match status {
-                reqwest::StatusCode::NOT_FOUND => Exit::Usage,
+                reqwest::StatusCode::NOT_FOUND => Exit::NotFound,
                 reqwest::StatusCode::UNAUTHORIZED | reqwest::StatusCode::FORBIDDEN => Exit::Denied,
                 _ => Exit::Failed,
             };
@@ -131,19 +147,52 @@ impl Client {
             Some(token) => request.bearer_auth(token),
             None => request,
         };
-        let unreachable = |error: reqwest::Error| {
-            let exit =
-                if error.is_connect() || error.is_timeout() { Exit::Unreachable } else { Exit::Failed };
-            Failure::new(exit, format!("the office at {} does not answer: {error}", self.url))
-        };
+        let unreachable = |error: reqwest::Error| unreachable(&self.url, &error);
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         Ok((status, response.text().await.map_err(unreachable)?))
     }
 }
 
+/// Why a server could not be asked, and what to do about it.
+pub(super) fn unreachable(url: &str, error: &reqwest::Error) -> Failure {
+    let mut cause: &dyn std::error::Error = error;
+    let mut refused = false;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+        let kind = inner.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        refused |= kind == Some(std::io::ErrorKind::ConnectionRefused);
+    }
+    let text = match (refused, is_loopback(url)) {
+        (true, true) => format!("{url}: connection refused; is it running? `posthaste serve` starts it"),
+        (true, false) => format!("{url}: connection refused; is a server running there?"),
+        (false, _) if error.is_timeout() => format!("{url}: no answer in time; is it the right address?"),
+        (false, _) if error.is_connect() => format!("{url} cannot be reached: {cause}"),
+        (false, _) => format!("{url}: the connection broke: {cause}"),
+    };
+    Failure::new(Exit::Unreachable, text)
+}
+
 /// Whether an address is of this machine.
-pub(super) fn is_loopback(url: &str) -> bool {
+pub(crate) fn is_loopback(url: &str) -> bool {
     let host = url.split("://").nth(1).unwrap_or_default();
-    ["127.", "localhost", "[::1]"].iter().any(|start| host.starts_with(start))
+    let host = host.split('/').next().unwrap_or_default();
+    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|c| c.is_ascii_digit()));
+    let name = name.map_or(host, |(name, _)| name).trim_matches(['[', ']']);
+    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_this_machine_count_as_its_own() {
+        for own in ["http://127.0.0.1:7678", "https://localhost", "http://[::1]:1", "http://127.0.0.1/x"] {
+            assert!(is_loopback(own), "{own}");
+        }
+        for other in ["http://127.0.0.1.evil.test", "https://localhost.evil.test:1", "http://10.0.0.1"] {
+            assert!(!is_loopback(other), "{other}");
+        }
+    }
 }

@@ -1,10 +1,14 @@
 //! Completion scripts and manual pages, made from the definition of the command line.
 
+use std::path::Path;
+
 use clap::CommandFactory;
 use clap_complete::Shell;
+use serde_json::json;
 
 use super::args::Args;
 use super::exit::{Exit, Failure};
+use super::output::Output;
 
 /// The script that teaches `shell` our commands.
 pub(super) fn completions(shell: Shell) -> Vec<u8> {
@@ -27,6 +31,40 @@ pub(super) fn man(path: &[String]) -> Result<Vec<u8>, Failure> {
     let mut roff = Vec::new();
     page.render(&mut roff)?;
     Ok(roff)
+}
+
+/// Writes the page of every command into a directory, which is made if it is not there.
+pub(super) fn write_pages(dir: &Path, output: &Output) -> Result<(), Failure> {
+    std::fs::create_dir_all(dir)
+        .map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", dir.display())))?;
+    let mut command = Args::command();
+    command.build();
+    let mut files = Vec::new();
+    let mut waiting = vec![command];
+    while let Some(command) = waiting.pop() {
+        let name = command.get_display_name().unwrap_or("posthaste").to_owned();
+        // `help` repeats the pages of the others.
+        waiting.extend(command.get_subcommands().filter(|inner| inner.get_name() != "help").cloned());
+        let mut roff = Vec::new();
+        clap_mangen::Man::new(command.display_name(&name)).render(&mut roff)?;
+        let file = dir.join(format!("{name}.1"));
+        std::fs::write(&file, roff)
+            .map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", file.display())))?;
+        files.push(format!("{name}.1"));
+    }
+    files.sort();
+    if output.is_json() {
+        return output.json(&json!({ "files": files, "next": null }));
+    }
+    Ok(output.line(&format!("{} pages in {}", files.len(), dir.display()))?)
+}
+
+pub(super) fn version(output: &Output) -> Result<(), Failure> {
+    let version = env!("CARGO_PKG_VERSION");
+    match output.is_json() {
+        true => output.json(&json!({ "version": version })),
+        false => Ok(output.line(&format!("posthaste {version}"))?),
+    }
 }
 
 #[cfg(test)]

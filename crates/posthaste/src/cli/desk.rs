@@ -1,9 +1,12 @@
-//! Where a command does its work: at the office it was pointed to, at the running office of the data directory, or on the
-//! books themselves.
+//! Where a command does its work: at the server that is meant, or on the database of the data directory itself.
+
+use std::path::Path;
+use std::time::Duration;
 
 use posthaste_engine::limits::Limits;
+use posthaste_engine::names::slips;
 use posthaste_engine::nouns::RealmName;
-use posthaste_engine::{Fault, Office, OfficeGuard};
+use posthaste_engine::{Fault, Office, OfficeGuard, books_of, list_realms};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -12,6 +15,7 @@ use super::client::Client;
 use super::exit::{Exit, Failure, Refused};
 use super::mail_args::DeskArgs;
 use super::runtime;
+use super::target::{Server, Target};
 use crate::caller::Identity;
 use crate::config::Config;
 use crate::doors::control;
@@ -19,37 +23,79 @@ use crate::keys::AdminKey;
 use crate::serve::{held, make_private_directory};
 use crate::shared::{Shared, Switches};
 
-/// One realm, at a running office or in our own hands.
+/// How often, and how long apart, a server that has just taken the data directory is asked for its address.
+const LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
+/// What a command may make on its way.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Purpose {
+    /// Nothing: a data directory or a realm that is not there is an error.
+    Look,
+    /// The data directory and the realm, if they are not there.
+    Make,
+}
+
+/// One realm, at a running server or in our own hands.
 #[derive(Debug)]
 pub(super) enum Desk {
     Running {
         client: Client,
-        /// The realm; the office's default if absent.
+        /// The realm; the server's default if absent.
         realm: Option<RealmName>,
     },
     Ours {
         shared: Shared,
         guard: OfficeGuard,
+        identity: Identity,
     },
 }
 
-/// Does a command's work at the desk that its flags name.
+/// Does a command's work at the server that is meant. Makes nothing on the way.
 pub(super) fn at_desk<T>(
     global: &GlobalArgs,
     args: &DeskArgs,
     work: impl AsyncFnOnce(&Desk) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    at_desk_for(Purpose::Look, global, args, work)
+}
+
+/// Does a command's work at the server that is meant.
+pub(super) fn at_desk_for<T>(
+    purpose: Purpose,
+    global: &GlobalArgs,
+    args: &DeskArgs,
+    work: impl AsyncFnOnce(&Desk) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let target = Target::of(global)?;
     let config = Config::load(global, &args.office(), &|name| std::env::var_os(name))?;
     runtime()?.block_on(async {
-        let desk = Desk::reach(&config, args).await?;
-        // Ctrl-C ends what waits, and the books are still closed in good order.
+        let desk = Desk::reach(&config, &target, purpose).await?;
+        // Ctrl-C ends what waits, and the database is still closed gracefully.
         let done = tokio::select! {
             done = work(&desk) => done,
-            _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+            _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
         };
         desk.close().await;
         done
     })
+}
+
+/// Refuses a message to another agent where there is none yet, before a data directory or a realm is made for it.
+pub(super) fn must_have(recipient: &str, global: &GlobalArgs, args: &DeskArgs) -> Result<(), Failure> {
+    let target = Target::of(global)?;
+    let config = Config::load(global, &args.office(), &|name| std::env::var_os(name))?;
+    let realm = target.realm(&config).unwrap_or_else(|| config.realm.value.clone());
+    let data = &config.data.value;
+    // A running server may have a default realm of another name.
+    let is_local = target.server(data)?.is_none_or(|server| server.is_own && target.realm(&config).is_some());
+    if !is_local || books_of(data, &realm).exists() {
+        return Ok(());
+    }
+    match list_realms(data).is_ok_and(|realms| !realms.is_empty()) {
+        true => Err(no_such_realm(data, &realm)),
+        false => Err(Failure::new(Exit::NotFound, format!("there is no agent {recipient}"))),
+    }
 }
 
 /// The agent that a command is about: the one it names, or the one in the environment.
@@ -59,72 +105,87 @@ pub(super) fn agent(given: Option<&str>) -> Option<String> {
 }
 
 impl Desk {
-    /// The office that flags or environment name, or else that of the data directory.
-    async fn reach(config: &Config, args: &DeskArgs) -> Result<Self, Failure> {
-        let variable = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
-        let token = args.shown_token()?;
-        let Some(url) = args.url.clone().or_else(|| variable("POSTHASTE_URL")) else {
-            return match token {
-                // Somebody who shows a token wants to be taken for its bearer, so the books are not opened past it.
-                Some(token) => {
-                    let client = Client::find(&config.data.value)?.with_token(Some(token));
-                    Ok(Self::Running { client, realm: chosen(config) })
-                }
-                None => Self::open(config).await,
-            };
-        };
-        let url = url.trim_end_matches('/').to_owned();
-        if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(Failure::new(
-                Exit::Usage,
-                format!("{url} is not an address like http://127.0.0.1:7678"),
-            ));
-        }
-        let client = Client::at(url, &config.data.value)?;
-        let client = match token {
-            Some(token) => client.with_token(Some(token)),
-            // The key of this machine's office is shown to no other machine.
-            None if !client.is_local() => client.with_token(None),
-            None => client,
-        };
-        Ok(Self::Running { client, realm: chosen(config) })
-    }
-
-    /// Takes the data directory, or finds the office that has it.
-    pub(super) async fn open(config: &Config) -> Result<Self, Failure> {
+    /// The server that is named or runs on the data directory, else the data directory itself.
+    pub(super) async fn reach(config: &Config, target: &Target, purpose: Purpose) -> Result<Self, Failure> {
         let data = &config.data.value;
-        make_private_directory(data)?;
-        let realm = config.realm.value.clone();
+        if let Some(server) = target.server(data)? {
+            return Self::at(config, target, &server, purpose).await;
+        }
+        let realm = target.realm(config).unwrap_or_else(|| config.realm.value.clone());
+        match purpose {
+            Purpose::Make => make_private_directory(data)?,
+            Purpose::Look => must_exist(data, &realm)?,
+        }
         let (office, guard) = match Office::open(data, Limits::default()) {
             Ok(opened) => opened,
+            // A server that is starting has the directory before it says where it can be reached.
             Err(fault @ Fault::Locked { .. }) => {
-                let client = Client::find(data).map_err(|_| held(fault))?;
-                // An office may have a default realm of another name; whoever names none means that one.
-                let realm = chosen(config);
-                if let Some(realm) = &realm {
-                    client.open_realm(realm).await?;
+                for _ in 0..LOOKS {
+                    if let Some(server) = target.server(data)? {
+                        return Self::at(config, target, &server, purpose).await;
+                    }
+                    tokio::time::sleep(BETWEEN_LOOKS).await;
                 }
-                return Ok(Self::Running { client, realm });
+                return Err(held(fault));
             }
             Err(fault) => return Err(held(fault)),
         };
-        let admin = AdminKey::open(data)?;
-        office.realm(&realm).await.map_err(anyhow::Error::from)?;
-        let switches = Switches { auth: true, ..config.switches() };
-        let shared = Shared::new(office, realm, admin, switches, CancellationToken::new());
-        Ok(Self::Ours { shared, guard })
+        Self::take(config, target, realm, office, guard).await
     }
 
-    /// Calls one of the office's own methods.
+    async fn at(
+        config: &Config,
+        target: &Target,
+        server: &Server,
+        purpose: Purpose,
+    ) -> Result<Self, Failure> {
+        let mut client = server.client()?;
+        if server.is_own {
+            client = client.found_in(&config.data.value);
+        }
+        let realm = target.realm(config);
+        if let Some(name) = realm.as_ref().filter(|_| server.is_own) {
+            let data = &config.data.value;
+            match purpose {
+                _ if books_of(data, name).exists() => {}
+                Purpose::Make => client.open_realm(name).await?,
+                Purpose::Look => return Err(no_such_realm(data, name)),
+            }
+        }
+        Ok(Self::Running { client, realm })
+    }
+
+    /// The data directory in our own hands, as the token's bearer if one is shown.
+    async fn take(
+        config: &Config,
+        target: &Target,
+        realm: RealmName,
+        office: Office,
+        guard: OfficeGuard,
+    ) -> Result<Self, Failure> {
+        let admin = AdminKey::open(&config.data.value)?;
+        let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
+        let switches = Switches { auth: true, ..config.switches() };
+        let shared = Shared::new(office, realm, admin, switches, CancellationToken::new());
+        let identity = match &target.token {
+            None => Identity::operator(),
+            Some(token) => {
+                let known = shared.identify(&engine, Some(token), "cli").await;
+                known.map_err(|error| Failure::new(Exit::Denied, error))?
+            }
+        };
+        Ok(Self::Ours { shared, guard, identity })
+    }
+
+    /// Calls one of the server's own methods.
     pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, Failure> {
         match self {
             Self::Running { client, realm } => client.call(realm.as_ref(), method, params).await,
-            Self::Ours { shared, .. } => {
+            Self::Ours { shared, identity, .. } => {
                 let engine =
                     shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
                 let params = serde_json::value::to_raw_value(&params)?;
-                let answer =
-                    control::call(shared, &engine, &Identity::operator(), method, Some(&params)).await;
+                let answer = control::call(shared, &engine, identity, method, Some(&params)).await;
                 let answer = answer.map_err(|error| {
                     let data = error.data.as_deref().and_then(|data| serde_json::from_str(data.get()).ok());
                     Refused::failure(&error.message, data.as_ref())
@@ -134,7 +195,26 @@ impl Desk {
         }
     }
 
-    /// Calls a method that an agent must be in the address book for. One that is not is entered, if the caller may.
+    /// Whether a token is good here.
+    pub(super) async fn knows(&self, token: &str) -> Result<bool, Failure> {
+        match self {
+            Self::Running { client, realm } => {
+                let bearer = client.clone().with_token(Some(token.to_owned()));
+                match bearer.call(realm.as_ref(), "whoami", json!({})).await {
+                    Ok(_) => Ok(true),
+                    Err(failure) if failure.exit == Exit::Denied => Ok(false),
+                    Err(failure) => Err(failure),
+                }
+            }
+            Self::Ours { shared, .. } => {
+                let engine =
+                    shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
+                Ok(shared.identify(&engine, Some(token), "cli").await.is_ok())
+            }
+        }
+    }
+
+    /// Calls a method that changes something for an agent. One that is not in the address book is entered, if the caller may.
     pub(super) async fn call_as(
         &self,
         agent: Option<&str>,
@@ -149,29 +229,67 @@ impl Desk {
             Some(agent) => agent.to_owned(),
             None => self.call("whoami", json!({})).await?["name"].as_str().unwrap_or_default().to_owned(),
         };
-        // The letter's recipient may be the one who is not there.
+        // The one who is not there may be another than the caller.
         let about_me = format!("there is no agent {me}");
         let message = first.error.to_string();
-        if message != about_me
-            && !message.starts_with(&format!("{about_me};"))
-            && !message.starts_with(&format!("{about_me} "))
-        {
+        let is_about_me = message
+            .strip_prefix(&about_me)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([';', ' ']));
+        if !is_about_me {
             return Err(first);
         }
         self.call("register", json!({ "id": me, "kind": "user" })).await.map_err(|_| first)?;
         self.call(method, params).await
     }
 
-    /// Lets go of the books, if they are in our hands.
+    /// The same server after a restart, at the address it has now.
+    pub(super) fn again(&self) -> Option<Self> {
+        match self {
+            Self::Running { client, realm } => {
+                Some(Self::Running { client: client.again(), realm: realm.clone() })
+            }
+            Self::Ours { .. } => None,
+        }
+    }
+
+    /// Lets go of the database, if it is in our hands.
     pub(super) async fn close(self) {
-        if let Self::Ours { shared, guard } = self {
+        if let Self::Ours { shared, guard, .. } = self {
             drop(shared);
             guard.close().await;
         }
     }
 }
 
-/// The realm, if somebody named one.
-fn chosen(config: &Config) -> Option<RealmName> {
-    (config.realm.origin != crate::config::Origin::Default).then(|| config.realm.value.clone())
+/// Refuses a data directory or a realm that is not there.
+fn must_exist(data: &Path, realm: &RealmName) -> Result<(), Failure> {
+    if books_of(data, realm).exists() {
+        return Ok(());
+    }
+    match list_realms(data).is_ok_and(|realms| realms.is_empty()) {
+        false => Err(no_such_realm(data, realm)),
+        true => {
+            let text = format!(
+                "there is no server: none runs on {}, and no data is there; start one with `posthaste serve`, or name one \
+                 with --url or `posthaste context use`",
+                data.display()
+            );
+            Err(Failure::new(Exit::Unreachable, text))
+        }
+    }
+}
+
+/// The failure for a realm that is not there, with names like it.
+pub(super) fn no_such_realm(data: &Path, realm: &RealmName) -> Failure {
+    let known = list_realms(data).unwrap_or_default();
+    let near: Vec<&str> =
+        known.iter().map(RealmName::as_str).filter(|name| slips(name, realm.as_str()) <= 2).collect();
+    let hint = match near.is_empty() {
+        false => format!("; did you mean {}?", near.join(", ")),
+        true => {
+            let names: Vec<&str> = known.iter().map(RealmName::as_str).take(10).collect();
+            format!("; there are {}", names.join(", "))
+        }
+    };
+    Failure::new(Exit::NotFound, format!("there is no realm {realm} in {}{hint}", data.display()))
 }

@@ -21,6 +21,9 @@ use crate::observe::health::{LEAST_FREE_BYTES, free_bytes};
 /// A clock may be this far behind the last event before it is called wrong.
 const CLOCK_SLACK: Millis = 60_000;
 
+/// Lines of SQLite's check that are shown; a damaged file can have thousands.
+const MOST_PROBLEMS: usize = 10;
+
 #[derive(Clone, Copy, PartialEq)]
 enum Verdict {
     Good,
@@ -83,11 +86,11 @@ fn look_at_directory(data: &Path) -> Vec<Finding> {
     if realms.exists() {
         findings.push(permissions("realms", &realms, 0o077, "others can read the mail"));
     }
-    let key = AdminKey::path(data);
-    match key.exists() {
-        true => findings.push(permissions("admin.token", &key, 0o077, "others can read it")),
-        false => findings.push(note("admin.token", "made at the first start")),
+    let attachments = data.join("attachments");
+    if attachments.exists() {
+        findings.push(permissions("attachments", &attachments, 0o077, "others can read them"));
     }
+    findings.push(look_at_admin_key(data));
     // The lock is tried and let go at once; a running office is no problem, only worth knowing.
     findings.push(match DirectoryLock::take(data) {
         Ok(_) => good("lock", "free"),
@@ -95,11 +98,39 @@ fn look_at_directory(data: &Path) -> Vec<Finding> {
         Err(fault) => bad("lock", fault),
     });
     findings.push(match free_bytes(data) {
-        Some(free) if free < LEAST_FREE_BYTES => bad("disk space", format!("only {} free", show_bytes(free))),
+        Some(free) if free < LEAST_FREE_BYTES => bad(
+            "disk space",
+            format!(
+                "only {} free where {} lies; free some space, then restart the server",
+                show_bytes(free),
+                data.display()
+            ),
+        ),
         Some(free) => good("disk space", format!("{} free", show_bytes(free))),
         None => note("disk space", "the system does not say"),
     });
     findings
+}
+
+/// The admin key must be there to be read, by its owner alone.
+fn look_at_admin_key(data: &Path) -> Finding {
+    let path = AdminKey::path(data);
+    match AdminKey::look(data) {
+        Ok(Some(_)) => permissions("admin.token", &path, 0o077, "others can read it"),
+        Ok(None) => note("admin.token", "made at the first start"),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            bad("admin.token", format!("{error}; run this as the user that the server runs as"))
+        }
+        Err(error) => bad("admin.token", error),
+    }
+}
+
+/// How a damaged realm is brought back.
+fn restore_advice(data: &Path, realm: &RealmName) -> String {
+    format!(
+        "stop the server and restore a backup: posthaste --data {} restore FILE --realm {realm} --force",
+        data.display()
+    )
 }
 
 /// The realms that a position was noted for.
@@ -135,7 +166,10 @@ fn look_at_books(data: &Path, name: &RealmName, accept: bool, output: &Output, f
     });
     let books = match open_reader(&path) {
         Ok(books) => books,
-        Err(fault) => return findings.push(bad(&what("books"), fault)),
+        Err(fault) => {
+            let says = format!("{fault}; {}", restore_advice(data, name));
+            return findings.push(bad(&what("books"), says));
+        }
     };
     let version = books.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
     findings.push(match version {
@@ -148,8 +182,13 @@ fn look_at_books(data: &Path, name: &RealmName, accept: bool, output: &Output, f
     bar.finish_and_clear();
     findings.push(match integrity {
         Ok(problems) if problems.is_empty() => good(&what("integrity"), "ok"),
-        Ok(problems) => bad(&what("integrity"), problems.join("; ")),
-        Err(fault) => bad(&what("integrity"), fault),
+        Ok(problems) => {
+            let shown =
+                problems.iter().take(MOST_PROBLEMS).map(String::as_str).collect::<Vec<_>>().join("; ");
+            let shown = shown.replace('\n', " ");
+            bad(&what("integrity"), format!("{shown}; {}", restore_advice(data, name)))
+        }
+        Err(fault) => bad(&what("integrity"), format!("{fault}; {}", restore_advice(data, name))),
     });
     let last = books.query_row("SELECT coalesce(max(seq), 0), coalesce(max(at), 0) FROM events", [], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, Millis>(1)?))
@@ -157,7 +196,10 @@ fn look_at_books(data: &Path, name: &RealmName, accept: bool, output: &Output, f
     findings.push(match last {
         Ok((_, at)) if at > stamp::now() + CLOCK_SLACK => bad(
             &what("clock"),
-            format!("the last event is from {}, later than now", posthaste_wire::time::to_rfc3339(at)),
+            format!(
+                "the last event is from {}, later than now; set the clock of this machine",
+                posthaste_wire::time::to_rfc3339(at)
+            ),
         ),
         Ok((events, _)) => good(&what("clock"), format!("not behind the last of {events} events")),
         Err(error) => bad(&what("clock"), error),
@@ -213,7 +255,12 @@ fn permissions(what: &str, path: &Path, unwanted: u32, problem: &str) -> Finding
         Ok(about) if about.permissions().mode() & unwanted == 0 => good(what, path.display()),
         Ok(about) => bad(
             what,
-            format!("{} has mode {:o}: {problem}", path.display(), about.permissions().mode() & 0o777),
+            format!(
+                "{path} has mode {:o}: {problem}; chmod go-{} {path}",
+                about.permissions().mode() & 0o777,
+                if unwanted & 0o044 == 0 { "w" } else { "rwx" },
+                path = path.display(),
+            ),
         ),
         Err(error) => bad(what, format!("{}: {error}", path.display())),
     }

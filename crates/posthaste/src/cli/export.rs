@@ -11,13 +11,13 @@ use posthaste_engine::{DirectoryLock, Fault, books_of};
 use serde_json::json;
 
 use super::args::GlobalArgs;
-use super::backup::{beside, make_private, refuse_to_replace, replace, settle, settle_new, tidy_up};
 use super::carried_tokens::Carried;
-use super::client::Client;
 use super::exit::{Exit, Failure, OutputError};
+use super::in_place::{beside, make_private, refuse_to_replace, replace, settle, settle_new, tidy_up};
 use super::interruptible;
 use super::mail_args::{ExportArgs, ImportArgs};
 use super::output::Output;
+use super::target::Target as Meant;
 use crate::config::Config;
 use crate::serve::{held, make_private_directory};
 
@@ -39,11 +39,10 @@ pub(super) fn export(global: &GlobalArgs, args: &ExportArgs, output: &Output) ->
             Target::File { fresh: beside(&args.file, "partial"), place: args.file.clone() }
         }
     };
-    let url =
-        args.desk.url.clone().or_else(|| std::env::var("POSTHASTE_URL").ok().filter(|url| !url.is_empty()));
-    let rows = match url {
-        Some(url) => fetch(&config, args, &url, &target)?,
-        None => copy_out(&config, &target, output)?,
+    let meant = Meant::of(global)?;
+    let rows = match meant.url.is_some() || meant.token.is_some() {
+        true => fetch(&config, &meant, &target)?,
+        false => copy_out(&config, &target, output)?,
     };
     match (&target, output.is_json()) {
         (Target::Screen, _) => Ok(()),
@@ -60,7 +59,7 @@ fn copy_out(config: &Config, target: &Target, output: &Output) -> Result<u64, Fa
     let source = books_of(data, &config.realm.value);
     if !source.exists() {
         let text = format!("there is no realm {realm} in {}", data.display());
-        return Err(Failure::new(Exit::Usage, text));
+        return Err(Failure::new(Exit::NotFound, text));
     }
     let books = open_reader(&source)?;
     let bar = output.progress("exporting", count_rows(&books)?);
@@ -94,16 +93,15 @@ fn copy_out(config: &Config, target: &Target, output: &Output) -> Result<u64, Fa
     })
 }
 
-/// Asks an office for its lines.
-fn fetch(config: &Config, args: &ExportArgs, url: &str, target: &Target) -> Result<u64, Failure> {
-    let client = Client::at(url.trim_end_matches('/').to_owned(), &config.data.value)?;
-    let token = args.desk.shown_token()?;
-    let client = match token {
-        Some(token) => client.with_token(Some(token)),
-        None if !client.is_local() => client.with_token(None),
-        None => client,
+/// Asks a server for its lines. A caller that shows a token is that token's bearer, so the database is not read past it.
+fn fetch(config: &Config, meant: &Meant, target: &Target) -> Result<u64, Failure> {
+    let Some(server) = meant.server(&config.data.value)? else {
+        let text = "a token is given, but no server is running that could check it; start one with `posthaste serve`, or \
+                    leave the token out to read the data directory as its owner";
+        return Err(Failure::new(Exit::Unreachable, text));
     };
-    let realm = args.desk.realm.as_ref().map(|realm| format!("/r/{realm}")).unwrap_or_default();
+    let client = server.client()?;
+    let realm = meant.realm(config).map(|realm| format!("/r/{realm}")).unwrap_or_default();
     let path = format!("{realm}{}", crate::doors::control::EXPORT_PATH);
     super::runtime()?.block_on(async {
         let mut rows = Counted::default();

@@ -32,6 +32,7 @@ pub(super) fn send(dir: &Path, args: &SendArgs, output: &Output) -> Result<(), F
         (args.ack, "--ack"),
         (args.expires.is_some(), "--expires"),
         (args.key.is_some(), "--key"),
+        (!args.attach.is_empty(), "--attach"),
     ];
     if let Some((_, flag)) = unfit.iter().find(|(given, _)| *given) {
         return Err(Failure::new(
@@ -268,7 +269,7 @@ pub(super) fn inbox(dir: &Path, args: &InboxArgs, output: &Output) -> Result<(),
 
 pub(super) fn read(dir: &Path, args: &ReadArgs, output: &Output) -> Result<(), Failure> {
     let agent = agent(args.agent.as_deref())?;
-    let missing = || Failure::new(Exit::Failed, format!("{agent} has no message {}", args.message));
+    let missing = || Failure::new(Exit::NotFound, format!("{agent} has no message {}", args.message));
     posthaste_wire::files::check_agent(&agent).map_err(FilesError::from)?;
     if !dir.exists() {
         return Err(missing());

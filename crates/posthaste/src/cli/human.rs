@@ -36,9 +36,31 @@ pub fn show_span(span: Duration) -> String {
     shown.map(|(count, unit)| format!("{count}{unit}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Reads `90s`, `15m`, `12h`, `30d` or `2w`.
+/// Reads `90s`, `15m`, `12h`, `30d`, `2w`, and several of them from the largest down: `1d12h`.
 pub fn parse_span(text: &str) -> Result<Duration, String> {
-    let millis = posthaste_wire::time::parse_duration(text).map_err(|error| error.to_string())?;
+    let refused = || {
+        format!(
+            "{text:?} is not a span of time: expected whole numbers with w, d, h, m, s or ms, such as 12h or 1d12h"
+        )
+    };
+    let mut millis = 0_i64;
+    let mut previous = i64::MAX;
+    let mut rest = text;
+    while !rest.is_empty() || text.is_empty() {
+        let unit_at = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(refused)?;
+        let unit = &rest[unit_at..];
+        let end = unit_at + unit.find(|c: char| c.is_ascii_digit()).unwrap_or(unit.len());
+        let one = posthaste_wire::time::parse_duration(&format!("1{}", &rest[unit_at..end]))
+            .map_err(|_| refused())?;
+        let part = posthaste_wire::time::parse_duration(&rest[..end]).map_err(|_| refused())?;
+        // `1h1d` and `1h1h` are mistakes.
+        if one >= previous {
+            return Err(refused());
+        }
+        previous = one;
+        millis = millis.saturating_add(part);
+        rest = &rest[end..];
+    }
     let millis = u64::try_from(millis).ok().filter(|millis| (1..=MAX_SPAN * 1_000).contains(millis));
     millis
         .map(Duration::from_millis)
@@ -86,12 +108,34 @@ mod tests {
 
     #[test]
     fn spans_are_read() {
-        for (text, seconds) in
-            [("90s", 90), ("15m", 900), ("12h", 43_200), ("30d", 2_592_000), ("2w", 1_209_600)]
-        {
+        for (text, seconds) in [
+            ("90s", 90),
+            ("15m", 900),
+            ("12h", 43_200),
+            ("30d", 2_592_000),
+            ("2w", 1_209_600),
+            ("1d12h", 129_600),
+            ("1h30m5s", 5_405),
+        ] {
             assert_eq!(parse_span(text), Ok(Duration::from_secs(seconds)));
         }
-        for bad in ["", "30", "d", "-1d", "1.5h", "0s", "3 d", "1y", "99999999999d", "1dd", "1\u{e9}"] {
+        for bad in [
+            "",
+            "30",
+            "d",
+            "-1d",
+            "1.5h",
+            "0s",
+            "3 d",
+            "1y",
+            "99999999999d",
+            "1dd",
+            "1\u{e9}",
+            "1h1d",
+            "1h1h",
+            "1d12",
+            "d12h",
+        ] {
             assert!(parse_span(bad).is_err(), "{bad}");
         }
     }

@@ -10,8 +10,19 @@ use super::mail_args::BodyArgs;
 /// No letter is larger; reading stops there.
 const LARGEST: u64 = 8 << 20;
 
-/// The text that was given, or that is given now.
+/// The text that was given, or that is given now. An empty one is most often a mistake, so it has to be asked for.
 pub(super) fn body(given: &BodyArgs) -> Result<String, Failure> {
+    let text = text_of(given)?;
+    if text.trim().is_empty() && !given.allow_empty {
+        return Err(Failure::new(
+            Exit::Usage,
+            "the text is empty; nothing was sent (--allow-empty sends it)",
+        ));
+    }
+    Ok(text)
+}
+
+fn text_of(given: &BodyArgs) -> Result<String, Failure> {
     if let Some(text) = &given.body {
         return Ok(text.clone());
     }
@@ -22,7 +33,7 @@ pub(super) fn body(given: &BodyArgs) -> Result<String, Failure> {
                 .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", path.display())))?;
             read(file)
         }
-        None if io::stdin().is_terminal() => edited(),
+        None if io::stdin().is_terminal() => edited(given.allow_empty),
         None => read(io::stdin().lock()),
     }
 }
@@ -36,7 +47,7 @@ fn read(from: impl Read) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| Failure::new(Exit::Usage, "the text is not UTF-8"))
 }
 
-fn edited() -> Result<String, Failure> {
+fn edited(allow_empty: bool) -> Result<String, Failure> {
     let editor =
         ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|text| !text.is_empty()));
     let Some(editor) = editor else {
@@ -51,7 +62,7 @@ fn edited() -> Result<String, Failure> {
         return Err(Failure::new(Exit::Failed, format!("{editor} ended with {status}; nothing was sent")));
     }
     let text = read(std::fs::File::open(file.path())?)?;
-    if text.trim().is_empty() {
+    if text.trim().is_empty() && !allow_empty {
         return Err(Failure::new(Exit::Failed, "the text is empty; nothing was sent"));
     }
     Ok(text)

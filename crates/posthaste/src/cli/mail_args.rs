@@ -10,43 +10,32 @@ use super::exit::{Exit, Failure};
 use super::help;
 use super::human::parse_span;
 
-/// Which office to speak to, and in which realm.
+/// Which realm is meant. Which server is the global flags' matter.
 #[derive(Clone, Debug, Default, ClapArgs)]
-#[command(next_help_heading = "Which office")]
+#[command(next_help_heading = "Which server")]
 pub struct DeskArgs {
-    /// The office's address [default: the one of the data directory] [env: POSTHASTE_URL]
-    #[arg(long, value_name = "URL")]
-    pub url: Option<String>,
-    /// The token to show it; the list of processes shows it, so prefer a file or the environment [default: the data
-    /// directory's admin token] [env: POSTHASTE_TOKEN]
-    #[arg(long, value_name = "TOKEN", hide_env_values = true, conflicts_with = "token_file")]
-    pub token: Option<String>,
-    /// The file that holds the token to show it
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub token_file: Option<PathBuf>,
-    /// The realm [default: the office's default realm] [env: POSTHASTE_REALM]
+    /// The realm [default: the server's default realm] [env: POSTHASTE_REALM]
     #[arg(long, value_name = "NAME")]
     pub realm: Option<String>,
 }
 
-/// The token in a file, which is one line.
+/// The token in a file, which is one line; `-` is standard input.
 pub fn read_token(file: &Path) -> Result<String, Failure> {
     // Links are followed: secrets are often mounted as such, and the user named the file.
-    let text = std::fs::read_to_string(file);
+    let text = match file == Path::new("-") {
+        true => std::io::read_to_string(std::io::stdin().lock()),
+        false => std::fs::read_to_string(file),
+    };
     let text = text.map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", file.display())))?;
-    Ok(text.trim().to_owned())
+    match text.trim() {
+        "" => {
+            Err(Failure::new(Exit::Usage, format!("{} is empty; a token is expected in it", file.display())))
+        }
+        token => Ok(token.to_owned()),
+    }
 }
 
 impl DeskArgs {
-    /// The token to show: the one that is given, the one in the file that is named, or that of the environment.
-    pub fn shown_token(&self) -> Result<Option<String>, Failure> {
-        if let Some(file) = self.token_file.as_ref().filter(|_| self.token.is_none()) {
-            return read_token(file).map(Some);
-        }
-        let variable = || std::env::var("POSTHASTE_TOKEN").ok().filter(|text| !text.is_empty());
-        Ok(self.token.clone().or_else(variable))
-    }
-
     /// As the settings that `Config::load` takes.
     pub fn office(&self) -> OfficeArgs {
         OfficeArgs { realm: self.realm.clone(), ..OfficeArgs::default() }
@@ -70,14 +59,18 @@ pub struct BodyArgs {
     /// Read what to say from this file; `-` is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub body_file: Option<PathBuf>,
+    /// Send it even if there is nothing in it
+    #[arg(long)]
+    pub allow_empty: bool,
 }
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct SendArgs {
-    /// Who sends [default: whoever the token is for] [env: POSTHASTE_AGENT]
-    #[arg(long, value_name = "AGENT", allow_hyphen_values = true)]
+    /// Who sends [default: the token's own name] [env: POSTHASTE_AGENT]
+    #[arg(long, visible_alias = "agent", alias = "as", value_name = "AGENT", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// For whom: `ann`, `ann@realm`, `role:reviewer`, `scope:team`, `all`, …; may be repeated
+    /// For whom: `ann`, `ann@realm`, `role:reviewer`, `scope:team`, `all`, `operator` (the person
+    /// who runs the server), …; may be repeated
     #[arg(long, value_name = "ADDRESS", allow_hyphen_values = true)]
     pub to: Vec<String>,
     /// Who gets a copy; may be repeated
@@ -98,6 +91,9 @@ pub struct SendArgs {
     pub priority: Option<String>,
     #[command(flatten)]
     pub body: BodyArgs,
+    /// A file that goes with it; may be repeated
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub attach: Vec<PathBuf>,
     /// Ask each recipient to acknowledge it
     #[arg(long)]
     pub ack: bool,
@@ -142,12 +138,15 @@ pub struct InboxArgs {
     /// How many; in a mail directory all unless said
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
-    /// Only those before this number, for the next page
-    #[arg(long, value_name = "SEQ")]
+    /// Only those before this number: the `next` of the page before
+    #[arg(long, visible_alias = "next", value_name = "NUMBER")]
     pub before: Option<i64>,
     /// Stay, and print letters as they come, one line each
     #[arg(long, short)]
     pub watch: bool,
+    /// With --watch: end when the server stops answering, instead of waiting until it is back
+    #[arg(long, requires = "watch")]
+    pub no_retry: bool,
     #[command(flatten)]
     pub mail_dir: MailDirArgs,
     #[command(flatten)]
@@ -156,7 +155,7 @@ pub struct InboxArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ReadArgs {
-    /// The message's id, or with --mail-dir its file's name
+    /// The message's number or id, or the beginning of its id; with --mail-dir its file's name
     #[arg(value_name = "MESSAGE", allow_hyphen_values = true)]
     pub message: String,
     /// Whose copy [default: whoever the token is for] [env: POSTHASTE_AGENT]
@@ -165,6 +164,9 @@ pub struct ReadArgs {
     /// Show it without marking it as read
     #[arg(long)]
     pub peek: bool,
+    /// Save its attachments in this directory, under names that are not taken there
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "mail_dir")]
+    pub save: Option<PathBuf>,
     #[command(flatten)]
     pub mail_dir: MailDirArgs,
     #[command(flatten)]
@@ -183,7 +185,7 @@ pub struct ArchiveArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct AckArgs {
-    /// The message's id
+    /// The message's number or id, or the beginning of its id
     #[arg(value_name = "MESSAGE")]
     pub message: String,
     /// Whose copy [default: whoever the token is for] [env: POSTHASTE_AGENT]
@@ -198,11 +200,11 @@ pub struct AckArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ReplyArgs {
-    /// The id of the message to answer
+    /// The number or id of the message to answer, or the beginning of its id
     #[arg(value_name = "MESSAGE")]
     pub message: String,
-    /// Who answers [default: whoever the token is for] [env: POSTHASTE_AGENT]
-    #[arg(long, value_name = "AGENT")]
+    /// Who answers [default: the token's own name] [env: POSTHASTE_AGENT]
+    #[arg(long, visible_alias = "agent", alias = "as", value_name = "AGENT")]
     pub from: Option<String>,
     /// Answer everyone the message went to, not only its sender
     #[arg(long)]
@@ -210,6 +212,9 @@ pub struct ReplyArgs {
     /// Another heading than `Re: …`
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pub subject: Option<String>,
+    /// A file that goes with it; may be repeated
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub attach: Vec<PathBuf>,
     #[command(flatten)]
     pub body: BodyArgs,
     #[command(flatten)]
@@ -218,7 +223,7 @@ pub struct ReplyArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ThreadArgs {
-    /// A conversation's id, or the id of any message in it
+    /// A conversation's id, or the number or id of any message in it
     #[arg(value_name = "ID")]
     pub id: String,
     /// Whose view [default: whoever the token is for] [env: POSTHASTE_AGENT]
@@ -230,7 +235,7 @@ pub struct ThreadArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct SearchArgs {
-    /// Words, "phrases", prefix*, AND, OR, NOT
+    /// Words, "phrases", prefix*, AND, OR, NOT, -word, subject:word, from:agent
     #[arg(value_name = "QUERY", required = true)]
     pub query: Vec<String>,
     /// Only from this agent
@@ -245,6 +250,9 @@ pub struct SearchArgs {
     /// How many
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
+    /// Only those before this number: the `next` of the page before, with --newest
+    #[arg(long, value_name = "NUMBER")]
+    pub next: Option<i64>,
     /// Whose view [default: whoever the token is for] [env: POSTHASTE_AGENT]
     #[arg(long, value_name = "AGENT")]
     pub agent: Option<String>,
@@ -263,15 +271,18 @@ pub struct TailArgs {
     /// Only events of this conversation
     #[arg(long, value_name = "ID")]
     pub thread: Option<String>,
-    /// Begin after this event; 0 is the beginning of history [default: with what happens next]
+    /// Begin after this event; 0 is the beginning of the log [default: with what happens next]
     #[arg(long, value_name = "SEQ")]
     pub after: Option<i64>,
-    /// Show the last N events first
+    /// Show the last N events that match first
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "after")]
-    pub last: Option<i64>,
-    /// Stop when history ends instead of waiting for more
+    pub last: Option<u32>,
+    /// Stop at the end of the log instead of waiting for more
     #[arg(long)]
     pub no_follow: bool,
+    /// End when the server stops answering, instead of waiting until it is back
+    #[arg(long)]
+    pub no_retry: bool,
     #[command(flatten)]
     pub desk: DeskArgs,
 }
@@ -281,6 +292,67 @@ pub struct ListArgs {
     /// How many
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
+    /// Go on where the page before ended: its `next`
+    #[arg(long, value_name = "NEXT")]
+    pub next: Option<String>,
+    #[command(flatten)]
+    pub desk: DeskArgs,
+}
+
+impl ListArgs {
+    /// The place to go on from, in lists that are ordered by number.
+    pub fn next_number(&self) -> Result<Option<i64>, Failure> {
+        let number = |text: &String| {
+            text.parse().map_err(|_| Failure::new(Exit::Usage, format!("--next {text}: not a number")))
+        };
+        self.next.as_ref().map(number).transpose()
+    }
+
+    /// Says on standard error how to see the next page, if there is one.
+    pub fn say_more(&self, answer: &serde_json::Value) {
+        if !answer["next"].is_null() {
+            let next = super::output::text_of(&answer["next"]);
+            eprintln!("There is more: --next {}", super::output::printable(&next));
+        }
+    }
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum AgentCommand {
+    /// Show an agent's entry, whether it is connected, and how much mail waits for it
+    #[command(long_about = help::AGENT_SHOW, after_long_help = help::AGENT_SHOW_AFTER)]
+    Show {
+        /// The agent's id
+        name: String,
+        #[command(flatten)]
+        desk: DeskArgs,
+    },
+    /// Take an agent out of the address book
+    #[command(long_about = help::AGENT_REMOVE, after_long_help = help::AGENT_REMOVE_AFTER)]
+    Remove {
+        /// The agent's id
+        name: String,
+        /// Remove it even if it is connected
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        desk: DeskArgs,
+    },
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub struct RegisterArgs {
+    /// The id to enter [default: the name on the token]
+    pub name: Option<String>,
+    /// The role by which it can be addressed, as in `--to role:reviewer`
+    #[arg(long, value_name = "ROLE")]
+    pub role: Option<String>,
+    /// A name to show beside the id
+    #[arg(long, value_name = "TEXT")]
+    pub display_name: Option<String>,
+    /// Whether it is a program or a person
+    #[arg(long, value_name = "KIND", value_parser = ["agent", "user"])]
+    pub kind: Option<String>,
     #[command(flatten)]
     pub desk: DeskArgs,
 }
@@ -305,7 +377,7 @@ pub struct ReserveArgs {
     /// Who reserves [default: whoever the token is for] [env: POSTHASTE_AGENT]
     #[arg(long, value_name = "AGENT")]
     pub agent: Option<String>,
-    /// Where the paths live
+    /// Where the paths live; `project` is the project of this directory, or the realm's own
     #[arg(long, value_name = "SCOPE", default_value = "project")]
     pub scope: String,
     /// Share the paths with others who share them
@@ -359,30 +431,15 @@ pub struct ContactsArgs {
     /// Whose contacts [default: whoever the token is for] [env: POSTHASTE_AGENT]
     #[arg(long, value_name = "AGENT", global = true)]
     pub agent: Option<String>,
-    /// The office's address [default: the one of the data directory] [env: POSTHASTE_URL]
-    #[arg(long, value_name = "URL", global = true)]
-    pub url: Option<String>,
-    /// The token to show it; the list of processes shows it, so prefer a file or the environment [default: the data
-    /// directory's admin token] [env: POSTHASTE_TOKEN]
-    #[arg(long, value_name = "TOKEN", global = true)]
-    pub token: Option<String>,
-    /// The file that holds the token to show it
-    #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
-    pub token_file: Option<PathBuf>,
-    /// The realm [default: the office's default realm] [env: POSTHASTE_REALM]
+    /// The realm [default: the server's default realm] [env: POSTHASTE_REALM]
     #[arg(long, value_name = "NAME", global = true)]
     pub realm: Option<String>,
 }
 
 impl ContactsArgs {
-    /// Which office is meant. Its flags may stand before and after the inner command.
+    /// Which realm is meant. The flag may stand before and after the inner command.
     pub fn desk(&self) -> DeskArgs {
-        DeskArgs {
-            url: self.url.clone(),
-            token: self.token.clone(),
-            token_file: self.token_file.clone(),
-            realm: self.realm.clone(),
-        }
+        DeskArgs { realm: self.realm.clone() }
     }
 }
 
@@ -452,7 +509,7 @@ pub struct ImportArgs {
 #[derive(Clone, Debug, ClapArgs)]
 pub struct NudgeArgs {
     /// Who nudges
-    #[arg(long, value_name = "AGENT", allow_hyphen_values = true)]
+    #[arg(long, visible_alias = "agent", alias = "as", value_name = "AGENT", allow_hyphen_values = true)]
     pub from: String,
     /// Whom
     #[arg(long, value_name = "AGENT", allow_hyphen_values = true)]

@@ -1,4 +1,4 @@
-//! `posthaste map`: MAP on standard input and output, at the running office or on the books themselves.
+//! `posthaste map`: MAP on standard input and output, at the server that is meant or on the data directory itself.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,68 +18,85 @@ use super::args::{GlobalArgs, RealmArgs};
 use super::client::is_loopback;
 use super::exit::{Exit, Failure};
 use super::runtime;
+use super::target::{Server, Target};
 use crate::caller::Identity;
 use crate::config::Config;
 use crate::doors;
 use crate::http::dial::{Endpoint, Trust};
 use crate::http::reach::{Reach, Scout};
 use crate::keys::AdminKey;
-use crate::serve::{Whereabouts, held, make_private_directory};
+use crate::serve::{held, make_private_directory};
 use crate::shared::Shared;
 
 /// How long answers are waited for once the input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(60);
 
 pub(super) fn run(global: &GlobalArgs, realm: &RealmArgs) -> Result<(), Failure> {
+    let target = Target::of(global)?;
     let config = Config::load(global, &realm.office(), &|name| std::env::var_os(name))?;
     let runtime = runtime()?;
-    let done = runtime.block_on(serve(&config));
+    let done = runtime.block_on(serve(&config, &target));
     // Standard input is read on a thread that cannot be interrupted; there is nothing left for it to do.
     runtime.shutdown_background();
     done
 }
 
-async fn serve(config: &Config) -> Result<(), Failure> {
+async fn serve(config: &Config, target: &Target) -> Result<(), Failure> {
     let data = &config.data.value;
+    let named = target.realm(config);
+    let ca = config.tls_ca.value.as_deref();
+    if let Some(server) = target.server(data)? {
+        return attach(&server, named.as_ref(), ca).await;
+    }
     make_private_directory(data)?;
     let (office, guard) = match Office::open(data, Limits::default()) {
         Ok(opened) => opened,
-        Err(fault @ Fault::Locked { .. }) => {
-            let Some(office) = Whereabouts::read(data) else { return Err(held(fault)) };
-            let (realm, ca) = (&config.realm.value, config.tls_ca.value.as_deref());
-            return attach(&office.url, realm, AdminKey::read(data).ok(), ca).await;
-        }
+        Err(fault @ Fault::Locked { .. }) => match target.server(data)? {
+            Some(server) => return attach(&server, named.as_ref(), ca).await,
+            None => return Err(held(fault)),
+        },
         Err(fault) => return Err(held(fault)),
     };
     let admin = AdminKey::open(data)?;
-    let realm = config.realm.value.clone();
+    let realm = named.unwrap_or_else(|| config.realm.value.clone());
     let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
     let switches = config.switches();
     let stop = CancellationToken::new();
     let shared = Shared::new(office, realm, admin, switches, stop.clone());
-    doors::serve_map(shared, engine, Identity::operator(), tokio::io::stdin(), tokio::io::stdout()).await;
+    let identity = match &target.token {
+        None => Ok(Identity::operator()),
+        Some(token) => shared.identify(&engine, Some(token), "map").await,
+    };
+    let served = match identity {
+        Ok(identity) => {
+            doors::serve_map(shared, engine, identity, tokio::io::stdin(), tokio::io::stdout()).await;
+            Ok(())
+        }
+        Err(error) => Err(Failure::new(Exit::Denied, error)),
+    };
     stop.cancel();
     guard.close().await;
-    Ok(())
+    served
 }
 
-/// Carries lines to the running office and frames back.
-async fn attach(
-    url: &str,
-    realm: &RealmName,
-    token: Option<String>,
-    ca: Option<&Path>,
-) -> Result<(), Failure> {
+/// Carries lines to a server and frames back.
+async fn attach(server: &Server, realm: Option<&RealmName>, ca: Option<&Path>) -> Result<(), Failure> {
+    let (url, token) = (server.url.as_str(), server.token.as_ref());
     let unreachable = |why: String| {
-        Failure::new(Exit::Unreachable, format!("the office at {url} cannot be reached: {why}"))
+        let text = match why.contains("refused") {
+            true => format!("{url}: connection refused; is it running? `posthaste serve` starts it"),
+            false => format!("{url} cannot be reached: {why}"),
+        };
+        Failure::new(Exit::Unreachable, text)
     };
-    let endpoint = Endpoint::parse(&format!("{}/r/{realm}/map", url.trim_end_matches('/')))
+    let realm = realm.map(|realm| format!("/r/{realm}")).unwrap_or_default();
+    let endpoint = Endpoint::parse(&format!("{url}{realm}/map"))
         .ok_or_else(|| unreachable("that is no address".to_owned()))?;
     let mut request =
         endpoint.url.as_str().into_client_request().map_err(|error| unreachable(error.to_string()))?;
     if let Some(token) = token {
         let value =
-            format!("Bearer {token}").parse().map_err(|_| unreachable("its key is damaged".to_owned()))?;
+            format!("Bearer {token}").parse().map_err(|_| unreachable("the token is damaged".to_owned()))?;
         request.headers_mut().insert("authorization", value);
     }
     let trust = match is_loopback(url) {
@@ -90,9 +107,15 @@ async fn attach(
         .dial(&trust, &Scout::new(Reach::Anywhere))
         .await
         .map_err(|error| unreachable(error.to_string()))?;
-    let (socket, _) = tokio_tungstenite::client_async(request, stream)
-        .await
-        .map_err(|error| unreachable(error.to_string()))?;
+    let (socket, _) =
+        tokio_tungstenite::client_async(request, stream).await.map_err(|error| match error {
+            tokio_tungstenite::tungstenite::Error::Http(answer) => {
+                let body = answer.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+                let exit = if answer.status().as_u16() == 404 { Exit::Usage } else { Exit::Denied };
+                Failure::new(exit, format!("{url} refused ({}): {}", answer.status(), body.trim()))
+            }
+            error => unreachable(error.to_string()),
+        })?;
     let (mut sink, mut frames) = socket.split();
     // Calls that are still to be answered. A WebSocket that is closing carries no answers, so the end waits for them.
     let open = watch::Sender::new(0_i64);

@@ -2,13 +2,16 @@
 
 mod airc;
 pub mod args;
+mod attachments;
 mod backup;
 mod bench;
 mod carried_tokens;
-mod client;
+pub(crate) mod client;
+mod clients;
 mod complete;
 mod config;
 mod connect;
+mod context;
 mod demo;
 mod desk;
 mod doctor;
@@ -20,21 +23,28 @@ mod guard;
 mod help;
 pub mod human;
 mod human_body;
+mod in_place;
 mod inbox;
 pub mod mail_args;
 mod map;
 mod mcp;
 pub mod output;
 mod people;
+mod projects;
 mod read;
+mod reconnect;
 mod reserve;
+mod restore;
 mod send;
 mod serve;
 mod signals;
 mod soak;
 mod status;
+mod table;
 mod tail;
+mod target;
 mod thread;
+mod times;
 mod token;
 
 use std::ffi::OsString;
@@ -44,9 +54,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
-use self::args::{Args, Command};
+use self::args::{Args, Command, GuardCommand};
 use self::exit::{Exit, Failure};
-use self::output::Output;
+use self::mail_args::{InboxArgs, NudgeArgs, ReadArgs, SendArgs, SignalArgs};
+use self::output::{ColorWhen, Output};
+use self::target::Target;
 
 /// Runs the command that was typed. Says on standard error what went wrong, if something did.
 pub fn run(typed: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -54,7 +66,12 @@ pub fn run(typed: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args = match parse(&typed) {
         Ok(args) => args,
         Err(error) => {
-            // Help and version come this way too; nobody is left to tell if they cannot be printed.
+            // Help and version come this way too.
+            if error.use_stderr() && typed.iter().any(|word| word == "--json") {
+                Output::new(true, ColorWhen::Never).complain(&Failure::new(Exit::Usage, usage_error(&error)));
+                return Exit::Usage.into();
+            }
+            // If it cannot be printed, the exit code still tells.
             let _ = error.print();
             return u8::try_from(error.exit_code()).map_or(Exit::Usage.into(), ExitCode::from);
         }
@@ -63,6 +80,8 @@ pub fn run(typed: impl IntoIterator<Item = OsString>) -> ExitCode {
     match dispatch(&args, &output) {
         Ok(()) => Exit::Ok.into(),
         Err(failure) if failure.is_broken_pipe() => Exit::Ok.into(),
+        // The user who pressed Ctrl-C needs no message.
+        Err(failure) if failure.is_plain_interrupt() => failure.exit.into(),
         Err(failure) => {
             output.complain(&failure);
             failure.exit.into()
@@ -70,21 +89,35 @@ pub fn run(typed: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// What is wrong with the command line, without the general advice that follows.
+fn usage_error(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let text = text.split("\n\nUsage:").next().unwrap_or_default();
+    let text = text.split("\n\nFor more information").next().unwrap_or_default();
+    text.strip_prefix("error: ").unwrap_or(text).trim().to_owned()
+}
+
 fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
+    must_be_local(args)?;
     match &args.command {
         Command::Config(office) => config::run(&args.global, office, output),
         Command::Completions { shell } => Ok(output.bytes(&complete::completions(*shell))?),
-        Command::Man { command } => Ok(output.bytes(&complete::man(command)?)?),
+        Command::Man { out: Some(dir), .. } => complete::write_pages(dir, output),
+        Command::Man { command, out: None } => Ok(output.bytes(&complete::man(command)?)?),
+        Command::Version => complete::version(output),
         Command::Serve(office) => serve::run(&args.global, office, output),
         Command::Map(realm) => map::run(&args.global, realm),
         Command::Mcp(given) => mcp::run(&args.global, given),
         Command::Connect(given) => connect::run(&args.global, given, output),
+        Command::Projects { command } => projects::run(&args.global, command, output),
+        Command::Realms { command } => projects::realms(&args.global, command, output),
         Command::Guard { command } => guard::run(&args.global, command, output),
+        Command::Context { command } => context::run(&args.global, command, output),
         Command::Airc(given) => airc::run(&args.global, given, output),
         Command::Token { command } => token::run(&args.global, command, output),
         Command::Doctor(realm) => doctor::run(&args.global, realm, output),
         Command::Backup(backup) => backup::back_up(&args.global, backup, output),
-        Command::Restore(backup) => backup::restore(&args.global, backup, output),
+        Command::Restore(backup) => restore::restore(&args.global, backup, output),
         Command::Status(status) => status::run(&args.global, status, output),
         Command::Demo(given) => demo::run(&args.global, given, output),
         Command::Bench(given) => bench::run(given, output),
@@ -107,6 +140,8 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Search(given) => thread::search(&args.global, given, output),
         Command::Tail(given) => tail::run(&args.global, given, output),
         Command::Agents(given) => people::agents(&args.global, given, output),
+        Command::Agent { command } => people::agent_command(&args.global, command, output),
+        Command::Register(given) => people::register(&args.global, given, output),
         Command::Conversations(given) => thread::conversations(&args.global, given, output),
         Command::Reserve(given) => reserve::reserve(&args.global, given, output),
         Command::Release(given) => reserve::release(&args.global, given, output),
@@ -119,6 +154,48 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Nudge(given) => signals::nudge(&args.global, given, output),
         Command::Hooks(given) => signals::hooks(&args.global, given, output),
     }
+}
+
+/// Refuses a server that is named for a command that cannot work there. `serve` and the like start a server of their own, so
+/// that what the environment or a chosen context says of others is no concern of theirs.
+fn must_be_local(args: &Args) -> Result<(), Failure> {
+    let here = "name a data directory with --data, or run it on the server's machine";
+    let by_flag = args.global.url.is_some() || args.global.context.is_some();
+    let (command, reason) = match &args.command {
+        Command::Serve(_) if by_flag => ("serve", "it starts a server; --listen says where"),
+        Command::Demo(_) if by_flag => ("demo", "it fills a realm of the data directory"),
+        Command::Bench(_) if by_flag => {
+            ("bench", "it measures this machine; --map URL measures a MAP server")
+        }
+        Command::Soak(_) if by_flag => ("soak", "it starts servers of its own"),
+        Command::Archive(_) if by_flag => ("archive", "it works on a mail directory"),
+        Command::Guard { command: GuardCommand::Uninstall { .. } } if by_flag => {
+            ("guard uninstall", "it takes hooks out of a repository")
+        }
+        Command::Doctor(_) => ("doctor", here),
+        Command::Restore(_) => ("restore", here),
+        Command::Import(_) => ("import", here),
+        Command::Send(SendArgs { mail_dir, .. })
+        | Command::Inbox(InboxArgs { mail_dir, .. })
+        | Command::Read(ReadArgs { mail_dir, .. })
+            if by_flag && mail_dir.mail_dir.is_some() =>
+        {
+            ("… --mail-dir", "leave one of the two out")
+        }
+        Command::Nudge(NudgeArgs { place: SignalArgs { mail_dir: Some(_), .. }, .. })
+        | Command::Hooks(SignalArgs { mail_dir: Some(_), .. })
+            if by_flag =>
+        {
+            ("… --mail-dir", "leave one of the two out")
+        }
+        _ => return Ok(()),
+    };
+    let target = Target::of(&args.global)?;
+    // A data directory that is named is what is meant, whatever the environment says.
+    if !by_flag && args.global.data.is_some() {
+        return Ok(());
+    }
+    target.must_be_local(command, reason)
 }
 
 /// Runs long work such that Ctrl-C ends it in good order: the work is told, cleans up and gives its last word.

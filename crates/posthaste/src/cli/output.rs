@@ -1,6 +1,5 @@
 //! What commands print: tables and colour for people, JSON for programs, progress for the patient.
 
-use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
@@ -9,6 +8,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::exit::{Failure, OutputError};
+use super::table;
+pub(super) use super::table::Table;
+pub(super) use super::times::short_time;
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
@@ -28,6 +30,9 @@ pub struct Output {
     json: bool,
     color: bool,
     color_errors: bool,
+    terminal: bool,
+    /// Columns of the terminal; without one nothing is cut.
+    width: Option<usize>,
 }
 
 /// How a piece of text stands out.
@@ -39,13 +44,6 @@ pub enum Style {
     Good,
     Warning,
     Bad,
-}
-
-/// Rows under a heading, in columns as wide as they need to be.
-#[derive(Clone, Debug)]
-pub struct Table {
-    head: Vec<String>,
-    rows: Vec<(Vec<String>, Style)>,
 }
 
 impl ColorWhen {
@@ -63,9 +61,12 @@ impl Output {
     pub fn new(json: bool, color: ColorWhen) -> Self {
         // By the convention of no-color.org an empty variable counts as absent.
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let terminal = io::stdout().is_terminal();
         Self {
             json,
-            color: color.decide(io::stdout().is_terminal(), no_color),
+            terminal,
+            width: table::terminal_width().filter(|_| terminal),
+            color: color.decide(terminal, no_color),
             color_errors: color.decide(io::stderr().is_terminal(), no_color),
         }
     }
@@ -89,8 +90,13 @@ impl Output {
         self.bytes(format!("{text}\n").as_bytes())
     }
 
-    pub fn table(&self, table: &Table) -> Result<(), OutputError> {
-        self.bytes(table.render(self.color).as_bytes())
+    pub(super) fn table(&self, table: &Table) -> Result<(), OutputError> {
+        self.bytes(table.render(self.color, self.width).as_bytes())
+    }
+
+    /// Whether a person reads standard output.
+    pub(super) fn is_terminal(&self) -> bool {
+        self.terminal && !self.json
     }
 
     pub fn bytes(&self, bytes: &[u8]) -> Result<(), OutputError> {
@@ -113,9 +119,10 @@ impl Output {
     pub fn complain(&self, failure: &Failure) {
         let message = format!("{:#}", failure.error);
         let text = if self.json {
-            json!({ "error": { "exit": failure.exit as u8, "message": message } }).to_string()
+            json!({ failure.label(): { "exit": failure.exit as u8, "message": message } }).to_string()
         } else {
-            format!("{} {message}", paint(self.color_errors, Style::Bad, "error:"))
+            let style = if failure.label() == "error" { Style::Bad } else { Style::Warning };
+            format!("{} {message}", paint(self.color_errors, style, &format!("{}:", failure.label())))
         };
         // If even standard error is gone, the exit code still tells.
         let _ = writeln!(io::stderr().lock(), "{text}");
@@ -131,45 +138,6 @@ impl Output {
             bar.set_style(style);
         }
         bar.with_message(what)
-    }
-}
-
-impl Table {
-    pub fn new<const N: usize>(head: [&str; N]) -> Self {
-        Self { head: head.map(str::to_owned).into(), rows: Vec::new() }
-    }
-
-    pub fn row<const N: usize>(&mut self, cells: [String; N], style: Style) {
-        self.rows.push((cells.into(), style));
-    }
-
-    fn render(&self, color: bool) -> String {
-        let lines = || std::iter::once(&self.head).chain(self.rows.iter().map(|(cells, _)| cells));
-        let width = |column: usize| {
-            lines().filter_map(|cells| cells.get(column)).map(|cell| printable(cell).chars().count()).max()
-        };
-        let widths: Vec<usize> = (0..self.head.len()).map(|column| width(column).unwrap_or(0)).collect();
-        let styles = std::iter::once(Style::Bold).chain(self.rows.iter().map(|(_, style)| *style));
-        let mut text = String::new();
-        for (cells, style) in lines().zip(styles) {
-            let mut line = String::new();
-            for (cell, width) in cells.iter().zip(&widths) {
-                // Writing into a string cannot fail.
-                let _ = write!(line, "{:width$}  ", printable(cell));
-            }
-            text += &paint(color, style, line.trim_end());
-            text.push('\n');
-        }
-        text
-    }
-}
-
-/// A moment as people read it in a list: the day and the minute.
-pub(super) fn short_time(value: &serde_json::Value) -> String {
-    let text = value.as_str().unwrap_or("-");
-    match (text.get(..10), text.get(11..16)) {
-        (Some(day), Some(minute)) => format!("{day} {minute}"),
-        _ => text.to_owned(),
     }
 }
 
@@ -196,7 +164,7 @@ pub(super) fn printable(cell: &str) -> String {
     cell.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
-fn paint(color: bool, style: Style, text: &str) -> String {
+pub(super) fn paint(color: bool, style: Style, text: &str) -> String {
     let code = match style {
         _ if !color || text.is_empty() => return text.to_owned(),
         Style::Plain => return text.to_owned(),
@@ -212,16 +180,6 @@ fn paint(color: bool, style: Style, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_align_and_strangers_cannot_move_the_cursor() {
-        let mut table = Table::new(["name", "size", "note"]);
-        table.row(["ann".into(), "1".into(), String::new()], Style::Plain);
-        table.row(["b\u{e9}a\x1b[2J".into(), "200".into(), "x".into()], Style::Bad);
-        let expected = "name          size  note\nann           1\nb\u{e9}a\\u{1b}[2J  200   x\n";
-        assert_eq!(table.render(false), expected);
-        assert!(table.render(true).contains("\x1b[1;31m"));
-    }
 
     #[test]
     fn colour_is_decided_once() {

@@ -13,7 +13,7 @@ pub(super) fn reserve(global: &GlobalArgs, args: &ReserveArgs, output: &Output) 
     let who = agent(args.agent.as_deref());
     let ttl = i64::try_from(args.ttl.as_millis()).unwrap_or(i64::MAX);
     let params = json!({
-        "agent": who, "scope": args.scope, "paths": args.paths, "exclusive": !args.shared, "reason": args.reason,
+        "agent": who, "scope": args.scope, "directory": here(), "paths": args.paths, "exclusive": !args.shared, "reason": args.reason,
         "expires_at": stamp::now().saturating_add(ttl),
     });
     at_desk(global, &args.desk, async |desk| {
@@ -36,20 +36,26 @@ pub(super) fn reserve(global: &GlobalArgs, args: &ReserveArgs, output: &Output) 
         match conflicts.len() {
             0 => Ok(()),
             count => {
-                let text = format!("reserved, but {count} overlaps with what others hold");
-                Err(Failure::new(Exit::Denied, text))
+                let overlaps = if count == 1 { "1 overlap".to_owned() } else { format!("{count} overlaps") };
+                let text = format!("reserved, with {overlaps} with what others hold");
+                Err(Failure::warning(Exit::Unhealthy, text))
             }
         }
     })
 }
 
+/// The directory of the command: several work trees of a realm are projects of their own.
+fn here() -> Option<String> {
+    std::env::current_dir().ok()?.to_str().map(str::to_owned)
+}
+
 pub(super) fn release(global: &GlobalArgs, args: &ReleaseArgs, output: &Output) -> Result<(), Failure> {
     let who = agent(args.agent.as_deref());
     at_desk(global, &args.desk, async |desk| {
-        let params = json!({ "agent": who, "ids": args.ids, "scope": args.scope });
+        let params = json!({ "agent": who, "ids": args.ids, "scope": args.scope, "directory": here() });
         let answer = desk.call("release", params).await?;
         if output.is_json() {
-            return output.json(&answer["released"]);
+            return output.json(&json!({ "released": answer["released"], "next": null }));
         }
         let count = answer["released"].as_array().map_or(0, Vec::len);
         Ok(output.line(&format!("{count} released"))?)
@@ -64,10 +70,11 @@ pub(super) fn reservations(
     at_desk(global, &args.list.desk, async |desk| {
         let params = json!({
             "scope": args.scope, "owner": args.agent, "ended": args.ended, "limit": args.list.limit,
+            "after": args.list.next_number()?.unwrap_or(0),
         });
         let answer = desk.call("reservations", params).await?;
         if output.is_json() {
-            return output.json(&answer["reservations"]);
+            return output.json(&answer);
         }
         let mut table = Table::new(["ID", "OWNER", "SCOPE", "PATHS", "HOW", "STATUS", "UNTIL", "REASON"]);
         for one in answer["reservations"].as_array().into_iter().flatten() {
@@ -80,6 +87,8 @@ pub(super) fn reservations(
             let until = short_time(&one["expires_at"]);
             table.row([id, owner, scope, paths.join(" "), how.to_owned(), status, until, reason], style);
         }
-        Ok(output.table(&table)?)
+        output.table(&table)?;
+        args.list.say_more(&answer);
+        Ok(())
     })
 }

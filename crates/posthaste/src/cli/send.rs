@@ -5,7 +5,8 @@ use posthaste_engine::stamp;
 use serde_json::{Value, json};
 
 use super::args::GlobalArgs;
-use super::desk::{Desk, agent, at_desk};
+use super::attachments::read_files;
+use super::desk::{Desk, Purpose, agent, at_desk, at_desk_for, must_have};
 use super::exit::{Exit, Failure};
 use super::human_body::body;
 use super::mail_args::{Pressing, ReplyArgs, SendArgs};
@@ -20,6 +21,7 @@ pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Res
         .expires
         .map(|span| stamp::now().saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)));
     let from = agent(args.from.as_deref());
+    let files = read_files(&args.attach)?;
     let text = body(&args.body)?;
     let params = json!({
         "from": from,
@@ -35,15 +37,23 @@ pub(super) fn send(global: &GlobalArgs, args: &SendArgs, output: &Output) -> Res
         "conversation": args.thread,
         "in_reply_to": args.in_reply_to,
         "key": args.key,
+        "attachments": files,
     });
-    at_desk(global, &args.desk, async |desk| {
-        let sent = desk.call_as(from.as_deref(), "send", params).await?;
+    // Where nothing is yet there is no recipient but the sender, so that a message to another is refused before a data
+    // directory is made for it.
+    let mut others = args.to.iter().chain(&args.cc).chain(&args.bcc).filter(|to| Some(*to) != from.as_ref());
+    if let Some(other) = others.next() {
+        must_have(other, global, &args.desk)?;
+    }
+    at_desk_for(Purpose::Make, global, &args.desk, async |desk| {
+        let sent = desk.call("send", params).await.map_err(|failure| hint_at_commas(failure, args))?;
         show_sent(&sent, output)
     })
 }
 
 pub(super) fn reply(global: &GlobalArgs, args: &ReplyArgs, output: &Output) -> Result<(), Failure> {
     let from = agent(args.from.as_deref());
+    let files = read_files(&args.attach)?;
     // Whether there is anything to answer is asked before somebody writes the answer.
     let letter = at_desk(global, &args.desk, async |desk| {
         desk.call("message", json!({ "agent": from, "message": args.message })).await
@@ -54,9 +64,28 @@ pub(super) fn reply(global: &GlobalArgs, args: &ReplyArgs, output: &Output) -> R
             Some(from) => from.clone(),
             None => text_of(&desk.call("whoami", json!({})).await?["name"]),
         };
-        let sent = desk.call_as(Some(&me), "send", answer(&letter, args, &me, text)).await?;
+        let mut params = answer(&letter, args, &me, text);
+        params["attachments"] = files.into();
+        let sent = desk.call("send", params).await?;
         show_sent(&sent, output)
     })
+}
+
+/// Names may have commas, so a list of recipients in one word is told from them when it is not found.
+fn hint_at_commas(failure: Failure, args: &SendArgs) -> Failure {
+    let listed = [(&args.to, "--to"), (&args.cc, "--cc"), (&args.bcc, "--bcc")]
+        .into_iter()
+        .find_map(|(words, flag)| Some((words.iter().find(|word| word.contains(','))?, flag)));
+    match listed {
+        Some((word, flag)) if failure.refusal() == Some("no_such_agent") => {
+            let each: Vec<String> = word.split(',').map(|name| format!("{flag} {}", name.trim())).collect();
+            Failure::new(
+                failure.exit,
+                format!("{}; for several recipients: {}", failure.error, each.join(" ")),
+            )
+        }
+        _ => failure,
+    }
 }
 
 fn answer(letter: &Value, args: &ReplyArgs, me: &str, text: String) -> Value {

@@ -47,7 +47,7 @@ pub(super) fn hooks(global: &GlobalArgs, args: &SignalArgs, output: &Output) -> 
         })?,
     };
     if output.is_json() {
-        return output.json(&hooks);
+        return output.json(&json!({ "hooks": hooks, "next": null }));
     }
     let mut table = Table::new(["AGENT", "STATUS", "BEAD", "TITLE", "ASSIGNED", "LAST ACTIVITY", "MAIL"]);
     for hook in &hooks {

@@ -1,4 +1,4 @@
-//! `posthaste tail`: the history as it happens.
+//! `posthaste tail`: the event log, from any place on and as it grows.
 
 use serde_json::{Value, json};
 
@@ -8,41 +8,81 @@ use super::exit::Failure;
 use super::inbox::WAIT;
 use super::mail_args::TailArgs;
 use super::output::{Output, Style, printable, text_of};
+use super::reconnect::Persistent;
+use super::times;
+use crate::doors::address;
 
 /// Events asked for at a time.
 const PAGE: usize = 500;
+/// Pages that `-n` looks back through. A page looks at thousands of events, few of which may match.
+const LOOK_BACK_PAGES: usize = 100;
 
 pub(super) fn run(global: &GlobalArgs, args: &TailArgs, output: &Output) -> Result<(), Failure> {
     at_desk(global, &args.desk, async |desk| {
+        let mut server = Persistent::new(desk, !args.no_retry);
         let mut cursor = match (args.after, args.last) {
-            (Some(after), _) => json!(after),
+            (Some(after), _) => after,
             (None, last) => {
-                let head = desk.call("events", json!({ "limit": 1 })).await?["cursor"].as_i64().unwrap_or(0);
-                json!((head - last.unwrap_or(0)).max(0))
+                let head =
+                    server.call("events", json!({ "limit": 1 })).await?["cursor"].as_i64().unwrap_or(0);
+                look_back(&mut server, args, head, last.unwrap_or(0)).await?
             }
         };
         loop {
             let wait = if args.no_follow { 0 } else { WAIT };
-            let answer = desk
-                .call(
-                    "events",
-                    json!({
-                        "after": cursor, "kinds": args.kinds, "agents": args.agent, "conversation": args.thread,
-                        "wait": wait, "limit": PAGE,
-                    }),
-                )
-                .await?;
-            let events = answer["events"].as_array().cloned().unwrap_or_default();
-            for event in &events {
+            let answer =
+                server.call("events", page(args, json!({ "after": cursor, "wait": wait }), PAGE)).await?;
+            for event in answer["events"].as_array().into_iter().flatten() {
                 show(event, output)?;
             }
-            // A page that is not full has looked at everything there was.
-            if args.no_follow && events.len() < PAGE {
+            cursor = answer["cursor"].as_i64().unwrap_or(cursor);
+            if args.no_follow && answer["end"] == true {
                 return Ok(());
             }
-            cursor = answer["cursor"].clone();
         }
     })
+}
+
+/// The parameters of one page of what the flags ask for.
+fn page(args: &TailArgs, mut place: Value, limit: usize) -> Value {
+    place["kinds"] = json!(args.kinds);
+    place["agents"] = json!(args.agent);
+    place["conversation"] = json!(args.thread);
+    place["limit"] = json!(limit);
+    place
+}
+
+/// The place before the last `count` events that match. They are not kept: reading goes on from there.
+async fn look_back(
+    server: &mut Persistent<'_>,
+    args: &TailArgs,
+    head: i64,
+    count: u32,
+) -> Result<i64, Failure> {
+    let (mut missing, mut start, mut before) = (count as usize, head, head + 1);
+    for _ in 0..LOOK_BACK_PAGES {
+        if missing == 0 {
+            return Ok(start);
+        }
+        let limit = missing.min(PAGE);
+        let answer = server.call("events", page(args, json!({ "before": before }), limit)).await?;
+        let found = answer["events"].as_array().map_or(&[][..], Vec::as_slice);
+        if let Some(first) = found.first().and_then(|event| event["seq"].as_i64()) {
+            start = first - 1;
+        }
+        missing -= found.len().min(missing);
+        if answer["end"] == true {
+            return Ok(start);
+        }
+        before = answer["cursor"].as_i64().unwrap_or(before);
+    }
+    if missing > 0 {
+        let found = count as usize - missing;
+        eprintln!(
+            "looked back to event {before} and found {found} of {count} that match; --after 0 looks through all"
+        );
+    }
+    Ok(start)
 }
 
 fn show(event: &Value, output: &Output) -> Result<(), Failure> {
@@ -58,7 +98,7 @@ fn show(event: &Value, output: &Output) -> Result<(), Failure> {
     let line = format!(
         "{:>8}  {}  {}  {}  {}",
         text_of(&event["seq"]),
-        output.paint(Style::Dim, event["at"].as_str().unwrap_or_default()),
+        output.paint(Style::Dim, &times::to_the_second(&event["at"])),
         output.paint(style, &format!("{kind:<22}")),
         printable(&text_of(&event["actor"])),
         printable(&gist(event)),
@@ -70,7 +110,7 @@ fn show(event: &Value, output: &Output) -> Result<(), Failure> {
 fn gist(event: &Value) -> String {
     if let Some(message) = event["message"].as_object() {
         let to = message.get("to").and_then(Value::as_array).into_iter().flatten();
-        let to: Vec<String> = to.map(short_address).collect();
+        let to: Vec<String> = to.map(in_words).collect();
         let subject = message.get("subject").and_then(Value::as_str).unwrap_or_default();
         let about = event["fact"]["agent"].as_str().map(|agent| format!(" by {agent}")).unwrap_or_default();
         return format!("→ {} {subject}{about}", to.join(", "));
@@ -95,11 +135,21 @@ fn gist(event: &Value) -> String {
     words.join(" ")
 }
 
-/// An address without its wrapping.
-fn short_address(address: &Value) -> String {
-    match address {
-        Value::String(text) => text.clone(),
-        Value::Object(object) => object.values().map(text_of).collect::<Vec<_>>().join("@"),
-        other => other.to_string(),
+/// An address without its wrapping, as it is typed.
+fn in_words(value: &Value) -> String {
+    serde_json::from_value(value.clone()).map_or_else(|_| text_of(value), |address| address::write(&address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // F57
+    #[test]
+    fn addresses_are_shown_in_words() {
+        let message = json!({
+            "message": { "to": [{ "role": { "role": "builder", "within": null } }, { "agent": "ann" }, "all"], "subject": "go" },
+        });
+        assert_eq!(gist(&message), "→ role:builder, ann, all go");
     }
 }

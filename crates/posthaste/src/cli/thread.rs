@@ -43,10 +43,12 @@ pub(super) fn conversations(
 ) -> Result<(), Failure> {
     let who = agent(args.agent.as_deref());
     at_desk(global, &args.list.desk, async |desk| {
-        let params = json!({ "agent": who, "active": args.active, "limit": args.list.limit });
+        let params = json!({
+            "agent": who, "active": args.active, "limit": args.list.limit, "cursor": args.list.next_number()?,
+        });
         let answer = desk.call("conversations", params).await?;
         if output.is_json() {
-            return output.json(&answer["conversations"]);
+            return output.json(&answer);
         }
         let mut table = Table::new(["ID", "KIND", "STATUS", "SUBJECT", "WHO", "TURNS", "LAST"]);
         for one in answer["conversations"].as_array().into_iter().flatten() {
@@ -56,7 +58,9 @@ pub(super) fn conversations(
             let [who, turns] = ["participants", "turns"].map(|field| text_of(&one[field]));
             table.row([id, kind, status, subject, who, turns, short_time(&one["updated_at"])], style);
         }
-        Ok(output.table(&table)?)
+        output.table(&table)?;
+        args.list.say_more(&answer);
+        Ok(())
     })
 }
 
@@ -65,7 +69,7 @@ pub(super) fn search(global: &GlobalArgs, args: &SearchArgs, output: &Output) ->
     at_desk(global, &args.desk, async |desk| {
         let params = json!({
             "agent": who, "query": args.query.join(" "), "from": args.from, "conversation": args.thread,
-            "newest": args.newest, "limit": args.limit,
+            "newest": args.newest, "limit": args.limit, "before": args.next,
         });
         let answer = desk.call("search", params).await?;
         if output.is_json() {
@@ -73,7 +77,8 @@ pub(super) fn search(global: &GlobalArgs, args: &SearchArgs, output: &Output) ->
         }
         let mut table = Table::new(["ID", "FROM", "SUBJECT", "FOUND"]);
         for hit in answer["hits"].as_array().into_iter().flatten() {
-            let id = if hit["message"].is_null() { &hit["turn"] } else { &hit["message"] };
+            // A message is read by its number; a turn has none of its own.
+            let id = if hit["message"].is_null() { &hit["turn"] } else { &hit["seq"] };
             let subject = hit["subject"].as_str().unwrap_or_default().to_owned();
             let found = Value::String(hit["snippet"].as_str().unwrap_or_default().replace('\n', " "));
             table.row([text_of(id), text_of(&hit["from"]), subject, text_of(&found)], Style::Plain);

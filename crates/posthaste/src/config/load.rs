@@ -37,6 +37,8 @@ const MAIL: Key = Key { name: "mail", var: "POSTHASTE_MAIL", flag: "--no-mail" }
 const MAIL_DIR: Key = Key { name: "mail_dir", var: "POSTHASTE_MAIL_DIR", flag: "--mail-dir" };
 const MAIL_DIR_SHARED: Key =
     Key { name: "mail_dir_shared", var: "POSTHASTE_MAIL_DIR_SHARED", flag: "--mail-dir-shared" };
+const MAIL_DIR_AGENTS: Key =
+    Key { name: "mail_dir_agents", var: "POSTHASTE_MAIL_DIR_AGENTS", flag: "--mail-dir-agent" };
 const ARCHIVE_EVERY: Key =
     Key { name: "archive_every", var: "POSTHASTE_ARCHIVE_EVERY", flag: "--archive-every" };
 const SAFE_MODE: Key = Key { name: "safe_mode", var: "POSTHASTE_SAFE_MODE", flag: "--safe-mode" };
@@ -90,6 +92,7 @@ const FILE_KEYS: &[&str] = &[
     MAIL.name,
     MAIL_DIR.name,
     MAIL_DIR_SHARED.name,
+    MAIL_DIR_AGENTS.name,
     ARCHIVE_EVERY.name,
     SAFE_MODE.name,
     REGISTRATION.name,
@@ -143,6 +146,7 @@ impl Config {
             auth: from.flag(&AUTH, office.no_auth.then_some(false), true)?,
             mail: from.flag(&MAIL, office.no_mail.then_some(false), true)?,
             mail_dir: from.flag(&MAIL_DIR, office.mail_dir.clone().map(Some), None)?,
+            mail_dir_agents: from.flag(&MAIL_DIR_AGENTS, list(&office.mail_dir_agent), Vec::new())?,
             mail_dir_shared: from.flag(&MAIL_DIR_SHARED, office.mail_dir_shared.then_some(true), false)?,
             archive_every: from.text(&ARCHIVE_EVERY, office.archive_every.as_deref(), Span::hour())?,
             safe_mode: from.flag(&SAFE_MODE, office.safe_mode, Opening::Auto)?,

@@ -36,6 +36,8 @@ pub struct Config {
     pub mail: Setting<bool>,
     pub mail_dir: Setting<Option<PathBuf>>,
     pub mail_dir_shared: Setting<bool>,
+    /// Agents of other doors whose mail is copied into the mail directory.
+    pub mail_dir_agents: Setting<Vec<String>>,
     pub archive_every: Setting<Span>,
     pub safe_mode: Setting<Opening>,
     pub registration: Setting<Opening>,
@@ -208,6 +210,7 @@ impl Config {
             row("mail", &self.mail),
             row("mail_dir", &self.mail_dir),
             row("mail_dir_shared", &self.mail_dir_shared),
+            row("mail_dir_agents", &self.mail_dir_agents),
             row("archive_every", &self.archive_every),
             auto("safe_mode", &self.safe_mode),
             auto("registration", &self.registration),

@@ -18,6 +18,26 @@ pub fn parse(word: &str) -> Result<Address, IdError> {
     })
 }
 
+/// An address as people write it.
+pub fn write(address: &Address) -> String {
+    match address {
+        Address::Agent(agent) => agent.to_string(),
+        Address::Scope(scope) => format!("scope:{scope}"),
+        Address::Role { role, within: None } => format!("role:{role}"),
+        Address::Role { role, within: Some(scope) } => format!("role:{role}@{scope}"),
+        Address::Parent => "parent".to_owned(),
+        Address::Children { .. } => "children".to_owned(),
+        Address::Siblings => "siblings".to_owned(),
+        Address::Ancestors { .. } => "ancestors".to_owned(),
+        Address::Descendants { .. } => "descendants".to_owned(),
+        Address::Kind(kind) => format!("every {}", kind.as_str()),
+        Address::All => "all".to_owned(),
+        Address::Contacts => "@contacts".to_owned(),
+        Address::Public => "@public".to_owned(),
+        Address::Remote { agent, realm } => format!("{agent}@{realm}"),
+    }
+}
+
 fn prefixed(word: &str) -> Result<Address, IdError> {
     if let Some(name) = word.strip_prefix("agent:") {
         return Ok(Address::Agent(AgentId::new(name)?));

@@ -4,9 +4,11 @@ pub(crate) mod acks;
 pub mod address;
 mod airc;
 pub mod control;
+pub(crate) mod download;
 pub mod files;
 mod map;
 pub(crate) mod mcp;
+mod no_oauth;
 mod operators;
 mod swarm;
 mod web;
@@ -18,7 +20,7 @@ use axum::routing::any;
 use crate::shared::Shared;
 
 pub(crate) use airc::{Challenges, Checks, Faces};
-pub(crate) use map::{Halls, lines as map_lines, serve as serve_map};
+pub(crate) use map::{Halls, lines as map_lines, resolve_all as resolve_stale_agents, serve as serve_map};
 pub(crate) use mcp::Desk as McpDesk;
 #[doc(hidden)]
 pub use mcp::read_arguments as mcp_arguments;

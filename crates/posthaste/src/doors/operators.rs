@@ -1,5 +1,5 @@
-//! What those who run the office ask for: what has it done. Whether it is well and where it stands is answered by
-//! the swarm door, which owns `/health` and `/status`.
+//! What those who run the office ask for: what has it done. Whether it is well is answered by the swarm door, which owns
+//! `/health`; its figures are at `/x-posthaste/status`.
 
 use axum::Router;
 use axum::extract::State;

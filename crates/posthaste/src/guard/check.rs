@@ -10,13 +10,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{changes, git_line};
-use crate::keys::AdminKey;
+use crate::cli::client::is_loopback;
 use crate::projects::git::WorkTree;
-use crate::serve::Whereabouts;
 
 /// How long the office may take to answer the knock, and the question.
 const KNOCK: Duration = Duration::from_millis(250);
 const ANSWER: Duration = Duration::from_millis(1_500);
+/// The same for a server on another machine.
+const KNOCK_FAR: Duration = Duration::from_secs(2);
+const ANSWER_FAR: Duration = Duration::from_secs(5);
 /// The longest answer that is read.
 const MOST_BYTES: u64 = 4 << 20;
 
@@ -30,7 +32,8 @@ pub(crate) enum Hook {
 /// What is to be checked.
 #[derive(Debug)]
 pub(crate) struct Question<'a> {
-    pub(crate) data: &'a Path,
+    /// The server to ask; none is running if absent.
+    pub(crate) url: Option<&'a str>,
     pub(crate) directory: &'a Path,
     pub(crate) hook: Hook,
     /// What git said on standard input.
@@ -40,7 +43,7 @@ pub(crate) struct Question<'a> {
     pub(crate) token: Option<String>,
 }
 
-/// Somebody holds a path.
+/// A path that is reserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) path: String,
@@ -49,15 +52,40 @@ pub(crate) struct Held {
     pub(crate) until: String,
 }
 
-/// What others hold of what is touched. An error is why nobody could be asked, which is no reason to stop.
-pub(crate) fn ask(question: &Question<'_>) -> Result<Vec<Held>, String> {
-    let whereabouts = Whereabouts::read(question.data).ok_or("no office is running")?;
+/// What is held of what is touched.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) held: Vec<Held>,
+    /// Whether the committing agent is known by name. If not, it may be one of `here`.
+    pub(crate) named: bool,
+    /// The agents that work in this directory.
+    pub(crate) here: Vec<String>,
+}
+
+impl Answer {
+    /// Leaves out what the only agent of this directory holds: it is the one that commits.
+    fn without_own(mut self) -> Self {
+        if let ([only], false) = (self.here.as_slice(), self.named) {
+            self.held.retain(|held| held.agent != *only);
+        }
+        self
+    }
+
+    /// Whether the holder may be the agent that commits.
+    pub(crate) fn may_be_own(&self, held: &Held) -> bool {
+        !self.named && self.here.contains(&held.agent)
+    }
+}
+
+/// What others hold of what is touched. An error is why the server could not be asked, which is no reason to stop.
+pub(crate) fn ask(question: &Question<'_>) -> Result<Answer, String> {
+    let url = question.url.ok_or("no server is running")?;
     let touched = match question.hook {
         Hook::PreCommit => changes::staged(question.directory)?,
         Hook::PrePush => changes::pushed(question.directory, question.input)?,
     };
     if touched.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Answer::default());
     }
     let tree = WorkTree::around(question.directory).ok_or("this is not a work tree")?;
     let main = tree.main.to_string_lossy().into_owned();
@@ -68,8 +96,11 @@ pub(crate) fn ask(question: &Question<'_>) -> Result<Vec<Held>, String> {
         .or_else(|| git_line(question.directory, &["config", "--get", "posthaste.agent"]).ok());
     let paths: Vec<String> = patterns(&touched, &prefix(&project, &main));
     let mut given = json!({ "project_key": project, "paths": paths });
-    if let Some(agent) = agent.filter(|agent| !agent.is_empty()) {
-        given["agent_name"] = agent.into();
+    let agent = agent.filter(|agent| !agent.is_empty());
+    let named = agent.is_some();
+    match agent {
+        Some(agent) => given["agent_name"] = agent.into(),
+        None => given["directory"] = tree.top.to_string_lossy().into_owned().into(),
     }
     let body = json!({
         "jsonrpc": "2.0",
@@ -77,9 +108,9 @@ pub(crate) fn ask(question: &Question<'_>) -> Result<Vec<Held>, String> {
         "method": "tools/call",
         "params": { "name": "check_file_reservation_conflicts", "arguments": given },
     });
-    let token = question.token.clone().or_else(|| AdminKey::read(question.data).ok());
-    let answer = post(&whereabouts.url, token.as_deref(), &body.to_string())?;
-    read(&answer)
+    let answer = post(url, question.token.as_deref(), &body.to_string())?;
+    let (held, here) = read(&answer)?;
+    Ok(Answer { held, named, here }.without_own())
 }
 
 /// A repository that is a part of the project: where in it.
@@ -100,7 +131,7 @@ fn patterns(paths: &BTreeSet<String>, prefix: &str) -> Vec<String> {
     paths.iter().map(escaped).filter(|path| path.len() < 1_000 && !path.contains("://")).collect()
 }
 
-fn read(answer: &Value) -> Result<Vec<Held>, String> {
+fn read(answer: &Value) -> Result<(Vec<Held>, Vec<String>), String> {
     let result = &answer["result"];
     if result["isError"] == true || !result.is_object() {
         let why = result["content"][0]["text"].as_str().or(answer["error"]["message"].as_str());
@@ -118,12 +149,15 @@ fn read(answer: &Value) -> Result<Vec<Held>, String> {
             });
         }
     }
-    Ok(held)
+    let here = result["structuredContent"]["working_here"].as_array().into_iter().flatten();
+    Ok((held, here.filter_map(Value::as_str).map(str::to_owned).collect()))
 }
 
 /// One request by hand: a client with a runtime would take longer to start than the whole check.
 fn post(url: &str, token: Option<&str>, body: &str) -> Result<Value, String> {
-    let Some(host) = url.strip_prefix("http://") else { return post_tls(url, token, body) };
+    // Another machine's name, a path or TLS are for a real client.
+    let here = url.strip_prefix("http://").filter(|host| host.parse::<std::net::SocketAddr>().is_ok());
+    let Some(host) = here else { return post_with_client(url, token, body) };
     let failed = |error: std::io::Error| format!("the office does not answer: {error}");
     let address = host.to_socket_addrs().map_err(failed)?.next().ok_or("the office has no address")?;
     let mut stream = TcpStream::connect_timeout(&address, KNOCK).map_err(failed)?;
@@ -143,15 +177,17 @@ fn post(url: &str, token: Option<&str>, body: &str) -> Result<Value, String> {
     serde_json::from_str(body).map_err(|error| format!("the office's answer cannot be read: {error}"))
 }
 
-fn post_tls(url: &str, token: Option<&str>, body: &str) -> Result<Value, String> {
+fn post_with_client(url: &str, token: Option<&str>, body: &str) -> Result<Value, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
     let asked = runtime.block_on(async {
-        // The office on this machine may show a certificate made for another name.
-        let client = reqwest::Client::builder().connect_timeout(KNOCK).timeout(ANSWER).no_proxy();
-        let client = client.danger_accept_invalid_certs(true).build()?;
+        let is_here = is_loopback(url);
+        let (connect, answer) = if is_here { (KNOCK, ANSWER) } else { (KNOCK_FAR, ANSWER_FAR) };
+        let client = reqwest::Client::builder().connect_timeout(connect).timeout(answer).no_proxy();
+        // The server on this machine may show a certificate made for another name.
+        let client = client.danger_accept_invalid_certs(is_here).build()?;
         let mut request = client.post(format!("{url}/mcp")).header("content-type", "application/json");
         if let Some(token) = token {
             request = request.bearer_auth(token);

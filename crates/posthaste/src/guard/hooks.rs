@@ -21,8 +21,8 @@ const MARK: &str = "# posthaste guard:";
 /// What the hooks have to know.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    /// The office's data directory.
-    pub(crate) data: PathBuf,
+    /// The flag that says which server is asked, and its value.
+    pub(crate) server: Vec<String>,
     /// The project whose reservations count.
     pub(crate) project: String,
     /// Whether a conflict stops the commit instead of warning.
@@ -113,9 +113,10 @@ fn script(name: &str, program: &Path, options: &Options) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let path = |path: &Path| quoted(&path.to_string_lossy());
     let block = if options.block { " --block" } else { "" };
+    let server: Vec<String> = options.server.iter().map(|word| quoted(word)).collect();
     let guard = format!(
-        "\"$posthaste\" --data {} guard check --hook {name} --project {}{block}",
-        path(&options.data),
+        "\"$posthaste\" {} guard check --hook {name} --project {}{block}",
+        server.join(" "),
         quoted(&options.project)
     );
     let head = format!(

@@ -2,6 +2,7 @@
 
 mod activity;
 mod ahead;
+pub(crate) mod bind;
 mod bound;
 pub mod dial;
 pub mod errors;

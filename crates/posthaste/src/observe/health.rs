@@ -86,7 +86,7 @@ impl Shared {
         for engine in engines {
             engine.check_files();
             if let Some(reason) = engine.poisoned() {
-                return Some(format!("realm {} is read-only since a write failed: {reason}", engine.realm()));
+                return Some(format!("realm {} is read-only: {reason}", engine.realm()));
             }
             if let Some(reason) = engine.stuck() {
                 return Some(format!("realm {} is stuck: {reason}", engine.realm()));

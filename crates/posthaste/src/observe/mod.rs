@@ -1,5 +1,6 @@
 //! What operators see of a running office.
 
 pub mod health;
+pub(crate) mod inspector;
 pub mod logs;
 pub mod metrics;

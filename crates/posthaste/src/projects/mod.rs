@@ -1,19 +1,21 @@
 //! Projects are realms under other names: a work tree's path, a repository's address, a project's key. A path that a
 //! caller of the default realm names becomes a realm of its own; the default realm's database keeps the list. Names that
-//! callers of another realm give count in that realm only, and are kept there. A path is a name and nothing else: files
-//! are looked at only in the work trees that the operator named (`trees.rs`).
+//! callers of another realm give count in that realm only, and are kept there. A path below one that the operator
+//! claimed is that project. A path is a name and nothing else: files are looked at only in the work trees that the
+//! operator named (`trees.rs`).
 
 mod claims;
 pub(crate) mod git;
+mod given;
+mod operate;
 mod trees;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use posthaste_engine::names::slug;
 use posthaste_engine::nouns::{AgentId, Caller, Millis, RealmName};
-use posthaste_engine::verbs::office::{Claim, Claimed};
+use posthaste_engine::verbs::claims::{Claim, Claimed};
 use posthaste_engine::{Engine, EngineError};
 use posthaste_wire::airc::normal_remote;
 use sha2::{Digest, Sha256};
@@ -21,7 +23,7 @@ use tokio::sync::{Mutex, Semaphore};
 
 use crate::shared::Shared;
 use claims::Claims;
-use git::WorkTree;
+pub(crate) use given::{Given, GivenError, given, names_here};
 pub(crate) use trees::{TreeError, Trees};
 
 /// Names of projects that one realm's database keeps.
@@ -62,6 +64,10 @@ pub(crate) struct Found {
     pub(crate) realm: RealmName,
     pub(crate) human_key: String,
     pub(crate) created_at: Millis,
+    /// The project of the realm, if it is not the realm's own.
+    pub(crate) project: Option<String>,
+    /// Where in the project the path lies that was asked for.
+    pub(crate) base: String,
 }
 
 /// How many projects a caller may make.
@@ -91,17 +97,38 @@ pub(crate) struct Project {
     /// The absolute path, address or name by which people know it.
     pub(crate) human_key: String,
     pub(crate) created_at: Millis,
+    /// The project of the realm, if it is not the realm's own.
+    project: Option<String>,
+    /// Where in the project the caller's paths start: relative ones are relative to what the caller named.
+    pub(crate) base: String,
 }
 
 impl Project {
+    pub(crate) fn new(engine: Engine, found: Found) -> Self {
+        let Found { human_key, created_at, project, base, .. } = found;
+        Self { engine, human_key, created_at, project, base }
+    }
+
     pub(crate) fn realm(&self) -> &RealmName {
         self.engine.realm()
     }
 
     /// Where the project's paths live, as reservations name it.
     pub(crate) fn scope(&self) -> String {
-        scope_of(self.realm())
+        scope_in_realm(self.realm(), self.project.as_deref())
     }
+}
+
+/// Where the paths of one project of a realm live, as reservations name it.
+fn scope_in_realm(realm: &RealmName, project: Option<&str>) -> String {
+    project.map_or_else(|| scope_of(realm), |project| format!("project:{project}"))
+}
+
+/// What of a path lies below another: nothing for the path itself.
+pub(crate) fn below<'a>(path: &'a str, top: &str) -> Option<&'a str> {
+    let rest = path.strip_prefix(top)?;
+    let rest = if top.ends_with('/') { rest } else { rest.strip_prefix('/')? };
+    (!rest.is_empty()).then_some(rest)
 }
 
 /// Where the paths of a realm's project live, as reservations name it.
@@ -144,10 +171,12 @@ impl Shared {
             _ => None,
         };
         let Some(name) = name else { return Ok(scope.to_owned()) };
-        let is_ours = |claims: &Claims| claims.find(&name).is_some_and(|claim| claim.realm == *realm);
-        let meant = self.with_claims(self.default_realm(), is_ours).await?
-            || (realm != self.default_realm() && self.with_claims(realm, is_ours).await?);
-        Ok(if meant { own } else { scope.to_owned() })
+        let ours = |claims: &Claims| claims.find(&name).filter(|claim| claim.realm == *realm).cloned();
+        let mut meant = self.with_claims(self.default_realm(), ours).await?;
+        if meant.is_none() && realm != self.default_realm() {
+            meant = self.with_claims(realm, ours).await?;
+        }
+        Ok(meant.map_or_else(|| scope.to_owned(), |claim| scope_in_realm(realm, claim.project.as_deref())))
     }
 
     /// The project of that key (a path, an address, a realm's name) for callers of a realm. `None` if there is none, or
@@ -166,19 +195,42 @@ impl Shared {
             if !at_default {
                 return Ok(None);
             }
-            let first = self.with_claims(home, |claims| claims.first_of(&name).cloned()).await?;
-            return Ok(first.map(|claim| Found::new(&claim, claim.alias.clone())));
+            let known = |claims: &Claims| claims.first_of(&name).cloned();
+            if let Some(claim) = self.with_claims(home, known).await? {
+                return Ok(Some(Found::new(&claim, claim.alias.clone())));
+            }
+            // Its name stands for another realm now, but what was written there can still be read.
+            let before = self.with_claims(home, |claims| claims.made_before(&name).cloned()).await?;
+            let before = before.filter(|_| self.office().has_realm(&name));
+            return Ok(before.map(|claim| Found {
+                realm: name.clone(),
+                project: None,
+                ..Found::new(&claim, name.to_string())
+            }));
         };
         if let Some(claim) = self.claim_in(home, &alias).await? {
             return Ok(Some(Found::new(&claim, alias)));
         }
+        if at_default && let Some(main) = self.main_tree(&alias).await {
+            let claim = self.claim_in(home, &main).await?;
+            if claim.is_some() {
+                return Ok(claim.map(|claim| Found::new(&claim, alias)));
+            }
+        }
+        let above = |claims: &Claims| claims.above(&alias).cloned();
         if !at_default {
             // The project that this realm was made for.
-            let claim = self.claim_in(self.default_realm(), &alias).await?;
-            return Ok(claim.filter(|claim| claim.realm == *home).map(|claim| Found::new(&claim, alias)));
+            let exact = self.claim_in(self.default_realm(), &alias).await?;
+            if let Some(claim) = exact.filter(|claim| claim.realm == *home) {
+                return Ok(Some(Found::new(&claim, alias)));
+            }
+            if let Some(claim) = self.with_claims(home, above).await? {
+                return Ok(Some(Found::below(&claim, &alias)));
+            }
+            let claim = self.with_claims(self.default_realm(), above).await?;
+            return Ok(claim.filter(|claim| claim.realm == *home).map(|claim| Found::below(&claim, &alias)));
         }
-        let Some(main) = self.main_tree(&alias).await else { return Ok(None) };
-        Ok(self.claim_in(home, &main).await?.map(|claim| Found::new(&claim, alias)))
+        Ok(self.with_claims(home, above).await?.map(|claim| Found::below(&claim, &alias)))
     }
 
     /// A realm as a project, under the first of its other names.
@@ -190,7 +242,13 @@ impl Shared {
         }
         Ok(match claim {
             Some(claim) => Found::new(&claim, claim.alias.clone()),
-            None => Found { human_key: realm.to_string(), realm, created_at: 0 },
+            None => Found {
+                human_key: realm.to_string(),
+                realm,
+                created_at: 0,
+                project: None,
+                base: String::new(),
+            },
         })
     }
 
@@ -217,22 +275,31 @@ impl Shared {
         if let Some(most) = maker.most.filter(|most| made >= *most) {
             return Err(MakeError::TooManyOfOne(most));
         }
-        let realm = if home == self.default_realm() { self.fresh_name(alias) } else { home.clone() };
+        let realm = match home == self.default_realm() {
+            true => self.realm_for(alias).await?,
+            false => home.clone(),
+        };
         // Makes the realm's database.
         self.office().realm(&realm).await?;
-        let claim = self.claim(home, alias, &realm, Some(maker.name.clone())).await?;
+        let by = Some(maker.name.clone());
+        let verb =
+            Claim { alias: alias.to_owned(), realm, by, instead_of: None, project: None, covers: false };
+        let claim = self.claim(home, verb).await?;
+        if claim.realm != *home {
+            tracing::info!(
+                project = alias, realm = %claim.realm, by = %maker.name,
+                "a project that the operator did not connect has a realm of its own; to bring new sessions into \
+                 realm {home}: {}", move_line(alias, home)
+            );
+        }
         Ok(Found::new(&claim, alias.to_owned()))
     }
 
-    /// Gives the default realm further names; those that are claimed already stay where they are.
-    pub(crate) async fn claim_all(&self, aliases: &[String]) -> Result<(), EngineError> {
-        let home = self.default_realm();
-        for alias in aliases {
-            if self.claim_in(home, alias).await?.is_none() {
-                self.claim(home, alias, home, None).await?;
-            }
-        }
-        Ok(())
+    /// The realm for a path that stands for none: the one that was made for it before, or a new one.
+    async fn realm_for(&self, alias: &str) -> Result<RealmName, EngineError> {
+        let before = self.with_claims(self.default_realm(), |claims| claims.own_before(alias)).await?;
+        let before = before.filter(|realm| self.office().has_realm(realm));
+        Ok(before.unwrap_or_else(|| self.fresh_name(alias)))
     }
 
     /// The names of the projects that callers of a realm can open, the earliest first, `most` at most.
@@ -278,18 +345,11 @@ impl Shared {
         self.with_claims(home, |claims| claims.find(alias).cloned()).await
     }
 
-    async fn claim(
-        &self,
-        home: &RealmName,
-        alias: &str,
-        realm: &RealmName,
-        by: Option<AgentId>,
-    ) -> Result<Claimed, EngineError> {
-        let instead_of = self.with_claims(home, |claims| claims.ignored(alias).cloned()).await?;
+    async fn claim(&self, home: &RealmName, verb: Claim) -> Result<Claimed, EngineError> {
+        let instead_of = self.with_claims(home, |claims| claims.ignored(&verb.alias).cloned()).await?;
         let _alone = self.projects().changing.lock().await;
         let keeper = self.office().realm(home).await?;
-        let verb = Claim { alias: alias.to_owned(), realm: realm.clone(), by, instead_of };
-        let claimed = keeper.submit(&Caller::office(), verb).await?;
+        let claimed = keeper.submit(&Caller::office(), Claim { instead_of, ..verb }).await?;
         let mut homes = self.projects().homes.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(claims) = homes.get_mut(home) {
             claims.add(claimed.clone());
@@ -332,8 +392,34 @@ impl Shared {
 }
 
 impl Found {
-    fn new(claim: &Claimed, human_key: String) -> Self {
-        Self { realm: claim.realm.clone(), human_key, created_at: claim.at }
+    pub(crate) fn new(claim: &Claimed, human_key: String) -> Self {
+        let (realm, project) = (claim.realm.clone(), claim.project.clone());
+        Self { realm, human_key, created_at: claim.at, project, base: String::new() }
+    }
+
+    /// Where the project's paths live, as reservations name it.
+    pub(crate) fn scope(&self) -> String {
+        scope_in_realm(&self.realm, self.project.as_deref())
+    }
+
+    /// A path below one that is claimed: that project.
+    fn below(claim: &Claimed, alias: &str) -> Self {
+        let base = below(alias, &claim.alias).unwrap_or_default().to_owned();
+        Self { base, ..Self::new(claim, claim.alias.clone()) }
+    }
+}
+
+/// What the operator types to bring a path's new sessions into a realm.
+pub(crate) fn move_line(path: &str, realm: &RealmName) -> String {
+    format!("posthaste projects move {} {realm}", shell_word(path))
+}
+
+/// A word as a shell takes it for itself.
+pub(crate) fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@+,=".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
     }
 }
 
@@ -345,44 +431,6 @@ fn derived_names(alias: &str) -> Vec<RealmName> {
     let head: String = plain.chars().take(50).collect();
     // Letters, digits, dots and dashes that start with a letter or digit: always names.
     [plain, format!("{head}-{tail}")].into_iter().filter_map(|name| RealmName::new(name).ok()).collect()
-}
-
-/// The names and directories that a start of the server was given: those of the work tree around the directory it was
-/// started in, and those of each `--project`.
-pub(crate) fn given(here: Option<&Path>, given: &[String]) -> std::io::Result<(Vec<String>, Vec<PathBuf>)> {
-    let mut names = here.map(names_around).unwrap_or_default();
-    let mut directories = Vec::new();
-    for project in given {
-        let path = Path::new(project);
-        if alias(project).is_none() || path.is_absolute() {
-            let path = std::path::absolute(path)?;
-            names.extend(names_at(&path));
-            directories.push(path);
-        } else {
-            names.extend(alias(project));
-        }
-    }
-    Ok((names, directories))
-}
-
-/// The names of the work tree around a directory: its path, that of the repository's first one, the repository's address.
-fn names_around(directory: &Path) -> Vec<String> {
-    let Some(tree) = WorkTree::around(directory) else { return Vec::new() };
-    names_of(&tree)
-}
-
-/// The names of a directory that was given as a project.
-fn names_at(directory: &Path) -> Vec<String> {
-    let tree = WorkTree::at(directory);
-    let own = directory.to_str().and_then(alias);
-    own.into_iter().chain(tree.iter().flat_map(names_of)).collect()
-}
-
-fn names_of(tree: &WorkTree) -> Vec<String> {
-    let paths = [&tree.main, &tree.top].into_iter().filter_map(|path| path.to_str().and_then(alias));
-    let mut names: Vec<String> = paths.chain(tree.remote.clone()).collect();
-    names.dedup();
-    names
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use super::Given;
 use super::git::{self, WorkTree};
 use crate::safe_open::{Folder, OpenError};
 
@@ -40,7 +41,8 @@ pub(crate) enum TreeError {
 impl Trees {
     /// The directories that `serve --project` names, and the work tree around the directory it was started in. A tree
     /// is left out if it is as wide as a home directory or holds the data directory: it would bound nothing.
-    pub(crate) fn named(here: Option<&Path>, given: &[PathBuf], data: &Path) -> Self {
+    pub(crate) fn named(here: Option<&Path>, given: &[Given], data: &Path) -> Self {
+        let given = given.iter().filter_map(|given| given.directory.as_ref());
         let mut trees = Vec::new();
         let around = here.and_then(WorkTree::around);
         // A `.git` that another account put into a parent directory names nothing.
@@ -125,11 +127,13 @@ mod tests {
             std::fs::create_dir_all(folder.join("x")).unwrap();
         }
         std::fs::write(app.join("a.txt"), "fine").unwrap();
+        let given =
+            |path: &Path| [Given { names: Vec::new(), directory: Some(path.to_owned()), wanted: None }];
         for wide in ["/", "/proc/self", "/dev", root.to_str().unwrap(), data.to_str().unwrap()] {
-            assert!(Trees::named(None, &[PathBuf::from(wide)], &data).is_empty(), "{wide}");
+            assert!(Trees::named(None, &given(Path::new(wide)), &data).is_empty(), "{wide}");
         }
-        assert!(Trees::named(None, &[data.join("x")], &data).is_empty());
-        let trees = Trees::named(None, std::slice::from_ref(&app), &data);
+        assert!(Trees::named(None, &given(&data.join("x")), &data).is_empty());
+        let trees = Trees::named(None, &given(&app), &data);
         let app = app.to_str().unwrap();
         assert_eq!(trees.read(app, "a.txt", 10).unwrap(), b"fine");
         assert_eq!(trees.read("/nowhere", &format!("{app}/a.txt"), 10).unwrap(), b"fine");

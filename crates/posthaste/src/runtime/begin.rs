@@ -183,7 +183,7 @@ impl Runtime {
             entry: names.first().cloned().unwrap_or_default(),
             max_steps: ask.max_steps,
             deadline: Some(stamp::now() + i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX / 2)),
-            remote: std::mem::take(&mut live.state.remote),
+            questions: std::mem::take(&mut live.state.questions),
             direct: ask.direct,
             letter: ask.letter.clone(),
             ..State::default()

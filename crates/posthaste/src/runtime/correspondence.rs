@@ -162,6 +162,10 @@ fn outside(message: &Message) -> Map<String, serde_json::Value> {
     if let Some(meta) = &message.meta {
         put("meta", meta.value());
     }
+    let files = crate::attachments::shown(message);
+    if !files.is_empty() {
+        put("attachments", files.into());
+    }
     said
 }
 

@@ -167,6 +167,9 @@ pub struct BuiltinDefinition {
     /// Whom a relay passes requests on to.
     #[serde(default)]
     pub to: Option<String>,
+    /// How an answer of an echo or a relay is worded: `{self}` is its name, `{body}` what it heard.
+    #[serde(default)]
+    pub say: Option<String>,
 }
 
 /// The office's own agents, for trying things out.
@@ -422,7 +425,7 @@ impl Swarm {
             DriverDefinition::Command(driver) if driver.command.is_empty() || driver.turns == 0 => {
                 wrong("`driver.command` must name a program, and `turns` be at least 1")
             }
-            DriverDefinition::Builtin(BuiltinDefinition { builtin: Builtin::Relay, to: None }) => {
+            DriverDefinition::Builtin(BuiltinDefinition { builtin: Builtin::Relay, to: None, .. }) => {
                 wrong("`driver.to`: whom does the relay pass requests on to?")
             }
             _ => Ok(()),

@@ -34,13 +34,14 @@ impl Runtime {
         // What is sent in the same breath as the end reaches nobody here, unless somebody elsewhere is to have it.
         mv.drafts.retain(|draft| draft.here.is_empty());
         let result = Json::from_value(&Value::from(end.body.as_str()));
-        let notices = self.notices(live, swarm, &end);
+        let sender = mv.in_hand.as_ref().map(|incoming| incoming.mail.message.sender.address.clone());
+        let notices = self.notices(live, swarm, &end, sender.as_deref());
         mv.drafts.push(end);
         mv.drafts.extend(notices);
         let gave_up = live.abandon(in_hand);
         // A person's message that nobody has looked at keeps the task going.
         let phase = (!live.has_unheard_person()).then_some(RunPhase::Ended);
-        live.state.remote.values_mut().for_each(|open| *open = 0);
+        live.state.questions.close();
         Ending { phase, result: Some(result), gave_up }
     }
 
@@ -62,7 +63,13 @@ impl Runtime {
     }
 
     /// What other swarms are told when the task ends: all that had a part in it, or the one that asked.
-    fn notices(&self, live: &mut Live, swarm: &Swarm, end: &Draft) -> Vec<Draft> {
+    pub(super) fn notices(
+        &self,
+        live: &Live,
+        swarm: &Swarm,
+        end: &Draft,
+        in_hand: Option<&str>,
+    ) -> Vec<Draft> {
         let notice = |address: String, subject: &str, notice: bool| Draft {
             kind: MsgType::Response,
             sender: end.sender.clone(),
@@ -75,22 +82,18 @@ impl Runtime {
             extra: Extra { notice, ..Extra::default() },
         };
         if !self.is_ours(live) {
-            let asker = live
-                .state
-                .asker
-                .clone()
-                .filter(|_| !live.state.answered || end.sender.address_type == AddressType::Agent);
-            live.state.answered = true;
-            let known = |asker: &String| split(asker).1.is_some_and(|swarm| self.inner.registry.knows(swarm));
-            return asker
-                .filter(known)
-                .map(|asker| notice(asker, subjects::TASK_COMPLETE, false))
-                .into_iter()
-                .collect();
+            let questions = &live.state.questions;
+            // The system tells every agent that waits; an agent that completes answers the last one that does.
+            let askers: Vec<&str> = match end.sender.address_type {
+                AddressType::Agent => questions.completed_for(in_hand).into_iter().collect(),
+                _ => questions.askers().collect(),
+            };
+            let known = askers.into_iter().filter(|asker| self.can_tell(asker));
+            return known.map(|asker| notice(asker.to_owned(), subjects::TASK_COMPLETE, false)).collect();
         }
         let contributing =
             live.contributors.iter().filter_map(|text| Owner::parse(text)).map(|owner| owner.swarm);
-        let mut told: Vec<String> = contributing.chain(live.state.remote.keys().cloned()).collect();
+        let mut told: Vec<String> = contributing.chain(live.state.questions.swarms().cloned()).collect();
         told.sort_unstable();
         told.dedup();
         told.retain(|other| *other != swarm.name && self.inner.registry.knows(other));
@@ -119,12 +122,13 @@ impl Runtime {
 
     /// Speaks up when nobody has anything left to do in a task that has not ended.
     pub(super) async fn rest(&self, cell: &Arc<RunCell>, live: &mut Live) {
-        if live.phase != RunPhase::Running || !live.is_at_rest() {
+        if live.phase != RunPhase::Running || !live.is_idle() {
             return;
         }
         let swarm = self.swarm();
-        if !self.is_ours(live) {
-            return self.rest_abroad(cell, live, &swarm.name).await;
+        self.tell_askers(cell, live, &swarm.name).await;
+        if !live.is_at_rest() || !self.is_ours(live) {
+            return;
         }
         live.state.troubles += 1;
         if live.state.troubles > MOST_TROUBLES {
@@ -147,22 +151,48 @@ impl Runtime {
         self.pump_all(cell, live);
     }
 
-    /// A task of another swarm rests here once its question is answered; if it is not, whoever asked is told.
-    async fn rest_abroad(&self, cell: &Arc<RunCell>, live: &mut Live, swarm: &str) {
-        let known = |asker: &String| split(asker).1.is_some_and(|swarm| self.inner.registry.knows(swarm));
-        let Some(asker) = live.state.asker.clone().filter(|_| !live.state.answered).filter(known) else {
-            return;
-        };
-        live.state.answered = true;
-        let mut draft = Draft::system(
-            swarm,
-            MsgType::Response,
-            &[&asker],
-            subjects::TASK_ERROR,
-            "the agents that were asked have ended their turns without an answer",
-        );
-        draft.here.clear();
-        let mv = Move { drafts: vec![draft], ..Move::default() };
-        self.step(cell, live, mv, Ending::default()).await;
+    /// Tells agents of other swarms that their questions will not be answered: no agent here has anything in hand, and
+    /// nothing was asked after them that could still help.
+    async fn tell_askers(&self, cell: &Arc<RunCell>, live: &mut Live, swarm: &str) {
+        let mut drafts = Vec::new();
+        for asker in live.state.questions.unanswered() {
+            if !self.can_tell(&asker) {
+                live.state.questions.tell(&asker);
+                continue;
+            }
+            let why = "the agents that were asked have ended their turns without an answer";
+            let mut draft = Draft::system(swarm, MsgType::Response, &[&asker], subjects::TASK_ERROR, why);
+            draft.here.clear();
+            drafts.push(draft);
+        }
+        if !drafts.is_empty() {
+            let mv = Move { drafts, ..Move::default() };
+            self.step(cell, live, mv, Ending::default()).await;
+        }
+    }
+
+    /// Whether an agent of another swarm can be written to.
+    fn can_tell(&self, address: &str) -> bool {
+        split(address).1.is_some_and(|swarm| self.inner.registry.knows(swarm))
+    }
+
+    /// The answer to one of several questions that other swarms have asked in their task: the agent that completes it is
+    /// done with that one, and the others are still to be answered.
+    pub(super) fn one_of_several(
+        &self,
+        live: &Live,
+        agent: &str,
+        in_hand: &str,
+        text: &str,
+    ) -> Option<Draft> {
+        if self.is_ours(live) || live.state.questions.askers().count() < 2 {
+            return None;
+        }
+        let asker = live.state.questions.completed_for(Some(in_hand)).filter(|asker| self.can_tell(asker))?;
+        Some(Draft {
+            kind: MsgType::Response,
+            recipients: vec![MailAddress::agent(asker)],
+            ..Draft::completion(agent, text.to_owned())
+        })
     }
 }

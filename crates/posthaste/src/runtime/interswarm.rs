@@ -4,13 +4,17 @@ use posthaste_engine::nouns::{AgentId, Caller, Json, RunPhase, Taken, TaskId};
 use posthaste_engine::verbs::runs::{Advance, Opening};
 use posthaste_engine::{EngineError, Refusal};
 use posthaste_wire::mail::words::{events, subjects};
-use posthaste_wire::mail::{AddressType, Interswarm, MailAddress, MsgType, Owner, OwnerRole, split};
+use posthaste_wire::mail::{AddressType, Interswarm, MailAddress, Owner, OwnerRole, split};
 use serde_json::{Value, json};
 
 use super::letters::{Draft, Extra};
 use super::live::{Key, Live, Note, State};
 use super::open_runs::MOST_RUNS;
+use super::steps::is_question;
 use super::{RunCell, Runtime, Slot};
+
+/// Instances of other swarms among a task's contributors that are looked up for one message.
+const MOST_ELSEWHERE: usize = 16;
 
 /// Why a letter from another swarm is not taken.
 #[derive(Debug, thiserror::Error)]
@@ -56,19 +60,27 @@ impl Runtime {
         let people =
             wrapper.task_contributors.iter().filter(local).filter(|one| one.role != OwnerRole::Swarm);
         candidates.extend(people.filter(|one| **one == wrapper.task_owner).cloned());
+        // A task that a third swarm brought here, and that an agent here asked the caller about.
+        let others =
+            wrapper.task_contributors.iter().filter(local).filter(|one| one.role == OwnerRole::Swarm);
+        let others: Vec<Owner> =
+            others.filter(|one| one.id != caller).take(MOST_ELSEWHERE).cloned().collect();
         if wrapper.task_owner.swarm == own && !candidates.contains(&wrapper.task_owner) {
             candidates.push(wrapper.task_owner.clone());
         }
-        if candidates.is_empty() {
+        if candidates.is_empty() && others.is_empty() {
             return Err(ReceiveError::NotFound(
                 "no instance of this swarm contributes to the task".to_owned(),
             ));
         }
-        for runner in candidates {
+        let asked = others.into_iter().map(|runner| (runner, true));
+        for (runner, must_be_asked) in candidates.into_iter().map(|runner| (runner, false)).chain(asked) {
             let (instance, name) = (runner.instance(), wrapper.payload.task_id.to_lowercase());
             let found =
                 self.inner.engine.read(move |view| view.run(&Caller::office(), &instance, &name)).await?;
-            if found.is_some() {
+            let Some((run, _)) = found else { continue };
+            let state = run.state.as_ref().map(State::read).unwrap_or_default();
+            if !must_be_asked || state.questions.has_written_to(&wrapper.source_swarm) {
                 return self.receive(runner, wrapper, names, false).await;
             }
         }
@@ -171,7 +183,7 @@ impl Runtime {
         let source = wrapper.source_swarm.as_str();
         let ours = self.is_ours(live);
         if ours && !opened {
-            let asked = live.state.remote.contains_key(source);
+            let asked = live.state.questions.has_written_to(source);
             let contributes = live.contributors.iter().any(|one| one.ends_with(&format!("@{source}")));
             if !asked && !contributes {
                 return Err(ReceiveError::NotFound(format!("{source} has no part in that task")));
@@ -183,9 +195,6 @@ impl Runtime {
         }
         let over = wrapper.payload.subject == subjects::TASK_COMPLETE && source == wrapper.task_owner.swarm;
         let before = (live.state.clone(), live.phase);
-        if let Some(open) = live.state.remote.get_mut(source) {
-            *open = open.saturating_sub(1);
-        }
         let payload = wrapper.payload;
         let sender = match payload.sender.address_type {
             AddressType::System => MailAddress { address: source.to_owned(), ..payload.sender.clone() },
@@ -194,10 +203,13 @@ impl Runtime {
                 (name, None) => format!("{name}@{source}"),
             }),
         };
-        if !ours && sender.address_type == AddressType::Agent {
-            live.state.asker = Some(sender.address.clone());
-            // Answers need no answer.
-            live.state.answered = !matches!(wrapper.msg_type, MsgType::Request | MsgType::Interrupt);
+        let by_agent = (sender.address_type == AddressType::Agent).then_some(sender.address.as_str());
+        match by_agent.filter(|_| is_question(wrapper.msg_type)) {
+            Some(_) if live.state.questions.is_full() => {
+                return bad("too many questions of other swarms wait for an answer in this task");
+            }
+            Some(asker) => live.state.questions.asked_by(asker),
+            None => live.state.questions.told_by(source, by_agent),
         }
         if live.state.entry.is_empty() {
             live.state = State { entry: names.first().cloned().unwrap_or_default(), ..live.state.clone() };
@@ -230,6 +242,7 @@ impl Runtime {
         let mut gave_up = stale;
         let phase = match over {
             true => {
+                live.state.questions.close();
                 gave_up.extend(live.abandon(None));
                 Some(RunPhase::Ended)
             }

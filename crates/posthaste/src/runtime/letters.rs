@@ -162,7 +162,7 @@ impl Draft {
             subject: self.subject,
             body: self.body,
             priority,
-            correlation: Some(self.own_id.unwrap_or_else(|| id.to_string())),
+            correlation: Some(self.own_id.unwrap_or_else(|| own_id_of(id))),
             key: self.key,
             meta: self.extra.to_json(),
             in_reply_to: None,
@@ -219,9 +219,10 @@ pub(crate) fn to_mail(message: &Message, task_id: &str, swarm: &str) -> MailMess
     if recipients.is_empty() {
         recipients.push(MailAddress::all());
     }
-    let own_id = match &message.correlation {
+    let named = message.correlation.as_ref().filter(|id| **id != message.id.to_string());
+    let own_id = match named {
         Some(id) if kind == MsgType::Response || uuid::Uuid::try_parse(id).is_ok() => id.clone(),
-        _ => message.id.to_string(),
+        _ => own_id_of(message.id.0),
     };
     MailMessage {
         id: message.id.to_string(),
@@ -239,6 +240,12 @@ pub(crate) fn to_mail(message: &Message, task_id: &str, swarm: &str) -> MailMess
             routing_info: extra.routing_info,
         },
     }
+}
+
+/// The `request_id`, `broadcast_id` or `interrupt_id` of a message whose sender gave none: always the same for one message,
+/// and not the message's `id`, which names the envelope.
+fn own_id_of(id: uuid::Uuid) -> String {
+    uuid::Uuid::new_v5(&id, b"payload").to_string()
 }
 
 fn recipient(address: &Address) -> Option<MailAddress> {

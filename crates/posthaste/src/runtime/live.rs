@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::intents::Intent;
 use super::letters::{Extra, to_mail};
+use super::questions::{Questions, Unordered};
 
 /// Messages that an agent is shown of one task; older ones stay in the books.
 const LONGEST_MEMORY: usize = 1_000;
@@ -42,15 +43,9 @@ pub(crate) struct State {
     pub(crate) max_steps: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) deadline: Option<Millis>,
-    /// Other swarms that were written to, and how many questions are open there.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) remote: BTreeMap<String, u32>,
-    /// The remote agent that asked last, where the task is somebody else's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) asker: Option<String>,
-    /// Whether that agent has been answered.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) answered: bool,
+    /// What is asked between this swarm and others, and not answered yet.
+    #[serde(skip_serializing_if = "Questions::is_empty")]
+    pub(crate) questions: Questions,
     /// The calls whose results the user was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) breakpoint: Option<Breakpoint>,
@@ -63,6 +58,19 @@ pub(crate) struct State {
     /// Whether any agent's answer to the user ends it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) direct: bool,
+}
+
+impl State {
+    /// The state as the database keeps it, also as older versions of the server wrote it.
+    pub(crate) fn read(json: &Json) -> Self {
+        let mut state: Self = serde_json::from_str(json.as_str()).unwrap_or_default();
+        if state.questions.is_empty()
+            && let Ok(older) = serde_json::from_str::<Unordered>(json.as_str())
+        {
+            state.questions = older.into_questions();
+        }
+        state
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -278,8 +286,7 @@ impl Live {
         swarm: &str,
         host: impl Fn(&str) -> Host,
     ) -> (Self, Vec<Taken>) {
-        let state: State =
-            run.state.as_ref().and_then(|json| serde_json::from_str(json.as_str()).ok()).unwrap_or_default();
+        let state = run.state.as_ref().map(State::read).unwrap_or_default();
         let mut live = Self::fresh(key, run.task.clone(), task.owner.clone());
         live.contributors = task.contributors.clone();
         (live.phase, live.steps, live.state) = (run.phase, run.steps, state);
@@ -375,9 +382,14 @@ impl Live {
         self.remember(agent, Memory::Did(calls, results));
     }
 
-    /// Whether anything can still happen without somebody from outside.
+    /// Whether no agent here has anything in hand or waiting.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.seats.values().all(Seat::is_idle)
+    }
+
+    /// Whether anything can still happen without a message from outside.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.seats.values().all(Seat::is_idle) && self.state.remote.values().all(|open| *open == 0)
+        self.is_idle() && self.state.questions.are_settled()
     }
 
     /// Whether something can happen besides what an agent has in hand.
@@ -386,7 +398,7 @@ impl Live {
             true => !seat.queue.is_empty() || seat.unanswered > 0,
             false => !seat.is_idle(),
         });
-        others || self.state.remote.values().any(|open| *open > 0)
+        others || self.state.questions.awaits_an_answer()
     }
 
     /// Whether a message of a person waits that no agent has looked at.

@@ -16,6 +16,7 @@ mod interswarm;
 mod letters;
 mod live;
 mod open_runs;
+mod questions;
 pub(crate) mod record;
 mod registry;
 mod router;

@@ -315,7 +315,7 @@ impl Runtime {
         let id = task.clone();
         let found = self.inner.engine.read(move |view| view.run_of_task(&Caller::office(), &id)).await;
         if let Ok(Some((run, _))) = found {
-            self.undelivered(&run.instance, &run.name, message.from.as_str(), peer.as_str(), why).await;
+            self.undelivered(&run.instance, &run.name, message, peer.as_str(), why).await;
         }
     }
 }

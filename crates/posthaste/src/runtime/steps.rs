@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{Address, AgentId, Json, RunPhase, Taken};
+use posthaste_engine::nouns::{Address, AgentId, Json, Message, RunPhase, Taken};
 use posthaste_engine::verbs::runs::{Advance, Advanced};
 use posthaste_engine::{EngineError, Refusal};
 use posthaste_wire::mail::words::{events, subjects};
@@ -139,10 +139,14 @@ impl Runtime {
                 refusal.to_string(),
             ),
         };
+        let mut notices = Vec::new();
         if ends {
             draft.here.clear();
+            notices = self.notices(live, &swarm, &draft, None);
+            live.state.questions.close();
         }
-        let mut letters = vec![draft.into_letter(&swarm)];
+        let drafts = std::iter::once(draft).chain(notices);
+        let mut letters = drafts.map(|draft| draft.into_letter(&swarm)).collect();
         live.answer_letter(&mut letters);
         let step = Advance {
             took: in_hand.iter().map(|one| Taken { agent: mover.clone(), message: one.id }).collect(),
@@ -187,7 +191,15 @@ impl Runtime {
     }
 
     /// Tells an agent that its letter did not reach another swarm.
-    pub(super) async fn undelivered(&self, instance: &str, task: &str, sender: &str, swarm: &str, why: &str) {
+    pub(super) async fn undelivered(
+        &self,
+        instance: &str,
+        task: &str,
+        message: &Message,
+        swarm: &str,
+        why: &str,
+    ) {
+        let sender = message.from.as_str();
         let key = super::Key::new(instance, task);
         let (cell, mut held) = self.hold(&key).await;
         if !matches!(self.load(&key, &mut held).await, Ok(Some(_))) {
@@ -199,8 +211,8 @@ impl Runtime {
         }
         let Slot::Loaded(live) = &mut *held else { return };
         if live.phase != RunPhase::Ended {
-            if let Some(open) = live.state.remote.get_mut(swarm) {
-                *open = open.saturating_sub(1);
+            if MsgType::from_word(&message.kind).is_some_and(is_question) {
+                live.state.questions.forget_one_to(swarm);
             }
             let own = self.swarm();
             let mut mv = Move::default();
@@ -232,15 +244,16 @@ fn note_remote(live: &mut Live, draft: &Draft, own: &str) {
         if recipient.address_type != AddressType::Agent {
             continue;
         }
-        let open = live.state.remote.entry(swarm.to_owned()).or_default();
-        if matches!(draft.kind, MsgType::Request | MsgType::Interrupt) {
-            *open += 1;
-        }
-        let asked_there = live.state.asker.as_deref().and_then(|asker| split(asker).1) == Some(swarm);
-        if asked_there {
-            live.state.answered = true;
+        match is_question(draft.kind) {
+            true => live.state.questions.ask(swarm),
+            false => live.state.questions.tell(&recipient.address),
         }
     }
+}
+
+/// Whether a message of this kind wants an answer.
+pub(super) fn is_question(kind: MsgType) -> bool {
+    matches!(kind, MsgType::Request | MsgType::Interrupt)
 }
 
 /// A step of a run that does nothing yet.

@@ -169,6 +169,13 @@ impl Runtime {
         let Plan { note, drafts, complete, answer, breakpoint, forget, troubles } = plan;
         live.state.troubles = if troubles == 0 { 0 } else { live.state.troubles + troubles };
         let mut mv = Move { agent: name.to_owned(), in_hand: Some(incoming), forget, note, calls, drafts };
+        let sender = mv.in_hand.as_ref().map_or("", |incoming| &incoming.mail.message.sender.address);
+        let partly = complete.as_deref().and_then(|text| self.one_of_several(live, name, sender, text));
+        if let Some(answer) = partly {
+            mv.drafts.push(answer);
+            self.step(cell, live, mv, Ending::default()).await;
+            return;
+        }
         if let Some(text) = complete {
             let end = Draft::completion(name, text);
             return self.end(cell, live, mv, end).await;

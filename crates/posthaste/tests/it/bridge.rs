@@ -226,7 +226,7 @@ async fn what_happened_while_the_office_was_closed_is_caught_up() {
             .ok()
     };
     let listed = books(&["inbox", "--agent=ann", "--json"]).json();
-    let oldest = listed.as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
+    let oldest = listed["messages"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
     books(&["read", &oldest, "--agent=ann"]);
     books(&["send", "--from=bob", "--to=ann", "--subject=offline", "--body=x"]);
     // Archived before the office ever saw it.
@@ -549,7 +549,6 @@ async fn mailboxes_of_other_accounts_are_passed_over() {
     let office = place.open();
     for agent in ["ann", "bob", "eve"] {
         drop(office.call("register", json!({ "id": agent })).await);
-        office.send("walter", agent, "private", agent).await.ok();
     }
     office.register("walter").await;
     for agent in ["eve", "ann", "bob"] {
@@ -566,5 +565,54 @@ async fn mailboxes_of_other_accounts_are_passed_over() {
         until("the warning", async || place.log().contains("another account made it")).await;
         assert_eq!(office.inbox("eve", 0).await.len(), 1, "it waits for her at the other doors");
     }
+    assert_eq!(office.close(), Some(0));
+}
+
+// F14: a directory under the name of another door's agent is a way to write to it, and shows nothing of its mail.
+#[tokio::test]
+async fn a_directory_does_not_take_the_mail_of_another_doors_agent() {
+    let place = Place::new();
+    let office = place.open();
+    for agent in ["walter", "green"] {
+        office.register(agent).await;
+    }
+    office.send("walter", "green", "private", "1").await.unwrap();
+    fs::create_dir(place.mail().join("green")).unwrap();
+    // What is written there reaches the agent, and by then the bridge knows the directory.
+    send(&place.mail(), "zoe", "green", "by file", "by file");
+    until("the file", async || mail_of(&office, "green").await.len() == 2).await;
+    office.send("walter", "green", "private too", "2").await.unwrap();
+    // The files agent's mail goes the same way, so what comes after it has been dealt with.
+    send(&place.mail(), "green", "zoe", "to a files agent", "x");
+    office.send("walter", "zoe", "last", "3").await.unwrap();
+    until("the last file", async || place.files("zoe").iter().any(|(_, file)| file["body"] == "last")).await;
+    assert_eq!(place.files("green").len(), 1, "only what was written there: {:?}", place.files("green"));
+    for (name, _) in place.files("green") {
+        fs::remove_file(place.mail().join("green").join(name)).unwrap();
+    }
+    // A file that is gone was read, where its agent uses the directory. Two of those take a sweep over every mailbox.
+    for (round, (name, _)) in place.files("zoe").into_iter().enumerate() {
+        fs::remove_file(place.mail().join("zoe").join(name)).unwrap();
+        until("what zoe took out", async || {
+            mail_of(&office, "zoe").await.iter().filter(|(_, state)| state == "read").count() == round + 1
+        })
+        .await;
+    }
+    let states: Vec<String> = mail_of(&office, "green").await.into_iter().map(|(_, state)| state).collect();
+    assert_eq!(states, ["queued", "queued", "queued"]);
+    assert_eq!(office.close(), Some(0));
+}
+
+// F14: the operator can have the mail of an agent copied all the same.
+#[tokio::test]
+async fn the_operator_names_agents_that_get_files() {
+    let place = Place::new();
+    let office = place.open_with(&["--mail-dir-agent", "green"]);
+    for agent in ["walter", "green"] {
+        office.register(agent).await;
+    }
+    fs::create_dir(place.mail().join("green")).unwrap();
+    office.send("walter", "green", "hello", "1").await.unwrap();
+    until("the file", async || !place.files("green").is_empty()).await;
     assert_eq!(office.close(), Some(0));
 }

@@ -18,7 +18,14 @@ fn help_and_version_are_answers() {
 #[test]
 fn exit_codes_are_documented() {
     let help = Posthaste::new().args(["--help"]).run().ok().stdout;
-    for line in ["0  done", "2  wrong usage", "5  another process holds", "6  a health check"] {
+    for line in [
+        "0  done",
+        "2  wrong usage",
+        "5  another process holds",
+        "6  a check found a problem",
+        "8  not found",
+        "9  refused by a rule",
+    ] {
         assert!(help.contains(line), "{line}");
     }
 }
@@ -102,4 +109,45 @@ fn complaints_in_json() {
     let said: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
     assert_eq!(said["error"]["exit"], 2);
     assert!(said["error"]["message"].as_str().unwrap().starts_with("--listen: "), "{said}");
+}
+
+// F27: what is wrong with the command line is JSON as well, if JSON was asked for.
+#[test]
+fn usage_errors_in_json() {
+    for args in [&["--json", "nonsense"][..], &["send", "--json", "--too", "ann"], &["read", "--json"]] {
+        let ran = Posthaste::new().args(args.iter().copied()).run();
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}");
+        let said: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+        assert_eq!(said["error"]["exit"], 2, "{said}");
+        let message = said["error"]["message"].as_str().unwrap();
+        assert!(!message.is_empty() && !message.contains("Usage:"), "{said}");
+    }
+    assert!(Posthaste::new().args(["--json", "--help"]).run().ok().stdout.contains("Usage:"));
+}
+
+// F25
+#[test]
+fn help_and_version_are_commands_as_well() {
+    let run = |args: &[&str]| Posthaste::new().args(args.iter().copied()).run().ok().stdout;
+    assert_eq!(run(&["help"]), run(&["--help"]));
+    assert_eq!(run(&["help", "send"]), run(&["send", "--help"]));
+    assert_eq!(run(&["help", "token", "create"]), run(&["token", "create", "--help"]));
+    assert_eq!(run(&["version"]), run(&["--version"]));
+    assert_eq!(Posthaste::new().args(["version", "--json"]).run().ok().json()["version"], "0.1.0");
+}
+
+// F60
+#[test]
+fn all_manual_pages_are_written_at_once() {
+    let dir = TestDir::new();
+    let out = dir.path().join("man1");
+    let ran = Posthaste::new().args(["man", "--json", "--out", out.to_str().unwrap()]).run().ok();
+    let files = ran.json()["files"].as_array().unwrap().len();
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), files);
+    for name in ["posthaste", "posthaste-send", "posthaste-token-create"] {
+        let page = std::fs::read_to_string(out.join(format!("{name}.1"))).unwrap();
+        assert!(page.contains(&format!(".TH {name} 1")), "{name}");
+    }
+    // F26: the list of exit codes is in the manual page, too.
+    assert!(std::fs::read_to_string(out.join("posthaste.1")).unwrap().contains("refused by a rule"));
 }

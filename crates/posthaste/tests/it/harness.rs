@@ -16,16 +16,23 @@ use tokio_util::sync::CancellationToken;
 /// Longer than anything here should take, shorter than the runner's patience.
 pub(crate) const LONG: Duration = Duration::from_secs(10);
 
-/// A directory that goes away with the test.
-pub(crate) struct TestDir(tempfile::TempDir);
+/// A directory that goes away with the test. Its parent belongs to the test, too, so that `../x` is nothing that another
+/// program has left in the system's temporary directory.
+pub(crate) struct TestDir {
+    path: PathBuf,
+    _parent: tempfile::TempDir,
+}
 
 impl TestDir {
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("test");
+        std::fs::create_dir(&path).unwrap();
+        Self { path, _parent: parent }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.0.path()
+        &self.path
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {

@@ -16,7 +16,7 @@ fn run(dir: &TestDir, args: &[&str]) -> Ran {
 fn a_letter_to_nobody_is_refused() {
     let dir = TestDir::new();
     let refused = run(&dir, &["send", "--from=ann", "--to=nobody", "--body=x"]);
-    assert_eq!(refused.code, 4, "{}", refused.stderr);
+    assert_eq!(refused.code, 8, "{}", refused.stderr);
     assert!(refused.stderr.contains("there is no agent nobody"), "{}", refused.stderr);
     assert_eq!(run(&dir, &["send", "--from=ann", "--body=x"]).code, 2);
     assert_eq!(run(&dir, &["send", "--from=ann", "--to=bob", "--body=x", "--priority=soon"]).code, 2);
@@ -48,7 +48,10 @@ async fn mail_goes_round_with_and_without_an_office() {
         assert_eq!(sent["receipts"][0]["agent"], "bob");
         let id = sent["id"].as_str().unwrap();
         let listed = ok(&["inbox", "--agent=bob", "--unread", "--by-priority", "--json"]).json();
-        assert_eq!((&listed[0]["id"], &listed[0]["subject"]), (&json!(id), &json!(subject)));
+        assert_eq!(
+            (&listed["messages"][0]["id"], &listed["messages"][0]["subject"]),
+            (&json!(id), &json!(subject))
+        );
         let table = ok(&["inbox", "--agent=bob"]);
         assert!(table.stdout.contains(&subject) && !table.stdout.contains('\x1b'), "{}", table.stdout);
         let shown = ok(&["read", id, "--agent=bob"]);
@@ -68,18 +71,28 @@ async fn mail_goes_round_with_and_without_an_office() {
         }
         let found = ok(&["search", "noon", "--agent=bob", "--newest", "--json"]).json();
         assert_eq!(found["hits"][0]["message"], id);
-        assert_eq!(ok(&["agents", "--json"]).json().as_array().unwrap().len(), 2);
-        assert!(!ok(&["conversations", "--agent=ann", "--json"]).json().as_array().unwrap().is_empty());
+        assert_eq!(ok(&["agents", "--json"]).json()["agents"].as_array().unwrap().len(), 2);
+        assert!(
+            !ok(&["conversations", "--agent=ann", "--json"]).json()["conversations"]
+                .as_array()
+                .unwrap()
+                .is_empty()
+        );
         assert_eq!(ok(&["whoami", "--json"]).json()["role"], "admin");
         let held = ok(&["reserve", "src/**", "--agent=ann", "--json"]).json();
-        assert_eq!(run(&dir, &["reserve", "src/a.rs", "--agent=bob"]).code, 4, "it overlaps");
-        assert_eq!(ok(&["reservations", "--json"]).json().as_array().unwrap().len(), 2);
+        let overlapping = run(&dir, &["reserve", "src/a.rs", "--agent=bob"]);
+        assert_eq!(overlapping.code, 6, "{}", overlapping.stderr);
+        assert!(overlapping.stderr.starts_with("warning: reserved"), "F26: {}", overlapping.stderr);
+        assert_eq!(ok(&["reservations", "--json"]).json()["reservations"].as_array().unwrap().len(), 2);
         let number = held["id"].to_string();
-        assert_eq!(ok(&["release", &number, "--agent=ann", "--json"]).json().as_array().unwrap().len(), 1);
-        assert_eq!(ok(&["release", "--agent=bob", "--json"]).json().as_array().unwrap().len(), 1);
+        assert_eq!(
+            ok(&["release", &number, "--agent=ann", "--json"]).json()["released"].as_array().unwrap().len(),
+            1
+        );
+        assert_eq!(ok(&["release", "--agent=bob", "--json"]).json()["released"].as_array().unwrap().len(), 1);
         ok(&["contacts", "ask", "bob", "--agent=ann", "--reason=lunch"]);
         ok(&["contacts", "accept", "ann", "--agent=bob"]);
-        assert_eq!(ok(&["contacts", "--agent=bob", "--json"]).json()[0]["state"], "accepted");
+        assert_eq!(ok(&["contacts", "--agent=bob", "--json"]).json()["contacts"][0]["state"], "accepted");
         ok(&["contacts", "end", "ann", "--agent=bob"]);
         let history = ok(&["tail", "--after=0", "--no-follow", "--type=message.*", "--json"]);
         let kinds: Vec<Value> = history
@@ -91,8 +104,10 @@ async fn mail_goes_round_with_and_without_an_office() {
             kinds.contains(&json!("message.acked"))
                 && kinds.iter().all(|kind| kind.as_str().unwrap().starts_with("message."))
         );
-        assert_eq!(run(&dir, &["thread", "no-such-thing"]).code, 4);
-        assert_eq!(run(&dir, &["read", "not-an-id", "--agent=bob"]).code, 2);
+        assert_eq!(run(&dir, &["thread", "no-such-thing"]).code, 8);
+        let missing = run(&dir, &["read", "not-an-id", "--agent=bob"]);
+        assert_eq!(missing.code, 8);
+        assert!(missing.stderr.contains("there is no message not-an-id"), "F23: {}", missing.stderr);
     }
     assert_eq!(office.unwrap().close(), Some(0));
 }
@@ -123,7 +138,7 @@ async fn an_office_is_found_by_address_and_token() {
     assert_eq!(elsewhere.posthaste().args(export).args([token.trim()]).run().code, 4);
     elsewhere.posthaste().args(export).args([office.token()]).run().ok();
     elsewhere.posthaste().args(["import", remote.to_str().unwrap()]).run().ok();
-    assert_eq!(elsewhere.posthaste().args(["agents", "--json"]).run().ok().json()[0]["id"], "ann");
+    assert_eq!(elsewhere.posthaste().args(["agents", "--json"]).run().ok().json()["agents"][0]["id"], "ann");
     assert_eq!(office.close(), Some(0));
 }
 
@@ -165,7 +180,7 @@ fn what_to_say_comes_from_a_file_standard_input_or_an_editor() {
     let mut child = program.command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all("--from standard input `id` $HOME\n".as_bytes()).unwrap();
     assert!(child.wait().unwrap().success());
-    let listed = run(&dir, &["inbox", "--agent=ann", "--json"]).ok().json();
+    let listed = &run(&dir, &["inbox", "--agent=ann", "--json"]).ok().json()["messages"];
     let bodies: Vec<&str> =
         listed.as_array().unwrap().iter().map(|letter| letter["body"].as_str().unwrap()).collect();
     assert_eq!(bodies, ["--from standard input `id` $HOME\n", "from a file\n", "first"]);
@@ -194,7 +209,7 @@ fn a_letter_is_written_in_the_editor() {
     assert_eq!(write("false"), Some(1), "an editor that fails");
     assert_eq!(write("true"), Some(1), "a text that is empty");
     assert_eq!(write(""), Some(2), "no editor");
-    let listed = run(&dir, &["inbox", "--agent=ann", "--json"]).ok().json();
+    let listed = &run(&dir, &["inbox", "--agent=ann", "--json"]).ok().json()["messages"];
     assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(listed[0]["body"], "two words: written in 0 bytes\n");
 }

@@ -10,12 +10,17 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
+
+use crate::harness::TestDir;
 
 const SOON: Duration = Duration::from_secs(10);
 
 /// A running office. It goes away with the test.
 pub(crate) struct Office {
-    directory: tempfile::TempDir,
+    directory: TestDir,
     flags: Vec<String>,
     process: Child,
     address: String,
@@ -24,7 +29,7 @@ pub(crate) struct Office {
 
 impl Office {
     pub(crate) async fn open(flags: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = TestDir::new();
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let (process, url) = start(&directory, &flags);
         let (tls, address) = (url.starts_with("https"), url.split("//").last().unwrap().to_owned());
@@ -68,7 +73,7 @@ impl Drop for Office {
     }
 }
 
-fn start(directory: &tempfile::TempDir, flags: &[String]) -> (Child, String) {
+fn start(directory: &TestDir, flags: &[String]) -> (Child, String) {
     let mut process = Command::new(env!("CARGO_BIN_EXE_posthaste"))
         .env_clear()
         .args(["serve", "--listen", "127.0.0.1:0", "--data"])
@@ -238,6 +243,19 @@ impl Client {
     /// The next message for an agent of this connection.
     pub(crate) async fn message(&mut self) -> Value {
         self.next(|frame| frame["method"] == "map/message").await["params"]["message"].take()
+    }
+
+    /// Says goodbye and gives the code of the answer.
+    pub(crate) async fn goodbye(&mut self, code: u16) -> Option<u16> {
+        let frame = CloseFrame { code: code.into(), reason: "done".into() };
+        self.socket.close(Some(frame)).await.unwrap();
+        self.close_code().await
+    }
+
+    /// Sends a text frame with bytes that need not be text.
+    pub(crate) async fn raw_text(&mut self, bytes: &[u8]) {
+        let frame = Frame::message(bytes.to_vec(), OpCode::Data(Data::Text), true);
+        self.socket.send(Message::Frame(frame)).await.unwrap();
     }
 
     /// The code that the office closes with.

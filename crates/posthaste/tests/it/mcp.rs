@@ -21,7 +21,15 @@ async fn plain_calls_work_at_every_address_without_a_session() {
         let inbox = here.result("fetch_inbox", json!({ "project_key": APP, "agent_name": "BlueLake" })).await;
         assert_eq!(
             inbox,
-            json!({ "content": [], "structuredContent": { "result": [] }, "isError": false }),
+            json!({
+                "content": [
+                    { "type": "text", "text": "[]" },
+                    { "type": "resource", "resource": {
+                        "uri": "posthaste://empty", "mimeType": "text/plain", "text": "The inbox is empty." } },
+                ],
+                "structuredContent": { "result": [] },
+                "isError": false,
+            }),
             "{path}"
         );
         let narrow = here.request(reqwest::Method::POST).header("accept", "text/plain");
@@ -36,10 +44,17 @@ async fn plain_calls_work_at_every_address_without_a_session() {
         (401, "Bearer")
     );
     assert_eq!(operator.request(reqwest::Method::GET).send().await.unwrap().status().as_u16(), 405);
-    for (body, code) in [("{", -32700), ("[]", -32600), (r#"{"jsonrpc":"2.0","id":1}"#, -32600)] {
+    let bodies: [(&[u8], i64); 4] = [
+        (b"{", -32700),
+        // F14
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", -32700),
+        (b"[]", -32600),
+        (br#"{"jsonrpc":"2.0","id":1}"#, -32600),
+    ];
+    for (body, code) in bodies {
         let answer = operator.request(reqwest::Method::POST).body(body).send().await.unwrap();
         let answer: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
-        assert_eq!(answer["error"]["code"], code, "{body}");
+        assert_eq!(answer["error"]["code"], code, "{}", String::from_utf8_lossy(body));
     }
     for (method, params) in [("nope", json!({})), ("tools/call", json!([])), ("resources/read", json!({}))] {
         assert!(operator.method(method, params).await["error"]["code"].is_i64(), "{method}");

@@ -150,6 +150,66 @@ async fn commits_that_touch_what_another_holds_are_told_of_or_stopped() {
     assert_eq!(guard(&dir, work.path(), &["install"]).code, 2, "not a repository");
 }
 
+// F16: the agent's name is known to the server, not to the shell that commits.
+#[tokio::test]
+async fn the_holder_is_recognised_by_its_directory() {
+    let (dir, work) = (TestDir::new(), TestDir::new());
+    let top = work.path().canonicalize().unwrap().join("app");
+    std::fs::create_dir_all(&top).unwrap();
+    let (unnamed, blue) = (Repo { top: &top, agent: "" }, Repo { top: &top, agent: "BlueLake" });
+    unnamed.ok(&["init", "-q"]);
+    for name in ["src/a.rs", "docs/x.md"] {
+        unnamed.write(name, "text");
+    }
+    unnamed.ok(&["add", "."]);
+    unnamed.ok(&["commit", "-qm", "first"]);
+    let office = Office::open_in(dir.path(), Path::new("/"), &[]);
+    let path = top.to_str().unwrap();
+    for tree in [path, "/srv/other"] {
+        office.call("project.claim", json!({ "names": [tree] })).await.unwrap();
+    }
+    let mcp = Mcp::operator(&office);
+    let hold =
+        |agent: &str, paths: &str| json!({ "project_key": path, "agent_name": agent, "paths": [paths] });
+    // It works below the top, which is where the commit is made.
+    mcp.project(&format!("{path}/src"), &["GreenHill"]).await;
+    mcp.call("file_reservation_paths", hold("GreenHill", "src/**")).await;
+    guard(&dir, &top, &["install", "--block"]).ok();
+    unnamed.write("src/a.rs", "mine");
+    assert_eq!(unnamed.ok(&["commit", "-qam", "own"]), "", "the only agent of this directory is the holder");
+    // An agent of another directory is not: it stops the commit, and the line to export is told.
+    mcp.project("/srv/other", &["RedFox"]).await;
+    mcp.call("file_reservation_paths", hold("RedFox", "docs/**")).await;
+    unnamed.write("docs/x.md", "not mine");
+    let stopped = unnamed.git(&["commit", "-qam", "not own"]);
+    let said = String::from_utf8_lossy(&stopped.stderr).into_owned();
+    assert!(!stopped.status.success(), "{said}");
+    assert!(said.contains("docs/x.md is reserved by RedFox"), "{said}");
+    assert!(said.contains("export POSTHASTE_AGENT=RedFox") && said.contains("POSTHASTE_BYPASS=1"), "{said}");
+    unnamed.ok(&["reset", "-q", "--hard"]);
+    // Two agents in one work tree are not taken for each other: a warning with both names, and the commit goes on.
+    mcp.project(path, &["BlueLake"]).await;
+    unnamed.write("src/a.rs", "whose?");
+    let said = unnamed.ok(&["commit", "-qam", "unsure"]);
+    assert!(said.contains("src/a.rs is reserved by GreenHill"), "{said}");
+    assert!(said.contains("several agents work in this directory: BlueLake, GreenHill"), "{said}");
+    assert!(said.contains("export POSTHASTE_AGENT=GreenHill"), "{said}");
+    // Told who commits, it stops the one that does not hold the path, and only that one.
+    blue.write("src/a.rs", "of another");
+    assert!(!blue.git(&["commit", "-qam", "of another"]).status.success());
+    Repo { top: &top, agent: "GreenHill" }.ok(&["commit", "-qam", "own again"]);
+    // With a token of its own only the agents of that token can be meant.
+    let ann = office.call("token.create", json!({ "role": "user", "name": "ann" })).await.unwrap();
+    unnamed.write("src/a.rs", "with a token");
+    unnamed.ok(&["add", "."]);
+    let mut check = dir.posthaste().args(["guard", "check", "--block"]);
+    check = check.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    check = check.env("POSTHASTE_TOKEN", ann["token"].as_str().unwrap());
+    check.command.current_dir(&top).env("HOME", &top);
+    assert_eq!(check.run().code, 1, "agents of others are not its own");
+    assert_eq!(office.close(), Some(0));
+}
+
 #[tokio::test]
 async fn the_server_answers_with_the_command_and_writes_no_hook() {
     let (dir, work) = (TestDir::new(), TestDir::new());

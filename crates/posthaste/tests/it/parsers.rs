@@ -149,7 +149,7 @@ fn what_the_office_reads_is_read_or_refused() {
 
 #[test]
 fn exported_books_are_read_whole_or_not_at_all() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::harness::TestDir::new();
     let mut books = posthaste_engine::store::open_writer(&folder.path().join("books.db")).unwrap();
     let mut lines = Vec::new();
     posthaste_engine::store::write_rows(&books, "main", &mut lines, &mut |_| true).unwrap();

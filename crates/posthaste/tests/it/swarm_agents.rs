@@ -265,3 +265,17 @@ async fn an_agent_of_another_door_keeps_to_its_comm_targets() {
     let (answer, ()) = tokio::join!(tokio::time::timeout(Duration::from_secs(30), asking), answering);
     assert_eq!(answer.expect("the task ends"), "it is me");
 }
+
+/// F45: the example's answer shows that three agents worked on the question.
+#[tokio::test]
+async fn the_examples_answer_names_its_agents() {
+    let file =
+        std::fs::read_to_string(format!("{}/../../examples/swarm/builtin.json", env!("CARGO_MANIFEST_DIR")));
+    let swarm = Swarm::open(&serde_json::from_str(&file.unwrap()).unwrap(), &[], &[]);
+    let ann = swarm.token("newsroom", "user", "ann");
+    let said = swarm.ask(&ann, json!({ "body": "What is new?" })).await;
+    let expected = "The editor asked the reporter; the reporter asked the archive; the archive has nothing about \"What is new?\" yet.";
+    assert_eq!(said, expected);
+    // Words that look like a place holder are not one.
+    assert!(swarm.ask(&ann, json!({ "body": "{self}" })).await.contains("nothing about \"{self}\""));
+}

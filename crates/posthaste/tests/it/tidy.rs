@@ -135,3 +135,16 @@ fn doors_open_files_through_one_helper() {
         assert!(used.contains(file), "{file} need not be allowed");
     }
 }
+
+// Outside, 8: a test failed where another program had left a file beside the test's directory.
+#[test]
+fn tests_have_a_directory_of_their_own_with_nothing_beside_it() {
+    let dir = crate::harness::TestDir::new();
+    let beside = fs::read_dir(dir.path().parent().unwrap()).unwrap();
+    assert_eq!(beside.map(|entry| entry.unwrap().path()).collect::<Vec<_>>(), [dir.path()]);
+    let made_elsewhere = concat!("tempfile", "::");
+    for (path, text) in sources(&root().join("crates/posthaste/tests")) {
+        let is_harness = path.ends_with("it/harness.rs");
+        assert!(is_harness || !text.contains(made_elsewhere), "{}: use TestDir", path.display());
+    }
+}

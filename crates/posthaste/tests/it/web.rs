@@ -15,7 +15,7 @@ use crate::office::Office;
 pub(crate) struct Got {
     pub(crate) status: u16,
     headers: HeaderMap,
-    text: String,
+    pub(crate) text: String,
 }
 
 impl Got {
@@ -294,7 +294,7 @@ async fn what_letters_say_stays_text() {
         let letter = json!({ "from": from, "to": ["ann"], "body": { "text": hostile, "<i>": hostile } });
         ids.push(office.call("send", letter).await.unwrap()["id"].as_str().unwrap().to_owned());
     }
-    let lease = json!({ "scope": "<script>s</script>", "paths": ["<img/onerror=1>/x"], "reason": hostile, "expires_at": 9_999_999_999_999_i64 });
+    let lease = json!({ "scope": "<script>s</script>", "paths": ["<img/onerror=1>/x"], "reason": hostile, "expires_at": posthaste_engine::stamp::now() + 3_600_000 });
     office.call("register", json!({ "id": "admin" })).await.unwrap();
     office.call("reserve", lease).await.unwrap();
     let visitor = Visitor::signed_in(&office, &key(data.path())).await;
@@ -456,7 +456,7 @@ async fn a_person_steps_in_under_its_own_name() {
     let got = visitor.post("/ui/do/resume", &[("word", &word), ("agent", "bob")]).await;
     assert_eq!(got.header("location"), "/ui/agents/bob?done=resumed");
 
-    let lease = json!({ "scope": "repo", "paths": ["src/**"], "exclusive": true, "expires_at": 9_999_999_999_999_i64 });
+    let lease = json!({ "scope": "repo", "paths": ["src/**"], "exclusive": true, "expires_at": posthaste_engine::stamp::now() + 3_600_000 });
     let bob = office.call("token.create", json!({ "role": "agent", "name": "bob" })).await.unwrap();
     let held = office.as_bearer(bob["token"].as_str().unwrap()).call("reserve", lease).await.unwrap();
     let number = held["id"].to_string();

@@ -137,16 +137,19 @@ impl EventName {
 pub struct Pattern {
     start: String,
     open: bool,
+    /// As it was written.
+    written: String,
 }
 
 impl Pattern {
     /// Reads a pattern; `_` and `.` are one, a `*` at the end stands for the rest.
     #[must_use]
     pub fn new(text: &str) -> Self {
+        let written = text.trim().to_owned();
         let text = normal(text);
         match text.strip_suffix('*') {
-            Some(start) => Self { start: start.to_owned(), open: true },
-            None => Self { start: text, open: false },
+            Some(start) => Self { start: start.to_owned(), open: true, written },
+            None => Self { start: text, open: false, written },
         }
     }
 
@@ -154,6 +157,12 @@ impl Pattern {
     #[must_use]
     pub fn matches(&self, name: EventName) -> bool {
         name.spellings().iter().any(|known| self.fits(&normal(known)))
+    }
+
+    /// How the pattern spells an event that it names. A pattern with `*` says nothing about that.
+    #[must_use]
+    pub fn spelling(&self, name: EventName) -> Option<&str> {
+        (!self.open && self.matches(name)).then_some(&self.written)
     }
 
     /// Whether the pattern names an event of our own, which only those get who ask for it.

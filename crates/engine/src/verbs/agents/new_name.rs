@@ -4,8 +4,10 @@
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
+use super::expected::{OPERATOR, OPERATOR_WORD};
 use super::write;
 use crate::error::Refusal;
+use crate::names::slug;
 use crate::nouns::{Agent, AgentId, Caller, Fact, Millis, RealmName};
 use crate::sight;
 use crate::skeleton::{bad_characters, skeleton, skeleton_of_shape};
@@ -21,11 +23,29 @@ pub struct Bearer {
     pub admin: bool,
 }
 
+impl Bearer {
+    /// Whether a display name is that of the token itself. Administrators' agents have names of their own.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        !self.admin && (self.name.as_str() == name || slug(self.name.as_str()) == slug(name))
+    }
+}
+
 /// Names of the server and of its administrators.
-const RESERVED: [&str; 2] = ["admin", "system"];
-/// Words by which groups are addressed.
-const WORDS: [&str; 9] =
-    ["all", "broadcast", "everyone", "*", "parent", "children", "siblings", "ancestors", "descendants"];
+const RESERVED: [&str; 3] = [OPERATOR, OPERATOR_WORD, "system"];
+/// Words of the address language: groups, and the operator.
+const WORDS: [&str; 10] = [
+    "all",
+    "broadcast",
+    "everyone",
+    "*",
+    "parent",
+    "children",
+    "siblings",
+    "ancestors",
+    "descendants",
+    OPERATOR_WORD,
+];
 /// What comes before a colon in an address.
 const PREFIXES: [&str; 6] = ["agent", "scope", "role", "user", "admin", "system"];
 
@@ -86,11 +106,12 @@ impl<'a> Claim<'a> {
         {
             return bad(name, "a name with '@' is an agent of another realm");
         }
-        if self.is_own(id) || self.is_admin() {
-            return Ok(());
-        }
+        // Also for administrators: mail to an agent of such a name would go elsewhere.
         if is_address(name) {
             return bad(name, "it is a word of the address language");
+        }
+        if self.is_own(id) || self.is_admin() {
+            return Ok(());
         }
         if RESERVED.into_iter().any(is_like) {
             return bad(name, "it is reserved for administrators");

@@ -11,11 +11,12 @@ use super::super::human::parse_span;
 /// Which registry, and as whom.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct AircArgs {
-    /// The registry [default: the office of the data directory] [env: POSTHASTE_REGISTRY]
-    #[arg(long, value_name = "URL", global = true)]
+    /// The registry, as --url [default: the one that the identity is registered at, else the server of the data
+    /// directory] [env: POSTHASTE_REGISTRY]
+    #[arg(long, value_name = "URL", global = true, conflicts_with_all = ["url", "context"])]
     pub registry: Option<String>,
     /// The identity to act as [default: the only one in the data directory]
-    #[arg(long = "as", value_name = "HANDLE", global = true)]
+    #[arg(long = "as", visible_alias = "agent", value_name = "HANDLE", global = true)]
     pub identity: Option<String>,
     #[command(subcommand)]
     pub command: AircCommand,
@@ -109,6 +110,9 @@ pub struct InboxArgs {
     /// Acknowledge what asks for it, with this answer if one is given
     #[arg(long, value_name = "ANSWER", num_args = 0..=1, default_missing_value = "")]
     pub ack: Option<String>,
+    /// Go on where the page before ended: its `next`
+    #[arg(long, value_name = "NEXT")]
+    pub next: Option<String>,
 }
 
 #[derive(Clone, Debug, ClapArgs)]

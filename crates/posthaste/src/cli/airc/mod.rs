@@ -3,6 +3,7 @@
 pub(crate) mod args;
 mod cache;
 mod git;
+mod inbox;
 mod keyring;
 mod registry;
 
@@ -17,8 +18,8 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use self::args::{
-    AircArgs, AircCommand, ConsentAction, ConsentArgs, InboxArgs, RegisterArgs, ReleaseArgs, ReserveArgs,
-    SendArgs, Tier, VerifyArgs,
+    AircArgs, AircCommand, ConsentAction, ConsentArgs, RegisterArgs, ReleaseArgs, ReserveArgs, SendArgs,
+    Tier, VerifyArgs,
 };
 use self::cache::{Cache, Entry};
 use self::keyring::Keyring;
@@ -27,23 +28,23 @@ use super::args::{GlobalArgs, OfficeArgs};
 use super::exit::{Exit, Failure};
 use super::output::{Output, Style, Table};
 use super::runtime;
+use super::target::{Source, Target as Meant};
 use crate::config::Config;
-use crate::serve::Whereabouts;
 
 pub(super) fn run(global: &GlobalArgs, args: &AircArgs, output: &Output) -> Result<(), Failure> {
     let config = Config::load(global, &OfficeArgs::default(), &|name| std::env::var_os(name))?;
     runtime()?.block_on(async {
         if let AircCommand::Register(given) = &args.command {
-            return register(&config, args, given, output).await;
+            return register(global, &config, args, given, output).await;
         }
         let keyring = Keyring::find(&config.data.value, args.identity.as_deref())?;
-        let url = registry_url(&config, args, Some(&keyring))?;
+        let url = registry_url(global, &config, args, Some(&keyring))?;
         let key = keyring.key()?;
         let mut registry = Registry::new(&url, keyring, key)?;
         match &args.command {
             AircCommand::Register(_) => Ok(()),
             AircCommand::Send(given) => send(&mut registry, given, output).await,
-            AircCommand::Inbox(given) => inbox(&mut registry, given, output).await,
+            AircCommand::Inbox(given) => inbox::run(&mut registry, given, output).await,
             AircCommand::Consent(given) => consent(&mut registry, given, output).await,
             AircCommand::Reserve(given) => reserve(&mut registry, given, output).await,
             AircCommand::Release(given) => release(&mut registry, given, output).await,
@@ -52,23 +53,35 @@ pub(super) fn run(global: &GlobalArgs, args: &AircArgs, output: &Output) -> Resu
     })
 }
 
-/// The registry that was named, else the one the identity is registered at, else the office of the data directory.
-fn registry_url(config: &Config, args: &AircArgs, keyring: Option<&Keyring>) -> Result<String, Failure> {
-    let named = args
-        .registry
-        .clone()
-        .or_else(|| std::env::var("POSTHASTE_REGISTRY").ok().filter(|url| !url.is_empty()));
+/// The registry that was named, else the one the identity is registered at, else the server that other commands talk to.
+fn registry_url(
+    global: &GlobalArgs,
+    config: &Config,
+    args: &AircArgs,
+    keyring: Option<&Keyring>,
+) -> Result<String, Failure> {
+    let by_flag = global.url.is_some() || global.context.is_some();
+    let variable = || std::env::var("POSTHASTE_REGISTRY").ok().filter(|url| !url.is_empty() && !by_flag);
+    if let Some(url) = args.registry.clone().or_else(variable) {
+        return Ok(url);
+    }
+    let target = Meant::of(global)?;
     let known = keyring.map(|keyring| keyring.session().registry).filter(|url| !url.is_empty());
-    let office = || Whereabouts::read(&config.data.value).map(|office| office.url);
-    named.or(known).or_else(office).ok_or_else(|| {
-        Failure::new(
-            Exit::Unreachable,
-            "no office runs on the data directory; name a registry with --registry",
-        )
+    // The identity's own registry counts before a context that was chosen once for all commands.
+    let is_named = by_flag || matches!(target.url_from, Source::Env(_));
+    let server = || Ok::<_, Failure>(target.server(&config.data.value)?.map(|server| server.url));
+    let found = match (is_named, known) {
+        (false, Some(known)) => Some(known),
+        _ => server()?,
+    };
+    found.ok_or_else(|| {
+        let text = "no server runs on the data directory; start one with `posthaste serve`, or name a registry with --url";
+        Failure::new(Exit::Unreachable, text)
     })
 }
 
 async fn register(
+    global: &GlobalArgs,
     config: &Config,
     args: &AircArgs,
     given: &RegisterArgs,
@@ -76,7 +89,7 @@ async fn register(
 ) -> Result<(), Failure> {
     let handle = Handle::parse_new(&given.handle).map_err(|error| Failure::new(Exit::Usage, error))?;
     let keyring = Keyring::of(&config.data.value, handle);
-    let url = registry_url(config, args, None)?;
+    let url = registry_url(global, config, args, None)?;
     let (key, recovery) = keyring.make()?;
     let mut registry = Registry::new(&url, keyring, key)?;
     let identity = registry.register(given.name.as_deref(), &recovery).await?;
@@ -148,81 +161,12 @@ fn words(given: &SendArgs, text: String) -> Value {
     payload
 }
 
-async fn inbox(registry: &mut Registry, given: &InboxArgs, output: &Output) -> Result<(), Failure> {
-    let mut path = format!("/messages/inbox?limit={}", given.limit.clamp(1, 200));
-    for (name, value) in [("payload_type", &given.kind), ("since", &given.since)] {
-        if let Some(value) = value {
-            path.push_str(&format!("&{name}={}", escaped(value)));
-        }
-    }
-    let answer = registry.call(Method::GET, &path, None).await?.done()?;
-    let messages = answer["messages"].as_array().cloned().unwrap_or_default();
-    let mut shown = Vec::new();
-    for message in messages {
-        let authentic = registry.is_authentic(&message).await?;
-        let acked = match (&given.ack, wants_ack(&message)) {
-            (Some(words), true) => Some(acknowledge(registry, &message, words).await?),
-            _ => None,
-        };
-        shown.push((message, authentic, acked));
-    }
-    if output.is_json() {
-        let list: Vec<Value> = shown
-            .iter()
-            .map(|(message, authentic, acked)| json!({ "message": message, "verified": authentic, "acked": acked }))
-            .collect();
-        return output.json(&list);
-    }
-    let mut table = Table::new(["FROM", "TYPE", "SIGNED", "WHAT"]);
-    for (message, authentic, acked) in &shown {
-        let payload = &message["payload"];
-        let text = ["subject", "content", "text", "body_md", "reservation_id", "message_id"]
-            .iter()
-            .find_map(|name| payload[*name].as_str())
-            .or(message["body"].as_str())
-            .unwrap_or_default();
-        let note = if acked.is_some() {
-            " (acknowledged)"
-        } else if wants_ack(message) {
-            " (wants an answer)"
-        } else {
-            ""
-        };
-        let style = if *authentic { Style::Plain } else { Style::Warning };
-        let signed = if *authentic { "yes" } else { "no" };
-        let kind = payload["type"].as_str().unwrap_or("-");
-        let from = message["from"].as_str().unwrap_or("-");
-        table.row([from.to_owned(), kind.to_owned(), signed.to_owned(), format!("{text}{note}")], style);
-    }
-    Ok(output.table(&table)?)
-}
-
-fn wants_ack(message: &Value) -> bool {
-    let payload = &message["payload"];
-    let asked = payload["ack_required"] == true || payload["data"]["ack_required"] == true;
-    payload["type"] == "context:mailbox" && asked && message["delivery"]["acked"] != true
-}
-
-async fn acknowledge(registry: &mut Registry, message: &Value, words: &str) -> Result<Value, Failure> {
-    let payload = &message["payload"];
-    let id = payload["message_id"].as_str().or(payload["data"]["message_id"].as_str()).unwrap_or_default();
-    let from = message["from"].as_str().unwrap_or_default().to_owned();
-    let mut ack =
-        json!({ "type": "context:mailbox_ack", "message_id": id, "ack_ts": to_rfc3339(stamp::now()) });
-    if !words.is_empty() {
-        ack["response"] = json!(words);
-    }
-    let mut content = Map::new();
-    content.insert("payload".to_owned(), ack);
-    registry.send(&from, content).await?.done()
-}
-
 async fn consent(registry: &mut Registry, given: &ConsentArgs, output: &Output) -> Result<(), Failure> {
     let action = match given.action {
         ConsentAction::List => {
             let answer = registry.call(Method::GET, "/consent", None).await?.done()?;
             if output.is_json() {
-                return output.json(&answer["pending"]);
+                return output.json(&json!({ "pending": answer["pending"], "next": null }));
             }
             let mut table = Table::new(["FROM", "SINCE", "MESSAGE"]);
             for one in answer["pending"].as_array().into_iter().flatten() {

@@ -38,7 +38,9 @@ impl Reply {
         }
         let exit = match self.status.as_u16() {
             401 | 403 => Exit::Denied,
-            400 | 404 | 409 | 413 => Exit::Usage,
+            400 => Exit::Usage,
+            404 => Exit::NotFound,
+            409 | 413 => Exit::Refused,
             _ => Exit::Failed,
         };
         let code = self.body["error"].as_str().unwrap_or("refused");

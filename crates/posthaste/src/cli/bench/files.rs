@@ -69,7 +69,7 @@ pub(super) fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
     let trip = runtime()?.block_on(async {
         tokio::select! {
             trip = trips(directory.path()) => trip,
-            _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+            _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
         }
     })?;
     show(&rounds, &trip, output)

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::args::{BenchArgs, BenchDoor};
 use super::drive::{Line, Process, Server, Signer};
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::human::{show_bytes, show_span};
 use super::output::{Output, Style, Table};
 use super::runtime;
@@ -53,7 +53,7 @@ pub(super) fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
     let rounds = runtime()?.block_on(async {
         tokio::select! {
             rounds = measure(args, directory.path(), output) => rounds,
-            _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+            _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
         }
     })?;
     show(&rounds, output)
@@ -84,7 +84,7 @@ fn run_map(args: &BenchArgs, directory: &std::path::Path, output: &Output) -> Re
         homes.resize(args.turns.len(), url.clone());
         tokio::select! {
             figures = map::measure(args, &url, &process, &homes, output) => figures,
-            _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+            _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
         }
     })?;
     for server in own.into_iter().chain(shelves) {

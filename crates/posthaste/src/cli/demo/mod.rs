@@ -43,11 +43,14 @@ pub(super) fn run(global: &GlobalArgs, given: &DemoArgs, output: &Output) -> Res
 
 async fn play(stage: &Stage, given: &DemoArgs, output: &Output) -> Result<(), Failure> {
     let mut story = Story::new(stage.events().await?);
+    let page = format!("{}/r/{}{WEB_PATH}", stage.url(), stage.realm());
     let mut players = Vec::new();
     for part in story.cast() {
-        players.push(Player::enter(stage, part).await?);
+        players.push(Player::enter(stage, part).await.map_err(|failure| match failure.refusal() {
+            Some("agent_exists") => Failure::new(Exit::Refused, format!("a demo is running already: {page}")),
+            _ => failure,
+        })?);
     }
-    let page = format!("{}/r/{}{WEB_PATH}", stage.url(), stage.realm());
     let pace = Duration::from_millis(given.pace);
     let mut told = false;
     for round in 0.. {

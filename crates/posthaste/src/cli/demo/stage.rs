@@ -12,6 +12,7 @@ use tokio::process::{Child, Command};
 
 use crate::cli::client::Client;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::target::own_key;
 use crate::config::Config;
 use crate::keys::AdminKey;
 use crate::serve::{Whereabouts, make_private_directory};
@@ -32,10 +33,7 @@ impl Stage {
     pub(super) async fn open(config: &Config, realm: &RealmName) -> Result<Self, Failure> {
         let data = config.data.value.clone();
         make_private_directory(&data)?;
-        let running = match Whereabouts::read(&data) {
-            Some(office) if Client::find(&data)?.get("/health").await.is_ok() => Some(office.url),
-            _ => None,
-        };
+        let running = Whereabouts::live(&data).map(|running| running.url);
         let (url, own) = match running {
             Some(url) => (url, None),
             None => {
@@ -43,7 +41,7 @@ impl Stage {
                 (url, Some(child))
             }
         };
-        let client = Client::at(url.clone(), &data)?;
+        let client = Client::bare(url.clone())?.with_token(own_key(&data)?);
         client.open_realm(realm).await?;
         let stage = Self { client, url, realm: realm.clone(), data, own };
         // Whoever looks on with the office's key is written to as well.
@@ -71,7 +69,7 @@ impl Stage {
 
     /// How far the realm's history has come.
     pub(super) async fn events(&self) -> Result<usize, Failure> {
-        let status = self.client.get(&format!("/r/{}/status", self.realm)).await?;
+        let status = self.client.get(&format!("/r/{}/x-posthaste/status", self.realm)).await?;
         Ok(status["events"].as_u64().and_then(|events| usize::try_from(events).ok()).unwrap_or(0))
     }
 
@@ -112,6 +110,9 @@ async fn start(config: &Config) -> Result<(String, Child), Failure> {
         "--log-level",
         "warn",
     ]);
+    // Ctrl-C at the terminal is for the demo, which then closes the server itself: two signals would be an emergency stop.
+    #[cfg(unix)]
+    command.process_group(0);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
     let out = child.stdout.take().ok_or_else(|| Failure::new(Exit::Failed, "the office cannot be heard"))?;
     let mut lines = BufReader::new(out).lines();

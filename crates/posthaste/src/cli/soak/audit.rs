@@ -159,7 +159,7 @@ impl Gauges {
 async fn settled_status(place: &Place, phone: &mut Phone<'_>) -> Result<(Value, u64), Cut> {
     let mut tries = 0;
     loop {
-        let (_, status) = phone.insist("GET", "/status", "").await?;
+        let (_, status) = phone.insist("GET", "/x-posthaste/status", "").await?;
         let last = u64::try_from(place.last.load(Ordering::Acquire)).unwrap_or_default();
         tries += 1;
         if tries == 50 || (status["queue"] == 0 && status["events"] == last) {

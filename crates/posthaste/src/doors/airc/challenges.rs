@@ -24,6 +24,16 @@ struct Waiting {
     until: Millis,
 }
 
+impl Waiting {
+    fn check(&self, realm: &str, handle: &str) -> Result<(), Stale> {
+        match self.whose == format!("{realm}/{handle}") {
+            false => Err(Stale::Unknown),
+            true if self.until > stamp::now() => Ok(()),
+            true => Err(Stale::Expired),
+        }
+    }
+}
+
 /// Why a challenge does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stale {
@@ -49,17 +59,18 @@ impl Challenges {
         (challenge, until)
     }
 
-    /// Uses a challenge up.
+    /// Whether a challenge was given for this handle and is good, without using it up.
+    pub(super) fn check(&self, realm: &str, handle: &str, challenge: &str) -> Result<(), Stale> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.get(challenge).ok_or(Stale::Unknown).and_then(|one| one.check(realm, handle))
+    }
+
+    /// Uses a challenge up. Of several callers that show the same one, the first has it.
     pub(super) fn take(&self, realm: &str, handle: &str, challenge: &str) -> Result<(), Stale> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        match waiting.get(challenge) {
-            Some(one) if one.whose != format!("{realm}/{handle}") => Err(Stale::Unknown),
-            Some(_) => {
-                let until = waiting.remove(challenge).map_or(0, |one| one.until);
-                if until > stamp::now() { Ok(()) } else { Err(Stale::Expired) }
-            }
-            None => Err(Stale::Unknown),
-        }
+        waiting.get(challenge).ok_or(Stale::Unknown).and_then(|one| one.check(realm, handle))?;
+        waiting.remove(challenge);
+        Ok(())
     }
 }
 
@@ -74,6 +85,8 @@ mod tests {
         assert!(challenge.len() >= 43);
         assert_eq!(challenges.take("main", "bob", &challenge), Err(Stale::Unknown));
         assert_eq!(challenges.take("other", "alice", &challenge), Err(Stale::Unknown));
+        assert_eq!(challenges.check("main", "bob", &challenge), Err(Stale::Unknown));
+        assert_eq!(challenges.check("main", "alice", &challenge), Ok(()), "looking does not use it up");
         assert_eq!(challenges.take("main", "alice", &challenge), Ok(()));
         assert_eq!(challenges.take("main", "alice", &challenge), Err(Stale::Unknown));
     }

@@ -15,10 +15,11 @@ use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
 use super::challenges::Stale;
-use super::context::{Context, Fields, Text, is_identity, key_of, spelled, visitor};
+use super::context::{Actor, Context, Fields, Text, is_identity, key_of, spelled, visitor};
 use super::errors::{Answer, Trouble};
 use super::{VIA, to_wire};
 use crate::caller::bearer;
+use crate::doors::no_oauth;
 use crate::keys;
 
 /// How long a token is good for.
@@ -45,13 +46,16 @@ pub(super) async fn create(context: Context, fields: Fields) -> Answer {
     let challenge = fields.text(&["challenge"])?;
     let signed = match challenge {
         Some(challenge) => {
-            use_up(&context, &newcomer.handle, challenge)?;
+            check_challenge(&context, &newcomer.handle, challenge)?;
             vec![format!("{challenge}{raw}"), format!("{challenge}{}", newcomer.handle)]
         }
         None => vec![raw.clone(), newcomer.handle.to_string()],
     };
     if !signed.iter().any(|text| key.verify(text.as_bytes(), &signature).is_ok()) {
         return Err(bad_proof("the proof is not a signature of this handle by this key"));
+    }
+    if let Some(challenge) = challenge {
+        use_up(&context, &newcomer.handle, challenge)?;
     }
     welcome(&context, newcomer).await
 }
@@ -69,33 +73,47 @@ pub(super) async fn challenge(context: Context, fields: Fields) -> Answer {
     Ok(Json(body).into_response())
 }
 
-/// `POST /register`: the proof is a signature over a challenge.
+/// `POST /register`: the proof is a signature over a challenge. OAuth clients come here, too, and are told that they need a token.
 pub(super) async fn register(context: Context, fields: Fields) -> Answer {
+    if no_oauth::is_registration(&fields.members) {
+        return Ok(no_oauth::no_registration());
+    }
     let (_, newcomer) = newcomer(&fields)?;
     let key = newcomer.key.ok_or_else(|| bad_key("publicKey is missing"))?;
     proven(&context, &fields, &newcomer.handle, &key)?;
     welcome(&context, newcomer).await
 }
 
-/// Checks a signed challenge, which is used up whether or not the signature is good.
+/// Checks a signed challenge. Only a good signature uses it up, so that a wrong try by another caller does not take it
+/// away from the one it was given to.
 fn proven(context: &Context, fields: &Fields, handle: &Handle, key: &PublicKey) -> Answer<()> {
     let invalid = |why: &str| Trouble::new(401, "challenge_invalid", why);
     let challenge = fields.text(&["challenge"])?.ok_or_else(|| invalid("challenge is missing"))?;
     let signature = fields.text(&["challengeSignature", "challenge_signature", "signature", "proof"])?;
     let signature = signature.ok_or_else(|| invalid("challengeSignature is missing"))?;
-    use_up(context, handle, challenge)?;
+    check_challenge(context, handle, challenge)?;
     verify_challenge(challenge, signature, key)
-        .map_err(|_| Trouble::new(401, "invalid_signature", "the challenge is not signed by this key"))
+        .map_err(|_| Trouble::new(401, "invalid_signature", "the challenge is not signed by this key"))?;
+    use_up(context, handle, challenge)
+}
+
+fn check_challenge(context: &Context, handle: &Handle, challenge: &str) -> Answer<()> {
+    let realm = context.engine.realm().as_str();
+    context.shared.challenges().check(realm, handle.as_str(), challenge).map_err(stale)
 }
 
 fn use_up(context: &Context, handle: &Handle, challenge: &str) -> Answer<()> {
     let realm = context.engine.realm().as_str();
-    context.shared.challenges().take(realm, handle.as_str(), challenge).map_err(|stale| match stale {
+    context.shared.challenges().take(realm, handle.as_str(), challenge).map_err(stale)
+}
+
+fn stale(why: Stale) -> Trouble {
+    match why {
         Stale::Unknown => {
             Trouble::new(401, "challenge_invalid", "this challenge was not given for this handle")
         }
         Stale::Expired => Trouble::new(401, "challenge_expired", "this challenge has expired"),
-    })
+    }
 }
 
 /// Reads what the forms of registration have in common. The handle comes as written, too.
@@ -262,9 +280,14 @@ pub(super) async fn capabilities(context: Context) -> Answer {
 
 async fn look_up(context: &Context) -> Answer<Agent> {
     let actor = context.looker().await?;
+    find(context, actor, context.param("handle")).await
+}
+
+/// The agent of this name, as far as this caller may know of it.
+pub(super) async fn find(context: &Context, actor: Option<Actor>, text: &str) -> Answer<Agent> {
     let known = actor.is_some();
     let caller = actor.map_or_else(visitor, |actor| actor.caller);
-    let text = context.param("handle").to_owned();
+    let text = text.to_owned();
     let nobody = Trouble::nobody(&text);
     let found = context.engine.read(move |view| {
         let exact = text.trim_start_matches('@').to_owned();

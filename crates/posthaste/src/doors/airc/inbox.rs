@@ -14,6 +14,8 @@ use serde_json::value::RawValue;
 use super::context::{Actor, Context, find_name, spelled};
 use super::errors::{Answer, Trouble};
 use super::to_wire;
+use crate::attachments::{self, Carrier};
+use crate::doors::download;
 
 /// Letters on a page, unless asked for otherwise, and at most.
 const USUAL_PAGE: usize = 50;
@@ -198,6 +200,18 @@ pub(super) async fn ack(context: Context) -> Answer {
     let read = delivery.read_at.map(to_wire::moment);
     Ok(Json(json!({ "success": true, "id": context.param("id"), "status": "read", "read_at": read }))
         .into_response())
+}
+
+/// `GET /messages/{id}/attachments/{sha256}`: a file of a message in the caller's mail.
+pub(super) async fn attachment(context: Context) -> Answer {
+    let (actor, message) = own(&context).await?;
+    let hash = context.param("sha256");
+    let found =
+        attachments::fetch(&context.engine, vec![actor.caller.clone()], Carrier::Id(message), hash).await;
+    Ok(match found {
+        Ok((file, bytes)) => download::answer(&file, bytes),
+        Err(error) => download::failure(&error),
+    })
 }
 
 /// `DELETE /messages/{id}`: out of the caller's inbox.

@@ -102,15 +102,21 @@ pub(super) fn check_recent(at: Millis) -> Answer<()> {
     Err(Trouble::new(401, "invalid_timestamp", "the timestamp is more than 300 s away from now"))
 }
 
-/// A message for another registry is not for this one.
+/// A message for another registry is not for this one. Ours goes by the host that was called, and by the id that the
+/// discovery document gives, whatever host was called.
 fn check_audience(context: &Context, envelope: &Envelope) -> Answer<()> {
     let Some(audience) = envelope.get("aud").filter(|audience| !audience.is_null()) else { return Ok(()) };
     let host = context.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    let ours = [host.to_owned(), name.to_owned(), context.base()];
+    let id = context.engine.realm().as_str();
+    let ours = [host.to_owned(), name.to_owned(), context.base(), id.to_owned()];
     match audience.as_str() {
         Some(audience) if ours.iter().any(|ours| ours.eq_ignore_ascii_case(audience)) => Ok(()),
-        _ => Err(Trouble::new(403, "audience_mismatch", format!("this registry is {name}"))),
+        _ => Err(Trouble::new(
+            403,
+            "audience_mismatch",
+            format!("this registry is {name}, and its registry_id is {id}"),
+        )),
     }
 }
 

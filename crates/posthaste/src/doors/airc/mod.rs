@@ -19,6 +19,7 @@ mod messages;
 mod presence;
 mod rotation;
 mod safe;
+mod safe_inbox;
 mod to_wire;
 
 use axum::Router;
@@ -47,6 +48,7 @@ pub(super) fn router(shared: &Shared) -> Router<Shared> {
         .route("/messages", get(inbox::inbox).post(messages::post))
         .route("/messages/inbox", get(inbox::inbox))
         .route("/messages/thread/{handle}", get(inbox::thread))
+        .route("/messages/{id}/attachments/{sha256}", get(inbox::attachment))
         .route("/messages/{id}/ack", post(inbox::ack))
         .route("/messages/{id}", axum::routing::delete(inbox::discard))
         .route("/consent", get(consent::get).post(consent::post));
@@ -54,7 +56,8 @@ pub(super) fn router(shared: &Shared) -> Router<Shared> {
         .route("/api/health", get(safe::health))
         .route("/api/presence", get(safe::who).post(safe::presence))
         .route("/api/v2/presence", get(safe::who).post(safe::presence))
-        .route("/api/messages", get(safe::list).post(safe::send))
+        .route("/api/messages", get(safe_inbox::list).post(safe::send))
+        .route("/api/v2/messages", get(safe_inbox::list).post(safe::send))
         .route("/api/consent", get(safe::consents).post(safe::consent))
         .route("/api/users", post(safe::register))
         .route("/api/register", post(safe::register))

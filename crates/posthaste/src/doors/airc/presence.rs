@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::context::{Actor, Context, Fields, is_identity, spelled, visitor};
 use super::errors::{Answer, Trouble};
+use super::identity;
 
 /// How long a heartbeat counts.
 pub(super) const LASTS: Millis = 90_000;
@@ -92,6 +93,21 @@ pub(super) async fn note(context: &Context, actor: &Actor, told: Told) -> Answer
 /// `GET /presence`: agents that the caller may see; without a token, identities of this door that show themselves to all.
 pub(super) async fn list(context: Context) -> Answer {
     let actor = context.looker().await?;
+    show(&context, actor, None).await
+}
+
+/// The same in Safe Mode, where a caller that asks for one user is told if there is no such user. One that does not show
+/// itself to the caller is offline.
+pub(super) async fn list_or_one(context: Context) -> Answer {
+    let actor = context.looker().await?;
+    let sought = match context.query("user").or(context.query("handle")) {
+        Some(name) => Some(identity::find(&context, actor.clone(), name).await?),
+        None => None,
+    };
+    show(&context, actor, sought).await
+}
+
+async fn show(context: &Context, actor: Option<Actor>, sought: Option<Agent>) -> Answer {
     let me = actor.as_ref().map(|actor| actor.agent.id.clone());
     let known = actor.is_some();
     let caller = actor.map_or_else(visitor, |actor| actor.caller);
@@ -112,13 +128,18 @@ pub(super) async fn list(context: Context) -> Answer {
         if presence.status == "away" { away.push(entry) } else { active.push(entry) }
     }
     let users: Vec<Value> = active.iter().chain(&away).cloned().collect();
-    let body = json!({
+    let mut body = json!({
         "success": true,
         "counts": { "active": active.len(), "away": away.len(), "total": users.len() },
         "active": active,
         "away": away,
         "users": users,
     });
+    if let Some(agent) = sought {
+        let offline =
+            || json!({ "handle": agent.id, "username": agent.id, "status": "offline", "workingOn": "" });
+        body["presence"] = body["users"].get(0).cloned().unwrap_or_else(offline);
+    }
     Ok(Json(body).into_response())
 }
 
@@ -130,7 +151,8 @@ fn entry(agent: &Agent, presence: &Presence, own: bool, now: Millis) -> Value {
         "display_name": agent.name,
         "status": presence.status,
         "context": presence.note,
-        "workingOn": presence.note,
+        // A string in AIRC's OpenAPI document, and not null.
+        "workingOn": presence.note.as_deref().unwrap_or_default(),
         "last_seen": seen,
         "lastSeen": seen,
         "expires_at": to_rfc3339(presence.expires_at),

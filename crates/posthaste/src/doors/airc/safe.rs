@@ -4,17 +4,18 @@
 use axum::Json;
 use axum::response::IntoResponse;
 use posthaste_engine::nouns::{Agent, AgentId, Caller, Privacy};
-use posthaste_engine::views::{AgentQuery, InboxOrder, Letter};
+use posthaste_engine::views::AgentQuery;
 use posthaste_wire::airc::{Envelope, Payload, Target, verify_body};
 use serde_json::{Map, Value, json};
 
 use super::VIA;
-use super::context::{Actor, Context, Fields, Holder, find_name, key_of, visitor};
+use super::context::{Actor, Context, Fields, Holder, key_of, spelled, visitor};
 use super::errors::{Answer, Trouble};
 use super::from_wire::Draft;
 use super::identity::{self, Newcomer};
-use super::inbox::{self, LARGEST_PAGE, Query};
+use super::inbox::LARGEST_PAGE;
 use super::{messages, presence, to_wire};
+use crate::caller::bearer;
 
 /// Refuses everything of Safe Mode where it is switched off.
 pub(super) fn check_on(context: &Context) -> Answer<()> {
@@ -36,6 +37,13 @@ pub(super) async fn presence(context: Context, fields: Fields) -> Answer {
         Some("register") => register(context, fields).await,
         Some("heartbeat" | "update") | None => {
             let name = fields.text(&["username", "handle", "from"])?;
+            // Older clients register without saying so: a name that is not taken, and no token.
+            if let Some(name) = name.filter(|_| bearer(&context.headers).is_none())
+                && fields.get(&["action"]).is_none()
+                && present(&context, &spelled(name)).await?.is_none()
+            {
+                return register(context, fields).await;
+            }
             if name.is_none() && fields.text(&["status"])?.is_none() {
                 return Err(Trouble::bad("action: register or heartbeat is expected"));
             }
@@ -185,8 +193,8 @@ pub(super) async fn send(context: Context, fields: Fields) -> Answer {
             meta.insert(member.to_owned(), value.clone());
         }
     }
-    if let Some(said) = &said {
-        meta.insert("payload".to_owned(), said.clone());
+    if let Some(payload) = &raw_payload {
+        meta.insert("payload".to_owned(), payload.clone());
     }
     let draft = Draft {
         target: Target::parse(&to),
@@ -212,75 +220,6 @@ fn signed(actor: &Actor, fields: &Fields) -> Answer<Option<String>> {
         messages::check_recent(at)?;
     }
     Ok(Some(envelope.text))
-}
-
-/// `GET /api/messages?user=ME[&since=][&with=PEER]`
-pub(super) async fn list(context: Context) -> Answer {
-    check_on(&context)?;
-    let actor = context.actor(context.query("user").or(context.query("username"))).await?;
-    match context.query("with") {
-        Some(peer) => thread(&context, &actor, peer).await,
-        None => inbox(&context, &actor).await,
-    }
-}
-
-async fn inbox(context: &Context, actor: &Actor) -> Answer {
-    let query = Query::read(context, LARGEST_PAGE)?;
-    // A client that only ever asks for everything must see the latest, in the order they came.
-    let order = match (query.since, query.after) {
-        (None, None) => InboxOrder::Newest,
-        _ => InboxOrder::Oldest,
-    };
-    let mut page = inbox::fetch(context, actor, query, order).await?;
-    page.items.sort_by_key(|letter| letter.message.seq);
-    let messages: Vec<Value> = page.items.iter().map(to_wire::flat).collect();
-    let body = json!({
-        "success": true,
-        "user": actor.agent.id,
-        "count": messages.len(),
-        "threads": threads(&page.items, actor),
-        "messages": messages,
-    });
-    Ok(Json(body).into_response())
-}
-
-/// The latest letter of each correspondent.
-fn threads(letters: &[Letter], actor: &Actor) -> Vec<Value> {
-    let mut found: Vec<(AgentId, Value)> = Vec::new();
-    for letter in letters {
-        let other = letter.message.from.clone();
-        let last = to_wire::flat(letter);
-        let entry = json!({
-            "id": format!("{}:{other}", actor.agent.id),
-            "with": other,
-            "last_message": last,
-            "updated_at": last["created_at"],
-        });
-        found.retain(|(known, _)| *known != other);
-        found.push((other, entry));
-    }
-    found.into_iter().rev().map(|(_, entry)| entry).collect()
-}
-
-async fn thread(context: &Context, actor: &Actor, peer: &str) -> Answer {
-    let query = Query::read(context, LARGEST_PAGE)?;
-    let (caller, peer) = (actor.caller.clone(), peer.to_owned());
-    let (since, limit) = (query.since, query.limit);
-    let letters = context
-        .engine
-        .read(move |view| {
-            let Some(other) = find_name(view, &caller, &peer) else { return Ok(Vec::new()) };
-            let after = match since {
-                Some(since) => view.last_seq_at(since)?,
-                None => 0,
-            };
-            view.latest_exchange(&caller, &caller.agent, &other, after, limit)
-        })
-        .await?;
-    let messages: Vec<Value> = letters.iter().map(to_wire::flat).collect();
-    let body =
-        json!({ "success": true, "user": actor.agent.id, "count": messages.len(), "messages": messages });
-    Ok(Json(body).into_response())
 }
 
 /// `GET /api/agents?capability=&q=&available=&limit=`: identities that show themselves to the caller.
@@ -347,7 +286,7 @@ fn named(entry: &Value, words: Option<&str>) -> bool {
 /// `GET /api/presence`
 pub(super) async fn who(context: Context) -> Answer {
     check_on(&context)?;
-    presence::list(context).await
+    presence::list_or_one(context).await
 }
 
 /// `POST /api/consent` and `GET /api/consent`

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::VIA;
+use crate::attachments;
 use crate::doors::words;
 
 /// An identity. The keys are public, tokens never are.
@@ -80,15 +81,25 @@ fn put_outside(delivery: &mut Value, message: &Message) {
     if let Some(answered) = message.in_reply_to {
         delivery["in_reply_to"] = json!(answered);
     }
+    let files = files(message);
+    if !files.is_empty() {
+        delivery["attachments"] = files.into();
+    }
 }
 
-/// A letter as Safe Mode's clients read it.
+/// The files that a message carries. They are downloaded at this door, since its tokens open no other.
+fn files(message: &Message) -> Vec<Value> {
+    attachments::shown_below(message, &format!("/messages/{}/attachments", message.id))
+}
+
+/// A letter as Safe Mode's clients read it. Clients take any payload for something structured, so a plain text has none
+/// unless its sender gave one.
 pub(super) fn flat(letter: &Letter) -> Value {
     let message = &letter.message;
     let envelope = envelope_of(message);
-    let payload = envelope.get("payload").cloned().unwrap_or(Value::Null);
+    let payload = envelope.get("payload").filter(|_| !is_plain(message)).cloned().unwrap_or(Value::Null);
     let created = to_rfc3339(message.at);
-    json!({
+    let mut flat = json!({
         "id": id_of(message),
         "from": message.from,
         "to": envelope.get("to").and_then(Value::as_str).map_or("", |to| plain(to)),
@@ -104,7 +115,12 @@ pub(super) fn flat(letter: &Letter) -> Value {
         "seq": message.seq,
         "read": matches!(letter.delivery.state, DeliveryState::Read | DeliveryState::Acked),
         "signature": envelope.get("signature"),
-    })
+    });
+    let files = files(message);
+    if !files.is_empty() {
+        flat["attachments"] = files.into();
+    }
+    flat
 }
 
 /// The sender's name for a letter, or ours.
@@ -136,6 +152,15 @@ fn is_mail(message: &Message) -> bool {
         || message.ack_required
         || message.expires_at.is_some()
         || message.priority != Priority::NORMAL
+}
+
+/// Whether a letter is a text and nothing else, so that its payload would be of this door's making.
+fn is_plain(message: &Message) -> bool {
+    let given = || message.meta.as_ref().is_some_and(|meta| meta.value()["airc"].get("payload").is_some());
+    message.envelope.is_none()
+        && matches!(message.body, Body::Text(_))
+        && !(is_foreign(message) && is_mail(message))
+        && !given()
 }
 
 fn envelope_of(message: &Message) -> Map<String, Value> {

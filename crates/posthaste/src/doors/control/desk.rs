@@ -1,11 +1,11 @@
 //! Methods about what agents hold and whom they know: reservations and contacts; and about the mail directory beside the
 //! realm: nudges and hooks.
 
-use posthaste_engine::nouns::{AgentId, Audience, ContactState, Millis, Seq};
+use posthaste_engine::nouns::{AgentId, Audience, Caller, ContactState, Millis, Seq};
 use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
 use posthaste_engine::verbs::reservations::{Release, Reserve, Which};
 use posthaste_engine::views::ReservationQuery;
-use posthaste_engine::{Engine, EngineError};
+use posthaste_engine::{Engine, EngineError, Refusal};
 use posthaste_wire::rpc::ErrorObject;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use super::methods::{VIA, acting};
 use super::to_wire;
 use crate::caller::Identity;
 use crate::doors::files::{FilesError, StateDir, nudge_now};
+use crate::projects::alias;
 use crate::shared::Shared;
 
 fn refused(error: EngineError) -> ErrorObject {
@@ -30,6 +31,9 @@ pub(super) struct ReserveParams {
     #[serde(default)]
     key: Option<String>,
     scope: String,
+    /// The directory that the caller works in: the scope `project` means its project.
+    #[serde(default)]
+    directory: Option<String>,
     paths: Vec<String>,
     #[serde(default = "yes")]
     exclusive: bool,
@@ -51,7 +55,7 @@ pub(super) async fn reserve(
     let caller = acting(identity, given.agent)?;
     let verb = Reserve {
         key: given.key,
-        scope: shared.scope_in(engine.realm(), &given.scope).await.map_err(refused)?,
+        scope: scope_here(shared, engine, &given.scope, given.directory.as_deref()).await?,
         paths: given.paths,
         exclusive: given.exclusive,
         reason: given.reason,
@@ -64,6 +68,24 @@ pub(super) async fn reserve(
     let mut value = to_wire::reservation(&reserved.reservation);
     value["conflicts"] = reserved.conflicts.iter().map(to_wire::conflict).collect();
     Ok(value)
+}
+
+/// A scope as it is compared. Where the caller works in one of several projects of the realm, `project` is that one.
+async fn scope_here(
+    shared: &Shared,
+    engine: &Engine,
+    scope: &str,
+    directory: Option<&str>,
+) -> Result<String, ErrorObject> {
+    if scope == "project"
+        && let Some(directory) = directory.and_then(alias)
+    {
+        let found = shared.find_project(engine.realm(), &directory).await.map_err(refused)?;
+        if let Some(found) = found.filter(|found| found.realm == *engine.realm()) {
+            return Ok(found.scope());
+        }
+    }
+    shared.scope_in(engine.realm(), scope).await.map_err(refused)
 }
 
 #[derive(Deserialize)]
@@ -79,6 +101,9 @@ pub(super) struct ReleaseParams {
     keys: Vec<String>,
     #[serde(default)]
     scope: Option<String>,
+    /// The directory that the caller works in: the scope `project` means its project.
+    #[serde(default)]
+    directory: Option<String>,
 }
 
 pub(super) async fn release(
@@ -91,7 +116,11 @@ pub(super) async fn release(
     let named = given.keys.into_iter().map(Which::Key);
     let mut which: Vec<Which> = given.ids.into_iter().map(Which::Number).chain(named).collect();
     if which.is_empty() {
-        let (asking, scope) = (caller.clone(), scope_of(shared, engine, given.scope).await?);
+        let scope = match given.scope {
+            Some(scope) => Some(scope_here(shared, engine, &scope, given.directory.as_deref()).await?),
+            None => None,
+        };
+        let asking = caller.clone();
         let query =
             ReservationQuery { scope, owner: Some(caller.agent.clone()), limit: 1_000, ..Default::default() };
         let held = engine.read(move |view| view.reservations(&asking, &query)).await.map_err(refused)?;
@@ -199,8 +228,29 @@ pub(super) async fn contact_answer(
     given: ContactParams,
 ) -> Result<Value, ErrorObject> {
     let caller = acting(identity, given.agent)?;
+    if state == ContactState::Blocked {
+        check_known(engine, &caller, &given.other).await?;
+    }
     let verb = Answer { from: given.other, state, expires_at: None };
     Ok(to_wire::contact(&engine.submit(&caller, verb).await.map_err(refused)?))
+}
+
+/// Refuses to block a name that the caller has no reason to know: it is most likely misspelled. An agent of another realm
+/// has no entry here.
+async fn check_known(engine: &Engine, caller: &Caller, other: &AgentId) -> Result<(), ErrorObject> {
+    let (caller, other) = (caller.clone(), other.clone());
+    let known = engine.read(move |view| {
+        let known = view.contacts(&caller, &caller.agent);
+        if other.as_str().contains('@')
+            || view.entry(&caller, &other).is_ok()
+            || known?.iter().any(|contact| contact.from == other)
+        {
+            return Ok(());
+        }
+        let near = view.near(&caller, other.as_str())?;
+        Err(Refusal::NoSuchAgent { agent: other.to_string(), near }.into())
+    });
+    known.await.map_err(refused)
 }
 
 pub(super) async fn contact_end(

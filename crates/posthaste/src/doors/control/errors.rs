@@ -5,6 +5,7 @@ use posthaste_wire::rpc::{ErrorObject, INTERNAL_ERROR, INVALID_PARAMS};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
+use crate::attachments::AttachError;
 use crate::caller::AuthError;
 
 /// The verb was understood and refused.
@@ -17,6 +18,7 @@ pub(crate) const UNAVAILABLE: i64 = -32002;
 pub(super) fn of_engine(error: &EngineError) -> ErrorObject {
     let (code, word) = match error {
         EngineError::Refused(refusal) => (code_of(refusal), refusal.word()),
+        EngineError::Failed(fault) if fault.is_disk_full() => (UNAVAILABLE, "disk_full"),
         EngineError::Failed(Fault::Poisoned { .. }) => (UNAVAILABLE, "read_only"),
         EngineError::Failed(Fault::Closing) => (UNAVAILABLE, "closing"),
         EngineError::Failed(_) => (INTERNAL_ERROR, "internal"),
@@ -33,12 +35,52 @@ pub(super) fn of_auth(error: &AuthError) -> ErrorObject {
     }
 }
 
+pub(super) fn of_attachment(error: &AttachError) -> ErrorObject {
+    let (code, word) = match error {
+        AttachError::TooMany => (INVALID_PARAMS, "bad_params"),
+        AttachError::Refused { .. } => (REFUSED, "attachment_refused"),
+        AttachError::Missing => (REFUSED, "no_such_attachment"),
+        AttachError::Engine(error) => return of_engine(error),
+        AttachError::Failed => (INTERNAL_ERROR, "internal"),
+    };
+    with_word(code, error.to_string(), word)
+}
+
 pub(super) fn bad_params(why: impl std::fmt::Display) -> ErrorObject {
     with_word(INVALID_PARAMS, why.to_string(), "bad_params")
 }
 
 pub(super) fn denied(why: &str) -> ErrorObject {
     with_word(REFUSED, why.to_owned(), "not_allowed")
+}
+
+/// No message that the caller may see is called that.
+pub(super) fn no_message(name: &str) -> ErrorObject {
+    with_word(REFUSED, format!("there is no message {name}"), Refusal::NoSuchMessage.word())
+}
+
+/// The same, where a message was named: the refusal says which.
+pub(super) fn of_message(error: &EngineError, name: &str) -> ErrorObject {
+    match error {
+        EngineError::Refused(Refusal::NoSuchMessage) => no_message(name),
+        other => of_engine(other),
+    }
+}
+
+pub(super) fn is_no_message(error: &ErrorObject) -> bool {
+    let word = |data: &serde_json::value::RawValue| data.get().contains(Refusal::NoSuchMessage.word());
+    error.data.as_deref().is_some_and(word)
+}
+
+/// Several messages have an id that begins like that.
+pub(super) fn ambiguous(name: &str, candidates: &[String]) -> ErrorObject {
+    let text = match candidates {
+        [] => format!("the ids of many messages begin with {name}; give more of it"),
+        some => {
+            format!("the ids of several messages begin with {name}: {}; give more of it", some.join(", "))
+        }
+    };
+    with_word(INVALID_PARAMS, text, "bad_id")
 }
 
 /// The caller calls more often than it may.

@@ -16,9 +16,9 @@ use crate::http::errors::answer as refuse;
 use crate::shared::Shared;
 
 /// How much is gathered before it is sent.
-const PIECE: usize = 64 << 10;
+pub(super) const PIECE: usize = 64 << 10;
 /// Pieces that may wait for a slow reader.
-const WAITING: usize = 8;
+pub(super) const WAITING: usize = 8;
 
 pub(super) async fn answer(
     State(shared): State<Shared>,
@@ -51,7 +51,8 @@ pub(super) async fn answer(
     ([(header::CONTENT_TYPE, "application/jsonl")], Body::from_stream(stream)).into_response()
 }
 
-struct Pieces(mpsc::Sender<io::Result<Vec<u8>>>);
+/// Sends what is written in pieces; one that takes them slowly holds the writer up.
+pub(super) struct Pieces(pub(super) mpsc::Sender<io::Result<Vec<u8>>>);
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

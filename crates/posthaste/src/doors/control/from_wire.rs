@@ -9,6 +9,7 @@ use posthaste_wire::rpc::ErrorObject;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::errors::bad_params;
 use crate::doors::address;
@@ -57,13 +58,17 @@ pub(super) struct SendParams {
     #[serde(default)]
     conversation: Option<posthaste_engine::nouns::ConversationId>,
     #[serde(default)]
-    in_reply_to: Option<MessageId>,
+    /// The message that it answers: an id, the beginning of one, or a number.
+    pub(super) in_reply_to: Option<String>,
     #[serde(default)]
     key: Option<String>,
+    /// Files: `{name, data, media_type?}` with the bytes in base64.
+    #[serde(default)]
+    pub(super) attachments: Vec<Map<String, Value>>,
 }
 
 impl SendParams {
-    pub(super) fn into_verb(self) -> Result<Send, ErrorObject> {
+    pub(super) fn into_verb(self, in_reply_to: Option<MessageId>) -> Result<Send, ErrorObject> {
         let addresses = |words: &[String]| -> Result<Vec<Address>, ErrorObject> {
             words
                 .iter()
@@ -95,7 +100,7 @@ impl SendParams {
             expires_at: self.expires_at,
             correlation: None,
             within: self.conversation.map(gather),
-            in_reply_to: self.in_reply_to,
+            in_reply_to,
             task: None,
             key: self.key,
             envelope: None,
@@ -165,7 +170,8 @@ pub(super) struct MarkParams {
     /// Whose copy; the caller's if absent.
     #[serde(default)]
     pub(super) agent: Option<AgentId>,
-    pub(super) message: MessageId,
+    /// An id, the beginning of one, or a number.
+    pub(super) message: String,
     #[serde(default)]
     pub(super) response: Option<String>,
 }
@@ -218,7 +224,11 @@ pub(super) struct TokenCreateParams {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TokenRevokeParams {
-    pub(super) id: String,
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    /// The token itself, for a caller that has it and does not know its id.
+    #[serde(default)]
+    pub(super) token: Option<String>,
 }
 
 fn usual_page() -> usize {

@@ -1,15 +1,22 @@
 //! The office's own methods, `x-posthaste/…`, as JSON-RPC over HTTP. The command line speaks to a running office this
 //! way; the other JSON-RPC doors offer the same methods to their callers.
 
+mod attachments;
+mod backup;
 mod desk;
 mod errors;
+mod events;
 mod export;
 mod from_wire;
 mod methods;
+mod people;
+mod projects;
+mod status;
 mod talk;
 mod to_wire;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -19,7 +26,7 @@ use posthaste_wire::rpc::{self, ErrorObject, Item, Message};
 use serde_json::value::RawValue;
 
 use self::methods::VIA;
-use crate::caller::{Identity, Realm, bearer};
+use crate::caller::{AuthError, Identity, Pass, Realm, bearer};
 use crate::http::rate::Bucket;
 use crate::shared::Shared;
 
@@ -27,13 +34,22 @@ use crate::shared::Shared;
 pub const PATH: &str = "/x-posthaste/rpc";
 /// Where a whole realm is handed out as lines of JSON.
 pub const EXPORT_PATH: &str = "/x-posthaste/export";
+/// The server's own figures.
+pub const STATUS_PATH: &str = "/x-posthaste/status";
+/// Where a backup of a realm, or of all, is handed out.
+pub const BACKUP_PATH: &str = "/x-posthaste/backup";
 /// What every method's name starts with.
 pub const PREFIX: &str = "x-posthaste/";
 /// Calls in one request.
 const MOST_CALLS: usize = 100;
 
 pub(super) fn router() -> Router<Shared> {
-    Router::new().route(PATH, post(answer)).route(EXPORT_PATH, get(export::answer))
+    Router::new()
+        .route(PATH, post(answer))
+        .route(EXPORT_PATH, get(export::answer))
+        .route(STATUS_PATH, get(status::answer))
+        .route(BACKUP_PATH, get(backup::answer))
+        .route("/x-posthaste/attachments/{message}/{sha256}", get(attachments::download))
 }
 
 /// One of the office's own methods, called by somebody whose token was checked.
@@ -51,7 +67,7 @@ async fn answer(
     State(shared): State<Shared>,
     Realm(engine): Realm,
     headers: HeaderMap,
-    body: String,
+    body: Bytes,
 ) -> Response {
     let (identity, pass) = match shared.recognise(&engine, bearer(&headers), VIA).await {
         Ok(known) => known,
@@ -61,9 +77,17 @@ async fn answer(
         }
     };
     let engine = shared.engine_for(&engine, &identity, pass.as_ref());
-    let desk = Desk { bucket: shared.bucket_of(&engine, &identity, pass.as_ref()), shared, engine, identity };
+    let bucket = shared.bucket_of(&engine, &identity, pass.as_ref());
+    let desk = Desk { bucket, shared, engine, identity, pass };
+    let body = match str::from_utf8(&body) {
+        Ok(body) => body,
+        Err(error) => {
+            let error = ErrorObject::new(rpc::PARSE_ERROR, format!("the body is not UTF-8: {error}"));
+            return (json_type(), rpc::write_error(&rpc::RequestId::null(), &error)).into_response();
+        }
+    };
     let mut lines = Vec::new();
-    for item in rpc::parse(&body, MOST_CALLS) {
+    for item in rpc::parse(body, MOST_CALLS) {
         match item {
             Item::Single(message) => lines.extend(desk.reply(message).await),
             Item::Batch(messages) => {
@@ -87,6 +111,7 @@ struct Desk {
     engine: Engine,
     identity: Identity,
     bucket: Bucket,
+    pass: Option<Pass>,
 }
 
 impl Desk {
@@ -110,10 +135,12 @@ impl Desk {
     }
 
     async fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Box<RawValue>, ErrorObject> {
-        match self.bucket.take().wait {
-            Some(wait) => Err(errors::too_often(wait)),
-            None => call(&self.shared, &self.engine, &self.identity, method, params).await,
+        if let Some(wait) = self.bucket.take().wait {
+            return Err(errors::too_often(wait));
         }
+        let called = call(&self.shared, &self.engine, &self.identity, method, params);
+        let answer = self.shared.unless_void(&self.engine, self.pass.as_ref(), called).await;
+        answer.unwrap_or_else(|| Err(errors::of_auth(&AuthError::Invalid)))
     }
 }
 

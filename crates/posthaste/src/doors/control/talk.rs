@@ -1,26 +1,19 @@
-//! Methods about letters and conversations that people look at: one letter, a thread, what is going on.
-
-use std::time::Duration;
+//! Methods about messages and conversations that people look at: one message, a thread, the list of conversations.
 
 use posthaste_engine::nouns::{
     AgentId, Caller, ConversationId, ConversationStatus, MessageId, Seq, TurnSource,
 };
-use posthaste_engine::views::{ConversationQuery, TurnQuery, View, Viewed};
-use posthaste_engine::{Engine, Filter, Start, Step};
+use posthaste_engine::views::{ConversationQuery, Named, TurnQuery, View, Viewed};
+use posthaste_engine::{Engine, EngineError, Refusal};
 use posthaste_wire::rpc::ErrorObject;
-use posthaste_wire::time::to_rfc3339;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::errors::of_engine;
-use super::methods::{VIA, acting};
+use super::errors::{ambiguous, bad_params, is_no_message, no_message, of_engine, of_message};
+use super::methods::acting;
 use super::to_wire;
 use crate::caller::Identity;
 
-/// The longest that a question for events waits for the first.
-const LONGEST_WAIT: u64 = 25_000;
-/// Events in one answer.
-const MOST_EVENTS: usize = 500;
 /// Letters and turns of a thread that are shown.
 const MOST_SAID: usize = 1_000;
 
@@ -29,7 +22,8 @@ const MOST_SAID: usize = 1_000;
 pub(super) struct MessageParams {
     #[serde(default)]
     agent: Option<AgentId>,
-    message: MessageId,
+    /// An id, the beginning of one, or a number.
+    message: String,
 }
 
 /// One letter with what became of it.
@@ -39,11 +33,30 @@ pub(super) async fn message(
     given: MessageParams,
 ) -> Result<Value, ErrorObject> {
     let caller = acting(identity, given.agent)?;
-    let tracked =
-        engine.read(move |view| view.message(&caller, given.message)).await.map_err(|e| of_engine(&e))?;
+    let id = named(engine, &caller, &given.message).await?;
+    let tracked = engine.read(move |view| view.message(&caller, id)).await;
+    let tracked = tracked.map_err(|error| of_message(&error, &given.message))?;
     let mut value = to_wire::message(&tracked.message);
     value["deliveries"] = tracked.deliveries.iter().map(to_wire::delivery).collect();
     Ok(value)
+}
+
+/// The message that an id, the beginning of one or a number means. A whole id is for the verb or view to look up.
+pub(super) async fn named(engine: &Engine, caller: &Caller, word: &str) -> Result<MessageId, ErrorObject> {
+    if let Ok(id) = word.parse() {
+        return Ok(MessageId(id));
+    }
+    let (asking, name) = (caller.clone(), word.to_owned());
+    let found = engine.read(move |view| view.message_named(&asking, &name)).await;
+    match found.map_err(|error| of_engine(&error))? {
+        Named::One(id) => Ok(id),
+        Named::None => Err(no_message(word)),
+        Named::Several(candidates) => {
+            let listed: Vec<String> =
+                candidates.iter().map(|(id, number)| format!("{} (number {number})", id.0)).collect();
+            Err(ambiguous(word, &listed))
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -63,8 +76,20 @@ pub(super) async fn thread(
     given: ThreadParams,
 ) -> Result<Value, ErrorObject> {
     let caller = acting(identity, given.agent)?;
-    let answer = engine.read(move |view| said_in(view, &caller, &given.id)).await;
-    answer.map_err(|error| of_engine(&error))
+    let (asking, id) = (caller.clone(), given.id.clone());
+    match engine.read(move |view| said_in(view, &asking, &id)).await {
+        Err(EngineError::Refused(error @ Refusal::NoSuchConversation { .. })) => {
+            // No conversation of that name: perhaps a message's number or the beginning of its id.
+            let message = match named(engine, &caller, given.id.as_str()).await {
+                Err(error) if !is_no_message(&error) => return Err(error),
+                Err(_) => return Err(of_engine(&error.into())),
+                Ok(message) => message,
+            };
+            let id = ConversationId::new(message.0.to_string()).map_err(bad_params)?;
+            engine.read(move |view| said_in(view, &caller, &id)).await.map_err(|error| of_engine(&error))
+        }
+        answer => answer.map_err(|error| of_engine(&error)),
+    }
 }
 
 fn said_in(view: &View<'_>, caller: &Caller, id: &ConversationId) -> Viewed<Value> {
@@ -95,7 +120,7 @@ fn said_in(view: &View<'_>, caller: &Caller, id: &ConversationId) -> Viewed<Valu
     said.sort_by_key(|(seq, _)| *seq);
     said.dedup_by_key(|(seq, _)| *seq);
     if said.is_empty() && about.is_null() {
-        return Err(posthaste_engine::Refusal::NoSuchConversation { conversation }.into());
+        return Err(Refusal::NoSuchConversation { conversation }.into());
     }
     let said: Vec<Value> = said.into_iter().map(|(_, value)| value).collect();
     Ok(json!({ "id": conversation, "conversation": about, "said": said, "more": more }))
@@ -140,65 +165,4 @@ pub(super) async fn conversations(
         .map_err(|error| of_engine(&error))?;
     let list: Vec<Value> = page.items.iter().map(to_wire::conversation).collect();
     Ok(json!({ "conversations": list, "next": page.next }))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct EventsParams {
-    /// The last event that is known; with what happens next if absent.
-    #[serde(default)]
-    after: Option<Seq>,
-    #[serde(default)]
-    kinds: Vec<String>,
-    #[serde(default)]
-    agents: Vec<AgentId>,
-    #[serde(default)]
-    conversation: Option<ConversationId>,
-    /// How long to wait for the first event, in milliseconds.
-    #[serde(default)]
-    wait: u64,
-    #[serde(default = "usual_page")]
-    limit: usize,
-}
-
-/// What has happened since, and what happens while the caller waits.
-pub(super) async fn events(
-    engine: &Engine,
-    identity: &Identity,
-    given: EventsParams,
-) -> Result<Value, ErrorObject> {
-    let caller = identity.caller(VIA);
-    let mut parts = Vec::new();
-    if !given.kinds.is_empty() {
-        parts.push(Filter::Kinds(given.kinds));
-    }
-    if !given.agents.is_empty() {
-        parts.push(Filter::Concerning(given.agents));
-    }
-    parts.extend(given.conversation.map(Filter::Conversation));
-    let start = given.after.map_or(Start::Now, Start::After);
-    let limit = given.limit.clamp(1, MOST_EVENTS);
-    let mut feed =
-        engine.follow(&caller, Filter::All(parts), start, limit).await.map_err(|error| of_engine(&error))?;
-    let mut found = Vec::new();
-    let mut cursor = None;
-    // What is there comes at once; after that the first that happens ends the waiting.
-    let mut patience = Duration::from_millis(given.wait.min(LONGEST_WAIT)).max(Duration::from_millis(20));
-    let mut room = engine.limits().page_bytes;
-    while found.len() < limit && room > 0 {
-        let Ok(step) = tokio::time::timeout(patience, feed.next()).await else { break };
-        match step.map_err(|error| of_engine(&error))? {
-            Step::Event { event, .. } => {
-                cursor = Some(event.seq);
-                room = room.saturating_sub(event.weight());
-                found.push(to_wire::event(&event));
-                patience = Duration::from_millis(5);
-            }
-            Step::Overflow(_) => break,
-        }
-    }
-    // A page that is full ends at its last event; else everything up to the feed's place has been looked at.
-    let cursor =
-        if found.len() == limit || room == 0 { cursor.unwrap_or_else(|| feed.place()) } else { feed.place() };
-    Ok(json!({ "events": found, "cursor": cursor, "now": to_rfc3339(posthaste_engine::stamp::now()) }))
 }

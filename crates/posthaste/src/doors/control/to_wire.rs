@@ -8,6 +8,8 @@ use posthaste_engine::views::{Hit, Letter};
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
+use crate::attachments;
+
 pub(super) fn agent(agent: &Agent) -> Value {
     json!({
         "id": agent.id,
@@ -17,7 +19,8 @@ pub(super) fn agent(agent: &Agent) -> Value {
         "parent": agent.parent,
         "owner": agent.owner,
         "state": agent.state,
-        "door": agent.via,
+        // None for a mailbox whose holder has not come yet.
+        "door": (!agent.via.is_empty()).then_some(&agent.via),
         "scopes": agent.scopes,
         "created_at": to_rfc3339(agent.created_at),
         "updated_at": to_rfc3339(agent.updated_at),
@@ -66,6 +69,7 @@ pub(super) fn message(message: &Message) -> Value {
         "key": message.key,
         "door": message.via,
         "at": to_rfc3339(message.at),
+        "attachments": attachments::shown(message),
     })
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json, TokenRole, Visibility};
 use posthaste_engine::verbs::agents::{Existing, Register, Registered, SetState, Unregister, Update};
+use posthaste_engine::{EngineError, Refusal};
 use posthaste_wire::map::codes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::connection::{Connection, Outcome};
 use super::errors::Failure;
 use super::from_wire::{self, object_or_default, or_default, params};
-use super::session::Session;
+use super::session::{POLICY, Policy, Session};
 use super::to_wire::{self, OWN};
 use super::{MAX_AGENTS, VIA, letters, overrides, roster, send, structure};
 use crate::caller::Identity;
@@ -120,7 +121,7 @@ pub(super) async fn register(
     if register.id.is_none() && written.resume_persistent_identity == Some(true) {
         register.id = left_behind(at, session, written.persistent_identity.as_ref()).await?;
     }
-    let entered = enter(at, session, register, false).await?;
+    let entered = come_back(at, session, register).await?;
     let mut answer = json!({ "agent": to_wire::agent(&entered.agent) });
     if entered.resumed {
         answer["resumed"] = true.into();
@@ -155,6 +156,33 @@ pub(super) struct Entered {
     previous_session: Option<String>,
 }
 
+/// Enters an agent that gives its name only. With the token and the name that it had before it is the same agent, unless a
+/// connection has that now; then it gets an id of its own.
+pub(super) async fn come_back(
+    at: &mut Connection,
+    session: &Arc<Session>,
+    register: Register,
+) -> Result<Entered, Failure> {
+    let (None, Some(name)) = (&register.id, &register.name) else {
+        return enter(at, session, register, false).await;
+    };
+    let (bearer, name) = (session.identity.bearer(), name.clone());
+    let own = bearer.is_called(&name).then(|| bearer.name.clone());
+    let found = at.engine.read(move |view| view.returning(&Caller::office(), &bearer, &name)).await?;
+    let id = match found {
+        // A person's mailbox is not an agent's because they have one name.
+        Some(agent) if agent.kind != AgentKind::Agent && own.is_none() => None,
+        Some(agent) => may_reclaim(at, session, &agent).then_some(agent.id),
+        None => own,
+    };
+    let Some(id) = id else { return enter(at, session, register, false).await };
+    match enter(at, session, Register { id: Some(id), ..register.clone() }, false).await {
+        // Another connection came first, or the name is not free after all.
+        Err(failure) if failure.code == codes::AGENT_EXISTS => enter(at, session, register, false).await,
+        entered => entered,
+    }
+}
+
 /// Enters an agent into the address book and waits for its mail here. An id that is in use is handed over if nobody
 /// is connected under it and it is this principal's; `only` such an id is wanted when agents are reclaimed.
 pub(super) async fn enter(
@@ -173,6 +201,15 @@ pub(super) async fn enter(
     let mut caller = session.caller_as(session.participant.clone());
     register.owner = Some(session.participant.clone());
     register.bearer = Some(session.identity.bearer());
+    // Of two connections that ask for one id at once, the second is told that it is taken.
+    let _claim = match &register.id {
+        Some(id) => {
+            let taken = || Refusal::AgentExists { agent: id.clone() };
+            Some(at.hall.clone().claim(id).ok_or_else(taken)?)
+        }
+        None => None,
+    };
+    let mut earlier = None;
     if let Some(id) = register.id.clone() {
         let asked = id.clone();
         let present = at.engine.read(move |view| {
@@ -180,6 +217,7 @@ pub(super) async fn enter(
             Ok(view.agent(&Caller::office(), &asked).ok().map(|agent| (agent, bearer)))
         });
         let present = present.await?;
+        earlier = present.as_ref().and_then(|(agent, _)| to_wire::own_member(agent, POLICY));
         // Under the name on its token a session takes what another token entered, whether or not that is connected.
         let own = session.identity.name == id;
         let squatted = own && present.as_ref().is_some_and(|(_, bearer)| bearer.as_ref() != Some(&id));
@@ -195,11 +233,12 @@ pub(super) async fn enter(
                     register.state = None;
                 }
             }
-            Some(agent) => return Err(posthaste_engine::Refusal::AgentExists { agent: agent.id }.into()),
+            Some(agent) => return Err(Refusal::AgentExists { agent: agent.id }.into()),
             None if only => return Err(Failure::no_agent(id.as_str())),
             None => {}
         }
     }
+    keep_policy(&mut register, session.policy, earlier.is_some());
     let Registered { agent, resumed } = at.engine.submit(&caller, register).await?;
     let id = agent.id.clone();
     let mut previous_session = None;
@@ -215,6 +254,20 @@ pub(super) async fn enter(
     session.add_agent(id, stop);
     at.go.push(go);
     Ok(Entered { agent, resumed, previous_session })
+}
+
+/// Notes what becomes of an agent when its connection goes. The usual policy goes without saying, unless the entry says
+/// another.
+fn keep_policy(register: &mut Register, policy: Policy, says_another: bool) {
+    if policy == Policy::USUAL && !says_another {
+        return;
+    }
+    let mut meta = match register.meta.as_ref().map(Json::value) {
+        Some(Value::Object(meta)) => meta,
+        _ => Map::new(),
+    };
+    meta.insert(format!("{OWN}{POLICY}"), policy.to_value());
+    register.meta = Some(Json::from_value(&Value::Object(meta)));
 }
 
 /// Stands behind an agent of the session again that was orphaned while the session was away.
@@ -285,7 +338,7 @@ pub(super) async fn unregister(
     let verb = Unregister { agent: id.clone(), reason: one.reason, cause: None };
     let agent = at.engine.submit(&session.caller_for(&id), verb).await?;
     at.hall.forget_agent(session, &id);
-    Ok(json!({ "agent": to_wire::agent(&agent), "success": true }).into())
+    Ok(json!({ "agent": to_wire::agent(&agent), "unregistered": true, "success": true }).into())
 }
 
 #[derive(Debug, Deserialize)]
@@ -427,14 +480,18 @@ pub(super) async fn spawn(at: &mut Connection, session: &Arc<Session>, given: Op
     Ok(answer.into())
 }
 
-/// The caller who may steer an agent: the office's hand for those whom the office lets steer, who must see it first.
+/// The caller that may steer an agent: with the right to, the server's, for agents that the session sees. Without it the
+/// session may steer its own agents and those below them; any other is refused alike, whether it exists or not.
 async fn steering(at: &Connection, session: &Session, id: &AgentId, switch: &str) -> Result<Caller, Failure> {
     let (caller, seen) = (session.caller_for(id), id.clone());
-    at.engine.read(move |view| view.agent(&caller, &seen)).await?;
-    if session.may("lifecycle", switch) {
-        return Ok(session.steering());
+    let found = at.engine.read(move |view| view.agent(&caller, &seen)).await;
+    match (session.may("lifecycle", switch), found) {
+        (true, found) => found.map(|_| session.steering()).map_err(Into::into),
+        (false, Err(EngineError::Refused(Refusal::NoSuchAgent { .. }))) => {
+            Err(Failure::denied(format!("not allowed: lifecycle.{switch}")))
+        }
+        (false, found) => found.map(|_| session.caller_for(id)).map_err(Into::into),
     }
-    Ok(session.caller_for(id))
 }
 
 /// `map/agents/stop`.
@@ -442,11 +499,14 @@ pub(super) async fn stop(at: &mut Connection, session: &Arc<Session>, given: Opt
     let one: One = params(given)?;
     let id = from_wire::agent(&one.agent_id)?;
     let caller = steering(at, session, &id, "canStop").await?;
-    // One that is connected is asked to stop; it says itself when it has.
+    // One that is connected hears that it is to stop before it counts as stopped; listeners see both.
     let asked = at.engine.is_attached(&id) && one.force != Some(true);
-    let state = if asked { "stopping" } else { "stopped" }.to_owned();
-    let agent = at.engine.submit(&caller, SetState { agent: id, state }).await?;
-    Ok(json!({ "stopping": asked, "agent": to_wire::agent(&agent), "success": true }).into())
+    if asked {
+        let state = "stopping".to_owned();
+        at.engine.submit(&caller, SetState { agent: id.clone(), state }).await?;
+    }
+    let agent = at.engine.submit(&caller, SetState { agent: id, state: Agent::RETIRED.to_owned() }).await?;
+    Ok(json!({ "stopping": asked, "stopped": true, "agent": to_wire::agent(&agent), "success": true }).into())
 }
 
 /// `map/agents/suspend` and `map/agents/resume`.

@@ -18,7 +18,8 @@ use super::hall::Hall;
 use super::outbox::Outbox;
 use super::session::{Dialect, Session};
 use super::{
-    HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, TAKEN_AT_ONCE, farewell, hello, methods, warden,
+    HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, TAKEN_AT_ONCE, farewell, hello, methods, stale,
+    warden,
 };
 use crate::caller::{Identity, Pass};
 use crate::http::rate::Bucket;
@@ -145,7 +146,7 @@ impl Connection {
     ) -> Self {
         let hall = shared.halls().of(engine.realm());
         if hall.is_new() {
-            tokio::spawn(farewell::sweep(engine.clone(), hall.clone()));
+            tokio::spawn(stale::resolve(shared.clone(), engine.clone()));
         }
         let (bucket, engine) = match &known {
             Some((identity, pass)) => (

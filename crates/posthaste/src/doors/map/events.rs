@@ -10,6 +10,7 @@ use posthaste_engine::views::{View, Viewed};
 use posthaste_wire::map::{EventId, EventName};
 use serde_json::{Map, Value, json};
 
+use super::session::POLICY;
 use super::to_wire::{self, OWN, push_text};
 use super::{MAX_RECEIPTS, overrides};
 use crate::doors::slots;
@@ -385,7 +386,7 @@ fn changes_to_wire(changes: &Json) -> Value {
                 let mut metadata = Map::new();
                 for (name, value) in meta {
                     match name.strip_prefix(OWN) {
-                        Some("principal") => {}
+                        Some("principal" | POLICY) => {}
                         Some(own) => drop(out.insert(own.to_owned(), value)),
                         None => drop(metadata.insert(name, value)),
                     }
@@ -402,7 +403,9 @@ fn changes_to_wire(changes: &Json) -> Value {
 }
 
 /// How a letter stands with each it is for. How it fared with them is their sender's affair, unless that is to be told.
-fn push_receipts(out: &mut String, message: &Message, reached: Option<&[Reached]>, told: bool) {
+fn push_receipts(out: &mut String, message: &Message, event: &Event, known: &Known, told: bool) {
+    let is_live = known.receipts.is_none();
+    let reached = known.receipts.as_deref().or(event.reached.as_deref());
     let semantic = to_wire::semantic(message);
     out.push_str(r#","receipts":["#);
     for (index, (agent, state)) in reached.unwrap_or_default().iter().take(MAX_RECEIPTS).enumerate() {
@@ -411,6 +414,8 @@ fn push_receipts(out: &mut String, message: &Message, reached: Option<&[Reached]
         }
         let status = match state {
             _ if !told => DeliveryState::Queued,
+            // The sender asked for the queue; that the recipient has the message is another event.
+            DeliveryState::Delivered if is_live && semantic == "queue" => DeliveryState::Queued,
             DeliveryState::Read | DeliveryState::Acked => DeliveryState::Delivered,
             DeliveryState::Expired => DeliveryState::Failed,
             other => *other,
@@ -428,7 +433,7 @@ fn push_draft_members(out: &mut String, event: &Event, form: Form, known: &Known
             out.push_str(&to_wire::envelope(message, form.payloads));
             // What was looked up is what this listener may know.
             let told = message.audience == Audience::Observers && (form.observes || known.receipts.is_some());
-            push_receipts(out, message, known.receipts.as_deref().or(event.reached.as_deref()), told);
+            push_receipts(out, message, event, known, told);
             return;
         }
         (Fact::MessageDelivered { agent } | Fact::MessageAcked { agent, .. }, Some(message)) => {

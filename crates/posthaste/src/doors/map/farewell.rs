@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Json};
+use posthaste_engine::nouns::{AgentId, Json};
 use posthaste_engine::verbs::agents::{Orphan, Unregister};
 use posthaste_engine::verbs::office::Announce;
-use posthaste_engine::views::AgentQuery;
 use posthaste_engine::{Engine, EngineError, Refusal};
 
+use super::RESUME_WINDOW;
 use super::hall::Hall;
-use super::session::{PARTICIPANT, Policy, Session};
-use super::{RESUME_WINDOW, VIA};
+use super::session::{Policy, Session};
 use crate::shared::Shared;
 
 /// How often a busy office is asked to take an agent out; each time it is waited for.
@@ -116,31 +115,6 @@ async fn orphan_agents(engine: &Engine, session: &Session, cause: Option<i64>) {
         let verb = Orphan { agent: agent.clone(), cause };
         if let Err(error) = engine.submit(&session.caller_as(agent.clone()), verb).await {
             tracing::warn!(%agent, %error, "an orphaned agent was not noted");
-        }
-    }
-}
-
-/// Takes out the participants that an earlier run of the office left behind: nobody can come back as one of them.
-pub(super) async fn sweep(engine: Engine, hall: Arc<Hall>) {
-    let query = AgentQuery {
-        kinds: vec![AgentKind::Client, AgentKind::Gateway, AgentKind::System],
-        limit: usize::MAX,
-        ..AgentQuery::default()
-    };
-    let found = engine.read(move |view| Ok(view.agents(&Caller::office(), &query)?.items)).await;
-    let found = match found {
-        Ok(found) => found,
-        Err(error) => return tracing::warn!(%error, "participants of an earlier run were not looked for"),
-    };
-    for agent in found {
-        // Names that somebody chose may be chosen again; those we made up cannot be.
-        let ours = agent.via == VIA && agent.id.as_str().starts_with(PARTICIPANT);
-        if ours && hall.participant(&agent.id).is_none() && !engine.is_attached(&agent.id) {
-            let reason = Some("the office was restarted".to_owned());
-            let verb = Unregister { agent: agent.id.clone(), reason, cause: None };
-            if let Err(error) = engine.submit(&Caller::office(), verb).await {
-                tracing::warn!(agent = %agent.id, %error, "a participant of an earlier run was not taken out");
-            }
         }
     }
 }

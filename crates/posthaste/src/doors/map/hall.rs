@@ -1,6 +1,6 @@
 //! Everyone who is connected to a realm by this door, or may still come back. Memory only.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -28,6 +28,21 @@ pub(super) struct Hall {
     /// The sessions that get no messages, by id. Few if any, and asked for with every message that names somebody.
     deaf: Mutex<HashMap<String, Arc<Session>>>,
     any_deaf: AtomicBool,
+    /// Ids that connections are about to take.
+    claimed: Mutex<HashSet<AgentId>>,
+}
+
+/// One connection at a time takes an id: from the look whether it is free until its mail is waited for.
+#[derive(Debug)]
+pub(super) struct Claim {
+    hall: Arc<Hall>,
+    id: AgentId,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.hall.claimed.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +63,12 @@ impl Hall {
     /// Whether this is the first time anybody enters since the office opened.
     pub(super) fn is_new(&self) -> bool {
         !self.swept.swap(true, Ordering::AcqRel)
+    }
+
+    /// Keeps other connections from taking an id for as long as the claim is held; nothing if one is about to.
+    pub(super) fn claim(self: Arc<Self>, id: &AgentId) -> Option<Claim> {
+        let is_first = self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        is_first.then(|| Claim { hall: self, id: id.clone() })
     }
 
     pub(super) fn add(&self, session: Arc<Session>) {

@@ -18,7 +18,7 @@ use super::connection::{Connection, Outcome};
 use super::errors::Failure;
 use super::from_wire::{params, some_object};
 use super::session::{Dialect, Opening, PARTICIPANT, Part, Policy, Session, fresh};
-use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, RESUME_WINDOW, VIA, agents, letters, streams, to_wire};
+use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, VIA, agents, letters, streams, to_wire};
 use crate::caller::{AuthError, Identity};
 use crate::shared::Shared;
 
@@ -159,9 +159,9 @@ async fn begin(at: &mut Connection, greeting: &Greeting, dialect: Dialect) -> Re
     let policy = match written.agent_behavior.as_deref() {
         Some("unregister") => Policy::Unregister,
         Some("orphan") => Policy::Orphan,
-        Some("grace-period") | None => {
-            Policy::Grace(written.grace_period_ms.map_or(RESUME_WINDOW, Duration::from_millis))
-        }
+        Some("grace-period") | None => written
+            .grace_period_ms
+            .map_or(Policy::USUAL, |millis| Policy::Grace(Duration::from_millis(millis))),
         Some(_) => return Err(Failure::params("agentBehavior: unregister, orphan or grace-period")),
     };
     let steers = identity.role == TokenRole::Admin;
@@ -288,7 +288,7 @@ pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Resul
     let line = at.lend();
     session.attach(line.clone());
     at.session = Some(session.clone());
-    at.dialect = session.dialect;
+    at.dialect = session.dialect();
     let mut present = Vec::new();
     if session.is_listed()
         && let Ok((stop, go)) = letters::open(&at.engine, &session, &line, &session.participant).await
@@ -372,9 +372,12 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
     let asked: Value = params(given)?;
     let mode = detect_mode(&asked);
     if let Some(session) = at.session.clone() {
-        // What a session has begun with it keeps.
-        let mode = match session.dialect {
+        // What a session has begun with it keeps; but a client that asks for compatibility after another call gets it.
+        let mode = match session.dialect() {
             Dialect::Draft(mode) => mode,
+            Dialect::Sdk if mode == Mode::AcpCompat => {
+                return downgrade(at, &session, &asked).await;
+            }
             Dialect::Sdk => Mode::Full,
         };
         return Ok(initialized(at, &session, mode, &session.actor()).into());
@@ -385,16 +388,36 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
     {
         return Err(why.failure());
     }
-    let name = asked.pointer("/clientInfo/name").and_then(Value::as_str).unwrap_or("agent").to_owned();
+    let given = asked.pointer("/clientInfo/name").and_then(Value::as_str);
+    let name = given.unwrap_or("agent").to_owned();
     let greeting = Greeting {
         participant_type: Some("agent".to_owned()),
         name: Some(name.clone()),
         ..Greeting::default()
     };
     let session = begin(at, &greeting, Dialect::Draft(mode)).await?;
-    let register = Register { name: Some(name), ..Register::default() };
-    let entered = agents::enter(at, &session, register, false).await?;
+    let register =
+        Register { name: Some(name), meta: Some(agents::principal_mark(&session)), ..Register::default() };
+    let entered = match given {
+        Some(_) => agents::come_back(at, &session, register).await?,
+        // The name that clients without one get is no client's own.
+        None => agents::enter(at, &session, register, false).await?,
+    };
     Ok(initialized(at, &session, mode, &entered.agent.id).into())
+}
+
+/// Makes a session that began with another call one of acp-compat mode, which has an agent.
+async fn downgrade(at: &mut Connection, session: &Arc<Session>, asked: &Value) -> Outcome {
+    // A session of one request has no connection, and so no agents.
+    if !session.has_agents() && session.line().is_some() {
+        let name = asked.pointer("/clientInfo/name").and_then(Value::as_str).unwrap_or("agent");
+        let meta = Some(agents::principal_mark(session));
+        let register = Register { name: Some(name.to_owned()), meta, ..Register::default() };
+        agents::enter(at, session, register, false).await?;
+    }
+    session.become_compat();
+    at.dialect = session.dialect();
+    Ok(initialized(at, session, Mode::AcpCompat, &session.actor()).into())
 }
 
 fn initialized(at: &Connection, session: &Session, mode: Mode, agent: &AgentId) -> Value {
@@ -455,7 +478,15 @@ pub(super) async fn authenticate(at: &mut Connection, given: Option<&RawValue>) 
 pub(super) async fn refresh(at: &mut Connection, given: Option<&RawValue>) -> Outcome {
     let auth: Credentials = params(given)?;
     Ok(match believe(at, &auth).await {
-        Ok(()) => json!({ "success": true, "principal": principal(at) }),
+        Ok(()) => {
+            let principal = principal(at);
+            let mut answer = json!({ "success": true });
+            // Beside what the client expects, what the types say: the token that counts, and until when.
+            to_wire::put(&mut answer, "accessToken", auth.secret().map(str::to_owned));
+            to_wire::put(&mut answer, "expiresAt", principal.get("expiresAt").cloned());
+            answer["principal"] = principal;
+            answer
+        }
         Err(why) => json!({ "success": false, "error": { "code": why.code, "message": why.message } }),
     }
     .into())

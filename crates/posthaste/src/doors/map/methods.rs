@@ -209,8 +209,9 @@ fn check(session: &Session, method: Method, by_extension: bool) -> Result<(), Fa
         let code = if group == "mail" { codes::MAIL_PERMISSION_DENIED } else { codes::PERMISSION_DENIED };
         return Err(Failure::new(code, format!("not allowed: {group}.{switch}")));
     }
-    // Both are messages, too.
-    if matches!(method, Method::Broadcast | Method::Inject) && !session.may("messaging", "canSend") {
+    // These carry messages, too.
+    let carries = matches!(method, Method::Broadcast | Method::Inject | Method::FederationRoute);
+    if carries && !session.may("messaging", "canSend") {
         return Err(Failure::denied("not allowed: messaging.canSend"));
     }
     let scopes_are_read_only = session.is_compat() || by_extension;

@@ -30,7 +30,9 @@ mod send;
 mod session;
 mod sessions;
 mod signs;
+mod spelling;
 mod sse;
+mod stale;
 mod stdio;
 mod streams;
 mod structure;
@@ -43,6 +45,7 @@ mod ws;
 
 pub(crate) use hall::Halls;
 pub(super) use paths::{elsewhere, is_socket};
+pub(crate) use stale::resolve_all;
 pub(crate) use stdio::{lines, serve};
 
 use std::time::Duration;

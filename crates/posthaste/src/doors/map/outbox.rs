@@ -113,6 +113,11 @@ impl Frames {
         flushed
     }
 
+    /// Writes what the socket itself has ready: the answer to a peer's goodbye.
+    pub(super) async fn flush(&mut self) -> Result<(), axum::Error> {
+        self.wire.sink.lock().await.flush().await
+    }
+
     /// Writes a frame that is no text: a ping, or a goodbye after all that is queued.
     pub(super) async fn write_control(&mut self, control: Message) -> Result<(), axum::Error> {
         let mut sink = self.wire.sink.lock().await;

@@ -93,7 +93,7 @@ pub(super) async fn delete(at: &mut Connection, session: &Arc<Session>, given: O
     let verb =
         DeleteScope { scope: from_wire::scope(&one.scope_id)?, with_descendants: one.delete_descendants };
     let scope = at.engine.submit(&session.caller(), verb).await?;
-    Ok(json!({ "scope": to_wire::scope(&scope), "success": true }).into())
+    Ok(json!({ "scope": to_wire::scope(&scope), "deleted": true, "success": true }).into())
 }
 
 /// `map/scopes/get`.
@@ -137,7 +137,7 @@ pub(super) async fn join(at: &mut Connection, session: &Arc<Session>, given: Opt
     let agent = member(session, &one)?;
     let verb = JoinScope { scope: scope.clone(), agent: agent.clone() };
     let joined = at.engine.submit(&session.caller_for(&agent), verb).await?;
-    both(at, session, &joined, &agent).await
+    both(at, session, &joined, &agent, "joined").await
 }
 
 /// `map/scopes/leave`.
@@ -146,7 +146,7 @@ pub(super) async fn leave(at: &mut Connection, session: &Arc<Session>, given: Op
     let agent = member(session, &one)?;
     let verb = LeaveScope { scope: from_wire::scope(&one.scope_id)?, agent: agent.clone() };
     let left = at.engine.submit(&session.caller_for(&agent), verb).await?;
-    both(at, session, &left, &agent).await
+    both(at, session, &left, &agent, "left").await
 }
 
 /// Whose membership it is about. One's own agents come and go; bringing in and putting out others is managing.
@@ -159,10 +159,11 @@ fn member(session: &Session, one: &One) -> Result<AgentId, Failure> {
     Ok(agent)
 }
 
-async fn both(at: &Connection, session: &Session, scope: &Scope, agent: &AgentId) -> Outcome {
+async fn both(at: &Connection, session: &Session, scope: &Scope, agent: &AgentId, done: &str) -> Outcome {
     let (caller, id) = (session.caller_for(agent), agent.clone());
     let agent = at.engine.read(move |view| view.agent(&caller, &id)).await?;
-    Ok(json!({ "scope": to_wire::scope(scope), "agent": to_wire::agent(&agent), "success": true }).into())
+    let (scope, agent) = (to_wire::scope(scope), to_wire::agent(&agent));
+    Ok(json!({ "scope": scope, "agent": agent, done: true, "success": true }).into())
 }
 
 /// `map/scopes/members`.

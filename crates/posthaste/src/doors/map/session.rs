@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::VIA;
 use super::capabilities::Capabilities;
 use super::connection::Line;
 use super::subscription::Subscription;
 use super::to_wire;
+use super::{RESUME_WINDOW, VIA};
 use crate::caller::Identity;
 
 /// What stands before the names that are made up for participants.
@@ -87,6 +87,35 @@ pub(super) enum Policy {
     Grace(Duration),
 }
 
+/// Under what name an agent's entry keeps the policy of its session, so that it counts after a restart as well.
+pub(super) const POLICY: &str = "disconnectPolicy";
+
+impl Policy {
+    /// The policy of sessions that ask for none.
+    pub(super) const USUAL: Self = Self::Grace(RESUME_WINDOW);
+
+    /// As an agent's entry keeps it: a word, or milliseconds.
+    pub(super) fn to_value(self) -> Value {
+        match self {
+            Self::Unregister => "unregister".into(),
+            Self::Orphan => "orphan".into(),
+            Self::Grace(window) => u64::try_from(window.as_millis()).unwrap_or(u64::MAX).into(),
+        }
+    }
+
+    /// Reads it back; entries that say nothing have the usual one.
+    pub(super) fn from_value(value: Option<&Value>) -> Self {
+        match value {
+            Some(Value::String(word)) if word == "unregister" => Self::Unregister,
+            Some(Value::String(word)) if word == "orphan" => Self::Orphan,
+            Some(Value::Number(millis)) => {
+                millis.as_u64().map_or(Self::USUAL, |millis| Self::Grace(Duration::from_millis(millis)))
+            }
+            _ => Self::USUAL,
+        }
+    }
+}
+
 /// One participant.
 #[derive(Debug)]
 pub(super) struct Session {
@@ -95,7 +124,6 @@ pub(super) struct Session {
     pub(super) part: Part,
     pub(super) name: Option<String>,
     pub(super) identity: Identity,
-    pub(super) dialect: Dialect,
     pub(super) policy: Policy,
     /// Whether others are told that it is gone.
     pub(super) notify: bool,
@@ -111,6 +139,7 @@ pub(super) struct Session {
 
 #[derive(Debug)]
 struct Inner {
+    dialect: Dialect,
     agents: Vec<AgentId>,
     slots: HashMap<AgentId, CancellationToken>,
     subscriptions: HashMap<String, Arc<Subscription>>,
@@ -156,13 +185,13 @@ impl Session {
             part,
             name,
             identity,
-            dialect,
             policy,
             notify,
             created_at: stamp::now(),
             carriers: TaskTracker::new(),
             reviewed: AtomicU64::new(0),
             inner: Mutex::new(Inner {
+                dialect,
                 agents: Vec::new(),
                 slots: HashMap::new(),
                 subscriptions: HashMap::new(),
@@ -260,12 +289,21 @@ impl Session {
         inner.capabilities.to_json()
     }
 
+    pub(super) fn dialect(&self) -> Dialect {
+        self.lock().dialect
+    }
+
+    /// Goes on as a client of acp-compat mode.
+    pub(super) fn become_compat(&self) {
+        self.lock().dialect = Dialect::Draft(Mode::AcpCompat);
+    }
+
     pub(super) fn is_draft(&self) -> bool {
-        matches!(self.dialect, Dialect::Draft(_))
+        matches!(self.dialect(), Dialect::Draft(_))
     }
 
     pub(super) fn is_compat(&self) -> bool {
-        self.dialect == Dialect::Draft(Mode::AcpCompat)
+        self.dialect() == Dialect::Draft(Mode::AcpCompat)
     }
 
     pub(super) fn has_agents(&self) -> bool {

@@ -135,7 +135,7 @@ pub(super) async fn close(at: &mut Connection, session: &Arc<Session>, given: Op
     if closing.id == session.id {
         at.session = None;
     }
-    Ok(json!({ "session": closing.info(), "success": true }).into())
+    Ok(json!({ "session": closing.info(), "closed": true, "success": true }).into())
 }
 
 /// `map/session/info`.

@@ -16,6 +16,7 @@ use super::events::{self, Form, Known};
 use super::from_wire::{self, object_or_default, or_default, params};
 use super::session::{Session, fresh};
 use super::signs::Signs;
+use super::spelling::Spelling;
 use super::subscription::{Subscription, Wish};
 use super::{DEFAULT_BUFFER, MAX_BUFFER, MAX_SUBSCRIPTIONS, filters};
 
@@ -100,6 +101,7 @@ pub(super) async fn subscribe(
             observes: session.caller().rights.observe,
         },
         acp: session.is_compat(),
+        spelling: Spelling::of(&spec, session.is_draft()),
         signs: Signs::asked_for(&spec, &streams),
         by_extension,
     }));
@@ -186,7 +188,7 @@ pub(super) fn unsubscribe(session: &Session, given: Option<&RawValue>) -> Outcom
     session.remove_subscription(&subscription.id);
     subscription.close();
     let closed = json!({ "id": subscription.id, "closedAt": stamp::now() });
-    Ok(json!({ "subscription": closed, "success": true }).into())
+    Ok(json!({ "subscription": closed, "unsubscribed": true, "success": true }).into())
 }
 
 /// `map/subscribe.ack` and `map/ack`: by number, or by the last event that was dealt with.
@@ -261,9 +263,10 @@ pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: O
         observes: session.caller().rights.observe,
     };
     let callers = session.followers();
+    let spelling = Spelling::of(&spec, session.is_draft());
     let text = at
         .engine
-        .read(move |view| written(view, &callers, Stretch { after, end, limit }, &filter, form))
+        .read(move |view| written(view, &callers, Stretch { after, end, limit }, &filter, (form, &spelling)))
         .await?;
     Ok(text.into())
 }
@@ -282,7 +285,7 @@ fn written(
     callers: &[Caller],
     stretch: Stretch,
     filter: &Filter,
-    form: Form,
+    (form, spelling): (Form, &Spelling),
 ) -> Viewed<String> {
     let last = match stretch.end {
         Some(time) => view.last_seq_at(time)?,
@@ -314,7 +317,7 @@ fn written(
         }
         let known = Known::read(view, callers, event, form)?;
         text.push('{');
-        text.push_str(&events::members(event, form, &known));
+        text.push_str(&spelling.apply(event, events::members(event, form, &known)));
         text.push('}');
     }
     text.push_str(&format!(r#"],"hasMore":{more}}}"#));

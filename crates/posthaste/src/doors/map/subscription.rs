@@ -16,6 +16,7 @@ use super::connection::Line;
 use super::events::{self, Form, Known};
 use super::session::Session;
 use super::signs::{Signs, own_event, served};
+use super::spelling::Spelling;
 use super::to_wire;
 
 /// Frames that are written together at most.
@@ -31,8 +32,9 @@ pub(super) struct Subscription {
     _patterns: Patterns,
     buffer: usize,
     form: Form,
-    /// Whether events also come the way ACP's clients know.
+    /// Whether events also come as updates of an ACP session.
     acp: bool,
+    spelling: Spelling,
     signs: Signs,
     /// The last event that was sent, and the number it had.
     place: AtomicI64,
@@ -62,13 +64,14 @@ pub(super) struct Wish {
     pub(super) buffer: usize,
     pub(super) form: Form,
     pub(super) acp: bool,
+    pub(super) spelling: Spelling,
     pub(super) signs: Signs,
     pub(super) by_extension: bool,
 }
 
 impl Subscription {
     pub(super) fn new(wish: Wish) -> Self {
-        let Wish { id, filter, patterns, buffer, form, acp, signs, by_extension } = wish;
+        let Wish { id, filter, patterns, buffer, form, acp, spelling, signs, by_extension } = wish;
         Self {
             id,
             by_extension,
@@ -77,6 +80,7 @@ impl Subscription {
             buffer,
             form,
             acp,
+            spelling,
             signs,
             place: AtomicI64::new(0),
             number: AtomicU64::new(0),
@@ -276,17 +280,20 @@ impl Subscription {
     ) -> Result<Arc<str>, EngineError> {
         let known = known(engine, || session.followers(), event, self.form).await?;
         let asker = event.message.as_ref().is_some_and(|message| session.owns(&message.from));
-        Ok(if asker {
-            events::members_for_asker(event, self.form, &known)
-        } else {
-            events::members(event, self.form, &known)
-        })
+        let members = match asker {
+            true => events::members_for_asker(event, self.form, &known),
+            false => events::members(event, self.form, &known),
+        };
+        Ok(self.spelling.apply(event, members))
     }
 
     /// One numbered envelope, in the frames it travels in.
     fn frames(&self, session: &Session, members: &str) -> impl Iterator<Item = String> + use<> {
         let number = self.number.fetch_add(1, Ordering::AcqRel) + 1;
-        let acp = self.acp.then(|| {
+        // ACP's list of session updates is closed, so a client that subscribed by the extension method gets an extension
+        // notification.
+        let extension = self.by_extension.then(|| notification("_map/event", &self.id, number, members));
+        let acp = (self.acp && !self.by_extension).then(|| {
             let mut text =
                 String::from(r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"#);
             to_wire::push_text(&mut text, &session.id);
@@ -295,11 +302,8 @@ impl Subscription {
             text.push_str("}}}");
             text
         });
-        let mut text = String::with_capacity(members.len() + 192);
-        text.push_str(r#"{"jsonrpc":"2.0","method":"map/event","params":"#);
-        push_envelope(&mut text, &self.id, number, members);
-        text.push('}');
-        acp.into_iter().chain([text])
+        let plain = notification("map/event", &self.id, number, members);
+        extension.into_iter().chain(acp).chain([plain])
     }
 
     async fn served(&self, engine: &Engine) -> Result<EventId, EngineError> {
@@ -323,6 +327,16 @@ impl Subscription {
             }),
         ))
     }
+}
+
+fn notification(method: &str, subscription: &str, number: u64, members: &str) -> String {
+    let mut text = String::with_capacity(members.len() + 192);
+    text.push_str(r#"{"jsonrpc":"2.0","method":""#);
+    text.push_str(method);
+    text.push_str(r#"","params":"#);
+    push_envelope(&mut text, subscription, number, members);
+    text.push('}');
+    text
 }
 
 /// What an event's form tells and the event does not know; nearly always nothing.

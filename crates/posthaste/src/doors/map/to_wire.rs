@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::VIA;
+use crate::attachments;
 
 /// What stands before the members of an agent's meta that are not its metadata but MAP's own.
 pub(super) const OWN: &str = "map:";
@@ -452,6 +453,10 @@ fn foreign_meta(message: &Message) -> Value {
         meta["mail"] = json!({ "conversationId": conversation });
     }
     put(&mut meta, "_meta", message.meta.as_ref().map(Json::value));
+    let files = attachments::shown(message);
+    if !files.is_empty() {
+        meta["_meta"]["attachments"] = files.into();
+    }
     meta
 }
 

@@ -122,11 +122,13 @@ fn read(
                 }
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Binary(_))) => break (close_code::UNSUPPORTED, "text frames only"),
-                Some(Ok(Message::Close(_))) | None => return None,
-                Some(Err(error)) => match too_large(&error) {
-                    true => break (close_code::SIZE, "a message has at most 1 MiB"),
-                    false => break (close_code::PROTOCOL, "not a WebSocket frame"),
-                },
+                // The answer to it waits in the socket; the writer, told by the line, sends it.
+                Some(Ok(Message::Close(_))) => {
+                    line.stop.cancel();
+                    return None;
+                }
+                None => return None,
+                Some(Err(error)) => break why_unreadable(&error),
             }
         };
         line.end(code, reason);
@@ -153,10 +155,16 @@ impl Pings {
     }
 }
 
-fn too_large(error: &axum::Error) -> bool {
+/// The code and the reason to close with after a frame that cannot be read.
+fn why_unreadable(error: &axum::Error) -> (u16, &'static str) {
     use tungstenite::error::{CapacityError, Error};
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<Error>());
-    matches!(cause, Some(Error::Capacity(CapacityError::MessageTooLong { .. })))
+    match std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<Error>()) {
+        Some(Error::Capacity(CapacityError::MessageTooLong { .. })) => {
+            (close_code::SIZE, "a message has at most 1 MiB")
+        }
+        Some(Error::Utf8(_)) => (close_code::INVALID, "the text is not UTF-8"),
+        _ => (close_code::PROTOCOL, "not a WebSocket frame"),
+    }
 }
 
 /// Sends what there is, several frames at a time where there are several. Lets go of a peer that has fallen silent.
@@ -194,8 +202,11 @@ async fn write(mut frames: Frames, heard: Arc<AtomicBool>, line: Line, ping_ever
     let farewell = farewell.or_else(|| line.why.get().copied());
     let (code, reason) = farewell.unwrap_or((close_code::AWAY, "the office is done"));
     let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
-    // What was ready goes out before the goodbye. The peer may be gone already.
-    let _ = taken(frames.write_control(close), patience).await;
+    // What was ready goes out before the goodbye. A peer that said goodbye first takes no other; it gets its answer, which
+    // the socket has ready. Or the peer is gone already.
+    if !taken(frames.write_control(close), patience).await {
+        let _ = taken(frames.flush(), patience).await;
+    }
     line.stop.cancel();
 }
 

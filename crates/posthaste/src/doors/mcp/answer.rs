@@ -9,8 +9,8 @@ use super::errors::Problem;
 pub(super) enum Answer {
     /// One object.
     One(Value),
-    /// A list; the text block is the bare list, and there is none for an empty one.
-    List(Vec<Value>),
+    /// A list; the text block is the bare list. An empty list is also said in this sentence.
+    List(Vec<Value>, &'static str),
     /// A list whose text block has the same form as the structured content.
     Wrapped(Vec<Value>),
 }
@@ -21,9 +21,15 @@ impl From<Value> for Answer {
     }
 }
 
-/// The text blocks and the structured content.
+/// The address of the block that says in words that a list is empty. Programs parse the text block as JSON, so the words
+/// cannot be there; models read all blocks.
+pub(super) const EMPTY: &str = "posthaste://empty";
+
+/// The content blocks and the structured content.
 pub(super) struct Forms {
-    pub(super) text: Option<String>,
+    pub(super) text: String,
+    /// What is said in words beside the text.
+    pub(super) words: Option<&'static str>,
     pub(super) structured: Value,
     pub(super) is_error: bool,
 }
@@ -31,13 +37,18 @@ pub(super) struct Forms {
 impl Answer {
     pub(super) fn forms(self) -> Forms {
         match self {
-            Self::One(value) => Forms { text: Some(value.to_string()), structured: value, is_error: false },
-            Self::List(rows) if rows.is_empty() => {
-                Forms { text: None, structured: json!({ "result": [] }), is_error: false }
+            Self::One(value) => {
+                Forms { text: value.to_string(), words: None, structured: value, is_error: false }
             }
-            Self::List(rows) => {
+            Self::List(rows, none) => {
+                let words = rows.is_empty().then_some(none);
                 let rows = Value::Array(rows);
-                Forms { text: Some(rows.to_string()), structured: json!({ "result": rows }), is_error: false }
+                Forms {
+                    text: rows.to_string(),
+                    words,
+                    structured: json!({ "result": rows }),
+                    is_error: false,
+                }
             }
             Self::Wrapped(rows) => Self::One(json!({ "result": rows })).forms(),
         }
@@ -48,16 +59,15 @@ impl Answer {
         match self {
             Self::One(value) => {
                 let text = value.to_string();
-                write(Some(&text), &text, false)
+                write(&text, None, &text, false)
             }
-            Self::List(rows) if rows.is_empty() => write(None, r#"{"result":[]}"#, false),
-            Self::List(rows) => {
-                let text = spelled(rows);
-                write(Some(&text), &format!(r#"{{"result":{text}}}"#), false)
+            Self::List(rows, none) => {
+                let (text, words) = (spelled(rows), rows.is_empty().then_some(*none));
+                write(&text, words, &format!(r#"{{"result":{text}}}"#), false)
             }
             Self::Wrapped(rows) => {
                 let text = format!(r#"{{"result":{}}}"#, spelled(rows));
-                write(Some(&text), &text, false)
+                write(&text, None, &text, false)
             }
         }
     }
@@ -66,24 +76,26 @@ impl Answer {
 /// An answer that says what went wrong.
 pub(super) fn failure(tool: &str, problem: &Problem) -> Forms {
     let text = format!("Error calling tool '{tool}': {}", problem.message);
-    Forms { text: Some(text), structured: problem.value(), is_error: true }
+    Forms { text, words: None, structured: problem.value(), is_error: true }
 }
 
 /// The same as text.
 pub(super) fn write_failure(tool: &str, problem: &Problem) -> String {
-    let Forms { text, structured, is_error } = failure(tool, problem);
-    write(text.as_deref(), &structured.to_string(), is_error)
+    let Forms { text, words, structured, is_error } = failure(tool, problem);
+    write(&text, words, &structured.to_string(), is_error)
 }
 
-fn write(text: Option<&str>, structured: &str, is_error: bool) -> String {
+fn write(text: &str, words: Option<&str>, structured: &str, is_error: bool) -> String {
     // Quotes are escaped in the text block.
-    let room = structured.len() + text.map_or(0, |text| text.len() + text.len() / 8) + 96;
+    let room = structured.len() + text.len() + text.len() / 8 + 96;
     let mut out = String::with_capacity(room);
-    out.push_str(r#"{"content":["#);
-    if let Some(text) = text {
-        out.push_str(r#"{"type":"text","text":"#);
-        out.push_str(&spelled(text));
-        out.push('}');
+    out.push_str(r#"{"content":[{"type":"text","text":"#);
+    out.push_str(&spelled(text));
+    out.push('}');
+    if let Some(words) = words {
+        let block = json!({ "type": "resource", "resource": { "uri": EMPTY, "mimeType": "text/plain", "text": words } });
+        out.push(',');
+        out.push_str(&block.to_string());
     }
     out.push_str(r#"],"structuredContent":"#);
     out.push_str(structured);
@@ -107,15 +119,16 @@ mod tests {
         let rows = vec![row.clone(), json!({})];
         for answer in [
             Answer::One(row.clone()),
-            Answer::List(Vec::new()),
-            Answer::List(rows.clone()),
+            Answer::List(Vec::new(), "nothing \"here\""),
+            Answer::List(rows.clone(), "nothing here"),
             Answer::Wrapped(rows),
             Answer::Wrapped(Vec::new()),
         ] {
             let written: Value = serde_json::from_str(&answer.write()).unwrap();
             let forms = answer.forms();
             assert_eq!(written["structuredContent"], forms.structured);
-            assert_eq!(written["content"][0]["text"].as_str(), forms.text.as_deref());
+            assert_eq!(written["content"][0], json!({ "type": "text", "text": forms.text }));
+            assert_eq!(written["content"][1]["resource"]["text"].as_str(), forms.words);
             assert_eq!(written["isError"], forms.is_error);
         }
     }

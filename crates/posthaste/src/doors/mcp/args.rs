@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::errors::{Problem, did_you_mean, nearest};
+use super::parameters;
 
 /// What an argument may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,9 @@ pub(super) struct Spec {
 /// Taken by every tool and shown by none.
 const EVERYWHERE: [&str; 3] = ["format", "registration_token", "sender_token"];
 
+/// Optional arguments for which an empty text says something: a reply without a prefix.
+const EMPTY_IS_MEANT: [&str; 1] = ["subject_prefix"];
+
 impl Spec {
     /// Reads arguments as the table has them, parted by white space: `name`, `name!` if it must be given, then `:kind`
     /// (`texts`, `flag`, `int`, `ints`, `object`, `files`, or words parted by `|`), then `=default`.
@@ -55,8 +59,8 @@ impl Spec {
         Self { name: name.trim_end_matches('!'), required: name.ends_with('!'), kind, default }
     }
 
-    /// The arguments as JSON Schema.
-    pub(super) fn schema(specs: &[Self]) -> Map<String, Value> {
+    /// The arguments of a tool as JSON Schema.
+    pub(super) fn schema(tool: &str, specs: &[Self]) -> Map<String, Value> {
         let mut properties = Map::new();
         for spec in specs {
             let mut shape = match &spec.kind {
@@ -75,7 +79,7 @@ impl Spec {
                     },
                     "required": ["name", "data"],
                 } }),
-                Kind::Choice(words) => json!({ "enum": words }),
+                Kind::Choice(words) => json!({ "type": "string", "enum": words }),
             };
             if let Some(default) = spec.default {
                 shape["default"] = match spec.kind {
@@ -83,6 +87,9 @@ impl Spec {
                     Kind::Flag => Value::Bool(default == "true"),
                     _ => Value::from(default),
                 };
+            }
+            if let Some(about) = parameters::about(tool, spec.name) {
+                shape["description"] = about.into();
             }
             properties.insert(spec.name.to_owned(), shape);
         }
@@ -94,6 +101,18 @@ impl Spec {
             schema.insert("required".to_owned(), json!(required));
         }
         schema
+    }
+
+    /// Whether an optional argument was given only because the client gives every argument, as strict modes do: null, an
+    /// empty text or an empty list then mean that it was left out.
+    fn is_left_empty(&self, value: &Value) -> bool {
+        let empty = match value {
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(members) => members.is_empty(),
+            _ => false,
+        };
+        empty && !self.required && !EMPTY_IS_MEANT.contains(&self.name)
     }
 
     /// The value as it is meant, or what it should have been. Numbers and truths written as text are understood, as is
@@ -154,9 +173,15 @@ impl Args {
             if value.is_null() {
                 continue;
             }
-            let Some(spec) = specs.iter().find(|spec| spec.name == name) else {
+            let spec = specs.iter().find(|spec| spec.name == name);
+            if spec.is_some_and(|spec| spec.is_left_empty(&value)) {
+                continue;
+            }
+            let Some(spec) = spec else {
                 if EVERYWHERE.contains(&name.as_str()) {
-                    known.insert(name, value);
+                    if value != "" {
+                        known.insert(name, value);
+                    }
                     continue;
                 }
                 let names: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
@@ -232,6 +257,11 @@ impl Args {
 
     pub(super) fn whole(&self, name: &str) -> Option<i64> {
         self.0.get(name).and_then(Value::as_i64)
+    }
+
+    /// An optional id of a message or a place. Ids begin at 1; 0 is what clients fill in for none.
+    pub(super) fn id(&self, name: &str) -> Option<i64> {
+        self.whole(name).filter(|id| *id != 0)
     }
 
     /// A whole number that must lie within bounds.

@@ -42,13 +42,6 @@ pub(crate) struct Visitor {
     pub(super) account: Option<String>,
 }
 
-impl Visitor {
-    /// Whoever runs the office, on this machine.
-    pub(crate) fn operator(identity: Identity, home: Engine) -> Self {
-        Self { identity, home, local: true, account: None }
-    }
-}
-
 /// Tells the caller how far a long call has come.
 pub(super) type Progress =
     Arc<dyn Fn(f64, f64, String) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
@@ -154,7 +147,7 @@ impl Call {
             true => home.clone(),
             false => self.shared.visit(self.visitor.account.as_deref(), &found.realm).await?,
         };
-        Ok(Project { engine, human_key: found.human_key, created_at: found.created_at })
+        Ok(Project::new(engine, found))
     }
 
     async fn no_such_project(&self, key: &str) -> Problem {
@@ -195,6 +188,22 @@ impl Call {
                 Err(Problem::new("TOO_MANY", error.to_string()))
             }
         }
+    }
+
+    /// A project as its callers are shown it, with the realm it is in, and how others get there if it is one of its own.
+    pub(super) fn placed(&self, project: &Project) -> serde_json::Value {
+        let mut shown = super::to_wire::project(project);
+        let (realm, home) = (project.realm(), self.shared.default_realm());
+        shown["realm"] = realm.as_str().into();
+        if self.at_default() && realm != home {
+            let line = projects::move_line(&project.human_key, home);
+            shown["note"] = format!(
+                "This project is in realm {realm}, where the agents of realm {home} are not: list_agents does not show \
+                 them. The operator can bring new sessions into realm {home} with: {line}"
+            )
+            .into();
+        }
+        shown
     }
 
     /// The secret by which an agent's holder shows that it is the holder.

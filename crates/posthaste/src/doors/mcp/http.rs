@@ -5,12 +5,12 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use posthaste_wire::rpc::{self, ErrorObject, INVALID_REQUEST, Item, Message, RequestId};
+use posthaste_wire::rpc::{self, ErrorObject, INVALID_REQUEST, Item, Message, PARSE_ERROR, RequestId};
 use serde_json::json;
 
 use super::call::{Call, VIA, Visitor};
 use super::rpc::{Glimpse, reply};
-use super::sessions::{MOST_HANDSHAKE, SESSION};
+use super::sessions::{MOST_HANDSHAKE, SESSION, gone};
 use crate::caller::{AuthError, Realm, account_of, bearer};
 use crate::http::errors::answer as plain_error;
 use crate::http::local::Local;
@@ -38,9 +38,17 @@ pub(super) async fn answer(State(shared): State<Shared>, Realm(engine): Realm, r
     let engine = shared.engine_for(&engine, &identity, pass.as_ref());
     let account = account_of(&engine, &identity, pass.as_ref());
     let visitor = Visitor { identity, home: engine.clone(), local, account };
+    let session = parts.headers.get(SESSION);
     let response = match parts.method {
-        Method::POST => post(shared.clone(), visitor, parts, body).await,
-        Method::GET | Method::DELETE if parts.headers.contains_key(SESSION) => {
+        // A client that ended its session has to open another one. Ids that are merely unknown, such as those from before a
+        // restart, do not stop a plain call.
+        _ if session.is_some_and(|id| shared.mcp().sessions(&shared).is_terminated(id.as_bytes())) => gone(),
+        Method::POST => {
+            let answer = post(shared.clone(), visitor, parts, body);
+            let answer = shared.unless_void(&engine, pass.as_ref(), answer).await;
+            answer.unwrap_or_else(|| refused(&AuthError::Invalid))
+        }
+        Method::GET | Method::DELETE if session.is_some() => {
             shared.mcp().sessions(&shared).hand_over(visitor, parts, Bytes::new()).await
         }
         _ => {
@@ -65,7 +73,7 @@ async fn post(shared: Shared, visitor: Visitor, parts: Parts, body: Body) -> Res
         }
     };
     let Ok(text) = std::str::from_utf8(&bytes) else {
-        return refuse(StatusCode::BAD_REQUEST, "the request is not UTF-8");
+        return refuse_with(StatusCode::BAD_REQUEST, PARSE_ERROR, "the request is not UTF-8");
     };
     let mut items = rpc::parse(text, MOST_CALLS);
     let (Some(item), true) = (items.pop(), items.is_empty()) else {
@@ -177,7 +185,11 @@ fn too_often(turn: Turn) -> Response {
 }
 
 fn refuse(status: StatusCode, why: &str) -> Response {
-    let text = rpc::write_error(&RequestId::null(), &ErrorObject::new(INVALID_REQUEST, why));
+    refuse_with(status, INVALID_REQUEST, why)
+}
+
+fn refuse_with(status: StatusCode, code: i64, why: &str) -> Response {
+    let text = rpc::write_error(&RequestId::null(), &ErrorObject::new(code, why));
     (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
@@ -189,9 +201,13 @@ fn refused(error: &AuthError) -> Response {
                 "id": null,
                 "error": { "code": -32_001, "message": error.to_string() },
             });
-            let challenge =
-                [(header::WWW_AUTHENTICATE, "Bearer"), (header::CONTENT_TYPE, "application/json")];
-            (StatusCode::UNAUTHORIZED, challenge, body.to_string()).into_response()
+            // RFC 6750, section 3: only a request that came with a token is told that its token is bad.
+            let challenge = match error {
+                AuthError::Missing => "Bearer",
+                _ => r#"Bearer error="invalid_token""#,
+            };
+            let headers = [(header::WWW_AUTHENTICATE, challenge), (header::CONTENT_TYPE, "application/json")];
+            (StatusCode::UNAUTHORIZED, headers, body.to_string()).into_response()
         }
         AuthError::Failed(error) => {
             plain_error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &error.to_string())

@@ -1,5 +1,5 @@
-//! The MCP door: coding agents. Streamable HTTP at `/mcp` and `/api`, stdio by `posthaste mcp`, with rmcp; one table of
-//! tools behind both.
+//! The MCP door: coding agents. Streamable HTTP at `/mcp` and `/api`, with rmcp; one table of tools. `posthaste mcp` relays
+//! standard input and output to it.
 //!
 //! Plain calls (the bulk of the traffic, and everything that hooks send with curl) are answered by `http.rs` itself,
 //! statelessly, in JSON. Whatever needs a session, a stream or a newer revision's rules goes through rmcp.
@@ -9,15 +9,16 @@ mod args;
 mod attachments;
 mod call;
 mod errors;
+mod hints;
 mod holders;
 mod http;
 mod markdown;
+mod parameters;
 mod prompts;
 mod resources;
 mod rpc;
 mod service;
 mod sessions;
-mod stdio;
 mod table;
 mod to_wire;
 mod tools;
@@ -30,12 +31,10 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::{any, get};
 
+use super::no_oauth;
 use crate::config::ToolSet;
 use crate::http::errors::answer;
 use crate::shared::Shared;
-
-pub(crate) use call::Visitor;
-pub(crate) use stdio::serve as serve_stdio;
 
 /// What the door does or leaves.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +51,6 @@ pub(crate) struct Desk {
     settings: OnceLock<Settings>,
     sessions: OnceLock<sessions::Sessions>,
     holders: holders::Holders,
-    attachments: attachments::Usage,
 }
 
 impl Desk {
@@ -82,10 +80,10 @@ pub(super) fn router() -> Router<Shared> {
     router
         .route("/health/liveness", get(async || axum::Json(serde_json::json!({ "status": "alive" }))))
         .route("/health/readiness", get(readiness))
-        .route("/.well-known/oauth-authorization-server", get(no_oauth))
-        .route("/.well-known/oauth-authorization-server/{*rest}", get(no_oauth))
-        .route("/.well-known/oauth-protected-resource", get(no_oauth))
-        .route("/.well-known/oauth-protected-resource/{*rest}", get(no_oauth))
+        .route("/.well-known/oauth-authorization-server", get(no_metadata))
+        .route("/.well-known/oauth-authorization-server/{*rest}", get(no_metadata))
+        .route("/.well-known/oauth-protected-resource", get(no_metadata))
+        .route("/.well-known/oauth-protected-resource/{*rest}", get(no_metadata))
 }
 
 async fn readiness(axum::extract::State(shared): axum::extract::State<Shared>) -> axum::response::Response {
@@ -96,8 +94,8 @@ async fn readiness(axum::extract::State(shared): axum::extract::State<Shared>) -
 }
 
 /// Clients that look for OAuth are told that there is none, so that they use the token they were given.
-async fn no_oauth() -> axum::response::Response {
-    answer(StatusCode::NOT_FOUND, "oauth_disabled", "OAuth disabled: send `Authorization: Bearer TOKEN`")
+async fn no_metadata() -> axum::response::Response {
+    no_oauth::no_metadata()
 }
 
 /// Reads the arguments of a tool as a caller gave them. A seam for the fuzz targets.

@@ -86,8 +86,8 @@ pub(super) fn make(name: &str, given: &Map<String, Value>) -> Result<Made, Probl
     let mut text = prompt.text.to_owned();
     for (blank, _, required) in prompt.takes {
         let value = match given.get(*blank) {
-            Some(Value::String(value)) => value.clone(),
-            Some(value) if !value.is_null() => value.to_string(),
+            Some(Value::String(value)) if !value.is_empty() => value.clone(),
+            Some(value) if !value.is_null() && value != "" => value.to_string(),
             _ if *required => {
                 return Err(Problem::new("MISSING_ARGUMENT", format!("prompt '{name}' needs '{blank}'")));
             }
@@ -96,4 +96,18 @@ pub(super) fn make(name: &str, given: &Map<String, Value>) -> Result<Made, Probl
         text = text.replace(&format!("{{{blank}}}"), &value);
     }
     Ok(Made { about: prompt.about, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // F18: what a client fills in with an empty text was not given.
+    #[test]
+    fn an_empty_argument_counts_as_left_out() {
+        let made = |given: Value| make("start_session", given.as_object().unwrap());
+        let text = made(json!({ "human_key": "/srv/app", "task": "" })).unwrap().text;
+        assert!(text.contains("task_description=(your task)"), "{text}");
+        assert_eq!(made(json!({ "human_key": "" })).err().unwrap().code, "MISSING_ARGUMENT");
+    }
 }

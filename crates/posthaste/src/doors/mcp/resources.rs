@@ -12,7 +12,7 @@ use super::tools::inbox::{self, Wanted};
 use super::tools::{identity, reservations, threads};
 use super::{attachments, table};
 use crate::config::ToolSet;
-use crate::projects::{Project, alias};
+use crate::projects::{Found, Project, alias};
 
 /// Projects that are listed.
 const MOST_PROJECTS: usize = 1_000;
@@ -349,7 +349,7 @@ async fn message(call: &Call, address: &Address, id: &str) -> Result<Value, Prob
 async fn attachment(call: &Call, address: &Address, message: &str, hash: &str) -> Result<Contents, Problem> {
     let project = call.project(address.project()?).await?;
     let viewers = call.viewers(&project, address.agent(), address.token()).await?;
-    let (media, base64) = attachments::fetch(call, &project, viewers, number(message)?, hash).await?;
+    let (media, base64) = attachments::fetch(&project, viewers, number(message)?, hash).await?;
     Ok(Contents::Blob { media, base64 })
 }
 
@@ -460,8 +460,7 @@ async fn projects(call: &Call) -> Result<Value, Problem> {
     let mut seen = std::collections::HashSet::new();
     for claim in call.shared.claims_for(home, MOST_PROJECTS).await? {
         if seen.insert(claim.realm.clone()) {
-            let engine = call.visitor.home.clone();
-            let project = Project { engine, human_key: claim.alias, created_at: claim.at };
+            let project = Project::new(call.visitor.home.clone(), Found::new(&claim, claim.alias.clone()));
             let mut row = to_wire::project(&project);
             row["id"] = to_wire::number(&["project", claim.realm.as_str()]).into();
             row["slug"] = claim.realm.as_str().into();
@@ -470,8 +469,7 @@ async fn projects(call: &Call) -> Result<Value, Problem> {
     }
     if seen.insert(home.clone()) {
         let found = call.shared.named(home.clone()).await?;
-        let engine = call.visitor.home.clone();
-        let project = Project { engine, human_key: found.human_key, created_at: found.created_at };
+        let project = Project::new(call.visitor.home.clone(), found);
         rows.push(to_wire::project(&project));
     }
     Ok(Value::Array(rows))
@@ -511,21 +509,21 @@ async fn recent(call: &Call, address: &Address, seconds: &str) -> Result<Value, 
             Problem::new("INVALID_ARGUMENT", format!("'{seconds}' is not a number of seconds up to a year"))
         })?;
     let since = stamp::now().saturating_sub(window * 1_000);
-    let rows = project
+    let (rows, more) = project
         .engine
         .read(move |view| {
-            let Some(viewer) = viewers.first() else { return Ok(Vec::new()) };
+            let Some(viewer) = viewers.first() else { return Ok((Vec::new(), false)) };
             let after = view.last_seq_at(since)?;
             let replay = view.events(viewer, after, &posthaste_engine::Filter::everything(), 200)?;
             let row = |event: &std::sync::Arc<posthaste_engine::nouns::Event>| {
                 json!({ "event": event.fact.kind(), "agent": event.actor, "timestamp": to_wire::placed(event.at, event.seq) })
             };
-            Ok(replay.events.iter().map(row).collect::<Vec<Value>>())
+            Ok((replay.events.iter().map(row).collect::<Vec<Value>>(), replay.more))
         })
         .await?;
-    Ok(
-        json!({ "project": project.human_key, "window_seconds": window, "count": rows.len(), "entries": rows }),
-    )
+    Ok(json!({
+        "project": project.human_key, "window_seconds": window, "count": rows.len(), "entries": rows, "has_more": more,
+    }))
 }
 
 async fn capabilities(call: &Call, address: &Address, agent: &str) -> Result<Value, Problem> {

@@ -3,7 +3,7 @@
 
 use posthaste_wire::rpc::{ErrorObject, INVALID_PARAMS, METHOD_NOT_FOUND};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::answer::write_failure;
@@ -80,8 +80,8 @@ pub(super) async fn reply(
         "resources/templates/list" => Ok(json!({ "resourceTemplates": resources::templates() }).to_string()),
         "resources/read" => {
             let given: ReadParams = read(params)?;
-            let contents =
-                resources::read(call, &given.uri).await.map_err(|problem| resource_error(&problem))?;
+            let contents = resources::read(call, &given.uri).await;
+            let contents = contents.map_err(|problem| resource_error(&problem, &given.uri))?;
             Ok(json!({ "contents": [contents.value(&given.uri)] }).to_string())
         }
         "prompts/list" => Ok(json!({ "prompts": prompts::listed() }).to_string()),
@@ -106,7 +106,8 @@ fn read<'p, T: Deserialize<'p>>(params: Option<&'p RawValue>) -> Result<T, Error
     serde_json::from_str(text).map_err(|error| ErrorObject::new(INVALID_PARAMS, format!("params: {error}")))
 }
 
-fn resource_error(problem: &Problem) -> ErrorObject {
+fn resource_error(problem: &Problem, uri: &str) -> ErrorObject {
     let code = if problem.is_missing() { RESOURCE_NOT_FOUND } else { INVALID_PARAMS };
-    ErrorObject::new(code, problem.message.clone())
+    let data = to_raw_value(&json!({ "uri": uri })).ok();
+    ErrorObject { data, ..ErrorObject::new(code, problem.message.clone()) }
 }

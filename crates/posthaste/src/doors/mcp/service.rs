@@ -14,12 +14,13 @@ use rmcp::model::{
     ProgressNotificationParam, Prompt, PromptArgument, PromptMessage, ProtocolVersion,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource, ResourceContents,
     ResourceTemplate, ResourceUpdatedNotificationParam, Role, ServerCapabilities, ServerConfig,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use serde_json::json;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::answer::failure;
+use super::answer::{EMPTY, failure};
 use super::call::{Call, Progress, Visitor};
 use super::errors::Problem;
 use super::resources::Contents;
@@ -30,37 +31,35 @@ use crate::shared::Shared;
 /// What a client is told of the office when it connects.
 const INSTRUCTIONS: &str = "posthaste: mail between agents. Start with macro_start_session(human_key=<absolute path of the \
     working directory>, program, model); keep the registration_token. Read with fetch_inbox or wait_for_mail, answer with \
-    reply_message, reserve files before editing them.";
+    reply_message, reserve files before editing them. A message to operator reaches the person who runs this server.";
 
 /// One session, or one call, at the door.
 pub(super) struct Server {
     shared: Shared,
-    /// Who speaks, where that does not come with each request.
-    visitor: Option<Visitor>,
     /// The resources a session is told of; forgetting one ends its telling.
     watched: Mutex<HashMap<String, DropGuard>>,
 }
 
 impl Server {
     pub(super) fn new(shared: Shared) -> Self {
-        Self { shared, visitor: None, watched: Mutex::default() }
-    }
-
-    pub(super) fn of(shared: Shared, visitor: Visitor) -> Self {
-        Self { visitor: Some(visitor), ..Self::new(shared) }
+        Self { shared, watched: Mutex::default() }
     }
 
     fn call(&self, context: &RequestContext<RoleServer>) -> Result<Call, ErrorData> {
-        let at_the_door =
-            || context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Visitor>()).cloned();
-        let visitor = self.visitor.clone().or_else(at_the_door);
+        let visitor =
+            context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Visitor>()).cloned();
         let visitor = visitor.ok_or_else(|| ErrorData::internal_error("nobody is at the door", None))?;
         Ok(Call::new(self.shared.clone(), visitor))
     }
 }
 
 fn shown(tool: &table::Tool) -> Tool {
-    Tool::new(tool.line.name, tool.line.about, Arc::new(tool.schema.clone()))
+    let effect = tool.line.effect;
+    let mut hints = ToolAnnotations::new().read_only(effect.read_only).open_world(effect.open_world);
+    if !effect.read_only {
+        hints = hints.destructive(effect.destructive).idempotent(effect.idempotent);
+    }
+    Tool::new(tool.line.name, tool.line.about, Arc::new(tool.schema.clone())).with_annotations(hints)
 }
 
 impl ServerHandler for Server {
@@ -110,7 +109,10 @@ impl ServerHandler for Server {
             Ok(answer) => answer.forms(),
             Err(problem) => failure(&request.name, &problem),
         };
-        let content = forms.text.map(ContentBlock::text).into_iter().collect();
+        let mut content = vec![ContentBlock::text(forms.text)];
+        content.extend(forms.words.map(|words| {
+            ContentBlock::resource(ResourceContents::text(words, EMPTY).with_mime_type("text/plain"))
+        }));
         let mut result = CallToolResult::success(content);
         result.structured_content = Some(forms.structured);
         result.is_error = Some(forms.is_error);
@@ -150,7 +152,7 @@ impl ServerHandler for Server {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let call = self.call(&context)?;
         let read = one_request(resources::read(&call, &request.uri));
-        let contents = read.await.map_err(resource_error)?;
+        let contents = read.await.map_err(|problem| resource_error(problem, &request.uri))?;
         let contents = match contents {
             Contents::Json(value) => {
                 ResourceContents::text(value.to_string(), request.uri).with_mime_type(resources::JSON)
@@ -195,7 +197,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let call = self.call(&context)?;
-        let watch = updates::watch(&call, &request.uri).await.map_err(resource_error)?;
+        let watch = updates::watch(&call, &request.uri).await;
+        let watch = watch.map_err(|problem| resource_error(problem, &request.uri))?;
         let stop = CancellationToken::new();
         {
             let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
@@ -241,7 +244,8 @@ impl ServerHandler for Server {
         let call = self.call(context.request_context())?;
         let mut telling = Vec::new();
         for uri in context.accepted().resource_subscriptions.clone().unwrap_or_default() {
-            let watch = updates::watch(&call, &uri).await.map_err(resource_error)?;
+            let watch = updates::watch(&call, &uri).await;
+            let watch = watch.map_err(|problem| resource_error(problem, &uri))?;
             let sink = context.sink().clone();
             let tell = move || {
                 let (sink, uri) = (sink.clone(), uri.clone());
@@ -271,7 +275,19 @@ fn progress(context: &RequestContext<RoleServer>) -> Option<Progress> {
     }))
 }
 
-fn resource_error(problem: Problem) -> ErrorData {
+fn resource_error(problem: Problem, uri: &str) -> ErrorData {
     let code = if problem.is_missing() { ErrorCode::RESOURCE_NOT_FOUND } else { ErrorCode::INVALID_PARAMS };
-    ErrorData::new(code, problem.message, None)
+    ErrorData::new(code, problem.message, Some(json!({ "uri": uri })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_shown_alike_in_both_ways() {
+        for tool in table::TABLE.iter() {
+            assert_eq!(serde_json::to_value(shown(tool)).unwrap(), tool.shown());
+        }
+    }
 }

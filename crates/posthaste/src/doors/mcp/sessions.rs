@@ -1,7 +1,7 @@
 //! Sessions and streams, which rmcp keeps: the handshake, subscriptions, progress, and the revision without sessions.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, to_bytes};
@@ -29,6 +29,8 @@ const MOST_OF_TOKEN: usize = 64;
 pub(super) const MOST_HANDSHAKE: usize = 16 << 10;
 /// How long a session without traffic of its own is kept; subscribers are asked for signs of life more often.
 const IDLE: Duration = Duration::from_secs(3600);
+/// Ids of terminated sessions that are remembered, and answered 404 from then on; the oldest is forgotten first.
+const MOST_TERMINATED: usize = 8_192;
 /// The largest body; the layers around all doors have a lower limit.
 const MOST_BYTES: usize = 64 << 20;
 /// The longest answer to a handshake.
@@ -40,6 +42,7 @@ pub(super) struct Sessions {
     once: StreamableHttpService<Server, NeverSessionManager>,
     manager: Arc<LocalSessionManager>,
     owners: Mutex<HashMap<String, Owned>>,
+    terminated: RwLock<Terminated>,
 }
 
 /// Whose a session is: the token's that opened it. A name would not do, since realms may have equal ones.
@@ -47,6 +50,28 @@ pub(super) struct Sessions {
 struct Owned {
     owner: String,
     used: Instant,
+}
+
+/// Ids of sessions that their clients ended by DELETE. Kept in memory only: after a restart every id is merely unknown.
+#[derive(Debug, Default)]
+struct Terminated {
+    ids: HashSet<Arc<str>>,
+    oldest_first: VecDeque<Arc<str>>,
+}
+
+impl Terminated {
+    fn add(&mut self, id: &str) {
+        let id: Arc<str> = id.into();
+        if !self.ids.insert(id.clone()) {
+            return;
+        }
+        self.oldest_first.push_back(id);
+        if self.oldest_first.len() > MOST_TERMINATED
+            && let Some(oldest) = self.oldest_first.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
 }
 
 impl std::fmt::Debug for Sessions {
@@ -59,12 +84,16 @@ impl Sessions {
     pub(super) fn new(shared: &Shared) -> Self {
         let mut session = SessionConfig::default();
         session.keep_alive = Some(IDLE);
+        // rmcp's retry hints are events with empty data, which clients with an older SDK (Gemini CLI) try to parse as JSON,
+        // and then give the server up. Clients have a reconnection delay of their own.
+        session.sse_retry = None;
         let mut manager = LocalSessionManager::default();
         manager.session_config = session;
         let manager = Arc::new(manager);
         // Host and Origin were checked before any door.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
+            .with_sse_retry(None)
             .with_cancellation_token(shared.stop().clone())
             .with_max_request_body_bytes(MOST_BYTES);
         // The office keeps this, so this must not keep the office.
@@ -75,7 +104,7 @@ impl Sessions {
         let kept = StreamableHttpService::new(made.clone(), manager.clone(), config.clone());
         let once_config = config.with_legacy_session_mode(false).with_json_response(true);
         let once = StreamableHttpService::new(made, Arc::default(), once_config);
-        Self { kept, once, manager, owners: Mutex::default() }
+        Self { kept, once, manager, owners: Mutex::default(), terminated: RwLock::default() }
     }
 
     /// Answers a handshake: with a session while there is room, and in plain JSON either way.
@@ -113,6 +142,12 @@ impl Sessions {
         answer
     }
 
+    /// Whether the client has ended the session of that id.
+    pub(super) fn is_terminated(&self, id: &[u8]) -> bool {
+        let terminated = self.terminated.read().unwrap_or_else(PoisonError::into_inner);
+        std::str::from_utf8(id).is_ok_and(|id| terminated.ids.contains(id))
+    }
+
     /// Hands a request of a session over.
     pub(super) async fn hand_over(&self, visitor: Visitor, parts: Parts, body: Bytes) -> Response {
         let id = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
@@ -126,12 +161,23 @@ impl Sessions {
         };
         if !owned {
             // As the protocol says of sessions that are gone; whose it is does not matter to anyone else.
-            return (StatusCode::NOT_FOUND, "there is no such session; initialize again").into_response();
+            return gone();
         }
         if parts.method == Method::DELETE {
-            self.lock().remove(id);
+            return self.terminate(id.to_owned(), visitor, parts).await;
         }
         self.kept.handle(request(visitor, parts, body)).await.map(Body::new)
+    }
+
+    /// Ends a session for its client. rmcp answers 202, which the official Python SDK reports as a failure.
+    async fn terminate(&self, id: String, visitor: Visitor, parts: Parts) -> Response {
+        let response = self.kept.handle(request(visitor, parts, Bytes::new())).await;
+        if !response.status().is_success() {
+            return response.map(Body::new);
+        }
+        self.lock().remove(&id);
+        self.terminated.write().unwrap_or_else(PoisonError::into_inner).add(&id);
+        StatusCode::NO_CONTENT.into_response()
     }
 
     /// Hands a notification of a session over. A session that is gone has nobody to be told.
@@ -168,6 +214,11 @@ impl Sessions {
     }
 }
 
+/// The answer to the id of a session that has ended or never was.
+pub(super) fn gone() -> Response {
+    (StatusCode::NOT_FOUND, "there is no such session; initialize again").into_response()
+}
+
 /// The token that a visitor came with; the operator's work is counted together.
 fn owner_of(visitor: &Visitor) -> String {
     visitor.account.clone().unwrap_or_else(|| format!("operator//{}", visitor.identity.name))
@@ -180,4 +231,21 @@ fn request(visitor: Visitor, mut parts: Parts, body: Bytes) -> Request<Body> {
         parts.headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
     }
     Request::from_parts(parts, Body::from(body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_of_too_many_terminated_sessions_is_forgotten() {
+        let mut terminated = Terminated::default();
+        for number in 0..=MOST_TERMINATED {
+            terminated.add(&format!("s{number}"));
+            terminated.add("s1");
+        }
+        assert_eq!((terminated.ids.len(), terminated.oldest_first.len()), (MOST_TERMINATED, MOST_TERMINATED));
+        assert!(!terminated.ids.contains("s0"));
+        assert!(terminated.ids.contains("s2") && terminated.ids.contains("s8192"));
+    }
 }

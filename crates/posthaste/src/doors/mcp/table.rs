@@ -13,6 +13,7 @@ use super::answer::Answer;
 use super::args::{Args, Spec};
 use super::call::Call;
 use super::errors::Problem;
+use super::hints::Effect;
 use super::tools;
 use crate::config::ToolSet;
 
@@ -27,6 +28,7 @@ pub(super) struct Line {
     pub(super) name: &'static str,
     /// Whether it is shown when few tools are asked for.
     pub(super) core: bool,
+    pub(super) effect: Effect,
     /// What it is for, for an agent that has to choose.
     pub(super) about: &'static str,
     /// Its arguments: see [`Spec::parse`].
@@ -49,22 +51,28 @@ impl Tool {
     }
 
     pub(super) fn shown(&self) -> Value {
-        json!({ "name": self.line.name, "description": self.line.about, "inputSchema": self.schema })
+        json!({
+            "name": self.line.name,
+            "description": self.line.about,
+            "inputSchema": self.schema,
+            "annotations": self.line.effect.shown(),
+        })
     }
 }
 
-/// Makes a line of the table: the function's name is the tool's, `core` or `full` the list it is on.
+/// Makes a line of the table: the function's name is the tool's, `core` or `full` the list it is on, then its [`Effect`].
 macro_rules! tool {
-    ($name:ident, core, $about:literal, $takes:expr) => {
-        $crate::doors::mcp::table::tool!(@ $name, true, $about, $takes)
+    ($name:ident, core, $effect:ident $($more:ident)*, $about:literal, $takes:expr) => {
+        $crate::doors::mcp::table::tool!(@ $name, true, $effect $($more)*, $about, $takes)
     };
-    ($name:ident, full, $about:literal, $takes:expr) => {
-        $crate::doors::mcp::table::tool!(@ $name, false, $about, $takes)
+    ($name:ident, full, $effect:ident $($more:ident)*, $about:literal, $takes:expr) => {
+        $crate::doors::mcp::table::tool!(@ $name, false, $effect $($more)*, $about, $takes)
     };
-    (@ $name:ident, $core:literal, $about:literal, $takes:expr) => {
+    (@ $name:ident, $core:literal, $effect:ident $($more:ident)*, $about:literal, $takes:expr) => {
         $crate::doors::mcp::table::Line {
             name: stringify!($name),
             core: $core,
+            effect: $crate::doors::mcp::hints::Effect::$effect$(.$more())*,
             about: $about,
             takes: $takes,
             answer: |call, args| Box::pin($name(call, args)),
@@ -92,7 +100,7 @@ pub(super) static TABLE: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     lines
         .map(|line| {
             let specs = Spec::parse(line.takes);
-            Tool { line: *line, schema: Spec::schema(&specs), specs }
+            Tool { line: *line, schema: Spec::schema(line.name, &specs), specs }
         })
         .collect()
 });
@@ -137,6 +145,102 @@ mod tests {
         let (core, full) = (listed(ToolSet::Core), listed(ToolSet::Full));
         assert!(core < 15_000, "core: {core} bytes");
         assert!(full < 28_000, "full: {full} bytes");
+    }
+
+    // F4: converters to Gemini's and OpenAI's forms want a type for every parameter, and take `enum` for strings only.
+    #[test]
+    fn every_parameter_has_a_type_that_vendors_take() {
+        for tool in TABLE.iter() {
+            for (name, shape) in tool.schema["properties"].as_object().unwrap() {
+                let known = |shape: &Value| match shape["type"].as_str() {
+                    Some("string") => true,
+                    Some("integer" | "boolean") => shape.get("enum").is_none(),
+                    Some("object") => shape["properties"].is_object(),
+                    _ => false,
+                };
+                let is_list = shape["type"] == "array" && known(&shape["items"]);
+                assert!(known(shape) || is_list, "{}.{name}: {shape}", tool.line.name);
+            }
+        }
+    }
+
+    // F18: null, an empty text and an empty list for what need not be given are the same as leaving it out.
+    #[test]
+    fn empty_optional_arguments_count_as_left_out() {
+        for tool in TABLE.iter() {
+            let required: Vec<&str> = tool.schema.get("required").map_or_else(Vec::new, |names| {
+                names.as_array().unwrap().iter().filter_map(Value::as_str).collect()
+            });
+            let needed: Map<String, Value> = required
+                .iter()
+                .map(|name| {
+                    let shape = &tool.schema["properties"][*name];
+                    let value = match (shape["enum"].get(0), shape["type"].as_str()) {
+                        (Some(word), _) => word.clone(),
+                        (None, Some("integer")) => json!(1),
+                        (None, Some("boolean")) => json!(true),
+                        (None, Some("array")) => json!(["x"]),
+                        _ => json!("x"),
+                    };
+                    ((*name).to_owned(), value)
+                })
+                .collect();
+            let plain = format!("{:?}", Args::check(&tool.specs, needed.clone()).unwrap());
+            for empty in [Value::Null, json!(""), json!([])] {
+                let mut given = needed.clone();
+                for name in tool.schema["properties"].as_object().unwrap().keys() {
+                    // A reply may be without a prefix.
+                    if !required.contains(&name.as_str()) && name != "subject_prefix" {
+                        given.insert(name.clone(), empty.clone());
+                    }
+                }
+                let filled = Args::check(&tool.specs, given).unwrap_or_else(|problem| {
+                    panic!("{} with {empty}: {}", tool.line.name, problem.message);
+                });
+                assert_eq!(format!("{filled:?}"), plain, "{} with {empty}", tool.line.name);
+            }
+        }
+    }
+
+    // F19: what each tool may do, as far as a mistake would matter to a client that asks its user by it.
+    #[test]
+    fn the_effects_of_tools_are_told() {
+        let names = |is: fn(&Effect) -> bool| -> Vec<&str> {
+            TABLE.iter().filter(|tool| is(&tool.line.effect)).map(|tool| tool.line.name).collect()
+        };
+        assert_eq!(
+            names(|effect| effect.read_only),
+            [
+                "health_check",
+                "whois",
+                "list_agents",
+                "search_messages",
+                "summarize_thread",
+                "check_file_reservation_conflicts",
+                "list_contacts",
+                "wait_for_mail",
+                "list_conversations",
+                "list_turns",
+                "await_message",
+                "install_precommit_guard",
+                "uninstall_precommit_guard",
+            ]
+        );
+        assert_eq!(
+            names(|effect| effect.destructive),
+            [
+                "deregister_agent",
+                "release_file_reservations",
+                "force_release_file_reservation",
+                "macro_file_reservation_cycle",
+                "close_conversation",
+                "task_complete",
+            ]
+        );
+        assert!(TABLE.iter().all(|tool| {
+            let hints = &tool.shown()["annotations"];
+            hints["readOnlyHint"] == tool.line.effect.read_only && hints["openWorldHint"].is_boolean()
+        }));
     }
 
     #[test]

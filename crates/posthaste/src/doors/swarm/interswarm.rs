@@ -147,14 +147,12 @@ async fn run_here(
     let waited = runtime.ask(ask).await?;
     let (task, task_id) = (waited.task.clone(), waited.task_id.clone());
     let finish = messages::wait(shared, waited).await?;
-    let events = match request.stream {
-        true => {
-            let found = record::read_all(runtime.engine(), &Caller::office(), &task, &task_id).await?;
-            Some(found.iter().map(sse::snapshot).collect::<Vec<_>>())
-        }
-        false => None,
-    };
-    Ok(Answered(json!({ "response": finish.mail.to_json(), "events": events })).into_response())
+    let mut answer = json!({ "response": finish.mail.to_json() });
+    if request.stream {
+        let found = record::read_all(runtime.engine(), &Caller::office(), &task, &task_id).await?;
+        answer["events"] = found.iter().map(sse::snapshot).collect();
+    }
+    Ok(Answered(answer).into_response())
 }
 
 /// Passes the message on, once, under the person's own token there.
@@ -194,6 +192,9 @@ async fn proxy(runtime: &Runtime, request: &DirectRequest, swarm: &str) -> Answe
     }
     let mail =
         MailMessage::read(response).map_err(|error| gateway(format!("its answer is not MAIL: {error}")))?;
-    let events = value.get("events").cloned().unwrap_or_default();
-    Ok(Answered(json!({ "response": mail.to_json(), "events": events })).into_response())
+    let mut answer = json!({ "response": mail.to_json() });
+    if let Some(events) = value.get("events").filter(|events| events.is_array()) {
+        answer["events"] = events.clone();
+    }
+    Ok(Answered(answer).into_response())
 }

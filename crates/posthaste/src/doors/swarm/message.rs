@@ -39,14 +39,12 @@ pub(super) async fn post(
     }
     let (task, task_id) = (waited.task.clone(), waited.task_id.clone());
     let finish = wait(&shared, waited).await?;
-    let events = match request.show_events {
-        true => {
-            let found = record::read_all(runtime.engine(), &Caller::office(), &task, &task_id).await?;
-            Some(found.iter().map(sse::snapshot).collect::<Vec<_>>())
-        }
-        false => None,
-    };
-    Ok(Answered(json!({ "response": finish.mail.message.body, "events": events })).into_response())
+    let mut answer = json!({ "response": finish.mail.message.body });
+    if request.show_events {
+        let found = record::read_all(runtime.engine(), &Caller::office(), &task, &task_id).await?;
+        answer["events"] = found.iter().map(sse::snapshot).collect();
+    }
+    Ok(Answered(answer).into_response())
 }
 
 /// Waits until the task ends.

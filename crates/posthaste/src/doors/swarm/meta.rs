@@ -4,22 +4,24 @@ use axum::Json as Answered;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use posthaste_engine::limits::{Limits, Rules};
 use posthaste_engine::nouns::{Caller, TokenRole};
+use posthaste_engine::stamp;
 use posthaste_wire::mail::VERSION;
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
 use super::errors::{Answer, Failure};
-use super::who::{Admin, Json, Passer, User, swarm_name};
+use super::who::{Admin, Chosen, Json, Passer, Protocol, User, swarm_name};
 use crate::caller::Realm;
 use crate::shared::{Offer, Shared};
 
-/// The server's card; a browser is sent to the page.
+/// The server's card; a browser is sent to the page. The reference's server and client use an object for `swarm` and a
+/// member `protocol_version`; the specification's document has neither, and callers that ask for it get its form.
 pub(super) async fn root(
     _: Passer,
     State(shared): State<Shared>,
     Realm(engine): Realm,
+    Chosen(chosen): Chosen,
     headers: HeaderMap,
 ) -> Response {
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -27,6 +29,13 @@ pub(super) async fn root(
         return Redirect::temporary("ui").into_response();
     }
     let name = swarm_name(engine.realm());
+    let uptime = shared.started().elapsed().as_secs_f64();
+    if chosen == Some(Protocol::Mail) {
+        let card = json!({
+            "name": "mail", "version": VERSION, "swarm": name, "status": "running", "uptime": uptime,
+        });
+        return Answered(card).into_response();
+    }
     let swarm = match shared.runtime(engine.realm()).map(|runtime| runtime.swarm()) {
         Some(swarm) => json!({
             "name": name,
@@ -51,32 +60,47 @@ pub(super) async fn root(
         "protocol_version": VERSION,
         "swarm": swarm,
         "status": "running",
-        "uptime": shared.started().elapsed().as_secs_f64(),
+        "uptime": uptime,
     }))
     .into_response()
 }
 
 /// Needs no token: whoever watches over the office must be able to ask.
-pub(super) async fn health(_: Passer, State(shared): State<Shared>, Realm(engine): Realm) -> Response {
-    show_health(&shared, swarm_name(engine.realm())).await
+pub(super) async fn health(
+    _: Passer,
+    State(shared): State<Shared>,
+    Realm(engine): Realm,
+    Chosen(chosen): Chosen,
+    headers: HeaderMap,
+) -> Response {
+    // Clients that are made from MAIL's document name the type that it gives; AIRC's take whatever comes.
+    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let by_type = accepts.trim().eq_ignore_ascii_case("application/json").then_some(Protocol::Mail);
+    show_health(&shared, swarm_name(engine.realm()), chosen.or(by_type)).await
 }
 
-async fn show_health(shared: &Shared, swarm: &str) -> Response {
+async fn show_health(shared: &Shared, swarm: &str, chosen: Option<Protocol>) -> Response {
     let report = shared.check_health().await;
-    let (word, since) = match shared.health().word() {
-        Some((word, since)) if report.problem.is_none() => (word, since),
-        _ => (if report.problem.is_none() { "healthy" } else { "unhealthy" }.to_owned(), report.since),
+    let word = match shared.health().word() {
+        Some((word, _)) if report.problem.is_none() => word,
+        _ => if report.problem.is_none() { "healthy" } else { "unhealthy" }.to_owned(),
     };
-    let mut body = json!({
+    // MAIL's object is closed. Callers that did not choose get both protocols' members.
+    let now = to_rfc3339(stamp::now());
+    // The time of this check: monitors take an old one for a server that hangs.
+    let mail = json!({ "status": word, "swarm_name": swarm, "timestamp": now });
+    let airc = json!({
         "status": word,
-        "swarm_name": swarm,
-        "timestamp": to_rfc3339(since),
         "version": env!("CARGO_PKG_VERSION"),
-        // AIRC's clients look here, too.
         "protocol": "AIRC",
         "protocol_version": posthaste_wire::airc::PROTOCOL_VERSION,
         "safe_mode": shared.safe_mode() != Offer::Off,
     });
+    let mut body = match chosen {
+        Some(Protocol::Mail) => mail,
+        Some(Protocol::Airc) => airc,
+        None => merged(mail, airc),
+    };
     match report.problem {
         None => Answered(body).into_response(),
         Some(problem) => {
@@ -97,7 +121,15 @@ pub(super) async fn set_health(Admin(who): Admin, State(shared): State<Shared>, 
         return Err(Failure::new(StatusCode::FORBIDDEN, "this needs the role admin of the office"));
     }
     shared.health().set_word(word);
-    Ok(show_health(&shared, swarm_name(who.engine.realm())).await)
+    Ok(show_health(&shared, swarm_name(who.engine.realm()), Some(Protocol::Mail)).await)
+}
+
+/// One object with the members of two.
+fn merged(mut one: Value, mut other: Value) -> Value {
+    if let (Some(one), Some(other)) = (one.as_object_mut(), other.as_object_mut()) {
+        one.append(other);
+    }
+    one
 }
 
 pub(super) async fn whoami(User(who): User) -> Answer {
@@ -107,18 +139,18 @@ pub(super) async fn whoami(User(who): User) -> Answer {
         TokenRole::User => "user",
         TokenRole::Agent => "agent",
     };
-    Ok(Answered(json!({ "id": name, "username": name, "role": role })).into_response())
+    Ok(Answered(json!({ "id": name, "role": role })).into_response())
 }
 
-/// Where swarm and caller stand, and, for those who run the office, where that stands and how far it goes.
+/// Where swarm and caller stand, as the specification's closed object says it. The server's own figures are at
+/// `/x-posthaste/status`.
 pub(super) async fn status(User(who): User, State(shared): State<Shared>) -> Answer {
-    let (engine, caller) = (&who.engine, who.identity.caller("web"));
+    let engine = &who.engine;
     let instance = who.owner().instance();
-    let (stats, rules, history, users, ready) = engine
+    let (users, ready) = engine
         .read(move |view| {
             let ready = !view.runs(&Caller::office(), &instance, "", 1)?.is_empty();
-            let users = view.instances(&Caller::office(), "user:")?;
-            Ok((view.stats(&caller)?, view.rules()?, view.history()?, users, ready))
+            Ok((view.instances(&Caller::office(), "user:")?, ready))
         })
         .await?;
     let runtime = shared.runtime(engine.realm());
@@ -128,50 +160,6 @@ pub(super) async fn status(User(who): User, State(shared): State<Shared>) -> Ans
         "active_users": users,
         "user_mail_ready": ready,
         "user_task_running": running,
-        "version": env!("CARGO_PKG_VERSION"),
-        "realm": engine.realm().as_str(),
-        "history": history,
-        "uptime": shared.started().elapsed().as_secs_f64(),
-        "agents": stats.agents,
-        "events": stats.events,
-        "active_conversations": stats.active_conversations,
-        "open_tasks": stats.open_tasks,
-        "reservations": stats.reservations,
-        "bytes": stats.bytes,
-        "queue": engine.queue_depth(),
-        "live_tasks": runtime.map_or(0, crate::runtime::Runtime::live_count),
-        "limits": limits_of(engine.limits(), &rules),
     }))
     .into_response())
-}
-
-/// The limits of the process and of the realm.
-fn limits_of(limits: &Limits, rules: &Rules) -> Value {
-    json!({
-        "message_bytes": limits.message_bytes,
-        "addresses": limits.addresses,
-        "text_bytes": limits.text_bytes,
-        "entry_bytes": limits.entry_bytes,
-        "queue_commands": limits.queue_commands,
-        "queue_bytes": limits.queue_bytes,
-        "share_commands": limits.share_commands,
-        "share_alone": limits.share_alone,
-        "batch_commands": limits.batch_commands,
-        "page": limits.page,
-        "page_bytes": limits.page_bytes,
-        "answer_bytes": limits.answer_bytes,
-        "read_cpu_ms": limits.read_cpu.as_millis(),
-        "share_readers": limits.share_readers,
-        "share_patterns": limits.share_patterns,
-        "share_broad": limits.share_broad,
-        "search_phrases": limits.search_phrases,
-        "search_rows": limits.search_rows,
-        "replay_rows": limits.replay_rows,
-        "live_events": limits.live_events,
-        "slot_letters": limits.slot_letters,
-        "slot_bytes": limits.slot_bytes,
-        "slots_bytes": limits.slots_bytes,
-        "open_realms": limits.open_realms,
-        "rules": rules,
-    })
 }

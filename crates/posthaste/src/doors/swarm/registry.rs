@@ -41,28 +41,31 @@ pub(super) async fn list(
                 "version": VERSION,
                 "last_seen": to_rfc3339(stamp::now()),
                 "is_active": true,
-                "latency": 0.0,
                 "swarm_description": own.description,
                 "keywords": own.keywords,
-                "metadata": null,
             }),
         );
     }
     Ok(Answered(json!({ "swarms": swarms })).into_response())
 }
 
+/// The members of the specification's closed object; those without a value are left out.
 fn shown(entry: &Entry) -> Value {
-    json!({
+    let mut shown = json!({
         "swarm_name": entry.name.as_str(),
         "base_url": entry.base_url,
         "version": entry.about.version,
-        "last_seen": entry.seen_at.map(to_rfc3339),
         "is_active": entry.active,
-        "latency": entry.about.latency,
         "swarm_description": entry.about.description,
         "keywords": entry.about.keywords,
-        "metadata": entry.about.metadata,
-    })
+    });
+    if let Some(at) = entry.seen_at {
+        shown["last_seen"] = Value::from(to_rfc3339(at));
+    }
+    if let Some(metadata) = &entry.about.metadata {
+        shown["metadata"] = Value::Object(metadata.clone());
+    }
+    shown
 }
 
 pub(super) async fn register(Admin(who): Admin, State(shared): State<Shared>, Json(body): Json) -> Answer {

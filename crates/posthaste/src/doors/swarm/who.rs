@@ -126,6 +126,30 @@ fn too_often(turn: Turn) -> Response {
     response
 }
 
+/// A protocol whose form a caller asks for where two share a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Mail,
+    Airc,
+}
+
+/// The protocol that a caller chose with `?protocol=mail` or `?protocol=airc`.
+#[derive(Debug)]
+pub(super) struct Chosen(pub(super) Option<Protocol>);
+
+impl FromRequestParts<Shared> for Chosen {
+    type Rejection = Response;
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Response> {
+        let query = parts.uri.query().unwrap_or_default();
+        match query.split('&').find_map(|pair| pair.strip_prefix("protocol=")) {
+            None => Ok(Self(None)),
+            Some("mail") => Ok(Self(Some(Protocol::Mail))),
+            Some("airc") => Ok(Self(Some(Protocol::Airc))),
+            Some(_) => Err(Failure::bad("field `protocol` must be mail or airc").into_response()),
+        }
+    }
+}
+
 /// A body that is JSON, whatever its content type says.
 #[derive(Debug)]
 pub(super) struct Json(pub(super) Value);

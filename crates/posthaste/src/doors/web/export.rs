@@ -82,7 +82,7 @@ fn as_json(conversation: &Conversation, said: &[Said], cut: bool) -> Value {
                 "intercepted": matches!(turn.source, TurnSource::Intercepted(_)),
                 "letter": message.map(|message| json!({
                     "id": message.id,
-                    "to": message.to.iter().map(words::address).collect::<Vec<_>>(),
+                    "to": message.to.iter().map(crate::doors::address::write).collect::<Vec<_>>(),
                     "subject": message.subject,
                     "kind": message.kind,
                     "priority": message.priority,

@@ -3,7 +3,7 @@
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use posthaste_engine::nouns::{Body, Delivery, DeliveryState, MessageId};
+use posthaste_engine::nouns::{Body, Delivery, DeliveryState, Message, MessageId};
 use posthaste_engine::views::Tracked;
 use posthaste_wire::time::to_rfc3339;
 use serde_json::Value;
@@ -13,6 +13,9 @@ use super::frame::{self, Place};
 use super::query::{Given, encoded, message_id, param};
 use super::visitor::Visitor;
 use super::{markdown, rows, words};
+use crate::attachments::{self, Carrier};
+use crate::cli::human::show_bytes;
+use crate::doors::download;
 
 /// `GET /ui/letters/{id}`: the letter alone, as after sending it.
 pub(super) async fn page(visitor: Visitor, Path(params): Path<Vec<(String, String)>>) -> Page {
@@ -88,10 +91,43 @@ pub(super) fn opened(visitor: &Visitor, tracked: &Tracked) -> Markup {
             }
         }
         div.body { (body(&message.body)) }
+        (files(visitor, message))
         (receipts(visitor, &tracked.deliveries))
         (buttons(visitor, tracked, mine))
         details.more { summary { "Particulars" } (particulars(tracked)) }
     }
+}
+
+/// The files that a message carries, with links that save them.
+fn files(visitor: &Visitor, message: &Message) -> Markup {
+    let files = attachments::of(message);
+    html! {
+        @if !files.is_empty() {
+            section.attachments {
+                h3 { "Attachments" }
+                ul.plain {
+                    @for file in &files {
+                        li {
+                            a href=(visitor.to(&format!("/letters/{}/attachments/{}", message.id, file.sha256))) download=(file.name) { (file.name) }
+                            " " span.dim { (show_bytes(file.size)) ", " (file.media_type) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `GET /ui/letters/{id}/attachments/{sha256}`: a file of a message, to be saved.
+pub(super) async fn attachment(visitor: Visitor, Path(params): Path<Vec<(String, String)>>) -> Page {
+    let Some(id) = message_id(param(&params, "id")) else {
+        return Ok(Trouble::bad("This is not a message's id.").framed(&visitor).await);
+    };
+    let (caller, hash) = (visitor.caller(), param(&params, "sha256"));
+    Ok(match attachments::fetch(&visitor.engine, vec![caller], Carrier::Id(id), hash).await {
+        Ok((file, bytes)) => download::answer(&file, bytes),
+        Err(error) => download::failure(&error),
+    })
 }
 
 /// What a letter or turn says.
@@ -192,10 +228,21 @@ fn particulars(tracked: &Tracked) -> Markup {
             @if let Some(task) = &message.task { dt { "Task" } dd { code { (task) } } }
             @if let Some(thread) = message.thread { dt { "Thread" } dd { code { (thread) } } }
             dt { "Open to" } dd { (message.audience.as_str()) }
-            @if let Some(meta) = &message.meta { dt { "Meta" } dd { pre.json { (words::cut(meta.as_str(), 4_000)) } } }
+            @if let Some(meta) = other_meta(message) { dt { "Meta" } dd { pre.json { (words::cut(meta.as_str(), 4_000)) } } }
             @if let Some(envelope) = &message.envelope { dt { "Envelope" } dd { pre.json { (words::cut(envelope, 4_000)) } } }
         }
     }
+}
+
+/// What a message's metadata says besides the files, which are listed above.
+fn other_meta(message: &Message) -> Option<String> {
+    let meta = message.meta.as_ref()?;
+    if attachments::of(message).is_empty() {
+        return Some(meta.as_str().to_owned());
+    }
+    let Value::Object(mut members) = meta.value() else { return None };
+    members.remove("attachments");
+    (!members.is_empty()).then(|| Value::Object(members).to_string())
 }
 
 /// As a response, for handlers that show a list and perhaps a letter beside it.

@@ -54,6 +54,7 @@ pub(super) fn router() -> Router<Shared> {
         .route("/ui/live/stream", get(stream::events))
         .route("/ui/inbox", get(inbox::page))
         .route("/ui/letters/{id}", get(letter::page))
+        .route("/ui/letters/{id}/attachments/{sha256}", get(letter::attachment))
         .route("/ui/conversations", get(conversations::list))
         .route("/ui/conversations/{id}", get(conversations::page))
         .route("/ui/conversations/{id}/export", get(export::download))

@@ -5,6 +5,8 @@ use posthaste_engine::nouns::{Address, Body, Message, Millis, TurnVisibility};
 use posthaste_wire::time::to_rfc3339;
 use serde_json::Value;
 
+use crate::doors::address;
+
 /// How long ago something was, with the exact time on hover. The script keeps it current.
 pub(super) fn ago(now: Millis, at: Millis) -> Markup {
     html! { time datetime=(to_rfc3339(at)) title=(to_rfc3339(at)) data-at=(at) { (span(now - at)) } }
@@ -115,32 +117,12 @@ pub(super) fn heading(message: &Message) -> String {
     })
 }
 
-/// An address as people write it.
-pub(super) fn address(address: &Address) -> String {
-    match address {
-        Address::Agent(agent) => agent.to_string(),
-        Address::Scope(scope) => format!("scope:{scope}"),
-        Address::Role { role, within: None } => format!("role:{role}"),
-        Address::Role { role, within: Some(scope) } => format!("role:{role}@{scope}"),
-        Address::Parent => "parent".to_owned(),
-        Address::Children { .. } => "children".to_owned(),
-        Address::Siblings => "siblings".to_owned(),
-        Address::Ancestors { .. } => "ancestors".to_owned(),
-        Address::Descendants { .. } => "descendants".to_owned(),
-        Address::Kind(kind) => format!("every {}", kind.as_str()),
-        Address::All => "all".to_owned(),
-        Address::Contacts => "@contacts".to_owned(),
-        Address::Public => "@public".to_owned(),
-        Address::Remote { agent, realm } => format!("{agent}@{realm}"),
-    }
-}
-
 pub(super) fn addresses(to: &[Address]) -> String {
     // A broadcast of some doors is a list of sorts.
     if to.len() > 1 && to.iter().all(|address| matches!(address, Address::Kind(_))) {
         return "everyone".to_owned();
     }
-    let shown: Vec<String> = to.iter().take(3).map(address).collect();
+    let shown: Vec<String> = to.iter().take(3).map(address::write).collect();
     match to.len() {
         0..=3 => shown.join(", "),
         more => format!("{} and {} more", shown.join(", "), more - 3),

@@ -12,16 +12,18 @@ use crate::runtime::live::{Memory, ToolCall};
 pub(crate) struct Own {
     kind: Builtin,
     to: String,
+    /// How an answer is worded: `{self}` is the agent's name, `{body}` what it heard.
+    say: Option<String>,
 }
 
 impl Own {
     pub(super) fn new(given: &BuiltinDefinition) -> Self {
-        Self { kind: given.builtin, to: given.to.clone().unwrap_or_default() }
+        Self { kind: given.builtin, to: given.to.clone().unwrap_or_default(), say: given.say.clone() }
     }
 
     pub(crate) fn take(&self, turn: &Turn) -> Reply {
         let calls = match self.kind {
-            Builtin::Echo => echo(turn, &turn.in_hand),
+            Builtin::Echo => echo(turn, &turn.in_hand, &self.worded(turn)),
             Builtin::Relay => self.relay(turn),
             Builtin::Script => script(turn),
         };
@@ -31,6 +33,17 @@ impl Own {
             args,
         };
         Reply { calls: calls.into_iter().enumerate().map(name).collect(), text: None }
+    }
+
+    /// What the agent says to what it heard. The system's own words are passed on as they are.
+    fn worded(&self, turn: &Turn) -> String {
+        let payload = &turn.in_hand.message;
+        match &self.say {
+            Some(say) if payload.sender.address_type != AddressType::System => {
+                say.replace("{self}", &turn.agent.name).replace("{body}", &payload.body)
+            }
+            _ => payload.body.clone(),
+        }
     }
 
     fn relay(&self, turn: &Turn) -> Vec<(String, Value)> {
@@ -45,8 +58,9 @@ impl Own {
         if mail.msg_type == MsgType::Broadcast && payload.sender.address_type == AddressType::Agent {
             return one("acknowledge_broadcast", json!({}));
         }
+        let said = self.worded(turn);
         if turn.agent.can_complete_tasks {
-            return one("task_complete", json!({ "finish_message": payload.body }));
+            return one("task_complete", json!({ "finish_message": said }));
         }
         // The answer goes to whoever asked before this came.
         let asker = turn.memory.iter().rev().find_map(|memory| match memory {
@@ -55,7 +69,7 @@ impl Own {
         });
         let target =
             asker.map_or(turn.swarm.entrypoint.as_str(), |asker| asker.message.sender.address.as_str());
-        one("send_response", json!({ "target": target, "subject": payload.subject, "body": payload.body }))
+        one("send_response", json!({ "target": target, "subject": payload.subject, "body": said }))
     }
 }
 
@@ -63,13 +77,13 @@ fn one(tool: &str, args: Value) -> Vec<(String, Value)> {
     vec![(tool.to_owned(), args)]
 }
 
-fn echo(turn: &Turn, mail: &MailMessage) -> Vec<(String, Value)> {
+fn echo(turn: &Turn, mail: &MailMessage, said: &str) -> Vec<(String, Value)> {
     let payload = &mail.message;
     if mail.msg_type == MsgType::Broadcast && payload.sender.address_type == AddressType::Agent {
         return one("acknowledge_broadcast", json!({}));
     }
     if turn.agent.can_complete_tasks {
-        return one("task_complete", json!({ "finish_message": payload.body }));
+        return one("task_complete", json!({ "finish_message": said }));
     }
     let target = match payload.sender.address_type {
         AddressType::System => turn.swarm.entrypoint.as_str(),
@@ -77,7 +91,7 @@ fn echo(turn: &Turn, mail: &MailMessage) -> Vec<(String, Value)> {
     };
     one(
         "send_response",
-        json!({ "target": target, "subject": format!("Re: {}", payload.subject), "body": payload.body }),
+        json!({ "target": target, "subject": format!("Re: {}", payload.subject), "body": said }),
     )
 }
 
@@ -98,7 +112,7 @@ fn script(turn: &Turn) -> Vec<(String, Value)> {
         return calls.into_iter().filter_map(read).collect();
     }
     if turn.agent.can_complete_tasks || (mail.msg_type == MsgType::Broadcast && is_agent) {
-        return echo(turn, mail);
+        return echo(turn, mail, &payload.body);
     }
     let (me, body, subject) = (&turn.agent.name, &payload.body, &payload.subject);
     let args = match (mail.msg_type, split(&payload.sender.address)) {

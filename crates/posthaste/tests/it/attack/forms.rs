@@ -27,8 +27,9 @@ fn status(answer: &str) -> u16 {
 }
 
 /// One address of every door.
-const DOORS: [&str; 9] = [
+const DOORS: [&str; 10] = [
     "/x-posthaste/export",
+    "/x-posthaste/status",
     "/map/events",
     "/messages",
     "/api/messages",

@@ -33,6 +33,7 @@ async fn live(office: &Office, secrets: &mut Vec<String>, said: &mut Vec<String>
     // Right and wrong tokens everywhere, in headers, queries, bodies and cookies.
     for path in [
         "/status",
+        "/x-posthaste/status",
         "/whoami",
         "/messages",
         "/ui",

@@ -29,6 +29,9 @@ const ROWS: &[Row] = &[
     ("operators", "GET", "/metrics", Who::Anyone, "/metrics", ""),
     ("control", "POST", "/x-posthaste/rpc", Who::Bearer, "/x-posthaste/rpc", RPC),
     ("control", "GET", "/x-posthaste/export", Who::Admin, "/x-posthaste/export", ""),
+    ("control", "GET", "/x-posthaste/status", Who::Person, "/x-posthaste/status", ""),
+    ("control", "GET", "/x-posthaste/backup", Who::Admin, "/x-posthaste/backup", ""),
+    ("control", "GET", "/x-posthaste/attachments/{message}/{sha256}", Who::Bearer, "/x-posthaste/attachments/none/none", ""),
     ("map", "ANY", "/map", Who::AnyoneHonest, "/map", "upgrade"),
     ("map", "ANY", "/map/", Who::AnyoneHonest, "/map/", "upgrade"),
     ("map", "POST", "/map/rpc", Who::Bearer, "/map/rpc", MAP),
@@ -51,6 +54,7 @@ const ROWS: &[Row] = &[
     ("airc", "GET", "/messages/thread/{handle}", Who::Bearer, "/messages/thread/victim", ""),
     ("airc", "POST", "/messages/{id}/ack", Who::Bearer, "/messages/x/ack", "{}"),
     ("airc", "DELETE", "/messages/{id}", Who::Bearer, "/messages/x", ""),
+    ("airc", "GET", "/messages/{id}/attachments/{sha256}", Who::Bearer, "/messages/x/attachments/none", ""),
     ("airc", "GET", "/consent", Who::Bearer, "/consent", ""),
     ("airc", "POST", "/consent", Who::Bearer, "/consent", r#"{"action":"request","to":"victim"}"#),
     ("airc", "GET", "/api/health", Who::Anyone, "/api/health", ""),
@@ -60,6 +64,8 @@ const ROWS: &[Row] = &[
     ("airc", "POST", "/api/v2/presence", Who::Bearer, "/api/v2/presence", r#"{"status":"available"}"#),
     ("airc", "GET", "/api/messages", Who::Bearer, "/api/messages", ""),
     ("airc", "POST", "/api/messages", Who::Bearer, "/api/messages", r#"{"to":"victim","text":"hello"}"#),
+    ("airc", "GET", "/api/v2/messages", Who::Bearer, "/api/v2/messages", ""),
+    ("airc", "POST", "/api/v2/messages", Who::Bearer, "/api/v2/messages", r#"{"to":"victim","text":"hello"}"#),
     ("airc", "GET", "/api/consent", Who::Bearer, "/api/consent", ""),
     ("airc", "POST", "/api/consent", Who::Bearer, "/api/consent", r#"{"action":"request","to":"victim"}"#),
     ("airc", "POST", "/api/users", Who::Anyone, "/api/users", "{}"),
@@ -106,6 +112,7 @@ const ROWS: &[Row] = &[
     ("web", "GET", "/ui/live/stream", Who::Bearer, "/ui/live/stream", ""),
     ("web", "GET", "/ui/inbox", Who::Bearer, "/ui/inbox", ""),
     ("web", "GET", "/ui/letters/{id}", Who::Bearer, "/ui/letters/none", ""),
+    ("web", "GET", "/ui/letters/{id}/attachments/{sha256}", Who::Bearer, "/ui/letters/none/attachments/none", ""),
     ("web", "GET", "/ui/conversations", Who::Bearer, "/ui/conversations", ""),
     ("web", "GET", "/ui/conversations/{id}", Who::Bearer, "/ui/conversations/none", ""),
     ("web", "GET", "/ui/conversations/{id}/export", Who::Bearer, "/ui/conversations/none/export", ""),
@@ -153,6 +160,8 @@ const ACTIONS: &[(&str, Who, &str)] = &[
 fn routes(door: &str, text: &str) -> BTreeSet<String> {
     let text = text.replace("PATH, post(answer)", "\"/x-posthaste/rpc\", post(answer)");
     let text = text.replace("EXPORT_PATH, get(", "\"/x-posthaste/export\", get(");
+    let text = text.replace("STATUS_PATH, get(", "\"/x-posthaste/status\", get(");
+    let text = text.replace("BACKUP_PATH, get(", "\"/x-posthaste/backup\", get(");
     let mut found = BTreeSet::new();
     let mut add = |path: &str, handler: &str| {
         let mut any = false;

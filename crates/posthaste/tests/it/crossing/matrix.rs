@@ -28,7 +28,7 @@ async fn everybody(all: &Everywhere) -> (People, People) {
         receivers.insert(row.door, all.agent(row.door, &receiver_at(row.door)).await);
     }
     // Whoever is known by a file only is entered with the first one.
-    all.office.register("files_s").await;
+    all.until_entered("files_s").await;
     for row in TABLE.iter().filter(|row| row.door != "swarm") {
         let asks = json!({ "agent": sender_at(row.door), "other": "airc_r" });
         all.office.call("contact.ask", asks).await.unwrap();

@@ -87,6 +87,16 @@ impl Everywhere {
         self.dir.path().join("mail")
     }
 
+    /// Waits until the bridge has entered the owner of a mailbox: agents that register elsewhere get no files (F14).
+    pub(super) async fn until_entered(&self, name: &str) {
+        super::find("the owner of the mailbox", async || {
+            let page = self.office.call("agents", json!({ "limit": 1000 })).await.unwrap();
+            let mut agents = page["agents"].as_array().unwrap().iter();
+            agents.any(|agent| agent["id"] == name && agent["door"] == "files").then_some(())
+        })
+        .await;
+    }
+
     /// A token of the shared realm.
     pub(super) async fn token(&self, role: &str, name: &str) -> String {
         let made = self.office.call("token.create", json!({ "role": role, "name": name })).await.unwrap();

@@ -50,7 +50,7 @@ async fn a_conversation_is_the_same_at_every_door() {
     // Seen on the command line.
     for agent in ["map_s", "mcp_r"] {
         let listed = all.run(&["conversations", "--json", "--agent", agent]).ok().json();
-        assert_eq!(listed[0]["id"], id.as_str(), "{agent}: {listed}");
+        assert_eq!(listed["conversations"][0]["id"], id.as_str(), "{agent}: {listed}");
         let thread = all.run(&["thread", &id, "--json", "--agent", agent]).ok().json();
         assert_eq!(thread["said"].as_array().unwrap().len(), 3, "{agent}: {thread}");
     }

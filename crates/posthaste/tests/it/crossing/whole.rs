@@ -27,7 +27,7 @@ async fn what_a_door_cannot_show_comes_back_whole() {
     all.office.call("contact.ask", json!({ "agent": "map_s", "other": "airc_r" })).await.unwrap();
     all.office.call("contact.accept", json!({ "agent": "airc_r", "other": "map_s" })).await.unwrap();
     let mut mailbox = all.agent("files", "files_r").await;
-    all.office.register("files_r").await;
+    all.until_entered("files_r").await;
     let (payload, meta) = odd();
     for to in ["mcp_s", "airc_r", "files_r", "parrot"] {
         map.send_raw(to, payload.clone(), meta.clone()).await;
@@ -94,11 +94,44 @@ async fn who_is_away_gets_what_came_by_a_file() {
         (page["messages"].as_array().unwrap().len() == 1).then_some(())
     })
     .await;
-    // A directory of its name is there now. It does not keep letters of others from the connection either.
+    // A directory of its name is there now. It is not given what others write to the agent (F14), and keeps nothing from the
+    // connection either. The bridge goes by the order of events, so it has passed the second when the third is a file.
     all.office.call("send", json!({ "from": "map_s", "to": ["map_s"], "body": "the second" })).await.unwrap();
-    find("its file", async || std::fs::read_dir(all.mail().join("map_s")).unwrap().nth(1).map(drop)).await;
+    all.until_entered("files_s").await;
+    all.office
+        .call("send", json!({ "from": "map_s", "to": ["files_s"], "body": "the third" }))
+        .await
+        .unwrap();
+    files.receive("the third").await;
+    assert_eq!(std::fs::read_dir(all.mail().join("map_s")).unwrap().count(), 1);
     let mut map = super::map::AtMap::connect(all.office.url(), &token, "map_s").await;
     map.receive("the first").await;
     map.receive("the second").await;
+    assert_eq!(all.office.close(), Some(0));
+}
+
+// F18: a file reaches an AIRC identity, whose token opens AIRC alone, and an agent that the server hosts.
+#[tokio::test]
+async fn files_reach_airc_and_hosted_agents() {
+    let all = Everywhere::open().await;
+    let airc = Agent::new(all.office.url(), "airc_r").await;
+    all.office.register("cli_s").await;
+    all.office.call("contact.ask", json!({ "agent": "cli_s", "other": "airc_r" })).await.unwrap();
+    all.office.call("contact.accept", json!({ "agent": "airc_r", "other": "cli_s" })).await.unwrap();
+    let file = json!({ "name": "plan.txt", "data": "dGhlIHBsYW4=" });
+    for to in ["airc_r", "parrot"] {
+        let letter =
+            json!({ "from": "cli_s", "to": [to], "subject": "s", "body": "b", "attachments": [file] });
+        all.office.call("send", letter).await.unwrap();
+    }
+    let page = airc.inbox().await;
+    let path = page[0]["delivery"]["attachments"][0]["url"].as_str().unwrap();
+    assert_eq!(airc.get(path).await.text, "the plan");
+    let parts: Vec<&str> = path.split('/').collect();
+    let elsewhere = format!("/x-posthaste/attachments/{}/{}", parts[2], parts[4]);
+    assert_eq!(airc.get(&elsewhere).await.status, 401, "a token of AIRC's opens AIRC alone");
+    let turn = find("the turn", async || all.turns.lock().unwrap().last().cloned()).await;
+    let told = &turn["inbox"][0]["message"]["routing_info"]["attachments"][0];
+    assert_eq!((&told["name"], &told["size"]), (&json!("plan.txt"), &json!(8)), "{turn}");
     assert_eq!(all.office.close(), Some(0));
 }

@@ -49,3 +49,25 @@ async fn a_database_that_is_deleted_under_a_running_office_turns_it_red() {
     assert!(health.to_string().contains("deleted"), "{health}");
     assert!(office.send("ann", "ann", "into the void", "k").await.is_err());
 }
+
+// F6: damage is said at the start and in /health, and the realm takes no writes.
+#[tokio::test]
+async fn a_damaged_database_is_found_at_the_start() {
+    let dir = TestDir::new();
+    let office = Office::open(dir.path());
+    office.register("ann").await;
+    for n in 0..60 {
+        office.send("ann", "ann", &"words ".repeat(400), &n.to_string()).await.unwrap();
+    }
+    assert_eq!(office.close(), Some(0));
+    let books = dir.path().join("realms/main.db");
+    crate::backup::damage(&books, (fs::metadata(&books).unwrap().len() / 2) & !4_095, 8_192);
+    let log = dir.path().join("log");
+    let office = Office::open_logging(dir.path(), [], &log);
+    let (status, health) = office.get("/health").await;
+    assert_eq!(status, 503, "{health}");
+    assert!(health.to_string().contains("damaged") && health.to_string().contains("restore"), "{health}");
+    let refused = office.send("ann", "ann", "more", "k").await;
+    assert_eq!(refused, Err(crate::office::Trouble::Refused("read_only".to_owned())));
+    assert!(fs::read_to_string(&log).unwrap().contains("the database is damaged"));
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Caller;
-use super::things::{Class, Door, PROJECT, Thing};
+use super::things::{Class, Door, FILE_HASH, PROJECT, Thing, later};
 
 /// What a method does with its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +29,6 @@ pub(super) struct Row {
     pub(super) params: fn(&Thing, &str) -> Value,
 }
 
-const LATER: i64 = 4_102_444_800_000;
-
 fn control() -> Vec<Row> {
     use Act::{Changes, Neither, Reads};
     use Class::{Agent, Contact, Conversation, Message, Reservation, Token};
@@ -52,6 +50,8 @@ fn control() -> Vec<Row> {
             // The entry behind the one that is asked for: pages go by name.
             json!({ "after": &thing.id[..thing.id.len() - 1], "limit": 1 })
         }),
+        row("agent", Agent, Reads, |thing, _| json!({ "agent": thing.id })),
+        admin(row("agent.remove", Agent, Changes, |thing, _| json!({ "agent": thing.id, "force": true }))),
         row(
             "send",
             Message,
@@ -62,6 +62,7 @@ fn control() -> Vec<Row> {
         party(row("read", Message, Changes, |thing, _| json!({ "message": thing.id }))),
         party(row("ack", Message, Changes, |thing, _| json!({ "message": thing.id }))),
         row("search", Message, Reads, |thing, _| json!({ "query": thing.marker })),
+        row("attachment", Message, Reads, |thing, _| json!({ "message": thing.id, "sha256": FILE_HASH })),
         row("message", Message, Reads, |thing, _| json!({ "message": thing.id })),
         row("thread", Conversation, Reads, |thing, _| json!({ "id": thing.id })),
         row("conversations", Conversation, Reads, |_, _| json!({ "limit": 5 })),
@@ -71,7 +72,7 @@ fn control() -> Vec<Row> {
             "reserve",
             Reservation,
             Neither,
-            |thing, _| json!({ "key": thing.id, "scope": thing.id, "paths": ["**"], "exclusive": false, "expires_at": LATER }),
+            |thing, _| json!({ "key": thing.id, "scope": thing.id, "paths": ["**"], "exclusive": false, "expires_at": later() }),
         ),
         row("release", Reservation, Changes, |thing, _| json!({ "ids": [thing.number] })),
         row(
@@ -89,6 +90,16 @@ fn control() -> Vec<Row> {
         row("hooks", Token, Neither, |_, _| json!({})),
         admin(row("rules", Token, Changes, |thing, _| json!({ "thread_depth": 20 + thing.before % 1_000 }))),
         row("realm.open", Token, Neither, |thing, _| json!({ "name": thing.marker })),
+        row("realm.list", Token, Neither, |_, _| json!({})),
+        row(
+            "project.claim",
+            Token,
+            Neither,
+            |thing, _| json!({ "names": [format!("/srv/{}", thing.marker)] }),
+        ),
+        row("project.list", Token, Neither, |_, _| json!({})),
+        row("project.move", Token, Neither, |_, _| json!({ "path": "/srv/elsewhere", "realm": "main" })),
+        row("project.release", Token, Neither, |_, _| json!({ "path": "/srv/elsewhere" })),
         admin(row("token.create", Token, Changes, |_, _| json!({ "role": "agent", "name": "more" }))),
         admin(row("token.list", Token, Reads, |_, _| json!({}))),
         admin(row("token.revoke", Token, Changes, |thing, _| json!({ "id": thing.id }))),

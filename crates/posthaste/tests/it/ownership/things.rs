@@ -10,7 +10,10 @@ use crate::harness::TestDir;
 use crate::office::Office;
 
 /// Far enough ahead that no reservation ends during the test.
-const LATER: i64 = 4_102_444_800_000;
+/// An hour from now: reservations end within days.
+pub(super) fn later() -> i64 {
+    posthaste_engine::stamp::now() + 3_600_000
+}
 
 /// What kind of object a method touches, as SECURITY.md names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +103,9 @@ pub(super) struct World {
 
 /// The project that the MCP door is asked for: the server's own realm.
 pub(super) const PROJECT: &str = "/srv/ownership";
+/// The file that every message here carries, in base64, and its SHA-256.
+const FILE: &str = "eA==";
+pub(super) const FILE_HASH: &str = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
 
 impl World {
     pub(super) async fn open() -> Self {
@@ -218,7 +224,10 @@ impl World {
         let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("a string: {value}")).to_owned();
         match class {
             Class::Message => {
-                let given = json!({ "to": ["bob"], "subject": "s", "body": marker, "ack_required": true });
+                let file = json!({ "name": marker, "data": FILE });
+                let given = json!({
+                    "to": ["bob"], "subject": "s", "body": marker, "ack_required": true, "attachments": [file],
+                });
                 let sent = self.ann(Door::Control, "send", given).await;
                 thing.id = text(&sent["id"]);
                 thing.number = sent["seq"].as_i64().unwrap_or_default();
@@ -241,7 +250,7 @@ impl World {
             }
             Class::Reservation => {
                 let given =
-                    json!({ "key": id, "scope": id, "paths": [id], "reason": marker, "expires_at": LATER });
+                    json!({ "key": id, "scope": id, "paths": [id], "reason": marker, "expires_at": later() });
                 let made = self.ann(Door::Control, "reserve", given).await;
                 thing.number =
                     made["reservation"]["id"].as_i64().or_else(|| made["id"].as_i64()).unwrap_or_default();

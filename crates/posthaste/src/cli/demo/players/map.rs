@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use posthaste_wire::map::codes;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
@@ -13,7 +14,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use super::cannot;
 use crate::cli::demo::stage::Stage;
 use crate::cli::demo::story::{Act, Part, Props};
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{Exit, Failure, Refused};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -73,7 +74,10 @@ impl MapPlayer {
             }
             return match frame.get("error") {
                 Some(error) => {
-                    Err(Failure::new(Exit::Denied, error["message"].as_str().unwrap_or("refused")))
+                    let word =
+                        if error["code"] == codes::AGENT_EXISTS { "agent_exists" } else { "not_allowed" };
+                    let message = error["message"].as_str().unwrap_or("refused");
+                    Err(Refused::failure(message, Some(&json!({ "refusal": word }))))
                 }
                 None => Ok(frame["result"].take()),
             };

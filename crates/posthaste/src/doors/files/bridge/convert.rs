@@ -7,6 +7,7 @@ use posthaste_engine::verbs::mail::{Entry, Send, Within};
 use posthaste_wire::files::{FileMessage, FileName, Kind, Stamp, Urgency, check_agent};
 use serde_json::{Map, Value, json};
 
+use crate::attachments;
 use crate::doors::words;
 
 /// The tag of what comes in this way.
@@ -108,6 +109,10 @@ pub(super) fn file(mailbox: &AgentId, message: &Message) -> FileMessage {
     }
     if message.ack_required {
         add("ack_required", "true".to_owned());
+    }
+    let files = attachments::described(message);
+    if !files.is_empty() {
+        add("attachments", files.join("\n"));
     }
     let kind = Kind::parse(&message.kind).unwrap_or_else(|| {
         if !message.kind.is_empty() {

@@ -240,7 +240,7 @@ impl Bridge {
     }
 
     pub(super) async fn mark_delivered(&self, agent: &AgentId, messages: Vec<MessageId>) {
-        if messages.is_empty() || self.is_handed_letters(agent).await {
+        if messages.is_empty() || !self.takes_files(agent).await || self.is_handed_letters(agent).await {
             return;
         }
         let verb = MarkDelivered { agent: agent.clone(), messages };
@@ -252,13 +252,15 @@ impl Bridge {
     /// Whether an agent is handed its letters on a connection. Whoever writes to it by a file makes a directory of its
     /// name, so a file there is no sign that the agent has the letter.
     async fn is_handed_letters(&self, agent: &AgentId) -> bool {
-        let name = agent.clone();
-        let entry = self.engine.read(move |view| view.agent(&Caller::office(), &name)).await;
-        entry.is_ok_and(|entry| entry.via == map::VIA)
+        self.door_of(agent).await.as_deref() == Some(map::VIA)
     }
 
     /// Marks letters as read, together: a commit for each file that a busy agent takes out would hold up every mailbox.
+    /// What happens to files in a mailbox whose agent does not use it says nothing of what that agent has read.
     pub(super) async fn mark_all_read(&self, agent: &AgentId, messages: Vec<MessageId>) {
+        if messages.is_empty() || !self.takes_files(agent).await {
+            return;
+        }
         futures_util::future::join_all(messages.into_iter().map(|message| self.mark_read(agent, message)))
             .await;
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use posthaste_engine::nouns::Caller;
+use posthaste_engine::nouns::{AgentId, Caller};
 use posthaste_engine::{Engine, Feed, Filter, Start, Step};
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +45,8 @@ pub struct BridgeOptions {
     pub archive_every: Duration,
     /// Whether other accounts may make mailboxes in it.
     pub shared: bool,
+    /// Agents of other doors that get their mail as files, too.
+    pub agents: Vec<String>,
 }
 
 /// A bridge that is ready to run.
@@ -61,6 +63,8 @@ pub struct Bridge {
     /// Agents that are in the address book.
     agents: HashSet<String>,
     signals: HashMap<PathBuf, Vec<u8>>,
+    /// Agents of other doors that get their mail as files, too.
+    opted_in: HashSet<String>,
     archive_every: Duration,
     /// The accounts whose mailboxes count; all if nothing.
     owners: Option<Vec<u32>>,
@@ -140,12 +144,26 @@ impl Bridge {
             backlog: VecDeque::new(),
             agents: HashSet::new(),
             signals: HashMap::new(),
+            opted_in: options.agents.into_iter().collect(),
             archive_every: options.archive_every,
             owners,
             foreign: HashSet::new(),
             deep: true,
             trouble: false,
         })
+    }
+
+    /// Whether an agent's mail goes into its mailbox here: that of agents that came by files, and of those that the operator
+    /// named. A directory under another agent's name is only a way to write to it, since every sender makes one.
+    async fn takes_files(&self, agent: &AgentId) -> bool {
+        self.opted_in.contains(agent.as_str()) || self.door_of(agent).await.as_deref() == Some(convert::VIA)
+    }
+
+    /// The door that an agent came by, if it is in the address book.
+    async fn door_of(&self, agent: &AgentId) -> Option<String> {
+        let name = agent.clone();
+        let entry = self.engine.read(move |view| view.agent(&Caller::office(), &name)).await;
+        entry.ok().map(|entry| entry.via)
     }
 
     /// Whether a mailbox was made by an account that may make one. Says so once if not.

@@ -90,7 +90,9 @@ impl Bridge {
             }
         }
         for (agent, letters) in bound {
-            self.project(&agent, letters).await;
+            if self.takes_files(&agent).await {
+                self.project(&agent, letters).await;
+            }
         }
     }
 

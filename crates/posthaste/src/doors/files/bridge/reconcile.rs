@@ -237,6 +237,9 @@ impl Bridge {
     async fn project_waiting(&mut self, agent: &str) {
         let Some(state) = self.boxes.get(agent) else { return };
         let owner = state.agent.clone();
+        if !self.takes_files(&owner).await {
+            return;
+        }
         let mut after = 0;
         loop {
             let name = owner.clone();

@@ -22,24 +22,28 @@ pub(in super::super) const LINES: &[Line] = &[
     tool!(
         request_contact,
         full,
+        ADDS reaches_agents,
         "Ask an agent to take your mail (only needed if its policy is contacts_only).",
         "project_key! from_agent! to_agent! to_project reason ttl_seconds:int=604800 register_if_missing:flag=true program model task_description registration_token"
     ),
     tool!(
         respond_contact,
         full,
+        SETS,
         "Approve or deny a contact request.",
         "project_key! to_agent! from_agent! accept!:flag ttl_seconds:int=2592000 from_project registration_token"
     ),
     tool!(
         list_contacts,
         full,
+        READS,
         "An agent's contacts and the requests waiting for it.",
         "project_key! agent_name! registration_token"
     ),
     tool!(
         set_contact_policy,
         full,
+        SETS,
         "Whose mail an agent takes: open and auto (anyone's), contacts_only, block_all.",
         "project_key! agent_name! policy!:open|auto|contacts_only|block_all registration_token"
     ),
@@ -214,7 +218,7 @@ async fn list_contacts(call: &Call, args: Args) -> Result<Answer, Problem> {
             "expires_ts": contact.expires_at.map(to_wire::time),
         }))
     });
-    Ok(Answer::List(rows.collect()))
+    Ok(Answer::List(rows.collect(), "No contacts and no requests."))
 }
 
 fn status_of(contact: &Contact) -> &'static str {

@@ -13,12 +13,14 @@ pub(in super::super) const LINES: &[Line] = &[
     tool!(
         install_precommit_guard,
         full,
+        READS,
         "The command that puts hooks into a git repository which warn of commits and pushes touching paths others hold. Run it yourself.",
         "project_key! code_repo_path! block:flag=false"
     ),
     tool!(
         uninstall_precommit_guard,
         full,
+        READS,
         "The command that takes the guard's hooks out of a git repository again. Run it yourself.",
         "code_repo_path!"
     ),

@@ -14,43 +14,49 @@ use super::super::call::{ALIVE, Call, VIA};
 use super::super::errors::Problem;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
-use crate::projects::Project;
+use crate::projects::{Project, alias, below};
 
 pub(in super::super) const LINES: &[Line] = &[
-    tool!(health_check, core, "Whether the office answers, and its limits.", ""),
+    tool!(health_check, core, READS, "Whether the office answers, and its limits.", ""),
     tool!(
         ensure_project,
         core,
+        SETS,
         "Open the project of a working directory (absolute path). Call first; repeating is harmless.",
         "human_key! identity_mode"
     ),
     tool!(
         register_agent,
         core,
+        ADDS,
         "Become an agent of the project, or resume one by name. Without a name one is made up. Returns registration_token: keep it to prove who you are.",
         "project_key! program! model! name task_description attachments_policy=auto registration_token"
     ),
     tool!(
         create_agent_identity,
         full,
+        ADDS,
         "Register a new agent under a name nobody has, near name_hint if given.",
         "project_key! program! model! name_hint task_description attachments_policy=auto"
     ),
     tool!(
         whois,
         core,
+        READS,
         "One agent's profile and contact policy.",
         "project_key! agent_name! include_recent_commits:flag=true commit_limit:int=5 registration_token"
     ),
     tool!(
         list_agents,
         core,
+        READS,
         "Who can be written to in this project, through every door of the office.",
         "project_key! limit:int=100 after"
     ),
     tool!(
         deregister_agent,
         full,
+        ENDS,
         "Retire an agent. Its mail stays; registering the name again brings it back.",
         "project_key! agent_name! registration_token"
     ),
@@ -58,6 +64,11 @@ pub(in super::super) const LINES: &[Line] = &[
 
 /// What a name may look like when it is asked for.
 const LONGEST_NAME: usize = 128;
+/// Where an agent's entry says in which directory it works.
+const DIRECTORY: &str = "directory";
+/// Agents that are looked through for those of a directory: pages, and agents of one.
+const MOST_PAGES: usize = 10;
+const PAGE: usize = 500;
 /// Made-up names that are tried before giving up.
 const NAME_TRIES: u64 = 200;
 
@@ -81,7 +92,7 @@ async fn health_check(call: &Call, _: Args) -> Result<Answer, Problem> {
 
 async fn ensure_project(call: &Call, args: Args) -> Result<Answer, Problem> {
     let project = call.ensure(args.need("human_key")).await?;
-    Ok(to_wire::project(&project).into())
+    Ok(call.placed(&project).into())
 }
 
 async fn register_agent(call: &Call, args: Args) -> Result<Answer, Problem> {
@@ -186,11 +197,16 @@ fn check_name(name: &str) -> Result<(), Problem> {
 
 fn entry(bearer: Bearer, name: &str, args: &Args) -> Result<Register, Problem> {
     let id = AgentId::new(name).map_err(Refusal::from)?;
-    let meta = json!({
+    let mut meta = json!({
         "program": args.need("program"),
         "model": args.need("model"),
         "attachments_policy": args.text("attachments_policy").unwrap_or("auto"),
     });
+    // Where the agent works, so that the guard of that directory recognises it.
+    let named = args.text("human_key").or_else(|| args.text("project_key"));
+    if let Some(directory) = named.and_then(alias) {
+        meta[DIRECTORY] = directory.into();
+    }
     Ok(Register {
         id: Some(id),
         kind: Some(AgentKind::Agent),
@@ -205,7 +221,40 @@ fn entry(bearer: Bearer, name: &str, args: &Args) -> Result<Register, Problem> {
 fn with_secret(call: &Call, project: &Project, agent: &Agent) -> Value {
     let mut profile = to_wire::profile(project, agent, None);
     profile["registration_token"] = call.secret_of(project, agent).into();
+    profile["shell"] = format!("export POSTHASTE_AGENT={}", agent.id).into();
     profile
+}
+
+/// The agents that say they work in a directory, below it or above it, as far as the visitor may speak for them. Those
+/// that gave no sign of life lately are left out unless they are in `holders`.
+pub(in super::super) async fn working_in(
+    call: &Call,
+    project: &Project,
+    directory: &str,
+    holders: &[AgentId],
+) -> Result<Vec<AgentId>, Problem> {
+    let own = call.own(project)?;
+    let near = |place: &str| {
+        place == directory || below(place, directory).is_some() || below(directory, place).is_some()
+    };
+    let (mut found, mut after) = (Vec::new(), None);
+    for _ in 0..MOST_PAGES {
+        let page = agents(call, project, after.take(), PAGE).await?;
+        after = page.last().filter(|_| page.len() >= PAGE).map(|(agent, _)| agent.id.clone());
+        for (agent, seen) in page {
+            let ours = call.runs(project) || agent.owner.as_ref() == Some(&own.agent);
+            let here = to_wire::said(&agent, DIRECTORY).as_str().is_some_and(near);
+            let active =
+                seen.is_some() || project.engine.is_attached(&agent.id) || holders.contains(&agent.id);
+            if ours && here && active {
+                found.push(agent.id);
+            }
+        }
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// The profile as `macro_start_session` and the like show it.
@@ -280,7 +329,7 @@ async fn list_agents(call: &Call, args: Args) -> Result<Answer, Problem> {
         row["contact_policy"] = to_wire::policy(agent).into();
         row
     };
-    Ok(Answer::List(rows.iter().map(row).collect()))
+    Ok(Answer::List(rows.iter().map(row).collect(), "No agents that you can see."))
 }
 
 async fn deregister_agent(call: &Call, args: Args) -> Result<Answer, Problem> {

@@ -19,18 +19,21 @@ pub(in super::super) const LINES: &[Line] = &[
     tool!(
         fetch_inbox,
         core,
+        SETS,
         "An agent's mail, newest first. Does not consume. since_ts is exclusive; after_id is an exact cursor.",
         "project_key! agent_name! limit:int=20 urgent_only:flag=false include_bodies:flag=false since_ts topic unread_only:flag=false after_id:int mark_read:flag=false registration_token"
     ),
     tool!(
         mark_message_read,
         core,
+        SETS,
         "Mark a message read; the first time is kept.",
         "project_key! agent_name! message_id!:int registration_token"
     ),
     tool!(
         acknowledge_message,
         core,
+        SETS reaches_agents,
         "Acknowledge a message (and mark it read); its sender can see that.",
         "project_key! agent_name! message_id!:int registration_token"
     ),
@@ -70,7 +73,10 @@ async fn fetch_inbox(call: &Call, args: Args) -> Result<Answer, Problem> {
         }
     }
     let bodies = args.flag("include_bodies");
-    Ok(Answer::List(letters.iter().map(|letter| to_wire::letter(&project, letter, bodies)).collect()))
+    let narrowed = ["urgent_only", "unread_only"].iter().any(|name| args.flag(name))
+        || ["since_ts", "topic", "after_id"].iter().any(|name| args.has(name));
+    let none = if narrowed { "No messages match." } else { "The inbox is empty." };
+    Ok(Answer::List(letters.iter().map(|letter| to_wire::letter(&project, letter, bodies)).collect(), none))
 }
 
 /// Letters of an agent's inbox, the newest first.

@@ -18,24 +18,28 @@ pub(in super::super) const LINES: &[Line] = &[
     tool!(
         macro_start_session,
         core,
+        ADDS,
         "Start here: open the project, register (or resume agent_name), reserve paths, read the inbox.",
         "human_key! program! model! task_description agent_name file_reservation_paths:texts file_reservation_reason=macro-session file_reservation_ttl_seconds:int=3600 inbox_limit:int=10 registration_token"
     ),
     tool!(
         macro_prepare_thread,
         full,
+        ADDS,
         "Join a thread: register if need be, summarise it, read the inbox.",
         "project_key! thread_id! program! model! agent_name task_description register_if_missing:flag=true include_examples:flag=true inbox_limit:int=10 include_inbox_bodies:flag=false llm_mode:flag llm_model registration_token"
     ),
     tool!(
         macro_file_reservation_cycle,
         full,
+        CYCLES,
         "Reserve paths and, with auto_release, give them back at once.",
         "project_key! agent_name! paths!:texts ttl_seconds:int=3600 exclusive:flag=true reason=macro-file_reservation auto_release:flag=false registration_token"
     ),
     tool!(
         macro_contact_handshake,
         full,
+        ADDS reaches_agents,
         "Request contact, accept it for the target if you may act for it, send a welcome.",
         "project_key! requester target reason ttl_seconds:int=604800 auto_accept:flag=false welcome_subject welcome_body to_project requester_registration_token target_registration_token agent_name to_agent register_if_missing:flag=true program model task_description thread_id"
     ),
@@ -62,7 +66,7 @@ async fn macro_start_session(call: &Call, args: Args) -> Result<Answer, Problem>
     let profile = identity::profile_with_secret(call, &project, &agent);
     let secret = profile["registration_token"].clone();
     Ok(json!({
-        "project": to_wire::project(&project),
+        "project": call.placed(&project),
         "agent": profile,
         "registration_token": secret,
         "file_reservations": reserved,

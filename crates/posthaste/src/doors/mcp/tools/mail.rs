@@ -19,12 +19,14 @@ pub(in super::super) const LINES: &[Line] = &[
     tool!(
         send_message,
         core,
+        ADDS reaches_agents,
         "Send Markdown mail to agents by name (name@project for another project). thread_id groups messages. Durable once it answers.",
         "project_key! sender_name! to!:texts subject! body_md! cc:texts bcc:texts attachments:files attachment_paths:texts convert_images:flag importance:low|normal|high|urgent=normal ack_required:flag=false thread_id broadcast:flag=false topic auto_contact_if_blocked:flag sender_token"
     ),
     tool!(
         reply_message,
         core,
+        ADDS reaches_agents,
         "Answer a message by id: same thread, importance and ack_required; to its sender unless said otherwise.",
         "project_key! message_id!:int sender_name! body_md! to:texts cc:texts bcc:texts attachments:files subject_prefix=Re: sender_token"
     ),

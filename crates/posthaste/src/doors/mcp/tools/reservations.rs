@@ -15,36 +15,41 @@ use super::super::errors::Problem;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
 use super::{identity, mail};
-use crate::projects::Project;
+use crate::projects::{Project, alias, below};
 
 pub(in super::super) const LINES: &[Line] = &[
     tool!(
         file_reservation_paths,
         core,
+        ADDS,
         "Announce that you will edit these paths or globs (relative to the project). Granted even on conflict unless fail_on_conflict; conflicts name the holders.",
         "project_key! agent_name! paths!:texts ttl_seconds:int=3600 exclusive:flag=true reason fail_on_conflict:flag=false registration_token"
     ),
     tool!(
         renew_file_reservations,
         core,
+        ADDS,
         "Prolong your reservations: those named by path or id, else all.",
         "project_key! agent_name! extend_seconds:int=1800 paths:texts file_reservation_ids:ints registration_token"
     ),
     tool!(
         release_file_reservations,
         core,
+        ENDS,
         "Give reservations back: those named by path or id, else all.",
         "project_key! agent_name! paths:texts file_reservation_ids:ints registration_token"
     ),
     tool!(
         check_file_reservation_conflicts,
         full,
-        "Who holds these paths, without reserving them. agent_name's own reservations do not count.",
-        "project_key! paths!:texts agent_name exclusive:flag=true registration_token"
+        READS,
+        "Who holds these paths, without reserving them. agent_name's own reservations do not count. With directory: which agents work there.",
+        "project_key! paths!:texts agent_name directory exclusive:flag=true registration_token"
     ),
     tool!(
         force_release_file_reservation,
         full,
+        ENDS reaches_agents,
         "Release another agent's stale reservation. Refused while the holder shows signs of life.",
         "project_key! agent_name! file_reservation_id!:int notify_previous:flag=true note registration_token"
     ),
@@ -111,11 +116,24 @@ pub(in super::super) async fn reserve(
     Ok(json!({ "granted": granted, "conflicts": to_wire::conflicts(found) }))
 }
 
-/// A path as the project has it: what lies below the project's own path is relative to it.
+/// A path as the project has it: what lies below the project's own path is relative to it, and a relative path starts
+/// where the caller said that it is.
 fn inside(project: &Project, path: &str) -> String {
     let path = path.trim();
-    let below = path.strip_prefix(project.human_key.as_str()).and_then(|rest| rest.strip_prefix('/'));
-    plain(below.filter(|rest| !rest.is_empty()).unwrap_or(path))
+    if let Some(rest) = below(path, &project.human_key) {
+        return plain(rest);
+    }
+    let elsewhere = path.starts_with('/') || path.contains("://");
+    match project.base.is_empty() || elsewhere {
+        true => plain(path),
+        false => plain(&format!("{}/{path}", escaped(&project.base))),
+    }
+}
+
+/// A path as a pattern that means just it.
+fn escaped(path: &str) -> String {
+    let special = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\');
+    path.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
 /// The leases that an agent holds in a project.
@@ -162,7 +180,12 @@ async fn check_file_reservation_conflicts(call: &Call, args: Args) -> Result<Ans
     let found = call
         .look(&project, &caller, move |view| view.would_conflict(&asking, &scope, &paths, exclusive))
         .await?;
-    Ok(json!({ "conflicts": to_wire::conflicts(found.iter()) }).into())
+    let mut answer = json!({ "conflicts": to_wire::conflicts(found.iter()) });
+    if let Some(directory) = args.text("directory").and_then(alias).filter(|_| !found.is_empty()) {
+        let holders: Vec<AgentId> = found.iter().map(|conflict| conflict.holder.clone()).collect();
+        answer["working_here"] = json!(identity::working_in(call, &project, &directory, &holders).await?);
+    }
+    Ok(answer.into())
 }
 
 async fn renew_file_reservations(call: &Call, args: Args) -> Result<Answer, Problem> {

@@ -21,30 +21,35 @@ pub(in super::super) const LINES: &[Line] = &[
     tool!(
         open_conversation,
         full,
+        ADDS reaches_agents,
         "Open a conversation with participants; all doors of the office can join in.",
         "project_key! agent_name! participants:texts conversation_id subject kind=multi-agent first_turn registration_token"
     ),
     tool!(
         list_conversations,
         full,
+        READS,
         "Conversations an agent takes part in, latest first.",
         "project_key! agent_name! limit:int=20 before:int registration_token"
     ),
     tool!(
         add_turn,
         full,
+        ADDS reaches_agents,
         "Say something in a conversation. visible_to limits who may read it.",
         "project_key! agent_name! conversation_id! text! in_reply_to visible_to:texts registration_token"
     ),
     tool!(
         list_turns,
         full,
+        READS,
         "What was said in a conversation, in order (or latest first).",
         "project_key! agent_name! conversation_id! limit:int=50 after newest_first:flag=false registration_token"
     ),
     tool!(
         close_conversation,
         full,
+        ENDS,
         "End a conversation for everybody.",
         "project_key! agent_name! conversation_id! reason registration_token"
     ),
@@ -96,13 +101,13 @@ async fn list_conversations(call: &Call, args: Args) -> Result<Answer, Problem> 
     let query = ConversationQuery {
         participant: Some(caller.agent.clone()),
         newest_first: true,
-        cursor: args.whole("before"),
+        cursor: args.id("before"),
         limit: usize::try_from(args.within("limit", 1, 1_000)?.unwrap_or(20)).unwrap_or(20),
         ..ConversationQuery::default()
     };
     let asking = caller.clone();
     let page = call.look(&project, &caller, move |view| view.conversations(&asking, &query)).await?;
-    Ok(Answer::List(page.items.iter().map(shown).collect()))
+    Ok(Answer::List(page.items.iter().map(shown).collect(), "No conversations."))
 }
 
 async fn add_turn(call: &Call, args: Args) -> Result<Answer, Problem> {

@@ -27,48 +27,56 @@ pub(in super::super) const LINES: &[Line] = &[
     tool!(
         send_request,
         full,
+        ADDS reaches_agents,
         "Ask an agent for work. Without task_id a task is opened, with you as its owner.",
         "project_key! agent_name! target! subject! body! task_id registration_token"
     ),
     tool!(
         send_response,
         full,
+        ADDS reaches_agents,
         "Answer the latest request of target in a task, or the one with message_id.",
         "project_key! agent_name! target! subject! body! task_id! message_id:int registration_token"
     ),
     tool!(
         send_interrupt,
         full,
+        ADDS reaches_agents,
         "Interrupt an agent's work on a task.",
         "project_key! agent_name! target! subject! body! task_id! registration_token"
     ),
     tool!(
         send_broadcast,
         full,
+        ADDS reaches_agents,
         "Tell every agent of the project something about a task.",
         "project_key! agent_name! subject! body! task_id! targets:texts registration_token"
     ),
     tool!(
         task_complete,
         full,
+        ENDS reaches_agents,
         "End a task with its result; those who took part are told.",
         "project_key! agent_name! task_id! finish_message! registration_token"
     ),
     tool!(
         acknowledge_broadcast,
         full,
+        ADDS reaches_agents,
         "Acknowledge the latest unread broadcast, or the one with message_id.",
         "project_key! agent_name! note message_id:int registration_token"
     ),
     tool!(
         ignore_broadcast,
         full,
+        ADDS,
         "Mark the latest unread broadcast, or the one with message_id, as read without answering.",
         "project_key! agent_name! reason message_id:int registration_token"
     ),
     tool!(
         await_message,
         full,
+        READS,
         "Wait for the next unread message (as wait_for_mail).",
         "project_key! agent_name! reason timeout_seconds:int=30 after_id:int registration_token"
     ),
@@ -141,7 +149,7 @@ async fn send_response(call: &Call, args: Args) -> Result<Answer, Problem> {
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let task = named(args.need("task_id"))?;
     let target = AgentId::new(args.need("target")).map_err(Refusal::from)?;
-    let request = match args.whole("message_id") {
+    let request = match args.id("message_id") {
         Some(number) => Some(mail::id_of(call, &project, &caller, number).await?),
         None => latest(call, &project, &caller, &[REQUEST, INTERRUPT], false)
             .await?
@@ -266,7 +274,7 @@ async fn broadcast(
     caller: &Caller,
     args: &Args,
 ) -> Result<(i64, MessageId), Problem> {
-    if let Some(number) = args.whole("message_id") {
+    if let Some(number) = args.id("message_id") {
         return Ok((number, mail::id_of(call, project, caller, number).await?));
     }
     let found = latest(call, project, caller, &[BROADCAST, COMPLETE], true).await?;

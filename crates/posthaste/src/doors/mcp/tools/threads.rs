@@ -20,12 +20,14 @@ pub(in super::super) const LINES: &[Line] = &[
     tool!(
         search_messages,
         core,
+        READS,
         "Full-text search over mail you may see: words, \"phrases\", prefix*, AND, OR, NOT. Hits carry a snippet.",
         "project_key! query! limit:int=20 agent_name registration_token"
     ),
     tool!(
         summarize_thread,
         core,
+        READS,
         "Participants, key points and action items of a thread, or of several parted by commas.",
         "project_key! thread_id! include_examples:flag=false llm_mode:flag llm_model per_thread_limit:int=50 agent_name registration_token"
     ),

@@ -19,6 +19,7 @@ use crate::projects::Project;
 pub(in super::super) const LINES: &[Line] = &[tool!(
     wait_for_mail,
     core,
+    READS,
     "Wait until unread mail is there (at once if it is) or timeout_seconds pass. Pass the cursor back as after_id to wait for newer mail only.",
     "project_key! agent_name! timeout_seconds:int=30 after_id:int limit:int=20 include_bodies:flag=true registration_token"
 )];

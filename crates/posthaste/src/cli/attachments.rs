@@ -1,0 +1,136 @@
+//! Files that go with a message or come with one.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::desk::Desk;
+use super::exit::{Exit, Failure};
+use super::human::show_bytes;
+use super::output::{printable, text_of};
+use crate::attachments::{MOST_FILES, MOST_IN_REQUEST, is_hash, is_plain};
+use crate::backup::private_file;
+use crate::safe_open;
+
+/// Names that are tried for a file before it is given up.
+const MOST_NAMES: u32 = 1_000;
+
+/// The files that were named, as `x-posthaste/send` takes them.
+pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<Value>, Failure> {
+    let usage = |text: String| Failure::new(Exit::Usage, text);
+    if paths.len() > MOST_FILES {
+        return Err(usage(format!("a message carries {MOST_FILES} files at most")));
+    }
+    let mut left = MOST_IN_REQUEST;
+    let mut files = Vec::new();
+    for path in paths {
+        let name = path.file_name().and_then(|name| name.to_str()).filter(|name| is_plain(name));
+        let name = name.ok_or_else(|| usage(format!("{}: not a name that can be sent", path.display())))?;
+        // The user named it, so a link is followed to its file.
+        let real = path.canonicalize().map_err(|error| usage(format!("{}: {error}", path.display())))?;
+        let bytes = safe_open::read(&real, left).map_err(|error| match error {
+            safe_open::OpenError::TooLarge(_) => usage(format!(
+                "{}: the files of a message may take {} together",
+                path.display(),
+                show_bytes(MOST_IN_REQUEST)
+            )),
+            other => usage(format!("{}: {other}", path.display())),
+        })?;
+        left -= bytes.len() as u64;
+        files.push(json!({ "name": name, "data": STANDARD.encode(bytes) }));
+    }
+    Ok(files)
+}
+
+/// One line for each file of a message.
+pub(super) fn lines(letter: &Value) -> Vec<String> {
+    let files = letter["attachments"].as_array().into_iter().flatten();
+    let line = |file: &Value| {
+        let size = show_bytes(file["size"].as_u64().unwrap_or_default());
+        format!(
+            "{} ({size}, {})",
+            printable(&text_of(&file["name"])),
+            printable(&text_of(&file["media_type"]))
+        )
+    };
+    files.map(line).collect()
+}
+
+/// Fetches the files of a message into a directory. Nothing there is overwritten: a name that is taken gets a number.
+pub(super) async fn save(
+    desk: &Desk,
+    agent: Option<&str>,
+    letter: &Value,
+    folder: &Path,
+) -> Result<Vec<PathBuf>, Failure> {
+    let mut saved = Vec::new();
+    for file in letter["attachments"].as_array().into_iter().flatten() {
+        let hash = text_of(&file["sha256"]);
+        if !is_hash(&hash) {
+            continue;
+        }
+        let params = json!({ "agent": agent, "message": letter["id"], "sha256": hash });
+        let found = desk.call("attachment", params).await?;
+        let bytes = STANDARD
+            .decode(text_of(&found["data"]))
+            .map_err(|_| Failure::new(Exit::Failed, "the server sent an attachment that is not base64"))?;
+        saved.push(put(folder, &text_of(&found["name"]), &bytes)?);
+    }
+    Ok(saved)
+}
+
+fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", folder.display())))?;
+    let name = safe_name(name);
+    let (stem, end) = match name.rsplit_once('.') {
+        Some((stem, end)) if !stem.is_empty() => (stem, format!(".{end}")),
+        _ => (name.as_str(), String::new()),
+    };
+    for number in 1..=MOST_NAMES {
+        let tried = match number {
+            1 => folder.join(&name),
+            _ => folder.join(format!("{stem}-{number}{end}")),
+        };
+        let mut file = match private_file(&tried) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+            made => {
+                made.map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", tried.display())))?
+            }
+        };
+        file.write_all(bytes)?;
+        return Ok(tried);
+    }
+    Err(Failure::new(Exit::Failed, format!("{}: too many files are called {name}", folder.display())))
+}
+
+/// A sender's name for a file as one that can do no harm here: plain, not hidden, no option of a command.
+fn safe_name(name: &str) -> String {
+    let plain = |c: char| if c.is_control() || "/\\:*?\"<>|".contains(c) { '_' } else { c };
+    let name: String = name.chars().map(plain).collect();
+    match name.strip_prefix(['.', '-']) {
+        Some(rest) => format!("_{rest}"),
+        None if name.is_empty() => "attachment".to_owned(),
+        None => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saved_files_stay_in_their_folder_and_overwrite_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let names: Vec<String> = ["a.txt", "a.txt", "../../a.txt", ".bashrc", "-rf", ""]
+            .iter()
+            .map(|name| put(dir.path(), name, b"x").unwrap())
+            .inspect(|path| assert_eq!(path.parent(), Some(dir.path())))
+            .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(names, ["a.txt", "a-2.txt", "_._.._a.txt", "_bashrc", "_rf", "attachment"]);
+    }
+}
