@@ -4,9 +4,10 @@
 //! The archive begins with [`HEAD`] (what it is), goes on with the files, and ends with [`MANIFEST`] (sizes and hashes of
 //! all of them): one without a manifest was cut off.
 
+mod container;
 mod contents;
 mod read;
-mod tar;
+
 mod write;
 
 use std::io;
@@ -17,9 +18,9 @@ use posthaste_engine::nouns::{Millis, RealmName};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::container::Hash;
 pub(crate) use self::contents::{Member, admin_key_name, key_files, visit_attachments};
 pub(crate) use self::read::{Unpacked, check, is_database, read_head, unpack};
-pub(crate) use self::tar::Hash;
 pub(crate) use self::write::{Plan, copy_database, private_file, write};
 
 /// The first entry.

@@ -6,9 +6,10 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use posthaste_engine::nouns::RealmName;
+use tar::Archive;
 
+use super::container::{Entry, entries};
 use super::contents::{MOST_KEY_BYTES, Member};
-use super::tar::{Entry, TarReader};
 use super::write::private_file;
 use super::{Attachments, BackupError, HEAD, Hash, Head, MANIFEST, Manifest, VERSION, Watch};
 use crate::attachments;
@@ -47,12 +48,13 @@ pub(crate) fn is_database(path: &Path) -> io::Result<bool> {
 pub(crate) fn read_head(path: &Path) -> Result<Head, BackupError> {
     let file = File::open(path).map_err(BackupError::io(path.display()))?;
     let not = |why: String| BackupError::NotABackup { what: path.display().to_string(), why };
-    let mut tar = TarReader::new(BufReader::new(file));
-    let entry = tar.next().map_err(|error| not(error.to_string()))?;
-    let Some(entry) = entry.filter(|entry| entry.name == HEAD) else {
+    let mut archive = Archive::new(BufReader::new(file));
+    let first = entries(&mut archive).and_then(|mut all| all.next().transpose());
+    let Some(mut entry) = first.map_err(|error| not(error.to_string()))?.filter(|entry| entry.name == HEAD)
+    else {
         return Err(not("it is neither a database nor an archive of one".to_owned()));
     };
-    let head = json::<_, Head>(&mut tar, &entry).map_err(|error| not(error.to_string()))?.1;
+    let head: Head = json(&mut entry).map_err(|error| not(error.to_string()))?;
     match head.version {
         1..=VERSION => Ok(head),
         found => Err(BackupError::Newer { found }),
@@ -92,25 +94,27 @@ fn go_through(
     read_head(path)?;
     let file = File::open(path).map_err(BackupError::io(path.display()))?;
     let total = file.metadata().map_err(BackupError::io(path.display()))?.len();
-    let mut tar = TarReader::new(BufReader::with_capacity(1 << 18, file));
+    let mut archive = Archive::new(BufReader::with_capacity(1 << 18, file));
     let damaged = |why: String| BackupError::Damaged { what: path.display().to_string(), why };
     let broken = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => damaged("it is cut off".to_owned()),
-        io::ErrorKind::InvalidData => damaged(error.to_string()),
+        // What the reader of archives finds wrong has no kind of its own.
+        io::ErrorKind::InvalidData | io::ErrorKind::Other => damaged(error.to_string()),
         _ => BackupError::io(path.display())(error),
     };
     let (mut found, mut manifest, mut done) = (Found::default(), None, 0);
-    while let Some(entry) = tar.next().map_err(broken)? {
+    for entry in entries(&mut archive).map_err(broken)? {
+        let mut entry = entry.map_err(broken)?;
         watch.check()?;
         if entry.name == MANIFEST {
-            manifest = Some(json::<_, Manifest>(&mut tar, &entry).map_err(broken)?.1);
+            manifest = Some(json::<Manifest>(&mut entry).map_err(broken)?);
             continue;
         }
         let member = Member::parse(&entry.name);
         // Members of later versions are passed over, their bytes with them.
         let target = member.as_ref().and_then(place);
         let mut out = target.as_deref().map(make).transpose()?;
-        let hash = tar.copy(&entry, &mut |piece| {
+        let hash = entry.copy(&mut |piece| {
             done += piece.len() as u64;
             (watch.step)("reading", done, total);
             watch.go_on()?;
@@ -121,7 +125,7 @@ fn go_through(
             file.sync_all().map_err(BackupError::io(&entry.name))?;
         }
         if let Some(member) = member {
-            found.note(member, &entry, hash).map_err(damaged)?;
+            found.note(member, &entry.name, entry.size, hash).map_err(damaged)?;
         }
     }
     let manifest = manifest.ok_or_else(|| damaged("it is cut off: its manifest is missing".to_owned()))?;
@@ -134,30 +138,26 @@ fn make(path: &Path) -> Result<File, BackupError> {
     make_private_directory(parent).and_then(|()| private_file(path)).map_err(BackupError::io(path.display()))
 }
 
-/// The JSON of an entry, and the entry's hash.
-fn json<R: Read, T: serde::de::DeserializeOwned>(
-    tar: &mut TarReader<R>,
-    entry: &Entry,
-) -> io::Result<(Hash, T)> {
+/// The JSON of an entry.
+fn json<T: serde::de::DeserializeOwned>(entry: &mut Entry<'_, impl Read>) -> io::Result<T> {
+    let name = entry.name.clone();
+    let bad = |why: String| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {why}"));
     if entry.size > MOST_JSON {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} is too large", entry.name)));
+        return Err(bad("it is too large".to_owned()));
     }
     let mut text = Vec::new();
-    let hash = tar.copy(entry, &mut |piece| {
+    entry.copy(&mut |piece| {
         text.extend_from_slice(piece);
         Ok(())
     })?;
-    let value = serde_json::from_slice(&text)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", entry.name)))?;
-    Ok((hash, value))
+    serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))
 }
 
 impl Found {
-    fn note(&mut self, member: Member, entry: &Entry, hash: Hash) -> Result<(), String> {
-        let Entry { name, size } = entry;
+    fn note(&mut self, member: Member, name: &str, size: u64, hash: Hash) -> Result<(), String> {
         let again = match member {
-            Member::Database(realm) => self.databases.insert(realm, (*size, hash)).is_some(),
-            Member::Attachment(_, named) if named != hash || *size > attachments::MOST_BYTES => {
+            Member::Database(realm) => self.databases.insert(realm, (size, hash)).is_some(),
+            Member::Attachment(_, named) if named != hash || size > attachments::MOST_BYTES => {
                 return Err(format!("{name} is not what its name says"));
             }
             Member::Attachment(realm, _) => {
@@ -166,8 +166,8 @@ impl Found {
                 kept.bytes += size;
                 false
             }
-            Member::Key(_) if *size > MOST_KEY_BYTES => return Err(format!("{name} is too large")),
-            Member::Key(path) => self.keys.insert(path, (*size, hash)).is_some(),
+            Member::Key(_) if size > MOST_KEY_BYTES => return Err(format!("{name} is too large")),
+            Member::Key(path) => self.keys.insert(path, (size, hash)).is_some(),
         };
         match again {
             true => Err(format!("{name} comes twice")),

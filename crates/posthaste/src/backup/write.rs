@@ -11,8 +11,8 @@ use posthaste_engine::{DirectoryLock, Fault, books_of, stamp};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
+use super::container::TarWriter;
 use super::contents::{Member, admin_key_name, key_files, read_key, visit_attachments};
-use super::tar::TarWriter;
 use super::{
     Attachments, BackupError, HEAD, Head, KeyPart, MANIFEST, Manifest, RealmPart, VERSION, Watch,
     check_database, interruptibly,

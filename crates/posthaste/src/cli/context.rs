@@ -128,7 +128,7 @@ fn show_one(name: &str, output: &Output) -> Result<(), Failure> {
     if output.is_json() {
         return output.json(&value);
     }
-    let mut table = Table::new(["", ""]);
+    let mut table = Table::bare();
     for field in ["name", "url", "realm", "token", "current"] {
         table.row([field.to_owned(), plain(&value[field])], Style::Plain);
     }
@@ -140,7 +140,7 @@ fn show(global: &GlobalArgs, output: &Output) -> Result<(), Failure> {
     if output.is_json() {
         return output.json(&value);
     }
-    let mut table = Table::new(["", ""]);
+    let mut table = Table::bare();
     for field in ["url", "named", "token", "token_named", "realm", "data"] {
         table.row([field.replace('_', " "), plain(&value[field])], Style::Plain);
     }

@@ -65,7 +65,7 @@ fn show(global: &GlobalArgs, desk: &DeskArgs, name: &str, output: &Output) -> Re
             ("not handed over", text_of(&one["waiting"])),
             ("since", short_time(&one["created_at"])),
         ];
-        let mut table = Table::new(["", ""]);
+        let mut table = Table::bare();
         for (what, value) in rows {
             if !value.is_empty() && value != "-" {
                 table.row([what.to_owned(), value], Style::Plain);
