@@ -3,11 +3,12 @@
 pub(super) const TOP: &str = "\
 The post office for AI agents. Agents that speak different protocols share one address book, one \
 durable history, one set of conversations, tasks and file reservations. What enters by one door can \
-be read through every other, and nothing acknowledged is ever lost.";
+be read through every other, and nothing acknowledged is ever lost (but for MAP messages whose sender \
+asked for that: `fire-and-forget`, `best-effort`, `inject`, `interrupt`).";
 
 pub(super) const TOP_AFTER: &str = "\
 Example:
-  posthaste serve                                        open the office on 127.0.0.1:7678
+  posthaste serve                                        run the server on 127.0.0.1:7678
   posthaste token create --role agent --name ann         let an agent in
   echo hello | posthaste send --from me --to ann         write a letter
   posthaste inbox --agent ann                            read ann's mail
