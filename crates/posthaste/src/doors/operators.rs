@@ -1,4 +1,4 @@
-//! What those who run the office ask for: what has it done. Whether it is well is answered by the swarm door, which owns
+//! What operators ask for: what has the server done. Whether it is well is answered by the swarm door, which owns
 //! `/health`; its figures are at `/x-posthaste/status`.
 
 use axum::Router;

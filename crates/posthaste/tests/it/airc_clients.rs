@@ -171,7 +171,7 @@ async fn airc_unread_messages_are_counted() {
     let inbox: Vec<&Value> = seen["inbox"].as_array().unwrap().iter().map(|one| &one["text"]).collect();
     assert_eq!(inbox, ["one", "two"]);
     assert!(seen["inbox"][0]["createdAt"].is_string() && seen["inbox"][0]["read"] == false);
-    // Those who run the server look without changing anything.
+    // An administrator looks without changing anything.
     let by_operator = "/api/messages?user=bobby&with=alice";
     ask(office.url(), Method::GET, by_operator, Some(office.token()), None).await;
     assert_eq!(bob.get("/api/messages?user=bobby").await["unread"], 2);

@@ -19,7 +19,7 @@ pub(crate) fn damage(file: &Path, at: u64, bytes: usize) {
     open.write_all(&vec![0xff; bytes]).unwrap();
 }
 
-/// A server with an agent and so many letters that its database has many pages; one of them carries a file.
+/// A server with an agent and enough messages for a database of many pages; one of them carries a file.
 async fn filled(dir: &TestDir) -> Office {
     let office = Office::open(dir.path());
     office.register("ann").await;

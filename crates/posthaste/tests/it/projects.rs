@@ -232,7 +232,7 @@ async fn only_the_operators_claims_stand_for_what_lies_below() {
     let ann = Mcp::bearer(&office, "user", "ann").await;
     let app = ann.project("/srv/team/app", &["ann"]).await;
     assert_eq!(app["slug"], "srv-team-app", "a realm of its own");
-    // The nearest claim counts, whoever asks.
+    // The nearest claim counts for every caller.
     office.call("project.claim", json!({ "names": ["/work"] })).await.unwrap();
     office.call("realm.open", json!({ "name": "shop" })).await.unwrap();
     office.call("project.move", json!({ "path": "/work/shop", "realm": "shop" })).await.unwrap();

@@ -55,7 +55,7 @@ async fn answers_keep_to_closed_objects() {
     check("get", "/", swarm.get("/?protocol=mail", "").await);
     check("get", "/health", swarm.get("/health?protocol=mail", "").await);
     let (status, answer) = swarm.post("/message", &ann, json!({ "message": "hello" })).await;
-    assert_eq!(answer, json!({ "response": "hello" }), "events that nobody asked for are left out");
+    assert_eq!(answer, json!({ "response": "hello" }), "events are left out unless they are asked for");
     check("post", "/message", (status, answer));
     let shown = json!({ "body": "hello", "show_events": true });
     check("post", "/message", swarm.post("/message", &ann, shown).await);

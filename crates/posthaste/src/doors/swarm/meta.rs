@@ -65,7 +65,7 @@ pub(super) async fn root(
     .into_response()
 }
 
-/// Needs no token: whoever watches over the office must be able to ask.
+/// Needs no token, so that monitors can ask.
 pub(super) async fn health(
     _: Passer,
     State(shared): State<Shared>,

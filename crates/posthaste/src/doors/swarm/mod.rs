@@ -19,7 +19,7 @@ use axum::routing::{get, post};
 use super::map;
 use crate::shared::Shared;
 
-/// Every path of the door. `/health` is shared with AIRC and with those who run the office.
+/// Every path of the door. `/health` is shared with AIRC and with operators.
 pub(super) fn router() -> Router<Shared> {
     Router::new()
         .route("/", get(root))

@@ -90,7 +90,7 @@ async fn a_server_that_is_named_is_never_passed_over() {
                 true => posthaste.args(["--url", office.url(), "--token", office.token()]),
                 false => posthaste.env("POSTHASTE_URL", office.url()).env("POSTHASTE_TOKEN", office.token()),
             };
-            // The environment does not keep anybody from starting a server or measuring this machine.
+            // A server named in the environment does not keep these commands from working on this machine.
             let local_only = ["serve", "demo", "bench", "soak", "archive", "guard"].contains(&words[0])
                 || words.contains(&"--mail-dir");
             if !by_flag && local_only {

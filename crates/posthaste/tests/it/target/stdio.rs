@@ -125,13 +125,13 @@ fn any_number_share_a_data_directory_and_outlive_each_other() {
     two.tool("send_message", letter("GreenHill", "BlueLake", "first"));
     assert_eq!(one.tool("fetch_inbox", inbox("BlueLake"))["result"][0]["subject"], "first");
     one.tool("send_message", letter("BlueLake", "GreenHill", "before the end"));
-    // In good order.
+    // Gracefully.
     one.end();
     two.tool("send_message", letter("GreenHill", "RedFox", "second"));
     let found = two.tool("fetch_inbox", inbox("GreenHill"));
     assert_eq!(found["result"][0]["subject"], "before the end", "{found}");
     assert_eq!(three.tool("fetch_inbox", inbox("RedFox"))["result"][0]["subject"], "second");
-    // And without any.
+    // And by a kill.
     two.child.kill().unwrap();
     two.child.wait().unwrap();
     three.tool("send_message", letter("RedFox", "GreenHill", "third"));
