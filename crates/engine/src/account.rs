@@ -13,11 +13,11 @@ use crate::verbs::Apply;
 const DEPTH: usize = 16;
 
 /// The name on the token under which an agent was entered; where another agent entered it, that agent's account.
-pub(crate) fn of(books: &Connection, agent: &AgentId) -> rusqlite::Result<AgentId> {
+pub(crate) fn of(db: &Connection, agent: &AgentId) -> rusqlite::Result<AgentId> {
     let mut account = agent.clone();
     for _ in 0..DEPTH {
         let sql = "SELECT bearer FROM agents WHERE id = ?1";
-        match one(books, sql, [&account], |row| row.get::<_, Option<AgentId>>(0))?.flatten() {
+        match one(db, sql, [&account], |row| row.get::<_, Option<AgentId>>(0))?.flatten() {
             Some(bearer) if bearer != account => account = bearer,
             _ => break,
         }
@@ -30,9 +30,9 @@ pub(crate) fn check_agents(
     to: &mut Apply<'_>,
     bearer: &AgentId,
 ) -> rusqlite::Result<Result<AgentId, Refusal>> {
-    let (account, limit) = (of(to.books, bearer)?, to.rules.agents_per_owner);
+    let (account, limit) = (of(to.db, bearer)?, to.rules.agents_per_owner);
     // The account itself is counted, too.
-    if to.memory.usage.agents(to.books, &account)? > i64::from(limit) {
+    if to.memory.usage.agents(to.db, &account)? > i64::from(limit) {
         let what = "agents of one owner; unregister some, or have the operator raise the rule";
         return Ok(Err(Refusal::TooMany { what, limit: limit.into() }));
     }
@@ -40,9 +40,9 @@ pub(crate) fn check_agents(
 }
 
 /// How many agents in force an account has, itself included.
-pub(crate) fn count_agents(books: &Connection, account: &AgentId) -> rusqlite::Result<i64> {
+pub(crate) fn count_agents(db: &Connection, account: &AgentId) -> rusqlite::Result<i64> {
     let sql = format!("{OWN} SELECT count(*) FROM own");
-    Ok(one(books, &sql, [account], |row| row.get(0))?.unwrap_or(0))
+    Ok(one(db, &sql, [account], |row| row.get(0))?.unwrap_or(0))
 }
 
 /// An account and all agents in force that draw on it.
@@ -52,7 +52,7 @@ const OWN: &str = "WITH RECURSIVE own(id) AS (SELECT ?1
 
 /// Refuses one more scope where an account has made as many as it may.
 pub(crate) fn check_scopes(
-    books: &Connection,
+    db: &Connection,
     caller: &Caller,
     rules: &Rules,
 ) -> rusqlite::Result<Result<(), Refusal>> {
@@ -63,7 +63,7 @@ pub(crate) fn check_scopes(
         "{OWN} SELECT count(*) FROM (SELECT 1 FROM own JOIN scopes s ON s.created_by = own.id LIMIT ?2)"
     );
     let limit = rules.scopes_per_owner;
-    let own: i64 = one(books, &sql, (of(books, &caller.agent)?, limit), |row| row.get(0))?.unwrap_or(0);
+    let own: i64 = one(db, &sql, (of(db, &caller.agent)?, limit), |row| row.get(0))?.unwrap_or(0);
     let what = "scopes of one owner; delete some, or have the operator raise the rule";
     Ok(if own >= limit.into() { Err(Refusal::TooMany { what, limit: limit.into() }) } else { Ok(()) })
 }

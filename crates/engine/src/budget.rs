@@ -95,14 +95,14 @@ impl Budget {
     }
 
     /// Has a connection stop what it runs when the budget is over.
-    pub(crate) fn watch(self: &Arc<Self>, books: &mut Connection) -> rusqlite::Result<()> {
+    pub(crate) fn watch(self: &Arc<Self>, db: &mut Connection) -> rusqlite::Result<()> {
         let budget = self.clone();
-        books.progress_handler(OPS, Some(move || budget.is_over()))
+        db.progress_handler(OPS, Some(move || budget.is_over()))
     }
 
     /// Takes the watch off a connection.
-    pub(crate) fn unwatch(books: &mut Connection) -> rusqlite::Result<()> {
-        books.progress_handler(0, None::<fn() -> bool>)
+    pub(crate) fn unwatch(db: &mut Connection) -> rusqlite::Result<()> {
+        db.progress_handler(0, None::<fn() -> bool>)
     }
 
     /// Refuses to go on when the budget is over. To be asked in every loop over rows.

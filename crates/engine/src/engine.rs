@@ -9,19 +9,19 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::bounds;
+use crate::acl;
 use crate::budget::{Bounds, Budget, Request, Waiting};
 use crate::disk::Disk;
 use crate::error::{EngineError, Fault, Refusal};
 use crate::files::Files;
-use crate::hub::{Feed, Filter, Hub, Mailslot, Start};
+use crate::hub::{Feed, Filter, Hub, MailboxStream, Start};
 use crate::limits::Limits;
 use crate::lock::DirectoryLock;
 use crate::meter::Meter;
 use crate::nouns::{Address, AgentId, Caller, RealmName};
 use crate::office::WeakOffice;
 use crate::presence::Presences;
-use crate::source::{self, Account, AnswerSlip, Local, Part, Place, Record, Share};
+use crate::source::{self, Account, AnswerSlip, CallerQuota, Local, Part, Place, Record};
 use crate::stamp;
 use crate::store::{Inspection, inspect, open_reader};
 use crate::usage;
@@ -36,7 +36,7 @@ pub struct Engine {
     shared: Arc<Shared>,
     queue: source::Sender,
     /// On whose share it draws; nobody counts what the office itself does.
-    share: Option<Arc<Share>>,
+    share: Option<Arc<CallerQuota>>,
     /// Whether its reads may take as long as the operator's.
     unhurried: bool,
 }
@@ -152,7 +152,7 @@ impl Engine {
         let readers: Vec<_> =
             (0..limits.readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
         let (queue, local) = source::local(&limits);
-        let writer = start(writer, local).map_err(|error| Fault::Books { reason: error.to_string() })?;
+        let writer = start(writer, local).map_err(|error| Fault::Database { reason: error.to_string() })?;
         let disk = Disk::of(path, limits.disk_reserve);
         let shared = Shared {
             realm,
@@ -176,7 +176,7 @@ impl Engine {
 
     /// The same realm for somebody who has no more than a share of it.
     #[must_use]
-    pub fn sharing(&self, share: Arc<Share>) -> Self {
+    pub fn with_caller_quota(&self, share: Arc<CallerQuota>) -> Self {
         Self { share: Some(share), ..self.clone() }
     }
 
@@ -191,7 +191,7 @@ impl Engine {
     /// # Errors
     /// A refusal is the caller's to mend, a fault is ours.
     pub async fn submit<V: Verb>(&self, caller: &Caller, verb: V) -> Result<V::Outcome, EngineError> {
-        self.post(caller, verb).await?.answer().await
+        self.enqueue(caller, verb).await?.answer().await
     }
 
     /// Puts a change into the queue, where it has its place among all others, without waiting for the answer. Callers
@@ -199,7 +199,7 @@ impl Engine {
     ///
     /// # Errors
     /// Refused if it is too large or the office is busy; a fault if the realm takes no writes.
-    pub async fn post<V: Verb>(&self, caller: &Caller, verb: V) -> Result<Pending<V>, EngineError> {
+    pub async fn enqueue<V: Verb>(&self, caller: &Caller, verb: V) -> Result<Pending<V>, EngineError> {
         let command = verb.into_command();
         self.meet_neighbours(&command).await?;
         let answer = self.put(Record::new(caller.clone(), command)).await?;
@@ -240,19 +240,19 @@ impl Engine {
             return self.queue.put(record, bytes, account).await;
         }
         // Until it arrives, faster letters of the same sender must not overtake it.
-        let (lane, sender) = (self.shared.hub.lane(), record.caller.agent.clone());
-        lane.set_out(&sender);
+        let (fast_path, sender) = (self.shared.hub.fast_path(), record.caller.agent.clone());
+        fast_path.set_out(&sender);
         let put = self.queue.put(record, bytes, account).await;
         if put.is_err() {
-            lane.arrived(&sender);
+            fast_path.arrived(&sender);
         }
         put
     }
 
     /// Waits until everything that was asked for so far is in the books, letters included that were handed round before.
     /// Whoever does not wait for answers and wants to read what it has written waits for this.
-    pub async fn settled(&self) {
-        self.queue.settled().await;
+    pub async fn flush(&self) {
+        self.queue.flush().await;
     }
 
     /// Reads the books as they are at one moment. The read is stopped when it has used up its time, and when this future
@@ -363,7 +363,7 @@ impl Engine {
         // The head is read from the books: what is committed is there before it is announced.
         let asking = caller.agent.clone();
         let (head, bounded) =
-            self.read(move |view| Ok((view.head()?, bounds::of(view.books, &asking)?.is_some()))).await?;
+            self.read(move |view| Ok((view.head()?, acl::of(view.db, &asking)?.is_some()))).await?;
         let place = match start {
             Start::Now => head,
             Start::After(place) if (0..=head).contains(&place) => place,
@@ -376,10 +376,10 @@ impl Engine {
     ///
     /// # Errors
     /// Refused for anybody but the agent, its owner, or those who run the office.
-    pub async fn attach(&self, caller: &Caller, agent: &AgentId) -> Result<Mailslot, EngineError> {
+    pub async fn attach(&self, caller: &Caller, agent: &AgentId) -> Result<MailboxStream, EngineError> {
         let (asking, name) = (caller.clone(), agent.clone());
         self.read(move |view| view.mailbox(&asking, &name).map(drop)).await?;
-        Ok(Mailslot::open(self.clone(), caller.clone(), agent.clone(), 0))
+        Ok(MailboxStream::open(self.clone(), caller.clone(), agent.clone(), 0))
     }
 
     /// Whether somebody waits for an agent's mail right now.
@@ -395,8 +395,8 @@ impl Engine {
     }
 
     /// Lets go of everyone who waits for an agent's mail: they get what is in their hands and nothing more.
-    pub fn let_go(&self, agent: &AgentId) {
-        self.shared.hub.let_go(agent);
+    pub fn close_mailboxes(&self, agent: &AgentId) {
+        self.shared.hub.close_mailboxes(agent);
     }
 
     /// Who is about.
@@ -408,16 +408,16 @@ impl Engine {
     /// A number that changes before any change to an agent or a token is answered. Whoever remembers who somebody is
     /// takes it before asking the books, and asks again once it is another.
     #[must_use]
-    pub fn edition(&self) -> u64 {
-        self.shared.hub.lane().epoch()
+    pub fn directory_version(&self) -> u64 {
+        self.shared.hub.fast_path().epoch()
     }
 
     /// How many names went from one holder to another since the realm was opened: given up and taken again, or lost to the
     /// bearer of the token that carries them. Counted before such a change is answered and before events that follow it are
     /// handed out: a door that remembers who holds a name asks again when the count is another.
     #[must_use]
-    pub fn names_rehomed(&self) -> u64 {
-        self.shared.hub.rehomed()
+    pub fn names_reassigned(&self) -> u64 {
+        self.shared.hub.reassigned()
     }
 
     /// The realm's name.
@@ -520,7 +520,7 @@ impl Engine {
 
     fn account(&self, caller: &Caller) -> Account<'_> {
         match &self.share {
-            Some(share) => Account::Share(share),
+            Some(share) => Account::CallerQuota(share),
             None if caller.agent.is_office() => Account::House,
             None => Account::Guest,
         }
@@ -534,30 +534,30 @@ impl Engine {
 impl Shared {
     fn look<T>(&self, budget: &Arc<Budget>, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Viewed<T> {
         let kept = self.lock().pop();
-        let mut books = match kept {
-            Some(books) => books,
+        let mut db = match kept {
+            Some(db) => db,
             // Blocking readers do not pass the turnstile, so there may be none left.
             None => open_reader(&self.path)?,
         };
-        budget.watch(&mut books)?;
-        let looked = self.look_at(&books, budget, look);
-        Budget::unwatch(&mut books)?;
+        budget.watch(&mut db)?;
+        let looked = self.look_at(&db, budget, look);
+        Budget::unwatch(&mut db)?;
         let mut readers = self.lock();
         if readers.len() < self.limits.readers {
-            readers.push(books);
+            readers.push(db);
         }
         looked
     }
 
     fn look_at<T>(
         &self,
-        books: &Connection,
+        db: &Connection,
         budget: &Budget,
         look: impl FnOnce(&View<'_>) -> Viewed<T>,
     ) -> Viewed<T> {
         // One transaction, so that a view of several statements sees one moment.
-        let moment = books.unchecked_transaction()?;
-        let view = View { books: &moment, limits: &self.limits, now: stamp::now(), budget };
+        let moment = db.unchecked_transaction()?;
+        let view = View { db: &moment, limits: &self.limits, now: stamp::now(), budget };
         let looked = look(&view);
         // Whatever a view made of a statement that was stopped, it is not an answer. Rolled back when it is dropped.
         if let Some(verdict) = budget.verdict() {
@@ -576,8 +576,8 @@ impl Shared {
 /// Refuses what is too large without troubling the writer; says how much room the command takes in the queue.
 fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> {
     let send = match command {
-        Command::Send(send) => send,
-        Command::SendSealed(sealed) => &sealed.letter,
+        Command::SendMessage(send) => send,
+        Command::SendSigned(signed) => &signed.message,
         Command::Advance(advance) => {
             return too_large("the letters of a turn", advance.weight(), limits.message_bytes);
         }

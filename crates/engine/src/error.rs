@@ -384,8 +384,8 @@ pub enum Fault {
         reason: String,
     },
     /// The books cannot be read or opened.
-    #[error("the books cannot be used: {reason}")]
-    Books {
+    #[error("the db cannot be used: {reason}")]
+    Database {
         /// What failed.
         reason: String,
     },
@@ -401,8 +401,8 @@ pub enum Fault {
         found: String,
     },
     /// The books are of a newer make than this program.
-    #[error("the books have version {found}, this program knows {known}")]
-    NewerBooks {
+    #[error("the db have version {found}, this program knows {known}")]
+    NewerDatabase {
         /// Their version.
         found: i64,
         /// Ours.
@@ -431,13 +431,13 @@ impl Fault {
     /// Whether the realm takes no writes because its disk was full. The reason is SQLite's own sentence.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
-        matches!(self, Self::Poisoned { reason } | Self::Books { reason } if reason.contains("disk is full"))
+        matches!(self, Self::Poisoned { reason } | Self::Database { reason } if reason.contains("disk is full"))
     }
 }
 
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Books { reason: error.to_string() }
+        Self::Database { reason: error.to_string() }
     }
 }
 

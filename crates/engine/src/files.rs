@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 /// The database and its log, as they were when they were last looked at.
 #[derive(Debug)]
 pub(crate) struct Files {
-    books: PathBuf,
+    db: PathBuf,
     log: PathBuf,
     seen: Mutex<Seen>,
 }
@@ -14,17 +14,17 @@ pub(crate) struct Files {
 #[derive(Debug, Default)]
 struct Seen {
     /// Device and number of each file.
-    books: Option<(u64, u64)>,
+    db: Option<(u64, u64)>,
     log: Option<(u64, u64)>,
     /// The database grows when its log is folded, and never shrinks.
     bytes: u64,
 }
 
 impl Files {
-    pub(crate) fn of(books: &Path) -> Self {
-        let mut log = books.as_os_str().to_owned();
+    pub(crate) fn of(db: &Path) -> Self {
+        let mut log = db.as_os_str().to_owned();
         log.push("-wal");
-        let files = Self { books: books.to_owned(), log: log.into(), seen: Mutex::default() };
+        let files = Self { db: db.to_owned(), log: log.into(), seen: Mutex::default() };
         // Whatever is there now is what is open.
         drop(files.check());
         files
@@ -33,15 +33,15 @@ impl Files {
     /// Says what has happened to the files since they were opened, if anything.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((books, bytes)) = look(&self.books) else {
-            return Err(format!("{} was deleted", self.books.display()));
+        let Some((db, bytes)) = look(&self.db) else {
+            return Err(format!("{} was deleted", self.db.display()));
         };
-        if *seen.books.get_or_insert(books) != books {
-            return Err(format!("{} was replaced by another file", self.books.display()));
+        if *seen.db.get_or_insert(db) != db {
+            return Err(format!("{} was replaced by another file", self.db.display()));
         }
         if bytes < seen.bytes {
             let before = seen.bytes;
-            return Err(format!("{} shrank from {before} to {bytes} bytes", self.books.display()));
+            return Err(format!("{} shrank from {before} to {bytes} bytes", self.db.display()));
         }
         seen.bytes = bytes;
         match (look(&self.log), seen.log) {

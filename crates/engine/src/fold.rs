@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use tracing::{debug, warn};
 
-use crate::store::{fold, open_folder};
+use crate::store::{fold, open_checkpointer};
 
 /// Pages in the log that are worth folding.
 const LONG: i32 = 4_000;
@@ -37,10 +37,10 @@ pub(crate) struct Folding {
 
 impl Folding {
     /// Takes the folding of these books over from SQLite, which would do it in the midst of a commit.
-    pub(crate) fn of(books: &mut Connection, path: &Path) -> rusqlite::Result<Self> {
+    pub(crate) fn of(db: &mut Connection, path: &Path) -> rusqlite::Result<Self> {
         let pages = Arc::new(AtomicI32::new(0));
         let counted = pages.clone();
-        books.wal_hook(Some(move |_: &mut Wal, now| {
+        db.wal_hook(Some(move |_: &mut Wal, now| {
             counted.store(now, Ordering::Relaxed);
             Ok(())
         }))?;
@@ -48,7 +48,7 @@ impl Folding {
     }
 
     /// Folds, if it is time to. Called between two batches.
-    pub(crate) fn go_on(&mut self, books: &Connection) {
+    pub(crate) fn go_on(&mut self, db: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         let is_done = self.beside.as_ref().is_some_and(JoinHandle::is_finished);
         if pages < LONG {
@@ -60,7 +60,7 @@ impl Folding {
         } else if is_done || (self.beside.is_some() && pages >= TOO_LONG) {
             self.join();
             // All that is left; after that the next batch begins the log anew, if nobody reads in it.
-            if let Err(error) = fold(books) {
+            if let Err(error) = fold(db) {
                 debug!(%error, "the log was not folded to its end");
             }
         } else if self.beside.is_none() && pages >= self.next {
@@ -75,7 +75,7 @@ impl Folding {
         match beside.join() {
             Ok(Ok(helper)) => self.helper = Some(helper),
             // The log is whole, and stays until folding works again.
-            Ok(Err(error)) => warn!(%error, "the log could not be folded into the books"),
+            Ok(Err(error)) => warn!(%error, "the log could not be folded into the db"),
             Err(_) => warn!("folding the log failed unexpectedly"),
         }
     }
@@ -85,7 +85,7 @@ impl Folding {
         let folding = move || {
             let helper = match helper {
                 Some(helper) => helper,
-                None => open_folder(&path)?,
+                None => open_checkpointer(&path)?,
             };
             for _ in 0..TRIES {
                 let (in_log, folded) = fold(&helper)?;

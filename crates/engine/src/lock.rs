@@ -30,7 +30,8 @@ impl DirectoryLock {
     /// When another process holds it, or the file cannot be made.
     pub fn take(directory: &Path) -> Result<Self, Fault> {
         let path = lock_path(directory);
-        let broken = |error: std::io::Error| Fault::Books { reason: format!("{}: {error}", path.display()) };
+        let broken =
+            |error: std::io::Error| Fault::Database { reason: format!("{}: {error}", path.display()) };
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)

@@ -20,7 +20,7 @@ const TALKS: usize = 256;
 /// What is remembered.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    talks: HashMap<ConversationId, Talk>,
+    talks: HashMap<ConversationId, CachedConversation>,
     /// Agents known not to have been told to pause.
     awake: HashSet<AgentId>,
     /// The marks that have no place yet, if they were asked for.
@@ -33,7 +33,7 @@ pub(crate) struct Memory {
 
 /// A conversation in which the last things said were plain turns.
 #[derive(Debug)]
-pub(crate) struct Talk {
+pub(crate) struct CachedConversation {
     /// The conversation, with what has been said since it was written down.
     pub(crate) conversation: Conversation,
     /// Those who take part, by name; all of them.
@@ -44,10 +44,10 @@ pub(crate) struct Talk {
     uncounted: Vec<(String, i64)>,
 }
 
-impl Talk {
-    fn read(books: &Connection, id: &ConversationId) -> rusqlite::Result<Option<Self>> {
-        let Some(conversation) = rows::conversation_by_id(books, id)? else { return Ok(None) };
-        let parts = sight::participants(books, id, sight::LISTED + 1)?;
+impl CachedConversation {
+    fn read(db: &Connection, id: &ConversationId) -> rusqlite::Result<Option<Self>> {
+        let Some(conversation) = rows::conversation_by_id(db, id)? else { return Ok(None) };
+        let parts = sight::participants(db, id, sight::LISTED + 1)?;
         if parts.len() > sight::LISTED {
             return Ok(None);
         }
@@ -80,71 +80,71 @@ impl Talk {
         }
     }
 
-    fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
+    fn write_down(&mut self, db: &Connection) -> rusqlite::Result<()> {
         if self.uncounted.is_empty() {
             return Ok(());
         }
         for (content_type, turns) in self.uncounted.drain(..) {
             let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, ?2, ?3)
                        ON CONFLICT DO UPDATE SET turns = turns + ?3";
-            exec(books, sql, (&self.conversation.id, content_type, turns))?;
+            exec(db, sql, (&self.conversation.id, content_type, turns))?;
         }
         let sql = "UPDATE conversations SET turn_count = ?2, updated_at = ?3 WHERE id = ?1";
         let Conversation { id, turn_count, updated_at, .. } = &self.conversation;
-        exec(books, sql, (id, turn_count, updated_at)).map(drop)
+        exec(db, sql, (id, turn_count, updated_at)).map(drop)
     }
 }
 
 impl Memory {
     /// Makes ready for a command: afterwards either everything it needs to know is remembered, or the books are
     /// complete and nothing is. Rows wait only while commands come that look at none.
-    pub(crate) fn make_ready(&mut self, books: &Connection, record: &Record) -> rusqlite::Result<()> {
+    pub(crate) fn make_ready(&mut self, db: &Connection, record: &Record) -> rusqlite::Result<()> {
         let (stays, rows_wait) = match &record.command {
-            Command::Say(say) => match self.holds(books, record, say) {
+            Command::Say(say) => match self.holds(db, record, say) {
                 // A row that cannot be made sense of is that command's misfortune, not the file's.
                 Err(error) if !matches!(error, rusqlite::Error::SqliteFailure(..)) => (false, false),
                 held => held.map(|held| (held, held))?,
             },
             // These touch letters and their copies, which are not remembered.
-            Command::Send(send) => (send.within.is_none(), send.stands_alone()),
+            Command::SendMessage(send) => (send.within.is_none(), send.stands_alone()),
             Command::MarkDelivered(_) | Command::MarkRead(_) | Command::Acknowledge(_) => (true, false),
             _ => (false, false),
         };
         match rows_wait {
             true => self.rows.open(),
-            false => self.rows.close(books)?,
+            false => self.rows.close(db)?,
         }
         if !stays {
-            self.write_talks_down(books)?;
+            self.write_talks_down(db)?;
             self.forget_talks();
         }
         Ok(())
     }
 
     /// The marks, with those that have no place yet.
-    pub(crate) fn marks(&mut self, books: &Connection) -> rusqlite::Result<&mut Marks> {
+    pub(crate) fn marks(&mut self, db: &Connection) -> rusqlite::Result<&mut Marks> {
         let marks = match self.marks.take() {
             Some(marks) => marks,
-            None => Marks::read(books)?,
+            None => Marks::read(db)?,
         };
         Ok(self.marks.insert(marks))
     }
 
     /// The conversation that a turn is for, if the turn is sure to be recorded there by the ordinary rules.
-    pub(crate) fn talk(&mut self, say: &Say) -> Option<&mut Talk> {
+    pub(crate) fn talk(&mut self, say: &Say) -> Option<&mut CachedConversation> {
         is_plain(say).then(|| self.talks.get_mut(&say.conversation)).flatten()
     }
 
     /// Brings the books up to what is remembered. Comes before each commit.
-    pub(crate) fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
-        self.rows.close(books)?;
-        self.write_talks_down(books)?;
-        self.usage.write_down(books)?;
-        self.marks.iter_mut().try_for_each(|marks| marks.write_down(books))
+    pub(crate) fn write_down(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        self.rows.close(db)?;
+        self.write_talks_down(db)?;
+        self.usage.write_down(db)?;
+        self.marks.iter_mut().try_for_each(|marks| marks.write_down(db))
     }
 
-    fn write_talks_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
-        self.talks.values_mut().try_for_each(|talk| talk.write_down(books))
+    fn write_talks_down(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        self.talks.values_mut().try_for_each(|talk| talk.write_down(db))
     }
 
     /// Forgets everything, written down or not.
@@ -161,15 +161,15 @@ impl Memory {
     }
 
     /// Whether everything is remembered that decides about a turn, and nothing speaks against it.
-    fn holds(&mut self, books: &Connection, record: &Record, say: &Say) -> rusqlite::Result<bool> {
+    fn holds(&mut self, db: &Connection, record: &Record, say: &Say) -> rusqlite::Result<bool> {
         let caller = &record.caller;
         if !is_plain(say) || !caller.rights.member {
             return Ok(false);
         }
         if !self.talks.contains_key(&say.conversation) {
-            let Some(talk) = Talk::read(books, &say.conversation)? else { return Ok(false) };
+            let Some(talk) = CachedConversation::read(db, &say.conversation)? else { return Ok(false) };
             if self.talks.len() >= TALKS {
-                self.write_talks_down(books)?;
+                self.write_talks_down(db)?;
                 self.forget_talks();
             }
             self.talks.insert(say.conversation.clone(), talk);
@@ -183,7 +183,7 @@ impl Memory {
             return Ok(false);
         }
         if !self.awake.contains(&caller.agent) {
-            if rows::active_agent(books, &caller.agent)?.is_some_and(|agent| agent.is_suspended()) {
+            if rows::active_agent(db, &caller.agent)?.is_some_and(|agent| agent.is_suspended()) {
                 return Ok(false);
             }
             self.awake.insert(caller.agent.clone());
@@ -209,25 +209,21 @@ mod tests {
     #[test]
     fn marks_are_written_down_for_a_batch_and_not_for_each_command() {
         let directory = tempfile::tempdir().unwrap();
-        let books = open_writer(&directory.path().join("books.db")).unwrap();
-        books.execute_batch("BEGIN").unwrap();
+        let db = open_writer(&directory.path().join("db.db")).unwrap();
+        db.execute_batch("BEGIN").unwrap();
         let mut memory = Memory::default();
-        let marks = memory.marks(&books).unwrap();
+        let marks = memory.marks(&db).unwrap();
         // So many that the first have to get their places.
         for n in 0..10_000 {
             let (label, sender) = (format!("id:{n}"), AgentId::new("ann").unwrap());
             let mark = KeptMark { sender, message: n, digest: None, until: None };
-            marks.add(&books, hash(&label), &label, &mark).unwrap();
+            marks.add(&db, hash(&label), &label, &mark).unwrap();
         }
-        let before = books.total_changes();
+        let before = db.total_changes();
         let other = Record::new(Caller::office(), Sweep {}.into_command());
-        memory.make_ready(&books, &other).unwrap();
-        assert_eq!(books.total_changes(), before);
-        memory.write_down(&books).unwrap();
-        assert_eq!(
-            books.total_changes(),
-            before + 2,
-            "up to where all have places, and how far the round is"
-        );
+        memory.make_ready(&db, &other).unwrap();
+        assert_eq!(db.total_changes(), before);
+        memory.write_down(&db).unwrap();
+        assert_eq!(db.total_changes(), before + 2, "up to where all have places, and how far the round is");
     }
 }

@@ -16,7 +16,7 @@ const MOST: usize = 3;
 const COMPARED: u32 = 100;
 
 /// Agents that the caller may know of with a name like this one, the nearest first. Case and accents do not count.
-pub(crate) fn names(books: &Connection, caller: &Caller, name: &str) -> rusqlite::Result<Vec<AgentId>> {
+pub(crate) fn names(db: &Connection, caller: &Caller, name: &str) -> rusqlite::Result<Vec<AgentId>> {
     let wanted = fold(name);
     let looks = skeleton(&wanted);
     let (by_id, by_looks) = ("id", "skeleton");
@@ -34,13 +34,13 @@ pub(crate) fn names(books: &Connection, caller: &Caller, name: &str) -> rusqlite
              ORDER BY {column} LIMIT {COMPARED}",
             rows::AGENT
         );
-        let agents: Vec<Agent> = all(books, &sql, [prefix], rows::agent)?;
+        let agents: Vec<Agent> = all(db, &sql, [prefix], rows::agent)?;
         for agent in agents {
             if found.iter().any(|(_, id)| *id == agent.id) {
                 continue;
             }
             if let Some(slips) = little(&fold(agent.id.as_str()), &wanted)
-                && sight::sees_agent(books, caller, &agent)?
+                && sight::sees_agent(db, caller, &agent)?
             {
                 found.push((slips, agent.id));
             }

@@ -46,12 +46,12 @@ struct Shared {
 struct Open {
     /// Given up when the office closes. Every writer has a share in it, so the directory is free when the last has ended.
     lock: Option<Arc<DirectoryLock>>,
-    realms: HashMap<RealmName, Arc<Slot>>,
+    realms: HashMap<RealmName, Arc<Mailbox>>,
 }
 
 /// Where a realm is while it is open. Opening or closing one realm does not hold up the others.
 #[derive(Debug, Default)]
-struct Slot {
+struct Mailbox {
     realm: Mutex<Option<OpenRealm>>,
     /// Held while the realm is opened or closed.
     gate: Arc<AsyncMutex<()>>,
@@ -65,7 +65,7 @@ struct OpenRealm {
     _place: OwnedSemaphorePermit,
 }
 
-impl Slot {
+impl Mailbox {
     /// The realm's handle, if it is open.
     fn engine(&self) -> Option<Engine> {
         lock(&self.realm).as_ref().map(|realm| realm.engine.clone())
@@ -124,7 +124,7 @@ impl Office {
     pub fn open(directory: &Path, limits: Limits) -> Result<(Self, OfficeGuard), Fault> {
         let realms = realms_in(directory);
         let broken =
-            |error: std::io::Error| Fault::Books { reason: format!("{}: {error}", realms.display()) };
+            |error: std::io::Error| Fault::Database { reason: format!("{}: {error}", realms.display()) };
         make_private(&realms).map_err(broken)?;
         let lock = Some(Arc::new(DirectoryLock::take(directory)?));
         let open = Mutex::new(Open { lock, realms: HashMap::new() });
@@ -229,7 +229,7 @@ impl Office {
     /// Where a realm's books are.
     #[must_use]
     pub fn path_of(&self, name: &RealmName) -> PathBuf {
-        books_of(&self.shared.directory, name)
+        database_path(&self.shared.directory, name)
     }
 
     /// The realms that are open now.
@@ -243,7 +243,7 @@ impl Office {
     /// The names of the realms that are open now. Unlike handles, names keep no realm from being closed.
     pub(crate) fn open_names(&self) -> Vec<RealmName> {
         let open = lock(&self.shared.open);
-        let is_open = |slot: &Slot| lock(&slot.realm).is_some();
+        let is_open = |slot: &Mailbox| lock(&slot.realm).is_some();
         open.realms.iter().filter(|(_, slot)| is_open(slot)).map(|(name, _)| name.clone()).collect()
     }
 
@@ -288,7 +288,7 @@ impl Office {
             let mut open = lock(&self.shared.open);
             // Callers on their way have a handle to the slot, which they got under this lock.
             open.realms.retain(|_, slot| Arc::strong_count(slot) > 1 || lock(&slot.realm).is_some());
-            let old = |slot: &Arc<Slot>| {
+            let old = |slot: &Arc<Mailbox>| {
                 let used = slot.idle_since()?;
                 if used.elapsed() > patience { slot.take_idle(used) } else { None }
             };
@@ -317,15 +317,15 @@ impl OfficeGuard {
     /// Lets go of every realm and waits until all that was taken is answered and on disk; then the directory is free.
     /// Handles that are left elsewhere can still read, but not write. Nothing can be opened afterwards.
     pub async fn close(self) {
-        let (directory, slots) = {
+        let (directory, mailboxes) = {
             let mut open = lock(&self.shared.open);
             (open.lock.take(), open.realms.drain().map(|(_, slot)| slot).collect::<Vec<_>>())
         };
         let mut gates = Vec::new();
-        for slot in &slots {
+        for slot in &mailboxes {
             gates.push(slot.gate.clone().lock_owned().await);
         }
-        let realms: Vec<OpenRealm> = slots.iter().filter_map(|slot| lock(&slot.realm).take()).collect();
+        let realms: Vec<OpenRealm> = mailboxes.iter().filter_map(|slot| lock(&slot.realm).take()).collect();
         for realm in &realms {
             realm.engine.close().await;
         }
@@ -354,7 +354,7 @@ pub fn realms_in(directory: &Path) -> PathBuf {
 
 /// Where a realm's books are in a data directory.
 #[must_use]
-pub fn books_of(directory: &Path, name: &RealmName) -> PathBuf {
+pub fn database_path(directory: &Path, name: &RealmName) -> PathBuf {
     // A realm name is checked to be a plain file name, so it cannot lead elsewhere.
     realms_in(directory).join(format!("{name}.db"))
 }
@@ -367,7 +367,7 @@ pub fn list_realms(directory: &Path) -> Result<Vec<RealmName>, Fault> {
     let entries = match std::fs::read_dir(realms_in(directory)) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Fault::Books { reason: error.to_string() }),
+        Err(error) => return Err(Fault::Database { reason: error.to_string() }),
     };
     let mut names: Vec<RealmName> = entries
         .filter_map(Result::ok)

@@ -69,7 +69,7 @@ pub(crate) struct Asking<'a> {
 impl Rivals {
     /// Reads every reservation that may overlap with one of the patterns. Two shared ones never do.
     pub(crate) fn of(
-        books: &Connection,
+        db: &Connection,
         caller: &Caller,
         asking: &Asking<'_>,
         patterns: &[PathPattern],
@@ -78,14 +78,14 @@ impl Rivals {
     ) -> rusqlite::Result<Result<Self, Refusal>> {
         let steps = Steps::new(rules.glob_steps);
         let mut held = Vec::new();
-        for seq in candidates(books, asking.scope, patterns)? {
+        for seq in candidates(db, asking.scope, patterns)? {
             if !steps.spend(ROW_STEPS) {
                 return Ok(Err(too_much()));
             }
-            let Some(rival) = rows::reservation_at(books, seq)? else { continue };
+            let Some(rival) = rows::reservation_at(db, seq)? else { continue };
             let in_force = rival.status == ReservationStatus::Active && rival.expires_at > now;
             let counts = in_force && rival.owner != *asking.owner && (asking.exclusive || rival.exclusive);
-            if !counts || !sight::sees_reservation(books, caller, &rival, now)? {
+            if !counts || !sight::sees_reservation(db, caller, &rival, now)? {
                 continue;
             }
             match Held::parse(rival, &steps) {
@@ -166,16 +166,16 @@ fn size(conflict: &Conflict) -> usize {
 
 /// Reservations of the scope whose paths could start like one of these. Patterns with different literal first segments
 /// never overlap, so only those with the same one and the open-ended ones are read.
-fn candidates(books: &Connection, scope: &str, patterns: &[PathPattern]) -> rusqlite::Result<BTreeSet<Seq>> {
+fn candidates(db: &Connection, scope: &str, patterns: &[PathPattern]) -> rusqlite::Result<BTreeSet<Seq>> {
     let heads: Option<BTreeSet<&str>> = patterns.iter().map(PathPattern::head).collect();
     let Some(heads) = heads else {
         let sql = "SELECT seq FROM reservations WHERE scope = ?1 AND status = 'active'";
-        return Ok(all(books, sql, [scope], |row| row.get(0))?.into_iter().collect());
+        return Ok(all(db, sql, [scope], |row| row.get(0))?.into_iter().collect());
     };
     let mut found = BTreeSet::new();
     for head in heads.into_iter().chain([""]) {
         let sql = "SELECT reservation FROM reserved_heads WHERE scope = ?1 AND head = ?2";
-        found.extend(all(books, sql, (scope, head), |row| row.get::<_, Seq>(0))?);
+        found.extend(all(db, sql, (scope, head), |row| row.get::<_, Seq>(0))?);
     }
     Ok(found)
 }

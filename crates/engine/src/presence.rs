@@ -76,7 +76,7 @@ impl Presences {
             if seen.len() == view.limits.page {
                 break;
             }
-            if let Some(agent) = rows::active_agent(view.books, &id)?
+            if let Some(agent) = rows::active_agent(view.db, &id)?
                 && may_see(view, caller, &agent)?
             {
                 seen.push((agent, presence));
@@ -94,12 +94,12 @@ fn may_see(view: &View<'_>, caller: &Caller, agent: &Agent) -> Viewed<bool> {
     if caller.may_act_for(&agent.id) {
         return Ok(true);
     }
-    if !sight::sees_agent(view.books, caller, agent)? {
+    if !sight::sees_agent(view.db, caller, agent)? {
         return Ok(false);
     }
     Ok(match agent.privacy {
         Privacy::Public => true,
-        Privacy::Contacts => sight::are_contacts(view.books, &caller.agent, &agent.id, view.now)?,
+        Privacy::Contacts => sight::are_contacts(view.db, &caller.agent, &agent.id, view.now)?,
         Privacy::Invisible => false,
     })
 }

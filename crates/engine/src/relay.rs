@@ -7,7 +7,7 @@ use crate::error::EngineError;
 use crate::nouns::{Address, AgentId, Caller, Message, PeerKind, RealmName};
 use crate::office::Office;
 use crate::verbs::deliveries::Dispatched;
-use crate::verbs::mail::Send;
+use crate::verbs::mail::SendMessage;
 use crate::verbs::peers::PutPeer;
 use crate::views::Outbound;
 
@@ -66,7 +66,7 @@ impl Office {
         let name = agent.as_str().rsplit_once('@').map_or(agent.as_str(), |(name, _)| name);
         let recipient = AgentId::new(name).map_err(crate::Refusal::from)?;
         let sender = AgentId::new(format!("{}@{from}", message.from)).map_err(crate::Refusal::from)?;
-        let letter = Send {
+        let letter = SendMessage {
             kind: message.kind.clone(),
             subject: message.subject.clone(),
             body: message.body.clone(),
@@ -77,7 +77,7 @@ impl Office {
             key: Some(format!("{from}/{}", message.id)),
             envelope: message.envelope.clone(),
             meta: message.meta.clone(),
-            ..Send::text(vec![Address::Agent(recipient)], "")
+            ..SendMessage::text(vec![Address::Agent(recipient)], "")
         };
         engine.submit(&Caller::admin(sender, &message.via), letter).await.map(drop)
     }

@@ -1,12 +1,12 @@
 //! Who may see what: one rule for each noun, asked by verbs, views, search and the feed alike.
 
-mod letters;
+mod messages;
 
 use std::sync::LazyLock;
 
 use rusqlite::Connection;
 
-use crate::bounds;
+use crate::acl;
 use crate::nouns::{
     Agent, AgentId, Audience, Bounds, Caller, ContactState, Conversation, ConversationId, Event, Fact,
     HistoryAccess, Millis, Participant, Reservation, Scope, ScopeId, ScopeVisibility, Seq, Sight, Turn,
@@ -14,41 +14,41 @@ use crate::nouns::{
 };
 use crate::store::{all, one, rows};
 
-pub(crate) use self::letters::{Glimpse, Seeker, audience_of, is_blind, of_message, sees_message};
+pub(crate) use self::messages::{MessageHead, Searcher, audience_of, is_blind, of_message, sees_message};
 
 /// Beyond this many names a sight is not listed but asked for in the books.
 pub(crate) const LISTED: usize = 64;
 
 /// Whether the caller may know that an agent exists.
-pub(crate) fn sees_agent(books: &Connection, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
+pub(crate) fn sees_agent(db: &Connection, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
     if let Some(known) = sees_at_once(caller, agent) {
         return Ok(known);
     }
-    if let Some(bounds) = bounds::of(books, &caller.agent)?
-        && !bounds::holds(books, bounds.sees.as_ref(), &caller.agent, agent)?
+    if let Some(bounds) = acl::of(db, &caller.agent)?
+        && !acl::allows(db, bounds.sees.as_ref(), &caller.agent, agent)?
     {
         return Ok(false);
     }
-    sees_within_bounds(books, caller, agent)
+    sees_within_bounds(db, caller, agent)
 }
 
 /// The same for many agents: what the caller is kept to is read once.
 pub(crate) fn sees_agent_by(
-    books: &Connection,
+    db: &Connection,
     caller: &Caller,
     kept_to: Option<&Bounds>,
-    kin: &bounds::Kin<'_>,
+    kin: &acl::Kin<'_>,
     agent: &Agent,
 ) -> rusqlite::Result<bool> {
     if let Some(known) = sees_at_once(caller, agent) {
         return Ok(known);
     }
     if let Some(bounds) = kept_to
-        && !kin.holds(bounds.sees.as_ref(), agent, &agent.id)?
+        && !kin.allows(bounds.sees.as_ref(), agent, &agent.id)?
     {
         return Ok(false);
     }
-    sees_within_bounds(books, caller, agent)
+    sees_within_bounds(db, caller, agent)
 }
 
 /// What can be told without the books.
@@ -60,34 +60,34 @@ fn sees_at_once(caller: &Caller, agent: &Agent) -> Option<bool> {
     own.then_some(true)
 }
 
-fn sees_within_bounds(books: &Connection, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
-    if agent.visibility != Visibility::Public && speaks_for(books, caller, agent.owner.as_ref())? {
+fn sees_within_bounds(db: &Connection, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
+    if agent.visibility != Visibility::Public && speaks_for(db, caller, agent.owner.as_ref())? {
         return Ok(true);
     }
     match agent.visibility {
         Visibility::Public => Ok(true),
         Visibility::System => Ok(false),
-        Visibility::Scope => bounds::shares_scope(books, &agent.id, &caller.agent),
+        Visibility::Scope => acl::shares_scope(db, &agent.id, &caller.agent),
         Visibility::ParentOnly => {
             let Some(parent) = &agent.parent else { return Ok(false) };
             if caller.is(parent) {
                 return Ok(true);
             }
-            let above = rows::any_agent(books, parent)?.and_then(|parent| parent.owner);
-            speaks_for(books, caller, above.as_ref())
+            let above = rows::any_agent(db, parent)?.and_then(|parent| parent.owner);
+            speaks_for(db, caller, above.as_ref())
         }
     }
 }
 
 /// Whether the caller is an owner of agents, or one of its agents: what an owner may know, they may.
-fn speaks_for(books: &Connection, caller: &Caller, owner: Option<&AgentId>) -> rusqlite::Result<bool> {
+fn speaks_for(db: &Connection, caller: &Caller, owner: Option<&AgentId>) -> rusqlite::Result<bool> {
     let Some(owner) = owner else { return Ok(false) };
     let sql = "SELECT 1 FROM agents WHERE id = ?1 AND owner = ?2";
-    Ok(caller.is(owner) || one(books, sql, (&caller.agent, owner), |_| Ok(()))?.is_some())
+    Ok(caller.is(owner) || one(db, sql, (&caller.agent, owner), |_| Ok(()))?.is_some())
 }
 
 /// Who may see events about an agent.
-pub(crate) fn of_agent(books: &Connection, agent: &Agent) -> rusqlite::Result<Sight> {
+pub(crate) fn of_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<Sight> {
     let mut known = vec![agent.id.clone()];
     let mut owners: Vec<AgentId> = agent.owner.iter().cloned().collect();
     match agent.visibility {
@@ -97,14 +97,14 @@ pub(crate) fn of_agent(books: &Connection, agent: &Agent) -> rusqlite::Result<Si
             let sql = "SELECT DISTINCT b.agent FROM scope_members a JOIN scope_members b ON a.scope = b.scope
                        WHERE a.agent = ?1 LIMIT ?2";
             let most = i64::try_from(LISTED + 1).unwrap_or(i64::MAX);
-            known.extend(all(books, sql, (&agent.id, most), |row| row.get::<_, AgentId>(0))?);
+            known.extend(all(db, sql, (&agent.id, most), |row| row.get::<_, AgentId>(0))?);
             if known.len() > LISTED {
                 return Ok(Sight::Ask);
             }
         }
         Visibility::ParentOnly => {
             if let Some(parent) = &agent.parent {
-                owners.extend(rows::any_agent(books, parent)?.and_then(|parent| parent.owner));
+                owners.extend(rows::any_agent(db, parent)?.and_then(|parent| parent.owner));
                 known.push(parent.clone());
             }
         }
@@ -112,7 +112,7 @@ pub(crate) fn of_agent(books: &Connection, agent: &Agent) -> rusqlite::Result<Si
     let most = i64::try_from(LISTED + 1).unwrap_or(i64::MAX);
     for owner in owners {
         let sql = "SELECT id FROM agents WHERE owner = ?1 AND retired_at IS NULL LIMIT ?2";
-        let theirs: Vec<AgentId> = all(books, sql, (&owner, most), |row| row.get(0))?;
+        let theirs: Vec<AgentId> = all(db, sql, (&owner, most), |row| row.get(0))?;
         if theirs.len() > LISTED {
             return Ok(Sight::Ask);
         }
@@ -122,12 +122,12 @@ pub(crate) fn of_agent(books: &Connection, agent: &Agent) -> rusqlite::Result<Si
 }
 
 /// Whether the caller may know that a scope exists.
-pub(crate) fn sees_scope(books: &Connection, caller: &Caller, scope: &Scope) -> rusqlite::Result<bool> {
+pub(crate) fn sees_scope(db: &Connection, caller: &Caller, scope: &Scope) -> rusqlite::Result<bool> {
     if caller.rights.admin {
         return Ok(true);
     }
-    if let Some(bounds) = bounds::of(books, &caller.agent)?
-        && !bounds::holds_scope(books, bounds.sees_scopes.as_ref(), &caller.agent, scope)?
+    if let Some(bounds) = acl::of(db, &caller.agent)?
+        && !acl::allows_scope(db, bounds.sees_scopes.as_ref(), &caller.agent, scope)?
     {
         return Ok(false);
     }
@@ -135,20 +135,20 @@ pub(crate) fn sees_scope(books: &Connection, caller: &Caller, scope: &Scope) -> 
         && match scope.visibility {
             ScopeVisibility::Public => true,
             ScopeVisibility::Members => {
-                caller.is(&scope.created_by) || rows::is_member(books, &scope.id, &caller.agent)?
+                caller.is(&scope.created_by) || rows::is_member(db, &scope.id, &caller.agent)?
             }
             ScopeVisibility::System => false,
         })
 }
 
 /// Who may see events about a scope.
-pub(crate) fn of_scope(books: &Connection, scope: &Scope) -> rusqlite::Result<Sight> {
+pub(crate) fn of_scope(db: &Connection, scope: &Scope) -> rusqlite::Result<Sight> {
     match scope.visibility {
         ScopeVisibility::Public => Ok(Sight::Everyone),
         ScopeVisibility::System => Ok(Sight::Admins),
         ScopeVisibility::Members => {
             let sql = "SELECT agent FROM scope_members WHERE scope = ?1";
-            let mut members: Vec<AgentId> = all(books, sql, [&scope.id], |row| row.get(0))?;
+            let mut members: Vec<AgentId> = all(db, sql, [&scope.id], |row| row.get(0))?;
             members.push(scope.created_by.clone());
             Ok(Sight::Agents(Sight::list(members)))
         }
@@ -157,7 +157,7 @@ pub(crate) fn of_scope(books: &Connection, scope: &Scope) -> rusqlite::Result<Si
 
 /// Whether the caller may read a conversation at all, and as whom.
 pub(crate) fn reads_conversation(
-    books: &Connection,
+    db: &Connection,
     caller: &Caller,
     conversation: &Conversation,
 ) -> rusqlite::Result<Option<Reader>> {
@@ -167,7 +167,7 @@ pub(crate) fn reads_conversation(
     if !caller.rights.member {
         return Ok(None);
     }
-    let part = rows::participant_of(books, &conversation.id, &caller.agent)?;
+    let part = rows::participant_of(db, &conversation.id, &caller.agent)?;
     if let Some(part) = part.filter(|part| part.left_at.is_none()) {
         return Ok(part.permissions.can_observe.then(|| Reader::Participant(Box::new(part))));
     }
@@ -236,7 +236,7 @@ fn part_reads(part: &Participant, turn: &Turn) -> bool {
 
 /// Those who take part now.
 pub(crate) fn participants(
-    books: &Connection,
+    db: &Connection,
     conversation: &ConversationId,
     limit: usize,
 ) -> rusqlite::Result<Vec<Participant>> {
@@ -246,7 +246,7 @@ pub(crate) fn participants(
             rows::PARTICIPANT
         )
     });
-    all(books, &NOW, (conversation, i64::try_from(limit).unwrap_or(i64::MAX)), rows::participant)
+    all(db, &NOW, (conversation, i64::try_from(limit).unwrap_or(i64::MAX)), rows::participant)
 }
 
 /// Whether too many take part for their names to be listed. They are counted, so that this costs nothing.
@@ -255,28 +255,24 @@ fn is_large(conversation: &Conversation) -> bool {
 }
 
 /// Who may see events about a conversation as a whole.
-pub(crate) fn of_conversation(books: &Connection, conversation: &Conversation) -> rusqlite::Result<Sight> {
+pub(crate) fn of_conversation(db: &Connection, conversation: &Conversation) -> rusqlite::Result<Sight> {
     if is_large(conversation) {
         return Ok(Sight::Ask);
     }
-    let parts = participants(books, &conversation.id, LISTED + 1)?;
+    let parts = participants(db, &conversation.id, LISTED + 1)?;
     let (seeing, blind): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.permissions.can_observe);
     Ok(sight(conversation.audience, seeing, blind))
 }
 
 /// Who may see a turn as it is recorded.
-pub(crate) fn of_turn(
-    books: &Connection,
-    conversation: &Conversation,
-    turn: &Turn,
-) -> rusqlite::Result<Sight> {
+pub(crate) fn of_turn(db: &Connection, conversation: &Conversation, turn: &Turn) -> rusqlite::Result<Sight> {
     if matches!(turn.visibility, TurnVisibility::Private) {
         return Ok(Sight::Agents(Sight::list(vec![turn.author.clone()])));
     }
     if is_large(conversation) {
         return Ok(Sight::Ask);
     }
-    let parts = participants(books, &conversation.id, LISTED + 1)?;
+    let parts = participants(db, &conversation.id, LISTED + 1)?;
     let (seeing, blind): (Vec<_>, Vec<_>) =
         parts.into_iter().partition(|part| part.permissions.can_observe && part_reads(part, turn));
     // Only what everyone in the conversation may read is for onlookers too.
@@ -309,7 +305,7 @@ fn sight(audience: Audience, seeing: Vec<Participant>, blind: Vec<Participant>) 
 
 /// Whether the caller may see a reservation: the holder, accepted contacts, or the realm if it is open.
 pub(crate) fn sees_reservation(
-    books: &Connection,
+    db: &Connection,
     caller: &Caller,
     held: &Reservation,
     now: Millis,
@@ -323,12 +319,12 @@ pub(crate) fn sees_reservation(
     if let Some(told) = &held.told {
         return Ok(told.contains(&caller.agent));
     }
-    Ok(held.audience == Audience::Observers || are_contacts(books, &caller.agent, &held.owner, now)?)
+    Ok(held.audience == Audience::Observers || are_contacts(db, &caller.agent, &held.owner, now)?)
 }
 
 /// Whether both have accepted each other, and neither acceptance has lapsed.
 pub(crate) fn are_contacts(
-    books: &Connection,
+    db: &Connection,
     one_agent: &AgentId,
     other: &AgentId,
     now: Millis,
@@ -336,28 +332,24 @@ pub(crate) fn are_contacts(
     let sql =
         "SELECT count(*) FROM contacts WHERE state = 'accepted' AND (expires_at IS NULL OR expires_at > ?3)
                AND ((sender = ?1 AND recipient = ?2) OR (sender = ?2 AND recipient = ?1))";
-    Ok(one(books, sql, (one_agent, other, now), |row| row.get::<_, i64>(0))? == Some(2))
+    Ok(one(db, sql, (one_agent, other, now), |row| row.get::<_, i64>(0))? == Some(2))
 }
 
 /// Everyone with whom an agent has accepted contact, both ways, that has not lapsed.
-pub(crate) fn contacts_of(
-    books: &Connection,
-    agent: &AgentId,
-    now: Millis,
-) -> rusqlite::Result<Vec<AgentId>> {
+pub(crate) fn contacts_of(db: &Connection, agent: &AgentId, now: Millis) -> rusqlite::Result<Vec<AgentId>> {
     let sql = "SELECT a.recipient FROM contacts a JOIN contacts b ON b.sender = a.recipient AND b.recipient = a.sender
                WHERE a.sender = ?1 AND a.state = 'accepted' AND b.state = 'accepted'
                AND (a.expires_at IS NULL OR a.expires_at > ?2) AND (b.expires_at IS NULL OR b.expires_at > ?2)
                ORDER BY a.recipient";
-    all(books, sql, (agent, now), |row| row.get(0))
+    all(db, sql, (agent, now), |row| row.get(0))
 }
 
 /// Who may see events about a reservation.
-pub(crate) fn of_reservation(books: &Connection, held: &Reservation, now: Millis) -> rusqlite::Result<Sight> {
+pub(crate) fn of_reservation(db: &Connection, held: &Reservation, now: Millis) -> rusqlite::Result<Sight> {
     let mut known = match (&held.told, held.audience) {
         (Some(told), _) => told.clone(),
         (None, Audience::Observers) => return Ok(Sight::Everyone),
-        (None, Audience::Parties | Audience::Members) => contacts_of(books, &held.owner, now)?,
+        (None, Audience::Parties | Audience::Members) => contacts_of(db, &held.owner, now)?,
     };
     known.push(held.owner.clone());
     Ok(Sight::Agents(Sight::list(known)))
@@ -365,13 +357,13 @@ pub(crate) fn of_reservation(books: &Connection, held: &Reservation, now: Millis
 
 /// Whether one of the callers may see an event.
 pub(crate) fn any_sees(
-    books: &Connection,
+    db: &Connection,
     callers: &[Caller],
     event: &Event,
     now: Millis,
 ) -> rusqlite::Result<bool> {
     for caller in callers {
-        if sees_event(books, caller, event, now)? {
+        if sees_event(db, caller, event, now)? {
             return Ok(true);
         }
     }
@@ -381,7 +373,7 @@ pub(crate) fn any_sees(
 /// Whether the caller may see an event now that it is history. What changed since (someone joined, an agent became
 /// hidden) counts as it stands today.
 pub(crate) fn sees_event(
-    books: &Connection,
+    db: &Connection,
     caller: &Caller,
     event: &Event,
     now: Millis,
@@ -394,7 +386,7 @@ pub(crate) fn sees_event(
     }
     match &event.fact {
         Fact::MessageSent => match &event.message {
-            Some(message) => sees_message(books, caller, message),
+            Some(message) => sees_message(db, caller, message),
             None => Ok(false),
         },
         Fact::MessageDelivered { agent }
@@ -407,44 +399,44 @@ pub(crate) fn sees_event(
                 let party = caller.is(&message.from) || caller.is(agent);
                 let open = caller.rights.observe
                     && message.audience == Audience::Observers
-                    && !is_blind(books, agent, message.seq)?;
-                Ok(open || (party && sees_message(books, caller, message)?))
+                    && !is_blind(db, agent, message.seq)?;
+                Ok(open || (party && sees_message(db, caller, message)?))
             }
             None => Ok(false),
         },
         Fact::TurnAdded { conversation } => {
             let Some(turn) = &event.turn else { return Ok(false) };
-            let Some(conversation) = rows::conversation_by_id(books, conversation)? else { return Ok(false) };
-            Ok(reads_conversation(books, caller, &conversation)?.is_some_and(|reader| reader.follows(turn)))
+            let Some(conversation) = rows::conversation_by_id(db, conversation)? else { return Ok(false) };
+            Ok(reads_conversation(db, caller, &conversation)?.is_some_and(|reader| reader.follows(turn)))
         }
         Fact::AgentRegistered { agent, .. }
         | Fact::AgentUpdated { agent, .. }
         | Fact::AgentState { agent, .. }
         | Fact::AgentOrphaned { agent, .. }
-        | Fact::AgentUnregistered { agent, .. } => match rows::any_agent(books, agent)? {
-            Some(agent) => sees_agent(books, caller, &agent),
+        | Fact::AgentUnregistered { agent, .. } => match rows::any_agent(db, agent)? {
+            Some(agent) => sees_agent(db, caller, &agent),
             None => Ok(false),
         },
-        Fact::ScopeCreated { scope } => sees_scope(books, caller, scope),
-        Fact::ScopeDeleted { scope, .. } => sees_past_scope(books, caller, scope, event.seq),
+        Fact::ScopeCreated { scope } => sees_scope(db, caller, scope),
+        Fact::ScopeDeleted { scope, .. } => sees_past_scope(db, caller, scope, event.seq),
         Fact::ScopeJoined { scope, agent } | Fact::ScopeLeft { scope, agent } => {
             // A scope that everybody sees does not show the members that are hidden.
-            Ok(sees_past_scope(books, caller, scope, event.seq)?
-                && match rows::any_agent(books, agent)? {
-                    Some(agent) => sees_agent(books, caller, &agent)?,
+            Ok(sees_past_scope(db, caller, scope, event.seq)?
+                && match rows::any_agent(db, agent)? {
+                    Some(agent) => sees_agent(db, caller, &agent)?,
                     None => false,
                 })
         }
         Fact::ReservationMade { reservation }
         | Fact::ReservationRenewed { reservation }
         | Fact::ReservationReleased { reservation }
-        | Fact::ReservationExpired { reservation } => sees_reservation(books, caller, reservation, now),
+        | Fact::ReservationExpired { reservation } => sees_reservation(db, caller, reservation, now),
         Fact::ReservationConflict { asked, asked_by, held_by, .. } => {
             // The holder is told only of reservations that it may see.
             Ok(caller.is(asked_by)
                 || (caller.is(held_by)
-                    && match rows::reservation_at(books, *asked)? {
-                        Some(asked) => sees_reservation(books, caller, &asked, now)?,
+                    && match rows::reservation_at(db, *asked)? {
+                        Some(asked) => sees_reservation(db, caller, &asked, now)?,
                         None => false,
                     }))
         }
@@ -469,8 +461,8 @@ pub(crate) fn sees_event(
         | Fact::TaskStatusChanged { .. }
         | Fact::TaskCompleted { .. } => {
             let Some(id) = event.fact.conversation() else { return Ok(false) };
-            let Some(conversation) = rows::conversation_by_id(books, id)? else { return Ok(false) };
-            let reader = reads_conversation(books, caller, &conversation)?;
+            let Some(conversation) = rows::conversation_by_id(db, id)? else { return Ok(false) };
+            let reader = reads_conversation(db, caller, &conversation)?;
             // At that place itself is the reader's own coming, which it was told of.
             Ok(reader.is_some_and(|reader| reader.follows_from() <= event.seq))
         }
@@ -478,22 +470,17 @@ pub(crate) fn sees_event(
 }
 
 /// Whether the caller may know of a scope that may be gone: its creation event still tells who could see it.
-fn sees_past_scope(
-    books: &Connection,
-    caller: &Caller,
-    scope: &ScopeId,
-    before: Seq,
-) -> rusqlite::Result<bool> {
-    if let Some(scope) = rows::scope_by_id(books, scope)? {
-        return sees_scope(books, caller, &scope);
+fn sees_past_scope(db: &Connection, caller: &Caller, scope: &ScopeId, before: Seq) -> rusqlite::Result<bool> {
+    if let Some(scope) = rows::scope_by_id(db, scope)? {
+        return sees_scope(db, caller, &scope);
     }
     let sql =
         "SELECT fact FROM events WHERE kind = 'scope.created' AND seq < ?1 AND fact ->> '$.scope.id' = ?2
                ORDER BY seq DESC LIMIT 1";
-    let fact = one(books, sql, (before, scope), |row| row.get::<_, String>(0))?;
+    let fact = one(db, sql, (before, scope), |row| row.get::<_, String>(0))?;
     let fact = fact.and_then(|text| serde_json::from_str::<Fact>(&text).ok());
     match fact {
-        Some(Fact::ScopeCreated { scope }) => sees_scope(books, caller, &scope),
+        Some(Fact::ScopeCreated { scope }) => sees_scope(db, caller, &scope),
         _ => Ok(false),
     }
 }

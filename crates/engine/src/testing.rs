@@ -85,9 +85,9 @@ pub fn apply_batches(
     history: &str,
     batches: Vec<Vec<Record>>,
 ) -> Result<Vec<Answer>, Fault> {
-    let books = open_writer(path)?;
-    exec(&books, "INSERT INTO meta(key, value) VALUES('history', ?1) ON CONFLICT DO NOTHING", [history])?;
-    drop(books);
+    let db = open_writer(path)?;
+    exec(&db, "INSERT INTO meta(key, value) VALUES('history', ?1) ON CONFLICT DO NOTHING", [history])?;
+    drop(db);
     let limits = Limits::default();
     let hub = Arc::new(Hub::new(&limits));
     let meter = Arc::new(Meter::new());

@@ -10,7 +10,7 @@ use crate::error::Refusal;
 use crate::limits::Rules;
 use crate::nouns::{AgentId, Caller};
 use crate::store::{exec, one};
-use crate::verbs::mail::Send;
+use crate::verbs::mail::SendMessage;
 use crate::verbs::{Command, Outcome};
 
 /// What a message takes besides its text: its row, its event, its place in the indices.
@@ -27,8 +27,8 @@ const REALM: &str = "";
 /// The bytes that a command asks to have stored, by its text alone.
 pub(crate) fn weight(command: &Command) -> u64 {
     let bytes = match command {
-        Command::Send(send) => return letter(send),
-        Command::SendSealed(sealed) => return letter(&sealed.letter),
+        Command::SendMessage(send) => return letter(send),
+        Command::SendSigned(signed) => return letter(&signed.message),
         Command::Say(say) => {
             let meta = say.meta.as_ref().map_or(0, |meta| meta.as_str().len());
             return MESSAGE_BYTES + (say.content.as_str().len() + meta) as u64;
@@ -47,7 +47,7 @@ pub(crate) fn weight(command: &Command) -> u64 {
     if bytes > SMALL { bytes as u64 } else { 0 }
 }
 
-fn letter(send: &Send) -> u64 {
+fn letter(send: &SendMessage) -> u64 {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let addresses = 32 * (send.to.len() + send.cc.len() + send.bcc.len());
     let bytes = send.kind.len()
@@ -62,8 +62,8 @@ fn letter(send: &Send) -> u64 {
 /// What carrying a command out has stored.
 pub(crate) fn stored(weight: u64, outcome: &Outcome) -> u64 {
     let sent = match outcome {
-        Outcome::Send(sent) => sent,
-        Outcome::SendSealed(sealed) => &sealed.sent,
+        Outcome::SendMessage(sent) => sent,
+        Outcome::SendSigned(signed) => &signed.sent,
         _ => return weight,
     };
     match sent.repeated {
@@ -108,7 +108,7 @@ impl Usage {
     /// Refuses what would go beyond the quota of the caller's account or of the realm. The operator has none.
     pub(crate) fn check(
         &mut self,
-        books: &Connection,
+        db: &Connection,
         caller: &Caller,
         weight: u64,
         rules: &Rules,
@@ -116,13 +116,13 @@ impl Usage {
         if caller.rights.admin || weight == 0 {
             return Ok(Ok(()));
         }
-        let place = self.place(books, &caller.agent)?;
+        let place = self.place(db, &caller.agent)?;
         let (account, used) = &self.accounts[place];
         if !used.has_room(weight, rules.mail_bytes_per_sender) {
             let (whose, limit) = (format!("the owner {account}"), rules.mail_bytes_per_sender);
             return Ok(Err(Refusal::QuotaExceeded { whose, limit, rule: "mail_bytes_per_sender" }));
         }
-        if !self.realm(books)?.has_room(weight, rules.mail_bytes_per_realm) {
+        if !self.realm(db)?.has_room(weight, rules.mail_bytes_per_realm) {
             let (whose, limit) = ("the realm".to_owned(), rules.mail_bytes_per_realm);
             return Ok(Err(Refusal::QuotaExceeded { whose, limit, rule: "mail_bytes_per_realm" }));
         }
@@ -130,15 +130,15 @@ impl Usage {
     }
 
     /// Counts what was stored.
-    pub(crate) fn charge(&mut self, books: &Connection, caller: &Caller, bytes: u64) -> rusqlite::Result<()> {
+    pub(crate) fn charge(&mut self, db: &Connection, caller: &Caller, bytes: u64) -> rusqlite::Result<()> {
         if bytes == 0 {
             return Ok(());
         }
         if !caller.rights.admin {
-            let place = self.place(books, &caller.agent)?;
+            let place = self.place(db, &caller.agent)?;
             self.accounts[place].1.add(bytes);
         }
-        self.realm(books)?.add(bytes);
+        self.realm(db)?.add(bytes);
         Ok(())
     }
 
@@ -152,11 +152,11 @@ impl Usage {
     }
 
     /// How many agents in force an account has, itself included.
-    pub(crate) fn agents(&mut self, books: &Connection, account: &AgentId) -> rusqlite::Result<i64> {
+    pub(crate) fn agents(&mut self, db: &Connection, account: &AgentId) -> rusqlite::Result<i64> {
         if let Some(count) = self.agents.get(account) {
             return Ok(*count);
         }
-        let count = account::count_agents(books, account)?;
+        let count = account::count_agents(db, account)?;
         self.agents.insert(account.clone(), count);
         Ok(count)
     }
@@ -174,14 +174,14 @@ impl Usage {
     }
 
     /// Brings the table up to what is remembered.
-    pub(crate) fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
+    pub(crate) fn write_down(&mut self, db: &Connection) -> rusqlite::Result<()> {
         let realm = self.realm.iter_mut().map(|used| (REALM, used));
         let accounts = self.accounts.iter_mut().map(|(account, used)| (account.as_str(), used));
         for (account, used) in realm.chain(accounts).filter(|(_, used)| used.changed) {
             let sql = "INSERT INTO usage(account, bytes, messages) VALUES(?1, ?2, ?3)
                        ON CONFLICT DO UPDATE SET bytes = ?2, messages = ?3";
             let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-            exec(books, sql, (account, number(used.bytes), number(used.messages)))?;
+            exec(db, sql, (account, number(used.bytes), number(used.messages)))?;
             used.changed = false;
         }
         if [self.accounts.len(), self.by_agent.len(), self.agents.len()]
@@ -194,15 +194,15 @@ impl Usage {
     }
 
     /// Where the account of an agent is in the list.
-    fn place(&mut self, books: &Connection, agent: &AgentId) -> rusqlite::Result<usize> {
+    fn place(&mut self, db: &Connection, agent: &AgentId) -> rusqlite::Result<usize> {
         if let Some(place) = self.by_agent.get(agent) {
             return Ok(*place);
         }
-        let account = account::of(books, agent)?;
+        let account = account::of(db, agent)?;
         let place = match self.by_account.get(&account) {
             Some(place) => *place,
             None => {
-                self.accounts.push((account.clone(), read(books, account.as_str())?));
+                self.accounts.push((account.clone(), read(db, account.as_str())?));
                 self.by_account.insert(account, self.accounts.len() - 1);
                 self.accounts.len() - 1
             }
@@ -211,19 +211,19 @@ impl Usage {
         Ok(place)
     }
 
-    fn realm(&mut self, books: &Connection) -> rusqlite::Result<&mut Used> {
+    fn realm(&mut self, db: &Connection) -> rusqlite::Result<&mut Used> {
         let used = match self.realm {
             Some(used) => used,
-            None => read(books, REALM)?,
+            None => read(db, REALM)?,
         };
         Ok(self.realm.insert(used))
     }
 }
 
-fn read(books: &Connection, account: &str) -> rusqlite::Result<Used> {
+fn read(db: &Connection, account: &str) -> rusqlite::Result<Used> {
     let sql = "SELECT bytes, messages FROM usage WHERE account = ?1";
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
-    let (bytes, messages) = one(books, sql, [account], read)?.unwrap_or((0, 0));
+    let (bytes, messages) = one(db, sql, [account], read)?.unwrap_or((0, 0));
     let number = |count: i64| u64::try_from(count).unwrap_or(0);
     Ok(Used { bytes: number(bytes), messages: number(messages), changed: false })
 }

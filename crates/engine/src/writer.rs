@@ -41,7 +41,7 @@ type Answer = Result<Outcome, EngineError>;
 /// The writing side of a realm. Lives on its own thread.
 pub(crate) struct Writer {
     realm: RealmName,
-    books: Connection,
+    db: Connection,
     rules: Rules,
     /// The last place in the history that is committed.
     last: Seq,
@@ -84,32 +84,31 @@ impl Writer {
         held: Option<Arc<DirectoryLock>>,
     ) -> Result<Self, Fault> {
         check_position(path)?;
-        let mut books = open_writer(path)?;
-        let folding = Folding::of(&mut books, path)?;
+        let mut db = open_writer(path)?;
+        let folding = Folding::of(&mut db, path)?;
         // Somebody else's lock on the file is waited for as long as a place in the queue is.
-        books.busy_timeout(limits.queue_wait)?;
+        db.busy_timeout(limits.queue_wait)?;
         let named: Option<String> =
-            one(&books, "SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0))?;
+            one(&db, "SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0))?;
         let history = match named {
             Some(history) => history,
             None => {
                 let name = crate::stamp::Stamp::new().id.to_string();
-                exec(&books, "INSERT INTO meta(key, value) VALUES('history', ?1)", [&name])?;
+                exec(&db, "INSERT INTO meta(key, value) VALUES('history', ?1)", [&name])?;
                 name
             }
         };
-        let last = views::head(&books)?;
-        let clock =
-            one(&books, "SELECT at FROM events WHERE seq = ?1", [last], |row| row.get(0))?.unwrap_or(0);
+        let last = views::head(&db)?;
+        let clock = one(&db, "SELECT at FROM events WHERE seq = ?1", [last], |row| row.get(0))?.unwrap_or(0);
         // A clock that was put back while nobody looked must not bring ids back.
         crate::stamp::ids_after(clock);
-        let rules = views::rules(&books)?;
+        let rules = views::rules(&db)?;
         let files = Arc::new(Files::of(path));
-        let tail = Tail::of(&books)?;
+        let tail = Tail::of(&db)?;
         hub.start_at(last);
         Ok(Self {
             realm,
-            books,
+            db,
             rules,
             last,
             clock,
@@ -173,7 +172,7 @@ impl Writer {
             let idle = batch.iter().all(|work| matches!(work.record.command, Command::Sweep(_)));
             self.answer(&mut batch, settled);
             if self.poison.get().is_none() {
-                self.folding.go_on(&self.books);
+                self.folding.go_on(&self.db);
                 self.note_position(idle);
             }
             if !turned_away {
@@ -226,7 +225,7 @@ impl Writer {
         if tried.is_err() {
             self.memory.forget();
             (self.last, self.clock, self.tail, self.rules) = before;
-            if !self.books.is_autocommit() {
+            if !self.db.is_autocommit() {
                 self.run_sql("ROLLBACK")?;
             }
         }
@@ -239,7 +238,7 @@ impl Writer {
         pace: Pace,
         source: &mut impl Source,
     ) -> Result<Settled, Setback> {
-        self.books.execute_batch("BEGIN IMMEDIATE").map_err(|error| match error.sqlite_error_code() {
+        self.db.execute_batch("BEGIN IMMEDIATE").map_err(|error| match error.sqlite_error_code() {
             // Nothing was tried yet, so nothing failed: the callers may come again.
             Some(ErrorCode::DatabaseBusy) => Setback::Busy,
             _ => Setback::Storage(error.to_string()),
@@ -260,7 +259,7 @@ impl Writer {
                     continue;
                 }
                 match pace {
-                    Pace::Trusting => self.memory.make_ready(&self.books, &work.record)?,
+                    Pace::Trusting => self.memory.make_ready(&self.db, &work.record)?,
                     // What is taken back must not be remembered.
                     Pace::Careful => {}
                 }
@@ -275,11 +274,11 @@ impl Writer {
                 // After the command that makes it long enough, wherever batches begin and end: the same commands give
                 // the same books.
                 if self.tail.is_long() {
-                    self.memory.rows.write_down(&self.books)?;
-                    self.tail.index(&self.books, self.last)?;
+                    self.memory.rows.write_down(&self.db)?;
+                    self.tail.index(&self.db, self.last)?;
                 }
                 if nobody_waits && settled.answers.len().is_multiple_of(STRETCH) {
-                    self.memory.rows.write_down(&self.books)?;
+                    self.memory.rows.write_down(&self.db)?;
                     self.courtesy.give_way();
                 }
             }
@@ -289,9 +288,9 @@ impl Writer {
                 source.top_up(batch, most);
             }
         }
-        self.memory.write_down(&self.books)?;
+        self.memory.write_down(&self.db)?;
         for lines in settled.events.chunks(LINES) {
-            write_history(&self.books, lines)?;
+            write_history(&self.db, lines)?;
             if nobody_waits {
                 self.courtesy.give_way();
             }
@@ -308,7 +307,7 @@ impl Writer {
         let before = (self.last, self.clock, self.tail, self.rules.clone());
         let told = events.len();
         // What others did must not be forgotten with it.
-        self.memory.write_down(&self.books)?;
+        self.memory.write_down(&self.db)?;
         self.run_sql("SAVEPOINT command")?;
         let answer = match self.apply_one(record, events)? {
             Applied::Stands(answer) => answer,
@@ -339,7 +338,7 @@ impl Writer {
             tail: &mut self.tail,
             memory: &mut self.memory,
         };
-        let mut apply = Apply::new(&self.books, &self.realm, &record.caller, &record.stamp, now, pen);
+        let mut apply = Apply::new(&self.db, &self.realm, &record.caller, &record.stamp, now, pen);
         let applied = apply_within_quota(&mut apply, record, &self.hub);
         if self.last > last {
             self.clock = now;
@@ -365,11 +364,11 @@ impl Writer {
 
     /// Changes to the books, but for rows that had waited for the command to look at them.
     fn own_changes(&self) -> u64 {
-        self.books.total_changes() - self.memory.rows.changes()
+        self.db.total_changes() - self.memory.rows.changes()
     }
 
     fn run_sql(&self, sql: &str) -> Result<(), Setback> {
-        self.books.execute_batch(sql).map_err(|error| Setback::Storage(error.to_string()))
+        self.db.execute_batch(sql).map_err(|error| Setback::Storage(error.to_string()))
     }
 
     fn answer(&self, batch: &mut Vec<Work>, settled: Result<Settled, Fault>) {
@@ -378,7 +377,7 @@ impl Writer {
             Ok(Settled { mut answers, mut events, .. }) => {
                 self.hub.question(&events);
                 for outcome in answers.iter_mut().flatten() {
-                    self.hub.hand_over(outcome, &mut events);
+                    self.hub.deliver(outcome, &mut events);
                 }
                 news = self.hub.keep(events);
                 answers
@@ -387,7 +386,7 @@ impl Writer {
         };
         for (work, answer) in batch.drain(..).zip(answers) {
             if work.record.command.is_slow_letter() {
-                self.hub.lane().arrived(&work.record.caller.agent);
+                self.hub.fast_path().arrived(&work.record.caller.agent);
             }
             self.meter.note_answer(work.record.command.word(), &answer);
             drop((work.room, work.share));
@@ -414,7 +413,7 @@ impl Writer {
         if idle && self.notes.folded != self.last {
             self.notes.folded = self.last;
             self.folding.join();
-            if let Err(error) = fold(&self.books) {
+            if let Err(error) = fold(&self.db) {
                 debug!(%error, "the log was not folded while idle");
             }
         }
@@ -429,13 +428,13 @@ impl Writer {
             return;
         }
         // Folding the log into the file makes the next start quick; the log alone would do.
-        let folded = self.books.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let folded = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         match folded {
             Ok(()) => {
                 self.notes.write(self.last, true);
-                debug!(realm = %self.realm, "the books are closed");
+                debug!(realm = %self.realm, "the db are closed");
             }
-            Err(error) => warn!(realm = %self.realm, %error, "the log was not folded into the books"),
+            Err(error) => warn!(realm = %self.realm, %error, "the log was not folded into the db"),
         }
     }
 }
@@ -444,10 +443,10 @@ impl Writer {
 fn apply_within_quota(to: &mut Apply<'_>, record: &Record, hub: &Hub) -> crate::verbs::Applied<Outcome> {
     let (caller, command) = (&record.caller, &record.command);
     let weight = usage::weight(command);
-    if let Err(refusal) = to.memory.usage.check(to.books, caller, weight, to.rules)? {
+    if let Err(refusal) = to.memory.usage.check(to.db, caller, weight, to.rules)? {
         // What recipients have already is written down in any case; the sender's next takes the slow road and is refused.
         match command.letter().is_some_and(|letter| !letter.handed.is_empty()) {
-            true => hub.lane().set_out(&caller.agent),
+            true => hub.fast_path().set_out(&caller.agent),
             false => return Err(refusal.into()),
         }
     }
@@ -458,7 +457,7 @@ fn apply_within_quota(to: &mut Apply<'_>, record: &Record, hub: &Hub) -> crate::
     ) {
         to.memory.usage.forget_accounts();
     }
-    to.memory.usage.charge(to.books, caller, usage::stored(weight, &outcome))?;
+    to.memory.usage.charge(to.db, caller, usage::stored(weight, &outcome))?;
     Ok(outcome)
 }
 

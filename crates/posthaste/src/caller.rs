@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{AgentId, Caller, Millis, RealmName, Token, TokenRole};
 use posthaste_engine::verbs::agents::Bearer;
-use posthaste_engine::{Engine, EngineError, Refusal, Share, stamp};
+use posthaste_engine::{CallerQuota, Engine, EngineError, Refusal, stamp};
 
 use crate::http::errors::answer;
 use crate::http::rate::{Bucket, network};
@@ -144,7 +144,7 @@ impl Shared {
     pub(crate) fn engine_for(&self, engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Engine {
         match account_of(engine, identity, pass) {
             None => engine.unhurried(),
-            Some(account) => engine.sharing(self.shares().of(&account, engine.limits())),
+            Some(account) => engine.with_caller_quota(self.shares().of(&account, engine.limits())),
         }
     }
 
@@ -158,7 +158,7 @@ impl Shared {
         let Some(account) = account else { return Ok(self.office().realm(realm).await?.unhurried()) };
         // Taken before the realm is opened, so that realms on their way count.
         let share = self.shares().abroad(account, realm, self.office().limits())?;
-        Ok(self.office().realm(realm).await?.sharing(share))
+        Ok(self.office().realm(realm).await?.with_caller_quota(share))
     }
 
     /// Where a stranger's calls are counted.
@@ -217,7 +217,7 @@ pub(crate) fn account_of(engine: &Engine, identity: &Identity, pass: Option<&Pas
 pub(crate) struct Shares {
     known: Mutex<KnownShares>,
     /// The shares of tokens in realms other than their own.
-    abroad: Mutex<HashMap<String, HashMap<RealmName, Weak<Share>>>>,
+    abroad: Mutex<HashMap<String, HashMap<RealmName, Weak<CallerQuota>>>>,
 }
 
 /// Realms besides its own that one token has in use at once.
@@ -225,7 +225,7 @@ const MOST_ABROAD: usize = 32;
 
 #[derive(Debug, Default)]
 struct KnownShares {
-    by_token: HashMap<String, Weak<Share>>,
+    by_token: HashMap<String, Weak<CallerQuota>>,
     /// How many there may be before those of callers that have left are thrown out.
     room: usize,
 }
@@ -234,7 +234,7 @@ struct KnownShares {
 const FEW_SHARES: usize = 1_024;
 
 impl Shares {
-    fn of(&self, who: &str, limits: &Limits) -> Arc<Share> {
+    fn of(&self, who: &str, limits: &Limits) -> Arc<CallerQuota> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = known.by_token.get(who).and_then(Weak::upgrade) {
             return share;
@@ -244,12 +244,12 @@ impl Shares {
             // Not again before they have doubled, so that it costs little for each.
             known.room = known.by_token.len() * 2;
         }
-        let share = Share::new(limits);
+        let share = CallerQuota::new(limits);
         known.by_token.insert(who.to_owned(), Arc::downgrade(&share));
         share
     }
 
-    fn abroad(&self, who: &str, realm: &RealmName, limits: &Limits) -> Result<Arc<Share>, Refusal> {
+    fn abroad(&self, who: &str, realm: &RealmName, limits: &Limits) -> Result<Arc<CallerQuota>, Refusal> {
         let mut abroad = self.abroad.lock().unwrap_or_else(PoisonError::into_inner);
         if abroad.len() >= FEW_SHARES && !abroad.contains_key(who) {
             abroad.retain(|_, realms| realms.values().any(|share| share.strong_count() > 0));

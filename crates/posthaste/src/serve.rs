@@ -275,7 +275,7 @@ async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHand
 /// A default realm that cannot be opened, with what to do about it.
 fn unusable(error: EngineError, realm: &RealmName) -> Failure {
     let advice = match &error {
-        EngineError::Failed(Fault::Books { .. }) => {
+        EngineError::Failed(Fault::Database { .. }) => {
             "; `posthaste doctor` says what is wrong, and `posthaste restore FILE --force` brings a backup back"
         }
         _ => "",

@@ -14,7 +14,7 @@ use posthaste_engine::{Engine, Filter, Start, Step};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-use crate::books::{AGENTS, agent, enter_agents};
+use crate::db::{AGENTS, agent, enter_agents};
 use crate::frame::{Clock, Options, Report, Samples, memory};
 use crate::pages::{Shelf, open};
 
@@ -26,11 +26,11 @@ pub fn fan_out(options: &Options, runtime: &Runtime, report: &mut Report) {
     let rounds = if options.quick { 20 } else { 100 };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("live.db");
-    enter_agents(&open_writer(&path).expect("books"));
+    enter_agents(&open_writer(&path).expect("db"));
     let mut rows = Vec::new();
     for followers in [1, 100, 10_000] {
         let realm = RealmName::new("bench").expect("a realm name");
-        let (engine, guard) = Engine::open(&path, realm, Limits::default()).expect("books");
+        let (engine, guard) = Engine::open(&path, realm, Limits::default()).expect("db");
         let (answered, last, each) = runtime.block_on(one_event_to(&engine, followers, rounds));
         rows.push((
             format!("{followers} followers"),
@@ -127,12 +127,12 @@ pub fn child(what: &str, path: &Path, runtime: &Runtime) {
             feeds.push(feed.expect("a feed"));
         }
         let followed = memory().0;
-        let mut slots = Vec::new();
+        let mut mailboxes = Vec::new();
         for n in 0..each {
             // A slot's agent need not be another for each: what is measured is the slot.
             let name = agent(1 + n % (AGENTS - 1));
             let slot = runtime.block_on(engine.attach(&Caller::office(), &name));
-            slots.push(slot.expect("a mailslot"));
+            mailboxes.push(slot.expect("a mailslot"));
         }
         let attached = memory().0;
         let share = |bytes: u64| bytes as f64 / each as f64;

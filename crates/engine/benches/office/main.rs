@@ -4,7 +4,7 @@
 #![allow(unreachable_pub, reason = "a bench has no public face")]
 #![allow(clippy::cast_precision_loss, reason = "figures are shown to three digits")]
 
-mod books;
+mod db;
 mod frame;
 mod live;
 mod pages;

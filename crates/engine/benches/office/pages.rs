@@ -9,7 +9,7 @@ use posthaste_engine::views::{InboxQuery, SearchOrder, SearchQuery, TurnQuery, V
 use posthaste_engine::{Engine, EngineError};
 use tempfile::TempDir;
 
-use crate::books::{COMMON, Dice, READER, agent, conversation, id_at, seed};
+use crate::db::{COMMON, Dice, READER, agent, conversation, id_at, seed};
 use crate::frame::{Options, Report, Samples, median};
 
 /// Books of one size.
@@ -39,7 +39,7 @@ pub fn stock(options: &Options, directory: &TempDir, report: &mut Report) -> Vec
 
 pub fn open(shelf: &Shelf) -> (Engine, posthaste_engine::EngineGuard) {
     let realm = RealmName::new("bench").expect("a realm name");
-    Engine::open(&shelf.path, realm, Limits::default()).expect("books")
+    Engine::open(&shelf.path, realm, Limits::default()).expect("db")
 }
 
 type Look = Box<dyn Fn(&View<'_>, usize, &mut Dice) -> Result<usize, EngineError>>;

@@ -7,10 +7,10 @@ use posthaste_engine::Engine;
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Address, AgentId, Caller, RealmName};
 use posthaste_engine::store::open_writer;
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use tokio::runtime::Runtime;
 
-use crate::books::{AGENTS, Dice, Ledger, Letter, agent, enter_agents};
+use crate::db::{AGENTS, Dice, Ledger, Letter, agent, enter_agents};
 use crate::frame::{Clock, Options, Report, Spent, median};
 
 /// One piece of mail, ready to be sent either way.
@@ -36,19 +36,19 @@ pub fn run(options: &Options, runtime: &Runtime, report: &mut Report) {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (ours, theirs) = (directory.path().join("engine.db"), directory.path().join("bare.db"));
         for path in [&ours, &theirs] {
-            enter_agents(&open_writer(path).expect("books"));
+            enter_agents(&open_writer(path).expect("db"));
         }
         let realm = RealmName::new("bench").expect("a realm name");
-        let (engine, guard) = Engine::open(&ours, realm, Limits::default()).expect("books");
-        let books = open_writer(&theirs).expect("books");
-        let mut ledger = Ledger::new(&books);
+        let (engine, guard) = Engine::open(&ours, realm, Limits::default()).expect("db");
+        let db = open_writer(&theirs).expect("db");
+        let mut ledger = Ledger::new(&db);
         // The first round fills caches and is not counted.
         let mut measured = Vec::new();
         for round in 0..=rounds {
             let before = (engine.meter().batches.sum(), engine.meter().batches.count());
             let spent = runtime.block_on(through_the_engine(&engine, &drafts, in_flight, count));
             let after = (engine.meter().batches.sum(), engine.meter().batches.count());
-            let bare = bare(&books, &mut ledger, &drafts, in_flight, count);
+            let bare = bare(&db, &mut ledger, &drafts, in_flight, count);
             let batch = (after.0 - before.0) as f64 / (after.1 - before.1).max(1) as f64;
             if round > 0 {
                 measured.push(Round { engine: spent, bare, batch });
@@ -113,8 +113,10 @@ async fn through_the_engine(
                     }
                     let draft = &drafts[n % drafts.len()];
                     let to = vec![Address::Agent(draft.to.clone())];
-                    let letter =
-                        Send { subject: Some(draft.subject.clone()), ..Send::text(to, draft.body.as_str()) };
+                    let letter = SendMessage {
+                        subject: Some(draft.subject.clone()),
+                        ..SendMessage::text(to, draft.body.as_str())
+                    };
                     let caller = Caller::member(draft.from.clone(), "bench");
                     engine.submit(&caller, letter).await.expect("a letter that is taken");
                 }
@@ -128,15 +130,15 @@ async fn through_the_engine(
 }
 
 fn bare(
-    books: &rusqlite::Connection,
+    db: &rusqlite::Connection,
     ledger: &mut Ledger<'_>,
     drafts: &[Draft],
     in_flight: usize,
     count: usize,
 ) -> Spent {
     let clock = Clock::start();
-    let mut begin = books.prepare("BEGIN IMMEDIATE").expect("a statement");
-    let mut commit = books.prepare("COMMIT").expect("a statement");
+    let mut begin = db.prepare("BEGIN IMMEDIATE").expect("a statement");
+    let mut commit = db.prepare("COMMIT").expect("a statement");
     for start in (0..count).step_by(in_flight) {
         begin.execute([]).expect("a transaction");
         for n in start..count.min(start + in_flight) {

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::Filter;
 use super::ring::Ahead;
-use crate::bounds;
+use crate::acl;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::nouns::{Caller, Event, Seq};
@@ -64,7 +64,7 @@ pub struct Feed {
     bounded: bool,
     filter: Filter,
     /// Whether the filter must ask the books.
-    by_books: bool,
+    by_database: bool,
     head: watch::Receiver<Seq>,
     /// The last place looked at.
     place: Seq,
@@ -93,14 +93,14 @@ impl Feed {
         place: Seq,
         buffer: usize,
     ) -> Self {
-        let head = engine.hub().crier.listen();
-        let by_books = filter.needs_books();
+        let head = engine.hub().wakeups.listen();
+        let by_database = filter.needs_database();
         Self {
             engine,
             callers: vec![caller],
             bounded,
             filter,
-            by_books,
+            by_database,
             head,
             place,
             ready: VecDeque::new(),
@@ -124,7 +124,7 @@ impl Feed {
             .engine
             .read_patiently(move |view| {
                 for agent in &asking {
-                    if bounds::of(view.books, agent)?.is_some() {
+                    if acl::of(view.db, agent)?.is_some() {
                         return Ok(true);
                     }
                 }
@@ -235,7 +235,7 @@ impl Feed {
         let (events, live) = match ahead {
             Ahead::Nothing => return Ok(Vec::new()),
             Ahead::Events(events) => (events, true),
-            Ahead::InTheBooks => {
+            Ahead::InDatabase => {
                 let place = self.place;
                 let events = self.engine.read_patiently(move |view| view.stretch(place, STRETCH)).await?;
                 self.engine.meter().lagged.fetch_add(events.len() as u64, Ordering::Relaxed);
@@ -262,7 +262,7 @@ impl Feed {
     }
 
     async fn choose(&self, events: Vec<Arc<Event>>, live: bool) -> Result<Vec<Arc<Event>>, EngineError> {
-        let by_books = self.by_books;
+        let by_database = self.by_database;
         let mut wanted = Vec::new();
         let mut to_ask = Vec::new();
         for (n, event) in events.into_iter().enumerate() {
@@ -270,12 +270,12 @@ impl Feed {
             if n % PAUSE_AFTER == PAUSE_AFTER - 1 {
                 tokio::task::yield_now().await;
             }
-            if !by_books && !self.filter.matches(&event, None) {
+            if !by_database && !self.filter.matches(&event, None) {
                 continue;
             }
             match if live && !self.bounded { self.admits(&event) } else { None } {
                 Some(false) => {}
-                Some(true) if !by_books => wanted.push(event),
+                Some(true) if !by_database => wanted.push(event),
                 seen => to_ask.push((event, seen)),
             }
         }
@@ -286,10 +286,8 @@ impl Feed {
                 let mut fitting = Vec::new();
                 let mut asking = asking.into_iter();
                 for (event, seen) in asking.by_ref() {
-                    let fits = !by_books || filter.matches(&event, Some(view));
-                    if fits
-                        && (seen == Some(true) || sight::any_sees(view.books, &callers, &event, view.now)?)
-                    {
+                    let fits = !by_database || filter.matches(&event, Some(view));
+                    if fits && (seen == Some(true) || sight::any_sees(view.db, &callers, &event, view.now)?) {
                         fitting.push(event);
                     }
                     // The rest is asked for anew, so that no stretch is too costly for one read.

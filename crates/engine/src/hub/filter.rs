@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::bounds;
+use crate::acl;
 use crate::nouns::{Address, Agent, AgentId, ConversationId, Event, Fact, Priority, ScopeId, ThreadId};
 use crate::store::{one, rows};
 use crate::views::View;
@@ -82,10 +82,10 @@ impl Filter {
 
     /// Whether the books are needed to tell.
     #[must_use]
-    pub fn needs_books(&self) -> bool {
+    pub fn needs_database(&self) -> bool {
         match self {
-            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::needs_books),
-            Self::Not(part) => part.needs_books(),
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::needs_database),
+            Self::Not(part) => part.needs_database(),
             Self::Roles(_)
             | Self::Scopes(_)
             | Self::SourceAgent(_)
@@ -136,18 +136,18 @@ impl Filter {
     }
 
     fn ask(&self, event: &Event, view: &View<'_>) -> rusqlite::Result<bool> {
-        let books = view.books;
+        let db = view.db;
         match self {
             Self::Roles(roles) => {
-                let actor = rows::any_agent(books, &event.actor)?;
+                let actor = rows::any_agent(db, &event.actor)?;
                 Ok(actor.and_then(|actor| actor.role).is_some_and(|role| roles.contains(&role)))
             }
             Self::Scopes(scopes) => {
                 let concerned = scopes_of(event);
                 for scope in scopes {
                     let fits = match concerned.is_empty() {
-                        true => rows::is_member(books, scope, event.source())?,
-                        false => any_within(books, &concerned, scope)?,
+                        true => rows::is_member(db, scope, event.source())?,
+                        false => any_within(db, &concerned, scope)?,
                     };
                     if fits {
                         return Ok(true);
@@ -156,17 +156,17 @@ impl Filter {
                 Ok(false)
             }
             Self::SourceAgent(test) => {
-                let source = rows::any_agent(books, event.source())?;
+                let source = rows::any_agent(db, event.source())?;
                 Ok(source.is_some_and(|source| (test.0)(&source)))
             }
             Self::OwnedBy(owner) => {
                 let sql = "SELECT 1 FROM agents WHERE id = ?1 AND owner = ?2";
                 let source = event.source();
-                Ok(source == owner || one(books, sql, (source, owner), |_| Ok(()))?.is_some())
+                Ok(source == owner || one(db, sql, (source, owner), |_| Ok(()))?.is_some())
             }
             Self::Below(top) => {
                 for agent in concerned(event) {
-                    if bounds::is_below(books, agent, top)? {
+                    if acl::is_below(db, agent, top)? {
                         return Ok(true);
                     }
                 }
@@ -174,7 +174,7 @@ impl Filter {
             }
             Self::Above(bottom) => {
                 for agent in concerned(event) {
-                    if bounds::is_below(books, bottom, agent)? {
+                    if acl::is_below(db, bottom, agent)? {
                         return Ok(true);
                     }
                 }
@@ -210,14 +210,14 @@ fn scopes_of(event: &Event) -> Vec<&ScopeId> {
 }
 
 /// Whether one of these scopes is that one, or stands below it.
-fn any_within(books: &rusqlite::Connection, scopes: &[&ScopeId], top: &ScopeId) -> rusqlite::Result<bool> {
+fn any_within(db: &rusqlite::Connection, scopes: &[&ScopeId], top: &ScopeId) -> rusqlite::Result<bool> {
     let sql = "WITH RECURSIVE up(id, n) AS (
                    SELECT ?1, 0
                    UNION SELECT s.parent, up.n + 1 FROM scopes s JOIN up ON s.id = up.id
                    WHERE s.parent IS NOT NULL AND up.n < 64)
                SELECT 1 FROM up WHERE id = ?2";
     for scope in scopes {
-        if *scope == top || one(books, sql, (scope, top), |_| Ok(()))?.is_some() {
+        if *scope == top || one(db, sql, (scope, top), |_| Ok(()))?.is_some() {
             return Ok(true);
         }
     }

@@ -16,7 +16,7 @@ pub(super) enum Ahead {
     /// It has seen everything.
     Nothing,
     /// What comes next is no longer in memory.
-    InTheBooks,
+    InDatabase,
 }
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Ring {
     pub(super) fn after(&self, place: Seq, limit: usize) -> Ahead {
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
         if place < kept.base {
-            return Ahead::InTheBooks;
+            return Ahead::InDatabase;
         }
         // Places have no gaps, so the distance is the index.
         let start = usize::try_from(place - kept.base).unwrap_or(usize::MAX);

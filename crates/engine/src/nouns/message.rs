@@ -141,7 +141,7 @@ pub struct Message {
 
 coded! {
     /// In which way a recipient was named.
-    Copy {
+    RecipientKind {
         /// Addressed.
         To = "to",
         /// Copied in, for all to see.
@@ -218,7 +218,7 @@ pub struct Delivery {
     /// The recipient.
     pub agent: AgentId,
     /// In which way the recipient was named.
-    pub copy: Copy,
+    pub copy: RecipientKind,
     /// How far it has come.
     pub state: DeliveryState,
     /// When it was handed over.

@@ -1,8 +1,8 @@
 //! Plain data the engine talks about. A noun knows its own shape and nothing of books, doors or time.
 
+mod acl;
 mod address;
 mod agent;
-mod bounds;
 mod caller;
 mod coded;
 mod contact;
@@ -18,9 +18,9 @@ mod scope;
 mod task;
 mod token;
 
+pub use acl::{AgentSet, Bounds, ScopeCircle};
 pub use address::Address;
 pub use agent::{Agent, AgentKind, ContactPolicy, Privacy, Visibility};
-pub use bounds::{Bounds, Circle, ScopeCircle};
 pub use caller::{Caller, Rights};
 pub use contact::{Contact, ContactState};
 pub use conversation::{
@@ -32,10 +32,10 @@ pub use ids::{
     AgentId, ConversationId, IdError, MessageId, Millis, RealmName, ScopeId, Seq, TaskId, ThreadId, TurnId,
 };
 pub use json::{Json, JsonError};
-pub use message::{Audience, Body, Copy, Delivery, DeliveryState, Message, Priority};
+pub use message::{Audience, Body, Delivery, DeliveryState, Message, Priority, RecipientKind};
 pub use peer::{Peer, PeerKind};
 pub use reservation::{Conflict, Reservation, ReservationStatus, Reserved};
 pub use run::{Run, RunNote, RunPhase, Taken};
-pub use scope::{JoinPolicy, LettersSeen, Scope, ScopeVisibility, SendPolicy};
+pub use scope::{JoinPolicy, MessagesSeenBy, Scope, ScopeVisibility, SendPolicy};
 pub use task::{Task, TaskStatus};
 pub use token::{Token, TokenRole};

@@ -34,7 +34,7 @@ coded! {
 coded! {
     /// Who may see letters to a scope, besides those who send and receive them.
     #[derive(Default)]
-    LettersSeen {
+    MessagesSeenBy {
         /// Everybody who may observe.
         #[default]
         Public = "public",
@@ -45,7 +45,7 @@ coded! {
     }
 }
 
-impl LettersSeen {
+impl MessagesSeenBy {
     /// Whether the scope asks for nothing in particular.
     #[must_use]
     pub fn is_usual(&self) -> bool {
@@ -83,8 +83,8 @@ pub struct Scope {
     /// Who may write to it.
     pub send_policy: SendPolicy,
     /// Who may see letters to it, besides those who send and receive them.
-    #[serde(default, skip_serializing_if = "LettersSeen::is_usual")]
-    pub letters: LettersSeen,
+    #[serde(default, skip_serializing_if = "MessagesSeenBy::is_usual")]
+    pub letters: MessagesSeenBy,
     /// Whether it goes away with its last member.
     pub auto_delete: bool,
     /// Whatever else a door wants back.

@@ -192,10 +192,10 @@ impl Sender {
         let place = async {
             let share = match account {
                 // What it waits for may be in the hands of a writer that waits for company.
-                Account::Share(share) if broad => {
+                Account::CallerQuota(share) if broad => {
                     Some(share.broad_command(&self.company, || self.bell.ring()).await?)
                 }
-                Account::Share(share) => Some(share.command(&self.company, || self.bell.ring()).await?),
+                Account::CallerQuota(share) => Some(share.command(&self.company, || self.bell.ring()).await?),
                 Account::Guest => {
                     self.company.meet_guest();
                     None
@@ -214,7 +214,7 @@ impl Sender {
     }
 
     /// Waits until everything that stands in the queue now has been applied, or the writer has ended.
-    pub(crate) async fn settled(&self) {
+    pub(crate) async fn flush(&self) {
         let (bookmark, reached) = oneshot::channel();
         if self.queue.send(Item::Bookmark(bookmark)).await.is_ok() {
             self.bell.ring();

@@ -9,7 +9,7 @@ mod share;
 pub(crate) use claim::Claim;
 pub(crate) use local::{AnswerSlip, Local, Place, Sender, local};
 pub use record::{RECORD_VERSION, Record, RecordError};
-pub use share::Share;
+pub use share::CallerQuota;
 pub(crate) use share::{Account, Company, Part};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};

@@ -8,7 +8,7 @@ use crate::stamp::Stamp;
 use crate::verbs::Command;
 
 /// The version of the form below. A change that older programs would misread gets a new one.
-pub const RECORD_VERSION: u32 = 1;
+pub const RECORD_VERSION: u32 = 2;
 
 /// A stamped command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -22,7 +22,7 @@ const READ_RATE: u32 = 2;
 /// A caller's part. Whoever has more than that on the way waits for its own, not others for it: the queue is first come
 /// first served, and fair as long as nobody fills it alone. Where nobody else is about there is nobody to be fair to.
 #[derive(Debug)]
-pub struct Share {
+pub struct CallerQuota {
     commands: Arc<Semaphore>,
     /// What it may have besides while nobody else is about.
     surplus: Arc<Semaphore>,
@@ -54,7 +54,7 @@ impl Debt {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Account<'a> {
     /// That of somebody who has a share.
-    Share(&'a Arc<Share>),
+    CallerQuota(&'a Arc<CallerQuota>),
     /// That of somebody whom nobody counts, and whom others are company to all the same.
     Guest,
     /// The office's own, which is always there.
@@ -66,7 +66,7 @@ pub(crate) enum Account<'a> {
 pub(crate) struct Part {
     _permit: OwnedSemaphorePermit,
     _broad: Option<OwnedSemaphorePermit>,
-    of: Arc<Share>,
+    of: Arc<CallerQuota>,
 }
 
 impl Part {
@@ -81,7 +81,7 @@ impl Part {
     }
 }
 
-impl Share {
+impl CallerQuota {
     /// A share that nobody has yet.
     #[must_use]
     pub fn new(limits: &Limits) -> Arc<Self> {
@@ -212,8 +212,8 @@ impl Company {
 mod tests {
     use super::*;
 
-    fn share(commands: usize) -> Arc<Share> {
-        Share::new(&Limits { share_commands: commands, share_alone: commands, ..Limits::default() })
+    fn share(commands: usize) -> Arc<CallerQuota> {
+        CallerQuota::new(&Limits { share_commands: commands, share_alone: commands, ..Limits::default() })
     }
 
     /// What there is without waiting for it.
@@ -226,7 +226,7 @@ mod tests {
     }
 
     /// How many commands a caller can have on their way without waiting.
-    async fn room(share: &Arc<Share>, company: &Company) -> usize {
+    async fn room(share: &Arc<CallerQuota>, company: &Company) -> usize {
         let mut taken = Vec::new();
         while let Some(part) = at_once(share.command(company, || ())).await {
             taken.push(part);
@@ -238,7 +238,7 @@ mod tests {
     #[tokio::test]
     async fn few_commands_that_may_take_long_are_on_their_way() {
         let company = Company::default();
-        let share = Share::new(&Limits { share_broad: 2, ..Limits::default() });
+        let share = CallerQuota::new(&Limits { share_broad: 2, ..Limits::default() });
         let first = share.broad_command(&company, || ()).await.unwrap();
         let _second = share.broad_command(&company, || ()).await.unwrap();
         assert!(at_once(share.broad_command(&company, || ())).await.is_none());
@@ -254,8 +254,8 @@ mod tests {
     #[tokio::test]
     async fn whoever_is_alone_has_more_than_among_others() {
         let company = Company::default();
-        let [one, other] =
-            [0, 1].map(|_| Share::new(&Limits { share_commands: 2, share_alone: 10, ..Limits::default() }));
+        let [one, other] = [0, 1]
+            .map(|_| CallerQuota::new(&Limits { share_commands: 2, share_alone: 10, ..Limits::default() }));
         assert_eq!(room(&one, &company).await, 10);
         assert_eq!(room(&other, &company).await, 2, "somebody was here");
         assert_eq!(room(&one, &company).await, 2, "somebody is here");
@@ -266,8 +266,8 @@ mod tests {
     #[tokio::test]
     async fn what_a_caller_took_alone_counts_among_others() {
         let company = Company::default();
-        let [one, other] =
-            [0, 1].map(|_| Share::new(&Limits { share_commands: 2, share_alone: 4, ..Limits::default() }));
+        let [one, other] = [0, 1]
+            .map(|_| CallerQuota::new(&Limits { share_commands: 2, share_alone: 4, ..Limits::default() }));
         let mut taken = Vec::new();
         for _ in 0..3 {
             taken.push(one.command(&company, || ()).await.unwrap());
@@ -282,7 +282,7 @@ mod tests {
     }
 
     /// How long so many commands of one caller take that each are done at once, twice as many at a time as its share.
-    async fn pressed(share: &Arc<Share>, company: &Arc<Company>, rounds: usize) -> Duration {
+    async fn pressed(share: &Arc<CallerQuota>, company: &Arc<Company>, rounds: usize) -> Duration {
         let started = Instant::now();
         let callers: Vec<_> = (0..4)
             .map(|_| {
@@ -326,7 +326,7 @@ mod tests {
     #[tokio::test]
     async fn a_caller_makes_up_for_expensive_reads_before_the_next() {
         let (one, other) = (share(2), share(2));
-        let read = async |share: &Arc<Share>, cpu| {
+        let read = async |share: &Arc<CallerQuota>, cpu| {
             at_once(share.look()).await.flatten().map(|part| part.charge(cpu))
         };
         for _ in 0..1_000 {

@@ -11,8 +11,8 @@ use crate::error::Fault;
 ///
 /// # Errors
 /// When the books cannot be read.
-pub fn digest(books: &Connection, with_index: bool) -> Result<String, Fault> {
-    let mut tables = books.prepare(
+pub fn digest(db: &Connection, with_index: bool) -> Result<String, Fault> {
+    let mut tables = db.prepare(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name",
     )?;
     let mut names: Vec<String> = tables.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -20,7 +20,7 @@ pub fn digest(books: &Connection, with_index: bool) -> Result<String, Fault> {
     let mut hash = Sha256::new();
     for name in names {
         // Table names come from our own schema, so they are safe to put into the statement.
-        let mut rows = books.prepare(&format!("SELECT * FROM \"{name}\""))?;
+        let mut rows = db.prepare(&format!("SELECT * FROM \"{name}\""))?;
         let columns = rows.column_count();
         let mut lines: Vec<Vec<u8>> = Vec::new();
         let mut cursor = rows.query([])?;

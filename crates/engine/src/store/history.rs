@@ -12,8 +12,8 @@ static LINES: LazyLock<Insert> =
     LazyLock::new(|| Insert::new("events", "seq, at, kind, actor, cause, message, conversation, fact"));
 
 /// Writes lines of history.
-pub(crate) fn write_history(books: &Connection, events: &[Arc<Event>]) -> rusqlite::Result<()> {
-    LINES.write(books, events, |to, event| {
+pub(crate) fn write_history(db: &Connection, events: &[Arc<Event>]) -> rusqlite::Result<()> {
+    LINES.write(db, events, |to, event| {
         to.put(event.seq)?;
         to.put(event.at)?;
         to.put(event.fact.kind())?;

@@ -27,13 +27,13 @@ const TAIL: &str = "SELECT seq, subject, body FROM messages WHERE seq > ?1
 
 impl Tail {
     /// The tail as the books have it.
-    pub(crate) fn of(books: &Connection) -> rusqlite::Result<Self> {
-        let after = indexed_up_to(books)?;
+    pub(crate) fn of(db: &Connection) -> rusqlite::Result<Self> {
+        let after = indexed_up_to(db)?;
         let sql = format!(
             "SELECT count(*), coalesce(sum(length(CAST(subject AS BLOB))), 0)
                  + coalesce(sum(length(CAST(body AS BLOB))), 0) FROM ({TAIL})"
         );
-        let (letters, bytes) = books.query_row(&sql, [after], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (letters, bytes) = db.query_row(&sql, [after], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(Self { after, letters, bytes })
     }
 
@@ -50,7 +50,7 @@ impl Tail {
     }
 
     /// Puts everything up to a place, the last that is taken, into the index.
-    pub(crate) fn index(&mut self, books: &Connection, last: Seq) -> rusqlite::Result<()> {
+    pub(crate) fn index(&mut self, db: &Connection, last: Seq) -> rusqlite::Result<()> {
         if self.letters == 0 {
             return Ok(());
         }
@@ -58,31 +58,31 @@ impl Tail {
         let sql = "INSERT INTO found(rowid, subject, body)
              SELECT seq, subject, body FROM messages WHERE seq > ?1
              UNION ALL SELECT seq, NULL, content FROM turns WHERE seq > ?1 AND message IS NULL ORDER BY 1";
-        exec(books, sql, [self.after])?;
-        exec(books, "UPDATE meta SET value = ?1 WHERE key = 'indexed'", [last])?;
+        exec(db, sql, [self.after])?;
+        exec(db, "UPDATE meta SET value = ?1 WHERE key = 'indexed'", [last])?;
         *self = Self { after: last, ..Self::default() };
         Ok(())
     }
 }
 
 /// The place up to which everything is in the index.
-fn indexed_up_to(books: &Connection) -> rusqlite::Result<Seq> {
-    Ok(one(books, "SELECT value FROM meta WHERE key = 'indexed'", [], |row| row.get(0))?.unwrap_or(0))
+fn indexed_up_to(db: &Connection) -> rusqlite::Result<Seq> {
+    Ok(one(db, "SELECT value FROM meta WHERE key = 'indexed'", [], |row| row.get(0))?.unwrap_or(0))
 }
 
 /// Lays the tail out in an index of its own on a reader's connection; says whether there is one. What an earlier search
 /// on the same connection laid out is kept for as long as it is still the tail, so that each letter is taken in once.
-pub(crate) fn lay_out(books: &Connection) -> rusqlite::Result<bool> {
-    let after = indexed_up_to(books)?;
+pub(crate) fn lay_out(db: &Connection) -> rusqlite::Result<bool> {
+    let after = indexed_up_to(db)?;
     let sql =
         "SELECT max(coalesce((SELECT max(seq) FROM messages), 0), coalesce((SELECT max(seq) FROM turns), 0))";
-    let end: Seq = one(books, sql, [], |row| row.get(0))?.unwrap_or(0);
+    let end: Seq = one(db, sql, [], |row| row.get(0))?.unwrap_or(0);
     if end <= after {
         return Ok(false);
     }
     let sql = "SELECT 1 FROM temp.sqlite_schema WHERE name = 'fresh'";
-    if one(books, sql, [], |_| Ok(()))?.is_none() {
-        books.execute_batch(
+    if one(db, sql, [], |_| Ok(()))?.is_none() {
+        db.execute_batch(
             "CREATE TEMP VIEW fresh_letters(seq, subject, body) AS
                  SELECT seq, subject, body FROM main.messages
                  UNION ALL SELECT seq, NULL, content FROM main.turns WHERE message IS NULL;
@@ -93,17 +93,17 @@ pub(crate) fn lay_out(books: &Connection) -> rusqlite::Result<bool> {
         )?;
     }
     let laid_out: Option<(Seq, Seq)> =
-        one(books, "SELECT after, up_to FROM temp.laid_out", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        one(db, "SELECT after, up_to FROM temp.laid_out", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let from = match laid_out {
         Some((begun, up_to)) if begun == after => up_to,
         _ => {
-            exec(books, "INSERT INTO temp.fresh(fresh) VALUES('delete-all')", [])?;
+            exec(db, "INSERT INTO temp.fresh(fresh) VALUES('delete-all')", [])?;
             after
         }
     };
     if end > from {
-        exec(books, &format!("INSERT INTO temp.fresh(rowid, subject, body) {TAIL} ORDER BY 1"), [from])?;
-        exec(books, "UPDATE temp.laid_out SET after = ?1, up_to = ?2", (after, end))?;
+        exec(db, &format!("INSERT INTO temp.fresh(rowid, subject, body) {TAIL} ORDER BY 1"), [from])?;
+        exec(db, "UPDATE temp.laid_out SET after = ?1, up_to = ?2", (after, end))?;
     }
     Ok(true)
 }

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::many::{Columns, Insert};
 use super::{rows, short};
-use crate::nouns::{AgentId, Body, Copy, DeliveryState, Message, Millis, Seq, Turn, TurnVisibility};
+use crate::nouns::{AgentId, Body, DeliveryState, Message, Millis, RecipientKind, Seq, Turn, TurnVisibility};
 
 static LETTERS: LazyLock<Insert> = LazyLock::new(|| {
     let columns = "seq, id, sender, recipients, kind, subject, body, is_json, priority, ack_required, expires_at,
@@ -29,7 +29,7 @@ static TURNS: LazyLock<Insert> = LazyLock::new(|| {
 pub(crate) struct LateCopy {
     pub(crate) letter: Arc<Message>,
     pub(crate) agent: AgentId,
-    pub(crate) copy: Copy,
+    pub(crate) copy: RecipientKind,
     pub(crate) state: DeliveryState,
     pub(crate) delivered_at: Option<Millis>,
 }
@@ -61,9 +61,9 @@ impl LateRows {
     }
 
     /// Writes what waits. From now on rows are written as they come.
-    pub(crate) fn close(&mut self, books: &Connection) -> rusqlite::Result<()> {
+    pub(crate) fn close(&mut self, db: &Connection) -> rusqlite::Result<()> {
         self.open = false;
-        self.write_down(books)
+        self.write_down(db)
     }
 
     /// Forgets what waits. From now on rows are written as they come.
@@ -72,10 +72,10 @@ impl LateRows {
     }
 
     /// Writes what waits.
-    pub(crate) fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
-        let before = books.total_changes();
-        self.write(books)?;
-        self.changes += books.total_changes() - before;
+    pub(crate) fn write_down(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        let before = db.total_changes();
+        self.write(db)?;
+        self.changes += db.total_changes() - before;
         Ok(())
     }
 
@@ -84,33 +84,33 @@ impl LateRows {
         self.changes
     }
 
-    fn write(&mut self, books: &Connection) -> rusqlite::Result<()> {
-        LETTERS.write(books, &self.letters, |to, letter| bind_letter(to, letter))?;
-        COPIES.write(books, &self.copies, bind_copy)?;
-        TURNS.write(books, &self.turns, bind_turn)?;
+    fn write(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        LETTERS.write(db, &self.letters, |to, letter| bind_letter(to, letter))?;
+        COPIES.write(db, &self.copies, bind_copy)?;
+        TURNS.write(db, &self.turns, bind_turn)?;
         self.letters.clear();
         self.copies.clear();
         self.turns.clear();
         Ok(())
     }
 
-    pub(crate) fn add_letter(&mut self, books: &Connection, letter: Arc<Message>) -> rusqlite::Result<()> {
+    pub(crate) fn add_letter(&mut self, db: &Connection, letter: Arc<Message>) -> rusqlite::Result<()> {
         self.letters.push(letter);
-        self.write_unless_open(books)
+        self.write_unless_open(db)
     }
 
-    pub(crate) fn add_copy(&mut self, books: &Connection, copy: LateCopy) -> rusqlite::Result<()> {
+    pub(crate) fn add_copy(&mut self, db: &Connection, copy: LateCopy) -> rusqlite::Result<()> {
         self.copies.push(copy);
-        self.write_unless_open(books)
+        self.write_unless_open(db)
     }
 
-    pub(crate) fn add_turn(&mut self, books: &Connection, turn: LateTurn) -> rusqlite::Result<()> {
+    pub(crate) fn add_turn(&mut self, db: &Connection, turn: LateTurn) -> rusqlite::Result<()> {
         self.turns.push(turn);
-        self.write_unless_open(books)
+        self.write_unless_open(db)
     }
 
-    fn write_unless_open(&mut self, books: &Connection) -> rusqlite::Result<()> {
-        if self.open { Ok(()) } else { self.write(books) }
+    fn write_unless_open(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        if self.open { Ok(()) } else { self.write(db) }
     }
 }
 

@@ -29,7 +29,7 @@ impl Insert {
     /// Writes rows, each as `bind` spells it.
     pub(super) fn write<T>(
         &self,
-        books: &Connection,
+        db: &Connection,
         mut rows: &[T],
         bind: impl Fn(&mut Columns<'_, '_>, &T) -> rusqlite::Result<()>,
     ) -> rusqlite::Result<()> {
@@ -37,7 +37,7 @@ impl Insert {
             if rows.len() < size {
                 continue;
             }
-            let mut statement = books.prepare_cached(sql)?;
+            let mut statement = db.prepare_cached(sql)?;
             let groups = rows.chunks_exact(size);
             rows = groups.remainder();
             for group in groups {
@@ -75,18 +75,18 @@ mod tests {
     fn every_row_is_written_once_whatever_their_number() {
         let insert = Insert::new("numbers", "n, twice");
         for count in [0, 1, 3, 4, 5, 15, 16, 17, 39, 64] {
-            let books = Connection::open_in_memory().unwrap();
-            books.execute_batch("CREATE TABLE numbers(n INTEGER PRIMARY KEY, twice INTEGER)").unwrap();
+            let db = Connection::open_in_memory().unwrap();
+            db.execute_batch("CREATE TABLE numbers(n INTEGER PRIMARY KEY, twice INTEGER)").unwrap();
             let rows: Vec<i64> = (1..=count).collect();
             insert
-                .write(&books, &rows, |columns, n| {
+                .write(&db, &rows, |columns, n| {
                     columns.put(n)?;
                     columns.put(n * 2)
                 })
                 .unwrap();
             let sql = "SELECT count(*), coalesce(sum(n), 0), coalesce(sum(twice), 0) FROM numbers";
             let found: (i64, i64, i64) =
-                books.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+                db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
             let sum = count * (count + 1) / 2;
             assert_eq!(found, (count, sum, sum * 2));
         }

@@ -45,8 +45,8 @@ pub(crate) struct Marks {
 
 impl Marks {
     /// What is to be remembered of the books as they are.
-    pub(crate) fn read(books: &Connection) -> rusqlite::Result<Self> {
-        let known = |key: &str| one(books, "SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0));
+    pub(crate) fn read(db: &Connection) -> rusqlite::Result<Self> {
+        let known = |key: &str| one(db, "SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0));
         let (placed, round) = (known("placed")?.unwrap_or(0), known("round")?.unwrap_or(i64::MIN));
         let mut found = Self {
             unplaced: BTreeSet::new(),
@@ -57,10 +57,10 @@ impl Marks {
             is_written: true,
         };
         let sql = "SELECT n, label FROM marks WHERE n > ?1 ORDER BY n";
-        for (n, label) in all(books, sql, [placed], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))? {
+        for (n, label) in all(db, sql, [placed], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))? {
             let place = (hash(&label), n);
             let sql = "SELECT 1 FROM mark_places WHERE hash = ?1 AND n = ?2";
-            if one(books, sql, place, |_| Ok(()))?.is_none() {
+            if one(db, sql, place, |_| Ok(()))?.is_none() {
                 found.unplaced.insert(place);
                 found.numbers.insert(n);
             }
@@ -70,7 +70,7 @@ impl Marks {
     }
 
     /// Whether a label of one of these hashes may have come before; if not, none has.
-    pub(crate) fn may_have(&self, books: &Connection, hashes: &[i64]) -> rusqlite::Result<bool> {
+    pub(crate) fn may_have(&self, db: &Connection, hashes: &[i64]) -> rusqlite::Result<bool> {
         let is_unplaced =
             |hash: &i64| self.unplaced.range((*hash, i64::MIN)..=(*hash, i64::MAX)).next().is_some();
         if hashes.iter().any(is_unplaced) {
@@ -80,7 +80,7 @@ impl Marks {
         for pair in hashes.chunks(2) {
             let sql = "SELECT 1 WHERE EXISTS(SELECT 1 FROM mark_places WHERE hash = ?1)
                 OR EXISTS(SELECT 1 FROM mark_places WHERE hash = ?2)";
-            if one(books, sql, (pair[0], pair[pair.len() - 1]), |_| Ok(()))?.is_some() {
+            if one(db, sql, (pair[0], pair[pair.len() - 1]), |_| Ok(()))?.is_some() {
                 return Ok(true);
             }
         }
@@ -88,17 +88,17 @@ impl Marks {
     }
 
     /// The marks with a label.
-    pub(crate) fn with_label(&self, books: &Connection, label: &str) -> rusqlite::Result<Vec<KeptMark>> {
+    pub(crate) fn with_label(&self, db: &Connection, label: &str) -> rusqlite::Result<Vec<KeptMark>> {
         let hash = hash(label);
         let mut numbers: Vec<i64> =
             self.unplaced.range((hash, i64::MIN)..=(hash, i64::MAX)).map(|(_, n)| *n).collect();
         let sql = "SELECT n FROM mark_places WHERE hash = ?1";
-        numbers.extend(all(books, sql, [hash], |row| row.get::<_, i64>(0))?);
+        numbers.extend(all(db, sql, [hash], |row| row.get::<_, i64>(0))?);
         let mut found = Vec::new();
         for n in numbers {
             // Another label may have the same hash.
             let sql = "SELECT sender, message, digest, until FROM marks WHERE n = ?1 AND label = ?2";
-            found.extend(one(books, sql, (n, label), |row| {
+            found.extend(one(db, sql, (n, label), |row| {
                 let (sender, message) = (row.get(0)?, row.get(1)?);
                 Ok(KeptMark { sender, message, digest: row.get(2)?, until: row.get(3)? })
             })?);
@@ -109,19 +109,19 @@ impl Marks {
     /// Writes a mark down, whose label has that hash.
     pub(crate) fn add(
         &mut self,
-        books: &Connection,
+        db: &Connection,
         hash: i64,
         label: &str,
         mark: &KeptMark,
     ) -> rusqlite::Result<()> {
         let sql =
             "INSERT INTO marks(n, label, sender, message, digest, until) VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
-        exec(books, sql, (self.next, label, &mark.sender, mark.message, &mark.digest, mark.until))?;
+        exec(db, sql, (self.next, label, &mark.sender, mark.message, &mark.digest, mark.until))?;
         self.unplaced.insert((hash, self.next));
         self.numbers.insert(self.next);
         self.next += 1;
         if self.unplaced.len() > MOST {
-            self.place_one(books)?;
+            self.place_one(db)?;
         }
         Ok(())
     }
@@ -129,36 +129,36 @@ impl Marks {
     /// Forgets marks whose time has passed, at most so many; says how many these were.
     pub(crate) fn forget_due(
         &mut self,
-        books: &Connection,
+        db: &Connection,
         clock: Millis,
         limit: u32,
     ) -> rusqlite::Result<usize> {
         let sql =
             "SELECT n, label FROM marks WHERE until IS NOT NULL AND until <= ?1 ORDER BY until, n LIMIT ?2";
-        let due: Vec<(i64, String)> = all(books, sql, (clock, limit), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let due: Vec<(i64, String)> = all(db, sql, (clock, limit), |row| Ok((row.get(0)?, row.get(1)?)))?;
         for (n, label) in &due {
             let place = (hash(label), *n);
-            exec(books, "DELETE FROM marks WHERE n = ?1", [n])?;
+            exec(db, "DELETE FROM marks WHERE n = ?1", [n])?;
             if self.unplaced.remove(&place) {
                 self.numbers.remove(n);
             } else {
-                exec(books, "DELETE FROM mark_places WHERE hash = ?1 AND n = ?2", place)?;
+                exec(db, "DELETE FROM mark_places WHERE hash = ?1 AND n = ?2", place)?;
             }
         }
         if !due.is_empty() {
             self.settle();
             // As if the books had just been read: the numbers do not depend on what is remembered.
-            let last: Option<i64> = one(books, "SELECT max(n) FROM marks", [], |row| row.get(0))?.flatten();
+            let last: Option<i64> = one(db, "SELECT max(n) FROM marks", [], |row| row.get(0))?.flatten();
             self.next = last.unwrap_or(0).max(self.placed) + 1;
         }
         Ok(due.len())
     }
 
     /// Gives the next of the round its place.
-    fn place_one(&mut self, books: &Connection) -> rusqlite::Result<()> {
+    fn place_one(&mut self, db: &Connection) -> rusqlite::Result<()> {
         let ahead = self.unplaced.range((Excluded((self.round, i64::MAX)), Unbounded)).next();
         let Some(place) = ahead.or(self.unplaced.first()).copied() else { return Ok(()) };
-        exec(books, "INSERT INTO mark_places(hash, n) VALUES(?1, ?2)", place)?;
+        exec(db, "INSERT INTO mark_places(hash, n) VALUES(?1, ?2)", place)?;
         self.unplaced.remove(&place);
         self.numbers.remove(&place.1);
         self.round = place.0;
@@ -173,27 +173,27 @@ impl Marks {
     }
 
     /// Brings the books up to what is remembered. Comes before each commit.
-    pub(crate) fn write_down(&mut self, books: &Connection) -> rusqlite::Result<()> {
+    pub(crate) fn write_down(&mut self, db: &Connection) -> rusqlite::Result<()> {
         if self.is_written {
             return Ok(());
         }
         let sql = "INSERT INTO meta(key, value) VALUES('placed', ?1), ('round', ?2)
                    ON CONFLICT DO UPDATE SET value = excluded.value";
-        exec(books, sql, (self.placed, self.round))?;
+        exec(db, sql, (self.placed, self.round))?;
         self.is_written = true;
         Ok(())
     }
 }
 
 /// Gives every mark a place, wherever they came from: for books of an earlier make and for rows that were read in.
-pub(super) fn place_all(books: &Connection) -> rusqlite::Result<()> {
-    exec(books, "DELETE FROM mark_places", [])?;
-    exec(books, "DELETE FROM meta WHERE key IN ('placed', 'round')", [])?;
-    let mut marks = Marks::read(books)?;
+pub(super) fn place_all(db: &Connection) -> rusqlite::Result<()> {
+    exec(db, "DELETE FROM mark_places", [])?;
+    exec(db, "DELETE FROM meta WHERE key IN ('placed', 'round')", [])?;
+    let mut marks = Marks::read(db)?;
     while !marks.unplaced.is_empty() {
-        marks.place_one(books)?;
+        marks.place_one(db)?;
     }
-    marks.write_down(books)
+    marks.write_down(db)
 }
 
 /// What a label is found by. It is part of the books: another hash is another version of them.
@@ -207,54 +207,54 @@ mod tests {
     use super::*;
     use crate::store::schema;
 
-    fn books() -> Connection {
-        let books = Connection::open_in_memory().unwrap();
-        schema::migrate(&books, 0).unwrap();
-        books
+    fn db() -> Connection {
+        let db = Connection::open_in_memory().unwrap();
+        schema::migrate(&db, 0).unwrap();
+        db
     }
 
-    fn add(marks: &mut Marks, books: &Connection, n: usize) {
+    fn add(marks: &mut Marks, db: &Connection, n: usize) {
         let label = format!("id:{n}");
         let until = n.is_multiple_of(3).then_some(n as i64);
         let kept = KeptMark { sender: AgentId::new("ann").unwrap(), message: n as i64, digest: None, until };
-        marks.add(books, hash(&label), &label, &kept).unwrap();
+        marks.add(db, hash(&label), &label, &kept).unwrap();
     }
 
     /// Writes marks down and forgets some, and reads the books again after every so many.
     fn keep(marks: usize, forgotten_at: &[usize], read_every: usize) -> Connection {
-        let books = books();
-        let mut known = Marks::read(&books).unwrap();
+        let db = db();
+        let mut known = Marks::read(&db).unwrap();
         for n in 1..=marks {
-            add(&mut known, &books, n);
+            add(&mut known, &db, n);
             if forgotten_at.contains(&n) {
-                known.forget_due(&books, n as i64, 1_000).unwrap();
+                known.forget_due(&db, n as i64, 1_000).unwrap();
             }
             if n.is_multiple_of(read_every) {
-                known.write_down(&books).unwrap();
-                known = Marks::read(&books).unwrap();
+                known.write_down(&db).unwrap();
+                known = Marks::read(&db).unwrap();
             }
         }
-        known.write_down(&books).unwrap();
-        books
+        known.write_down(&db).unwrap();
+        db
     }
 
-    fn rows(books: &Connection, sql: &str) -> Vec<(i64, i64)> {
-        all(books, sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+    fn rows(db: &Connection, sql: &str) -> Vec<(i64, i64)> {
+        all(db, sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
     }
 
     #[test]
     fn each_is_found_with_and_without_a_place() {
-        let books = keep(3 * MOST, &[], usize::MAX);
-        let marks = Marks::read(&books).unwrap();
+        let db = keep(3 * MOST, &[], usize::MAX);
+        let marks = Marks::read(&db).unwrap();
         assert_eq!(marks.unplaced.len(), MOST);
-        assert_eq!(rows(&books, "SELECT hash, n FROM mark_places").len(), 2 * MOST);
+        assert_eq!(rows(&db, "SELECT hash, n FROM mark_places").len(), 2 * MOST);
         for n in (1..=3 * MOST).step_by(7) {
             let label = format!("id:{n}");
-            assert!(marks.may_have(&books, &[1, hash(&label)]).unwrap(), "{n}");
-            let found = marks.with_label(&books, &label).unwrap();
+            assert!(marks.may_have(&db, &[1, hash(&label)]).unwrap(), "{n}");
+            let found = marks.with_label(&db, &label).unwrap();
             assert_eq!(found.iter().map(|mark| mark.message).collect::<Vec<_>>(), [n as i64]);
         }
-        assert!(!marks.may_have(&books, &[hash("id:0"), hash("nonce:1")]).unwrap());
+        assert!(!marks.may_have(&db, &[hash("id:0"), hash("nonce:1")]).unwrap());
         // Readers look through what has come since the oldest without a place.
         assert!(marks.next - marks.placed < 3 * MOST as i64, "{} to {}", marks.placed, marks.next);
     }
@@ -262,11 +262,11 @@ mod tests {
     #[test]
     fn the_books_do_not_depend_on_what_was_remembered() {
         let forgotten_at = [100, MOST + 50, 2 * MOST, 2 * MOST + 400];
-        let all_of = |books: &Connection| {
-            let marks = rows(books, "SELECT n, message FROM marks ORDER BY n");
-            let places = rows(books, "SELECT hash, n FROM mark_places");
+        let all_of = |db: &Connection| {
+            let marks = rows(db, "SELECT n, message FROM marks ORDER BY n");
+            let places = rows(db, "SELECT hash, n FROM mark_places");
             let meta = "SELECT key = 'placed', value FROM meta WHERE key IN ('placed', 'round') ORDER BY 1";
-            (marks, places, rows(books, meta))
+            (marks, places, rows(db, meta))
         };
         let count = 2 * MOST + 500;
         let once = all_of(&keep(count, &forgotten_at, usize::MAX));
@@ -278,11 +278,11 @@ mod tests {
 
     #[test]
     fn those_read_in_all_get_a_place() {
-        let books = keep(50, &[], usize::MAX);
-        place_all(&books).unwrap();
-        let marks = Marks::read(&books).unwrap();
+        let db = keep(50, &[], usize::MAX);
+        place_all(&db).unwrap();
+        let marks = Marks::read(&db).unwrap();
         assert!(marks.unplaced.is_empty());
         assert_eq!((marks.placed, marks.next), (50, 51));
-        assert_eq!(marks.with_label(&books, "id:9").unwrap().len(), 1);
+        assert_eq!(marks.with_label(&db, "id:9").unwrap().len(), 1);
     }
 }

@@ -4,9 +4,9 @@ mod digest;
 mod history;
 mod index;
 mod late;
-mod lists;
 mod many;
 mod marks;
+mod name_hash;
 mod open;
 mod portable;
 mod position;
@@ -19,10 +19,10 @@ pub use digest::digest;
 pub(crate) use history::write_history;
 pub(crate) use index::{Tail, lay_out};
 pub(crate) use late::{LateCopy, LateRows, LateTurn};
-pub use lists::short;
 pub(crate) use marks::{KeptMark, Marks, hash};
+pub use name_hash::short;
 pub use open::{Inspection, check_integrity, open_reader, open_writer};
-pub(crate) use open::{fold, inspect, open_folder};
+pub(crate) use open::{fold, inspect, open_checkpointer};
 pub use portable::{PortableError, count_rows, read_rows, write_rows};
 pub(crate) use position::Position;
 pub use position::{accept_loss, check_position, forget_position};
@@ -31,26 +31,26 @@ pub use schema::VERSION;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 /// Runs a kept statement that changes rows; says how many.
-pub(crate) fn exec(books: &Connection, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
-    books.prepare_cached(sql)?.execute(params)
+pub(crate) fn exec(db: &Connection, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
+    db.prepare_cached(sql)?.execute(params)
 }
 
 /// The first row of a kept query, if there is one.
 pub(crate) fn one<T>(
-    books: &Connection,
+    db: &Connection,
     sql: &str,
     params: impl Params,
     read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<Option<T>> {
-    books.prepare_cached(sql)?.query_row(params, read).optional()
+    db.prepare_cached(sql)?.query_row(params, read).optional()
 }
 
 /// All rows of a kept query.
 pub(crate) fn all<T>(
-    books: &Connection,
+    db: &Connection,
     sql: &str,
     params: impl Params,
     read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<Vec<T>> {
-    books.prepare_cached(sql)?.query_map(params, read)?.collect()
+    db.prepare_cached(sql)?.query_map(params, read)?.collect()
 }

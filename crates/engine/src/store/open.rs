@@ -24,26 +24,26 @@ const READER_KIB: i64 = 1 << 10;
 /// # Errors
 /// When the file cannot be used, or is of a newer make.
 pub fn open_writer(path: &Path) -> Result<Connection, Fault> {
-    make_private(path).map_err(|error| Fault::Books { reason: format!("{}: {error}", path.display()) })?;
-    let mut books = Connection::open(path)?;
-    books.busy_timeout(Duration::from_secs(5))?;
-    let mode: String = books.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    make_private(path).map_err(|error| Fault::Database { reason: format!("{}: {error}", path.display()) })?;
+    let mut db = Connection::open(path)?;
+    db.busy_timeout(Duration::from_secs(5))?;
+    let mode: String = db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     if mode != "wal" {
-        return Err(Fault::Books { reason: format!("the file system does not support WAL (got {mode})") });
+        return Err(Fault::Database { reason: format!("the file system does not support WAL (got {mode})") });
     }
     // FULL syncs the WAL on every commit: what is acknowledged survives a power cut, not only a crash.
-    books.pragma_update(None, "synchronous", "full")?;
-    books.pragma_update(None, "wal_autocheckpoint", 4_000)?;
-    books.pragma_update(None, "journal_size_limit", 64 << 20)?;
-    tune(&books, WRITER_KIB)?;
-    books.pragma_update(None, "cache_spill", UNWRITTEN_PAGES)?;
-    let found: i64 = books.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    db.pragma_update(None, "synchronous", "full")?;
+    db.pragma_update(None, "wal_autocheckpoint", 4_000)?;
+    db.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    tune(&db, WRITER_KIB)?;
+    db.pragma_update(None, "cache_spill", UNWRITTEN_PAGES)?;
+    let found: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found != schema::VERSION {
-        let upgrade = books.transaction()?;
+        let upgrade = db.transaction()?;
         schema::migrate(&upgrade, found)?;
         upgrade.commit()?;
     }
-    Ok(books)
+    Ok(db)
 }
 
 /// Makes the file before SQLite does, so that only its owner can read it, whatever the process's umask. SQLite gives its
@@ -62,39 +62,39 @@ fn make_private(path: &Path) -> std::io::Result<()> {
 /// When the file cannot be used.
 pub fn open_reader(path: &Path) -> Result<Connection, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let books = Connection::open_with_flags(path, flags)?;
-    books.busy_timeout(Duration::from_secs(5))?;
-    tune(&books, READER_KIB)?;
-    let found: i64 = books.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(Duration::from_secs(5))?;
+    tune(&db, READER_KIB)?;
+    let found: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found > schema::VERSION {
-        return Err(Fault::NewerBooks { found, known: schema::VERSION });
+        return Err(Fault::NewerDatabase { found, known: schema::VERSION });
     }
-    Ok(books)
+    Ok(db)
 }
 
 /// Opens the books for folding the log into them, beside the writer.
-pub(crate) fn open_folder(path: &Path) -> rusqlite::Result<Connection> {
-    let books = Connection::open_with_flags(
+pub(crate) fn open_checkpointer(path: &Path) -> rusqlite::Result<Connection> {
+    let db = Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
-    books.pragma_update(None, "synchronous", "full")?;
+    db.pragma_update(None, "synchronous", "full")?;
     // Not before it has looked into the file does it know of the log.
-    books.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
-    Ok(books)
+    db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
+    Ok(db)
 }
 
 /// Folds as much of the log as can be without keeping anybody waiting; gives the pages in it, and how many are folded.
-pub(crate) fn fold(books: &Connection) -> rusqlite::Result<(i32, i32)> {
-    books.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?)))
+pub(crate) fn fold(db: &Connection) -> rusqlite::Result<(i32, i32)> {
+    db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?)))
 }
 
 /// What SQLite itself finds wrong with the file; nothing if all is well.
 ///
 /// # Errors
 /// When the check cannot be run.
-pub fn check_integrity(books: &Connection) -> Result<Vec<String>, Fault> {
-    let mut check = books.prepare("PRAGMA integrity_check")?;
+pub fn check_integrity(db: &Connection) -> Result<Vec<String>, Fault> {
+    let mut check = db.prepare("PRAGMA integrity_check")?;
     let found: Vec<String> = check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(found.into_iter().filter(|line| line != "ok").collect())
 }
@@ -113,12 +113,12 @@ pub enum Inspection {
 /// Looks through a file for pages that are out of order, for as long as `go_on` says so. Changes nothing.
 pub(crate) fn inspect(path: &Path, mut go_on: impl FnMut() -> bool + Send + 'static) -> Inspection {
     // What keeps the look from being taken (no free descriptor, no memory) says nothing about the file.
-    let Ok(mut books) = open_reader(path) else { return Inspection::Unfinished };
+    let Ok(mut db) = open_reader(path) else { return Inspection::Unfinished };
     // Asked about every millisecond.
-    if books.progress_handler(10_000, Some(move || !go_on())).is_err() {
+    if db.progress_handler(10_000, Some(move || !go_on())).is_err() {
         return Inspection::Unfinished;
     }
-    let found: rusqlite::Result<String> = books.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
+    let found: rusqlite::Result<String> = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
     match found {
         Ok(found) if found == "ok" => Inspection::Whole,
         Ok(found) => Inspection::Damaged(found.replace('\n', " ")),
@@ -131,17 +131,17 @@ pub(crate) fn inspect(path: &Path, mut go_on: impl FnMut() -> bool + Send + 'sta
     }
 }
 
-fn tune(books: &Connection, cache_kib: i64) -> Result<(), Fault> {
-    books.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
+fn tune(db: &Connection, cache_kib: i64) -> Result<(), Fault> {
+    db.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
     // A plan goes by the statement, never by what is bound to it. Otherwise SQLite compiles every statement with a bound
     // LIMIT, and some others, anew each time it is used.
-    books.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    books.pragma_update(None, "cache_size", -cache_kib)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    db.pragma_update(None, "cache_size", -cache_kib)?;
     // No memory map: an error while reading a mapped file would kill the process instead of coming back as an error, and
     // pages cost the same without (docs/BENCH.md).
-    books.pragma_update(None, "mmap_size", 0)?;
-    books.pragma_update(None, "temp_store", "memory")?;
+    db.pragma_update(None, "mmap_size", 0)?;
+    db.pragma_update(None, "temp_store", "memory")?;
     // Rows refer to history that outlives what it refers to; the verbs keep them right.
-    books.pragma_update(None, "foreign_keys", false)?;
+    db.pragma_update(None, "foreign_keys", false)?;
     Ok(())
 }

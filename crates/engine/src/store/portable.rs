@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::schema::VERSION;
-use super::{lists, marks, skeletons};
+use super::{marks, name_hash, skeletons};
 use crate::error::Fault;
 use crate::stamp::Stamp;
 
@@ -27,7 +27,7 @@ pub enum PortableError {
     Stream(#[from] io::Error),
     /// The books.
     #[error(transparent)]
-    Books(#[from] Fault),
+    Database(#[from] Fault),
     /// Not what was once written.
     #[error("line {line}: {why}")]
     Damaged {
@@ -43,7 +43,7 @@ pub enum PortableError {
 
 impl From<rusqlite::Error> for PortableError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Books(error.into())
+        Self::Database(error.into())
     }
 }
 
@@ -51,11 +51,10 @@ impl From<rusqlite::Error> for PortableError {
 ///
 /// # Errors
 /// When they cannot be read.
-pub fn count_rows(books: &Connection) -> Result<u64, Fault> {
+pub fn count_rows(db: &Connection) -> Result<u64, Fault> {
     let mut count = 0;
-    for table in tables(books)? {
-        let rows: i64 =
-            books.query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |row| row.get(0))?;
+    for table in tables(db)? {
+        let rows: i64 = db.query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |row| row.get(0))?;
         count += u64::try_from(rows).unwrap_or(0);
     }
     Ok(count)
@@ -67,15 +66,15 @@ pub fn count_rows(books: &Connection) -> Result<u64, Fault> {
 /// # Errors
 /// When the books cannot be read or the stream does not take them.
 pub fn write_rows(
-    books: &Connection,
+    db: &Connection,
     realm: &str,
     out: &mut dyn Write,
     each: &mut dyn FnMut(u64) -> bool,
 ) -> Result<u64, PortableError> {
-    let moment = books.unchecked_transaction()?;
+    let moment = db.unchecked_transaction()?;
     let version: i64 = moment.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let mut out = Sealed { out, hash: Sha256::new() };
-    out.line(&json!({ "posthaste": "realm", "form": FORM, "books": version, "realm": realm }))?;
+    out.line(&json!({ "posthaste": "realm", "form": FORM, "db": version, "realm": realm }))?;
     let mut count = 0;
     for table in tables(&moment)? {
         let mut statement = moment.prepare(&format!("SELECT * FROM \"{table}\""))?;
@@ -109,11 +108,11 @@ pub fn write_rows(
 /// # Errors
 /// When the lines are damaged, cut off or of a newer make, or the books fail; then they are as they were.
 pub fn read_rows(
-    books: &mut Connection,
+    db: &mut Connection,
     input: &mut dyn BufRead,
     each: &mut dyn FnMut(u64) -> bool,
 ) -> Result<u64, PortableError> {
-    let change = books.transaction()?;
+    let change = db.transaction()?;
     let known = tables(&change)?;
     for table in &known {
         change.execute(&format!("DELETE FROM \"{table}\""), [])?;
@@ -162,7 +161,7 @@ pub fn read_rows(
     change.execute("INSERT INTO found(found) VALUES('rebuild')", [])?;
     marks::place_all(&change)?;
     // So do lines of books in which turns had no numbers.
-    lists::number_turns(&change)?;
+    name_hash::number_turns(&change)?;
     // And lines of version 10 in which names had no skeletons.
     skeletons::fill(&change)?;
     let name = Stamp::new().id.to_string();
@@ -175,13 +174,13 @@ fn check_head(head: &Json) -> Result<(), String> {
     if head["posthaste"] != "realm" {
         return Err("this is not what `posthaste export` writes".to_owned());
     }
-    match (head["form"].as_i64(), head["books"].as_i64()) {
-        (Some(form), Some(books)) if form <= FORM && books <= VERSION => Ok(()),
+    match (head["form"].as_i64(), head["db"].as_i64()) {
+        (Some(form), Some(db)) if form <= FORM && db <= VERSION => Ok(()),
         _ => Err("it was written by a newer program".to_owned()),
     }
 }
 
-fn insert(books: &Connection, known: &[String], line: &Json) -> Result<(), String> {
+fn insert(db: &Connection, known: &[String], line: &Json) -> Result<(), String> {
     // Books of version 4 had the latest marks apart.
     let table = match line["table"].as_str().unwrap_or_default() {
         "new_marks" => "marks",
@@ -197,7 +196,7 @@ fn insert(books: &Connection, known: &[String], line: &Json) -> Result<(), Strin
     let (fields, given): (Vec<&String>, Vec<&Json>) =
         fields.iter().filter(|(field, _)| is_given(field)).unzip();
     let columns: Vec<String> = {
-        let statement = books.prepare_cached(&format!("SELECT * FROM \"{table}\" LIMIT 0"));
+        let statement = db.prepare_cached(&format!("SELECT * FROM \"{table}\" LIMIT 0"));
         let statement = statement.map_err(|error| error.to_string())?;
         statement.column_names().map(str::to_owned).collect()
     };
@@ -208,15 +207,15 @@ fn insert(books: &Connection, known: &[String], line: &Json) -> Result<(), Strin
     let places = vec!["?"; names.len()].join(",");
     let values = given.into_iter().map(from_json).collect::<Result<Vec<Value>, String>>()?;
     let sql = format!("INSERT INTO \"{table}\"({}) VALUES({places})", names.join(","));
-    let mut statement = books.prepare_cached(&sql).map_err(|error| error.to_string())?;
+    let mut statement = db.prepare_cached(&sql).map_err(|error| error.to_string())?;
     statement.execute(params_from_iter(values)).map(drop).map_err(|error| error.to_string())
 }
 
 /// The tables that hold rows of their own; the full-text index and the places of marks are made again.
-fn tables(books: &Connection) -> Result<Vec<String>, Fault> {
+fn tables(db: &Connection) -> Result<Vec<String>, Fault> {
     let sql =
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
-    let mut statement = books.prepare(sql)?;
+    let mut statement = db.prepare(sql)?;
     let names: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(names
         .into_iter()
@@ -292,17 +291,17 @@ mod tests {
     /// New books into which these rows of an earlier version were read.
     fn read_in(version: i64, rows: &[(&str, Json)]) -> (tempfile::TempDir, Connection) {
         let directory = tempfile::tempdir().unwrap();
-        let mut books = open_writer(&directory.path().join("books.db")).unwrap();
+        let mut db = open_writer(&directory.path().join("db.db")).unwrap();
         let mut lines = Vec::new();
         let mut out = Sealed { out: &mut lines, hash: Sha256::new() };
-        out.line(&json!({ "posthaste": "realm", "form": FORM, "books": version, "realm": "main" })).unwrap();
+        out.line(&json!({ "posthaste": "realm", "form": FORM, "db": version, "realm": "main" })).unwrap();
         for (table, row) in rows {
             out.line(&json!({ "table": table, "row": row })).unwrap();
         }
         let seal = out.seal();
         out.line(&json!({ "end": { "rows": rows.len(), "sha256": seal } })).unwrap();
-        assert_eq!(read_rows(&mut books, &mut lines.as_slice(), &mut |_| true).unwrap(), rows.len() as u64);
-        (directory, books)
+        assert_eq!(read_rows(&mut db, &mut lines.as_slice(), &mut |_| true).unwrap(), rows.len() as u64);
+        (directory, db)
     }
 
     #[test]
@@ -312,9 +311,9 @@ mod tests {
             "created_at": 1, "updated_at": 1, "seq": 5 });
         let turn = json!({ "seq": 6, "id": { "hex": "0a" }, "conversation": "c", "author": "ann",
             "content_type": "text", "at": 1 });
-        let (_directory, books) = read_in(6, &[("turns", turn), ("conversations", conversation)]);
+        let (_directory, db) = read_in(6, &[("turns", turn), ("conversations", conversation)]);
         let sql = "SELECT talk, author_hash, type_hash FROM turns";
-        let numbers = books.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        let numbers = db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
         assert_eq!(numbers, Ok((5, short("ann"), short("text"))));
     }
 
@@ -323,10 +322,10 @@ mod tests {
         let mark = |label: &str, message: i64| json!({ "label": label, "sender": "ann", "message": message });
         let mut late = mark("id:2", 8);
         late["n"] = json!(i64::MAX);
-        let (_directory, books) = read_in(4, &[("marks", mark("id:1", 7)), ("new_marks", late)]);
-        let marks = Marks::read(&books).unwrap();
+        let (_directory, db) = read_in(4, &[("marks", mark("id:1", 7)), ("new_marks", late)]);
+        let marks = Marks::read(&db).unwrap();
         for (label, message) in [("id:1", 7), ("id:2", 8)] {
-            assert_eq!(marks.with_label(&books, label).unwrap()[0].message, message, "{label}");
+            assert_eq!(marks.with_label(&db, label).unwrap()[0].message, message, "{label}");
         }
     }
 }

@@ -25,25 +25,25 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    fn file(books: &Path) -> PathBuf {
-        beside(books, ".pos")
+    fn file(db: &Path) -> PathBuf {
+        beside(db, ".pos")
     }
 
     /// The position that was noted for a database. One that cannot be read says nothing.
-    fn read(books: &Path) -> Option<Self> {
-        let text = fs::read(Self::file(books)).ok()?;
+    fn read(db: &Path) -> Option<Self> {
+        let text = fs::read(Self::file(db)).ok()?;
         match serde_json::from_slice(&text) {
             Ok(position) => Some(position),
             Err(error) => {
-                tracing::warn!(file = %Self::file(books).display(), %error, "the noted position cannot be read");
+                tracing::warn!(file = %Self::file(db).display(), %error, "the noted position cannot be read");
                 None
             }
         }
     }
 
     /// Notes the position, all or nothing.
-    pub(crate) fn write(&self, books: &Path, sync: bool) -> std::io::Result<()> {
-        let fresh = beside(books, ".pos-new");
+    pub(crate) fn write(&self, db: &Path, sync: bool) -> std::io::Result<()> {
+        let fresh = beside(db, ".pos-new");
         let mut options = File::options();
         options.write(true).create(true).truncate(true);
         #[cfg(unix)]
@@ -53,7 +53,7 @@ impl Position {
         if sync {
             file.sync_data()?;
         }
-        fs::rename(&fresh, Self::file(books))
+        fs::rename(&fresh, Self::file(db))
     }
 }
 
@@ -61,17 +61,17 @@ impl Position {
 ///
 /// # Errors
 /// [`Fault::Lost`] says what is missing.
-pub fn check_position(books: &Path) -> Result<(), Fault> {
-    let lost = |found: String| Fault::Lost { path: books.display().to_string(), found };
-    if let Some(damage) = wal::lost_frames(&beside(books, "-wal")) {
+pub fn check_position(db: &Path) -> Result<(), Fault> {
+    let lost = |found: String| Fault::Lost { path: db.display().to_string(), found };
+    if let Some(damage) = wal::lost_frames(&beside(db, "-wal")) {
         return Err(lost(damage));
     }
-    let Some(noted) = Position::read(books) else { return Ok(()) };
-    if !books.exists() {
+    let Some(noted) = Position::read(db) else { return Ok(()) };
+    if !db.exists() {
         return Err(lost(format!("the file is gone; it had {} events", noted.seq)));
     }
     // A file that cannot be read at all is refused where it is opened, with SQLite's reason.
-    let Ok(found) = present(books) else { return Ok(()) };
+    let Ok(found) = present(db) else { return Ok(()) };
     match found {
         Some(found) if found.history != noted.history => {
             Err(lost("the file was replaced by that of another history".to_owned()))
@@ -89,17 +89,17 @@ pub fn check_position(books: &Path) -> Result<(), Fault> {
 ///
 /// # Errors
 /// When the files cannot be written.
-pub fn accept_loss(books: &Path) -> std::io::Result<Option<PathBuf>> {
-    let log = beside(books, "-wal");
+pub fn accept_loss(db: &Path) -> std::io::Result<Option<PathBuf>> {
+    let log = beside(db, "-wal");
     let mut kept = None;
     if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-        let name = (1..).map(|n: u32| beside(books, &format!("-wal.lost-{n}"))).find(|name| !name.exists());
+        let name = (1..).map(|n: u32| beside(db, &format!("-wal.lost-{n}"))).find(|name| !name.exists());
         if let Some(name) = name {
             fs::copy(&log, &name)?;
             kept = Some(name);
         }
     }
-    forget_position(books)?;
+    forget_position(db)?;
     wal::cut(&log)?;
     Ok(kept)
 }
@@ -108,34 +108,33 @@ pub fn accept_loss(books: &Path) -> std::io::Result<Option<PathBuf>> {
 ///
 /// # Errors
 /// When the file cannot be removed.
-pub fn forget_position(books: &Path) -> std::io::Result<()> {
-    match fs::remove_file(Position::file(books)) {
+pub fn forget_position(db: &Path) -> std::io::Result<()> {
+    match fs::remove_file(Position::file(db)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-fn beside(books: &Path, suffix: &str) -> PathBuf {
-    let mut name = books.as_os_str().to_owned();
+fn beside(db: &Path, suffix: &str) -> PathBuf {
+    let mut name = db.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
 /// Where a database is, nothing if it has no tables. Leaves the log as it is.
-fn present(books: &Path) -> rusqlite::Result<Option<Position>> {
+fn present(db: &Path) -> rusqlite::Result<Option<Position>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let books = Connection::open_with_flags(books, flags)?;
-    books.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    let tables: i64 = books.query_row(
-        "SELECT count(*) FROM sqlite_schema WHERE name IN ('meta', 'events')",
-        [],
-        |row| row.get(0),
-    )?;
+    let db = Connection::open_with_flags(db, flags)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let tables: i64 =
+        db.query_row("SELECT count(*) FROM sqlite_schema WHERE name IN ('meta', 'events')", [], |row| {
+            row.get(0)
+        })?;
     if tables < 2 {
         return Ok(None);
     }
     let named = "SELECT value FROM meta WHERE key = 'history'";
-    let Some(history) = books.query_row(named, [], |row| row.get(0)).optional()? else { return Ok(None) };
-    let seq = books.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))?;
+    let Some(history) = db.query_row(named, [], |row| row.get(0)).optional()? else { return Ok(None) };
+    let seq = db.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))?;
     Ok(Some(Position { history, seq }))
 }

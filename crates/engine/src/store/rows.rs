@@ -60,19 +60,19 @@ pub(crate) fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
 }
 
 /// The agent of that name, present or past, without its scopes.
-pub(crate) fn any_agent(books: &Connection, id: &AgentId) -> rusqlite::Result<Option<Agent>> {
+pub(crate) fn any_agent(db: &Connection, id: &AgentId) -> rusqlite::Result<Option<Agent>> {
     static BY_ID: Query = LazyLock::new(|| format!("SELECT {AGENT} FROM agents WHERE id = ?1"));
-    one(books, &BY_ID, [id], agent)
+    one(db, &BY_ID, [id], agent)
 }
 
 /// The agent of that name that is in force, without its scopes.
-pub(crate) fn active_agent(books: &Connection, id: &AgentId) -> rusqlite::Result<Option<Agent>> {
-    Ok(any_agent(books, id)?.filter(Agent::is_active))
+pub(crate) fn active_agent(db: &Connection, id: &AgentId) -> rusqlite::Result<Option<Agent>> {
+    Ok(any_agent(db, id)?.filter(Agent::is_active))
 }
 
 /// The scopes an agent is a member of.
-pub(crate) fn scopes_of(books: &Connection, id: &AgentId) -> rusqlite::Result<Vec<ScopeId>> {
-    all(books, "SELECT scope FROM scope_members WHERE agent = ?1 ORDER BY scope", [id], |row| row.get(0))
+pub(crate) fn scopes_of(db: &Connection, id: &AgentId) -> rusqlite::Result<Vec<ScopeId>> {
+    all(db, "SELECT scope FROM scope_members WHERE agent = ?1 ORDER BY scope", [id], |row| row.get(0))
 }
 
 pub(crate) const MESSAGE: &str = "m.seq, m.id, m.sender, m.recipients, m.kind, m.subject, m.body, m.is_json, \
@@ -115,15 +115,15 @@ pub(crate) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
 }
 
 /// The message at a place in the history.
-pub(crate) fn message_at(books: &Connection, seq: Seq) -> rusqlite::Result<Option<Message>> {
+pub(crate) fn message_at(db: &Connection, seq: Seq) -> rusqlite::Result<Option<Message>> {
     static AT: Query = LazyLock::new(|| format!("SELECT {MESSAGE} FROM messages m WHERE m.seq = ?1"));
-    one(books, &AT, [seq], message)
+    one(db, &AT, [seq], message)
 }
 
 /// The message of that name.
-pub(crate) fn message_by_id(books: &Connection, id: MessageId) -> rusqlite::Result<Option<Message>> {
+pub(crate) fn message_by_id(db: &Connection, id: MessageId) -> rusqlite::Result<Option<Message>> {
     static BY_ID: Query = LazyLock::new(|| format!("SELECT {MESSAGE} FROM messages m WHERE m.id = ?1"));
-    one(books, &BY_ID, [id], message)
+    one(db, &BY_ID, [id], message)
 }
 
 /// A kind as the index of kinds has it, which leaves out plain mail: most mail is, and it would be one more page for each
@@ -151,14 +151,14 @@ pub(crate) fn delivery(row: &Row<'_>, first: usize) -> rusqlite::Result<Delivery
 
 /// One recipient's copy of a message.
 pub(crate) fn delivery_of(
-    books: &Connection,
+    db: &Connection,
     agent: &AgentId,
     message: Seq,
 ) -> rusqlite::Result<Option<Delivery>> {
     static OF: Query = LazyLock::new(|| {
         format!("SELECT {DELIVERY} FROM deliveries d WHERE d.agent = ?1 AND d.message = ?2")
     });
-    one(books, &OF, (agent, message), |row| delivery(row, 0))
+    one(db, &OF, (agent, message), |row| delivery(row, 0))
 }
 
 pub(crate) const CONVERSATION: &str = "c.id, c.kind, c.status, c.subject, c.parent, c.parent_turn, c.created_by, \
@@ -187,12 +187,12 @@ pub(crate) fn conversation(row: &Row<'_>) -> rusqlite::Result<Conversation> {
 
 /// The conversation of that name.
 pub(crate) fn conversation_by_id(
-    books: &Connection,
+    db: &Connection,
     id: &ConversationId,
 ) -> rusqlite::Result<Option<Conversation>> {
     static BY_ID: Query =
         LazyLock::new(|| format!("SELECT {CONVERSATION} FROM conversations c WHERE c.id = ?1"));
-    one(books, &BY_ID, [id], conversation)
+    one(db, &BY_ID, [id], conversation)
 }
 
 pub(crate) const PARTICIPANT: &str =
@@ -214,14 +214,14 @@ pub(crate) fn participant(row: &Row<'_>) -> rusqlite::Result<Participant> {
 
 /// An agent's part in a conversation, present or past.
 pub(crate) fn participant_of(
-    books: &Connection,
+    db: &Connection,
     conversation: &ConversationId,
     agent: &AgentId,
 ) -> rusqlite::Result<Option<Participant>> {
     static OF: Query = LazyLock::new(|| {
         format!("SELECT {PARTICIPANT} FROM participants WHERE conversation = ?1 AND agent = ?2")
     });
-    one(books, &OF, (conversation, agent), participant)
+    one(db, &OF, (conversation, agent), participant)
 }
 
 pub(crate) const TURN: &str = "t.seq, t.id, t.conversation, t.thread, t.author, t.content_type, t.content, \
@@ -262,14 +262,14 @@ pub(crate) fn letter_content(text: &str) -> Json {
 }
 
 /// The turn of that name.
-pub(crate) fn turn_by_id(books: &Connection, id: TurnId) -> rusqlite::Result<Option<Turn>> {
-    one(books, &format!("SELECT {TURN} FROM {TURN_TABLES} WHERE t.id = ?1"), [id], turn)
+pub(crate) fn turn_by_id(db: &Connection, id: TurnId) -> rusqlite::Result<Option<Turn>> {
+    one(db, &format!("SELECT {TURN} FROM {TURN_TABLES} WHERE t.id = ?1"), [id], turn)
 }
 
 /// The turn at a place in the history.
-pub(crate) fn turn_at(books: &Connection, seq: Seq) -> rusqlite::Result<Option<Turn>> {
+pub(crate) fn turn_at(db: &Connection, seq: Seq) -> rusqlite::Result<Option<Turn>> {
     static AT: Query = LazyLock::new(|| format!("SELECT {TURN} FROM {TURN_TABLES} WHERE t.seq = ?1"));
-    one(books, &AT, [seq], turn)
+    one(db, &AT, [seq], turn)
 }
 
 pub(crate) const THREAD: &str = "id, conversation, parent, root, subject, depth, turn_count, participant_count, \
@@ -293,8 +293,8 @@ pub(crate) fn thread(row: &Row<'_>) -> rusqlite::Result<Thread> {
 }
 
 /// The thread of that name.
-pub(crate) fn thread_by_id(books: &Connection, id: ThreadId) -> rusqlite::Result<Option<Thread>> {
-    one(books, &format!("SELECT {THREAD} FROM threads WHERE id = ?1"), [id], thread)
+pub(crate) fn thread_by_id(db: &Connection, id: ThreadId) -> rusqlite::Result<Option<Thread>> {
+    one(db, &format!("SELECT {THREAD} FROM threads WHERE id = ?1"), [id], thread)
 }
 
 pub(crate) const SCOPE: &str = "id, name, description, parent, join_policy, roles, visibility, send_policy, \
@@ -320,14 +320,14 @@ pub(crate) fn scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
 }
 
 /// The scope of that name.
-pub(crate) fn scope_by_id(books: &Connection, id: &ScopeId) -> rusqlite::Result<Option<Scope>> {
-    one(books, &format!("SELECT {SCOPE} FROM scopes WHERE id = ?1"), [id], scope)
+pub(crate) fn scope_by_id(db: &Connection, id: &ScopeId) -> rusqlite::Result<Option<Scope>> {
+    one(db, &format!("SELECT {SCOPE} FROM scopes WHERE id = ?1"), [id], scope)
 }
 
 /// Whether an agent is a member of a scope.
-pub(crate) fn is_member(books: &Connection, scope: &ScopeId, agent: &AgentId) -> rusqlite::Result<bool> {
+pub(crate) fn is_member(db: &Connection, scope: &ScopeId, agent: &AgentId) -> rusqlite::Result<bool> {
     let sql = "SELECT 1 FROM scope_members WHERE scope = ?1 AND agent = ?2";
-    Ok(one(books, sql, (scope, agent), |_| Ok(()))?.is_some())
+    Ok(one(db, sql, (scope, agent), |_| Ok(()))?.is_some())
 }
 
 pub(crate) const TASK: &str =
@@ -367,18 +367,18 @@ pub(crate) fn run(row: &Row<'_>) -> rusqlite::Result<crate::nouns::Run> {
 }
 
 /// The task of that name, with its contributors.
-pub(crate) fn task_by_id(books: &Connection, id: &TaskId) -> rusqlite::Result<Option<Task>> {
-    let Some(mut found) = one(books, &format!("SELECT {TASK} FROM tasks WHERE id = ?1"), [id], task)? else {
+pub(crate) fn task_by_id(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<Task>> {
+    let Some(mut found) = one(db, &format!("SELECT {TASK} FROM tasks WHERE id = ?1"), [id], task)? else {
         return Ok(None);
     };
-    found.contributors = contributors_of(books, id)?;
+    found.contributors = contributors_of(db, id)?;
     Ok(Some(found))
 }
 
 /// Everyone who has had a part in a task, in the order they came.
-pub(crate) fn contributors_of(books: &Connection, id: &TaskId) -> rusqlite::Result<Vec<String>> {
+pub(crate) fn contributors_of(db: &Connection, id: &TaskId) -> rusqlite::Result<Vec<String>> {
     let sql = "SELECT contributor FROM task_contributors WHERE task = ?1 ORDER BY place";
-    all(books, sql, [id], |row| row.get(0))
+    all(db, sql, [id], |row| row.get(0))
 }
 
 pub(crate) const RESERVATION: &str = "r.seq, r.owner, r.key, r.scope, r.paths, r.exclusive, r.reason, r.status, \
@@ -404,8 +404,8 @@ pub(crate) fn reservation(row: &Row<'_>) -> rusqlite::Result<Reservation> {
 }
 
 /// The reservation of that number.
-pub(crate) fn reservation_at(books: &Connection, seq: Seq) -> rusqlite::Result<Option<Reservation>> {
-    one(books, &format!("SELECT {RESERVATION} FROM reservations r WHERE r.seq = ?1"), [seq], reservation)
+pub(crate) fn reservation_at(db: &Connection, seq: Seq) -> rusqlite::Result<Option<Reservation>> {
+    one(db, &format!("SELECT {RESERVATION} FROM reservations r WHERE r.seq = ?1"), [seq], reservation)
 }
 
 pub(crate) const CONTACT: &str = "sender, recipient, state, reason, expires_at, created_at, updated_at";
@@ -423,14 +423,10 @@ pub(crate) fn contact(row: &Row<'_>) -> rusqlite::Result<Contact> {
 }
 
 /// How one agent stands with another.
-pub(crate) fn contact_of(
-    books: &Connection,
-    from: &AgentId,
-    to: &AgentId,
-) -> rusqlite::Result<Option<Contact>> {
+pub(crate) fn contact_of(db: &Connection, from: &AgentId, to: &AgentId) -> rusqlite::Result<Option<Contact>> {
     static OF: Query =
         LazyLock::new(|| format!("SELECT {CONTACT} FROM contacts WHERE sender = ?1 AND recipient = ?2"));
-    one(books, &OF, (from, to), contact)
+    one(db, &OF, (from, to), contact)
 }
 
 pub(crate) const TOKEN: &str = "id, role, name, door, observe, created_at, expires_at, revoked_at";

@@ -2,59 +2,59 @@
 
 use rusqlite::Connection;
 
-use super::{lists, marks, skeletons};
+use super::{marks, name_hash, skeletons};
 use crate::error::Fault;
 
 /// The version of the books that this program writes.
 pub const VERSION: i64 = 11;
 
 /// Brings books of any earlier version to this one, inside the caller's transaction.
-pub(super) fn migrate(books: &Connection, found: i64) -> Result<(), Fault> {
+pub(super) fn migrate(db: &Connection, found: i64) -> Result<(), Fault> {
     if found > VERSION {
-        return Err(Fault::NewerBooks { found, known: VERSION });
+        return Err(Fault::NewerDatabase { found, known: VERSION });
     }
     if found < 1 {
-        books.execute_batch(V1)?;
+        db.execute_batch(V1)?;
     }
     if found < 2 {
-        books.execute_batch(V2)?;
+        db.execute_batch(V2)?;
     }
     if found < 3 {
         for step in [V3_INDEX, V3_SEALS, V3_PEOPLE, V3_RUNS] {
-            books.execute_batch(step)?;
+            db.execute_batch(step)?;
         }
     }
     if found < 4 {
-        books.execute_batch(V4)?;
+        db.execute_batch(V4)?;
     }
     if found < 5 {
-        books.execute_batch(V5)?;
-        marks::place_all(books)?;
+        db.execute_batch(V5)?;
+        marks::place_all(db)?;
     }
     // In version 6 marks that came lately may have a place or not; all that version 5 had are as it left them.
     if found < 7 {
-        books.execute_batch(V7_NUMBERS)?;
-        lists::number_turns(books)?;
-        books.execute_batch(V7_LISTS)?;
+        db.execute_batch(V7_NUMBERS)?;
+        name_hash::number_turns(db)?;
+        db.execute_batch(V7_LISTS)?;
     }
     if found < 8 {
-        books.execute_batch(V8)?;
-        books.execute_batch(V8_INDEX)?;
+        db.execute_batch(V8)?;
+        db.execute_batch(V8_INDEX)?;
     }
     if found < 9 {
-        books.execute_batch(V9)?;
+        db.execute_batch(V9)?;
     }
     if found < 10 {
-        books.execute_batch(V10)?;
+        db.execute_batch(V10)?;
     }
     if found < 11 {
-        books.execute_batch(V11_TOKENS)?;
-        books.execute_batch(V11_NAMES)?;
-        skeletons::fill(books)?;
-        books.execute_batch(V11_PARTICIPANTS)?;
-        books.execute_batch(V11_WRITES)?;
+        db.execute_batch(V11_TOKENS)?;
+        db.execute_batch(V11_NAMES)?;
+        skeletons::fill(db)?;
+        db.execute_batch(V11_PARTICIPANTS)?;
+        db.execute_batch(V11_WRITES)?;
     }
-    books.pragma_update(None, "user_version", VERSION)?;
+    db.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
 
@@ -370,18 +370,18 @@ mod tests {
 
     #[test]
     fn what_scopes_of_version_7_were_asked_to_keep_they_keep() {
-        let books = Connection::open_in_memory().unwrap();
+        let db = Connection::open_in_memory().unwrap();
         for step in [V1, V2, V3_INDEX, V3_SEALS, V3_PEOPLE, V3_RUNS, V4, V5, V7_NUMBERS, V7_LISTS] {
-            books.execute_batch(step).unwrap();
+            db.execute_batch(step).unwrap();
         }
         let scope = "INSERT INTO scopes(id, join_policy, roles, visibility, send_policy, auto_delete, meta, created_by,
                          created_at, seq) VALUES(?1, 'open', '[]', 'public', 'any', 0, ?2, 'ann', 0, 1)";
-        books.execute(scope, ("a", r#"{"map:messageVisibility":"members","x":1}"#)).unwrap();
-        books.execute(scope, ("b", r#"{"map:messageVisibility":"whatever"}"#)).unwrap();
-        books.execute(scope, ("c", r#"{"messageVisibility":"system"}"#)).unwrap();
-        books.execute(scope, ("d", rusqlite::types::Null)).unwrap();
-        migrate(&books, 7).unwrap();
-        let found: Vec<Option<String>> = books
+        db.execute(scope, ("a", r#"{"map:messageVisibility":"members","x":1}"#)).unwrap();
+        db.execute(scope, ("b", r#"{"map:messageVisibility":"whatever"}"#)).unwrap();
+        db.execute(scope, ("c", r#"{"messageVisibility":"system"}"#)).unwrap();
+        db.execute(scope, ("d", rusqlite::types::Null)).unwrap();
+        migrate(&db, 7).unwrap();
+        let found: Vec<Option<String>> = db
             .prepare("SELECT letters FROM scopes ORDER BY id")
             .unwrap()
             .query_map([], |row| row.get(0))
@@ -393,31 +393,29 @@ mod tests {
 
     #[test]
     fn names_of_version_10_get_skeletons_and_bearers() {
-        let books = Connection::open_in_memory().unwrap();
+        let db = Connection::open_in_memory().unwrap();
         for step in [
             V1, V2, V3_INDEX, V3_SEALS, V3_PEOPLE, V3_RUNS, V4, V5, V7_NUMBERS, V7_LISTS, V8, V8_INDEX, V9,
             V10,
         ] {
-            books.execute_batch(step).unwrap();
+            db.execute_batch(step).unwrap();
         }
         let agent = "INSERT INTO agents(id, kind, state, visibility, contact_policy, privacy, via, created_at, updated_at, born,
                          owner, meta) VALUES(?1, 'agent', 'idle', 'public', 'open', 'public', 'x', 0, 0, 0, ?2, ?3)";
         let none: Option<&str> = None;
-        books.execute(agent, ("Carl", Some("mallory"), none)).unwrap();
-        books
-            .execute(agent, ("dora", Some("participant-1"), Some(r#"{"map:principal":"mallory"}"#)))
-            .unwrap();
-        books.execute(agent, ("ann", Some("participant-2"), Some("not json"))).unwrap();
+        db.execute(agent, ("Carl", Some("mallory"), none)).unwrap();
+        db.execute(agent, ("dora", Some("participant-1"), Some(r#"{"map:principal":"mallory"}"#))).unwrap();
+        db.execute(agent, ("ann", Some("participant-2"), Some("not json"))).unwrap();
         // More than get their skeletons at a time.
         for number in 0..1_100 {
-            books.execute(agent, (format!("z{number}"), none, none)).unwrap();
+            db.execute(agent, (format!("z{number}"), none, none)).unwrap();
         }
         let token =
             "INSERT INTO tokens(id, hash, role, name, created_at) VALUES('1', x'01', 'agent', 'mallory', 0)";
-        books.execute(token, []).unwrap();
-        migrate(&books, 10).unwrap();
+        db.execute(token, []).unwrap();
+        migrate(&db, 10).unwrap();
         let sql = "SELECT id || ' ' || skeleton || ' ' || bearer FROM agents WHERE id < 'z' ORDER BY id";
-        let found: Vec<String> = books
+        let found: Vec<String> = db
             .prepare(sql)
             .unwrap()
             .query_map([], |row| row.get(0))
@@ -425,30 +423,30 @@ mod tests {
             .collect::<Result<_, _>>()
             .unwrap();
         assert_eq!(found, ["Carl carl mallory", "ann ann ann", "dora dora mallory"]);
-        let looks: String = books.query_row("SELECT skeleton FROM tokens", [], |row| row.get(0)).unwrap();
+        let looks: String = db.query_row("SELECT skeleton FROM tokens", [], |row| row.get(0)).unwrap();
         assert_eq!(looks, crate::skeleton::skeleton("mallory"));
         let bare = "SELECT count(*) FROM agents WHERE skeleton IS NULL OR bearer IS NULL";
-        assert_eq!(books.query_row(bare, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+        assert_eq!(db.query_row(bare, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
     }
 
     #[test]
     fn turns_of_version_6_get_their_numbers() {
-        let books = Connection::open_in_memory().unwrap();
+        let db = Connection::open_in_memory().unwrap();
         for step in [V1, V2, V3_INDEX, V3_SEALS, V3_PEOPLE, V3_RUNS, V4, V5] {
-            books.execute_batch(step).unwrap();
+            db.execute_batch(step).unwrap();
         }
         let talk = "INSERT INTO conversations(id, kind, status, created_by, audience, participant_count, turn_count,
                         thread_count, created_at, updated_at, seq) VALUES(?1, 'talk', 'active', 'ann', 'parties', 0, 0, 0, 0, 0, ?2)";
-        books.execute(talk, ("c", 3)).unwrap();
-        books.execute(talk, ("d", 4)).unwrap();
+        db.execute(talk, ("c", 3)).unwrap();
+        db.execute(talk, ("d", 4)).unwrap();
         // More than get their numbers at a time.
         for seq in 5..2_505 {
             let (conversation, author) = if seq % 2 == 0 { ("c", "ann") } else { ("d", "bob") };
             let turn = "INSERT INTO turns(seq, id, conversation, author, content_type, at) VALUES(?1, ?2, ?3, ?4, 'text', 0)";
-            books.execute(turn, (seq, i64::to_be_bytes(seq), conversation, author)).unwrap();
+            db.execute(turn, (seq, i64::to_be_bytes(seq), conversation, author)).unwrap();
         }
-        migrate(&books, 6).unwrap();
-        let found: Vec<(String, i64, i32, i32, i64)> = books
+        migrate(&db, 6).unwrap();
+        let found: Vec<(String, i64, i32, i32, i64)> = db
             .prepare("SELECT author, talk, author_hash, type_hash, count(*) FROM turns GROUP BY 1, 2, 3, 4")
             .unwrap()
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
@@ -462,17 +460,17 @@ mod tests {
 
     #[test]
     fn marks_of_version_4_are_found_in_their_new_places() {
-        let books = Connection::open_in_memory().unwrap();
+        let db = Connection::open_in_memory().unwrap();
         for step in [V1, V2, V3_INDEX, V3_SEALS, V3_PEOPLE, V3_RUNS, V4] {
-            books.execute_batch(step).unwrap();
+            db.execute_batch(step).unwrap();
         }
         let rows = "INSERT INTO marks(label, sender, message, until) VALUES('id:a', 'ann', 7, NULL), ('id:b', 'bob', 3, 99);
              INSERT INTO new_marks(label, sender, message, digest) VALUES('id:c', 'ann', 8, x'01'), ('id:a', 'bob', 9, NULL);";
-        books.execute_batch(rows).unwrap();
-        migrate(&books, 4).unwrap();
-        let marks = Marks::read(&books).unwrap();
+        db.execute_batch(rows).unwrap();
+        migrate(&db, 4).unwrap();
+        let marks = Marks::read(&db).unwrap();
         let found = |label: &str| {
-            let found = marks.with_label(&books, label).unwrap().into_iter();
+            let found = marks.with_label(&db, label).unwrap().into_iter();
             found
                 .map(|it| format!("{} {} {:?} {:?}", it.sender, it.message, it.digest, it.until))
                 .collect::<Vec<_>>()
@@ -481,7 +479,7 @@ mod tests {
         assert_eq!(found("id:b"), ["bob 3 None Some(99)"]);
         assert_eq!(found("id:c"), ["ann 8 Some([1]) None"]);
         assert!(found("id:d").is_empty());
-        let places: i64 = books.query_row("SELECT count(*) FROM mark_places", [], |row| row.get(0)).unwrap();
+        let places: i64 = db.query_row("SELECT count(*) FROM mark_places", [], |row| row.get(0)).unwrap();
         assert_eq!(places, 4);
     }
 }

@@ -10,19 +10,19 @@ const AT_ONCE: i64 = 1_000;
 
 /// Computes the skeleton of every agent's and every token's name that has none. Which token made an entry is said by the
 /// door's own mark or by its owner, if that is a token; else the entry counts as the agent's own.
-pub(super) fn fill(books: &Connection) -> rusqlite::Result<()> {
+pub(super) fn fill(db: &Connection) -> rusqlite::Result<()> {
     let agents = ("SELECT id, id FROM agents", "UPDATE agents SET skeleton = ?2 WHERE id = ?1");
     let tokens = ("SELECT id, name FROM tokens", "UPDATE tokens SET skeleton = ?2 WHERE id = ?1");
     for (select, update) in [agents, tokens] {
         let sql = format!("{select} WHERE skeleton IS NULL LIMIT ?1");
         loop {
             let found: Vec<(String, String)> =
-                all(books, &sql, [AT_ONCE], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                all(db, &sql, [AT_ONCE], |row| Ok((row.get(0)?, row.get(1)?)))?;
             if found.is_empty() {
                 break;
             }
             for (id, name) in found {
-                exec(books, update, (id, skeleton(&name)))?;
+                exec(db, update, (id, skeleton(&name)))?;
             }
         }
     }
@@ -30,6 +30,6 @@ pub(super) fn fill(books: &Connection) -> rusqlite::Result<()> {
                    CASE WHEN json_valid(meta) THEN
                        (SELECT value FROM json_each(agents.meta) WHERE key LIKE '%:principal') END,
                    (SELECT name FROM tokens WHERE name = owner LIMIT 1), id) WHERE bearer IS NULL";
-    exec(books, sql, [])?;
+    exec(db, sql, [])?;
     Ok(())
 }

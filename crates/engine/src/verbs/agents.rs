@@ -2,14 +2,15 @@
 
 mod expected;
 mod new_name;
+mod reuse;
 mod states;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Applied, Apply, Halt, scopes, succession};
+use super::{Applied, Apply, Halt, scopes};
 use crate::account;
-use crate::bounds;
+use crate::acl;
 use crate::error::Refusal;
 use crate::names::slug;
 use crate::nouns::{
@@ -97,7 +98,7 @@ impl Register {
         if let Some(parent) = &self.parent {
             check_parent(to, &id, parent)?;
         }
-        let before = rows::any_agent(to.books, &id)?;
+        let before = rows::any_agent(to.db, &id)?;
         match before {
             Some(before) if before.is_active() => self.take_over(to, before),
             Some(before) if before.state == Agent::REVOKED => {
@@ -132,7 +133,7 @@ impl Register {
         let base = slug(self.name.as_deref().unwrap_or("agent"));
         let first = AgentId::new(&base).map_err(Refusal::from)?;
         let free = match Claim::new(to, self.bearer.as_ref()).check(&first) {
-            Ok(()) => rows::any_agent(to.books, &first)?.is_none(),
+            Ok(()) => rows::any_agent(to.db, &first)?.is_none(),
             Err(new_name::Taken::Refused(_)) => false,
             Err(failed) => return Err(failed.into()),
         };
@@ -188,7 +189,7 @@ impl Register {
         }
         check_scopes(to, &self.scopes)?;
         scopes::enter_all(to, &agent, &self.scopes)?;
-        agent.scopes = rows::scopes_of(to.books, &agent.id)?;
+        agent.scopes = rows::scopes_of(to.db, &agent.id)?;
         Ok(Registered { agent, resumed: true })
     }
 
@@ -206,7 +207,7 @@ impl Register {
         let born = match &before {
             Some(before) if self.returns(to, before, owner.as_ref())? => before.born,
             Some(before) => {
-                succession::make_way(to, &before.id)?;
+                reuse::make_way(to, &before.id)?;
                 to.next_seq()
             }
             None => 0,
@@ -242,7 +243,7 @@ impl Register {
         let sight = match agent.visibility {
             // The scopes it shares come with the next lines, so the books are asked later.
             Visibility::Scope => Sight::Ask,
-            _ => sight::of_agent(to.books, &agent)?,
+            _ => sight::of_agent(to.db, &agent)?,
         };
         let fact = Fact::AgentRegistered {
             agent: agent.id.clone(),
@@ -256,7 +257,7 @@ impl Register {
         to.tell(fact, sight)?;
         scopes::enter_all(to, &agent, &self.scopes)?;
         scopes::enter_by_role(to, &agent)?;
-        let scopes = rows::scopes_of(to.books, &agent.id)?;
+        let scopes = rows::scopes_of(to.db, &agent.id)?;
         Ok(Registered { agent: Agent { scopes, ..agent }, resumed: false })
     }
 }
@@ -270,7 +271,7 @@ impl Register {
             return Ok(owned);
         }
         let noted = new_name::bearer_for(to, self.bearer.as_ref()).unwrap_or(&before.id);
-        Ok(bearer_of(to.books, &before.id)?.as_ref() == Some(noted))
+        Ok(bearer_of(to.db, &before.id)?.as_ref() == Some(noted))
     }
 
     /// A new entry as its line of history tells it. Clients come and go with each connection, and nobody asks who they are.
@@ -431,7 +432,7 @@ impl Update {
         if !news.is_empty() {
             agent.updated_at = to.now;
             write(to, &agent)?;
-            let sight = sight::of_agent(to.books, &agent)?;
+            let sight = sight::of_agent(to.db, &agent)?;
             for changes in news {
                 let changes = Json::from_value(&Value::Object(changes));
                 to.tell(Fact::AgentUpdated { agent: agent.id.clone(), changes }, sight.clone())?;
@@ -443,7 +444,7 @@ impl Update {
         if let Some(state) = state {
             agent = change_state(to, agent, state)?;
         }
-        agent.scopes = rows::scopes_of(to.books, &agent.id)?;
+        agent.scopes = rows::scopes_of(to.db, &agent.id)?;
         Ok(agent)
     }
 }
@@ -464,8 +465,8 @@ pub struct Unregister {
 impl Unregister {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
         let mut agent = changeable(to, &self.agent)?;
-        agent.scopes = rows::scopes_of(to.books, &agent.id)?;
-        let sight = sight::of_agent(to.books, &agent)?;
+        agent.scopes = rows::scopes_of(to.db, &agent.id)?;
+        let sight = sight::of_agent(to.db, &agent)?;
         for scope in &agent.scopes {
             scopes::leave(to, scope, &agent.id)?;
         }
@@ -504,7 +505,7 @@ fn check_scopes(to: &Apply<'_>, scopes: &[ScopeId]) -> Applied<()> {
 /// An agent as everybody may be told of it: hidden ones are not named.
 fn shown(to: &Apply<'_>, id: Option<&AgentId>) -> rusqlite::Result<Option<AgentId>> {
     let Some(id) = id else { return Ok(None) };
-    let hidden = rows::any_agent(to.books, id)?.is_some_and(|agent| agent.visibility != Visibility::Public);
+    let hidden = rows::any_agent(to.db, id)?.is_some_and(|agent| agent.visibility != Visibility::Public);
     Ok((!hidden).then(|| id.clone()))
 }
 
@@ -512,7 +513,7 @@ fn shown(to: &Apply<'_>, id: Option<&AgentId>) -> rusqlite::Result<Option<AgentI
 pub(super) fn changeable(to: &Apply<'_>, id: &AgentId) -> Applied<Agent> {
     let agent = to.known_agent(id)?;
     let owner = agent.owner.as_ref().is_some_and(|owner| to.caller.is(owner));
-    if to.caller.may_act_for(id) || owner || bounds::is_below(to.books, &agent.id, &to.caller.agent)? {
+    if to.caller.may_act_for(id) || owner || acl::is_below(to.db, &agent.id, &to.caller.agent)? {
         return Ok(agent);
     }
     Err(Refusal::NotAllowed { need: "to be this agent, its owner or above it" }.into())
@@ -520,7 +521,7 @@ pub(super) fn changeable(to: &Apply<'_>, id: &AgentId) -> Applied<Agent> {
 
 fn check_parent(to: &Apply<'_>, id: &AgentId, parent: &AgentId) -> Applied<()> {
     let above = to.known_agent(parent)?;
-    if id == parent || bounds::is_below(to.books, &above.id, id)? {
+    if id == parent || acl::is_below(to.db, &above.id, id)? {
         return Err(Refusal::CircularParent { agent: id.clone() }.into());
     }
     Ok(())
@@ -568,5 +569,5 @@ pub(super) fn write(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<()> {
         agent.born,
         bounds,
     ];
-    exec(to.books, sql, params).map(drop)
+    exec(to.db, sql, params).map(drop)
 }

@@ -52,7 +52,7 @@ pub(crate) struct Pen<'a> {
 /// One command being applied.
 pub(crate) struct Apply<'a> {
     /// The books, inside the batch's transaction.
-    pub(crate) books: &'a Connection,
+    pub(crate) db: &'a Connection,
     /// Who asks.
     pub(crate) caller: &'a Caller,
     /// When: the command's time, moved up to the history's last if a clock went backwards.
@@ -77,7 +77,7 @@ pub(crate) struct Apply<'a> {
 
 impl<'a> Apply<'a> {
     pub(crate) fn new(
-        books: &'a Connection,
+        db: &'a Connection,
         realm: &'a RealmName,
         caller: &'a Caller,
         stamp: &'a Stamp,
@@ -85,7 +85,7 @@ impl<'a> Apply<'a> {
         state: Pen<'a>,
     ) -> Self {
         let Pen { rules, last, events, tail, memory } = state;
-        Self { books, realm, caller, now, rules, stamp, ids: 0, actor: None, last, events, tail, memory }
+        Self { db, realm, caller, now, rules, stamp, ids: 0, actor: None, last, events, tail, memory }
     }
 
     /// What the clock said when the command was made. Whether something has lapsed is judged by it and not by the
@@ -114,7 +114,7 @@ impl<'a> Apply<'a> {
     /// Goes on as another caller, with that caller's rights.
     pub(crate) fn acting_as<T>(&mut self, caller: &Caller, then: impl FnOnce(&mut Apply<'_>) -> T) -> T {
         let mut inner = Apply {
-            books: self.books,
+            db: self.db,
             caller,
             now: self.now,
             realm: self.realm,
@@ -140,7 +140,7 @@ impl<'a> Apply<'a> {
 
     /// Brings the full-text index up to everything that has happened.
     pub(crate) fn index_texts(&mut self) -> rusqlite::Result<()> {
-        self.tail.index(self.books, *self.last)
+        self.tail.index(self.db, *self.last)
     }
 
     /// Writes a line of history that anyone in `sight` may see.
@@ -229,14 +229,14 @@ impl<'a> Apply<'a> {
 
     /// An agent that must be in the address book and in force.
     pub(crate) fn agent_or_refuse(&self, id: &AgentId) -> Applied<Agent> {
-        rows::active_agent(self.books, id)?
+        rows::active_agent(self.db, id)?
             .ok_or_else(|| Refusal::NoSuchAgent { agent: id.to_string(), near: Vec::new() }.into())
     }
 
     /// An agent that must be in force and that the caller may know of. A hidden one does not exist for the caller.
     pub(crate) fn known_agent(&self, id: &AgentId) -> Applied<Agent> {
         let agent = self.agent_or_refuse(id)?;
-        if sight::sees_agent(self.books, self.caller, &agent)? {
+        if sight::sees_agent(self.db, self.caller, &agent)? {
             return Ok(agent);
         }
         Err(Refusal::NoSuchAgent { agent: id.to_string(), near: Vec::new() }.into())

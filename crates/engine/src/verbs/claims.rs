@@ -194,7 +194,7 @@ fn check_alias(alias: &str) -> Applied<()> {
 fn find(to: &Apply<'_>, alias: &str) -> Applied<Option<Claimed>> {
     let key = format!("{}{alias}", Claimed::PREFIX);
     let known: Option<String> =
-        one(to.books, "SELECT value FROM meta WHERE key = ?1", [&key], |row| row.get(0))?;
+        one(to.db, "SELECT value FROM meta WHERE key = ?1", [&key], |row| row.get(0))?;
     Ok(known.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
@@ -204,6 +204,6 @@ fn write(to: &mut Apply<'_>, claimed: &Claimed) -> Applied<()> {
     let text = serde_json::to_string(claimed).unwrap_or_default();
     // The server's own note of where things are: nothing that happened to an agent, so no event.
     let sql = "INSERT INTO meta(key, value) VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2";
-    exec(to.books, sql, (&key, &text))?;
+    exec(to.db, sql, (&key, &text))?;
     Ok(())
 }

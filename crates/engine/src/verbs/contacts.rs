@@ -31,7 +31,7 @@ impl Ask {
         }
         let from = to.acting_agent()?;
         let other = to.known_agent(&self.to)?;
-        let present = rows::contact_of(to.books, &from.id, &other.id)?;
+        let present = rows::contact_of(to.db, &from.id, &other.id)?;
         match present {
             Some(contact) if contact.state == ContactState::Blocked => {
                 return Err(Refusal::ConsentBlocked { agent: other.id }.into());
@@ -71,7 +71,7 @@ impl Answer {
         match self.state {
             ContactState::Accepted => {
                 // Accepting goes both ways, so the other side must have asked, and its request must still stand.
-                let asked = rows::contact_of(to.books, &other, &me.id)?.is_some_and(|asked| {
+                let asked = rows::contact_of(to.db, &other, &me.id)?.is_some_and(|asked| {
                     asked.state != ContactState::Blocked
                         && asked.expires_at.is_none_or(|end| to.clock() < end)
                 });
@@ -82,7 +82,7 @@ impl Answer {
                 if !mail::is_foreign(to, &other)? {
                     to.agent_or_refuse(&other)?;
                 }
-                let blocked_me = rows::contact_of(to.books, &me.id, &other)?;
+                let blocked_me = rows::contact_of(to.db, &me.id, &other)?;
                 if blocked_me.is_some_and(|contact| contact.state == ContactState::Blocked) {
                     return Err(Refusal::ConsentBlocked { agent: other }.into());
                 }
@@ -92,7 +92,7 @@ impl Answer {
             ContactState::Blocked => {
                 put(to, &other, &me.id, ContactState::Blocked, None, None)?;
                 // What the blocker was allowed before is not the blocked one's doing: it lapses too.
-                let back = rows::contact_of(to.books, &me.id, &other)?;
+                let back = rows::contact_of(to.db, &me.id, &other)?;
                 if back.is_some_and(|contact| contact.state != ContactState::Blocked) {
                     forget(to, &me.id, &other)?;
                 }
@@ -117,8 +117,8 @@ impl EndContact {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<()> {
         to.require_member()?;
         let me = to.acting_agent()?.id;
-        let theirs = rows::contact_of(to.books, &self.with, &me)?;
-        let mine = rows::contact_of(to.books, &me, &self.with)?;
+        let theirs = rows::contact_of(to.db, &self.with, &me)?;
+        let mine = rows::contact_of(to.db, &me, &self.with)?;
         // A block against the caller is not the caller's to lift.
         let mine = mine.filter(|contact| contact.state != ContactState::Blocked);
         if theirs.is_none() && mine.is_none() {
@@ -138,7 +138,7 @@ impl EndContact {
 pub(super) fn check_room(to: &Apply<'_>, agent: &AgentId) -> Applied<()> {
     let sql = "SELECT count(*) FROM contacts WHERE recipient = ?1 AND state = 'pending'
                AND (expires_at IS NULL OR expires_at > ?2)";
-    let waiting = one(to.books, sql, (agent, to.clock()), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    let waiting = one(to.db, sql, (agent, to.clock()), |row| row.get::<_, u32>(0))?.unwrap_or(0);
     if waiting >= to.rules.pending_contacts {
         return Err(Refusal::TooManyRequests { agent: agent.clone() }.into());
     }
@@ -157,15 +157,15 @@ pub(super) fn put(
     let sql = "INSERT INTO contacts(sender, recipient, state, reason, expires_at, created_at, updated_at)
                VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?6)
                ON CONFLICT DO UPDATE SET state = ?3, reason = coalesce(?4, reason), expires_at = ?5, updated_at = ?6";
-    exec(to.books, sql, (from, recipient, state, reason, expires_at, to.now)).map(drop)
+    exec(to.db, sql, (from, recipient, state, reason, expires_at, to.now)).map(drop)
 }
 
 fn forget(to: &Apply<'_>, from: &AgentId, recipient: &AgentId) -> rusqlite::Result<()> {
-    exec(to.books, "DELETE FROM contacts WHERE sender = ?1 AND recipient = ?2", (from, recipient)).map(drop)
+    exec(to.db, "DELETE FROM contacts WHERE sender = ?1 AND recipient = ?2", (from, recipient)).map(drop)
 }
 
 fn get(to: &Apply<'_>, from: &AgentId, recipient: &AgentId) -> Applied<Contact> {
-    rows::contact_of(to.books, from, recipient)?
+    rows::contact_of(to.db, from, recipient)?
         .ok_or_else(|| Refusal::NoSuchContact { from: from.clone(), to: recipient.clone() }.into())
 }
 

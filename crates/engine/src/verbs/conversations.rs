@@ -73,7 +73,7 @@ impl Create {
         to.require_member()?;
         check_word("kind", &self.kind)?;
         if let Some(id) = &self.id
-            && rows::conversation_by_id(to.books, id)?.is_some()
+            && rows::conversation_by_id(to.db, id)?.is_some()
         {
             return Err(Refusal::ConversationExists { conversation: id.clone() }.into());
         }
@@ -162,8 +162,8 @@ pub(super) fn close(
     conversation.closed_at = Some(to.now);
     conversation.updated_at = to.now;
     let sql = "UPDATE conversations SET status = ?2, closed_at = ?3, updated_at = ?3 WHERE id = ?1";
-    exec(to.books, sql, (&conversation.id, status, to.now))?;
-    let sight = sight::of_conversation(to.books, &conversation)?;
+    exec(to.db, sql, (&conversation.id, status, to.now))?;
+    let sight = sight::of_conversation(to.db, &conversation)?;
     let by = to.caller.agent.clone();
     to.tell(Fact::ConversationClosed { conversation: conversation.id.clone(), by, reason }, sight)?;
     Ok(conversation)
@@ -193,8 +193,8 @@ pub(super) fn reopen(to: &mut Apply<'_>, mut conversation: Conversation) -> Appl
     conversation.closed_at = None;
     conversation.updated_at = to.now;
     let sql = "UPDATE conversations SET status = ?2, closed_at = NULL, updated_at = ?3 WHERE id = ?1";
-    exec(to.books, sql, (&conversation.id, conversation.status, to.now))?;
-    let sight = sight::of_conversation(to.books, &conversation)?;
+    exec(to.db, sql, (&conversation.id, conversation.status, to.now))?;
+    let sight = sight::of_conversation(to.db, &conversation)?;
     let by = to.caller.agent.clone();
     to.tell(Fact::ConversationReopened { conversation: conversation.id.clone(), by }, sight)?;
     Ok(conversation)
@@ -225,7 +225,7 @@ impl Join {
         let role = self.role.as_deref().unwrap_or("assistant");
         check_word("role", role)?;
         // One who left may come back even where outsiders may not look in.
-        let before = rows::participant_of(to.books, &self.conversation, &to.caller.agent)?;
+        let before = rows::participant_of(to.db, &self.conversation, &to.caller.agent)?;
         let mut conversation = match &before {
             Some(_) => existing(to, &self.conversation)?,
             None => readable(to, &self.conversation)?,
@@ -322,7 +322,7 @@ impl Remove {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Participant> {
         let conversation = readable(to, &self.conversation)?;
         require(to, &conversation, |may| may.can_remove, "canRemove")?;
-        let part = rows::participant_of(to.books, &conversation.id, &self.agent)?;
+        let part = rows::participant_of(to.db, &conversation.id, &self.agent)?;
         let part = part
             .filter(|part| part.left_at.is_none())
             .ok_or_else(|| Refusal::NoSuchParticipant { agent: self.agent.clone() })?;
@@ -375,7 +375,7 @@ pub(super) fn open(
         conversation.created_at,
         conversation.seq,
     ];
-    exec(to.books, sql, params)?;
+    exec(to.db, sql, params)?;
     // The opener sees its own opening although it becomes a participant only with the next line.
     let agents = Sight::list(vec![to.caller.agent.clone()]);
     let sight = match audience {
@@ -399,8 +399,8 @@ pub(super) fn enter(
         return Err(too_many_participants(to));
     }
     // An agent that is hidden from whoever brings it in looks like one that is not in the address book.
-    let kind = match rows::any_agent(to.books, agent)? {
-        Some(agent) if sight::sees_agent(to.books, to.caller, &agent)? => agent.kind,
+    let kind = match rows::any_agent(to.db, agent)? {
+        Some(agent) if sight::sees_agent(to.db, to.caller, &agent)? => agent.kind,
         _ => AgentKind::Agent,
     };
     let participant = Participant {
@@ -431,10 +431,10 @@ pub(super) fn enter(
         conversation.seq,
         participant.standing,
     );
-    exec(to.books, sql, params)?;
+    exec(to.db, sql, params)?;
     conversation.participant_count += 1;
     touch(to, conversation)?;
-    let sight = sight::of_conversation(to.books, conversation)?;
+    let sight = sight::of_conversation(to.db, conversation)?;
     to.tell(Fact::ParticipantJoined { participant: Box::new(participant.clone()) }, sight)?;
     Ok(participant)
 }
@@ -447,10 +447,10 @@ pub(super) fn depart(
     put_out: bool,
 ) -> Applied<Participant> {
     // The one who leaves still sees that it left.
-    let sight = sight::of_conversation(to.books, conversation)?;
+    let sight = sight::of_conversation(to.db, conversation)?;
     part.left_at = Some(to.now);
     let sql = "UPDATE participants SET left_at = ?3, put_out = ?4 WHERE conversation = ?1 AND agent = ?2";
-    exec(to.books, sql, (&part.conversation, &part.agent, to.now, put_out))?;
+    exec(to.db, sql, (&part.conversation, &part.agent, to.now, put_out))?;
     let mut conversation = conversation.clone();
     conversation.participant_count -= 1;
     touch(to, &mut conversation)?;
@@ -472,12 +472,12 @@ pub(super) fn touch(to: &Apply<'_>, conversation: &mut Conversation) -> rusqlite
         conversation.thread_count,
         conversation.updated_at,
     );
-    exec(to.books, sql, params).map(drop)
+    exec(to.db, sql, params).map(drop)
 }
 
 /// The conversation of that name.
 pub(super) fn existing(to: &Apply<'_>, id: &ConversationId) -> Applied<Conversation> {
-    rows::conversation_by_id(to.books, id)?
+    rows::conversation_by_id(to.db, id)?
         .ok_or_else(|| Refusal::NoSuchConversation { conversation: id.clone() }.into())
 }
 
@@ -486,7 +486,7 @@ pub(super) fn existing(to: &Apply<'_>, id: &ConversationId) -> Applied<Conversat
 pub(super) fn readable(to: &Apply<'_>, id: &ConversationId) -> Applied<Conversation> {
     let conversation = existing(to, id)?;
     let takes_part = to.caller.rights.member && takes_part(to, id, &to.caller.agent)?;
-    if takes_part || sight::reads_conversation(to.books, to.caller, &conversation)?.is_some() {
+    if takes_part || sight::reads_conversation(to.db, to.caller, &conversation)?.is_some() {
         return Ok(conversation);
     }
     Err(Refusal::NoSuchConversation { conversation: id.clone() }.into())
@@ -502,7 +502,7 @@ pub(super) fn check_open(conversation: &Conversation) -> Applied<()> {
 
 /// The caller's present part in a conversation.
 pub(super) fn own_part(to: &Apply<'_>, conversation: &Conversation) -> Applied<Participant> {
-    rows::participant_of(to.books, &conversation.id, &to.caller.agent)?
+    rows::participant_of(to.db, &conversation.id, &to.caller.agent)?
         .filter(|part| part.left_at.is_none())
         .ok_or_else(|| Refusal::NotAParticipant { conversation: conversation.id.clone() }.into())
 }
@@ -546,21 +546,21 @@ pub(super) fn check_standing(conversation: &Conversation, part: &Participant) ->
 pub(super) fn accept(to: &Apply<'_>, part: &Participant) -> rusqlite::Result<()> {
     if part.standing == Standing::Invited {
         let sql = "UPDATE participants SET standing = ?3 WHERE conversation = ?1 AND agent = ?2";
-        exec(to.books, sql, (&part.conversation, &part.agent, Standing::Full))?;
+        exec(to.db, sql, (&part.conversation, &part.agent, Standing::Full))?;
     }
     Ok(())
 }
 
 /// Whether an agent takes part now.
 pub(super) fn takes_part(to: &Apply<'_>, id: &ConversationId, agent: &AgentId) -> rusqlite::Result<bool> {
-    Ok(rows::participant_of(to.books, id, agent)?.is_some_and(|part| part.left_at.is_none()))
+    Ok(rows::participant_of(to.db, id, agent)?.is_some_and(|part| part.left_at.is_none()))
 }
 
 /// Whether an agent was put out by somebody else; it comes back only by invitation.
 pub(super) fn was_put_out(to: &Apply<'_>, id: &ConversationId, agent: &AgentId) -> rusqlite::Result<bool> {
     let sql =
         "SELECT put_out FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NOT NULL";
-    Ok(one(to.books, sql, (id, agent), |row| row.get(0))?.unwrap_or(false))
+    Ok(one(to.db, sql, (id, agent), |row| row.get(0))?.unwrap_or(false))
 }
 
 /// Refuses to bring in more participants at once than one command may.

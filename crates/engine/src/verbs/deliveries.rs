@@ -33,7 +33,7 @@ impl MarkDelivered {
                 continue;
             }
             let sql = "UPDATE deliveries SET state = 1, delivered_at = ?3 WHERE agent = ?1 AND message = ?2";
-            exec(to.books, sql, (&self.agent, message.seq, to.now))?;
+            exec(to.db, sql, (&self.agent, message.seq, to.now))?;
             tell(to, Fact::MessageDelivered { agent: self.agent.clone() }, message)?;
             marked += 1;
         }
@@ -181,7 +181,7 @@ impl Dispatched {
         to.require_admin()?;
         let (message, mut delivery) = find(to, &self.agent, self.message)?;
         let sql = "DELETE FROM outbound WHERE peer = ?1 AND message = ?2 AND agent = ?3";
-        if exec(to.books, sql, (&self.peer, message.seq, &self.agent))? == 0
+        if exec(to.db, sql, (&self.peer, message.seq, &self.agent))? == 0
             || delivery.state != DeliveryState::Queued
         {
             return Ok(());
@@ -206,7 +206,7 @@ fn may_act(to: &Apply<'_>, agent: &AgentId) -> Applied<()> {
         return Ok(());
     }
     // An owner acts for its agents; for anybody else the mailbox is not there.
-    let owned = rows::active_agent(to.books, agent)?.and_then(|agent| agent.owner);
+    let owned = rows::active_agent(to.db, agent)?.and_then(|agent| agent.owner);
     if to.caller.rights.member && owned.is_some_and(|owner| to.caller.is(&owner)) {
         return Ok(());
     }
@@ -214,10 +214,10 @@ fn may_act(to: &Apply<'_>, agent: &AgentId) -> Applied<()> {
 }
 
 fn find(to: &Apply<'_>, agent: &AgentId, id: MessageId) -> Applied<(Message, Delivery)> {
-    let message = rows::message_by_id(to.books, id)?.ok_or(Refusal::NoSuchMessage)?;
-    let delivery = rows::delivery_of(to.books, agent, message.seq)?.ok_or(Refusal::NoSuchMessage)?;
+    let message = rows::message_by_id(to.db, id)?.ok_or(Refusal::NoSuchMessage)?;
+    let delivery = rows::delivery_of(to.db, agent, message.seq)?.ok_or(Refusal::NoSuchMessage)?;
     // Mail of a former holder of the name is nobody's now.
-    let born = rows::any_agent(to.books, agent)?.map_or(0, |agent| agent.born);
+    let born = rows::any_agent(to.db, agent)?.map_or(0, |agent| agent.born);
     if message.seq <= born {
         return Err(Refusal::NoSuchMessage.into());
     }
@@ -236,14 +236,14 @@ fn write(to: &Apply<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
         delivery.acked_at,
         &delivery.note,
     );
-    exec(to.books, sql, params).map(drop)
+    exec(to.db, sql, params).map(drop)
 }
 
 /// Tells sender and recipient how the letter fares; other recipients are not told.
 pub(super) fn tell(to: &mut Apply<'_>, fact: Fact, message: impl Into<Arc<Message>>) -> rusqlite::Result<()> {
     let message = message.into();
     let blind = match fact.about() {
-        Some(agent) => sight::is_blind(to.books, agent, message.seq)?,
+        Some(agent) => sight::is_blind(to.db, agent, message.seq)?,
         None => false,
     };
     tell_whom(to, fact, message, blind)

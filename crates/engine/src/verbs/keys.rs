@@ -50,7 +50,7 @@ impl ChangeKeys {
         agent.updated_at = to.now;
         write(to, &agent)?;
         let changes = Json::from_value(&json!({ "keys": self.keys.value() }));
-        let sight = sight::of_agent(to.books, &agent)?;
+        let sight = sight::of_agent(to.db, &agent)?;
         let seq = to.tell(Fact::AgentUpdated { agent: agent.id.clone(), changes }, sight)?;
         fresh.keep(to, seq)?;
         end_tokens(to, &agent.id)?;
@@ -77,9 +77,9 @@ impl ChangeKeys {
 
 fn end_tokens(to: &mut Apply<'_>, agent: &AgentId) -> Applied<()> {
     let sql = "SELECT id FROM tokens WHERE name = ?1 AND role <> 'admin' AND revoked_at IS NULL ORDER BY id";
-    let ids: Vec<String> = all(to.books, sql, [agent], |row| row.get(0))?;
+    let ids: Vec<String> = all(to.db, sql, [agent], |row| row.get(0))?;
     for token in ids {
-        exec(to.books, "UPDATE tokens SET revoked_at = ?2 WHERE id = ?1", (&token, to.now))?;
+        exec(to.db, "UPDATE tokens SET revoked_at = ?2 WHERE id = ?1", (&token, to.now))?;
         to.tell(Fact::TokenRevoked { token }, Sight::Admins)?;
     }
     Ok(())

@@ -11,8 +11,8 @@ use super::{Applied, Apply, Halt, Pen, agents, deliveries, turns};
 use crate::error::Refusal;
 use crate::memory::Memory;
 use crate::nouns::{
-    Address, Agent, AgentId, AgentKind, Audience, Body, Caller, ContactPolicy, ConversationId, Copy,
-    DeliveryState, Fact, Json, Message, MessageId, Millis, Priority, Privacy, RealmName, Seq, TaskId,
+    Address, Agent, AgentId, AgentKind, Audience, Body, Caller, ContactPolicy, ConversationId, DeliveryState,
+    Fact, Json, Message, MessageId, Millis, Priority, Privacy, RealmName, RecipientKind, Seq, TaskId,
     ThreadId, Turn, TurnId, TurnVisibility, Visibility,
 };
 use crate::sight;
@@ -22,7 +22,7 @@ use crate::views::View;
 
 /// Sends a letter from the caller to everyone the addresses reach.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Send {
+pub struct SendMessage {
     /// Whom it is for.
     pub to: Vec<Address>,
     /// Who gets a copy, for all to see.
@@ -52,7 +52,7 @@ pub struct Send {
     pub correlation: Option<String>,
     /// The conversation it is part of.
     #[serde(default)]
-    pub within: Option<Within>,
+    pub within: Option<ConversationRef>,
     /// The letter it answers.
     #[serde(default)]
     pub in_reply_to: Option<MessageId>,
@@ -78,7 +78,7 @@ pub struct Send {
     pub pass_over: bool,
     /// Those who are named besides and get no letters at present, as the door knows: how it fared with them is told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub deaf: Vec<AgentId>,
+    pub not_receiving: Vec<AgentId>,
     /// Those who have it already: it was handed to them before it came here, and is for nobody else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handed: Vec<AgentId>,
@@ -86,7 +86,7 @@ pub struct Send {
 
 /// A letter's place in a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Within {
+pub struct ConversationRef {
     /// Which conversation.
     pub conversation: ConversationId,
     /// Which thread of it.
@@ -99,35 +99,35 @@ pub struct Within {
     #[serde(default)]
     pub visibility: Option<TurnVisibility>,
     /// What happens if the conversation is not there, or the sender has no part in it.
-    pub entry: Entry,
+    pub join: JoinMode,
 }
 
 /// How a letter gets into its conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Entry {
+pub enum JoinMode {
     /// It is recorded if the ordinary rules allow it; the letter goes out under the conversation's name in any case.
     IfAllowed,
     /// The sender means this very conversation. It is opened if need be, recipients take part from then on, and the turn
     /// is for the eyes of sender and recipients only.
-    Gather {
+    Open {
         /// What the conversation is for, if it has to be opened.
         kind: String,
     },
-    /// Like [`Entry::Label`], and the letter goes out unrecorded for whatever reason it may not be recorded.
-    Among {
+    /// Like [`JoinMode::NameOnly`], and the letter goes out unrecorded for whatever reason it may not be recorded.
+    PartiesOnly {
         /// What the conversation is for, if it has to be opened.
         kind: String,
     },
-    /// Like [`Entry::Gather`], but the name is a label that every sender may use: recipients take part only if the sender
+    /// Like [`JoinMode::Open`], but the name is a label that every sender may use: recipients take part only if the sender
     /// may invite, and a sender without a part in the conversation sends its letter under the name unrecorded.
-    Label {
+    NameOnly {
         /// What the conversation is for, if it has to be opened.
         kind: String,
     },
 }
 
-impl Send {
+impl SendMessage {
     /// A plain letter in prose; everything else as usual.
     #[must_use]
     pub fn text(to: Vec<Address>, text: impl Into<String>) -> Self {
@@ -151,7 +151,7 @@ impl Send {
             audience: Audience::Parties,
             to_nobody: false,
             pass_over: false,
-            deaf: Vec::new(),
+            not_receiving: Vec::new(),
             handed: Vec::new(),
         }
     }
@@ -159,7 +159,7 @@ impl Send {
 
 /// What sending gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct SendReceipt {
     /// The letter as it was accepted.
     pub message: Arc<Message>,
     /// How it stands with each recipient.
@@ -180,13 +180,13 @@ pub struct Receipt {
     /// Who.
     pub agent: AgentId,
     /// In which way it was named.
-    pub copy: Copy,
+    pub copy: RecipientKind,
     /// Queued, or delivered when a connected recipient has it in hand.
     pub state: DeliveryState,
 }
 
-impl Send {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Sent> {
+impl SendMessage {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<SendReceipt> {
         to.require_member()?;
         if !self.handed.is_empty() {
             return self.note_handed(to);
@@ -200,7 +200,7 @@ impl Send {
         self.send(to, &sender)
     }
 
-    fn send(&self, to: &mut Apply<'_>, sender: &Agent) -> Applied<Sent> {
+    fn send(&self, to: &mut Apply<'_>, sender: &Agent) -> Applied<SendReceipt> {
         if let Some(earlier) = self.earlier(to)? {
             return Ok(earlier);
         }
@@ -210,20 +210,24 @@ impl Send {
             return Err(Refusal::AlreadyExpired { at }.into());
         }
         if let Some(id) = self.in_reply_to {
-            let answered = rows::message_by_id(to.books, id)?;
+            let answered = rows::message_by_id(to.db, id)?;
             match answered {
-                Some(answered) if sight::sees_message(to.books, to.caller, &answered)? => {}
+                Some(answered) if sight::sees_message(to.db, to.caller, &answered)? => {}
                 _ => return Err(Refusal::NoSuchMessage.into()),
             }
         }
-        let lists = [(&self.to[..], Copy::To), (&self.cc[..], Copy::Cc), (&self.bcc[..], Copy::Bcc)];
+        let lists = [
+            (&self.to[..], RecipientKind::To),
+            (&self.cc[..], RecipientKind::Cc),
+            (&self.bcc[..], RecipientKind::Bcc),
+        ];
         let Found { recipients, mut refused } = recipients::resolve(to, sender, lists, self.pass_over)?;
         let unwilling = refused.len();
-        let reached: HashSet<&AgentId> = match self.deaf.is_empty() {
+        let reached: HashSet<&AgentId> = match self.not_receiving.is_empty() {
             true => HashSet::new(),
             false => recipients.iter().map(|recipient| &recipient.agent).collect(),
         };
-        for agent in &self.deaf {
+        for agent in &self.not_receiving {
             if !reached.contains(agent) && !refused.contains(agent) {
                 refused.push(to.known_agent(agent)?.id);
             }
@@ -245,41 +249,48 @@ impl Send {
             Place::In(spot) => (Some(turns::record_letter(to, sender, *spot, &message)?), None),
         };
         let turn = turn.map(|turn: Turn| turn.id);
-        Ok(Sent { message, receipts, refused, turn, unrecorded, repeated: false })
+        Ok(SendReceipt { message, receipts, refused, turn, unrecorded, repeated: false })
     }
 
     /// Writes down a letter that its recipients have had since before it came here, whatever has changed meanwhile.
-    fn note_handed(&self, to: &mut Apply<'_>) -> Applied<Sent> {
+    fn note_handed(&self, to: &mut Apply<'_>) -> Applied<SendReceipt> {
         let recipients: Vec<Recipient> = self
             .handed
             .iter()
-            .map(|agent| Recipient { agent: agent.clone(), copy: Copy::To, peer: None })
+            .map(|agent| Recipient { agent: agent.clone(), copy: RecipientKind::To, peer: None })
             .collect();
         let (message, receipts) = self.post(to, &recipients, &[], &Place::None)?;
         for receipt in &receipts {
             let fact = Fact::MessageDelivered { agent: receipt.agent.clone() };
             deliveries::tell_openly(to, fact, message.clone())?;
         }
-        Ok(Sent { message, receipts, refused: Vec::new(), turn: None, unrecorded: None, repeated: false })
+        Ok(SendReceipt {
+            message,
+            receipts,
+            refused: Vec::new(),
+            turn: None,
+            unrecorded: None,
+            repeated: false,
+        })
     }
 
     /// The answer to an earlier sending under the same key.
-    fn earlier(&self, to: &Apply<'_>) -> Applied<Option<Sent>> {
+    fn earlier(&self, to: &Apply<'_>) -> Applied<Option<SendReceipt>> {
         let Some(key) = &self.key else { return Ok(None) };
         let sql = "SELECT digest, message FROM message_keys WHERE sender = ?1 AND key = ?2";
         let found =
-            one(to.books, sql, (&to.caller.agent, key), |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?)))?;
+            one(to.db, sql, (&to.caller.agent, key), |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?)))?;
         let Some((digest, seq)) = found else { return Ok(None) };
         if digest != self.digest() {
             return Err(Refusal::KeyReused { key: key.clone() }.into());
         }
-        let message = rows::message_at(to.books, seq)?.ok_or(Refusal::NoSuchMessage)?;
+        let message = rows::message_at(to.db, seq)?.ok_or(Refusal::NoSuchMessage)?;
         let sql = "SELECT agent, copy, state FROM deliveries WHERE message = ?1 ORDER BY agent";
-        let receipts = all(to.books, sql, [seq], |row| {
+        let receipts = all(to.db, sql, [seq], |row| {
             Ok(Receipt { agent: row.get(0)?, copy: row.get(1)?, state: row.get(2)? })
         })?;
         let turn = one(
-            to.books,
+            to.db,
             // A letter's turn comes right after the letter, so this does not walk the conversation.
             "SELECT id FROM turns INDEXED BY turns_by_conversation WHERE talk = (SELECT seq FROM conversations WHERE id = ?1) AND seq > ?2 AND message = ?2
              ORDER BY seq LIMIT 1",
@@ -287,7 +298,7 @@ impl Send {
             |row| row.get(0),
         )?;
         let (message, refused) = (Arc::new(message), Vec::new());
-        Ok(Some(Sent { message, receipts, refused, turn, unrecorded: None, repeated: true }))
+        Ok(Some(SendReceipt { message, receipts, refused, turn, unrecorded: None, repeated: true }))
     }
 
     /// A fingerprint of what the letter says and to whom. Times and meta are left out: a retry may differ in them.
@@ -305,17 +316,17 @@ impl Send {
     fn place(&self, to: &mut Apply<'_>, sender: &Agent, recipients: &[Recipient]) -> Applied<Place> {
         let Some(within) = &self.within else { return Ok(Place::None) };
         check_reach(to, sender, recipients, within)?;
-        let others = recipients.iter().filter(|r| r.copy != Copy::Bcc).map(|r| &r.agent);
-        let spot = match &within.entry {
-            Entry::IfAllowed => turns::find_spot(to, sender, others, within),
-            Entry::Gather { kind } | Entry::Among { kind } | Entry::Label { kind } => {
+        let others = recipients.iter().filter(|r| r.copy != RecipientKind::Bcc).map(|r| &r.agent);
+        let spot = match &within.join {
+            JoinMode::IfAllowed => turns::find_spot(to, sender, others, within),
+            JoinMode::Open { kind } | JoinMode::PartiesOnly { kind } | JoinMode::NameOnly { kind } => {
                 turns::gather(to, sender, others, within, kind, self.subject.as_deref())
             }
         };
-        match (spot, &within.entry) {
+        match (spot, &within.join) {
             (Ok(spot), _) => Ok(Place::In(Box::new(spot))),
             // The letter goes out under the name that it gave, so that whoever answers it can give the same.
-            (Err(Halt::Refused(why)), Entry::IfAllowed | Entry::Among { .. }) => {
+            (Err(Halt::Refused(why)), JoinMode::IfAllowed | JoinMode::PartiesOnly { .. }) => {
                 Ok(Place::Labelled(within.conversation.clone(), why))
             }
             // The name is a label that every sender may use, also after another agent has taken it.
@@ -323,7 +334,7 @@ impl Send {
                 Err(Halt::Refused(
                     why @ (Refusal::NotAParticipant { .. } | Refusal::ParticipantMayNot { .. }),
                 )),
-                Entry::Label { .. },
+                JoinMode::NameOnly { .. },
             ) => Ok(Place::Labelled(within.conversation.clone(), why)),
             (Err(halt), _) => Err(halt),
         }
@@ -343,12 +354,12 @@ impl Send {
         };
         let message = self.letter(to.caller, MessageId(to.fresh_id()), to.now);
         let addresses = self.to.iter().chain(&self.cc).chain(&self.bcc);
-        let audience = sight::audience_of(to.books, self.audience, addresses)?;
+        let audience = sight::audience_of(to.db, self.audience, addresses)?;
         let message = Arc::new(Message { seq: to.next_seq(), conversation, thread, audience, ..message });
         insert(to, &message)?;
         if let Some(key) = &self.key {
             let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, ?3, ?4)";
-            exec(to.books, sql, (&message.from, key, self.digest(), message.seq))?;
+            exec(to.db, sql, (&message.from, key, self.digest(), message.seq))?;
         }
         let mut receipts = Vec::with_capacity(recipients.len());
         let (state, delivered_at) = match self.handed.is_empty() {
@@ -358,16 +369,16 @@ impl Send {
         for Recipient { agent, copy, peer } in recipients {
             let row =
                 LateCopy { letter: message.clone(), agent: agent.clone(), copy: *copy, state, delivered_at };
-            to.memory.rows.add_copy(to.books, row)?;
+            to.memory.rows.add_copy(to.db, row)?;
             if let Some(peer) = peer {
                 let sql = "INSERT INTO outbound(peer, message, agent) VALUES(?1, ?2, ?3)";
-                exec(to.books, sql, (peer, message.seq, agent))?;
+                exec(to.db, sql, (peer, message.seq, agent))?;
             }
             receipts.push(Receipt { agent: agent.clone(), copy: *copy, state });
         }
         let parties = recipients.iter().map(|r| r.agent.clone()).collect();
-        let sight = sight::of_message(to.books, &message, parties)?;
-        let open = receipts.iter().filter(|receipt| receipt.copy != Copy::Bcc);
+        let sight = sight::of_message(to.db, &message, parties)?;
+        let open = receipts.iter().filter(|receipt| receipt.copy != RecipientKind::Bcc);
         let passed_over = refused.iter().map(|agent| (agent.clone(), DeliveryState::Failed));
         let reached = open.map(|receipt| (receipt.agent.clone(), receipt.state)).chain(passed_over).collect();
         to.tell_sent(message.clone(), reached, sight)?;
@@ -375,7 +386,7 @@ impl Send {
     }
 }
 
-impl Send {
+impl SendMessage {
     /// Whether applying it looks at no letter that is already there. (Whether somebody may answer is looked up where it
     /// has to be.)
     pub(crate) fn stands_alone(&self) -> bool {
@@ -384,9 +395,9 @@ impl Send {
 }
 
 /// What the fast lane asks of the verb before it is applied.
-impl Send {
+impl SendMessage {
     /// Whether the letter promises nothing beyond this moment, so that it may be handed over before it is written down.
-    pub(crate) fn may_overtake(&self) -> bool {
+    pub(crate) fn is_ephemeral(&self) -> bool {
         self.cc.is_empty()
             && self.bcc.is_empty()
             && !self.ack_required
@@ -396,7 +407,7 @@ impl Send {
             && self.task.is_none()
             && self.key.is_none()
             && self.envelope.is_none()
-            && self.deaf.is_empty()
+            && self.not_receiving.is_empty()
             && self.handed.is_empty()
     }
 
@@ -419,13 +430,14 @@ impl Send {
             tail: &mut tail,
             memory: &mut memory,
         };
-        let mut to = Apply::new(view.books, realm, caller, &stamp, view.now, pen);
+        let mut to = Apply::new(view.db, realm, caller, &stamp, view.now, pen);
         to.require_member().ok()?;
         let sender = sender(&mut to).ok()?;
         if is_guest(&to, &sender.id).ok()? {
             return None;
         }
-        let lists = [(&self.to[..], Copy::To), (&[][..], Copy::Cc), (&[][..], Copy::Bcc)];
+        let lists =
+            [(&self.to[..], RecipientKind::To), (&[][..], RecipientKind::Cc), (&[][..], RecipientKind::Bcc)];
         let found = recipients::resolve(&mut to, &sender, lists, self.pass_over).ok()?;
         // The slow road says who was passed over.
         if !found.refused.is_empty() {
@@ -456,7 +468,7 @@ impl Send {
     /// The letter as it will be written down, but for its place in the history and in a conversation.
     pub(crate) fn letter(&self, caller: &Caller, id: MessageId, at: Millis) -> Message {
         Message {
-            seq: crate::fast::UNPLACED,
+            seq: crate::fast_path::UNPLACED,
             id,
             from: caller.agent.clone(),
             to: self.to.iter().chain(&self.cc).cloned().collect(),
@@ -501,7 +513,7 @@ fn sender(to: &mut Apply<'_>) -> Applied<Agent> {
         return Ok(Agent { kind, contact_policy, ..stand_in(id) });
     }
     // An administrator writes under any name; one that is new is entered with its first message, or not at all.
-    let entered = match to.caller.rights.admin && rows::active_agent(to.books, id)?.is_none() {
+    let entered = match to.caller.rights.admin && rows::active_agent(to.db, id)?.is_none() {
         true => agents::enter_sender(to, id)?,
         false => None,
     };
@@ -520,7 +532,7 @@ fn is_guest(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
 /// Whether a name is that of a neighbour's agent.
 pub(super) fn is_foreign(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
     let Some((_, realm)) = id.as_str().rsplit_once('@') else { return Ok(false) };
-    Ok(one(to.books, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some())
+    Ok(one(to.db, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some())
 }
 
 /// A sender without an entry in the address book.
@@ -552,14 +564,19 @@ fn stand_in(id: &AgentId) -> Agent {
 
 /// Refuses a letter that belongs to a run and is for somebody whom its sender may not write to there. People who take
 /// part may be answered.
-fn check_reach(to: &Apply<'_>, sender: &Agent, recipients: &[Recipient], within: &Within) -> Applied<()> {
+fn check_reach(
+    to: &Apply<'_>,
+    sender: &Agent,
+    recipients: &[Recipient],
+    within: &ConversationRef,
+) -> Applied<()> {
     let Some(reach) = to.rules.reach.get(&sender.id) else { return Ok(()) };
     let task = &within.conversation;
-    if one(to.books, "SELECT 1 FROM runs WHERE task = ?1", [task], |_| Ok(()))?.is_none() {
+    if one(to.db, "SELECT 1 FROM runs WHERE task = ?1", [task], |_| Ok(()))?.is_none() {
         return Ok(());
     }
     for agent in recipients.iter().map(|recipient| &recipient.agent).filter(|agent| !reach.contains(*agent)) {
-        let part = rows::participant_of(to.books, task, agent)?;
+        let part = rows::participant_of(to.db, task, agent)?;
         if part.is_none_or(|part| part.kind == AgentKind::Agent) {
             let need = "a recipient that the sender may write to in this task";
             return Err(Refusal::NotAllowed { need }.into());
@@ -571,5 +588,5 @@ fn check_reach(to: &Apply<'_>, sender: &Agent, recipients: &[Recipient], within:
 /// Writes a letter's own row.
 pub(super) fn insert(to: &mut Apply<'_>, letter: &Arc<Message>) -> rusqlite::Result<()> {
     to.note_text(letter.subject.as_deref(), letter.body.as_str());
-    to.memory.rows.add_letter(to.books, letter.clone())
+    to.memory.rows.add_letter(to.db, letter.clone())
 }

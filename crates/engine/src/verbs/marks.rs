@@ -38,12 +38,12 @@ pub(super) fn check<'a>(to: &mut Apply<'_>, sender: &AgentId, marks: &'a [Mark])
         return Err(Refusal::BadValue { field: "label", why: "1 to 1024 bytes" }.into());
     }
     let hashes: Vec<i64> = marks.iter().map(|mark| hash(&mark.label)).collect();
-    let known = to.memory.marks(to.books)?;
-    if known.may_have(to.books, &hashes)? {
+    let known = to.memory.marks(to.db)?;
+    if known.may_have(to.db, &hashes)? {
         for mark in marks {
             let stands_for_another =
                 |digest: &Option<Vec<u8>>| digest.is_none() || digest.as_ref() != mark.digest.as_ref();
-            if known.with_label(to.books, &mark.label)?.iter().any(|before| {
+            if known.with_label(to.db, &mark.label)?.iter().any(|before| {
                 before.sender == *sender
                     && before.until.is_none_or(|until| until > clock)
                     && stands_for_another(&before.digest)
@@ -58,11 +58,11 @@ pub(super) fn check<'a>(to: &mut Apply<'_>, sender: &AgentId, marks: &'a [Mark])
 impl Fresh<'_> {
     /// Keeps them for what stands at a place in the history.
     pub(super) fn keep(self, to: &mut Apply<'_>, at: Seq) -> rusqlite::Result<()> {
-        let known = to.memory.marks(to.books)?;
+        let known = to.memory.marks(to.db)?;
         for (mark, hash) in self.marks.iter().zip(self.hashes) {
             let (sender, digest) = (self.sender.clone(), mark.digest.clone());
             let kept = KeptMark { sender, message: at, digest, until: mark.until };
-            known.add(to.books, hash, &mark.label, &kept)?;
+            known.add(to.db, hash, &mark.label, &kept)?;
         }
         Ok(())
     }
@@ -70,7 +70,7 @@ impl Fresh<'_> {
 
 /// Who used a label for what, the latest first.
 pub(super) fn with_label(to: &mut Apply<'_>, label: &str) -> rusqlite::Result<Vec<(AgentId, Seq)>> {
-    let mut found = to.memory.marks(to.books)?.with_label(to.books, label)?;
+    let mut found = to.memory.marks(to.db)?.with_label(to.db, label)?;
     found.sort_by_key(|mark| std::cmp::Reverse(mark.message));
     Ok(found.into_iter().map(|mark| (mark.sender, mark.message)).collect())
 }
@@ -78,5 +78,5 @@ pub(super) fn with_label(to: &mut Apply<'_>, label: &str) -> rusqlite::Result<Ve
 /// Forgets marks whose time has passed; says how many.
 pub(super) fn forget_due(to: &mut Apply<'_>, limit: u32) -> rusqlite::Result<usize> {
     let clock = to.clock();
-    to.memory.marks(to.books)?.forget_due(to.books, clock, limit)
+    to.memory.marks(to.db)?.forget_due(to.db, clock, limit)
 }

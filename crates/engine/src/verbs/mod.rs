@@ -8,7 +8,6 @@ pub mod contacts;
 pub mod conversations;
 pub mod deliveries;
 pub mod keys;
-pub mod leases;
 pub mod mail;
 pub mod marks;
 pub mod office;
@@ -17,8 +16,7 @@ mod recipients;
 pub mod reservations;
 pub mod runs;
 pub mod scopes;
-pub mod sealed;
-mod succession;
+pub mod signed;
 pub mod tasks;
 pub mod tokens;
 pub mod turns;
@@ -91,8 +89,8 @@ verbs! {
     agents::Orphan = "orphan" => Agent;
     agents::Unregister = "unregister" => Agent;
     keys::ChangeKeys = "change_keys" => Agent;
-    mail::Send = "send" => mail::Sent;
-    sealed::SendSealed = "send_sealed" => sealed::SealedSent;
+    mail::SendMessage = "send" => mail::SendReceipt;
+    signed::SendSigned = "send_sealed" => signed::SignedReceipt;
     deliveries::MarkDelivered = "mark_delivered" => usize;
     deliveries::MarkRead = "mark_read" => Delivery;
     deliveries::Acknowledge = "acknowledge" => Delivery;
@@ -119,7 +117,7 @@ verbs! {
     runs::Advance = "advance_run" => runs::Advanced;
     reservations::Reserve = "reserve" => Reserved;
     reservations::Renew = "renew" => Reserved;
-    leases::ReserveEach = "reserve_each" => leases::ReservedEach;
+    reservations::ReserveEach = "reserve_each" => reservations::ReservedEach;
     reservations::Release = "release" => Vec<Reservation>;
     contacts::Ask = "ask_contact" => Contact;
     contacts::Answer = "answer_contact" => Contact;
@@ -151,8 +149,8 @@ impl Command {
     /// Whether it may take long: it goes to groups, or names many.
     pub(crate) fn is_broad(&self) -> bool {
         match self {
-            Self::Send(send) => send.is_broad(),
-            Self::SendSealed(sealed) => sealed.letter.is_broad(),
+            Self::SendMessage(send) => send.is_broad(),
+            Self::SendSigned(signed) => signed.message.is_broad(),
             Self::Create(create) => create.participants.len() > FEW_NAMES,
             Self::CreateTask(create) => create.participants.len() > FEW_NAMES,
             Self::Reserve(reserve) => reserve.paths.len() > FEW_PATHS,
@@ -163,10 +161,10 @@ impl Command {
     }
 
     /// The letter it sends.
-    pub(crate) fn letter(&self) -> Option<&mail::Send> {
+    pub(crate) fn letter(&self) -> Option<&mail::SendMessage> {
         match self {
-            Self::Send(send) => Some(send),
-            Self::SendSealed(sealed) => Some(&sealed.letter),
+            Self::SendMessage(send) => Some(send),
+            Self::SendSigned(signed) => Some(&signed.message),
             _ => None,
         }
     }

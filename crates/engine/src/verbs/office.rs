@@ -48,7 +48,7 @@ impl SetRules {
         to.require_admin()?;
         let text = serde_json::to_string(&self.rules).unwrap_or_default();
         let sql = "INSERT INTO meta(key, value) VALUES('rules', ?1) ON CONFLICT DO UPDATE SET value = ?1";
-        exec(to.books, sql, [text])?;
+        exec(to.db, sql, [text])?;
         to.tell(Fact::RulesChanged, Sight::Admins)?;
         *to.rules = self.rules.clone();
         Ok(self.rules.clone())
@@ -81,11 +81,11 @@ impl Sweep {
                    WHERE expires_at <= ?1 AND expires_at IS NOT NULL AND state = 0
                    ORDER BY expires_at, agent, message LIMIT ?2";
         let due: Vec<(AgentId, Seq)> =
-            all(to.books, sql, (to.clock(), limit), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            all(to.db, sql, (to.clock(), limit), |row| Ok((row.get(0)?, row.get(1)?)))?;
         for (agent, seq) in &due {
             let sql = "UPDATE deliveries SET state = ?3 WHERE agent = ?1 AND message = ?2";
-            exec(to.books, sql, (agent, seq, DeliveryState::Expired))?;
-            if let Some(message) = rows::message_at(to.books, *seq)? {
+            exec(to.db, sql, (agent, seq, DeliveryState::Expired))?;
+            if let Some(message) = rows::message_at(to.db, *seq)? {
                 deliveries::tell(to, Fact::MessageExpired { agent: agent.clone() }, message)?;
             }
         }
@@ -94,7 +94,7 @@ impl Sweep {
              ORDER BY r.expires_at, r.seq LIMIT ?2",
             rows::RESERVATION
         );
-        let mut lapsed = all(to.books, &sql, (to.clock(), limit), rows::reservation)?;
+        let mut lapsed = all(to.db, &sql, (to.clock(), limit), rows::reservation)?;
         // Each path is taken out of the index, so paths are counted and not reservations.
         let mut paths = 0;
         lapsed.retain(|held| {
@@ -104,7 +104,7 @@ impl Sweep {
         for mut reservation in lapsed.iter().cloned() {
             reservation.status = ReservationStatus::Expired;
             reservations::end(to, &reservation)?;
-            let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
+            let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
             to.tell(Fact::ReservationExpired { reservation: Box::new(reservation) }, sight)?;
         }
         // While the office is quiet the index catches up, so that searches need not lay out what is missing.

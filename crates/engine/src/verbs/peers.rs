@@ -54,11 +54,11 @@ impl PutPeer {
             to.now,
             self.seen_at,
         );
-        exec(to.books, sql, params)?;
+        exec(to.db, sql, params)?;
         let peer = self.name.to_string();
         to.tell(Fact::PeerChanged { peer, reachable: self.reachable }, Sight::Admins)?;
         let sql = format!("SELECT {} FROM peers WHERE name = ?1", rows::PEER);
-        one(to.books, &sql, [&self.name], rows::peer)?
+        one(to.db, &sql, [&self.name], rows::peer)?
             .ok_or_else(|| Refusal::NoSuchPeer { peer: self.name.to_string() }.into())
     }
 }
@@ -74,7 +74,7 @@ impl RemovePeer {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<()> {
         to.require_admin()?;
         let peer = self.name.to_string();
-        if exec(to.books, "DELETE FROM peers WHERE name = ?1", [&self.name])? == 0 {
+        if exec(to.db, "DELETE FROM peers WHERE name = ?1", [&self.name])? == 0 {
             return Err(Refusal::NoSuchPeer { peer }.into());
         }
         to.tell(Fact::PeerRemoved { peer }, Sight::Admins)?;

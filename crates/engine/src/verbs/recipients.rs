@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::Connection;
 
 use super::{Applied, Apply, Halt, agents, contacts, mail};
-use crate::bounds;
+use crate::acl;
 use crate::error::Refusal;
 use crate::near;
 use crate::nouns::{
-    Address, Agent, AgentId, Bounds, ContactPolicy, ContactState, Copy, Fact, Millis, Privacy, RealmName,
-    ScopeId, Sight,
+    Address, Agent, AgentId, Bounds, ContactPolicy, ContactState, Fact, Millis, Privacy, RealmName,
+    RecipientKind, ScopeId, Sight,
 };
 use crate::sight;
 use crate::store::{all, one, rows};
@@ -19,7 +19,7 @@ use crate::store::{all, one, rows};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Recipient {
     pub(super) agent: AgentId,
-    pub(super) copy: Copy,
+    pub(super) copy: RecipientKind,
     /// The neighbour that the letter has to be carried to.
     pub(super) peer: Option<RealmName>,
 }
@@ -45,7 +45,7 @@ pub(crate) enum Consent {
 
 /// Whether `to` takes letters from `from`. Contact policy travels with the recipient.
 pub(crate) fn contact_allows(
-    books: &Connection,
+    db: &Connection,
     from: &Agent,
     to: &Agent,
     now: Millis,
@@ -54,10 +54,10 @@ pub(crate) fn contact_allows(
     if from.id == to.id || from.id.is_office() {
         return Ok(Consent::Given);
     }
-    if !bounds::let_pass(books, from, to)? {
+    if !acl::let_pass(db, from, to)? {
         return Ok(Consent::Denied);
     }
-    let contact = rows::contact_of(books, &from.id, &to.id)?;
+    let contact = rows::contact_of(db, &from.id, &to.id)?;
     let in_force = contact.filter(|contact| contact.expires_at.is_none_or(|end| now < end));
     Ok(consent(in_force.map(|contact| contact.state), to.contact_policy))
 }
@@ -78,7 +78,7 @@ fn consent(contact: Option<ContactState>, policy: ContactPolicy) -> Consent {
 pub(super) fn resolve(
     to: &mut Apply<'_>,
     sender: &Agent,
-    lists: [(&[Address], Copy); 3],
+    lists: [(&[Address], RecipientKind); 3],
     pass_over: bool,
 ) -> Applied<Found> {
     let mut seen = HashSet::new();
@@ -133,9 +133,9 @@ struct Groups<'a> {
     members: usize,
     /// What the caller is kept to.
     kept_to: Option<Bounds>,
-    kin: bounds::Kin<'a>,
+    kin: acl::Kin<'a>,
     /// The same for the sender, if it is not the caller.
-    sender_kin: bounds::Kin<'a>,
+    sender_kin: acl::Kin<'a>,
     /// What the sender's contacts say; read with the first group.
     contacts: Option<HashMap<AgentId, (ContactState, Option<Millis>)>>,
 }
@@ -147,8 +147,8 @@ impl<'a> Groups<'a> {
             groups: to.rules.groups,
             members: members + members / 4,
             kept_to: None,
-            kin: bounds::Kin::of(to.books, &to.caller.agent, None),
-            sender_kin: bounds::Kin::of(to.books, &sender.id, sender.parent.as_ref()),
+            kin: acl::Kin::of(to.db, &to.caller.agent, None),
+            sender_kin: acl::Kin::of(to.db, &sender.id, sender.parent.as_ref()),
             contacts: None,
         })
     }
@@ -165,9 +165,9 @@ impl<'a> Groups<'a> {
         }
         let sql = "SELECT recipient, state, expires_at FROM contacts WHERE sender = ?1";
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)));
-        self.contacts = Some(all(to.books, sql, [&sender.id], read)?.into_iter().collect());
-        if let Some(caller) = rows::any_agent(to.books, &to.caller.agent)? {
-            self.kin = bounds::Kin::of(to.books, &caller.id, caller.parent.as_ref());
+        self.contacts = Some(all(to.db, sql, [&sender.id], read)?.into_iter().collect());
+        if let Some(caller) = rows::any_agent(to.db, &to.caller.agent)? {
+            self.kin = acl::Kin::of(to.db, &caller.id, caller.parent.as_ref());
             self.kept_to = caller.bounds;
         }
         Ok(())
@@ -198,7 +198,7 @@ impl<'a> Groups<'a> {
     }
 
     fn sees(&self, to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<bool> {
-        sight::sees_agent_by(to.books, to.caller, self.kept_to.as_ref(), &self.kin, agent)
+        sight::sees_agent_by(to.db, to.caller, self.kept_to.as_ref(), &self.kin, agent)
     }
 }
 
@@ -219,7 +219,7 @@ fn reach<'a>(
             return direct(to, sender, &id, groups).map(|id| vec![id]);
         }
         Address::Remote { agent, realm } => {
-            let known = one(to.books, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some();
+            let known = one(to.db, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some();
             if !known {
                 return Err(Refusal::NoSuchPeer { peer: realm.to_string() }.into());
             }
@@ -235,7 +235,7 @@ fn reach<'a>(
             members.into_iter().filter(|agent| agent.role.as_deref() == Some(role)).collect()
         }
         Address::Parent => match &sender.parent {
-            Some(parent) => rows::active_agent(to.books, parent)?.into_iter().collect(),
+            Some(parent) => rows::active_agent(to.db, parent)?.into_iter().collect(),
             None => Vec::new(),
         },
         Address::Children { depth } => below(to, &sender.id, depth.unwrap_or(1))?,
@@ -249,10 +249,8 @@ fn reach<'a>(
         Address::All => select(to, "id <> ?1", [&sender.id], most)?,
         Address::Contacts => {
             require_tier(sender, &[Privacy::Public, Privacy::Contacts])?;
-            let ids = sight::contacts_of(to.books, &sender.id, to.clock())?;
-            ids.iter()
-                .filter_map(|id| rows::active_agent(to.books, id).transpose())
-                .collect::<Result<_, _>>()?
+            let ids = sight::contacts_of(to.db, &sender.id, to.clock())?;
+            ids.iter().filter_map(|id| rows::active_agent(to.db, id).transpose()).collect::<Result<_, _>>()?
         }
         Address::Public => {
             require_tier(sender, &[Privacy::Public])?;
@@ -275,7 +273,7 @@ fn public(to: &Apply<'_>, sender: &Agent, groups: &mut Groups<'_>) -> Applied<Ve
     groups.look_at(to, everyone.len())?;
     let sql = "SELECT sender FROM contacts WHERE recipient = ?1 AND state = 'blocked'
                UNION SELECT recipient FROM contacts WHERE sender = ?1 AND state = 'blocked'";
-    let blocked: HashSet<AgentId> = all(to.books, sql, [&sender.id], |row| row.get(0))?.into_iter().collect();
+    let blocked: HashSet<AgentId> = all(to.db, sql, [&sender.id], |row| row.get(0))?.into_iter().collect();
     let mut reached = Vec::new();
     for agent in everyone {
         if !blocked.contains(&agent.id) && groups.sees(to, &agent)? {
@@ -291,24 +289,24 @@ fn require_tier(sender: &Agent, allowed: &[Privacy]) -> Applied<()> {
 
 fn direct(to: &mut Apply<'_>, sender: &Agent, id: &AgentId, groups: &mut Groups<'_>) -> Applied<AgentId> {
     let id = &agents::meant(to, id)?;
-    let agent = match rows::active_agent(to.books, id)? {
+    let agent = match rows::active_agent(to.db, id)? {
         Some(agent) => Some(agent),
         None => agents::expect(to, id)?,
     };
     let Some(agent) = agent else { return Err(unknown(to, id)?.into()) };
     // An agent that shows itself to few can be answered from another realm by those it wrote to.
-    let known = sight::sees_agent(to.books, to.caller, &agent)?
+    let known = sight::sees_agent(to.db, to.caller, &agent)?
         || (mail::is_foreign(to, &sender.id)? && has_written(to, &agent, sender)?);
     if !known {
         return Err(unknown(to, id)?.into());
     }
-    match contact_allows(to.books, sender, &agent, to.clock())? {
+    match contact_allows(to.db, sender, &agent, to.clock())? {
         Consent::Given => Ok(agent.id),
         Consent::Denied => Err(Refusal::ConsentBlocked { agent: agent.id }.into()),
         Consent::Needed if groups.may_look_through(to)? && may_answer(to, sender, &agent)? => Ok(agent.id),
         Consent::Needed => {
             // The refusal leaves a request behind, so that the recipient can let the next letter in.
-            let asked = rows::contact_of(to.books, &sender.id, &agent.id)?;
+            let asked = rows::contact_of(to.db, &sender.id, &agent.id)?;
             if asked.is_none_or(|asked| asked.expires_at.is_some_and(|end| end <= to.clock())) {
                 contacts::check_room(to, &agent.id)?;
                 contacts::put(to, &sender.id, &agent.id, ContactState::Pending, None, None)?;
@@ -335,13 +333,13 @@ fn may_answer(to: &mut Apply<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Re
 
 /// Whether an agent has lately written to another by name.
 fn has_written(to: &mut Apply<'_>, agent: &Agent, sender: &Agent) -> rusqlite::Result<bool> {
-    to.memory.rows.write_down(to.books)?;
+    to.memory.rows.write_down(to.db)?;
     let sql = "SELECT m.recipients FROM (SELECT seq, recipients FROM messages WHERE sender = ?1 AND seq > ?3
                    ORDER BY seq DESC LIMIT ?4) m
                JOIN deliveries d ON d.agent = ?2 AND d.message = m.seq";
     let born = sender.born.max(agent.born);
     let found: Vec<String> =
-        all(to.books, sql, (&agent.id, &sender.id, born, LOOKED_THROUGH), |row| row.get(0))?;
+        all(to.db, sql, (&agent.id, &sender.id, born, LOOKED_THROUGH), |row| row.get(0))?;
     let named = |text: &String| {
         let to: Vec<Address> = serde_json::from_str(text).unwrap_or_default();
         to.iter().any(|address| match address {
@@ -358,7 +356,7 @@ fn unknown(to: &Apply<'_>, id: &AgentId) -> Applied<Refusal> {
     // Who is in the address book is not told to other realms.
     let near = match mail::is_foreign(to, &to.caller.agent)? {
         true => Vec::new(),
-        false => near::names(to.books, to.caller, id.as_str())?,
+        false => near::names(to.db, to.caller, id.as_str())?,
     };
     Ok(Refusal::NoSuchAgent { agent: id.to_string(), near })
 }
@@ -374,17 +372,17 @@ fn select(
         "SELECT {} FROM agents WHERE {condition} AND retired_at IS NULL ORDER BY id",
         rows::AGENT_IN_GROUP
     );
-    let mut query = to.books.prepare_cached(&sql)?;
+    let mut query = to.db.prepare_cached(&sql)?;
     query.query_map(params, rows::agent)?.take(most.saturating_add(1)).collect()
 }
 
 fn scope_members(to: &Apply<'_>, sender: &Agent, id: &ScopeId, most: usize) -> Applied<Vec<Agent>> {
-    let scope = rows::scope_by_id(to.books, id)?;
+    let scope = rows::scope_by_id(to.db, id)?;
     let scope = match scope {
-        Some(scope) if sight::sees_scope(to.books, to.caller, &scope)? => scope,
+        Some(scope) if sight::sees_scope(to.db, to.caller, &scope)? => scope,
         _ => return Err(Refusal::NoSuchScope { scope: id.clone() }.into()),
     };
-    if let Some(need) = bounds::bar_to_scope(to.books, to.caller, sender, &scope)? {
+    if let Some(need) = acl::bar_to_scope(to.db, to.caller, sender, &scope)? {
         return Err(Refusal::NotAllowed { need }.into());
     }
     let members = "id IN (SELECT agent FROM scope_members WHERE scope = ?1) AND id <> ?2";
@@ -402,7 +400,7 @@ fn below(to: &Apply<'_>, id: &AgentId, depth: u32) -> rusqlite::Result<Vec<Agent
          SELECT {} FROM agents WHERE id IN (SELECT below FROM down) AND id <> ?1 AND retired_at IS NULL ORDER BY id",
         rows::AGENT
     );
-    all(to.books, &sql, (id, depth.min(64)), rows::agent)
+    all(to.db, &sql, (id, depth.min(64)), rows::agent)
 }
 
 fn above(to: &Apply<'_>, sender: &Agent, depth: u32) -> rusqlite::Result<Vec<Agent>> {
@@ -411,7 +409,7 @@ fn above(to: &Apply<'_>, sender: &Agent, depth: u32) -> rusqlite::Result<Vec<Age
     while let Some(id) = next
         && found.len() < depth.min(64) as usize
     {
-        let Some(agent) = rows::active_agent(to.books, &id)? else { break };
+        let Some(agent) = rows::active_agent(to.db, &id)? else { break };
         next = agent.parent.clone();
         found.push(agent);
     }

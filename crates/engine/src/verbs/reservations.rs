@@ -1,5 +1,9 @@
 //! Reserving paths. Advisory: an overlap is reported to both sides and never in the way.
 
+mod per_path;
+
+pub use per_path::{ReserveEach, ReservedEach, plain};
+
 use serde::{Deserialize, Serialize};
 
 use super::{Applied, Apply};
@@ -65,7 +69,7 @@ impl Reserve {
     /// The reservations that these patterns are compared with.
     pub(super) fn rivals(&self, to: &Apply<'_>, patterns: &[PathPattern]) -> Applied<Rivals> {
         let asking = Asking { scope: &self.scope, owner: &to.caller.agent, exclusive: self.exclusive };
-        Ok(Rivals::of(to.books, to.caller, &asking, patterns, to.clock(), to.rules)??)
+        Ok(Rivals::of(to.db, to.caller, &asking, patterns, to.clock(), to.rules)??)
     }
 
     /// Writes a lease down that was checked, with what it overlaps with.
@@ -97,15 +101,15 @@ impl Reserve {
         };
         write(to, &reservation)?;
         if !live {
-            let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
+            let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
             to.tell(Fact::ReservationExpired { reservation: Box::new(reservation.clone()) }, sight)?;
             return Ok(Reserved { reservation, conflicts: Vec::new() });
         }
         for pattern in patterns {
             let sql = "INSERT INTO reserved_heads(scope, head, reservation) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
-            exec(to.books, sql, (&reservation.scope, pattern.head().unwrap_or(""), seq))?;
+            exec(to.db, sql, (&reservation.scope, pattern.head().unwrap_or(""), seq))?;
         }
-        let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
+        let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
         to.tell(Fact::ReservationMade { reservation: Box::new(reservation.clone()) }, sight)?;
         for conflict in &conflicts {
             tell_conflict(to, &reservation, conflict)?;
@@ -283,14 +287,14 @@ impl Renew {
         reservation.status = ReservationStatus::Active;
         reservation.expires_at = self.expires_at;
         let sql = "UPDATE reservations SET status = 'active', expires_at = ?2 WHERE seq = ?1";
-        exec(to.books, sql, (reservation.seq, reservation.expires_at))?;
+        exec(to.db, sql, (reservation.seq, reservation.expires_at))?;
         for path in &reservation.paths {
             // The patterns were checked when the reservation was taken.
             let head = PathPattern::parse(path).ok().and_then(|pattern| pattern.head().map(str::to_owned));
             let sql = "INSERT INTO reserved_heads(scope, head, reservation) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
-            exec(to.books, sql, (&reservation.scope, head.unwrap_or_default(), reservation.seq))?;
+            exec(to.db, sql, (&reservation.scope, head.unwrap_or_default(), reservation.seq))?;
         }
-        let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
+        let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
         to.tell(Fact::ReservationRenewed { reservation: Box::new(reservation.clone()) }, sight)?;
         Ok(Reserved { reservation, conflicts })
     }
@@ -322,7 +326,7 @@ impl Release {
                  WHERE r.owner = ?1 AND r.status = 'active' ORDER BY r.seq",
                 rows::RESERVATION
             );
-            all(to.books, &sql, [&owner], rows::reservation)?
+            all(to.db, &sql, [&owner], rows::reservation)?
         } else {
             let most = to.rules.paths_per_reservation.saturating_mul(to.rules.reservations_per_scope);
             if self.which.len() > most as usize {
@@ -342,7 +346,7 @@ impl Release {
                 reservation.status = ReservationStatus::Released;
                 reservation.released_at = Some(to.now);
                 end(to, &reservation)?;
-                let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
+                let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
                 to.tell(Fact::ReservationReleased { reservation: Box::new(reservation.clone()) }, sight)?;
             }
             released.push(reservation);
@@ -357,7 +361,7 @@ pub(super) fn lapse(to: &mut Apply<'_>, which: &Which) -> Applied<Reservation> {
     if reservation.status == ReservationStatus::Active {
         reservation.status = ReservationStatus::Expired;
         end(to, &reservation)?;
-        let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
+        let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
         to.tell(Fact::ReservationExpired { reservation: Box::new(reservation.clone()) }, sight)?;
     }
     Ok(reservation)
@@ -382,7 +386,7 @@ fn widen(to: &Apply<'_>, held: &mut Reservation, told: Option<Vec<AgentId>>) -> 
         return Ok(());
     }
     let sql = "UPDATE reservations SET told = ?2, audience = ?3 WHERE seq = ?1";
-    exec(to.books, sql, (held.seq, told_text(held), held.audience)).map(drop)
+    exec(to.db, sql, (held.seq, told_text(held), held.audience)).map(drop)
 }
 
 fn told_text(held: &Reservation) -> Option<String> {
@@ -392,11 +396,11 @@ fn told_text(held: &Reservation) -> Option<String> {
 /// Takes a reservation out of force and out of the index of paths.
 pub(super) fn end(to: &Apply<'_>, reservation: &Reservation) -> rusqlite::Result<()> {
     let sql = "UPDATE reservations SET status = ?2, released_at = ?3 WHERE seq = ?1";
-    exec(to.books, sql, (reservation.seq, reservation.status, reservation.released_at))?;
+    exec(to.db, sql, (reservation.seq, reservation.status, reservation.released_at))?;
     for path in &reservation.paths {
         let head = PathPattern::parse(path).ok().and_then(|pattern| pattern.head().map(str::to_owned));
         let sql = "DELETE FROM reserved_heads WHERE scope = ?1 AND head = ?2 AND reservation = ?3";
-        exec(to.books, sql, (&reservation.scope, head.unwrap_or_default(), reservation.seq))?;
+        exec(to.db, sql, (&reservation.scope, head.unwrap_or_default(), reservation.seq))?;
     }
     Ok(())
 }
@@ -406,7 +410,7 @@ fn conflicts_of(to: &Apply<'_>, held: &Reservation) -> Applied<Vec<Conflict>> {
     let patterns: Vec<PathPattern> =
         held.paths.iter().filter_map(|path| PathPattern::parse(path).ok()).collect();
     let asking = Asking { scope: &held.scope, owner: &held.owner, exclusive: held.exclusive };
-    let rivals = Rivals::of(to.books, to.caller, &asking, &patterns, to.clock(), to.rules)??;
+    let rivals = Rivals::of(to.db, to.caller, &asking, &patterns, to.clock(), to.rules)??;
     Ok(rivals.conflicts(&patterns)?)
 }
 
@@ -417,7 +421,7 @@ pub(super) fn check_paths(to: &Apply<'_>, scope: &str, owner: &AgentId, paths: u
     let sql = "SELECT owner, sum(json_array_length(paths)) FROM reservations
                WHERE scope = ?1 AND status = 'active' AND expires_at > ?2 GROUP BY owner";
     let held: Vec<(AgentId, i64)> =
-        all(to.books, sql, (scope, to.clock()), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        all(to.db, sql, (scope, to.clock()), |row| Ok((row.get(0)?, row.get(1)?)))?;
     let most = i64::from(to.rules.paths_per_scope);
     let in_all: i64 = held.iter().map(|(_, paths)| paths).sum();
     if in_all + paths > most {
@@ -425,10 +429,10 @@ pub(super) fn check_paths(to: &Apply<'_>, scope: &str, owner: &AgentId, paths: u
         return Err(Refusal::TooMany { what, limit: to.rules.paths_per_scope.into() }.into());
     }
     if in_all + paths > most / 2 && !to.caller.rights.admin {
-        let account = account::of(to.books, owner)?;
+        let account = account::of(to.db, owner)?;
         let mut own = paths;
         for (holder, paths) in held {
-            if account::of(to.books, &holder)? == account {
+            if account::of(to.db, &holder)? == account {
                 own += paths;
             }
         }
@@ -440,7 +444,7 @@ pub(super) fn check_paths(to: &Apply<'_>, scope: &str, owner: &AgentId, paths: u
     let sql =
         "SELECT coalesce(sum(json_array_length(paths)), 0) FROM reservations INDEXED BY reservations_held
                WHERE owner = ?1 AND status = 'active'";
-    let own: i64 = one(to.books, sql, [owner], |row| row.get(0))?.unwrap_or(0);
+    let own: i64 = one(to.db, sql, [owner], |row| row.get(0))?.unwrap_or(0);
     if own + paths > i64::from(to.rules.paths_per_agent) {
         let what = "reservations of one agent, counted in paths";
         return Err(Refusal::TooMany { what, limit: to.rules.paths_per_agent.into() }.into());
@@ -452,7 +456,7 @@ pub(super) fn check_paths(to: &Apply<'_>, scope: &str, owner: &AgentId, paths: u
 fn check_room(to: &Apply<'_>, scope: &str, owner: &AgentId, paths: usize) -> Applied<()> {
     let sql = "SELECT count(*) FROM reservations WHERE scope = ?1 AND owner = ?2 AND status = 'active'
                AND expires_at > ?3";
-    let held = one(to.books, sql, (scope, owner, to.clock()), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    let held = one(to.db, sql, (scope, owner, to.clock()), |row| row.get::<_, u32>(0))?.unwrap_or(0);
     if held >= to.rules.reservations_per_scope {
         let limit = to.rules.reservations_per_scope.into();
         return Err(Refusal::TooMany { what: "reservations in this scope", limit }.into());
@@ -469,14 +473,14 @@ pub(super) fn own(to: &Apply<'_>, which: &Which) -> Applied<Reservation> {
 fn of_owner(to: &Apply<'_>, owner: &AgentId, which: &Which) -> Applied<Reservation> {
     let found = match which {
         Which::Key(key) => by_key(to, owner, key)?,
-        Which::Number(seq) => rows::reservation_at(to.books, *seq)?.filter(|held| held.owner == *owner),
+        Which::Number(seq) => rows::reservation_at(to.db, *seq)?.filter(|held| held.owner == *owner),
     };
     found.ok_or_else(|| Refusal::NoSuchReservation.into())
 }
 
 fn by_key(to: &Apply<'_>, owner: &AgentId, key: &str) -> rusqlite::Result<Option<Reservation>> {
     let sql = format!("SELECT {} FROM reservations r WHERE r.owner = ?1 AND r.key = ?2", rows::RESERVATION);
-    one(to.books, &sql, (owner, key), rows::reservation)
+    one(to.db, &sql, (owner, key), rows::reservation)
 }
 
 fn tell_conflict(to: &mut Apply<'_>, asked: &Reservation, held: &Conflict) -> rusqlite::Result<()> {
@@ -491,7 +495,7 @@ fn tell_conflict(to: &mut Apply<'_>, asked: &Reservation, held: &Conflict) -> ru
     // The holder is told only of reservations it may see; the one who asked may see the holder's, or it would not be here.
     let mut told = vec![asked.owner.clone()];
     let holder = crate::nouns::Caller::member(held.holder.clone(), "");
-    if sight::sees_reservation(to.books, &holder, asked, to.clock())? {
+    if sight::sees_reservation(to.db, &holder, asked, to.clock())? {
         told.push(held.holder.clone());
     }
     to.tell(fact, Sight::Agents(Sight::list(told))).map(drop)
@@ -518,5 +522,5 @@ fn write(to: &Apply<'_>, held: &Reservation) -> rusqlite::Result<()> {
         held.released_at,
         told_text(held),
     ];
-    exec(to.books, sql, params).map(drop)
+    exec(to.db, sql, params).map(drop)
 }

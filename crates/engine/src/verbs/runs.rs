@@ -41,7 +41,7 @@ pub struct Advance {
     pub note: Option<Json>,
     /// What is sent.
     #[serde(default)]
-    pub letters: Vec<RunLetter>,
+    pub letters: Vec<RunMessage>,
     /// How many letters count towards the run's limit.
     #[serde(default)]
     pub steps: u32,
@@ -75,7 +75,7 @@ pub struct Opening {
 
 /// A letter of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RunLetter {
+pub struct RunMessage {
     /// Its name for ever.
     pub id: MessageId,
     /// Who sends it.
@@ -135,7 +135,7 @@ impl Advance {
     #[must_use]
     pub fn weight(&self) -> usize {
         let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
-        let letter = |letter: &RunLetter| {
+        let letter = |letter: &RunMessage| {
             let to = 64 * (letter.to.len() + letter.away.len() + letter.addressed.len());
             letter.subject.len() + letter.body.len() + json(&letter.meta) + to
         };
@@ -165,7 +165,7 @@ impl Advance {
         self.check_steps(&run)?;
         let dealt = Dealt::check(to, self)?;
         for (peer, _) in self.all_letters().flat_map(|letter| &letter.away) {
-            let known = one(to.books, "SELECT 1 FROM peers WHERE name = ?1", [peer], |_| Ok(()))?.is_some();
+            let known = one(to.db, "SELECT 1 FROM peers WHERE name = ?1", [peer], |_| Ok(()))?.is_some();
             if !known {
                 return Err(Refusal::NoSuchPeer { peer: peer.to_string() }.into());
             }
@@ -182,7 +182,7 @@ impl Advance {
         std::iter::once(self).chain(&self.then)
     }
 
-    fn all_letters(&self) -> impl Iterator<Item = &RunLetter> {
+    fn all_letters(&self) -> impl Iterator<Item = &RunMessage> {
         self.all_steps().flat_map(|step| &step.letters)
     }
 
@@ -209,8 +209,8 @@ impl Advance {
         for letter in self.all_letters() {
             let Some(key) = &letter.key else { continue };
             let sql = "SELECT message FROM message_keys WHERE sender = ?1 AND key = ?2";
-            let Some(seq) = one(to.books, sql, (&letter.from, key), |row| row.get(0))? else { continue };
-            let Some(message) = rows::message_at(to.books, seq)? else { continue };
+            let Some(seq) = one(to.db, sql, (&letter.from, key), |row| row.get(0))? else { continue };
+            let Some(message) = rows::message_at(to.db, seq)? else { continue };
             if message.task.as_ref() == Some(&run.task) {
                 let letters = vec![(Arc::new(message), Vec::new())];
                 let run = run.clone();
@@ -223,8 +223,7 @@ impl Advance {
     /// A run that is not there yet. Its task takes the run's name, unless that is somebody else's already.
     fn planned(&self, to: &Apply<'_>) -> Applied<Run> {
         let plain = TaskId::new(&self.name).map_err(Refusal::from)?;
-        let taken =
-            |id: &TaskId| one(to.books, "SELECT 1 FROM conversations WHERE id = ?1", [id], |_| Ok(()));
+        let taken = |id: &TaskId| one(to.db, "SELECT 1 FROM conversations WHERE id = ?1", [id], |_| Ok(()));
         let task = match taken(&plain)? {
             None => plain,
             Some(()) => {
@@ -253,13 +252,13 @@ pub(crate) const FORGOTTEN: &str = "forgotten";
 
 fn run_of(to: &Apply<'_>, instance: &str, name: &str) -> rusqlite::Result<Option<Run>> {
     let sql = "SELECT task, instance, name, phase, steps, notes, state, seq FROM runs WHERE instance = ?1 AND name = ?2";
-    one(to.books, sql, (instance, name), rows::run)
+    one(to.db, sql, (instance, name), rows::run)
 }
 
 /// The place of a letter that is waiting to be taken.
 fn waiting(to: &Apply<'_>, taken: &Taken) -> Applied<Seq> {
     let sql = "SELECT d.message FROM messages m JOIN deliveries d ON d.agent = ?2 AND d.message = m.seq
                WHERE m.id = ?1 AND d.state < 2";
-    one(to.books, sql, (taken.message, &taken.agent), |row| row.get(0))?
+    one(to.db, sql, (taken.message, &taken.agent), |row| row.get(0))?
         .ok_or_else(|| Refusal::NoSuchMessage.into())
 }

@@ -6,8 +6,8 @@ use super::{Applied, Apply};
 use crate::account;
 use crate::error::Refusal;
 use crate::nouns::{
-    Agent, AgentId, Fact, JoinPolicy, Json, LettersSeen, Scope, ScopeId, ScopeVisibility, SendPolicy, Sight,
-    Visibility,
+    Agent, AgentId, Fact, JoinPolicy, Json, MessagesSeenBy, Scope, ScopeId, ScopeVisibility, SendPolicy,
+    Sight, Visibility,
 };
 use crate::sight;
 use crate::store::{all, exec, one, rows};
@@ -34,7 +34,7 @@ pub struct CreateScope {
     pub send_policy: Option<SendPolicy>,
     /// Who may see letters to it besides their parties; everybody who may observe if not said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub letters: Option<LettersSeen>,
+    pub letters: Option<MessagesSeenBy>,
     /// Whether it goes away with its last member.
     pub auto_delete: bool,
     /// Whatever else.
@@ -45,7 +45,7 @@ impl CreateScope {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
         to.require_member()?;
         if let Some(id) = &self.id
-            && rows::scope_by_id(to.books, id)?.is_some()
+            && rows::scope_by_id(to.db, id)?.is_some()
         {
             return Err(Refusal::ScopeExists { scope: id.clone() }.into());
         }
@@ -67,7 +67,7 @@ impl CreateScope {
 const MOST_ROLES: usize = 64;
 
 fn create(to: &mut Apply<'_>, given: &CreateScope, id: ScopeId) -> Applied<Scope> {
-    account::check_scopes(to.books, to.caller, to.rules)??;
+    account::check_scopes(to.db, to.caller, to.rules)??;
     let scope = Scope {
         id,
         name: given.name.clone(),
@@ -104,8 +104,8 @@ fn create(to: &mut Apply<'_>, given: &CreateScope, id: ScopeId) -> Applied<Scope
         scope.seq,
         (!scope.letters.is_usual()).then_some(scope.letters),
     ];
-    exec(to.books, sql, params)?;
-    let sight = sight::of_scope(to.books, &scope)?;
+    exec(to.db, sql, params)?;
+    let sight = sight::of_scope(to.db, &scope)?;
     to.tell(Fact::ScopeCreated { scope: Box::new(scope.clone()) }, sight)?;
     Ok(scope)
 }
@@ -124,7 +124,7 @@ impl JoinScope {
         to.require_member()?;
         // Sharing a scope can make an agent visible, so only those who see it already may bring it in.
         let agent = to.known_agent(&self.agent)?;
-        let scope = match rows::scope_by_id(to.books, &self.scope)? {
+        let scope = match rows::scope_by_id(to.db, &self.scope)? {
             Some(scope) => scope,
             None => return Err(Refusal::NoSuchScope { scope: self.scope.clone() }.into()),
         };
@@ -143,9 +143,9 @@ fn may_enter(to: &Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<bool> {
         return Ok(true);
     }
     let own = to.caller.is(&agent.id) || agent.owner.as_ref().is_some_and(|owner| to.caller.is(owner));
-    let inside = to.caller.is(&scope.created_by) || rows::is_member(to.books, &scope.id, &to.caller.agent)?;
+    let inside = to.caller.is(&scope.created_by) || rows::is_member(to.db, &scope.id, &to.caller.agent)?;
     Ok(match scope.join_policy {
-        JoinPolicy::Open => inside || (own && sight::sees_scope(to.books, to.caller, scope)?),
+        JoinPolicy::Open => inside || (own && sight::sees_scope(to.db, to.caller, scope)?),
         JoinPolicy::Invite => inside,
         JoinPolicy::Role => {
             (own || inside) && agent.role.as_ref().is_some_and(|role| scope.roles.contains(role))
@@ -199,7 +199,7 @@ impl DeleteScope {
         }
         check_members(to, &scope, &below)?;
         for id in below.iter().rev() {
-            match rows::scope_by_id(to.books, id)? {
+            match rows::scope_by_id(to.db, id)? {
                 Some(scope) if to.caller.may_act_for(&scope.created_by) => delete(to, &scope)?,
                 // Other agents' scopes below stay.
                 _ => {}
@@ -216,7 +216,7 @@ fn check_members(to: &Apply<'_>, scope: &Scope, below: &[ScopeId]) -> Applied<()
     let mut members = below.len();
     for id in below.iter().chain([&scope.id]) {
         let sql = "SELECT count(*) FROM (SELECT 1 FROM scope_members WHERE scope = ?1 LIMIT ?2)";
-        members += one(to.books, sql, (id, limit + 1), |row| row.get::<_, u32>(0))?.unwrap_or(0) as usize;
+        members += one(to.db, sql, (id, limit + 1), |row| row.get::<_, u32>(0))?.unwrap_or(0) as usize;
         if members > limit as usize && !to.caller.rights.admin {
             let what = "members of scopes that are deleted at once; let members leave first";
             return Err(Refusal::TooMany { what, limit: limit.into() }.into());
@@ -226,19 +226,19 @@ fn check_members(to: &Apply<'_>, scope: &Scope, below: &[ScopeId]) -> Applied<()
 }
 
 fn delete(to: &mut Apply<'_>, scope: &Scope) -> Applied<()> {
-    let sight = sight::of_scope(to.books, scope)?;
+    let sight = sight::of_scope(to.db, scope)?;
     let sql = "SELECT agent FROM scope_members WHERE scope = ?1 ORDER BY agent";
-    for agent in all(to.books, sql, [&scope.id], |row| row.get::<_, AgentId>(0))? {
+    for agent in all(to.db, sql, [&scope.id], |row| row.get::<_, AgentId>(0))? {
         // Who may see the scope is the same for each of them, and may be a long list.
-        let sight = match rows::any_agent(to.books, &agent)? {
+        let sight = match rows::any_agent(to.db, &agent)? {
             Some(agent) if agent.visibility != Visibility::Public => Sight::Ask,
             _ => sight.clone(),
         };
         to.tell(Fact::ScopeLeft { scope: scope.id.clone(), agent }, sight)?;
     }
-    exec(to.books, "DELETE FROM scope_members WHERE scope = ?1", [&scope.id])?;
-    exec(to.books, "UPDATE scopes SET parent = NULL WHERE parent = ?1", [&scope.id])?;
-    exec(to.books, "DELETE FROM scopes WHERE id = ?1", [&scope.id])?;
+    exec(to.db, "DELETE FROM scope_members WHERE scope = ?1", [&scope.id])?;
+    exec(to.db, "UPDATE scopes SET parent = NULL WHERE parent = ?1", [&scope.id])?;
+    exec(to.db, "DELETE FROM scopes WHERE id = ?1", [&scope.id])?;
     to.tell(Fact::ScopeDeleted { scope: scope.id.clone(), name: scope.name.clone() }, sight)?;
     Ok(())
 }
@@ -248,13 +248,13 @@ fn descendants(to: &Apply<'_>, id: &ScopeId) -> rusqlite::Result<Vec<ScopeId>> {
                    SELECT id, 1 FROM scopes WHERE parent = ?1
                    UNION SELECT s.id, down.n + 1 FROM scopes s JOIN down ON s.parent = down.id WHERE down.n < 64)
                SELECT id FROM down ORDER BY n, id";
-    all(to.books, sql, [id], |row| row.get(0))
+    all(to.db, sql, [id], |row| row.get(0))
 }
 
 fn visible(to: &Apply<'_>, id: &ScopeId) -> Applied<Scope> {
-    let scope = rows::scope_by_id(to.books, id)?;
+    let scope = rows::scope_by_id(to.db, id)?;
     match scope {
-        Some(scope) if sight::sees_scope(to.books, to.caller, &scope)? => Ok(scope),
+        Some(scope) if sight::sees_scope(to.db, to.caller, &scope)? => Ok(scope),
         _ => Err(Refusal::NoSuchScope { scope: id.clone() }.into()),
     }
 }
@@ -263,7 +263,7 @@ fn visible(to: &Apply<'_>, id: &ScopeId) -> Applied<Scope> {
 /// that would not let it in is passed over.
 pub(super) fn enter_all(to: &mut Apply<'_>, agent: &Agent, scopes: &[ScopeId]) -> Applied<()> {
     for id in scopes {
-        let scope = match rows::scope_by_id(to.books, id)? {
+        let scope = match rows::scope_by_id(to.db, id)? {
             Some(scope) => scope,
             None => create(to, &CreateScope::default(), id.clone())?,
         };
@@ -278,7 +278,7 @@ pub(super) fn enter_all(to: &mut Apply<'_>, agent: &Agent, scopes: &[ScopeId]) -
 pub(super) fn about_to_enter(to: &Apply<'_>, agent: &Agent, given: &[ScopeId]) -> Applied<Vec<ScopeId>> {
     let mut ahead = Vec::new();
     for id in given {
-        let enters = match rows::scope_by_id(to.books, id)? {
+        let enters = match rows::scope_by_id(to.db, id)? {
             Some(scope) => scope.visibility == ScopeVisibility::Public && may_enter(to, &scope, agent)?,
             // It will be made.
             None => true,
@@ -309,18 +309,18 @@ fn by_role(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<Vec<Scope>> {
          AND EXISTS(SELECT 1 FROM json_each(scopes.roles) WHERE value = ?1) ORDER BY id",
         rows::SCOPE
     );
-    all(to.books, &sql, [role], rows::scope)
+    all(to.db, &sql, [role], rows::scope)
 }
 
 fn enter(to: &mut Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<()> {
     let sql = "SELECT count(*) FROM scope_members WHERE agent = ?1";
-    let member_of = one(to.books, sql, [&agent.id], |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    let member_of = one(to.db, sql, [&agent.id], |row| row.get::<_, u32>(0))?.unwrap_or(0);
     let limit = to.rules.scopes_per_agent;
-    if member_of >= limit && !rows::is_member(to.books, &scope.id, &agent.id)? {
+    if member_of >= limit && !rows::is_member(to.db, &scope.id, &agent.id)? {
         return Err(Refusal::TooMany { what: "scopes of one agent", limit: limit.into() }.into());
     }
     let sql = "INSERT INTO scope_members(scope, agent, joined_at) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    if exec(to.books, sql, (&scope.id, &agent.id, to.now))? > 0 {
+    if exec(to.db, sql, (&scope.id, &agent.id, to.now))? > 0 {
         let sight = member_sight(to, scope, agent)?;
         to.tell(Fact::ScopeJoined { scope: scope.id.clone(), agent: agent.id.clone() }, sight)?;
     }
@@ -330,29 +330,29 @@ fn enter(to: &mut Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<()> {
 /// Who may see that an agent joined or left: those who may see both the scope and the agent.
 fn member_sight(to: &Apply<'_>, scope: &Scope, agent: &Agent) -> rusqlite::Result<Sight> {
     match agent.visibility {
-        Visibility::Public => sight::of_scope(to.books, scope),
+        Visibility::Public => sight::of_scope(to.db, scope),
         _ => Ok(Sight::Ask),
     }
 }
 
 /// The same for a member that may be gone itself.
 fn leaving_sight(to: &Apply<'_>, scope: &Scope, agent: &AgentId) -> rusqlite::Result<Sight> {
-    match rows::any_agent(to.books, agent)? {
+    match rows::any_agent(to.db, agent)? {
         Some(agent) => member_sight(to, scope, &agent),
-        None => sight::of_scope(to.books, scope),
+        None => sight::of_scope(to.db, scope),
     }
 }
 
 /// Ends a membership, and the scope with it if that was the last one and the scope says so.
 pub(super) fn leave(to: &mut Apply<'_>, id: &ScopeId, agent: &AgentId) -> Applied<()> {
-    let Some(scope) = rows::scope_by_id(to.books, id)? else { return Ok(()) };
+    let Some(scope) = rows::scope_by_id(to.db, id)? else { return Ok(()) };
     let sight = leaving_sight(to, &scope, agent)?;
-    if exec(to.books, "DELETE FROM scope_members WHERE scope = ?1 AND agent = ?2", (id, agent))? == 0 {
+    if exec(to.db, "DELETE FROM scope_members WHERE scope = ?1 AND agent = ?2", (id, agent))? == 0 {
         return Ok(());
     }
     to.tell(Fact::ScopeLeft { scope: id.clone(), agent: agent.clone() }, sight)?;
     let empty =
-        one(to.books, "SELECT 1 FROM scope_members WHERE scope = ?1 LIMIT 1", [id], |_| Ok(()))?.is_none();
+        one(to.db, "SELECT 1 FROM scope_members WHERE scope = ?1 LIMIT 1", [id], |_| Ok(()))?.is_none();
     if scope.auto_delete && empty {
         delete(to, &scope)?;
     }

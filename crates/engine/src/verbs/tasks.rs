@@ -48,11 +48,11 @@ impl CreateTask {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Task> {
         to.require_member()?;
         if let Some(id) = &self.id {
-            if rows::task_by_id(to.books, id)?.is_some() {
+            if rows::task_by_id(to.db, id)?.is_some() {
                 return Err(Refusal::TaskExists { task: id.clone() }.into());
             }
             // A label that letters have used may become a task for its participants; reading along is not enough.
-            if rows::conversation_by_id(to.books, id)?.is_some() {
+            if rows::conversation_by_id(to.db, id)?.is_some() {
                 let conversation = changeable(to, id)?;
                 self.check_newcomers(to, &conversation)?;
             }
@@ -69,7 +69,7 @@ impl CreateTask {
             None => TaskId::new(to.fresh_id().to_string()).map_err(Refusal::from)?,
         };
         // Whoever makes a task of a conversation that goes on already does not lead it by that.
-        let (mut conversation, role) = match rows::conversation_by_id(to.books, &id)? {
+        let (mut conversation, role) = match rows::conversation_by_id(to.db, &id)? {
             Some(conversation) => (conversation, "worker"),
             None => {
                 let title = self.title.clone();
@@ -108,8 +108,8 @@ impl CreateTask {
         if let Some(assignee) = &task.assignee {
             contribute(to, &task.id, assignee.as_str())?;
         }
-        task.contributors = rows::contributors_of(to.books, &task.id)?;
-        let sight = sight::of_conversation(to.books, &conversation)?;
+        task.contributors = rows::contributors_of(to.db, &task.id)?;
+        let sight = sight::of_conversation(to.db, &conversation)?;
         to.tell(Fact::TaskCreated { task: Box::new(task.clone()) }, sight.clone())?;
         if let Some(agent) = task.assignee.clone() {
             to.tell(Fact::TaskAssigned { task: task.id.clone(), agent }, sight)?;
@@ -211,13 +211,13 @@ impl UpdateTask {
         if let Some(agent) = reassigned {
             join(to, &mut conversation, &agent, "worker", &PermissionsPatch::default())?;
             contribute(to, &task.id, agent.as_str())?;
-            let sight = sight::of_conversation(to.books, &conversation)?;
+            let sight = sight::of_conversation(to.db, &conversation)?;
             to.tell(Fact::TaskAssigned { task: task.id.clone(), agent }, sight)?;
         }
         if task.status != previous {
             moved_on(to, &task, previous, conversation)?;
         }
-        task.contributors = rows::contributors_of(to.books, &task.id)?;
+        task.contributors = rows::contributors_of(to.db, &task.id)?;
         Ok(task)
     }
 }
@@ -228,7 +228,7 @@ fn moved_on(
     previous: TaskStatus,
     conversation: Conversation,
 ) -> Applied<()> {
-    let sight = sight::of_conversation(to.books, &conversation)?;
+    let sight = sight::of_conversation(to.db, &conversation)?;
     let fact = Fact::TaskStatusChanged { task: task.id.clone(), previous, current: task.status };
     to.tell(fact, sight.clone())?;
     if task.status == TaskStatus::Completed {
@@ -266,7 +266,7 @@ impl AddContributor {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Task> {
         let (mut task, _) = workable(to, &self.task)?;
         contribute(to, &task.id, &self.contributor)?;
-        task.contributors = rows::contributors_of(to.books, &task.id)?;
+        task.contributors = rows::contributors_of(to.db, &task.id)?;
         Ok(task)
     }
 }
@@ -274,7 +274,7 @@ impl AddContributor {
 /// The task and its conversation, if the caller may change them: it takes part and may speak there, or runs the office.
 fn workable(to: &Apply<'_>, id: &TaskId) -> Applied<(Task, Conversation)> {
     let none = || Refusal::NoSuchTask { task: id.clone() };
-    let task = rows::task_by_id(to.books, id)?.ok_or_else(none)?;
+    let task = rows::task_by_id(to.db, id)?.ok_or_else(none)?;
     match changeable(to, id) {
         Err(Halt::Refused(Refusal::NoSuchConversation { .. })) => Err(none().into()),
         changeable => Ok((task, changeable?)),
@@ -307,7 +307,7 @@ fn join(
 fn contribute(to: &Apply<'_>, task: &TaskId, contributor: &str) -> rusqlite::Result<()> {
     let sql = "INSERT INTO task_contributors(task, contributor, place)
                VALUES(?1, ?2, (SELECT count(*) FROM task_contributors WHERE task = ?1)) ON CONFLICT DO NOTHING";
-    exec(to.books, sql, (task, contributor)).map(drop)
+    exec(to.db, sql, (task, contributor)).map(drop)
 }
 
 fn write(to: &Apply<'_>, task: &Task) -> rusqlite::Result<()> {
@@ -329,5 +329,5 @@ fn write(to: &Apply<'_>, task: &Task) -> rusqlite::Result<()> {
         task.ended_at,
         task.seq,
     ];
-    exec(to.books, sql, params).map(drop)
+    exec(to.db, sql, params).map(drop)
 }

@@ -39,7 +39,7 @@ impl CreateToken {
         {
             return Err(Refusal::AlreadyExpired { at }.into());
         }
-        let known = one(to.books, "SELECT 1 FROM tokens WHERE hash = ?1", [&self.hash], |_| Ok(()))?;
+        let known = one(to.db, "SELECT 1 FROM tokens WHERE hash = ?1", [&self.hash], |_| Ok(()))?;
         if known.is_some() {
             return Err(Refusal::BadValue { field: "hash", why: "this token is known already" }.into());
         }
@@ -59,12 +59,12 @@ impl CreateToken {
         let Token { id, role, door, observe, created_at, expires_at, .. } = &token;
         let looks = skeleton(&token.name);
         let params = (id, &self.hash, role, &token.name, door, observe, created_at, expires_at, looks);
-        exec(to.books, sql, params)?;
+        exec(to.db, sql, params)?;
         // From now on the name is the token's: an agent that another token entered under it changes hands at once.
         // Nor does its bearer get what others own under that name.
         let sql = "UPDATE agents SET owner = NULL WHERE owner = ?1 AND id <> ?1 AND bearer IS NOT ?1 AND bearer IS NOT id";
-        exec(to.books, sql, [&name])?;
-        if let Some(agent) = rows::active_agent(to.books, &name)? {
+        exec(to.db, sql, [&name])?;
+        if let Some(agent) = rows::active_agent(to.db, &name)? {
             agents::reclaim(to, agent)?;
         }
         to.tell(Fact::TokenCreated { token: token.id.clone(), name: token.name.clone() }, Sight::Admins)?;
@@ -83,10 +83,10 @@ impl RevokeToken {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Token> {
         to.require_admin()?;
         let sql = format!("SELECT {} FROM tokens WHERE id = ?1", rows::TOKEN);
-        let mut token = one(to.books, &sql, [&self.id], rows::token)?.ok_or(Refusal::NoSuchToken)?;
+        let mut token = one(to.db, &sql, [&self.id], rows::token)?.ok_or(Refusal::NoSuchToken)?;
         if token.revoked_at.is_none() {
             token.revoked_at = Some(to.now);
-            exec(to.books, "UPDATE tokens SET revoked_at = ?2 WHERE id = ?1", (&token.id, to.now))?;
+            exec(to.db, "UPDATE tokens SET revoked_at = ?2 WHERE id = ?1", (&token.id, to.now))?;
             to.tell(Fact::TokenRevoked { token: token.id.clone() }, Sight::Admins)?;
         }
         Ok(token)
@@ -112,7 +112,7 @@ impl RenewToken {
         to.require_admin()?;
         check_hash(&self.old)?;
         let sql = format!("SELECT {} FROM tokens WHERE hash = ?1", rows::TOKEN);
-        let old = one(to.books, &sql, [&self.old], rows::token)?;
+        let old = one(to.db, &sql, [&self.old], rows::token)?;
         let old = old.filter(|token| token.is_valid(to.clock())).ok_or(Refusal::NoSuchToken)?;
         if old.role == TokenRole::Admin {
             let why = "an administrator's token is not renewed; make another and revoke this one";

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::conversations::{self, check_open, own_part, readable, require};
-use super::mail::{Entry, Within};
+use super::mail::{ConversationRef, JoinMode};
 use super::{Applied, Apply};
 use crate::error::Refusal;
 use crate::nouns::{
@@ -148,7 +148,7 @@ pub(super) fn find_spot<'r>(
     to: &Apply<'_>,
     sender: &'r Agent,
     recipients: impl Iterator<Item = &'r AgentId>,
-    within: &Within,
+    within: &ConversationRef,
 ) -> Applied<Spot> {
     let conversation = readable(to, &within.conversation)?;
     check_open(&conversation)?;
@@ -173,15 +173,15 @@ pub(super) fn gather<'r>(
     to: &mut Apply<'_>,
     sender: &'r Agent,
     recipients: impl Iterator<Item = &'r AgentId> + Clone,
-    within: &Within,
+    within: &ConversationRef,
     kind: &str,
     subject: Option<&str>,
 ) -> Applied<Spot> {
     let admin = to.caller.rights.admin;
-    let is_meant = matches!(within.entry, Entry::Gather { .. });
-    let (mut conversation, may_invite) = match rows::conversation_by_id(to.books, &within.conversation)? {
+    let is_meant = matches!(within.join, JoinMode::Open { .. });
+    let (mut conversation, may_invite) = match rows::conversation_by_id(to.db, &within.conversation)? {
         Some(conversation) => {
-            let part = rows::participant_of(to.books, &conversation.id, &sender.id)?;
+            let part = rows::participant_of(to.db, &conversation.id, &sender.id)?;
             let put_out = conversations::was_put_out(to, &conversation.id, &sender.id)?;
             let may_invite = match part {
                 _ if admin => true,
@@ -212,7 +212,7 @@ pub(super) fn gather<'r>(
         if !own && !may_invite {
             continue;
         }
-        let before = rows::participant_of(to.books, &conversation.id, agent)?;
+        let before = rows::participant_of(to.db, &conversation.id, agent)?;
         if before.as_ref().is_none_or(|part| part.left_at.is_some()) {
             coming.push((agent, before));
         }
@@ -236,8 +236,8 @@ pub(super) fn gather<'r>(
             }
         }
     }
-    let spot = match within.entry {
-        Entry::Among { .. } => {
+    let spot = match within.join {
+        JoinMode::PartiesOnly { .. } => {
             Spot { conversation, thread: None, reply_to: None, visibility: TurnVisibility::All }
         }
         _ => spot(to, conversation, within)?,
@@ -274,7 +274,7 @@ fn for_parties<'r>(
 }
 
 /// The spot in a conversation that a letter names, which must be there.
-fn spot(to: &Apply<'_>, conversation: Conversation, within: &Within) -> Applied<Spot> {
+fn spot(to: &Apply<'_>, conversation: Conversation, within: &ConversationRef) -> Applied<Spot> {
     check_visibility(to, &conversation, within.visibility.as_ref())?;
     if let Some(thread) = within.thread {
         thread_in(to, &conversation, thread)?;
@@ -292,7 +292,7 @@ fn spot(to: &Apply<'_>, conversation: Conversation, within: &Within) -> Applied<
 
 /// Refuses agents that were told to pause. Who is not in the address book cannot have been.
 fn check_not_suspended(to: &Apply<'_>) -> Applied<()> {
-    match rows::active_agent(to.books, &to.caller.agent)? {
+    match rows::active_agent(to.db, &to.caller.agent)? {
         Some(agent) if agent.is_suspended() => {
             Err(Refusal::WrongState { agent: agent.id, state: agent.state }.into())
         }
@@ -354,7 +354,7 @@ fn insert(to: &mut Apply<'_>, talk: Seq, turn: Turn, letter: Option<Seq>) -> rus
         to.note_text(None, turn.content.as_str());
     }
     let turn = Arc::new(turn);
-    to.memory.rows.add_turn(to.books, LateTurn { turn: turn.clone(), talk, letter })?;
+    to.memory.rows.add_turn(to.db, LateTurn { turn: turn.clone(), talk, letter })?;
     Ok(turn)
 }
 
@@ -367,18 +367,18 @@ fn record(
     let turn = insert(to, conversation.seq, turn, letter)?;
     let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, ?2, 1)
                ON CONFLICT DO UPDATE SET turns = turns + 1";
-    exec(to.books, sql, (&turn.conversation, &turn.content_type))?;
+    exec(to.db, sql, (&turn.conversation, &turn.content_type))?;
     if let Some(thread) = turn.thread {
         let sql = "INSERT INTO thread_authors(thread, agent) VALUES(?1, ?2) ON CONFLICT DO NOTHING";
-        let new_author = exec(to.books, sql, (thread, &turn.author))? > 0;
+        let new_author = exec(to.db, sql, (thread, &turn.author))? > 0;
         let sql =
             "UPDATE threads SET turn_count = turn_count + 1, participant_count = participant_count + ?2,
                        updated_at = ?3 WHERE id = ?1";
-        exec(to.books, sql, (thread, new_author, to.now))?;
+        exec(to.db, sql, (thread, new_author, to.now))?;
     }
     conversation.turn_count += 1;
     conversations::touch(to, conversation)?;
-    let sight = sight::of_turn(to.books, conversation, &turn)?;
+    let sight = sight::of_turn(to.db, conversation, &turn)?;
     tell_added(to, turn, sight)
 }
 
@@ -437,10 +437,10 @@ impl OpenThread {
             thread.created_at,
             thread.seq,
         );
-        exec(to.books, sql, params)?;
+        exec(to.db, sql, params)?;
         conversation.thread_count += 1;
         conversations::touch(to, &mut conversation)?;
-        let sight = sight::of_conversation(to.books, &conversation)?;
+        let sight = sight::of_conversation(to.db, &conversation)?;
         to.tell(Fact::ThreadCreated { thread: Box::new(thread.clone()) }, sight)?;
         Ok(thread)
     }
@@ -470,9 +470,9 @@ impl KeepSummary {
         let sql = "INSERT INTO summaries(conversation, part, summary, up_to, at) VALUES(?1, ?2, ?3, ?4, ?5)
                    ON CONFLICT DO UPDATE SET summary = ?3, up_to = ?4, at = ?5";
         let text = serde_json::to_string(&self.summary).unwrap_or_default();
-        exec(to.books, sql, (&self.conversation, &self.part, text, self.up_to, to.now))?;
+        exec(to.db, sql, (&self.conversation, &self.part, text, self.up_to, to.now))?;
         if self.announce {
-            let sight = sight::of_conversation(to.books, &conversation)?;
+            let sight = sight::of_conversation(to.db, &conversation)?;
             let text = self.summary.text.clone();
             to.tell(Fact::SummaryGenerated { conversation: conversation.id, text }, sight)?;
         }
@@ -482,8 +482,8 @@ impl KeepSummary {
 
 /// The turn, if it belongs to the conversation and the caller may read it.
 pub(super) fn turn_in(to: &Apply<'_>, conversation: &Conversation, id: TurnId) -> Applied<Turn> {
-    let turn = rows::turn_by_id(to.books, id)?.filter(|turn| turn.conversation == conversation.id);
-    let reader = sight::reads_conversation(to.books, to.caller, conversation)?;
+    let turn = rows::turn_by_id(to.db, id)?.filter(|turn| turn.conversation == conversation.id);
+    let reader = sight::reads_conversation(to.db, to.caller, conversation)?;
     match (turn, reader) {
         // What was followed as it was said can be answered, even by those who may not look it up.
         (Some(turn), Some(reader)) if reader.reads(&turn) || reader.follows(&turn) => Ok(turn),
@@ -492,7 +492,7 @@ pub(super) fn turn_in(to: &Apply<'_>, conversation: &Conversation, id: TurnId) -
 }
 
 fn thread_in(to: &Apply<'_>, conversation: &Conversation, id: ThreadId) -> Applied<Thread> {
-    rows::thread_by_id(to.books, id)?
+    rows::thread_by_id(to.db, id)?
         .filter(|thread| thread.conversation == conversation.id)
         .ok_or_else(|| Refusal::NoSuchThread.into())
 }
@@ -517,7 +517,7 @@ fn check_visibility(
     }
     for agent in agents {
         let sql = "SELECT 1 FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NULL";
-        if one(to.books, sql, (&conversation.id, agent), |_| Ok(()))?.is_none() {
+        if one(to.db, sql, (&conversation.id, agent), |_| Ok(()))?.is_none() {
             return Err(Refusal::NoSuchParticipant { agent: agent.clone() }.into());
         }
     }

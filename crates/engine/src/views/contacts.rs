@@ -45,7 +45,7 @@ impl View<'_> {
         if !decides {
             self.mailbox(caller, from)?;
         }
-        let contact = rows::contact_of(self.books, from, to)?;
+        let contact = rows::contact_of(self.db, from, to)?;
         Ok(contact.filter(|contact| decides || contact.state != ContactState::Blocked))
     }
 }

@@ -82,7 +82,7 @@ impl View<'_> {
                     && query.created_after.is_none_or(|after| conversation.created_at > after)
                     && query.created_before.is_none_or(|before| conversation.created_at < before);
                 if wanted
-                    && sight::reads_conversation(self.books, caller, &conversation)?.is_some()
+                    && sight::reads_conversation(self.db, caller, &conversation)?.is_some()
                     && !page.take(conversation)
                 {
                     break 'read;
@@ -169,7 +169,7 @@ impl View<'_> {
         if !caller.rights.member {
             return Ok(None);
         }
-        Ok(rows::participant_of(self.books, id, &caller.agent)?.filter(|part| part.left_at.is_none()))
+        Ok(rows::participant_of(self.db, id, &caller.agent)?.filter(|part| part.left_at.is_none()))
     }
 
     /// The threads of a conversation, or those below one of them, in the order they were opened.
@@ -205,7 +205,7 @@ impl View<'_> {
     /// Refused if there is none that the caller may know of.
     pub fn thread(&self, caller: &Caller, id: &ConversationId, thread: ThreadId) -> Viewed<Thread> {
         let (_, reader) = self.reader(caller, id)?;
-        rows::thread_by_id(self.books, thread)?
+        rows::thread_by_id(self.db, thread)?
             .filter(|thread| thread.conversation == *id && thread.seq > reader.from())
             .ok_or_else(|| Refusal::NoSuchThread.into())
     }
@@ -219,7 +219,7 @@ impl View<'_> {
         let sql = "SELECT content_type, turns FROM turn_types WHERE conversation = ?1";
         let mut types = Vec::new();
         for (content_type, turns) in
-            all(self.books, sql, [id], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?
+            all(self.db, sql, [id], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?
         {
             types.push((self.first_turn_of(conversation.seq, &content_type)?, content_type, turns));
         }
@@ -238,8 +238,8 @@ impl View<'_> {
     /// The conversation, and in which capacity the caller reads it.
     pub(super) fn reader(&self, caller: &Caller, id: &ConversationId) -> Viewed<(Conversation, Reader)> {
         let none = || Refusal::NoSuchConversation { conversation: id.clone() };
-        let conversation = rows::conversation_by_id(self.books, id)?.ok_or_else(none)?;
-        match sight::reads_conversation(self.books, caller, &conversation)? {
+        let conversation = rows::conversation_by_id(self.db, id)?.ok_or_else(none)?;
+        match sight::reads_conversation(self.db, caller, &conversation)? {
             Some(reader) => Ok((conversation, reader)),
             None if caller.rights.member && self.takes_part(id, &caller.agent)? => {
                 Err(Refusal::ParticipantMayNot { conversation: id.clone(), need: "canObserve" }.into())
@@ -250,6 +250,6 @@ impl View<'_> {
 
     fn takes_part(&self, id: &ConversationId, agent: &AgentId) -> Viewed<bool> {
         let sql = "SELECT 1 FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NULL";
-        Ok(one(self.books, sql, (id, agent), |_| Ok(()))?.is_some())
+        Ok(one(self.db, sql, (id, agent), |_| Ok(()))?.is_some())
     }
 }

@@ -5,7 +5,7 @@ use rusqlite::types::Value;
 
 use super::weigh::Stretch;
 use super::{Page, View, Viewed, one_more, require_admin, require_member};
-use crate::bounds;
+use crate::acl;
 use crate::error::Refusal;
 use crate::names::slug;
 use crate::near;
@@ -69,9 +69,9 @@ impl View<'_> {
     /// # Errors
     /// Refused if there is none that the caller may know of.
     pub fn agent(&self, caller: &Caller, id: &AgentId) -> Viewed<Agent> {
-        let found = rows::active_agent(self.books, id)?;
+        let found = rows::active_agent(self.db, id)?;
         match found {
-            Some(agent) if sight::sees_agent(self.books, caller, &agent)? => self.with_scopes(caller, agent),
+            Some(agent) if sight::sees_agent(self.db, caller, &agent)? => self.with_scopes(caller, agent),
             _ => Err(Refusal::NoSuchAgent { agent: id.to_string(), near: Vec::new() }.into()),
         }
     }
@@ -81,8 +81,8 @@ impl View<'_> {
     /// # Errors
     /// Refused if there never was one that the caller may know of.
     pub fn entry(&self, caller: &Caller, id: &AgentId) -> Viewed<Agent> {
-        match rows::any_agent(self.books, id)? {
-            Some(agent) if sight::sees_agent(self.books, caller, &agent)? => self.with_scopes(caller, agent),
+        match rows::any_agent(self.db, id)? {
+            Some(agent) if sight::sees_agent(self.db, caller, &agent)? => self.with_scopes(caller, agent),
             _ => Err(Refusal::NoSuchAgent { agent: id.to_string(), near: Vec::new() }.into()),
         }
     }
@@ -94,7 +94,7 @@ impl View<'_> {
     /// Refused if it may not.
     pub fn may_take(&self, realm: &RealmName, bearer: &Bearer, id: &AgentId) -> Viewed<()> {
         let caller = Caller::member(bearer.name.clone(), "");
-        let claim = Claim { books: self.books, realm, caller: &caller, bearer: Some(bearer), now: self.now };
+        let claim = Claim { db: self.db, realm, caller: &caller, bearer: Some(bearer), now: self.now };
         Ok(claim.check(id)?)
     }
 
@@ -105,7 +105,7 @@ impl View<'_> {
     /// Refused if another valid token carries the name, or one that looks like it.
     pub fn may_claim(&self, realm: &RealmName, bearer: &Bearer, id: &AgentId) -> Viewed<()> {
         let caller = Caller::member(bearer.name.clone(), "");
-        let claim = Claim { books: self.books, realm, caller: &caller, bearer: Some(bearer), now: self.now };
+        let claim = Claim { db: self.db, realm, caller: &caller, bearer: Some(bearer), now: self.now };
         Ok(claim.check_claims(id)?)
     }
 
@@ -115,7 +115,7 @@ impl View<'_> {
     /// Refused for callers that are no administrators.
     pub fn bearer_of(&self, caller: &Caller, id: &AgentId) -> Viewed<Option<AgentId>> {
         require_admin(caller)?;
-        Ok(agents::bearer_of(self.books, id)?)
+        Ok(agents::bearer_of(self.db, id)?)
     }
 
     /// The agent, present or past, that the bearer of a token had under this display name: the same token entered it.
@@ -126,11 +126,11 @@ impl View<'_> {
         require_admin(caller)?;
         let own = Some(bearer.name.clone()).filter(|_| bearer.is_called(name));
         for id in own.into_iter().chain(AgentId::new(slug(name)).ok()) {
-            let Some(found) = rows::any_agent(self.books, &id)? else { continue };
+            let Some(found) = rows::any_agent(self.db, &id)? else { continue };
             let noted = if bearer.admin { &found.id } else { &bearer.name };
-            let is_theirs = agents::bearer_of(self.books, &found.id)?.as_ref() == Some(noted);
+            let is_theirs = agents::bearer_of(self.db, &found.id)?.as_ref() == Some(noted);
             // An administrator's program does not take over the agent of a token by having its name.
-            let is_anothers = bearer.admin && agents::known_as(self.books, &found.id, self.now)?.is_some();
+            let is_anothers = bearer.admin && agents::known_as(self.db, &found.id, self.now)?.is_some();
             if is_theirs && !is_anothers && found.state != Agent::REVOKED {
                 return Ok(Some(found));
             }
@@ -144,7 +144,7 @@ impl View<'_> {
     /// Refused for strangers.
     pub fn near(&self, caller: &Caller, name: &str) -> Viewed<Vec<AgentId>> {
         require_member(caller)?;
-        Ok(near::names(self.books, caller, name)?)
+        Ok(near::names(self.db, caller, name)?)
     }
 
     /// Agents by name.
@@ -173,7 +173,7 @@ impl View<'_> {
             let exhausted = batch.rows.len() <= limit && !batch.cut;
             after = batch.rows.last().map(|agent| agent.id.clone());
             for agent in batch.rows {
-                if sight::sees_agent(self.books, caller, &agent)?
+                if sight::sees_agent(self.db, caller, &agent)?
                     && (page.is_full() || !page.take(self.with_scopes(caller, agent)?))
                 {
                     page.more = true;
@@ -232,7 +232,7 @@ impl View<'_> {
         if caller.rights.admin {
             return Ok(Structure::Full);
         }
-        let bounds = bounds::of(self.books, &caller.agent)?.unwrap_or_default();
+        let bounds = acl::of(self.db, &caller.agent)?.unwrap_or_default();
         Ok(match bounds.sees_structure.as_deref() {
             Some("none") => Structure::Nothing,
             Some("local") => Structure::Local,
@@ -291,8 +291,8 @@ impl View<'_> {
     /// Whether an agent is in the address book and the caller may not know of it.
     fn is_hidden(&self, caller: &Caller, id: Option<&AgentId>) -> Viewed<bool> {
         let Some(id) = id else { return Ok(false) };
-        Ok(match rows::any_agent(self.books, id)? {
-            Some(agent) => !sight::sees_agent(self.books, caller, &agent)?,
+        Ok(match rows::any_agent(self.db, id)? {
+            Some(agent) => !sight::sees_agent(self.db, caller, &agent)?,
             None => false,
         })
     }
@@ -305,10 +305,10 @@ impl View<'_> {
         if self.is_hidden(caller, agent.owner.as_ref())? {
             agent.owner = None;
         }
-        for id in rows::scopes_of(self.books, &agent.id)? {
+        for id in rows::scopes_of(self.db, &agent.id)? {
             // A scope the caller cannot see does not show through its members.
-            if let Some(scope) = rows::scope_by_id(self.books, &id)?
-                && sight::sees_scope(self.books, caller, &scope)?
+            if let Some(scope) = rows::scope_by_id(self.db, &id)?
+                && sight::sees_scope(self.db, caller, &scope)?
             {
                 agent.scopes.push(id);
             }

@@ -101,7 +101,7 @@ impl View<'_> {
         self.budget.checkpoint()?;
         let Line { event, bytes } = line;
         let wanted =
-            filter.matches(&event, Some(self)) && sight::any_sees(self.books, callers, &event, self.now)?;
+            filter.matches(&event, Some(self)) && sight::any_sees(self.db, callers, &event, self.now)?;
         if wanted && !replay.events.is_empty() && !self.budget.has_room(bytes) {
             return Ok(false);
         }
@@ -128,10 +128,10 @@ impl View<'_> {
         let sql = "SELECT seq, at, actor, cause, message, fact FROM events INDEXED BY events_of_conversations
                    WHERE conversation = ?1 AND kind <> 'turn.added' AND seq > ?2 ORDER BY seq LIMIT ?3";
         let limit = i64::try_from(self.page(limit)).unwrap_or(i64::MAX);
-        let lines = self.stretch_of(sql, (id, after, limit), |row| line(self.books, row))?;
+        let lines = self.stretch_of(sql, (id, after, limit), |row| line(self.db, row))?;
         let mut seen = Vec::new();
         for Line { event, bytes } in lines.rows {
-            if sight::sees_event(self.books, caller, &event, self.now)? {
+            if sight::sees_event(self.db, caller, &event, self.now)? {
                 self.budget.bring(bytes);
                 seen.push(event);
             }
@@ -144,7 +144,7 @@ impl View<'_> {
     /// # Errors
     /// When the books cannot be read.
     pub fn head(&self) -> Viewed<Seq> {
-        Ok(head(self.books)?)
+        Ok(head(self.db)?)
     }
 
     /// The name of this history. Restored or new books have another, so that a cursor of the old one can be told.
@@ -152,7 +152,7 @@ impl View<'_> {
     /// # Errors
     /// When the books cannot be read.
     pub fn history(&self) -> Viewed<String> {
-        let name = one(self.books, "SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0))?;
+        let name = one(self.db, "SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0))?;
         Ok(name.unwrap_or_default())
     }
 
@@ -161,7 +161,7 @@ impl View<'_> {
     /// # Errors
     /// When the books cannot be read.
     pub fn time_of(&self, seq: Seq) -> Viewed<Option<Millis>> {
-        Ok(one(self.books, "SELECT at FROM events WHERE seq = ?1", [seq], |row| row.get(0))?)
+        Ok(one(self.db, "SELECT at FROM events WHERE seq = ?1", [seq], |row| row.get(0))?)
     }
 
     /// The last place at or before a time. Time never runs backwards along the history, so halving finds it.
@@ -184,7 +184,7 @@ impl View<'_> {
     fn lines_back(&self, before: Seq, limit: usize) -> Viewed<Vec<Line>> {
         let sql = "SELECT seq, at, actor, cause, message, fact FROM events WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        Ok(self.stretch_of(sql, (before, limit), |row| line(self.books, row))?.rows)
+        Ok(self.stretch_of(sql, (before, limit), |row| line(self.db, row))?.rows)
     }
 
     /// The next events after a place, no matter who may see them.
@@ -192,7 +192,7 @@ impl View<'_> {
         let sql =
             "SELECT seq, at, actor, cause, message, fact FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        Ok(self.stretch_of(sql, (after, limit), |row| line(self.books, row))?.rows)
+        Ok(self.stretch_of(sql, (after, limit), |row| line(self.db, row))?.rows)
     }
 
     /// The next events after a place, no matter who may see them: as many as asked for, or a page's bytes.
@@ -213,24 +213,22 @@ impl Weigh for Line {
     }
 }
 
-pub(crate) fn head(books: &Connection) -> rusqlite::Result<Seq> {
-    Ok(one(books, "SELECT max(seq) FROM events", [], |row| row.get::<_, Option<Seq>>(0))?
-        .flatten()
-        .unwrap_or(0))
+pub(crate) fn head(db: &Connection) -> rusqlite::Result<Seq> {
+    Ok(one(db, "SELECT max(seq) FROM events", [], |row| row.get::<_, Option<Seq>>(0))?.flatten().unwrap_or(0))
 }
 
-fn line(books: &Connection, row: &Row<'_>) -> rusqlite::Result<Line> {
+fn line(db: &Connection, row: &Row<'_>) -> rusqlite::Result<Line> {
     let seq: Seq = row.get(0)?;
     let text = row.get_ref(5)?.as_str()?;
     let fact: Fact = serde_json::from_str(text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(5, rusqlite::types::Type::Text, Box::new(error))
     })?;
     let message = match row.get::<_, Option<Seq>>(4)? {
-        Some(message) => rows::message_at(books, message)?.map(Arc::new),
+        Some(message) => rows::message_at(db, message)?.map(Arc::new),
         None => None,
     };
     let turn = match &fact {
-        Fact::TurnAdded { .. } => rows::turn_at(books, seq)?.map(Arc::new),
+        Fact::TurnAdded { .. } => rows::turn_at(db, seq)?.map(Arc::new),
         _ => None,
     };
     let bytes =

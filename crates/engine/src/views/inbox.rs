@@ -52,7 +52,7 @@ pub struct InboxQuery {
 
 /// A letter in somebody's hands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct InboxMessage {
     /// The letter.
     pub message: Arc<Message>,
     /// The recipient's copy.
@@ -75,7 +75,12 @@ impl View<'_> {
     ///
     /// # Errors
     /// Refused for anybody else, as if there were no such agent.
-    pub fn inbox(&self, caller: &Caller, agent: &AgentId, query: &InboxQuery) -> Viewed<Page<Letter, Seq>> {
+    pub fn inbox(
+        &self,
+        caller: &Caller,
+        agent: &AgentId,
+        query: &InboxQuery,
+    ) -> Viewed<Page<InboxMessage, Seq>> {
         let me = self.mailbox(caller, agent)?;
         let limit = self.page(query.limit);
         let since = match query.since {
@@ -91,13 +96,13 @@ impl View<'_> {
             _ => None,
         };
         let mut copies = Vec::new();
-        for lane in lanes(query) {
+        for fast_path in lanes(query) {
             let low = match reached {
-                Some(reached) if lane.tier.is_some_and(|tier| tier < reached) => continue,
-                Some(reached) if lane.tier.is_some_and(|tier| tier > reached) => low,
+                Some(reached) if fast_path.tier.is_some_and(|tier| tier < reached) => continue,
+                Some(reached) if fast_path.tier.is_some_and(|tier| tier > reached) => low,
                 _ => low.max(after),
             };
-            copies.extend(self.lane(agent, &lane, query, (low, high), limit)?);
+            copies.extend(self.fast_path(agent, &fast_path, query, (low, high), limit)?);
         }
         match query.order {
             InboxOrder::Newest => copies.sort_by_key(|copy| Reverse(copy.0.message)),
@@ -114,10 +119,10 @@ impl View<'_> {
         &self,
         copies: impl ExactSizeIterator<Item = Delivery>,
         next: Option<Seq>,
-    ) -> Viewed<Page<Letter, Seq>> {
+    ) -> Viewed<Page<InboxMessage, Seq>> {
         let mut page = self.filling(copies.len());
         for delivery in copies {
-            if !page.take(letter(self.books, delivery)?) {
+            if !page.take(letter(self.db, delivery)?) {
                 break;
             }
         }
@@ -128,13 +133,13 @@ impl View<'_> {
     /// How pressing an agent's letter is.
     fn tier_of(&self, agent: &AgentId, message: Seq) -> Viewed<Option<Priority>> {
         let sql = "SELECT priority FROM deliveries WHERE agent = ?1 AND message = ?2";
-        Ok(one(self.books, sql, (agent, message), |row| row.get(0))?)
+        Ok(one(self.db, sql, (agent, message), |row| row.get(0))?)
     }
 
-    fn lane(
+    fn fast_path(
         &self,
         agent: &AgentId,
-        lane: &Lane,
+        fast_path: &FastPath,
         query: &InboxQuery,
         (low, high): (Seq, Seq),
         limit: usize,
@@ -151,7 +156,7 @@ impl View<'_> {
         let mut found = Vec::new();
         for kind in kinds {
             let plain = kind.is_some_and(|kind| rows::indexed_kind(kind).is_empty());
-            let (index, of_kind) = match (kind, lane.index) {
+            let (index, of_kind) = match (kind, fast_path.index) {
                 (None, index) => (index, "AND ?7 IS NULL"),
                 (Some(_), index) if plain => (
                     index,
@@ -165,12 +170,12 @@ impl View<'_> {
                  WHERE d.agent = ?1 AND d.message > ?2 AND d.message < ?3
                  AND (d.expires_at IS NULL OR d.expires_at > ?4 OR d.state IN (2, 3) OR ?8) AND {} {of_kind} {within}
                  ORDER BY d.message {direction} LIMIT ?5",
-                rows::DELIVERY, lane.condition
+                rows::DELIVERY, fast_path.condition
             );
             let params =
                 (agent, low, high, self.now, one_more(limit), &query.conversation, kind, query.expired);
             let read = |row: &rusqlite::Row<'_>| Ok((rows::delivery(row, 0)?, row.get(8)?));
-            found.extend(all(self.books, &sql, params, read)?);
+            found.extend(all(self.db, &sql, params, read)?);
         }
         Ok(found)
     }
@@ -184,7 +189,7 @@ impl View<'_> {
         let sql = "SELECT count(*), coalesce(sum(priority < 3), 0), coalesce(sum(state = 0), 0)
                    FROM deliveries INDEXED BY deliveries_waiting WHERE agent = ?1 AND state < 2 AND message > ?2
                    AND (expires_at IS NULL OR expires_at > ?3)";
-        let counts = one(self.books, sql, (agent, me.born, self.now), |row| {
+        let counts = one(self.db, sql, (agent, me.born, self.now), |row| {
             Ok(MailCounts { unread: row.get(0)?, urgent: row.get(1)?, queued: row.get(2)? })
         })?;
         Ok(counts.unwrap_or_default())
@@ -200,7 +205,7 @@ impl View<'_> {
         let sql = "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY deliveries_waiting
                    WHERE agent = ?1 AND state < 2 AND message > ?2 AND (expires_at IS NULL OR expires_at > ?3)
                    LIMIT ?4)";
-        Ok(one(self.books, sql, (agent, me.born, self.now, most), |row| row.get(0))?.unwrap_or(0))
+        Ok(one(self.db, sql, (agent, me.born, self.now, most), |row| row.get(0))?.unwrap_or(0))
     }
 
     /// Letters that are kept for an agent and have not been handed over, in the order they were sent.
@@ -213,7 +218,7 @@ impl View<'_> {
         agent: &AgentId,
         after: Seq,
         limit: usize,
-    ) -> Viewed<Page<Letter, Seq>> {
+    ) -> Viewed<Page<InboxMessage, Seq>> {
         let me = self.mailbox(caller, agent)?;
         let limit = self.page(limit);
         let mut copies: Vec<Delivery> = Vec::new();
@@ -224,7 +229,7 @@ impl View<'_> {
                 rows::DELIVERY
             );
             let params = (agent, tier, after.max(me.born), self.now, one_more(limit));
-            copies.extend(all(self.books, &sql, params, |row| rows::delivery(row, 0))?);
+            copies.extend(all(self.db, &sql, params, |row| rows::delivery(row, 0))?);
         }
         copies.sort_by_key(|copy| copy.message);
         let page = Page::of(copies, limit, |copy| copy.message);
@@ -233,10 +238,10 @@ impl View<'_> {
 
     /// The agent, if the caller may open its mail.
     pub(crate) fn mailbox(&self, caller: &Caller, agent: &AgentId) -> Viewed<Agent> {
-        let found = rows::active_agent(self.books, agent)?;
+        let found = rows::active_agent(self.db, agent)?;
         let near = match &found {
             Some(_) => Vec::new(),
-            None => near::names(self.books, caller, agent.as_str())?,
+            None => near::names(self.db, caller, agent.as_str())?,
         };
         let found = found.filter(|found| {
             let owner = found.owner.as_ref().is_some_and(|owner| caller.is(owner));
@@ -248,7 +253,7 @@ impl View<'_> {
 
 /// A part of an agent's mail that is read in the order of the history. The index is named: without statistics SQLite
 /// would rather walk the whole mailbox.
-struct Lane {
+struct FastPath {
     index: &'static str,
     condition: String,
     /// The one tier it holds, if it is one.
@@ -256,32 +261,36 @@ struct Lane {
 }
 
 /// The ranges that together hold what is asked for; each is read in order, so none is read to its end.
-fn lanes(query: &InboxQuery) -> Vec<Lane> {
+fn lanes(query: &InboxQuery) -> Vec<FastPath> {
     let tiers = Priority::TIERS.iter().filter(|tier| query.at_least.is_none_or(|least| **tier <= least));
     // What is unread is little beside what there is, so this comes before the kinds.
     if query.unread || query.order == InboxOrder::Priority {
         let states = [DeliveryState::Queued, DeliveryState::Delivered];
-        let lane = |tier: &Priority, state: DeliveryState| Lane {
+        let fast_path = |tier: &Priority, state: DeliveryState| FastPath {
             index: "INDEXED BY deliveries_waiting",
             condition: format!("d.state = {} AND d.state < 2 AND d.priority = {}", state as u8, tier.tier()),
             tier: Some(*tier),
         };
-        return tiers.flat_map(|tier| states.map(|state| lane(tier, state))).collect();
+        return tiers.flat_map(|tier| states.map(|state| fast_path(tier, state))).collect();
     }
     if query.kinds.is_empty() && query.at_least.is_some_and(|least| least <= Priority::HIGH) {
-        let lane = |tier: &Priority| Lane {
+        let fast_path = |tier: &Priority| FastPath {
             index: "INDEXED BY deliveries_urgent",
             condition: format!("d.priority = {} AND d.priority < 3 AND d.state < 4", tier.tier()),
             tier: Some(*tier),
         };
-        return tiers.map(lane).collect();
+        return tiers.map(fast_path).collect();
     }
     let least = query.at_least.unwrap_or(Priority::BULK).tier();
     let worst = if query.expired { DeliveryState::Expired } else { DeliveryState::Acked } as u8;
-    vec![Lane { index: "", condition: format!("d.state <= {worst} AND d.priority <= {least}"), tier: None }]
+    vec![FastPath {
+        index: "",
+        condition: format!("d.state <= {worst} AND d.priority <= {least}"),
+        tier: None,
+    }]
 }
 
-fn letter(books: &Connection, delivery: Delivery) -> Viewed<Letter> {
-    let message = rows::message_at(books, delivery.message)?.ok_or(Refusal::NoSuchMessage)?;
-    Ok(Letter { message: Arc::new(message), delivery })
+fn letter(db: &Connection, delivery: Delivery) -> Viewed<InboxMessage> {
+    let message = rows::message_at(db, delivery.message)?.ok_or(Refusal::NoSuchMessage)?;
+    Ok(InboxMessage { message: Arc::new(message), delivery })
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::{Page, View, Viewed, one_more};
 use crate::error::Refusal;
 use crate::nouns::{
-    AgentId, Audience, Caller, ConversationId, Copy, Delivery, DeliveryState, Message, MessageId, Seq,
+    AgentId, Audience, Caller, ConversationId, Delivery, DeliveryState, Message, MessageId, RecipientKind,
+    Seq,
 };
 use crate::sight;
 use crate::store::{all, one, rows};
@@ -26,7 +27,7 @@ impl View<'_> {
     /// # Errors
     /// Refused if there is none that the caller may look at.
     pub fn message(&self, caller: &Caller, id: MessageId) -> Viewed<Tracked> {
-        let message = rows::message_by_id(self.books, id)?;
+        let message = rows::message_by_id(self.db, id)?;
         self.tracked(caller, message.map(|message| self.bring(message)))
     }
 
@@ -35,7 +36,7 @@ impl View<'_> {
     /// # Errors
     /// Refused if there is none that the caller may look at.
     pub fn message_at(&self, caller: &Caller, seq: Seq) -> Viewed<Tracked> {
-        let message = rows::message_at(self.books, seq)?;
+        let message = rows::message_at(self.db, seq)?;
         self.tracked(caller, message.map(|message| self.bring(message)))
     }
 
@@ -45,9 +46,9 @@ impl View<'_> {
     /// Refused if there is none that the caller may look at.
     pub fn message_by_key(&self, caller: &Caller, sender: &AgentId, key: &str) -> Viewed<Tracked> {
         let sql = "SELECT message FROM message_keys WHERE sender = ?1 AND key = ?2";
-        let seq: Option<Seq> = one(self.books, sql, (sender, key), |row| row.get(0))?;
+        let seq: Option<Seq> = one(self.db, sql, (sender, key), |row| row.get(0))?;
         let message = match seq {
-            Some(seq) => rows::message_at(self.books, seq)?,
+            Some(seq) => rows::message_at(self.db, seq)?,
             None => None,
         };
         self.tracked(caller, message.map(|message| self.bring(message)))
@@ -129,7 +130,7 @@ impl View<'_> {
             let exhausted = batch.rows.len() <= limit && !batch.cut;
             for message in batch.rows {
                 from = message.seq;
-                if sight::sees_message(self.books, caller, &message)? && !page.take(message) {
+                if sight::sees_message(self.db, caller, &message)? && !page.take(message) {
                     break 'read;
                 }
             }
@@ -148,7 +149,7 @@ impl View<'_> {
 
     fn tracked(&self, caller: &Caller, message: Option<Message>) -> Viewed<Tracked> {
         let message = message.ok_or(Refusal::NoSuchMessage)?;
-        if !sight::sees_message(self.books, caller, &message)? {
+        if !sight::sees_message(self.db, caller, &message)? {
             return Err(Refusal::NoSuchMessage.into());
         }
         let sql = format!(
@@ -156,9 +157,9 @@ impl View<'_> {
             rows::DELIVERY
         );
         let params = (message.seq, one_more(self.limits.page));
-        let mut deliveries = all(self.books, &sql, params, |row| rows::delivery(row, 0))?;
+        let mut deliveries = all(self.db, &sql, params, |row| rows::delivery(row, 0))?;
         if !caller.may_act_for(&message.from) {
-            deliveries.retain(|copy| copy.copy != Copy::Bcc || caller.is(&copy.agent));
+            deliveries.retain(|copy| copy.copy != RecipientKind::Bcc || caller.is(&copy.agent));
             let open = caller.rights.observe && message.audience == Audience::Observers;
             for copy in deliveries.iter_mut().filter(|copy| !open && !caller.is(&copy.agent)) {
                 *copy = Delivery {

@@ -1,17 +1,16 @@
 //! Views: everything a caller can read. Each checks who asks; a page costs the same however long the list is.
 
+mod by_sender_key;
 mod contacts;
 mod conversations;
+mod delivery_index;
 mod directory;
 mod events;
 mod inbox;
-mod ledger;
-mod marks;
 mod messages;
 mod office;
 mod outbound;
 mod outstanding;
-mod pulse;
 mod reservations;
 mod runs;
 mod scopes;
@@ -19,27 +18,28 @@ mod search;
 mod search_words;
 mod short_ids;
 mod snippet;
+mod stats;
 mod summaries;
 mod tasks;
 mod turns;
 mod weigh;
 
 pub use conversations::{ConversationQuery, ConversationStats};
+pub use delivery_index::LedgerLine;
 pub use directory::{AgentQuery, Relatives, Structure};
 pub use events::Replay;
 pub(crate) use events::head;
-pub use inbox::{InboxOrder, InboxQuery, Letter, MailCounts};
-pub use ledger::LedgerLine;
+pub use inbox::{InboxMessage, InboxOrder, InboxQuery, MailCounts};
 pub use messages::Tracked;
 pub use office::OfficeStats;
 pub(crate) use office::rules;
 pub use outbound::Outbound;
-pub use pulse::{Minute, Tie, Traces, Troop};
 pub use reservations::{Clash, ReservationQuery};
-pub use runs::{RunLetterRow, RunRecord};
+pub use runs::{RunMessageRow, RunRecord};
 pub use scopes::ScopeQuery;
 pub use search::{Found, Hit, SearchOrder, SearchQuery};
 pub use short_ids::Named;
+pub use stats::{AgentGroup, Link, Minute, Traces};
 pub use summaries::{Gist, Part};
 pub use tasks::TaskQuery;
 pub use turns::TurnQuery;
@@ -83,7 +83,7 @@ impl<T, C> Page<T, C> {
 /// The books as they are at one moment.
 #[derive(Debug)]
 pub struct View<'a> {
-    pub(crate) books: &'a Connection,
+    pub(crate) db: &'a Connection,
     pub(crate) limits: &'a Limits,
     /// The time by which expiry is judged.
     pub(crate) now: Millis,

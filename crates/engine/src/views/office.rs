@@ -31,7 +31,7 @@ impl View<'_> {
     pub fn tokens(&self, caller: &Caller) -> Viewed<Vec<Token>> {
         require_admin(caller)?;
         let sql = format!("SELECT {} FROM tokens ORDER BY created_at, id", rows::TOKEN);
-        Ok(all(self.books, &sql, [], rows::token)?)
+        Ok(all(self.db, &sql, [], rows::token)?)
     }
 
     /// The valid token with that hash: how a door finds out who is calling.
@@ -40,7 +40,7 @@ impl View<'_> {
     /// When the books cannot be read.
     pub fn token_by_hash(&self, hash: &[u8]) -> Viewed<Option<Token>> {
         let sql = format!("SELECT {} FROM tokens WHERE hash = ?1", rows::TOKEN);
-        let token = one(self.books, &sql, [hash], rows::token)?;
+        let token = one(self.db, &sql, [hash], rows::token)?;
         Ok(token.filter(|token| token.is_valid(self.now)))
     }
 
@@ -51,7 +51,7 @@ impl View<'_> {
     /// When the books cannot be read.
     pub fn token_by_id(&self, id: &str) -> Viewed<Option<Token>> {
         let sql = format!("SELECT {} FROM tokens WHERE id = ?1", rows::TOKEN);
-        let token = one(self.books, &sql, [id], rows::token)?;
+        let token = one(self.db, &sql, [id], rows::token)?;
         Ok(token.filter(|token| token.is_valid(self.now)))
     }
 
@@ -62,7 +62,7 @@ impl View<'_> {
     /// When the books cannot be read.
     pub fn token_has_lapsed(&self, hash: &[u8]) -> Viewed<bool> {
         let sql = format!("SELECT {} FROM tokens WHERE hash = ?1", rows::TOKEN);
-        let token = one(self.books, &sql, [hash], rows::token)?;
+        let token = one(self.db, &sql, [hash], rows::token)?;
         Ok(token.is_some_and(|token| token.revoked_at.is_none() && !token.is_valid(self.now)))
     }
 
@@ -73,7 +73,7 @@ impl View<'_> {
     pub fn peers(&self, caller: &Caller) -> Viewed<Vec<Peer>> {
         require_member(caller)?;
         let sql = format!("SELECT {} FROM peers ORDER BY name", rows::PEER);
-        Ok(all(self.books, &sql, [], rows::peer)?.into_iter().map(|peer| shown(caller, peer)).collect())
+        Ok(all(self.db, &sql, [], rows::peer)?.into_iter().map(|peer| shown(caller, peer)).collect())
     }
 
     /// One neighbour. Where its token is kept is for those who run the office.
@@ -83,7 +83,7 @@ impl View<'_> {
     pub fn peer(&self, caller: &Caller, name: &RealmName) -> Viewed<Option<Peer>> {
         require_member(caller)?;
         let sql = format!("SELECT {} FROM peers WHERE name = ?1", rows::PEER);
-        Ok(one(self.books, &sql, [name], rows::peer)?.map(|peer| shown(caller, peer)))
+        Ok(one(self.db, &sql, [name], rows::peer)?.map(|peer| shown(caller, peer)))
     }
 
     /// The other names of the server's realms, the earliest first, those that were taken back included. For administrators.
@@ -93,7 +93,7 @@ impl View<'_> {
     pub fn claims(&self, caller: &Caller) -> Viewed<Vec<Claimed>> {
         require_admin(caller)?;
         let sql = "SELECT value FROM meta WHERE key >= ?1 AND key < ?1 || char(0x10FFFF)";
-        let texts: Vec<String> = all(self.books, sql, [Claimed::PREFIX], |row| row.get(0))?;
+        let texts: Vec<String> = all(self.db, sql, [Claimed::PREFIX], |row| row.get(0))?;
         let mut claims: Vec<Claimed> =
             texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
         claims.sort_by(|a, b| a.at.cmp(&b.at).then_with(|| a.alias.cmp(&b.alias)));
@@ -105,7 +105,7 @@ impl View<'_> {
     /// # Errors
     /// When the books cannot be read.
     pub fn rules(&self) -> Viewed<Rules> {
-        Ok(rules(self.books)?)
+        Ok(rules(self.db)?)
     }
 
     /// How many agents proper are in the address book: no people, no clients and nothing of the system.
@@ -115,7 +115,7 @@ impl View<'_> {
     pub fn agent_count(&self, caller: &Caller) -> Viewed<i64> {
         require_member(caller)?;
         let sql = "SELECT count(*) FROM agents WHERE retired_at IS NULL AND kind = ?1";
-        Ok(one(self.books, sql, [AgentKind::Agent], |row| row.get(0))?.unwrap_or(0))
+        Ok(one(self.db, sql, [AgentKind::Agent], |row| row.get(0))?.unwrap_or(0))
     }
 
     /// How many messages the realm has. Counts them one by one, so it costs more the more there are.
@@ -124,7 +124,7 @@ impl View<'_> {
     /// Refused for anyone but administrators.
     pub fn message_count(&self, caller: &Caller) -> Viewed<i64> {
         require_admin(caller)?;
-        Ok(one(self.books, "SELECT count(*) FROM messages", [], |row| row.get(0))?.unwrap_or(0))
+        Ok(one(self.db, "SELECT count(*) FROM messages", [], |row| row.get(0))?.unwrap_or(0))
     }
 
     /// The realm in numbers.
@@ -133,8 +133,7 @@ impl View<'_> {
     /// Refused for strangers.
     pub fn stats(&self, caller: &Caller) -> Viewed<OfficeStats> {
         require_member(caller)?;
-        let count =
-            |sql: &str| -> Viewed<i64> { Ok(one(self.books, sql, [], |row| row.get(0))?.unwrap_or(0)) };
+        let count = |sql: &str| -> Viewed<i64> { Ok(one(self.db, sql, [], |row| row.get(0))?.unwrap_or(0)) };
         let reserved = "SELECT count(*) FROM reservations WHERE status = 'active' AND expires_at > ?1";
         Ok(OfficeStats {
             agents: count("SELECT count(*) FROM agents WHERE retired_at IS NULL")?,
@@ -143,7 +142,7 @@ impl View<'_> {
             open_tasks: count(
                 "SELECT count(*) FROM tasks WHERE status IN ('open', 'in_progress', 'blocked')",
             )?,
-            reservations: one(self.books, reserved, [self.now], |row| row.get(0))?.unwrap_or(0),
+            reservations: one(self.db, reserved, [self.now], |row| row.get(0))?.unwrap_or(0),
             bytes: count("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")?,
         })
     }
@@ -155,8 +154,7 @@ fn shown(caller: &Caller, peer: Peer) -> Peer {
 }
 
 /// The rules as the books have them.
-pub(crate) fn rules(books: &rusqlite::Connection) -> rusqlite::Result<Rules> {
-    let text: Option<String> =
-        one(books, "SELECT value FROM meta WHERE key = 'rules'", [], |row| row.get(0))?;
+pub(crate) fn rules(db: &rusqlite::Connection) -> rusqlite::Result<Rules> {
+    let text: Option<String> = one(db, "SELECT value FROM meta WHERE key = 'rules'", [], |row| row.get(0))?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Letter, Page, View, Viewed, one_more, require_member};
+use super::{InboxMessage, Page, View, Viewed, one_more, require_member};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Caller, Message, Millis, Seq};
 use crate::sight;
@@ -25,7 +25,7 @@ impl View<'_> {
         sent_before: Option<Millis>,
         before: Option<Seq>,
         limit: usize,
-    ) -> Viewed<Page<Letter, Seq>> {
+    ) -> Viewed<Page<InboxMessage, Seq>> {
         let me = self.mailbox(caller, agent)?;
         let limit = self.page(limit);
         let mut high = before.unwrap_or(Seq::MAX);
@@ -34,7 +34,7 @@ impl View<'_> {
         }
         let sql = "SELECT seq FROM messages INDEXED BY messages_asking
                    WHERE ack_required <> 0 AND seq < ?1 AND seq > ?2 ORDER BY seq DESC LIMIT ?3";
-        let asking: Vec<Seq> = all(self.books, sql, (high, me.born, one_more(LOOKED_AT)), |row| row.get(0))?;
+        let asking: Vec<Seq> = all(self.db, sql, (high, me.born, one_more(LOOKED_AT)), |row| row.get(0))?;
         let mut page = self.filling(limit);
         let mut next = None;
         for (n, seq) in asking.iter().enumerate() {
@@ -43,10 +43,10 @@ impl View<'_> {
                 next = before;
                 break;
             }
-            let Some(delivery) = rows::delivery_of(self.books, agent, *seq)? else { continue };
+            let Some(delivery) = rows::delivery_of(self.db, agent, *seq)? else { continue };
             if delivery.state < crate::nouns::DeliveryState::Acked {
-                let message = rows::message_at(self.books, *seq)?.ok_or(Refusal::NoSuchMessage)?;
-                if !page.take(Letter { message: Arc::new(message), delivery }) {
+                let message = rows::message_at(self.db, *seq)?.ok_or(Refusal::NoSuchMessage)?;
+                if !page.take(InboxMessage { message: Arc::new(message), delivery }) {
                     next = before;
                     break;
                 }
@@ -65,7 +65,7 @@ impl View<'_> {
         caller: &Caller,
         before: Option<Seq>,
         limit: usize,
-    ) -> Viewed<Page<Letter, Seq>> {
+    ) -> Viewed<Page<InboxMessage, Seq>> {
         require_member(caller)?;
         let limit = self.page(limit);
         let sql = format!(
@@ -74,8 +74,8 @@ impl View<'_> {
             rows::DELIVERY
         );
         let params = (before.unwrap_or(Seq::MAX), one_more(LOOKED_AT));
-        let dead = all(self.books, &sql, params, |row| rows::delivery(row, 0))?;
-        let mut page: Page<Letter, Seq> = Page { items: Vec::new(), next: None };
+        let dead = all(self.db, &sql, params, |row| rows::delivery(row, 0))?;
+        let mut page: Page<InboxMessage, Seq> = Page { items: Vec::new(), next: None };
         let mut last: Option<Seq> = None;
         for (n, delivery) in dead.into_iter().enumerate() {
             // A page ends between two letters, so that none of a letter's copies falls between two pages. Only where the
@@ -90,9 +90,9 @@ impl View<'_> {
                 continue;
             }
             last = Some(delivery.message);
-            let Some(message) = rows::message_at(self.books, delivery.message)? else { continue };
+            let Some(message) = rows::message_at(self.db, delivery.message)? else { continue };
             if self.sees_fate(caller, &message, &delivery.agent)? {
-                page.items.push(self.bring(Letter { message: Arc::new(message), delivery }));
+                page.items.push(self.bring(InboxMessage { message: Arc::new(message), delivery }));
             }
         }
         Ok(page)
@@ -101,6 +101,6 @@ impl View<'_> {
     /// How one recipient fared is between that recipient and the sender.
     fn sees_fate(&self, caller: &Caller, message: &Message, agent: &AgentId) -> Viewed<bool> {
         let party = caller.rights.admin || caller.is(&message.from) || caller.is(agent);
-        Ok(party && sight::sees_message(self.books, caller, message)?)
+        Ok(party && sight::sees_message(self.db, caller, message)?)
     }
 }

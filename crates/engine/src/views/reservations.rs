@@ -53,7 +53,7 @@ impl View<'_> {
         let limit = i64::try_from(self.page(limit)).unwrap_or(i64::MAX);
         let mut seen = Vec::new();
         for held in self.stretch_of(&sql, (self.now, limit), rows::reservation)?.rows {
-            if sight::sees_reservation(self.books, caller, &held, self.now)? {
+            if sight::sees_reservation(self.db, caller, &held, self.now)? {
                 seen.push(held);
             }
         }
@@ -120,7 +120,7 @@ impl View<'_> {
                 if held.status == ReservationStatus::Active && held.expires_at <= self.now {
                     held.status = ReservationStatus::Expired;
                 }
-                if sight::sees_reservation(self.books, caller, &held, self.now)? && !page.take(held) {
+                if sight::sees_reservation(self.db, caller, &held, self.now)? && !page.take(held) {
                     break 'read;
                 }
             }
@@ -145,7 +145,7 @@ impl View<'_> {
         let found = self.stretch_of(&sql, (key, limit), rows::reservation)?;
         let mut seen = Vec::new();
         for held in found.rows {
-            if sight::sees_reservation(self.books, caller, &held, self.now)? {
+            if sight::sees_reservation(self.db, caller, &held, self.now)? {
                 seen.push(held);
             }
         }
@@ -172,7 +172,7 @@ impl View<'_> {
         let patterns: Vec<PathPattern> =
             paths.iter().map(|path| new_pattern(path, &rules)).collect::<Result<_, _>>()?;
         let asking = Asking { scope, owner: &caller.agent, exclusive };
-        let rivals = Rivals::of(self.books, caller, &asking, &patterns, self.now, &rules)??;
+        let rivals = Rivals::of(self.db, caller, &asking, &patterns, self.now, &rules)??;
         Ok(rivals.conflicts(&patterns)?)
     }
 }

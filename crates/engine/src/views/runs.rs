@@ -15,7 +15,7 @@ use crate::verbs::runs::FORGOTTEN;
 
 /// A letter of a run, and how it stands with those who get it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunLetterRow {
+pub struct RunMessageRow {
     /// The letter.
     pub message: Arc<Message>,
     /// Each recipient, how far it has come, and whether the recipient remembers it.
@@ -26,7 +26,7 @@ pub struct RunLetterRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunRecord {
     /// The letters, in the order they were sent.
-    pub letters: Vec<RunLetterRow>,
+    pub letters: Vec<RunMessageRow>,
     /// What was done, in order; each note comes before the letter at its place.
     pub notes: Vec<RunNote>,
     /// Whether there is more than fits a page.
@@ -42,7 +42,7 @@ impl View<'_> {
     /// Refused for those who may not read its conversation, as if there were none.
     pub fn run(&self, caller: &Caller, instance: &str, name: &str) -> Viewed<Option<(Run, Task)>> {
         let sql = format!("SELECT {RUN} FROM runs WHERE instance = ?1 AND name = ?2");
-        let Some(run) = one(self.books, &sql, (instance, name), rows::run)? else { return Ok(None) };
+        let Some(run) = one(self.db, &sql, (instance, name), rows::run)? else { return Ok(None) };
         self.with_task(caller, run)
     }
 
@@ -52,7 +52,7 @@ impl View<'_> {
     /// When the books cannot be read.
     pub fn run_of_task(&self, caller: &Caller, task: &TaskId) -> Viewed<Option<(Run, Task)>> {
         let sql = format!("SELECT {RUN} FROM runs WHERE task = ?1");
-        let Some(run) = one(self.books, &sql, [task], rows::run)? else { return Ok(None) };
+        let Some(run) = one(self.db, &sql, [task], rows::run)? else { return Ok(None) };
         self.with_task(caller, run)
     }
 
@@ -91,9 +91,9 @@ impl View<'_> {
     /// # Errors
     /// Refused for those who may not read its conversation.
     pub fn run_record(&self, caller: &Caller, task: &TaskId, from: Seq, limit: usize) -> Viewed<RunRecord> {
-        let conversation = rows::conversation_by_id(self.books, task)?;
+        let conversation = rows::conversation_by_id(self.db, task)?;
         let reads = match &conversation {
-            Some(conversation) => sight::reads_conversation(self.books, caller, conversation)?.is_some(),
+            Some(conversation) => sight::reads_conversation(self.db, caller, conversation)?.is_some(),
             None => false,
         };
         if !reads {
@@ -119,14 +119,14 @@ impl View<'_> {
         let mut letters = Vec::with_capacity(messages.len());
         for message in messages {
             let sql = "SELECT agent, state, note FROM deliveries WHERE message = ?1 ORDER BY agent";
-            let copies = all(self.books, sql, [message.seq], |row| {
+            let copies = all(self.db, sql, [message.seq], |row| {
                 let note: Option<String> = row.get(2)?;
                 Ok((row.get(0)?, row.get(1)?, note.as_deref() != Some(FORGOTTEN)))
             })?;
-            letters.push(RunLetterRow { message: Arc::new(self.bring(message)), copies });
+            letters.push(RunMessageRow { message: Arc::new(self.bring(message)), copies });
         }
         let sql = "SELECT n, place, agent, at, note FROM run_notes WHERE task = ?1 AND place >= ?2 AND place <= ?3 ORDER BY n";
-        let notes: Vec<RunNote> = all(self.books, sql, (task, from, end), |row| {
+        let notes: Vec<RunNote> = all(self.db, sql, (task, from, end), |row| {
             Ok(RunNote {
                 n: row.get(0)?,
                 place: row.get(1)?,
@@ -153,7 +153,7 @@ impl View<'_> {
                        UNION ALL SELECT (SELECT min(r.instance) FROM runs r WHERE r.instance > each.instance) FROM each
                        WHERE each.instance IS NOT NULL)
                    SELECT count(*) FROM each WHERE instance >= ?1 AND instance < ?1 || char(0x10FFFF)";
-        Ok(one(self.books, sql, [prefix], |row| row.get(0))?.unwrap_or(0))
+        Ok(one(self.db, sql, [prefix], |row| row.get(0))?.unwrap_or(0))
     }
 
     /// Letters that wait for one neighbour, oldest first.
@@ -189,11 +189,11 @@ impl View<'_> {
             "SELECT {} FROM peers WHERE EXISTS(SELECT 1 FROM outbound o WHERE o.peer = peers.name) ORDER BY name LIMIT 1000",
             rows::PEER
         );
-        Ok(all(self.books, &sql, [], rows::peer)?)
+        Ok(all(self.db, &sql, [], rows::peer)?)
     }
 
     fn with_task(&self, caller: &Caller, run: Run) -> Viewed<Option<(Run, Task)>> {
-        let Some(task) = rows::task_by_id(self.books, &run.task)? else { return Ok(None) };
+        let Some(task) = rows::task_by_id(self.db, &run.task)? else { return Ok(None) };
         Ok(if self.sees_task(caller, &task)? { Some((run, task)) } else { None })
     }
 }

@@ -1,7 +1,7 @@
 //! Scopes and their members.
 
 use super::{Page, View, Viewed, one_more, require_member};
-use crate::bounds;
+use crate::acl;
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Caller, Scope, ScopeId};
 use crate::sight;
@@ -24,9 +24,9 @@ impl View<'_> {
     /// # Errors
     /// Refused if there is none that the caller may know of.
     pub fn scope(&self, caller: &Caller, id: &ScopeId) -> Viewed<Scope> {
-        let scope = rows::scope_by_id(self.books, id)?;
+        let scope = rows::scope_by_id(self.db, id)?;
         match scope {
-            Some(scope) if sight::sees_scope(self.books, caller, &scope)? => Ok(scope),
+            Some(scope) if sight::sees_scope(self.db, caller, &scope)? => Ok(scope),
             _ => Err(Refusal::NoSuchScope { scope: id.clone() }.into()),
         }
     }
@@ -51,7 +51,7 @@ impl View<'_> {
                 after = last.id.to_string();
             }
             for scope in batch.rows {
-                if sight::sees_scope(self.books, caller, &scope)? && !page.take(scope) {
+                if sight::sees_scope(self.db, caller, &scope)? && !page.take(scope) {
                     break 'read;
                 }
             }
@@ -85,15 +85,15 @@ impl View<'_> {
         let mut after = after.map_or(String::new(), ToString::to_string);
         loop {
             let params = (&scopes, &after, one_more(limit));
-            let batch: Vec<AgentId> = all(self.books, sql, params, |row| row.get(0))?;
+            let batch: Vec<AgentId> = all(self.db, sql, params, |row| row.get(0))?;
             let exhausted = batch.len() <= limit;
             if let Some(last) = batch.last() {
                 after = last.to_string();
             }
             for member in batch {
-                let agent = rows::active_agent(self.books, &member)?;
+                let agent = rows::active_agent(self.db, &member)?;
                 if let Some(agent) = agent
-                    && sight::sees_agent(self.books, caller, &agent)?
+                    && sight::sees_agent(self.db, caller, &agent)?
                 {
                     found.push(member);
                 }
@@ -112,11 +112,11 @@ impl View<'_> {
     /// Refused if the caller may not know of the scope, and if there are more than fit on a page.
     pub fn writable_scopes(&self, caller: &Caller, id: &ScopeId) -> Viewed<Vec<ScopeId>> {
         let top = self.scope(caller, id)?;
-        let sender = rows::active_agent(self.books, &caller.agent)?;
+        let sender = rows::active_agent(self.db, &caller.agent)?;
         let mut found = vec![top.id.clone()];
         for id in self.seen_below(caller, top)?.into_iter().skip(1) {
-            if let (Some(sender), Some(scope)) = (&sender, rows::scope_by_id(self.books, &id)?)
-                && bounds::bar_to_scope(self.books, caller, sender, &scope)?.is_none()
+            if let (Some(sender), Some(scope)) = (&sender, rows::scope_by_id(self.db, &id)?)
+                && acl::bar_to_scope(self.db, caller, sender, &scope)?.is_none()
             {
                 found.push(id);
             }
@@ -134,8 +134,8 @@ impl View<'_> {
         let mut next = 0;
         while let Some(parent) = seen.get(next).cloned() {
             next += 1;
-            for scope in all(self.books, &sql, [&parent], rows::scope)? {
-                if !seen.contains(&scope.id) && sight::sees_scope(self.books, caller, &scope)? {
+            for scope in all(self.db, &sql, [&parent], rows::scope)? {
+                if !seen.contains(&scope.id) && sight::sees_scope(self.db, caller, &scope)? {
                     seen.push(scope.id);
                 }
             }

@@ -7,7 +7,7 @@ use super::weigh::Weigh;
 use super::{View, Viewed, require_member, snippet};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Caller, ConversationId, Message, Seq, Turn};
-use crate::sight::{Glimpse, Seeker};
+use crate::sight::{MessageHead, Searcher};
 use crate::store::{lay_out, one, rows};
 
 /// In which order matches are listed.
@@ -92,12 +92,12 @@ impl View<'_> {
         let mut ranked: Vec<(f64, Place)> = Vec::new();
         let mut found = Found::default();
         let mut seen = 0;
-        let mut seeker = Seeker::of(self.books, caller)?;
+        let mut seeker = Searcher::of(self.db, caller)?;
         // The latest letters may not be in the index yet; they come first, because they are the latest.
-        let shelves: &[&Shelf] = if lay_out(self.books)? { &[&FRESH, &INDEX] } else { &[&INDEX] };
+        let shelves: &[&Shelf] = if lay_out(self.db)? { &[&FRESH, &INDEX] } else { &[&INDEX] };
         'shelves: for shelf in shelves {
             let sql = if query.order == SearchOrder::Best { &shelf.ranked } else { &shelf.newest };
-            let mut statement = self.books.prepare_cached(sql)?;
+            let mut statement = self.db.prepare_cached(sql)?;
             let params = (&text, before, seeker.may_see_any(), &caller.agent);
             let mut matches = statement.query(params).map_err(bad_query)?;
             while let Some(row) = matches.next().map_err(bad_query)? {
@@ -139,7 +139,7 @@ impl View<'_> {
     }
 
     /// What the caller sees at a place that matches, if it sees anything there and the query is not narrower than that.
-    fn place(&self, seeker: &mut Seeker<'_>, query: &SearchQuery, seq: Seq) -> Viewed<Option<Place>> {
+    fn place(&self, seeker: &mut Searcher<'_>, query: &SearchQuery, seq: Seq) -> Viewed<Option<Place>> {
         let fits = |conversation: Option<&ConversationId>, author: &AgentId| {
             query.conversation.as_ref().is_none_or(|wanted| conversation == Some(wanted))
                 && query.from.as_ref().is_none_or(|wanted| author == wanted)
@@ -147,46 +147,46 @@ impl View<'_> {
         // What stands behind a letter's body is read only where it matters: the way there may be long.
         let glimpse = if seeker.may_see_any() || query.conversation.is_some() {
             let sql = "SELECT sender, audience, conversation FROM messages WHERE seq = ?1";
-            one(self.books, sql, [seq], |row| {
-                Ok(Glimpse { from: row.get(0)?, audience: Some(row.get(1)?), conversation: row.get(2)? })
+            one(self.db, sql, [seq], |row| {
+                Ok(MessageHead { from: row.get(0)?, audience: Some(row.get(1)?), conversation: row.get(2)? })
             })?
         } else {
             let sql = "SELECT sender FROM messages WHERE seq = ?1";
-            one(self.books, sql, [seq], |row| {
-                Ok(Glimpse { from: row.get(0)?, audience: None, conversation: None })
+            one(self.db, sql, [seq], |row| {
+                Ok(MessageHead { from: row.get(0)?, audience: None, conversation: None })
             })?
         };
         if let Some(letter) = glimpse {
             if !fits(letter.conversation.as_ref(), &letter.from) {
                 return Ok(None);
             }
-            if seeker.sees_letter(self.books, seq, &letter)? {
-                return Ok(Some(Place::Letter(seq)));
+            if seeker.sees_letter(self.db, seq, &letter)? {
+                return Ok(Some(Place::InboxMessage(seq)));
             }
             // A letter that was recorded is a turn as well, written down right after it.
             let sql = "SELECT 1 FROM turns WHERE seq = ?1 + 1 AND message = ?1";
-            if one(self.books, sql, [seq], |_| Ok(()))?.is_none() {
+            if one(self.db, sql, [seq], |_| Ok(()))?.is_none() {
                 return Ok(None);
             }
-            let Some(turn) = rows::turn_at(self.books, seq + 1)? else { return Ok(None) };
-            let reads = seeker.reads_turn(self.books, &turn)?;
+            let Some(turn) = rows::turn_at(self.db, seq + 1)? else { return Ok(None) };
+            let reads = seeker.reads_turn(self.db, &turn)?;
             return Ok(reads.then_some(Place::Turn { seq, turn: seq + 1 }));
         }
-        let Some(turn) = rows::turn_at(self.books, seq)? else { return Ok(None) };
-        let reads = fits(Some(&turn.conversation), &turn.author) && seeker.reads_turn(self.books, &turn)?;
+        let Some(turn) = rows::turn_at(self.db, seq)? else { return Ok(None) };
+        let reads = fits(Some(&turn.conversation), &turn.author) && seeker.reads_turn(self.db, &turn)?;
         Ok(reads.then_some(Place::Turn { seq, turn: seq }))
     }
 
     fn hit(&self, place: Place) -> Viewed<Option<Hit>> {
         let snippet = String::new();
         Ok(match place {
-            Place::Letter(seq) => rows::message_at(self.books, seq)?.map(|message| Hit {
+            Place::InboxMessage(seq) => rows::message_at(self.db, seq)?.map(|message| Hit {
                 seq,
                 message: Some(message),
                 turn: None,
                 snippet,
             }),
-            Place::Turn { seq, turn } => rows::turn_at(self.books, turn)?.map(|turn| Hit {
+            Place::Turn { seq, turn } => rows::turn_at(self.db, turn)?.map(|turn| Hit {
                 seq,
                 message: None,
                 turn: Some(turn),
@@ -199,7 +199,7 @@ impl View<'_> {
 /// Where a match is, and as what the caller sees it.
 #[derive(Clone, Copy)]
 enum Place {
-    Letter(Seq),
+    InboxMessage(Seq),
     /// A turn, which may be the record of a letter at another place.
     Turn {
         seq: Seq,
@@ -210,7 +210,7 @@ enum Place {
 impl Place {
     fn seq(self) -> Seq {
         match self {
-            Self::Letter(seq) | Self::Turn { seq, .. } => seq,
+            Self::InboxMessage(seq) | Self::Turn { seq, .. } => seq,
         }
     }
 }
@@ -226,7 +226,7 @@ struct Shelf {
 
 impl Shelf {
     fn of(name: &str) -> Self {
-        let perhaps = Seeker::PERHAPS.replace("{place}", &format!("{name}.rowid"));
+        let perhaps = Searcher::MAYBE_VISIBLE_SQL.replace("{place}", &format!("{name}.rowid"));
         let matches = |rank: &str| {
             format!(
                 "SELECT rowid, CASE WHEN {perhaps} THEN {rank} END FROM {name}

@@ -57,12 +57,12 @@ impl View<'_> {
     fn messages_between(&self, caller: &Caller, first: &[u8; 16], last: &[u8; 16]) -> Viewed<Named> {
         let sql = "SELECT seq FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT ?3";
         let alike: Vec<Seq> =
-            all(self.books, sql, (&first[..], &last[..], MOST_ALIKE), |row| row.get::<_, Seq>(0))?;
+            all(self.db, sql, (&first[..], &last[..], MOST_ALIKE), |row| row.get::<_, Seq>(0))?;
         let mut seen = Vec::new();
         for seq in &alike {
             self.budget.checkpoint()?;
-            let Some(message) = rows::message_at(self.books, *seq)? else { continue };
-            if sight::sees_message(self.books, caller, &message)? {
+            let Some(message) = rows::message_at(self.db, *seq)? else { continue };
+            if sight::sees_message(self.db, caller, &message)? {
                 seen.push((message.id, message.seq));
             }
             if seen.len() == NAMED {

@@ -54,7 +54,7 @@ impl View<'_> {
         let name = serde_json::to_string(&(part, whose)).unwrap_or_default();
         let last = self.last_turn(talk)?;
         let sql = "SELECT summary, up_to, at FROM summaries WHERE conversation = ?1 AND part = ?2";
-        let kept = one(self.books, sql, (id, &name), |row| {
+        let kept = one(self.db, sql, (id, &name), |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, Seq>(1)?, row.get::<_, Millis>(2)?))
         })?;
         if let Some((text, up_to, at)) = kept
@@ -119,7 +119,7 @@ impl View<'_> {
     /// What a turn says, as prose.
     fn words(&self, turn: &Turn) -> Viewed<String> {
         if let crate::nouns::TurnSource::Intercepted(letter) = turn.source
-            && let Some(letter) = rows::message_by_id(self.books, letter)?
+            && let Some(letter) = rows::message_by_id(self.db, letter)?
         {
             let body = match &letter.body {
                 Body::Text(text) => text.clone(),
@@ -137,19 +137,19 @@ impl View<'_> {
     /// Whether something was said in a conversation that not everybody in it may read.
     pub(super) fn has_restricted_turns(&self, talk: Seq) -> Viewed<bool> {
         let sql = "SELECT 1 FROM turns INDEXED BY turns_restricted WHERE talk = ?1 AND visibility IS NOT NULL LIMIT 1";
-        Ok(one(self.books, sql, [talk], |_| Ok(()))?.is_some())
+        Ok(one(self.db, sql, [talk], |_| Ok(()))?.is_some())
     }
 
     /// Whether somebody takes part who may not read everything that was said.
     fn has_late_readers(&self, id: &ConversationId) -> Viewed<bool> {
         let sql = "SELECT 1 FROM participants WHERE conversation = ?1 AND left_at IS NULL
                    AND permissions ->> '$.history' <> 'full' LIMIT 1";
-        Ok(one(self.books, sql, [id], |_| Ok(()))?.is_some())
+        Ok(one(self.db, sql, [id], |_| Ok(()))?.is_some())
     }
 
     fn last_turn(&self, talk: Seq) -> Viewed<Seq> {
         let sql = "SELECT seq FROM turns INDEXED BY turns_by_conversation WHERE talk = ?1 ORDER BY seq DESC LIMIT 1";
-        Ok(one(self.books, sql, [talk], |row| row.get(0))?.unwrap_or(0))
+        Ok(one(self.db, sql, [talk], |row| row.get(0))?.unwrap_or(0))
     }
 }
 

@@ -30,7 +30,7 @@ impl View<'_> {
     /// # Errors
     /// Refused if there is none that the caller may know of.
     pub fn task(&self, caller: &Caller, id: &TaskId) -> Viewed<Task> {
-        let task = rows::task_by_id(self.books, id)?;
+        let task = rows::task_by_id(self.db, id)?;
         match task {
             Some(task) if self.sees_task(caller, &task)? => Ok(task),
             _ => Err(Refusal::NoSuchTask { task: id.clone() }.into()),
@@ -56,7 +56,7 @@ impl View<'_> {
                 if !wanted || !self.sees_task(caller, &task)? {
                     continue;
                 }
-                task.contributors = rows::contributors_of(self.books, &task.id)?;
+                task.contributors = rows::contributors_of(self.db, &task.id)?;
                 if !page.take(task) {
                     break 'read;
                 }
@@ -94,9 +94,9 @@ impl View<'_> {
     }
 
     pub(super) fn sees_task(&self, caller: &Caller, task: &Task) -> Viewed<bool> {
-        let conversation = rows::conversation_by_id(self.books, &task.id)?;
+        let conversation = rows::conversation_by_id(self.db, &task.id)?;
         match conversation {
-            Some(conversation) => Ok(sight::reads_conversation(self.books, caller, &conversation)?.is_some()),
+            Some(conversation) => Ok(sight::reads_conversation(self.db, caller, &conversation)?.is_some()),
             None => Ok(caller.rights.admin),
         }
     }

@@ -73,7 +73,7 @@ impl View<'_> {
         if unfiltered && (matches!(reader, Reader::Overseer) || !self.has_restricted_turns(talk)?) {
             let sql = "SELECT count(*) FROM turns INDEXED BY turns_by_conversation
                        WHERE talk = ?1 AND seq > ?2 AND seq < ?3";
-            let count = one(self.books, sql, (talk, bounds.0, bounds.1), |row| row.get(0))?;
+            let count = one(self.db, sql, (talk, bounds.0, bounds.1), |row| row.get(0))?;
             return Ok(count.unwrap_or(0));
         }
         let (mut low, mut readable) = (bounds.0, 0);
@@ -98,7 +98,7 @@ impl View<'_> {
     }
 
     fn turn_of(&self, id: &ConversationId, reader: &Reader, turn: TurnId) -> Viewed<Turn> {
-        rows::turn_by_id(self.books, turn)?
+        rows::turn_by_id(self.db, turn)?
             .filter(|turn| turn.conversation == *id && reader.reads(turn))
             .ok_or_else(|| Refusal::NoSuchTurn.into())
     }
@@ -116,7 +116,7 @@ impl View<'_> {
     pub(super) fn first_turn_of(&self, talk: Seq, content_type: &str) -> Viewed<Option<Seq>> {
         let sql = "SELECT seq FROM turns INDEXED BY turns_by_content_type
                    WHERE talk = ?1 AND type_hash = ?2 AND content_type = ?3 ORDER BY seq LIMIT 1";
-        Ok(one(self.books, sql, (talk, short(content_type), content_type), |row| row.get(0))?)
+        Ok(one(self.db, sql, (talk, short(content_type), content_type), |row| row.get(0))?)
     }
 
     fn turn_bounds(&self, id: &ConversationId, reader: &Reader, query: &TurnQuery) -> Viewed<(Seq, Seq)> {
@@ -143,7 +143,7 @@ impl View<'_> {
     /// Refuses a thread that is not one of the conversation.
     pub(super) fn check_thread(&self, id: &ConversationId, thread: Option<ThreadId>) -> Viewed<()> {
         let Some(thread) = thread else { return Ok(()) };
-        match rows::thread_by_id(self.books, thread)? {
+        match rows::thread_by_id(self.db, thread)? {
             Some(thread) if thread.conversation == *id => Ok(()),
             _ => Err(Refusal::NoSuchThread.into()),
         }

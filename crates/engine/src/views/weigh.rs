@@ -2,7 +2,7 @@
 
 use rusqlite::{Params, Row};
 
-use super::inbox::Letter;
+use super::inbox::InboxMessage;
 use super::{Page, View, Viewed};
 use crate::nouns::{
     Address, Agent, AgentId, Contact, Conversation, Delivery, Json, Message, Participant, Reservation, Run,
@@ -57,7 +57,7 @@ impl View<'_> {
         params: impl Params,
         mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Viewed<Stretch<T>> {
-        let mut statement = self.books.prepare_cached(sql)?;
+        let mut statement = self.db.prepare_cached(sql)?;
         let mut found = statement.query(params)?;
         let mut stretch = Stretch { rows: Vec::new(), cut: false };
         let mut bytes = 0;
@@ -166,7 +166,7 @@ fn address(address: &Address) -> usize {
     }
 }
 
-impl Weigh for Letter {
+impl Weigh for InboxMessage {
     fn weight(&self) -> usize {
         self.message.weight() + self.delivery.weight()
     }

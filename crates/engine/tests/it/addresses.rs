@@ -3,11 +3,11 @@
 use posthaste_engine::Refusal;
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
-    Address, AgentKind, Caller, ContactPolicy, ContactState, Copy, PeerKind, Privacy, ScopeVisibility,
-    SendPolicy, Visibility,
+    Address, AgentKind, Caller, ContactPolicy, ContactState, PeerKind, Privacy, RecipientKind,
+    ScopeVisibility, SendPolicy, Visibility,
 };
 use posthaste_engine::verbs::agents::{Register, SetState, Unregister, Update};
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::scopes::CreateScope;
 
@@ -15,7 +15,7 @@ use crate::harness::{Realm, admin, answer, id, letter, names, realm, scope, to};
 
 /// Those who get a letter that is aimed like this.
 async fn reached(realm: &Realm, from: &Caller, address: Address) -> Vec<String> {
-    let letter = Send { to_nobody: true, ..Send::text(vec![address], "hello") };
+    let letter = SendMessage { to_nobody: true, ..SendMessage::text(vec![address], "hello") };
     let sent = realm.ask(from, letter).await;
     let mut found: Vec<String> = sent.receipts.iter().map(|receipt| receipt.agent.to_string()).collect();
     found.sort();
@@ -93,14 +93,14 @@ async fn roles_kinds_and_everybody_leave_the_sender_out() {
 async fn each_recipient_gets_one_copy_in_the_first_way_it_was_named() {
     let realm = Realm::new();
     let [anna, ..] = realm.agents(["anna", "bert", "carl"]).await;
-    let letter = Send {
+    let letter = SendMessage {
         cc: vec![to("bert"), to("carl")],
         bcc: vec![to("carl"), Address::All],
-        ..Send::text(vec![to("bert"), Address::All, to("bert")], "hello")
+        ..SendMessage::text(vec![to("bert"), Address::All, to("bert")], "hello")
     };
     let sent = realm.ask(&anna, letter).await;
     let copies: Vec<_> = sent.receipts.iter().map(|r| (r.agent.as_str(), r.copy)).collect();
-    assert_eq!(copies, [("bert", Copy::To), ("carl", Copy::To)]);
+    assert_eq!(copies, [("bert", RecipientKind::To), ("carl", RecipientKind::To)]);
     assert_eq!(realm.mail("bert").len(), 1);
 }
 
@@ -108,8 +108,11 @@ async fn each_recipient_gets_one_copy_in_the_first_way_it_was_named() {
 async fn a_blind_copy_is_known_to_the_sender_and_its_recipient_alone() {
     let realm = Realm::new();
     let [anna, bert, carl, dora] = realm.agents(["anna", "bert", "carl", "dora"]).await;
-    let letter =
-        Send { cc: vec![to("carl")], bcc: vec![to("dora")], ..Send::text(vec![to("bert")], "hello") };
+    let letter = SendMessage {
+        cc: vec![to("carl")],
+        bcc: vec![to("dora")],
+        ..SendMessage::text(vec![to("bert")], "hello")
+    };
     let sent = realm.ask(&anna, letter).await;
     assert_eq!(sent.message.to, [to("bert"), to("carl")], "the letter itself does not name blind copies");
     let copies = |who: &Caller| -> Vec<String> {
@@ -140,10 +143,10 @@ async fn who_is_named_but_unknown_hidden_or_gone_refuses_the_letter_alike() {
 async fn a_group_with_nobody_in_it_is_a_mistake_unless_that_is_fine() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
-    let letter = Send::text(vec![Address::Siblings], "hello");
+    let letter = SendMessage::text(vec![Address::Siblings], "hello");
     assert_eq!(realm.refused(&anna, letter.clone()).await, Refusal::NoRecipients);
-    assert_eq!(realm.refused(&anna, Send::text(vec![], "hello")).await, Refusal::NoRecipients);
-    let sent = realm.ask(&anna, Send { to_nobody: true, ..letter }).await;
+    assert_eq!(realm.refused(&anna, SendMessage::text(vec![], "hello")).await, Refusal::NoRecipients);
+    let sent = realm.ask(&anna, SendMessage { to_nobody: true, ..letter }).await;
     assert!(sent.receipts.is_empty());
 }
 
@@ -155,7 +158,7 @@ async fn a_scope_is_written_to_by_those_it_lets() {
     realm.scope(&anna, "inner", members, &["anna"]).await;
     let hidden = CreateScope { visibility: Some(ScopeVisibility::Members), ..CreateScope::default() };
     realm.scope(&anna, "secret", hidden, &["anna"]).await;
-    let write = |name: &str| Send::text(vec![Address::Scope(scope(name))], "hello");
+    let write = |name: &str| SendMessage::text(vec![Address::Scope(scope(name))], "hello");
     let need = "to be a member of the scope";
     assert_eq!(realm.refused(&bert, write("inner")).await, Refusal::NotAllowed { need });
     for name in ["secret", "none"] {
@@ -208,7 +211,7 @@ async fn nobody_reaches_more_people_than_it_shows_itself_to() {
         let given = Register { privacy: Some(privacy), ..Register::default() };
         let sender = realm.register(name, given).await;
         for (address, allowed) in [(Address::Contacts, contacts), (Address::Public, public)] {
-            let letter = Send { to_nobody: true, ..Send::text(vec![address.clone()], "hello") };
+            let letter = SendMessage { to_nobody: true, ..SendMessage::text(vec![address.clone()], "hello") };
             if allowed {
                 realm.ask(&sender, letter).await;
             } else {
@@ -241,7 +244,7 @@ async fn a_neighbour_is_addressed_by_its_realm() {
     let realm_ = Realm::new();
     let [anna, _] = realm_.agents(["anna", "bert"]).await;
     let remote = |name: &str| Address::Remote { agent: "bert".into(), realm: realm(name) };
-    let unknown = Send::text(vec![remote("north")], "hello");
+    let unknown = SendMessage::text(vec![remote("north")], "hello");
     assert_eq!(realm_.refused(&anna, unknown).await, Refusal::NoSuchPeer { peer: "north".into() });
     let north = PutPeer {
         name: realm("north"),
@@ -270,7 +273,7 @@ async fn more_recipients_than_the_rules_allow_are_refused() {
     let realm = Realm::new();
     let [anna, ..] = realm.agents(["anna", "bert", "carl", "dora"]).await;
     realm.rules(Rules { recipients: 2, ..Rules::default() }).await;
-    let refused = realm.refused(&anna, Send::text(vec![Address::All], "hello")).await;
+    let refused = realm.refused(&anna, SendMessage::text(vec![Address::All], "hello")).await;
     assert!(matches!(refused, Refusal::TooMany { limit: 2, .. }), "{refused}");
     assert!(realm.mail("bert").is_empty());
 }
@@ -301,8 +304,12 @@ async fn who_is_named_and_unwilling_is_passed_over_if_asked_and_somebody_is_reac
     let shut = realm.register("shut", closed).await;
     let blocked = Refusal::ConsentBlocked { agent: id("shut") };
     let to = |names: &[&str]| names.iter().map(|name| to(name)).collect::<Vec<_>>();
-    assert_eq!(realm.refused(&anna, Send::text(to(&["shut", "bert"]), "all or nobody")).await, blocked);
-    let lenient = |names: &[&str]| Send { pass_over: true, ..Send::text(to(names), "whoever will") };
+    assert_eq!(
+        realm.refused(&anna, SendMessage::text(to(&["shut", "bert"]), "all or nobody")).await,
+        blocked
+    );
+    let lenient =
+        |names: &[&str]| SendMessage { pass_over: true, ..SendMessage::text(to(names), "whoever will") };
     let sent = realm.ask(&anna, lenient(&["shut", "bert", "shut"])).await;
     assert_eq!(names(sent.receipts.iter().map(|receipt| &receipt.agent)), ["bert"]);
     assert_eq!(names(&sent.refused), ["shut"]);
@@ -317,9 +324,13 @@ async fn who_is_named_and_unwilling_is_passed_over_if_asked_and_somebody_is_reac
     assert!(matches!(nobody, Refusal::NoSuchAgent { .. }), "{nobody:?}");
     assert_eq!(realm.mail("bert"), ["whoever will"]);
     assert!(realm.mail("shut").is_empty());
-    let deaf = Send { deaf: vec![id("shut")], ..Send::text(to(&["bert"]), "whoever hears") };
+    let deaf =
+        SendMessage { not_receiving: vec![id("shut")], ..SendMessage::text(to(&["bert"]), "whoever hears") };
     assert_eq!(names(&realm.ask(&anna, deaf).await.refused), ["shut"]);
     assert_eq!((told(&anna), told(&shut)), (2, 0));
-    let unknown = Send { deaf: vec![id("nobody")], ..Send::text(to(&["bert"]), "whoever hears") };
+    let unknown = SendMessage {
+        not_receiving: vec![id("nobody")],
+        ..SendMessage::text(to(&["bert"]), "whoever hears")
+    };
     assert!(matches!(realm.refused(&anna, unknown).await, Refusal::NoSuchAgent { .. }));
 }

@@ -1,6 +1,6 @@
 //! The address book: coming, changing, leaving, and who may do that to whom.
 
-use posthaste_engine::nouns::{Agent, Bounds, Caller, Circle, ContactState, Fact, Visibility};
+use posthaste_engine::nouns::{Agent, AgentSet, Bounds, Caller, ContactState, Fact, Visibility};
 use posthaste_engine::verbs::agents::{Existing, Orphan, Register, SetState, Unregister, Update};
 use posthaste_engine::verbs::contacts::Ask;
 use posthaste_engine::verbs::reservations::Reserve;
@@ -312,7 +312,7 @@ async fn what_an_owner_may_know_its_other_agents_may() {
     realm.ask(&owner, named("second")).await;
     assert_eq!(realm.see(|view| view.agent(&member("second"), &id("low"))).id, id("low"));
     // What an agent is kept to comes first.
-    let nobody = Bounds { sees: Some(Circle::Nobody), ..Bounds::default() };
+    let nobody = Bounds { sees: Some(AgentSet::Nobody), ..Bounds::default() };
     realm.ask(&owner, Register { bounds: Some(nobody), ..named("kept") }).await;
     realm.ask(&owner, Register { visibility: Some(Visibility::System), ..named("away") }).await;
     assert_eq!(realm.hidden(|view| view.agent(&member("kept"), &id("away"))), no_such("away"));
@@ -323,8 +323,8 @@ async fn what_an_agent_is_kept_to_is_news_of_its_own() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     let mut live = realm.engine.follow(&anna, Filter::everything(), Start::Now, 64).await.expect("a feed");
-    let sees = Bounds { sees: Some(Circle::Hierarchy), ..Bounds::default() };
-    let writes = Bounds { writes_to: Some(Circle::Direct), ..Bounds::default() };
+    let sees = Bounds { sees: Some(AgentSet::Hierarchy), ..Bounds::default() };
+    let writes = Bounds { writes_to: Some(AgentSet::Direct), ..Bounds::default() };
     realm.ask(&anna, Update { bounds: Some(sees), ..Update::of(id("anna")) }).await;
     let both = Update { bounds: Some(writes), name: Some("Anna".into()), ..Update::of(id("anna")) };
     realm.ask(&anna, both).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::Address;
 use posthaste_engine::store::open_writer;
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::{EngineError, Refusal};
 use tokio::time::Instant;
 
@@ -70,7 +70,7 @@ async fn large_letters_are_bounded_by_bytes_long_before_the_queue_is_full() {
         Limits { queue_bytes: 300 << 10, queue_wait: Duration::from_millis(50), ..Limits::default() };
     let mut realm = Watched::new(limits);
     realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
-    let large = || Send::text(vec![Address::Agent(id("ann"))], "x".repeat(100 << 10));
+    let large = || SendMessage::text(vec![Address::Agent(id("ann"))], "x".repeat(100 << 10));
     let held = realm.hold().await;
     let waiting = [(); 2].map(|()| {
         let engine = realm.engine.clone();
@@ -127,7 +127,7 @@ async fn a_reading_that_nobody_waits_for_still_takes_its_place_among_the_readers
 #[tokio::test]
 async fn a_lock_that_somebody_else_holds_is_waited_for() {
     let realm = Realm::with(Limits { queue_wait: Duration::from_secs(60), ..Limits::default() });
-    let outside = open_writer(realm.engine.path()).expect("books");
+    let outside = open_writer(realm.engine.path()).expect("db");
     outside.execute_batch("BEGIN IMMEDIATE").expect("a lock");
     let engine = realm.engine.clone();
     let mut waiting = tokio::spawn(async move { engine.submit(&member("ann"), named("ann")).await });
@@ -140,7 +140,7 @@ async fn a_lock_that_somebody_else_holds_is_waited_for() {
 #[tokio::test]
 async fn a_lock_held_for_too_long_is_busy_and_not_a_failed_write() {
     let realm = Realm::with(Limits { queue_wait: Duration::from_millis(50), ..Limits::default() });
-    let outside = open_writer(realm.engine.path()).expect("books");
+    let outside = open_writer(realm.engine.path()).expect("db");
     outside.execute_batch("BEGIN IMMEDIATE").expect("a lock");
     let turned_away = realm.engine.submit(&member("ann"), named("ann")).await;
     assert!(is_busy(&turned_away), "{turned_away:?}");
@@ -159,7 +159,7 @@ async fn a_command_that_the_writer_does_not_take_up_in_time_is_not_carried_out()
     let applied = realm.applied.load(std::sync::atomic::Ordering::Relaxed);
     realm.go_on();
     held.await.unwrap().expect("what the writer had in hand is waited for");
-    realm.engine.settled().await;
+    realm.engine.flush().await;
     assert_eq!(
         realm.applied.load(std::sync::atomic::Ordering::Relaxed),
         applied,
@@ -179,7 +179,7 @@ async fn a_writer_or_readers_that_are_stuck_are_told_of_without_waiting_for_them
     realm.go_on();
     held.await.unwrap().expect("a word");
     realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
-    realm.engine.settled().await;
+    realm.engine.flush().await;
     assert_eq!(realm.engine.stuck(), None);
 
     let (go_on, wait) = std::sync::mpsc::channel::<()>();

@@ -4,7 +4,7 @@ use posthaste_engine::nouns::Caller;
 use posthaste_engine::stamp::{self, Stamp};
 use posthaste_engine::testing::submit_record;
 use posthaste_engine::verbs::Verb;
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::office::Sweep;
 use posthaste_engine::{EngineError, Filter, RECORD_VERSION, Record, Refusal};
 
@@ -63,13 +63,14 @@ async fn what_ends_goes_by_the_clock_and_not_by_a_history_that_is_ahead() {
     let now = stamp::now();
     at(&realm, now + 100 * HOUR, &ann, letter("bob", "from the future")).await.expect("a letter");
     // The clock is right again, and somebody sends what is to last an hour from now.
-    let brief = Send { expires_at: Some(now + HOUR), ..letter("bob", "brief") };
+    let brief = SendMessage { expires_at: Some(now + HOUR), ..letter("bob", "brief") };
     at(&realm, now, &ann, brief.clone()).await.expect("an hour is left");
     at(&realm, now + 1, &admin(), Sweep {}).await.expect("a sweep");
     assert_eq!(realm.mail("bob"), ["from the future", "brief"]);
     let late = at(&realm, now + 2 * HOUR, &ann, brief).await;
     assert!(matches!(late, Err(EngineError::Refused(Refusal::AlreadyExpired { .. }))), "{late:?}");
     let other =
-        at(&realm, now, &member("ann"), Send { expires_at: Some(now - 1), ..letter("bob", "z") }).await;
+        at(&realm, now, &member("ann"), SendMessage { expires_at: Some(now - 1), ..letter("bob", "z") })
+            .await;
     assert!(matches!(other, Err(EngineError::Refused(Refusal::AlreadyExpired { .. }))), "{other:?}");
 }

@@ -18,15 +18,15 @@ use posthaste_engine::verbs::deliveries::{
     Acknowledge, Discard, Dispatched, MarkDelivered, MarkFailed, MarkRead,
 };
 use posthaste_engine::verbs::keys::ChangeKeys;
-use posthaste_engine::verbs::leases::ReserveEach;
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
+use posthaste_engine::verbs::reservations::ReserveEach;
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
-use posthaste_engine::verbs::runs::{Advance, Opening, RunLetter};
+use posthaste_engine::verbs::runs::{Advance, Opening, RunMessage};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
-use posthaste_engine::verbs::sealed::{Deed, SendSealed};
+use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::verbs::tasks::{AddContributor, CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::{CreateToken, RenewToken, RevokeToken};
 use posthaste_engine::verbs::turns::{FirstTurn, KeepSummary, OpenThread, Say};
@@ -232,8 +232,8 @@ impl Commands {
         }
     }
 
-    fn send(&mut self) -> Send {
-        let mut send = Send::text(self.addresses(2), self.words());
+    fn send(&mut self) -> SendMessage {
+        let mut send = SendMessage::text(self.addresses(2), self.words());
         send.cc = self.addresses(1);
         send.bcc = self.addresses(1);
         if self.chance.once_in(3) {
@@ -250,18 +250,18 @@ impl Commands {
         send.audience = self.audience();
         send.to_nobody = self.chance.once_in(2);
         if self.chance.once_in(3) {
-            let entry = match self.chance.below(4) {
-                0 => Entry::IfAllowed,
-                1 => Entry::Label { kind: "talk".to_owned() },
-                2 => Entry::Among { kind: "talk".to_owned() },
-                _ => Entry::Gather { kind: "talk".to_owned() },
+            let join = match self.chance.below(4) {
+                0 => JoinMode::IfAllowed,
+                1 => JoinMode::NameOnly { kind: "talk".to_owned() },
+                2 => JoinMode::PartiesOnly { kind: "talk".to_owned() },
+                _ => JoinMode::Open { kind: "talk".to_owned() },
             };
-            send.within = Some(Within {
+            send.within = Some(ConversationRef {
                 conversation: self.conversation(),
                 thread: self.chance.once_in(6).then(|| self.thread()),
                 reply_to: self.chance.once_in(6).then(|| self.turn()),
                 visibility: self.visibility(),
-                entry,
+                join,
             });
         }
         send
@@ -275,22 +275,22 @@ impl Commands {
         }
     }
 
-    fn deed(&mut self) -> Deed {
+    fn deed(&mut self) -> SideEffect {
         match self.chance.below(6) {
-            0 => Deed::Renew(Renew { which: self.which(), expires_at: self.later() }),
-            1 => Deed::Release(self.which()),
-            2 => Deed::Lapse(self.which()),
-            3 => Deed::Acknowledge {
+            0 => SideEffect::Renew(Renew { which: self.which(), expires_at: self.later() }),
+            1 => SideEffect::Release(self.which()),
+            2 => SideEffect::Lapse(self.which()),
+            3 => SideEffect::Acknowledge {
                 label: self.mark().label,
                 message: self.chance.once_in(2).then(|| self.message()),
                 response: None,
             },
-            4 => Deed::Entitle {
+            4 => SideEffect::Entitle {
                 conversation: self.conversation(),
                 subject: self.words(),
                 ended: self.chance.once_in(3).then_some(ConversationStatus::Completed),
             },
-            _ => Deed::Reserve(self.reserve()),
+            _ => SideEffect::Reserve(self.reserve()),
         }
     }
 
@@ -334,7 +334,7 @@ impl Commands {
     }
 
     fn one_step(&mut self) -> Advance {
-        let letters = (0..self.chance.below(3)).map(|n| RunLetter {
+        let letters = (0..self.chance.below(3)).map(|n| RunMessage {
             id: MessageId(Uuid::from_u128((u128::from(self.made) << 8) + n as u128 + 1)),
             from: self.agent(),
             from_kind: *self.chance.pick(AgentKind::ALL),
@@ -351,7 +351,7 @@ impl Commands {
             in_reply_to: self.chance.once_in(4).then(|| self.message()),
             elsewhere: self.chance.once_in(6).then(|| ConversationId::new("elsewhere").unwrap()),
         });
-        let letters: Vec<RunLetter> = letters.collect();
+        let letters: Vec<RunMessage> = letters.collect();
         let agent = self.agent();
         let took = self.chance.once_in(3).then(|| Taken { agent: agent.clone(), message: self.message() });
         self.messages.extend(letters.iter().map(|letter| letter.id));
@@ -387,10 +387,10 @@ impl Commands {
                 revoke: self.chance.once_in(20),
             }
             .into_command(),
-            "send_sealed" => SendSealed {
-                letter: self.send(),
+            "send_sealed" => SendSigned {
+                message: self.send(),
                 marks: (0..self.chance.below(3)).map(|_| self.mark()).collect(),
-                deed: self.chance.once_in(2).then(|| self.deed()),
+                side_effect: self.chance.once_in(2).then(|| self.deed()),
             }
             .into_command(),
             "discard" => Discard { agent: self.agent(), message: self.message() }.into_command(),
@@ -686,7 +686,7 @@ impl Iterator for Commands {
         };
         // The first id that a command gives out is its own, so what it makes is known before it is applied.
         match &command {
-            Command::Send(_) | Command::SendSealed(_) => self.messages.push(MessageId(stamp.id)),
+            Command::SendMessage(_) | Command::SendSigned(_) => self.messages.push(MessageId(stamp.id)),
             Command::Say(verb) => self.turns.push((verb.conversation.clone(), TurnId(stamp.id))),
             Command::OpenThread(verb) => self.threads.push((verb.conversation.clone(), ThreadId(stamp.id))),
             Command::CreateToken(_) => self.tokens.push(stamp.id.to_string()),

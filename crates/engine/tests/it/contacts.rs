@@ -6,7 +6,7 @@ use posthaste_engine::nouns::{
 };
 use posthaste_engine::verbs::agents::Register;
 use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::{Filter, Refusal, Start};
 
 use crate::harness::{Realm, admin, answer, id, later, letter, member};
@@ -55,7 +55,9 @@ async fn who_wrote_first_takes_the_answer() {
     let [anna, carl] = realm.agents(["anna", "carl"]).await;
     let bert = with_policy(&realm, "bert", ContactPolicy::Contacts).await;
     let dora = with_policy(&realm, "dora", ContactPolicy::Contacts).await;
-    realm.ask(&bert, Send { to_nobody: true, ..Send::text(vec![Address::All], "to everybody") }).await;
+    realm
+        .ask(&bert, SendMessage { to_nobody: true, ..SendMessage::text(vec![Address::All], "to everybody") })
+        .await;
     let pending = Refusal::ConsentPending { agent: id("bert") };
     assert_eq!(realm.refused(&anna, letter("bert", "was that for me?")).await, pending);
     realm.send(&bert, "anna", "that was").await;
@@ -97,7 +99,7 @@ async fn groups_pass_over_those_who_would_have_to_be_asked() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     let carl = with_policy(&realm, "carl", ContactPolicy::Contacts).await;
-    let sent = realm.ask(&anna, Send::text(vec![Address::All], "hello")).await;
+    let sent = realm.ask(&anna, SendMessage::text(vec![Address::All], "hello")).await;
     assert_eq!(sent.receipts.len(), 1);
     assert_eq!(stands(&realm, &carl, "anna", "carl"), None, "and leave no request");
 }
@@ -177,7 +179,7 @@ async fn nobody_learns_who_has_blocked_it() {
     assert_eq!(stands(&realm, &anna, "anna", "bert"), None);
     assert!(realm.see(|view| view.contacts(&anna, &id("anna"))).is_empty());
     assert!(realm.drain(&mut live, &anna).await.is_empty(), "not live");
-    assert!(!realm.replayed(&anna).contains(&"contact.changed"), "and not from the books");
+    assert!(!realm.replayed(&anna).contains(&"contact.changed"), "and not from the db");
     assert!(realm.replayed(&bert).contains(&"contact.changed"));
     assert_eq!(stands(&realm, &bert, "anna", "bert"), Some(ContactState::Blocked));
 }

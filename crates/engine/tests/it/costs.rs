@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::Message;
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::views::{
-    InboxOrder, InboxQuery, Letter, Page, Replay, SearchOrder, SearchQuery, TurnQuery, View, Viewed,
+    InboxMessage, InboxOrder, InboxQuery, Page, Replay, SearchOrder, SearchQuery, TurnQuery, View, Viewed,
 };
-use posthaste_engine::{EngineError, Filter, Refusal, Share, Start, one_request};
+use posthaste_engine::{CallerQuota, EngineError, Filter, Refusal, Start, one_request};
 
 use crate::harness::{Realm, id, letter, talk};
 
@@ -95,11 +95,11 @@ async fn a_read_is_stopped_when_its_caller_leaves() {
 #[tokio::test]
 async fn a_caller_that_hangs_up_keeps_the_readers_its_reads_hold() {
     let realm = Realm::with(Limits { readers: 4, ..Limits::default() });
-    let share = Share::new(realm.engine.limits());
+    let share = CallerQuota::new(realm.engine.limits());
     let release = Arc::new(AtomicBool::new(false));
     let (begin, begun) = mpsc::channel();
     for _ in 0..10 {
-        let (engine, release) = (realm.engine.sharing(share.clone()), release.clone());
+        let (engine, release) = (realm.engine.with_caller_quota(share.clone()), release.clone());
         let begin = begin.clone();
         let caller = tokio::spawn(async move {
             // Held up where no interrupt is heard.
@@ -216,10 +216,10 @@ async fn pages_of_large_rows_end_early_and_nothing_falls_between_them() {
     for n in 0..ROWS {
         // The last is larger than a page may be, and stands on one alone.
         let text = format!("{n:02} heron {}", "x".repeat(if n == ROWS - 1 { 50_000 } else { 4_000 }));
-        realm.ask(&anna, Send { ack_required: true, ..letter("bert", &text) }).await;
+        realm.ask(&anna, SendMessage { ack_required: true, ..letter("bert", &text) }).await;
         realm.say(&anna, "talk", &text).await;
     }
-    let bytes = |items: &[Letter]| items.iter().map(|it| it.message.body.as_str().len()).sum::<usize>();
+    let bytes = |items: &[InboxMessage]| items.iter().map(|it| it.message.body.as_str().len()).sum::<usize>();
 
     for order in [InboxOrder::Newest, InboxOrder::Oldest, InboxOrder::Priority] {
         let (mut seen, mut query) = (Vec::new(), InboxQuery { order, limit: 1_000, ..InboxQuery::default() });
@@ -259,7 +259,7 @@ async fn pages_of_large_rows_end_early_and_nothing_falls_between_them() {
         assert!(pages > 5, "{name}: {pages} pages");
     };
     let size = |message: &Message| (message.seq, message.body.as_str().len());
-    let letters = |page: Page<Letter, i64>| {
+    let letters = |page: Page<InboxMessage, i64>| {
         (page.items.iter().map(|it| size(&it.message)).collect::<Vec<_>>(), page.next)
     };
     walk("sent", &|at| {

@@ -33,31 +33,31 @@ fn batches(records: &[Record], most: usize) -> Vec<Vec<Record>> {
     cut
 }
 
-struct Books {
+struct Database {
     path: PathBuf,
     answers: Vec<Answer>,
     _directory: TempDir,
 }
 
-impl Books {
+impl Database {
     fn new() -> Self {
         let directory = TempDir::new().expect("a temporary directory");
         Self { path: directory.path().join("main.db"), answers: Vec::new(), _directory: directory }
     }
 
     fn of(batches: Vec<Vec<Record>>) -> Self {
-        let mut books = Self::new();
-        books.apply(batches);
-        books
+        let mut db = Self::new();
+        db.apply(batches);
+        db
     }
 
     fn apply(&mut self, batches: Vec<Vec<Record>>) {
         let realm = RealmName::new("main").expect("a realm name");
-        self.answers.extend(apply_batches(&self.path, realm, HISTORY, batches).expect("books"));
+        self.answers.extend(apply_batches(&self.path, realm, HISTORY, batches).expect("db"));
     }
 
     fn digest(&self, with_index: bool) -> String {
-        digest(&open_reader(&self.path).expect("books"), with_index).expect("a digest")
+        digest(&open_reader(&self.path).expect("db"), with_index).expect("a digest")
     }
 
     fn said(&self) -> Vec<String> {
@@ -67,15 +67,15 @@ impl Books {
 
 /// The history, a line for each event.
 fn history(path: &Path) -> Vec<String> {
-    let books = open_reader(path).expect("books");
+    let db = open_reader(path).expect("db");
     let sql =
         "SELECT seq || '|' || at || '|' || actor || '|' || coalesce(cause, '') || '|' || fact FROM events
                ORDER BY seq";
-    let mut lines = books.prepare(sql).expect("a query");
+    let mut lines = db.prepare(sql).expect("a query");
     lines.query_map([], |row| row.get(0)).expect("events").collect::<Result<_, _>>().expect("text")
 }
 
-fn assert_same(a: &Books, b: &Books, with_index: bool) {
+fn assert_same(a: &Database, b: &Database, with_index: bool) {
     // Line by line first: the first difference says more than two digests.
     let (ours, theirs) = (history(&a.path), history(&b.path));
     let differing = ours.iter().zip(&theirs).find(|(a, b)| a != b);
@@ -89,8 +89,8 @@ fn assert_same(a: &Books, b: &Books, with_index: bool) {
 #[test]
 fn the_same_batches_give_byte_identical_books_and_every_verb_takes_part() {
     let records = records();
-    let first = Books::of(batches(&records, 64));
-    let second = Books::of(batches(&records, 64));
+    let first = Database::of(batches(&records, 64));
+    let second = Database::of(batches(&records, 64));
     assert_same(&first, &second, true);
 
     let failed = |answer: &&Answer| matches!(answer, Err(posthaste_engine::EngineError::Failed(_)));
@@ -104,9 +104,9 @@ fn the_same_batches_give_byte_identical_books_and_every_verb_takes_part() {
     let refused = with.filter(|(_, answer)| answer.is_err()).count();
     assert!(refused > COMMANDS / 10, "only {refused} refusals: invalid commands belong to the promise too");
 
-    let books = open_writer(&first.path).expect("books");
-    assert_eq!(check_integrity(&books).expect("a check"), Vec::<String>::new());
-    books.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
+    let db = open_writer(&first.path).expect("db");
+    assert_eq!(check_integrity(&db).expect("a check"), Vec::<String>::new());
+    db.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
 }
 
 /// Runs of turns are where the writer works from memory; what cuts them short must find the books complete.
@@ -130,15 +130,15 @@ fn what_the_writer_remembers_does_not_show() {
             (0..times).map(|n| Record { stamp: later(&record, n), ..record.clone() }).collect::<Vec<_>>()
         })
         .collect();
-    let one_by_one = Books::of(records.iter().map(|record| vec![record.clone()]).collect());
-    let together = Books::of(batches(&records, 700));
+    let one_by_one = Database::of(records.iter().map(|record| vec![record.clone()]).collect());
+    let together = Database::of(batches(&records, 700));
     assert_same(&one_by_one, &together, false);
     let said = "SELECT count(*) FROM turns";
-    let books = open_reader(&together.path).expect("books");
-    let turns: i64 = books.query_row(said, [], |row| row.get(0)).expect("a count");
+    let db = open_reader(&together.path).expect("db");
+    let turns: i64 = db.query_row(said, [], |row| row.get(0)).expect("a count");
     assert!(turns > 300, "only {turns} turns");
     let sums = "SELECT (SELECT sum(turn_count) FROM conversations), (SELECT sum(turns) FROM turn_types)";
-    let sums: (i64, i64) = books.query_row(sums, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("sums");
+    let sums: (i64, i64) = db.query_row(sums, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("sums");
     assert_eq!(sums, (turns, turns), "every turn is counted");
 }
 
@@ -153,8 +153,8 @@ fn later(record: &Record, n: usize) -> posthaste_engine::stamp::Stamp {
 #[test]
 fn other_batches_give_the_same_books() {
     let records = records();
-    let small = Books::of(batches(&records, 16));
-    let large = Books::of(batches(&records, 1_024));
+    let small = Database::of(batches(&records, 16));
+    let large = Database::of(batches(&records, 1_024));
     assert_same(&small, &large, false);
 }
 
@@ -167,14 +167,14 @@ fn commands_carried_as_bytes_give_the_same_books() {
         .collect();
     let differing = records.iter().zip(&carried).find(|(before, after)| before != after);
     assert_eq!(differing, None, "bytes carry the whole command");
-    assert_same(&Books::of(batches(&records, 64)), &Books::of(batches(&carried, 64)), true);
+    assert_same(&Database::of(batches(&records, 64)), &Database::of(batches(&carried, 64)), true);
 }
 
 #[test]
 fn restarts_in_between_give_the_same_books() {
     let records = records();
-    let in_one_go = Books::of(batches(&records, 64));
-    let mut restarted = Books::new();
+    let in_one_go = Database::of(batches(&records, 64));
+    let mut restarted = Database::new();
     for part in batches(&records, 64).chunks(5) {
         restarted.apply(part.to_vec());
     }
@@ -186,18 +186,22 @@ fn other_commands_give_other_books() {
     // Otherwise the digests above would prove nothing.
     let records: Vec<Record> = Commands::new(SEED).take(500).collect();
     let others: Vec<Record> = Commands::new(SEED + 1).take(500).collect();
-    let (ours, theirs) = (Books::of(batches(&records, 64)), Books::of(batches(&others, 64)));
+    let (ours, theirs) = (Database::of(batches(&records, 64)), Database::of(batches(&others, 64)));
     assert_ne!(ours.digest(false), theirs.digest(false));
     let mut changed = records.clone();
     changed.iter_mut().for_each(|record| record.stamp.now += 1);
-    assert_ne!(Books::of(batches(&changed, 64)).digest(false), ours.digest(false), "one millisecond is seen");
+    assert_ne!(
+        Database::of(batches(&changed, 64)).digest(false),
+        ours.digest(false),
+        "one millisecond is seen"
+    );
 }
 
 #[test]
 fn applying_needs_books_of_this_make() {
-    let books = Books::of(batches(&records()[..10], 4));
-    open_writer(&books.path).expect("books").pragma_update(None, "user_version", 99).expect("a pragma");
+    let db = Database::of(batches(&records()[..10], 4));
+    open_writer(&db.path).expect("db").pragma_update(None, "user_version", 99).expect("a pragma");
     let realm = RealmName::new("main").expect("a realm name");
-    let refused = apply_batches(&books.path, realm, HISTORY, Vec::new());
-    assert!(matches!(refused, Err(Fault::NewerBooks { found: 99, .. })), "{refused:?}");
+    let refused = apply_batches(&db.path, realm, HISTORY, Vec::new());
+    assert!(matches!(refused, Err(Fault::NewerDatabase { found: 99, .. })), "{refused:?}");
 }

@@ -109,7 +109,7 @@ async fn a_follower_too_slow_for_memory_still_gets_everything() {
     announce_all(&realm.engine, 300).await;
     collect(feed, 0, 300).await;
     let lagged = realm.engine.meter().lagged.load(Ordering::Relaxed);
-    assert!(lagged >= 292, "only {lagged} were read from the books");
+    assert!(lagged >= 292, "only {lagged} were read from the db");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use posthaste_engine::nouns::{
 };
 use posthaste_engine::verbs::agents::{Register, Unregister};
 use posthaste_engine::verbs::conversations::{Close, Create, Invitee, Leave};
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
 use posthaste_engine::verbs::turns::{FirstTurn, OpenThread, Say};
 use posthaste_engine::{Filter, Start, Step, Test};
@@ -30,10 +30,15 @@ async fn live_through(realm: &Realm) -> ThreadId {
     let made = CreateScope { id: Some(scope.clone()), ..CreateScope::default() };
     engine.submit(&top, made).await.expect("a scope"); // 4
     engine.submit(&mid, JoinScope { scope: scope.clone(), agent: id("mid") }).await.expect("a member"); // 5
-    let urgent = Send { priority: Priority::URGENT, ..Send::text(vec![Address::Agent(id("low"))], "now") };
+    let urgent = SendMessage {
+        priority: Priority::URGENT,
+        ..SendMessage::text(vec![Address::Agent(id("low"))], "now")
+    };
     engine.submit(&top, urgent).await.expect("a letter"); // 6
-    let asked =
-        Send { correlation: Some("q1".to_owned()), ..Send::text(vec![Address::Scope(scope)], "all hands") };
+    let asked = SendMessage {
+        correlation: Some("q1".to_owned()),
+        ..SendMessage::text(vec![Address::Scope(scope)], "all hands")
+    };
     engine.submit(&low, asked).await.expect("a letter"); // 7
     let words = || Json::new("\"words\"").unwrap();
     let create = Create {
@@ -140,7 +145,7 @@ async fn every_filter_chooses_the_same_live_caught_up_and_replayed() {
         assert_eq!(drain(feed).await, expected, "caught up, {name}");
     }
     let lagged = realm.engine.meter().lagged.load(std::sync::atomic::Ordering::Relaxed);
-    assert!(lagged > 0, "these came from the books");
+    assert!(lagged > 0, "these came from the db");
 }
 
 /// Everything that a feed has up to the last place of the history.

@@ -30,18 +30,17 @@ async fn the_log_stays_short_however_much_is_written() {
     let log = log_bytes(&realm);
     assert!((1..SHORT).contains(&log), "{log} bytes");
     let realm = realm.reopened();
-    let books = open_reader(realm.engine.path()).expect("books");
-    let letters: i64 =
-        books.query_row("SELECT count(*) FROM messages", [], |row| row.get(0)).expect("a count");
+    let db = open_reader(realm.engine.path()).expect("db");
+    let letters: i64 = db.query_row("SELECT count(*) FROM messages", [], |row| row.get(0)).expect("a count");
     assert_eq!(letters, LETTERS);
-    assert_eq!(check_integrity(&books).expect("a check"), Vec::<String>::new());
+    assert_eq!(check_integrity(&db).expect("a check"), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn whoever_reads_for_long_keeps_the_log_only_until_it_is_done() {
     let realm = Realm::new();
     let [ann, _] = realm.agents(["ann", "bob"]).await;
-    let reader = open_reader(realm.engine.path()).expect("books");
+    let reader = open_reader(realm.engine.path()).expect("db");
     reader.execute_batch("BEGIN; SELECT count(*) FROM agents").expect("one moment");
     write(&realm, &ann).await;
     let kept = log_bytes(&realm);

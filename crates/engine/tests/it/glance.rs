@@ -3,7 +3,7 @@
 use posthaste_engine::Filter;
 use posthaste_engine::nouns::{AgentKind, Audience, DeliveryState, ReservationStatus, Seq, TaskStatus};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::office::Sweep;
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
 use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
@@ -66,7 +66,8 @@ async fn what_was_asked_for_is_outstanding_until_it_is_given() {
     let mut asked = Vec::new();
     for n in 0..5 {
         realm.send(&anna, "bert", "asks for nothing").await;
-        let sent = realm.ask(&anna, Send { ack_required: true, ..letter("bert", &format!("{n}")) }).await;
+        let sent =
+            realm.ask(&anna, SendMessage { ack_required: true, ..letter("bert", &format!("{n}")) }).await;
         asked.push(sent.message);
     }
     let outstanding = |before: Option<Seq>, limit: usize| {
@@ -94,7 +95,7 @@ async fn dead_letters_are_seen_by_their_parties() {
     let realm = Realm::new();
     let [anna, bert, cleo] = realm.agents(["anna", "bert", "cleo"]).await;
     let end = soon();
-    realm.ask(&anna, Send { expires_at: Some(end), ..letter("bert", "too late") }).await;
+    realm.ask(&anna, SendMessage { expires_at: Some(end), ..letter("bert", "too late") }).await;
     realm.send(&anna, "bert", "in time").await;
     assert!(realm.see(|view| view.dead_letters(&anna, None, 9)).items.is_empty());
     realm.passed(end).await;

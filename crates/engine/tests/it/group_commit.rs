@@ -9,7 +9,7 @@ use posthaste_engine::testing::submit_record;
 use posthaste_engine::verbs::Verb;
 use posthaste_engine::verbs::agents::{Existing, Register};
 use posthaste_engine::verbs::deliveries::MarkRead;
-use posthaste_engine::verbs::mail::{Send, Sent};
+use posthaste_engine::verbs::mail::{SendMessage, SendReceipt};
 use posthaste_engine::verbs::turns::Say;
 use posthaste_engine::{EngineError, Fault, Filter, RECORD_VERSION, Record, Refusal};
 use tokio::task::JoinHandle;
@@ -47,11 +47,14 @@ impl Watched {
     }
 }
 
-fn letter(subject: &str) -> Send {
-    Send { subject: Some(subject.to_owned()), ..Send::text(vec![Address::Agent(id("ann"))], "text") }
+fn letter(subject: &str) -> SendMessage {
+    SendMessage {
+        subject: Some(subject.to_owned()),
+        ..SendMessage::text(vec![Address::Agent(id("ann"))], "text")
+    }
 }
 
-fn ok(sent: Result<Sent, EngineError>) -> i64 {
+fn ok(sent: Result<SendReceipt, EngineError>) -> i64 {
     sent.expect("a letter").message.seq
 }
 
@@ -195,7 +198,7 @@ async fn what_waits_to_be_written_is_there_for_whoever_looks_at_it() {
         first.push(tokio::spawn(async move { submit_record(&engine, record).await }));
         realm.queued(waiting + 1).await;
     }
-    let answer = Send { in_reply_to: Some(MessageId(sent)), ..letter("second") };
+    let answer = SendMessage { in_reply_to: Some(MessageId(sent)), ..letter("second") };
     let answer = realm.queue(&ann, answer).await;
     let back = realm.queue(&ann, say(Some(TurnId(said)))).await;
     let third = realm.queue(&ann, letter("third")).await;
@@ -221,7 +224,9 @@ async fn whether_somebody_may_answer_is_known_within_a_batch_and_costs_it_nothin
     realm.engine.submit(&bob, named("bob")).await.expect("a free name");
     let asks = Register { contact_policy: Some(ContactPolicy::Contacts), ..named("ann") };
     realm.engine.submit(&ann, asks).await.expect("a free name");
-    let to = |names: &[&str]| Send::text(names.iter().map(|name| Address::Agent(id(name))).collect(), "text");
+    let to = |names: &[&str]| {
+        SendMessage::text(names.iter().map(|name| Address::Agent(id(name))).collect(), "text")
+    };
     let held = realm.hold().await;
     let question = realm.queue(&ann, to(&["bob"])).await;
     let answer = realm.queue(&bob, to(&["ann"])).await;

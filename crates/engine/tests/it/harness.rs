@@ -11,11 +11,11 @@ use posthaste_engine::verbs::Verb;
 use posthaste_engine::verbs::agents::Register;
 use posthaste_engine::verbs::contacts::{Answer, Ask};
 use posthaste_engine::verbs::conversations::{Create, Created, Invitee};
-use posthaste_engine::verbs::mail::{Send, Sent};
+use posthaste_engine::verbs::mail::{SendMessage, SendReceipt};
 use posthaste_engine::verbs::office::SetRules;
 use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
 use posthaste_engine::verbs::turns::Say;
-use posthaste_engine::views::{InboxQuery, Letter, View, Viewed};
+use posthaste_engine::views::{InboxMessage, InboxQuery, View, Viewed};
 use posthaste_engine::{Engine, EngineGuard, Filter, Refusal, Step, stamp};
 use tempfile::TempDir;
 
@@ -35,7 +35,7 @@ impl Realm {
         let directory = TempDir::new().expect("a temporary directory");
         let path = directory.path().join("main.db");
         let realm = RealmName::new("main").expect("a realm name");
-        let (engine, guard) = Engine::open(&path, realm, limits).expect("books");
+        let (engine, guard) = Engine::open(&path, realm, limits).expect("db");
         Self { engine, guard: Some(guard), directory }
     }
 
@@ -49,7 +49,7 @@ impl Realm {
             guard.join();
         }
         let realm = RealmName::new("main").expect("a realm name");
-        let (engine, guard) = Engine::open(&path, realm, limits).expect("books");
+        let (engine, guard) = Engine::open(&path, realm, limits).expect("db");
         Self { engine, guard: Some(guard), directory }
     }
 
@@ -100,7 +100,7 @@ impl Realm {
     }
 
     /// Sends a line of prose to one agent.
-    pub async fn send(&self, from: &Caller, to: &str, text: &str) -> Sent {
+    pub async fn send(&self, from: &Caller, to: &str, text: &str) -> SendReceipt {
         self.ask(from, letter(to, text)).await
     }
 
@@ -135,7 +135,7 @@ impl Realm {
     }
 
     /// An agent's mail, the earliest first, as the agent sees it.
-    pub fn inbox(&self, of: &str) -> Vec<Letter> {
+    pub fn inbox(&self, of: &str) -> Vec<InboxMessage> {
         let query = InboxQuery {
             order: posthaste_engine::views::InboxOrder::Oldest,
             limit: 1_000,
@@ -233,8 +233,8 @@ pub fn to(name: &str) -> Address {
 }
 
 /// A line of prose to one agent.
-pub fn letter(name: &str, text: &str) -> Send {
-    Send::text(vec![to(name)], text)
+pub fn letter(name: &str, text: &str) -> SendMessage {
+    SendMessage::text(vec![to(name)], text)
 }
 
 pub fn answer(from: &AgentId, state: ContactState) -> Answer {

@@ -2,7 +2,7 @@
 
 use posthaste_engine::nouns::{ConversationId, Millis, Priority, Seq};
 use posthaste_engine::verbs::deliveries::MarkRead;
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::views::{InboxOrder, InboxQuery};
 
 use crate::harness::{Realm, id, letter, member, talk};
@@ -29,7 +29,7 @@ async fn full_box() -> Realm {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
     for n in 0..60 {
-        let given = Send {
+        let given = SendMessage {
             priority: Priority::TIERS[n % 5],
             kind: ["report", "text", ""][n % 3].to_owned(),
             ..letter("bob", &format!("{n:02}"))
@@ -150,17 +150,19 @@ async fn the_letters_of_a_conversation_can_be_listed_alone() {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
     let within = |name: &str| {
-        Some(Within {
+        Some(ConversationRef {
             conversation: talk(name),
             thread: None,
             reply_to: None,
             visibility: None,
-            entry: Entry::Gather { kind: "thread".into() },
+            join: JoinMode::Open { kind: "thread".into() },
         })
     };
     for n in 0..9 {
         let name = ["one", "two"][n % 2];
-        realm.ask(&alice, Send { within: within(name), ..letter("bob", &format!("{name} {n}")) }).await;
+        realm
+            .ask(&alice, SendMessage { within: within(name), ..letter("bob", &format!("{name} {n}")) })
+            .await;
     }
     let of = |conversation: ConversationId| {
         let query = InboxQuery {

@@ -1,30 +1,32 @@
 //! Letters that are part of a conversation: recorded if the rules allow, or gathering those they concern.
 
 use posthaste_engine::Refusal;
-use posthaste_engine::nouns::{Audience, Body, Copy, PermissionsPatch, ThreadId, TurnSource, TurnVisibility};
+use posthaste_engine::nouns::{
+    Audience, Body, PermissionsPatch, RecipientKind, ThreadId, TurnSource, TurnVisibility,
+};
 use posthaste_engine::verbs::conversations::{Close, Create, Invitee, Join, Leave, Remove, Reopen};
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::verbs::turns::OpenThread;
 use posthaste_engine::views::{SearchQuery, TurnQuery};
 
 use crate::harness::{Realm, conversation, id, invitee, json, letter, member, names, observer, talk, to};
 
-fn within(entry: Entry) -> Within {
-    Within { conversation: talk("c"), thread: None, reply_to: None, visibility: None, entry }
+fn within(join: JoinMode) -> ConversationRef {
+    ConversationRef { conversation: talk("c"), thread: None, reply_to: None, visibility: None, join }
 }
 
-fn gather() -> Entry {
-    Entry::Gather { kind: "thread".into() }
+fn gather() -> JoinMode {
+    JoinMode::Open { kind: "thread".into() }
 }
 
-fn noted(name: &str) -> Send {
-    Send { within: Some(within(Entry::IfAllowed)), ..letter(name, "noted") }
+fn noted(name: &str) -> SendMessage {
+    SendMessage { within: Some(within(JoinMode::IfAllowed)), ..letter(name, "noted") }
 }
 
-fn gathering(names: &[&str]) -> Send {
-    Send {
+fn gathering(names: &[&str]) -> SendMessage {
+    SendMessage {
         within: Some(within(gather())),
-        ..Send::text(names.iter().map(|name| to(name)).collect(), "gathered")
+        ..SendMessage::text(names.iter().map(|name| to(name)).collect(), "gathered")
     }
 }
 
@@ -43,8 +45,9 @@ async fn one_letter_to_many_is_one_turn() {
     let [anna, _, _] = realm.agents(["anna", "bert", "carl"]).await;
     realm.talk(&anna, "c", &[]).await;
     let payload = Body::Json(json(r#"{"n":1.50}"#));
-    let sent =
-        realm.ask(&anna, Send { to: vec![to("bert"), to("carl")], body: payload, ..noted("bert") }).await;
+    let sent = realm
+        .ask(&anna, SendMessage { to: vec![to("bert"), to("carl")], body: payload, ..noted("bert") })
+        .await;
     let page =
         realm.see(|view| view.turns(&anna, &talk("c"), &TurnQuery { limit: 9, ..TurnQuery::default() }));
     assert_eq!(page.items.len(), 1);
@@ -68,11 +71,11 @@ async fn a_letter_that_cannot_be_recorded_goes_out_all_the_same() {
     realm.ask(&anna, given).await;
     let none = Refusal::NoSuchConversation { conversation: talk("c") };
     let may_not = Refusal::ParticipantMayNot { conversation: talk("c"), need: "canSend" };
-    let lost = Within { thread: Some(ThreadId(Default::default())), ..within(Entry::IfAllowed) };
+    let lost = ConversationRef { thread: Some(ThreadId(Default::default())), ..within(JoinMode::IfAllowed) };
     let cases = [
         (&carl, noted("anna"), none),
         (&bert, noted("anna"), may_not),
-        (&anna, Send { within: Some(lost), ..letter("anna", "noted") }, Refusal::NoSuchThread),
+        (&anna, SendMessage { within: Some(lost), ..letter("anna", "noted") }, Refusal::NoSuchThread),
     ];
     for (n, (from, letter, why)) in cases.into_iter().enumerate() {
         let sent = realm.ask(from, letter).await;
@@ -90,9 +93,9 @@ async fn a_letter_that_cannot_be_recorded_goes_out_all_the_same() {
 async fn a_gathering_letter_opens_the_conversation_and_brings_all_but_blind_copies() {
     let realm = Realm::new();
     let [anna, bert, ..] = realm.agents(["anna", "bert", "carl", "dora"]).await;
-    let given = Send { cc: vec![to("carl")], bcc: vec![to("dora")], ..gathering(&["bert"]) };
+    let given = SendMessage { cc: vec![to("carl")], bcc: vec![to("dora")], ..gathering(&["bert"]) };
     let sent = realm.ask(&anna, given).await;
-    assert_eq!(sent.receipts.iter().filter(|r| r.copy == Copy::Bcc).count(), 1);
+    assert_eq!(sent.receipts.iter().filter(|r| r.copy == RecipientKind::Bcc).count(), 1);
     assert_eq!(parts(&realm, "bert"), ["anna", "bert", "carl"]);
     let own = realm.see(|view| view.own_part(&anna, &talk("c"))).expect("a part");
     assert_eq!(own.role, "initiator");
@@ -155,19 +158,19 @@ async fn a_gathering_letter_keeps_to_its_thread_and_its_readers() {
     let first = realm.ask(&anna, gathering(&["bert", "carl"])).await.turn.expect("a turn");
     let open = OpenThread { conversation: talk("c"), root: first, parent: None, subject: None };
     let thread = realm.ask(&anna, open).await.id;
-    let place = Within {
+    let place = ConversationRef {
         thread: Some(thread),
         reply_to: Some(first),
         visibility: Some(TurnVisibility::Agents(vec![id("bert")])),
         ..within(gather())
     };
-    let sent = realm.ask(&anna, Send { within: Some(place), ..letter("bert", "for bert") }).await;
+    let sent = realm.ask(&anna, SendMessage { within: Some(place), ..letter("bert", "for bert") }).await;
     let turn = realm.see(|view| view.turn(&anna, &talk("c"), sent.turn.expect("a turn")));
     assert_eq!((turn.thread, turn.in_reply_to), (Some(thread), Some(first)));
     assert_eq!(sent.message.thread, Some(thread));
     assert_eq!((count(&realm, "bert"), count(&realm, "carl")), (2, 1));
-    let lost = Within { thread: Some(ThreadId(Default::default())), ..within(gather()) };
-    let refused = realm.refused(&anna, Send { within: Some(lost), ..letter("bert", "x") }).await;
+    let lost = ConversationRef { thread: Some(ThreadId(Default::default())), ..within(gather()) };
+    let refused = realm.refused(&anna, SendMessage { within: Some(lost), ..letter("bert", "x") }).await;
     assert_eq!(refused, Refusal::NoSuchThread);
     assert_eq!(realm.mail("bert").len(), 2);
 }
@@ -189,12 +192,12 @@ async fn a_recorded_letter_is_found_by_those_who_read_the_conversation() {
     assert!(find("dora").is_empty());
 }
 
-fn label() -> Entry {
-    Entry::Label { kind: "thread".into() }
+fn label() -> JoinMode {
+    JoinMode::NameOnly { kind: "thread".into() }
 }
 
-fn under(entry: Entry, to: &str, text: &str) -> Send {
-    Send { within: Some(within(entry)), ..letter(to, text) }
+fn under(join: JoinMode, to: &str, text: &str) -> SendMessage {
+    SendMessage { within: Some(within(join)), ..letter(to, text) }
 }
 
 /// What an agent can find out about what was said under the name "c".
@@ -210,14 +213,14 @@ fn found_out(realm: &Realm, who: &str) -> (Vec<String>, usize, usize) {
 
 #[tokio::test]
 async fn naming_others_as_participants_does_not_let_the_opener_read_their_letters() {
-    for entry in [label(), gather(), Entry::Among { kind: "thread".into() }, Entry::IfAllowed] {
+    for join in [label(), gather(), JoinMode::PartiesOnly { kind: "thread".into() }, JoinMode::IfAllowed] {
         let realm = Realm::new();
         let [mallory, anna, bert, _] = realm.agents(["mallory", "anna", "bert", "dora"]).await;
         realm.talk(&mallory, "c", &["anna", "bert"]).await;
-        realm.ask(&anna, under(entry.clone(), "bert", "a secret")).await;
-        realm.ask(&bert, under(entry.clone(), "anna", "a secret answer")).await;
-        assert_eq!(found_out(&realm, "mallory"), (vec![], 0, 0), "{entry:?}");
-        assert_eq!(found_out(&realm, "anna"), (vec!["anna".into(), "bert".into()], 2, 2), "{entry:?}");
+        realm.ask(&anna, under(join.clone(), "bert", "a secret")).await;
+        realm.ask(&bert, under(join.clone(), "anna", "a secret answer")).await;
+        assert_eq!(found_out(&realm, "mallory"), (vec![], 0, 0), "{join:?}");
+        assert_eq!(found_out(&realm, "anna"), (vec!["anna".into(), "bert".into()], 2, 2), "{join:?}");
     }
 }
 
@@ -226,7 +229,7 @@ async fn a_label_does_not_show_its_opener_who_writes_to_whom() {
     let realm = Realm::new();
     let [mallory, anna, bert, _] = realm.agents(["mallory", "anna", "bert", "dora"]).await;
     // Mallory's own letter makes the two participants as well.
-    realm.ask(&mallory, Send { cc: vec![to("bert")], ..under(label(), "anna", "hello") }).await;
+    realm.ask(&mallory, SendMessage { cc: vec![to("bert")], ..under(label(), "anna", "hello") }).await;
     let sent = realm.ask(&anna, under(label(), "dora", "a secret")).await;
     assert_eq!(sent.message.conversation, Some(talk("c")));
     realm.ask(&bert, under(label(), "anna", "a secret")).await;
@@ -241,7 +244,8 @@ async fn a_name_that_was_taken_is_still_a_label_for_others() {
     realm.talk(&mallory, "c", &[]).await;
     let sent = realm.ask(&anna, under(label(), "bert", "a secret")).await;
     assert_eq!((sent.message.conversation.clone(), sent.turn), (Some(talk("c")), None));
-    let answer = Send { in_reply_to: Some(sent.message.id), ..under(label(), "anna", "a secret answer") };
+    let answer =
+        SendMessage { in_reply_to: Some(sent.message.id), ..under(label(), "anna", "a secret answer") };
     realm.ask(&bert, answer).await;
     let seen = |who: &str| realm.see(|view| view.correspondence(&member(who), &talk("c"), 0, 9)).items.len();
     assert_eq!((seen("anna"), seen("bert"), seen("mallory")), (2, 2, 0));

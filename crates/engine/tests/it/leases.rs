@@ -2,9 +2,9 @@
 
 use posthaste_engine::nouns::{Audience, ReservationStatus};
 use posthaste_engine::verbs::claims::{Claim, MoveClaim, ReleaseClaim};
-use posthaste_engine::verbs::leases::{ReserveEach, ReservedEach, plain};
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::verbs::reservations::{Release, Which};
+use posthaste_engine::verbs::reservations::{ReserveEach, ReservedEach, plain};
 use posthaste_engine::views::ReservationQuery;
 use posthaste_engine::{EngineError, Refusal};
 
@@ -24,7 +24,7 @@ fn each(paths: &[&str]) -> ReserveEach {
 }
 
 fn numbers(taken: &ReservedEach) -> Vec<i64> {
-    taken.leases.iter().map(|lease| lease.reservation.seq).collect()
+    taken.reservations.iter().map(|lease| lease.reservation.seq).collect()
 }
 
 #[tokio::test]
@@ -35,8 +35,8 @@ async fn each_path_has_a_lease_of_its_own_which_asking_again_prolongs() {
     let until = later() + 60_000;
     let again = realm.ask(&ann, ReserveEach { expires_at: until, ..each(&["README.md", "docs/x.md"]) }).await;
     assert_eq!(numbers(&again)[0], numbers(&first)[1]);
-    assert_eq!(again.leases[0].reservation.expires_at, until);
-    assert!(again.leases.iter().all(|lease| lease.conflicts.is_empty()));
+    assert_eq!(again.reservations[0].reservation.expires_at, until);
+    assert!(again.reservations.iter().all(|lease| lease.conflicts.is_empty()));
     // Given back by itself, and free to be taken anew under another number.
     let which = vec![Which::Number(numbers(&first)[1])];
     assert_eq!(realm.ask(&ann, Release { which, owner: None }).await[0].status, ReservationStatus::Released);
@@ -53,11 +53,11 @@ async fn overlaps_are_told_or_refuse_everything() {
     let (ann, bob) = (realm.agent("ann").await, realm.agent("bob").await);
     realm.ask(&ann, each(&["src/app.rs"])).await;
     let taken = realm.ask(&bob, each(&["docs/**", "src/**"])).await;
-    let told: Vec<usize> = taken.leases.iter().map(|lease| lease.conflicts.len()).collect();
+    let told: Vec<usize> = taken.reservations.iter().map(|lease| lease.conflicts.len()).collect();
     assert_eq!(told, [0, 1]);
     realm.ask(&bob, Release { which: Vec::new(), owner: None }).await;
     let refused = realm.ask(&bob, ReserveEach { only_if_free: true, ..each(&["docs/**", "src/**"]) }).await;
-    assert_eq!((refused.leases.len(), refused.in_the_way.len()), (0, 1));
+    assert_eq!((refused.reservations.len(), refused.in_the_way.len()), (0, 1));
     let query = ReservationQuery { owner: Some(bob.agent.clone()), limit: 9, ..ReservationQuery::default() };
     let held = realm.engine.read_blocking(|view| view.reservations(&bob, &query)).unwrap();
     assert!(held.items.is_empty(), "nothing is taken by halves");
@@ -95,10 +95,11 @@ fn a_path_is_compared_without_detours() {
     }
 }
 
-fn labelled(to: &str, text: &str) -> Send {
-    let entry = Entry::Label { kind: "thread".into() };
-    let within = Within { conversation: talk("t"), thread: None, reply_to: None, visibility: None, entry };
-    Send { within: Some(within), ..letter(to, text) }
+fn labelled(to: &str, text: &str) -> SendMessage {
+    let join = JoinMode::NameOnly { kind: "thread".into() };
+    let within =
+        ConversationRef { conversation: talk("t"), thread: None, reply_to: None, visibility: None, join };
+    SendMessage { within: Some(within), ..letter(to, text) }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use posthaste_engine::store::{
     self, PortableError, count_rows, open_reader, open_writer, read_rows, write_rows,
 };
 use posthaste_engine::verbs::deliveries::MarkRead;
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 
 use crate::harness::{Realm, id, letter, member};
 
@@ -17,7 +17,7 @@ async fn the_ledger_lists_every_copy_in_order() {
     let (ann, bob) = (realm.agent("ann").await, realm.agent("bob").await);
     let mut ids = Vec::new();
     for n in 0..5 {
-        let sent = realm.ask(&ann, Send { key: Some(format!("k{n}")), ..letter("bob", "x") }).await;
+        let sent = realm.ask(&ann, SendMessage { key: Some(format!("k{n}")), ..letter("bob", "x") }).await;
         ids.push(sent.message.id);
     }
     realm.ask(&bob, MarkRead { agent: id("bob"), message: ids[2], unread: false }).await;
@@ -42,7 +42,7 @@ async fn the_copies_of_a_letter_are_paged_by_recipient() {
         realm.agent(name).await;
     }
     let to = ["b3", "b1", "b2"].map(crate::harness::to).to_vec();
-    let sent = realm.ask(&ann, Send { to, ..letter("b1", "x") }).await;
+    let sent = realm.ask(&ann, SendMessage { to, ..letter("b1", "x") }).await;
     let seq = sent.message.seq;
     let office = Caller::office();
     let page = realm.engine.read_blocking(|view| view.copies(&office, seq, None, 2)).unwrap();
@@ -61,24 +61,27 @@ async fn books_that_went_out_and_came_in_are_the_same() {
     realm.agent("bob").await;
     for n in 0..20 {
         realm
-            .ask(&ann, Send { subject: Some(format!("n{n}")), ..letter("bob", "zebra \u{1f48c}\u{0}") })
+            .ask(
+                &ann,
+                SendMessage { subject: Some(format!("n{n}")), ..letter("bob", "zebra \u{1f48c}\u{0}") },
+            )
             .await;
     }
     // The index catches up with the letters while the office is quiet.
     realm.ask(&crate::harness::admin(), posthaste_engine::verbs::office::Sweep {}).await;
-    let books = open_reader(realm.engine.path()).unwrap();
+    let db = open_reader(realm.engine.path()).unwrap();
     let mut lines = Vec::new();
-    let written = write_rows(&books, "test", &mut lines, &mut |_| true).unwrap();
-    assert_eq!(written, count_rows(&books).unwrap());
+    let written = write_rows(&db, "test", &mut lines, &mut |_| true).unwrap();
+    assert_eq!(written, count_rows(&db).unwrap());
     let dir = tempfile::tempdir().unwrap();
     let mut copy = open_writer(&dir.path().join("copy.db")).unwrap();
     assert_eq!(read_rows(&mut copy, &mut BufReader::new(&lines[..]), &mut |_| true).unwrap(), written);
     let history: String =
-        books.query_row("SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0)).unwrap();
+        db.query_row("SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0)).unwrap();
     let changed =
         copy.execute("UPDATE meta SET value = ?1 WHERE key = 'history' AND value <> ?1", [history]).unwrap();
     assert_eq!(changed, 1, "another history has another name");
-    assert_eq!(store::digest(&copy, false).unwrap(), store::digest(&books, false).unwrap());
+    assert_eq!(store::digest(&copy, false).unwrap(), store::digest(&db, false).unwrap());
     let found: i64 =
         copy.query_row("SELECT count(*) FROM found WHERE found MATCH 'zebra'", [], |row| row.get(0)).unwrap();
     assert_eq!(found, 20, "the index is made again");

@@ -4,7 +4,7 @@ use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Address, Audience, Caller, DeliveryState, MessageId};
 use posthaste_engine::verbs::agents::{Register, SetState, Unregister};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkDelivered, MarkFailed, MarkRead};
-use posthaste_engine::verbs::mail::{Send, Sent};
+use posthaste_engine::verbs::mail::{SendMessage, SendReceipt};
 use posthaste_engine::views::InboxQuery;
 use posthaste_engine::{Refusal, Start};
 
@@ -52,19 +52,20 @@ async fn an_unknown_recipient_is_refused_with_near_names() {
 async fn the_same_letter_under_the_same_key_is_sent_once() {
     let realm = Realm::new();
     let [alice, bob, _] = realm.agents(["alice", "bob", "carl"]).await;
-    let keyed = Send { key: Some("k".into()), ..Send::text(vec![to("bob"), to("carl")], "once") };
-    let first: Sent = realm.ask(&alice, keyed.clone()).await;
+    let keyed =
+        SendMessage { key: Some("k".into()), ..SendMessage::text(vec![to("bob"), to("carl")], "once") };
+    let first: SendReceipt = realm.ask(&alice, keyed.clone()).await;
     realm.ask(&bob, read("bob", first.message.id)).await;
-    let again: Sent = realm.ask(&alice, keyed.clone()).await;
+    let again: SendReceipt = realm.ask(&alice, keyed.clone()).await;
     assert!(!first.repeated && again.repeated);
     assert_eq!(again.message, first.message);
     let states: Vec<_> = again.receipts.iter().map(|r| (r.agent.as_str(), r.state)).collect();
     assert_eq!(states, [("bob", DeliveryState::Read), ("carl", DeliveryState::Queued)]);
     assert_eq!(realm.mail("bob"), ["once"]);
 
-    let other = Send { body: posthaste_engine::nouns::Body::Text("twice".into()), ..keyed.clone() };
+    let other = SendMessage { body: posthaste_engine::nouns::Body::Text("twice".into()), ..keyed.clone() };
     assert_eq!(realm.refused(&alice, other).await, Refusal::KeyReused { key: "k".into() });
-    let elsewhere = Send { to: vec![to("bob")], ..keyed.clone() };
+    let elsewhere = SendMessage { to: vec![to("bob")], ..keyed.clone() };
     assert_eq!(realm.refused(&alice, elsewhere).await, Refusal::KeyReused { key: "k".into() });
     assert!(!realm.ask(&bob, keyed).await.repeated, "a key is its sender's own");
     let found = realm.see(|view| view.message_by_key(&alice, &id("alice"), "k"));
@@ -75,7 +76,7 @@ async fn the_same_letter_under_the_same_key_is_sent_once() {
 async fn a_letter_that_was_refused_does_not_use_its_key_up() {
     let realm = Realm::new();
     let alice = realm.agent("alice").await;
-    let keyed = Send { key: Some("k".into()), ..letter("bob", "hello") };
+    let keyed = SendMessage { key: Some("k".into()), ..letter("bob", "hello") };
     realm.refused(&alice, keyed.clone()).await;
     realm.agent("bob").await;
     assert!(!realm.ask(&alice, keyed).await.repeated);
@@ -86,10 +87,10 @@ async fn a_letter_may_only_answer_one_that_its_sender_can_see() {
     let realm = Realm::new();
     let [alice, bob, carl] = realm.agents(["alice", "bob", "carl"]).await;
     let first = realm.send(&alice, "bob", "between us").await.message.id;
-    let reply = |name: &str| Send { in_reply_to: Some(first), ..letter(name, "re") };
+    let reply = |name: &str| SendMessage { in_reply_to: Some(first), ..letter(name, "re") };
     realm.ask(&bob, reply("alice")).await;
     assert_eq!(realm.refused(&carl, reply("alice")).await, Refusal::NoSuchMessage);
-    let nowhere = Send { in_reply_to: Some(MessageId(Default::default())), ..letter("bob", "re") };
+    let nowhere = SendMessage { in_reply_to: Some(MessageId(Default::default())), ..letter("bob", "re") };
     assert_eq!(realm.refused(&alice, nowhere).await, Refusal::NoSuchMessage);
 }
 
@@ -97,11 +98,11 @@ async fn a_letter_may_only_answer_one_that_its_sender_can_see() {
 async fn a_letter_whose_time_has_run_out_is_neither_taken_nor_shown() {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
-    let late = Send { expires_at: Some(1), ..letter("bob", "late") };
+    let late = SendMessage { expires_at: Some(1), ..letter("bob", "late") };
     assert_eq!(realm.refused(&alice, late).await, Refusal::AlreadyExpired { at: 1 });
     let end = soon();
-    let brief = Send { expires_at: Some(end), ..letter("bob", "brief") };
-    let kept = realm.ask(&alice, Send { key: Some("kept".into()), ..brief.clone() }).await.message.id;
+    let brief = SendMessage { expires_at: Some(end), ..letter("bob", "brief") };
+    let kept = realm.ask(&alice, SendMessage { key: Some("kept".into()), ..brief.clone() }).await.message.id;
     realm.ask(&alice, brief).await;
     assert_eq!(realm.mail("bob").len(), 2);
     realm.ask(&bob, read("bob", kept)).await;
@@ -135,12 +136,12 @@ async fn what_is_too_large_is_refused_before_it_is_written() {
     let big = realm.refused(&alice, letter("bob", &"x".repeat(1_001))).await;
     assert_eq!(big, Refusal::TooLarge { what: "the message", limit: 1_000, got: 1_001 });
     realm.send(&alice, "bob", &"x".repeat(1_000)).await;
-    let subject = Send { subject: Some("x".repeat(51)), ..letter("bob", "") };
+    let subject = SendMessage { subject: Some("x".repeat(51)), ..letter("bob", "") };
     assert!(matches!(realm.refused(&alice, subject).await, Refusal::TooLarge { got: 51, .. }));
     let role = Address::Role { role: "x".repeat(51), within: None };
-    let refused = realm.refused(&alice, Send::text(vec![role], "")).await;
+    let refused = realm.refused(&alice, SendMessage::text(vec![role], "")).await;
     assert!(matches!(refused, Refusal::TooLarge { got: 51, .. }), "addresses count, too: {refused:?}");
-    let many = Send { bcc: vec![to("bob")], ..Send::text(vec![to("bob"), to("bob")], "") };
+    let many = SendMessage { bcc: vec![to("bob")], ..SendMessage::text(vec![to("bob"), to("bob")], "") };
     assert_eq!(realm.refused(&alice, many).await, Refusal::TooMany { what: "addresses", limit: 2 });
     assert_eq!(realm.mail("bob").len(), 1);
 }
@@ -151,7 +152,7 @@ async fn only_the_recipient_its_owner_and_the_office_deal_with_a_copy() {
     let [alice, bob, carl] = realm.agents(["alice", "bob", "carl"]).await;
     let helper = Register { id: Some(id("helper")), ..Register::default() };
     realm.ask(&bob, helper).await;
-    let sent = realm.ask(&alice, Send::text(vec![to("bob"), to("helper")], "hello")).await.message.id;
+    let sent = realm.ask(&alice, SendMessage::text(vec![to("bob"), to("helper")], "hello")).await.message.id;
     for caller in [&alice, &carl] {
         assert_eq!(realm.refused(caller, read("bob", sent)).await, Refusal::NoSuchMessage);
         assert_eq!(realm.refused(caller, ack("bob", sent, None)).await, Refusal::NoSuchMessage);
@@ -202,7 +203,7 @@ async fn only_the_office_gives_a_delivery_up_and_not_one_that_was_read() {
 async fn how_one_recipient_fared_is_between_it_and_the_sender() {
     let realm = Realm::new();
     let [alice, bob, carl] = realm.agents(["alice", "bob", "carl"]).await;
-    let sent = realm.ask(&alice, Send::text(vec![to("bob"), to("carl")], "hello")).await.message.id;
+    let sent = realm.ask(&alice, SendMessage::text(vec![to("bob"), to("carl")], "hello")).await.message.id;
     realm.ask(&bob, ack("bob", sent, Some("do not tell carl"))).await;
     let note = |who| {
         let tracked = realm.see(|view| view.message(who, sent));
@@ -221,8 +222,11 @@ async fn an_open_letter_shows_onlookers_everything_but_its_blind_copies() {
     let [alice, bob, dora] = realm.agents(["alice", "bob", "dora"]).await;
     realm.agent("eye").await;
     let eye = observer("eye");
-    let open =
-        Send { audience: Audience::Observers, bcc: vec![to("dora")], ..letter("bob", "for all to see") };
+    let open = SendMessage {
+        audience: Audience::Observers,
+        bcc: vec![to("dora")],
+        ..letter("bob", "for all to see")
+    };
     let mut feed = realm
         .engine
         .follow(&eye, posthaste_engine::Filter::everything(), Start::Now, 64)
@@ -247,7 +251,8 @@ async fn an_open_letter_shows_onlookers_everything_but_its_blind_copies() {
 async fn who_takes_a_name_that_was_given_up_gets_nothing_of_the_former_holder() {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
-    let old = realm.ask(&alice, Send { key: Some("k".into()), ..letter("bob", "old") }).await.message.id;
+    let old =
+        realm.ask(&alice, SendMessage { key: Some("k".into()), ..letter("bob", "old") }).await.message.id;
     let received = realm.send(&bob, "alice", "for the old alice").await.message.id;
     realm.ask(&alice, Unregister { agent: id("alice"), reason: None, cause: None }).await;
     realm.agent("alice").await;
@@ -257,7 +262,7 @@ async fn who_takes_a_name_that_was_given_up_gets_nothing_of_the_former_holder() 
         assert_eq!(realm.hidden(|view| view.message(&alice, message)), Refusal::NoSuchMessage);
     }
     assert_eq!(realm.refused(&alice, read("alice", received)).await, Refusal::NoSuchMessage);
-    let fresh = realm.ask(&alice, Send { key: Some("k".into()), ..letter("bob", "new") }).await;
+    let fresh = realm.ask(&alice, SendMessage { key: Some("k".into()), ..letter("bob", "new") }).await;
     assert!(!fresh.repeated, "nor are its keys in the way");
     assert!(!realm.replayed(&alice).contains(&"message.acked"));
     assert_eq!(realm.mail("bob"), ["old", "new"]);

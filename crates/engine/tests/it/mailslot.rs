@@ -6,7 +6,7 @@ use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Caller, DeliveryState, Seq};
 use posthaste_engine::verbs::agents::{Register, Unregister, Update};
 use posthaste_engine::views::TurnQuery;
-use posthaste_engine::{Dispatch, Engine, EngineError, Mailslot, Refusal};
+use posthaste_engine::{Dispatch, Engine, EngineError, MailboxStream, Refusal};
 
 use crate::chance::Chance;
 use crate::harness::{Realm, id, letter, member, say, talk};
@@ -14,11 +14,11 @@ use crate::harness::{Realm, id, letter, member, say, talk};
 /// What has not come by then will never come.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-async fn attach(engine: &Engine, caller: &Caller, agent: &str) -> Mailslot {
+async fn attach(engine: &Engine, caller: &Caller, agent: &str) -> MailboxStream {
     engine.attach(caller, &id(agent)).await.expect("a mailslot")
 }
 
-async fn texts(slot: &mut Mailslot, count: usize) -> Vec<String> {
+async fn texts(slot: &mut MailboxStream, count: usize) -> Vec<String> {
     let mut found = Vec::new();
     for _ in 0..count {
         let letter = tokio::time::timeout(DEADLINE, slot.next()).await.expect("a letter in time");
@@ -27,7 +27,7 @@ async fn texts(slot: &mut Mailslot, count: usize) -> Vec<String> {
     found
 }
 
-async fn assert_silent(slot: &mut Mailslot) {
+async fn assert_silent(slot: &mut MailboxStream) {
     let more = tokio::time::timeout(Duration::from_millis(20), slot.next()).await;
     assert!(more.is_err(), "{more:?}");
 }
@@ -72,7 +72,7 @@ async fn every_letter_comes_once_and_in_order_however_small_the_slot_and_however
                 let engine = realm.engine.clone();
                 tokio::spawn(async move {
                     let to = vec![posthaste_engine::nouns::Address::Agent(id("bob"))];
-                    let letter = posthaste_engine::verbs::mail::Send::text(to, "late");
+                    let letter = posthaste_engine::verbs::mail::SendMessage::text(to, "late");
                     let mut sent = Vec::new();
                     for _ in 0..EACH / 2 {
                         sent.push(
@@ -172,12 +172,12 @@ async fn two_who_wait_for_one_agent_both_get_its_mail() {
     let realm = Realm::new();
     let ann = realm.agent("ann").await;
     let bob = realm.agent("bob").await;
-    let mut slots = [attach(&realm.engine, &bob, "bob").await, attach(&realm.engine, &bob, "bob").await];
+    let mut mailboxes = [attach(&realm.engine, &bob, "bob").await, attach(&realm.engine, &bob, "bob").await];
     realm.send(&ann, "bob", "both").await;
-    for slot in &mut slots {
+    for slot in &mut mailboxes {
         assert_eq!(texts(slot, 1).await, ["both"]);
     }
-    let [first, mut second] = slots;
+    let [first, mut second] = mailboxes;
     drop(first);
     assert!(realm.engine.is_attached(&id("bob")), "one is still there");
     realm.send(&ann, "bob", "one").await;
@@ -269,7 +269,7 @@ async fn whoever_is_let_go_of_gets_what_it_has_and_nothing_more() {
     assert_eq!(texts(&mut slot, 1).await, ["first"]);
     let held = realm.send(&ann, "bob", "in its hands").await;
     assert_eq!(held.receipts[0].state, DeliveryState::Delivered);
-    realm.engine.let_go(&id("bob"));
+    realm.engine.close_mailboxes(&id("bob"));
     assert!(!realm.engine.is_attached(&id("bob")));
     let kept = realm.send(&ann, "bob", "kept").await;
     assert_eq!(kept.receipts[0].state, DeliveryState::Queued);
@@ -292,11 +292,11 @@ async fn whoever_waits_for_the_books_finds_all_it_has_written() {
     for n in 1..=20 {
         let sent = realm.engine.dispatch(&ann, letter("bob", "handed")).await.unwrap();
         assert!(matches!(sent, Dispatch::Delivered(_)), "{sent:?}");
-        drop(realm.engine.post(&ann, say("talk", "posted")).await.unwrap());
-        realm.engine.settled().await;
+        drop(realm.engine.enqueue(&ann, say("talk", "posted")).await.unwrap());
+        realm.engine.flush().await;
         let turns = realm.see(|view| view.turns(&ann, &talk("talk"), &all));
         assert_eq!((realm.inbox("bob").len(), turns.items.len()), (n, n));
     }
     // With nothing to wait for nobody waits.
-    tokio::time::timeout(DEADLINE, realm.engine.settled()).await.unwrap();
+    tokio::time::timeout(DEADLINE, realm.engine.flush()).await.unwrap();
 }

@@ -2,9 +2,9 @@
 //! takes its name shuts out an agent that another token entered under it.
 
 use posthaste_engine::Refusal;
-use posthaste_engine::nouns::{Address, AgentKind, Bounds, Caller, Circle, TokenRole};
+use posthaste_engine::nouns::{Address, AgentKind, AgentSet, Bounds, Caller, TokenRole};
 use posthaste_engine::verbs::agents::{Bearer, Existing, Register, SetState, Unregister};
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
 
 use crate::harness::{Realm, admin, id, json, letter, member, named, soon};
@@ -148,18 +148,18 @@ async fn a_new_token_shuts_out_the_agent_that_another_token_entered_under_its_na
     realm.agent("boss").await;
     let squat = Register {
         parent: Some(id("boss")),
-        bounds: Some(Bounds { takes_from_agents: Some(Circle::Nobody), ..Bounds::default() }),
+        bounds: Some(Bounds { takes_from_agents: Some(AgentSet::Nobody), ..Bounds::default() }),
         keys: Some(json(r#"{"public_key":"mallory's"}"#)),
         ..by("mallory", "carl")
     };
     let squatted = realm.ask(&member("mallory"), squat).await.agent;
     realm.ask(&member("mallory"), SetState::suspend(id("carl"))).await;
     let mut stream = realm.engine.attach(&member("carl"), &id("carl")).await.expect("its own mail");
-    let rehomed = realm.engine.names_rehomed();
+    let reassigned = realm.engine.names_reassigned();
 
     realm.ask(&admin(), token("carl", 1)).await;
     assert!(stream.next().await.is_err(), "a stream that was open goes on");
-    assert!(realm.engine.names_rehomed() > rehomed);
+    assert!(realm.engine.names_reassigned() > reassigned);
     let carl = realm.see(|view| view.agent(&admin(), &id("carl")));
     assert_ne!(carl.created_at, squatted.created_at, "secrets are derived from it");
     assert_eq!((&carl.owner, &carl.parent, &carl.keys, &carl.bounds), (&None, &None, &None, &None));
@@ -204,9 +204,9 @@ async fn kinds_of_the_server_and_its_administrators_are_not_for_others() {
     }
     // What an administrator enters as a part of the system asks for consent like any other.
     let closed = Bounds {
-        takes_from_agents: Some(Circle::Nobody),
-        takes_from_clients: Some(Circle::Nobody),
-        takes_from_systems: Some(Circle::Nobody),
+        takes_from_agents: Some(AgentSet::Nobody),
+        takes_from_clients: Some(AgentSet::Nobody),
+        takes_from_systems: Some(AgentSet::Nobody),
         ..Bounds::default()
     };
     realm.ask(&member("ann"), Register { bounds: Some(closed), ..named("ann") }).await;
@@ -215,7 +215,7 @@ async fn kinds_of_the_server_and_its_administrators_are_not_for_others() {
         let refused = realm.refused(&member(name), letter("ann", "let me in")).await;
         assert!(matches!(refused, Refusal::ConsentBlocked { .. }), "{refused:?}");
     }
-    let notice = Send::text(vec![Address::Agent(id("ann"))], "from the server");
+    let notice = SendMessage::text(vec![Address::Agent(id("ann"))], "from the server");
     realm.ask(&Caller::office(), notice).await;
     assert_eq!(realm.mail("ann"), ["from the server"]);
 }

@@ -4,7 +4,7 @@
 use posthaste_engine::nouns::{Address, Audience, Caller, MessageId, Seq, TurnId};
 use posthaste_engine::verbs::conversations::Create;
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::verbs::scopes::CreateScope;
 use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
 use posthaste_engine::verbs::turns::{FirstTurn, OpenThread};
@@ -30,7 +30,7 @@ async fn fill(realm: &Realm) -> Open {
     let sent = realm
         .ask(
             &anna,
-            Send {
+            SendMessage {
                 audience: Audience::Observers,
                 correlation: Some("walrus".into()),
                 ..letter("bert", "walrus")
@@ -42,8 +42,8 @@ async fn fill(realm: &Realm) -> Open {
     let response = Some("walrus".into());
     realm.ask(&bert, Acknowledge { agent: id("bert"), message, response }).await;
     realm.scope(&anna, "square", CreateScope::default(), &["anna", "bert"]).await;
-    let to_scope = Send::text(vec![Address::Scope(scope("square"))], "walrus for the square");
-    realm.ask(&anna, Send { audience: Audience::Observers, ..to_scope }).await;
+    let to_scope = SendMessage::text(vec![Address::Scope(scope("square"))], "walrus for the square");
+    realm.ask(&anna, SendMessage { audience: Audience::Observers, ..to_scope }).await;
     let create = Create {
         subject: Some("walrus".into()),
         audience: Audience::Observers,
@@ -64,15 +64,15 @@ async fn fill(realm: &Realm) -> Open {
         subject: Some("walrus".into()),
     };
     realm.ask(&anna, thread).await;
-    let within = Within {
+    let within = ConversationRef {
         conversation: talk("walrus-talk"),
         thread: None,
         reply_to: None,
         visibility: None,
-        entry: Entry::IfAllowed,
+        join: JoinMode::IfAllowed,
     };
-    let recorded = Send { within: Some(within), ..letter("bert", "walrus recorded") };
-    realm.ask(&anna, Send { audience: Audience::Observers, ..recorded }).await;
+    let recorded = SendMessage { within: Some(within), ..letter("bert", "walrus recorded") };
+    realm.ask(&anna, SendMessage { audience: Audience::Observers, ..recorded }).await;
     let task = CreateTask {
         id: Some(talk("walrus-task")),
         title: Some("walrus".into()),

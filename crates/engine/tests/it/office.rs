@@ -10,7 +10,7 @@ use posthaste_engine::nouns::{Caller, RealmName};
 use posthaste_engine::store::{self, open_writer};
 use posthaste_engine::verbs::agents::Register;
 use posthaste_engine::verbs::office::SetRules;
-use posthaste_engine::{Engine, EngineError, Fault, Office, OfficeGuard, Refusal, books_of, realms_in};
+use posthaste_engine::{Engine, EngineError, Fault, Office, OfficeGuard, Refusal, database_path, realms_in};
 use tempfile::TempDir;
 
 use crate::child;
@@ -144,7 +144,7 @@ async fn a_realm_name_leads_to_a_file_in_the_directory_and_nowhere_else() {
         assert!(RealmName::new(bad).is_err(), "{bad:?}");
     }
     for good in ["main", "a..b", "0", "x".repeat(64).as_str()] {
-        let path = books_of(directory.path(), &realm(good));
+        let path = database_path(directory.path(), &realm(good));
         assert_eq!(path.parent(), Some(realms_in(directory.path()).as_path()), "{good:?}");
     }
     let (office, guard) = open(directory.path(), Limits::default());
@@ -281,11 +281,11 @@ async fn books_of_a_newer_make_are_refused_and_left_alone() {
     let path = office.path_of(&realm("main"));
     open_writer(&path).unwrap().pragma_update(None, "user_version", store::VERSION + 1).unwrap();
     let refused = office.realm(&realm("main")).await;
-    let Err(EngineError::Failed(Fault::NewerBooks { found, known })) = refused else {
+    let Err(EngineError::Failed(Fault::NewerDatabase { found, known })) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!((found, known), (store::VERSION + 1, store::VERSION));
-    assert!(matches!(store::open_reader(&path), Err(Fault::NewerBooks { .. })), "not even for reading");
+    assert!(matches!(store::open_reader(&path), Err(Fault::NewerDatabase { .. })), "not even for reading");
     open_writer(&path).expect_err("still newer");
     assert_eq!(open_names(&office).await, Vec::<String>::new());
     guard.close().await;
@@ -296,10 +296,10 @@ async fn old_books_keep_opening() {
     // As version 1 made them, kept for ever. When the schema moves on, this shows that they are brought along.
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("main.db");
-    let books = rusqlite::Connection::open(&path).unwrap();
-    books.execute_batch(include_str!("../golden/books-v1.sql")).unwrap();
-    drop(books);
-    let (engine, guard) = Engine::open(&path, realm("main"), Limits::default()).expect("old books");
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch(include_str!("../golden/books-v1.sql")).unwrap();
+    drop(db);
+    let (engine, guard) = Engine::open(&path, realm("main"), Limits::default()).expect("old db");
     let found = engine.read(|view| view.agent(&Caller::office(), &id("ann"))).await.expect("an agent");
     assert_eq!(found.name.as_deref(), Some("Ann"));
     let history = engine.read(|view| view.history()).await.expect("a name");

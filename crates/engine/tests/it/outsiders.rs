@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use posthaste_engine::nouns::{
-    Address, Audience, Caller, Event, LettersSeen, MessageId, PeerKind, PermissionsPatch, Privacy,
+    Address, Audience, Caller, Event, MessageId, MessagesSeenBy, PeerKind, PermissionsPatch, Privacy,
     ScopeVisibility, Seq, ThreadId, TokenRole, TurnId, TurnVisibility, Visibility,
 };
 use posthaste_engine::verbs::agents::{Bearer, Register, SetState, Unregister};
@@ -15,14 +15,14 @@ use posthaste_engine::verbs::claims::Claim;
 use posthaste_engine::verbs::contacts::Ask;
 use posthaste_engine::verbs::conversations::{Create, Invitee};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::office::{Announce, Sweep};
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::reservations::Reserve;
-use posthaste_engine::verbs::runs::{Advance, RunLetter};
+use posthaste_engine::verbs::runs::{Advance, RunMessage};
 use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
-use posthaste_engine::verbs::sealed::{Deed, SendSealed};
+use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::CreateToken;
 use posthaste_engine::verbs::turns::{KeepSummary, OpenThread, Say};
@@ -86,7 +86,7 @@ async fn fill(realm: &Realm) -> Overheard {
     let sent = realm
         .ask(
             &insider,
-            Send {
+            SendMessage {
                 subject: Some("zebra".into()),
                 bcc: vec![to("boss")],
                 key: Some("zebra-key".into()),
@@ -95,10 +95,10 @@ async fn fill(realm: &Realm) -> Overheard {
             },
         )
         .await;
-    let under_seal = SendSealed {
-        letter: letter("zebra-friend", "zebra under seal"),
+    let under_seal = SendSigned {
+        message: letter("zebra-friend", "zebra under seal"),
         marks: vec![Mark { label: "zebra-mark".into(), until: None, digest: None }],
-        deed: Some(Deed::Reserve(Reserve {
+        side_effect: Some(SideEffect::Reserve(Reserve {
             key: Some("zebra-told".into()),
             scope: "repo".into(),
             paths: vec!["zebra/told".into()],
@@ -116,7 +116,7 @@ async fn fill(realm: &Realm) -> Overheard {
     let response = Some("zebra".into());
     realm.ask(&friend, Acknowledge { agent: id("zebra-friend"), message, response }).await;
     let brief = soon();
-    realm.ask(&insider, Send { expires_at: Some(brief), ..letter("boss", "zebra brief") }).await;
+    realm.ask(&insider, SendMessage { expires_at: Some(brief), ..letter("boss", "zebra brief") }).await;
 
     let participants = vec![
         Invitee { role: Some("zebra".into()), ..invitee("zebra-friend") },
@@ -148,15 +148,15 @@ async fn fill(realm: &Realm) -> Overheard {
     };
     let thread = realm.ask(&insider, open).await.id;
     realm.ask(&insider, Say { thread: Some(thread), ..say("zebra-talk", "zebra in the thread") }).await;
-    let place = Within {
+    let place = ConversationRef {
         conversation: talk("zebra-talk"),
         thread: None,
         reply_to: None,
         visibility: None,
-        entry: Entry::Gather { kind: "thread".into() },
+        join: JoinMode::Open { kind: "thread".into() },
     };
     let recorded =
-        Send { within: Some(place), ack_required: true, ..letter("zebra-friend", "zebra recorded") };
+        SendMessage { within: Some(place), ack_required: true, ..letter("zebra-friend", "zebra recorded") };
     realm.ask(&insider, recorded).await;
     let gist = realm.see(|view| view.summary(&insider, &talk("zebra-talk"), &Part::default(), false));
     let keep = KeepSummary {
@@ -185,11 +185,11 @@ async fn fill(realm: &Realm) -> Overheard {
     };
     realm.scope(&insider, "zebra-club", members, &["insider"]).await;
     // Onlookers may see the letter, but not what goes to scopes that keep it to themselves.
-    for (name, letters) in [("den", LettersSeen::Members), ("office", LettersSeen::System)] {
+    for (name, letters) in [("den", MessagesSeenBy::Members), ("office", MessagesSeenBy::System)] {
         let made = CreateScope { letters: Some(letters), ..CreateScope::default() };
         realm.scope(&insider, name, made, &["insider", "boss"]).await;
-        let letter = Send::text(vec![Address::Scope(scope(name))], "zebra among us");
-        realm.ask(&insider, Send { audience: Audience::Observers, ..letter }).await;
+        let letter = SendMessage::text(vec![Address::Scope(scope(name))], "zebra among us");
+        realm.ask(&insider, SendMessage { audience: Audience::Observers, ..letter }).await;
     }
     let task = CreateTask {
         id: Some(talk("zebra-task")),
@@ -250,8 +250,8 @@ async fn fill(realm: &Realm) -> Overheard {
     realm.ask(&boss, peer).await;
     let abroad =
         vec![posthaste_engine::nouns::Address::Remote { agent: "zebra".into(), realm: named("north") }];
-    realm.ask(&insider, Send::text(abroad, "zebra")).await;
-    let secret = |n: u128| RunLetter {
+    realm.ask(&insider, SendMessage::text(abroad, "zebra")).await;
+    let secret = |n: u128| RunMessage {
         away: vec![(named("north"), id("zebra@north"))],
         ..run_letter(n, "insider", "zebra-friend", "zebra")
     };
@@ -641,7 +641,7 @@ async fn no_feed_shows_an_outsider_anything_private() {
     for (who, caller) in outsiders() {
         let feed = watched(&realm, &caller, Start::After(0)).await;
         for event in shown_by(&realm, &caller, feed).await {
-            assert!(!says_secret(&event), "{who}, from the books: {event}");
+            assert!(!says_secret(&event), "{who}, from the db: {event}");
         }
     }
 }

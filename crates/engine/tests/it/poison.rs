@@ -5,7 +5,7 @@ use std::path::Path;
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Address, Caller, Seq};
 use posthaste_engine::store::{check_integrity, open_reader};
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::views::InboxQuery;
 use posthaste_engine::{Engine, EngineError, Fault};
 
@@ -34,22 +34,22 @@ fn inbox(engine: &Engine) -> Vec<Seq> {
 
 /// Asserts that the books are sound, and that no letter is there by half.
 fn assert_sound(path: &Path) {
-    let books = open_reader(path).expect("books");
-    assert_eq!(check_integrity(&books).expect("a check"), Vec::<String>::new());
+    let db = open_reader(path).expect("db");
+    assert_eq!(check_integrity(&db).expect("a check"), Vec::<String>::new());
     let halves = "SELECT count(*) FROM messages m WHERE
                       NOT EXISTS(SELECT 1 FROM deliveries d WHERE d.message = m.seq)
                       OR NOT EXISTS(SELECT 1 FROM events e WHERE e.message = m.seq)";
-    assert_eq!(books.query_row(halves, [], |row| row.get::<_, i64>(0)).expect("a count"), 0);
+    assert_eq!(db.query_row(halves, [], |row| row.get::<_, i64>(0)).expect("a count"), 0);
     let gaps = "SELECT max(seq) - count(*) FROM events";
-    assert_eq!(books.query_row(gaps, [], |row| row.get::<_, i64>(0)).expect("a count"), 0);
+    assert_eq!(db.query_row(gaps, [], |row| row.get::<_, i64>(0)).expect("a count"), 0);
 }
 
 /// Writes until the file may not grow any more, then looks at what is left of the realm.
 async fn write_until_full(directory: &Path) {
     let path = directory.join("main.db");
-    let (engine, guard) = Engine::open(&path, realm_name(), Limits::default()).expect("books");
+    let (engine, guard) = Engine::open(&path, realm_name(), Limits::default()).expect("db");
     engine.submit(&member("ann"), named("ann")).await.expect("a free name");
-    let letter = || Send::text(vec![Address::Agent(id("ann"))], "x".repeat(3_000));
+    let letter = || SendMessage::text(vec![Address::Agent(id("ann"))], "x".repeat(3_000));
     let mut acknowledged = Vec::new();
     let failed = loop {
         // A few at a time, so that batches fail, too.
@@ -110,9 +110,9 @@ async fn a_full_disk_poisons_and_loses_nothing_that_was_acknowledged() {
     // There is room again.
     let path = directory.path().join("main.db");
     assert_sound(&path);
-    let (engine, guard) = Engine::open(&path, realm_name(), Limits::default()).expect("books");
+    let (engine, guard) = Engine::open(&path, realm_name(), Limits::default()).expect("db");
     assert_eq!(inbox(&engine), acknowledged, "all of it, and nothing that was refused");
-    let next = Send::text(vec![Address::Agent(id("ann"))], "there is room again");
+    let next = SendMessage::text(vec![Address::Agent(id("ann"))], "there is room again");
     let sent = engine.submit(&member("ann"), next).await.expect("a letter");
     assert_eq!(Some(sent.message.seq), acknowledged.last().map(|last| last + 1), "no gap where it failed");
     drop(engine);
@@ -150,7 +150,7 @@ async fn a_panic_in_a_verb_poisons_and_nobody_waits_for_ever() {
 
     let (path, _directory) = realm.closed();
     assert_sound(&path);
-    let (engine, _guard) = Engine::open(&path, realm_name(), Limits::default()).expect("books");
+    let (engine, _guard) = Engine::open(&path, realm_name(), Limits::default()).expect("db");
     assert_eq!(engine.poisoned(), None);
     let found = |name: &str| engine.read_blocking(|view| view.agent(&Caller::office(), &id(name))).is_ok();
     assert_eq!(

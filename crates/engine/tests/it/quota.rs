@@ -5,13 +5,13 @@ use posthaste_engine::nouns::{Audience, Caller};
 use posthaste_engine::verbs::agents::Register;
 use posthaste_engine::verbs::conversations::Create;
 use posthaste_engine::verbs::deliveries::MarkRead;
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::{Dispatch, Refusal};
 
 use crate::harness::{Realm, conversation, id, letter, member, say};
 
 /// What a message with a body of that many bytes takes.
-fn large(to: &str, bytes: usize) -> Send {
+fn large(to: &str, bytes: usize) -> SendMessage {
     letter(to, &"x".repeat(bytes))
 }
 
@@ -55,7 +55,7 @@ async fn recipients_count_and_repeated_messages_do_not() {
     let realm = Realm::new();
     realm.rules(Rules { mail_bytes_per_sender: 20_000, ..Rules::default() }).await;
     let [anna, ..] = realm.agents(["anna", "bert", "carl"]).await;
-    let keyed = Send { key: Some("k".into()), audience: Audience::Parties, ..large("bert", 9_000) };
+    let keyed = SendMessage { key: Some("k".into()), audience: Audience::Parties, ..large("bert", 9_000) };
     for _ in 0..9 {
         realm.ask(&anna, keyed.clone()).await;
     }
@@ -82,11 +82,11 @@ async fn the_fast_lane_has_the_same_quota() {
     for _ in 0..20 {
         let sent = match realm.engine.dispatch(&anna, large("bert", 20_000)).await.expect("taken") {
             Dispatch::Delivered(_) => true,
-            Dispatch::Posted(pending) => pending.answer().await.is_ok(),
+            Dispatch::Queued(pending) => pending.answer().await.is_ok(),
         };
         stored += usize::from(sent);
         // What is handed round is written behind; here its end is waited for.
-        realm.engine.settled().await;
+        realm.engine.flush().await;
     }
     assert!((4..=5).contains(&stored), "{stored} messages");
 }

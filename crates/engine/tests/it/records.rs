@@ -8,8 +8,8 @@ use posthaste_engine::verbs::Command;
 use posthaste_engine::{EngineError, RECORD_VERSION, Record, RecordError};
 use serde_json::Value;
 
-/// One record of every verb, as version 1 wrote it. Lines are added for new verbs and never changed.
-const GOLDEN: &str = include_str!("../golden/records-v1.jsonl");
+/// One record of every verb, as version 2 writes it. Lines are added for new verbs and never changed.
+const GOLDEN: &str = include_str!("../golden/records-v2.jsonl");
 
 fn golden() -> Vec<Record> {
     GOLDEN.lines().map(|line| Record::from_bytes(line.as_bytes()).expect(line)).collect()
@@ -60,7 +60,7 @@ fn old_records_can_still_be_applied() {
     let directory = tempfile::TempDir::new().unwrap();
     let realm = RealmName::new("main").unwrap();
     let answers =
-        apply_batches(&directory.path().join("main.db"), realm, "golden", vec![golden()]).expect("books");
+        apply_batches(&directory.path().join("main.db"), realm, "golden", vec![golden()]).expect("db");
     assert_eq!(answers.len(), golden().len());
     let failed: Vec<_> =
         answers.iter().filter(|answer| matches!(answer, Err(EngineError::Failed(_)))).collect();
@@ -69,7 +69,7 @@ fn old_records_can_still_be_applied() {
 
 #[test]
 fn what_a_record_may_leave_out_is_filled_in() {
-    let head = r#""v":1,"stamp":{"id":"0190a000-0000-7000-8000-000000000000","now":1},
+    let head = r#""v":2,"stamp":{"id":"0190a000-0000-7000-8000-000000000000","now":1},
         "caller":{"agent":"ann","rights":{"member":true,"observe":false,"admin":false},"via":"test"}"#;
     let cases = [
         r#""verb":"register","with":{}"#,
@@ -102,7 +102,7 @@ fn a_record_of_a_newer_program_is_refused_before_it_is_looked_at() {
 fn what_is_not_a_record_is_refused() {
     let first = GOLDEN.lines().next().expect("a line");
     let unknown = first.replace("\"verb\":\"", "\"verb\":\"un");
-    for text in ["", "{}", "null", r#"{"v":1}"#, &first[..first.len() - 1], unknown.as_str()] {
+    for text in ["", "{}", "null", r#"{"v":2}"#, &first[..first.len() - 1], unknown.as_str()] {
         let refused = Record::from_bytes(text.as_bytes());
         assert!(matches!(refused, Err(RecordError::Malformed(_))), "{text}: {refused:?}");
     }

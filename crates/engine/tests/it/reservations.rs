@@ -2,8 +2,8 @@
 
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{Audience, Caller, Reservation, ReservationStatus};
-use posthaste_engine::verbs::leases::ReserveEach;
 use posthaste_engine::verbs::office::SetRules;
+use posthaste_engine::verbs::reservations::ReserveEach;
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
 use posthaste_engine::views::ReservationQuery;
 use posthaste_engine::{Filter, Refusal, Start};
@@ -223,7 +223,7 @@ async fn a_holder_hears_only_of_conflicts_with_what_it_may_see() {
     let hidden = realm.ask(&bert, Reserve { audience: Audience::Parties, ..reserve("a/b") }).await;
     assert_eq!(hidden.conflicts.len(), 1);
     assert!(realm.drain(&mut live, &anna).await.is_empty(), "not live");
-    assert!(!realm.replayed(&anna).contains(&"reservation.conflict"), "and not from the books");
+    assert!(!realm.replayed(&anna).contains(&"reservation.conflict"), "and not from the db");
     assert!(realm.replayed(&bert).contains(&"reservation.conflict"));
     realm.ask(&bert, reserve("a/c")).await;
     assert!(realm.replayed(&anna).contains(&"reservation.conflict"));

@@ -3,7 +3,7 @@
 use posthaste_engine::Refusal;
 use posthaste_engine::nouns::{Address, AgentKind, Caller, TokenRole};
 use posthaste_engine::verbs::agents::{Bearer, Existing, Register, Unregister};
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
 
 use crate::harness::{Realm, admin, id, letter, member, named};
@@ -116,7 +116,7 @@ async fn mail_waits_for_the_bearer_of_a_token() {
     realm.ask(&member("carl"), gone("carl")).await;
     realm.send(&ann, "carl", "while it was away").await;
     let reviewers =
-        Send::text(vec![Address::Role { role: "reviewer".to_owned(), within: None }], "all of you");
+        SendMessage::text(vec![Address::Role { role: "reviewer".to_owned(), within: None }], "all of you");
     assert!(matches!(realm.refused(&ann, reviewers).await, Refusal::NoRecipients));
     realm.ask(&member("carl"), come("p2")).await;
     assert_eq!(realm.mail("carl"), ["before it came", "while it was away"]);

@@ -18,13 +18,13 @@ use posthaste_engine::verbs::deliveries::{
     Acknowledge, Discard, Dispatched, MarkDelivered, MarkFailed, MarkRead,
 };
 use posthaste_engine::verbs::keys::ChangeKeys;
-use posthaste_engine::verbs::leases::ReserveEach;
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
+use posthaste_engine::verbs::reservations::ReserveEach;
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
-use posthaste_engine::verbs::sealed::SendSealed;
+use posthaste_engine::verbs::signed::SendSigned;
 use posthaste_engine::verbs::tasks::{AddContributor, CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::{CreateToken, RenewToken, RevokeToken};
 use posthaste_engine::verbs::turns::{KeepSummary, OpenThread};
@@ -70,7 +70,8 @@ async fn things() -> Things {
     let turn = realm.say(&anna, "c", "root").await.id;
     realm.ask(&anna, task("t", Some("bert"))).await;
     realm.scope(&anna, "s", CreateScope::default(), &["anna", "bert", "pet"]).await;
-    let sent = realm.ask(&anna, Send { audience: Audience::Observers, ..letter("bert", "open") }).await;
+    let sent =
+        realm.ask(&anna, SendMessage { audience: Audience::Observers, ..letter("bert", "open") }).await;
     let held = realm.ask(&anna, reserve("src/**")).await;
     realm.ask(&anna, Ask { to: id("bert"), reason: None, expires_at: None }).await;
     let token = realm.ask(&admin(), token(1)).await;
@@ -174,10 +175,10 @@ fn rows() -> Vec<Row> {
     });
     // Letters are their senders' own; what becomes of them is their recipients'.
     row!("send", "xxxx.x", |_at| letter("anna", "hello"));
-    row!("send_sealed", "xxxx.x", |_at| SendSealed {
-        letter: letter("anna", "hello"),
+    row!("send_sealed", "xxxx.x", |_at| SendSigned {
+        message: letter("anna", "hello"),
         marks: Vec::new(),
-        deed: None
+        side_effect: None
     });
     row!("mark_delivered", ".x...x", |at| MarkDelivered { agent: id("bert"), messages: vec![at.letter] });
     row!("mark_read", ".x...x", |at| MarkRead { agent: id("bert"), message: at.letter, unread: false });

@@ -5,17 +5,17 @@ use posthaste_engine::nouns::{
     Address, AgentKind, Caller, DeliveryState, MessageId, PeerKind, Priority, RunPhase, Taken, TaskStatus,
 };
 use posthaste_engine::verbs::deliveries::Dispatched;
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::verbs::peers::PutPeer;
-use posthaste_engine::verbs::runs::{Advance, Opening, RunLetter};
+use posthaste_engine::verbs::runs::{Advance, Opening, RunMessage};
 use posthaste_engine::views::{SearchQuery, TurnQuery};
 use posthaste_engine::{Filter, Refusal};
 use uuid::Uuid;
 
 use crate::harness::{Realm, admin, id, json, letter, member, realm as named, talk};
 
-pub(crate) fn run_letter(n: u128, from: &str, to: &str, body: &str) -> RunLetter {
-    RunLetter {
+pub(crate) fn run_letter(n: u128, from: &str, to: &str, body: &str) -> RunMessage {
+    RunMessage {
         id: MessageId(Uuid::from_u128(n)),
         from: id(from),
         from_kind: AgentKind::User,
@@ -69,7 +69,7 @@ async fn a_run_is_a_task_and_a_conversation_of_those_it_involves() {
     let letter = run_letter(1, "insider", "hand", "marzipan");
     let opened = realm.ask(&admin(), Advance { letters: vec![letter], ..opening("r") }).await;
     assert!(opened.opened && opened.run.phase == RunPhase::Running);
-    let end = RunLetter { to: Vec::new(), ..run_letter(2, "hand", "insider", "done") };
+    let end = RunMessage { to: Vec::new(), ..run_letter(2, "hand", "insider", "done") };
     let last = Advance {
         took: taken("hand", 1),
         note: Some(json("{\"did\":1}")),
@@ -125,7 +125,7 @@ async fn a_letter_is_taken_once() {
 async fn a_letter_under_a_key_is_written_once() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
-    let letter = |n| RunLetter { key: Some("far/1".into()), ..run_letter(n, "insider", "hand", "x") };
+    let letter = |n| RunMessage { key: Some("far/1".into()), ..run_letter(n, "insider", "hand", "x") };
     let first = realm.ask(&admin(), Advance { letters: vec![letter(1)], ..opening("r") }).await;
     let second = realm.ask(&admin(), Advance { letters: vec![letter(2)], ..opening("r") }).await;
     assert!(!first.repeated && second.repeated);
@@ -173,7 +173,7 @@ async fn a_run_goes_on_after_its_end_and_counts_anew() {
 async fn letters_for_a_neighbour_wait_in_the_outbox() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
-    let away = RunLetter {
+    let away = RunMessage {
         to: Vec::new(),
         away: vec![(named("north"), id("x@north"))],
         ..run_letter(1, "hand", "insider", "over there")
@@ -215,7 +215,7 @@ async fn a_letter_that_goes_elsewhere_is_no_turn_of_the_run() {
     realm.agents(["insider", "hand"]).await;
     let go = Advance { letters: vec![run_letter(1, "insider", "hand", "please")], ..opening("r") };
     let opened = realm.ask(&admin(), go).await;
-    let answer = RunLetter {
+    let answer = RunMessage {
         in_reply_to: Some(opened.letters[0].0.id),
         elsewhere: Some(crate::harness::talk("other")),
         ..run_letter(2, "hand", "insider", "done")
@@ -237,9 +237,9 @@ async fn a_letter_that_goes_elsewhere_is_no_turn_of_the_run() {
 /// A task that is opened, worked on by two and ended.
 fn worked_on() -> Vec<Advance> {
     let ask = run_letter(1, "insider", "hand", "marzipan");
-    let pass = RunLetter { from_kind: AgentKind::Agent, ..run_letter(2, "hand", "helper", "almonds") };
-    let late = RunLetter { from_kind: AgentKind::Agent, ..run_letter(3, "hand", "helper", "too late") };
-    let end = RunLetter { to: Vec::new(), ..run_letter(4, "helper", "insider", "done") };
+    let pass = RunMessage { from_kind: AgentKind::Agent, ..run_letter(2, "hand", "helper", "almonds") };
+    let late = RunMessage { from_kind: AgentKind::Agent, ..run_letter(3, "hand", "helper", "too late") };
+    let end = RunMessage { to: Vec::new(), ..run_letter(4, "helper", "insider", "done") };
     vec![
         Advance { letters: vec![ask], state: Some(json("1")), ..opening("r") },
         Advance {
@@ -348,22 +348,22 @@ async fn an_agent_is_kept_to_whom_it_may_write_to_in_a_run_and_nowhere_else() {
     realm.rules(Rules { reach, ..Rules::default() }).await;
     let ask = run_letter(1, "insider", "hand", "marzipan");
     realm.ask(&admin(), Advance { letters: vec![ask], ..opening("r") }).await;
-    let within = |name: &str, entry: Entry| Within {
+    let within = |name: &str, join: JoinMode| ConversationRef {
         conversation: talk(name),
         thread: None,
         reply_to: None,
         visibility: None,
-        entry,
+        join,
     };
     let kind = || "agent-task".to_owned();
     let entries = [
-        Entry::IfAllowed,
-        Entry::Gather { kind: kind() },
-        Entry::Among { kind: kind() },
-        Entry::Label { kind: kind() },
+        JoinMode::IfAllowed,
+        JoinMode::Open { kind: kind() },
+        JoinMode::PartiesOnly { kind: kind() },
+        JoinMode::NameOnly { kind: kind() },
     ];
-    for entry in entries {
-        let send = |to: &str| Send { within: Some(within("r", entry.clone())), ..letter(to, "x") };
+    for join in entries {
+        let send = |to: &str| SendMessage { within: Some(within("r", join.clone())), ..letter(to, "x") };
         let why = realm.refused(&hand, send("helper")).await;
         assert!(matches!(why, Refusal::NotAllowed { .. }), "{why:?}");
         realm.ask(&hand, send("boss")).await;
@@ -371,8 +371,10 @@ async fn an_agent_is_kept_to_whom_it_may_write_to_in_a_run_and_nowhere_else() {
         realm.ask(&hand, send("insider")).await;
     }
     assert_eq!(realm.inbox("helper").len(), 0);
-    let apart =
-        Send { within: Some(within("apart", Entry::Gather { kind: kind() })), ..letter("helper", "x") };
+    let apart = SendMessage {
+        within: Some(within("apart", JoinMode::Open { kind: kind() })),
+        ..letter("helper", "x")
+    };
     realm.ask(&hand, apart).await;
     realm.ask(&hand, letter("helper", "ordinary mail")).await;
     assert_eq!(realm.inbox("helper").len(), 2);
@@ -384,9 +386,10 @@ async fn letters_that_others_write_under_the_name_of_a_run_are_no_part_of_its_re
     let [user, hand, anna, _, _] = realm.agents(["insider", "hand", "anna", "bert", "boss"]).await;
     let ask = run_letter(1, "insider", "hand", "marzipan");
     realm.ask(&admin(), Advance { letters: vec![ask], ..opening("r") }).await;
-    let entry = Entry::Label { kind: "thread".into() };
-    let within = Within { conversation: talk("r"), thread: None, reply_to: None, visibility: None, entry };
-    let under = |to: &str| Send { within: Some(within.clone()), ..letter(to, "under the same name") };
+    let join = JoinMode::NameOnly { kind: "thread".into() };
+    let within =
+        ConversationRef { conversation: talk("r"), thread: None, reply_to: None, visibility: None, join };
+    let under = |to: &str| SendMessage { within: Some(within.clone()), ..letter(to, "under the same name") };
     realm.ask(&anna, under("bert")).await;
     realm.ask(&anna, under("insider")).await;
     realm.ask(&hand, under("boss")).await;

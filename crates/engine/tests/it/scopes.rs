@@ -1,11 +1,11 @@
 //! Scopes: who gets in, who sees them, and how they end.
 
 use posthaste_engine::nouns::{
-    Address, Audience, Caller, Fact, JoinPolicy, LettersSeen, Message, ScopeVisibility, SendPolicy,
+    Address, Audience, Caller, Fact, JoinPolicy, Message, MessagesSeenBy, ScopeVisibility, SendPolicy,
     Visibility,
 };
 use posthaste_engine::verbs::agents::{Register, Unregister, Update};
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
 use posthaste_engine::views::{AgentQuery, ScopeQuery, SearchQuery};
 use posthaste_engine::{Filter, Refusal, Start};
@@ -215,13 +215,13 @@ fn plays(role: &str) -> Register {
 }
 
 /// A scope that keeps its letters to some.
-fn keeps(letters: LettersSeen) -> CreateScope {
+fn keeps(letters: MessagesSeenBy) -> CreateScope {
     CreateScope { letters: Some(letters), ..CreateScope::default() }
 }
 
 /// A letter that onlookers may see as far as its sender is concerned.
-fn open_letter(to: Vec<Address>, text: &str) -> Send {
-    Send { audience: Audience::Observers, ..Send::text(to, text) }
+fn open_letter(to: Vec<Address>, text: &str) -> SendMessage {
+    SendMessage { audience: Audience::Observers, ..SendMessage::text(to, text) }
 }
 
 /// Whether somebody finds a letter in each of the ways in which letters are found.
@@ -241,9 +241,11 @@ async fn a_scope_keeps_letters_to_whom_it_says() {
     let anna = realm.register("anna", plays("judge")).await;
     realm.register("bert", plays("judge")).await;
     realm.agents(["carl", "dora"]).await;
-    for (name, letters) in
-        [("square", LettersSeen::Public), ("den", LettersSeen::Members), ("office", LettersSeen::System)]
-    {
+    for (name, letters) in [
+        ("square", MessagesSeenBy::Public),
+        ("den", MessagesSeenBy::Members),
+        ("office", MessagesSeenBy::System),
+    ] {
         realm.scope(&anna, name, keeps(letters), &["anna", "bert", "carl"]).await;
     }
     // Carl is a member and no judge, so the letter is not for him; Dora is no member.
@@ -278,7 +280,7 @@ async fn who_is_a_member_today_sees_what_members_see() {
     let realm = Realm::new();
     let [anna, bert, _] = realm.agents(["anna", "bert", "dora"]).await;
     let dora = observer("dora");
-    realm.scope(&anna, "den", keeps(LettersSeen::Members), &["anna", "bert"]).await;
+    realm.scope(&anna, "den", keeps(MessagesSeenBy::Members), &["anna", "bert"]).await;
     realm.scope(&anna, "square", CreateScope::default(), &["anna", "bert"]).await;
     let to = |names: &[&str]| names.iter().map(|name| Address::Scope(scope(name))).collect();
     let one = realm.ask(&bert, open_letter(to(&["den"]), "one")).await.message;
@@ -293,7 +295,7 @@ async fn who_is_a_member_today_sees_what_members_see() {
     assert!(!finds(&realm, &dora, &one));
     // Another scope of that name has nothing to do with what was sent to the first.
     realm.ask(&anna, DeleteScope { scope: scope("den"), with_descendants: false }).await;
-    realm.scope(&anna, "den", keeps(LettersSeen::Members), &["dora"]).await;
+    realm.scope(&anna, "den", keeps(MessagesSeenBy::Members), &["dora"]).await;
     assert!(!finds(&realm, &dora, &one));
     let realm = realm.reopened();
     assert!(!finds(&realm, &dora, &one) && finds(&realm, &bert, &one));

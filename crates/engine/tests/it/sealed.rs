@@ -10,11 +10,11 @@ use posthaste_engine::stamp;
 use posthaste_engine::verbs::agents::Register;
 use posthaste_engine::verbs::deliveries::Discard;
 use posthaste_engine::verbs::keys::ChangeKeys;
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::office::Sweep;
 use posthaste_engine::verbs::reservations::{Renew, Reserve, Which};
-use posthaste_engine::verbs::sealed::{Deed, SendSealed};
+use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::verbs::tokens::CreateToken;
 use posthaste_engine::views::{ReservationQuery, TurnQuery};
 
@@ -24,20 +24,20 @@ fn mark(label: &str) -> Mark {
     Mark { label: label.into(), until: None, digest: None }
 }
 
-fn sealed(to: &str, text: &str, marks: &[&str]) -> SendSealed {
-    SendSealed {
-        letter: letter(to, text),
+fn sealed(to: &str, text: &str, marks: &[&str]) -> SendSigned {
+    SendSigned {
+        message: letter(to, text),
         marks: marks.iter().map(|label| mark(label)).collect(),
-        deed: None,
+        side_effect: None,
     }
 }
 
-fn with(to: &str, mark: &str, deed: Deed) -> SendSealed {
-    SendSealed { deed: Some(deed), ..sealed(to, "…", &[mark]) }
+fn with(to: &str, mark: &str, deed: SideEffect) -> SendSigned {
+    SendSigned { side_effect: Some(deed), ..sealed(to, "…", &[mark]) }
 }
 
-fn lease(key: &str, path: &str, expires_at: Millis) -> Deed {
-    Deed::Reserve(Reserve {
+fn lease(key: &str, path: &str, expires_at: Millis) -> SideEffect {
+    SideEffect::Reserve(Reserve {
         key: Some(key.into()),
         scope: "repo:x".into(),
         paths: vec![path.into()],
@@ -103,7 +103,7 @@ async fn a_mark_is_found_that_came_after_the_latest_were_forgotten() {
     let [ann, _] = realm.agents(["ann", "bob"]).await;
     let until = soon();
     let brief = (0..4_096).map(|n| Mark { label: format!("nonce:{n}"), until: Some(until), digest: None });
-    realm.ask(&ann, SendSealed { marks: brief.collect(), ..sealed("bob", "many", &[]) }).await;
+    realm.ask(&ann, SendSigned { marks: brief.collect(), ..sealed("bob", "many", &[]) }).await;
     realm.passed(until).await;
     while realm.ask(&Caller::office(), Sweep {}).await.more {}
     let realm = realm.reopened();
@@ -148,7 +148,7 @@ async fn a_letter_that_is_refused_burns_no_mark_and_does_nothing() {
 async fn a_mark_with_a_fingerprint_may_come_again_for_the_same_thing() {
     let realm = Realm::new();
     let [ann, ..] = realm.agents(["ann", "bob", "cid"]).await;
-    let post = |to: &str, n: u8, digest: u8| SendSealed {
+    let post = |to: &str, n: u8, digest: u8| SendSigned {
         marks: vec![Mark { label: "mail:1".into(), until: None, digest: Some(vec![digest]) }],
         ..sealed(to, &n.to_string(), &[])
     };
@@ -163,7 +163,7 @@ async fn marks_that_are_due_are_forgotten() {
     let realm = Realm::new();
     let [ann, _] = realm.agents(["ann", "bob"]).await;
     let until = soon();
-    let brief = SendSealed {
+    let brief = SendSigned {
         marks: vec![Mark { label: "nonce:1".into(), until: Some(until), digest: None }],
         ..sealed("bob", "one", &[])
     };
@@ -208,7 +208,7 @@ async fn a_lease_told_of_too_late_is_never_in_force_but_can_be_prolonged() {
     assert_eq!(told.reserved.unwrap().reservation.status, ReservationStatus::Expired);
     let mine = realm.ask(&bob, with("ann", "id:1", lease("b", "src/a", later()))).await;
     assert!(mine.reserved.unwrap().conflicts.is_empty());
-    let renewed = with("bob", "id:2", Deed::Renew(Renew { which: key("r"), expires_at: later() }));
+    let renewed = with("bob", "id:2", SideEffect::Renew(Renew { which: key("r"), expires_at: later() }));
     let renewed = realm.ask(&ann, renewed).await.reserved.unwrap();
     assert_eq!(renewed.reservation.status, ReservationStatus::Active);
     assert_eq!(renewed.conflicts.len(), 1);
@@ -220,20 +220,22 @@ async fn a_lease_is_its_owners_to_prolong_and_to_give_back() {
     let [ann, bob] = realm.agents(["ann", "bob"]).await;
     realm.ask(&ann, with("bob", "id:1", lease("r", "src/a", later()))).await;
     for deed in [
-        Deed::Renew(Renew { which: key("r"), expires_at: later() }),
-        Deed::Release(key("r")),
-        Deed::Lapse(key("r")),
+        SideEffect::Renew(Renew { which: key("r"), expires_at: later() }),
+        SideEffect::Release(key("r")),
+        SideEffect::Lapse(key("r")),
     ] {
         assert_eq!(realm.refused(&bob, with("ann", "id:9", deed)).await, Refusal::NoSuchReservation);
     }
     assert!(realm.mail("ann").is_empty(), "nothing of it was delivered");
     assert_eq!(realm.see(|view| view.reservations_called(&bob, "r")).len(), 1, "bob knows whose it is");
-    let over = realm.ask(&ann, with("bob", "id:2", Deed::Lapse(key("r")))).await.reserved.unwrap();
+    let over = realm.ask(&ann, with("bob", "id:2", SideEffect::Lapse(key("r")))).await.reserved.unwrap();
     assert_eq!(over.reservation.status, ReservationStatus::Expired);
-    realm.ask(&ann, with("bob", "id:3", Deed::Renew(Renew { which: key("r"), expires_at: later() }))).await;
-    let back = realm.ask(&ann, with("bob", "id:4", Deed::Release(key("r")))).await.reserved.unwrap();
+    realm
+        .ask(&ann, with("bob", "id:3", SideEffect::Renew(Renew { which: key("r"), expires_at: later() })))
+        .await;
+    let back = realm.ask(&ann, with("bob", "id:4", SideEffect::Release(key("r")))).await.reserved.unwrap();
     assert_eq!(back.reservation.status, ReservationStatus::Released);
-    let again = with("bob", "id:5", Deed::Renew(Renew { which: key("r"), expires_at: later() }));
+    let again = with("bob", "id:5", SideEffect::Renew(Renew { which: key("r"), expires_at: later() }));
     assert_eq!(realm.refused(&ann, again).await, Refusal::NoSuchReservation, "released is for good");
 }
 
@@ -252,13 +254,14 @@ async fn more_leases_than_allowed_are_refused_with_their_letters() {
 async fn only_a_recipient_acknowledges() {
     let realm = Realm::new();
     let [ann, bob, cid] = realm.agents(["ann", "bob", "cid"]).await;
-    let mail = SendSealed {
-        letter: Send { ack_required: true, ..letter("bob", "please confirm") },
+    let mail = SendSigned {
+        message: SendMessage { ack_required: true, ..letter("bob", "please confirm") },
         marks: vec![mark("mail:m1")],
-        deed: None,
+        side_effect: None,
     };
     let sent = realm.ask(&ann, mail).await.sent.message.id;
-    let ack = || Deed::Acknowledge { label: "mail:m1".into(), message: None, response: Some("seen".into()) };
+    let ack =
+        || SideEffect::Acknowledge { label: "mail:m1".into(), message: None, response: Some("seen".into()) };
     assert_eq!(realm.refused(&cid, with("ann", "id:1", ack())).await, Refusal::NoSuchMessage);
     let acked = realm.ask(&bob, with("ann", "id:1", ack())).await.acked.expect("a copy");
     assert_eq!((acked.state, acked.note.as_deref()), (DeliveryState::Acked, Some("seen")));
@@ -270,16 +273,16 @@ async fn only_a_recipient_acknowledges() {
 async fn what_two_say_in_a_thread_is_not_read_by_a_third() {
     let realm = Realm::new();
     let [ann, _, cid] = realm.agents(["ann", "bob", "cid"]).await;
-    let among = |to: &[&str], text: &str, n: &str| SendSealed {
-        letter: Send {
-            within: Some(Within {
+    let among = |to: &[&str], text: &str, n: &str| SendSigned {
+        message: SendMessage {
+            within: Some(ConversationRef {
                 conversation: talk("auth-fix"),
                 thread: None,
                 reply_to: None,
                 visibility: None,
-                entry: Entry::Among { kind: "thread".into() },
+                join: JoinMode::PartiesOnly { kind: "thread".into() },
             }),
-            ..Send::text(to.iter().map(|name| Address::Agent(id(name))).collect(), text)
+            ..SendMessage::text(to.iter().map(|name| Address::Agent(id(name))).collect(), text)
         },
         ..sealed("bob", "", &[n])
     };
@@ -294,7 +297,7 @@ async fn what_two_say_in_a_thread_is_not_read_by_a_third() {
     assert!(sent.turn.is_none() && matches!(sent.unrecorded, Some(Refusal::NotAParticipant { .. })));
     assert_eq!(realm.mail("fay"), ["elsewhere"]);
 
-    let end = Deed::Entitle {
+    let end = SideEffect::Entitle {
         conversation: talk("auth-fix"),
         subject: "Fix auth".into(),
         ended: Some(ConversationStatus::Completed),
@@ -313,8 +316,8 @@ async fn a_broadcast_goes_as_far_as_its_sender_shows_itself() {
     let hidden = Register { privacy: Some(Privacy::Contacts), ..Register::default() };
     let ann = realm.register("ann", hidden).await;
     realm.agent("bob").await;
-    let shout = |n: &str| SendSealed {
-        letter: Send { to_nobody: true, ..Send::text(vec![Address::Public], "all") },
+    let shout = |n: &str| SendSigned {
+        message: SendMessage { to_nobody: true, ..SendMessage::text(vec![Address::Public], "all") },
         ..sealed("bob", "", &[n])
     };
     assert_eq!(realm.refused(&ann, shout("id:1")).await, Refusal::PrivacyMismatch);

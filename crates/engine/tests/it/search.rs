@@ -2,7 +2,7 @@
 
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::AgentId;
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::views::{Found, SearchOrder, SearchQuery};
 use posthaste_engine::{EngineError, Refusal};
 
@@ -57,7 +57,7 @@ async fn words_phrases_prefixes_and_operators_are_understood() {
 #[tokio::test]
 async fn words_can_be_excluded_and_kept_to_a_sender_or_subject() {
     let realm = library().await;
-    let build = Send { subject: Some("build fox".into()), ..letter("bert", "all green") };
+    let build = SendMessage { subject: Some("build fox".into()), ..letter("bert", "all green") };
     realm.ask(&member("anna"), build).await;
     let table: [(&str, &[&str]); 5] = [
         ("fox -quick", &["all green", "a slow red fox"]),
@@ -137,14 +137,14 @@ async fn a_query_that_cannot_be_read_is_refused_and_breaks_nothing() {
 async fn conversation_and_sender_narrow_a_search() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
-    let place = Within {
+    let place = ConversationRef {
         conversation: talk("c"),
         thread: None,
         reply_to: None,
         visibility: None,
-        entry: Entry::Gather { kind: "thread".into() },
+        join: JoinMode::Open { kind: "thread".into() },
     };
-    realm.ask(&anna, Send { within: Some(place), ..letter("bert", "word inside") }).await;
+    realm.ask(&anna, SendMessage { within: Some(place), ..letter("bert", "word inside") }).await;
     realm.say(&bert, "c", "word said").await;
     realm.send(&bert, "anna", "word outside").await;
     let inside = SearchQuery { conversation: Some(talk("c")), ..query("word") };
@@ -159,7 +159,7 @@ async fn conversation_and_sender_narrow_a_search() {
 async fn subjects_weigh_more_and_the_newest_comes_first_when_asked() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
-    realm.ask(&anna, Send { subject: Some("budget".into()), ..letter("bert", "first") }).await;
+    realm.ask(&anna, SendMessage { subject: Some("budget".into()), ..letter("bert", "first") }).await;
     realm.send(&anna, "bert", "second, which is about the budget too, at some length").await;
     let best = SearchQuery { order: SearchOrder::Best, ..query("budget") };
     assert_eq!(bodies(&find(&realm, "bert", &best))[0], "first");
@@ -225,9 +225,9 @@ async fn letters_are_found_before_while_and_after_the_index_takes_them_up() {
     assert_eq!(before.len(), 1_500, "each once, across both parts");
     assert!(before.is_sorted_by(|a, b| a > b), "newest first across both parts");
     let held = |realm: &Realm| {
-        let books = posthaste_engine::store::open_reader(realm.engine.path()).expect("books");
+        let db = posthaste_engine::store::open_reader(realm.engine.path()).expect("db");
         let count = "SELECT count(*) FROM found WHERE found MATCH 'heron'";
-        books.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count")
+        db.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count")
     };
     assert!((1_000..1_500).contains(&held(&realm)), "a pass was made and a tail is left: {}", held(&realm));
 
@@ -236,8 +236,8 @@ async fn letters_are_found_before_while_and_after_the_index_takes_them_up() {
     realm.ask(&crate::harness::admin(), posthaste_engine::verbs::office::Sweep {}).await;
     assert_eq!(held(&realm), 1_500, "a sweep brings the index up to date");
     assert_eq!(everything(&realm, SearchOrder::Newest), before, "and changes no answer");
-    let books = posthaste_engine::store::open_writer(realm.engine.path()).expect("books");
-    books.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
+    let db = posthaste_engine::store::open_writer(realm.engine.path()).expect("db");
+    db.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
 }
 
 /// A letter that says one word over and over must not hold a search up.
@@ -258,9 +258,9 @@ async fn large_letters_are_indexed_sooner() {
     let large = format!("lapwing {}", "reed ".repeat(150_000));
     realm.send(&anna, "bert", &large).await;
     realm.send(&anna, "bert", &large).await;
-    let books = posthaste_engine::store::open_reader(realm.engine.path()).expect("books");
+    let db = posthaste_engine::store::open_reader(realm.engine.path()).expect("db");
     let count = "SELECT count(*) FROM found WHERE found MATCH 'lapwing'";
-    assert_eq!(books.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count"), 2);
+    assert_eq!(db.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count"), 2);
     assert_eq!(find(&realm, "bert", &query("lapwing")).hits.len(), 2);
 }
 
@@ -310,10 +310,10 @@ async fn a_search_sees_exactly_what_can_be_read_one_by_one() {
         // Letters that are recorded are turns as well, for those who take part; bert and carl never do.
         let conversation = talk("notes");
         if round % 3 == 0 && [round % 4, (round / 4) % 4].iter().all(|agent| [0, 3].contains(agent)) {
-            let entry = Entry::Label { kind: "thread".into() };
+            let join = JoinMode::NameOnly { kind: "thread".into() };
             let conversation = conversation.clone();
             send.within =
-                Some(Within { conversation, thread: None, reply_to: None, visibility: None, entry });
+                Some(ConversationRef { conversation, thread: None, reply_to: None, visibility: None, join });
         }
         let sent = realm.ask(from, send).await;
         places.push((sent.message.seq, sent.turn.map(|turn| (conversation, turn))));

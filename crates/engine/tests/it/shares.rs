@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posthaste_engine::limits::Limits;
-use posthaste_engine::{EngineError, Refusal, Share};
+use posthaste_engine::{CallerQuota, EngineError, Refusal};
 
 use crate::harness::{Realm, letter, member, named};
 use crate::watched::Watched;
@@ -16,18 +16,18 @@ async fn a_flood_of_one_caller_takes_its_share_of_the_queue_and_no_more() {
         realm.engine.submit(&member(name), named(name)).await.expect("a free name");
     }
     let held = realm.hold().await;
-    let share = Share::new(&limits);
+    let share = CallerQuota::new(&limits);
     // Several handles, as several connections have them.
     let flood: Vec<_> = (0..200)
         .map(|_| {
-            let engine = realm.engine.sharing(share.clone());
+            let engine = realm.engine.with_caller_quota(share.clone());
             tokio::spawn(async move { engine.submit(&member("bob"), letter("ann", "flood")).await })
         })
         .collect();
     realm.queued(5).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(realm.engine.queue_depth(), 5, "the others wait in front of the queue");
-    let engine = realm.engine.sharing(Share::new(&limits));
+    let engine = realm.engine.with_caller_quota(CallerQuota::new(&limits));
     let other = tokio::spawn(async move { engine.submit(&member("ann"), letter("bob", "other")).await });
     realm.queued(6).await;
     realm.go_on();
@@ -45,20 +45,20 @@ async fn a_flood_of_one_caller_takes_its_share_of_the_queue_and_no_more() {
 async fn whoever_is_alone_has_more_of_the_queue_until_somebody_comes() {
     let limits = Limits { share_commands: 2, share_alone: 20, ..Limits::default() };
     let mut realm = Watched::new(limits.clone());
-    let share = Share::new(&limits);
+    let share = CallerQuota::new(&limits);
     // Somebody without a share would be company.
-    let alone = realm.engine.sharing(share.clone());
+    let alone = realm.engine.with_caller_quota(share.clone());
     alone.submit(&member("ann"), named("ann")).await.expect("a free name");
     for others_are_about in [false, true] {
         let held = realm.hold().await;
         if others_are_about {
-            let engine = realm.engine.sharing(Share::new(&limits));
+            let engine = realm.engine.with_caller_quota(CallerQuota::new(&limits));
             tokio::spawn(async move { engine.submit(&member("ann"), letter("ann", "other")).await });
             realm.queued(1).await;
         }
         let flood: Vec<_> = (0..50)
             .map(|_| {
-                let engine = realm.engine.sharing(share.clone());
+                let engine = realm.engine.with_caller_quota(share.clone());
                 tokio::spawn(async move { engine.submit(&member("ann"), letter("ann", "flood")).await })
             })
             .collect();
@@ -81,7 +81,7 @@ async fn whoever_waits_too_long_for_its_own_share_is_told_that_the_office_is_bus
     let mut realm = Watched::new(limits.clone());
     realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
     let held = realm.hold().await;
-    let engine = realm.engine.sharing(Share::new(&limits));
+    let engine = realm.engine.with_caller_quota(CallerQuota::new(&limits));
     let first = engine.clone();
     let first = tokio::spawn(async move { first.submit(&member("ann"), letter("ann", "1")).await });
     realm.queued(1).await;
@@ -97,7 +97,7 @@ async fn whoever_waits_too_long_for_its_own_share_is_told_that_the_office_is_bus
 #[tokio::test]
 async fn reading_leaves_a_reader_to_others() {
     let realm = Realm::with(Limits { readers: 2, ..Limits::default() });
-    let engine = realm.engine.sharing(Share::new(realm.engine.limits()));
+    let engine = realm.engine.with_caller_quota(CallerQuota::new(realm.engine.limits()));
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let wait = std::sync::Mutex::new(wait);
     let wait = std::sync::Arc::new(wait);

@@ -3,7 +3,7 @@
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{Audience, DeliveryState, ReservationStatus};
 use posthaste_engine::verbs::deliveries::{MarkDelivered, MarkRead};
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::office::{Sweep, Swept};
 use posthaste_engine::verbs::reservations::Reserve;
 use posthaste_engine::views::{InboxQuery, ReservationQuery};
@@ -15,7 +15,8 @@ async fn letters_and_leases_that_ran_out_become_events_once() {
     let realm = Realm::new();
     let [anna, bert, carl] = realm.agents(["anna", "bert", "carl"]).await;
     let end = soon();
-    let brief = Send { expires_at: Some(end), ..Send::text(vec![to("bert"), to("carl")], "brief") };
+    let brief =
+        SendMessage { expires_at: Some(end), ..SendMessage::text(vec![to("bert"), to("carl")], "brief") };
     let sent = realm.ask(&anna, brief).await.message.id;
     realm.ask(&carl, MarkRead { agent: id("carl"), message: sent, unread: false }).await;
     let lease = Reserve {
@@ -61,7 +62,8 @@ async fn a_letter_that_was_handed_over_in_time_never_fails_by_its_expiry() {
     let realm = Realm::new();
     let [anna, bert, _] = realm.agents(["anna", "bert", "carl"]).await;
     let end = soon();
-    let brief = Send { expires_at: Some(end), ..Send::text(vec![to("bert"), to("carl")], "brief") };
+    let brief =
+        SendMessage { expires_at: Some(end), ..SendMessage::text(vec![to("bert"), to("carl")], "brief") };
     let sent = realm.ask(&anna, brief).await.message.id;
     realm.ask(&bert, MarkDelivered { agent: id("bert"), messages: vec![sent] }).await;
     realm.passed(end).await;
@@ -84,7 +86,7 @@ async fn a_sweep_takes_a_batch_and_says_that_there_is_more() {
     realm.rules(Rules { sweep_rows: 2, ..Rules::default() }).await;
     let end = soon();
     for _ in 0..5 {
-        realm.ask(&anna, Send { expires_at: Some(end), ..letter("bert", "brief") }).await;
+        realm.ask(&anna, SendMessage { expires_at: Some(end), ..letter("bert", "brief") }).await;
     }
     realm.passed(end).await;
     let mut swept = Vec::new();

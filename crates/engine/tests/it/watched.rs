@@ -47,7 +47,7 @@ impl Watched {
     fn open(limits: Limits, schema: &str, gathering: Gathering) -> Self {
         let directory = TempDir::new().expect("a temporary directory");
         let path = directory.path().join("main.db");
-        open_writer(&path).expect("books").execute_batch(schema).expect("a schema");
+        open_writer(&path).expect("db").execute_batch(schema).expect("a schema");
         let (tell, stopped) = signals::unbounded_channel();
         let (go_on, wait) = mpsc::channel();
         let applied = Arc::new(AtomicUsize::new(0));
@@ -65,7 +65,7 @@ impl Watched {
             count.fetch_add(1, Ordering::Relaxed);
             look(record);
         });
-        let (engine, guard) = open_watched(&path, realm_name(), limits, gathering, watch).expect("books");
+        let (engine, guard) = open_watched(&path, realm_name(), limits, gathering, watch).expect("db");
         Self { engine, guard, directory, stopped, go_on, applied }
     }
 

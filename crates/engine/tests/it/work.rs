@@ -2,11 +2,11 @@
 
 use posthaste_engine::Refusal;
 use posthaste_engine::limits::Rules;
-use posthaste_engine::nouns::{Address, AgentKind, Audience, Bounds, Circle};
+use posthaste_engine::nouns::{Address, AgentKind, AgentSet, Audience, Bounds};
 use posthaste_engine::verbs::agents::{Bearer, Register};
 use posthaste_engine::verbs::conversations::{Create, Invitee};
-use posthaste_engine::verbs::leases::ReserveEach;
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
+use posthaste_engine::verbs::reservations::ReserveEach;
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope};
 
@@ -137,18 +137,18 @@ async fn the_same_group_again_is_looked_up_once_and_groups_are_few() {
     // So few may be looked at that a second look at everyone would be refused.
     realm.rules(Rules { recipients: 4, ..Rules::default() }).await;
     let [anna, ..] = realm.agents(["anna", "bert", "carl", "dora", "emil"]).await;
-    let sent = realm.ask(&anna, Send::text(vec![Address::All; 1_000], "x")).await;
+    let sent = realm.ask(&anna, SendMessage::text(vec![Address::All; 1_000], "x")).await;
     assert_eq!(sent.receipts.len(), 4);
     let twice = vec![Address::All, Address::Kind(AgentKind::Agent)];
-    assert!(is_too_many(&realm.refused(&anna, Send::text(twice, "x")).await, 4));
+    assert!(is_too_many(&realm.refused(&anna, SendMessage::text(twice, "x")).await, 4));
     let roles = |n: usize| {
         let role = |n: usize| Address::Role { role: format!("role-{n}"), within: None };
-        Send { to_nobody: true, ..Send::text((0..n).map(role).collect(), "x") }
+        SendMessage { to_nobody: true, ..SendMessage::text((0..n).map(role).collect(), "x") }
     };
     realm.ask(&anna, roles(16)).await;
     assert!(is_too_many(&realm.refused(&anna, roles(17)).await, 16));
     realm.agent("fred").await;
-    let why = realm.refused(&anna, Send::text(vec![Address::All], "x")).await;
+    let why = realm.refused(&anna, SendMessage::text(vec![Address::All], "x")).await;
     assert!(is_too_many(&why, 4) && why.to_string().contains("operator"), "{why}");
 }
 
@@ -187,17 +187,17 @@ async fn a_command_changes_so_many_things_of_others_and_no_more() {
     let create = |n| Create { participants: (0..n).map(invitee).collect(), ..conversation("talk", &[]) };
     assert!(is_too_many(&realm.refused(&anna, create(4)).await, 3));
     realm.ask(&anna, create(3)).await;
-    let within = Within {
+    let within = ConversationRef {
         conversation: posthaste_engine::nouns::ConversationId::new("all").expect("a name"),
         thread: None,
         reply_to: None,
         visibility: None,
-        entry: Entry::Gather { kind: "thread".into() },
+        join: JoinMode::Open { kind: "thread".into() },
     };
-    let gather = Send { within: Some(within), ..Send::text(vec![Address::All], "x") };
+    let gather = SendMessage { within: Some(within), ..SendMessage::text(vec![Address::All], "x") };
     assert!(is_too_many(&realm.refused(&anna, gather).await, 3));
     let only = |n: usize| Bounds {
-        writes_to: Some(Circle::Only((0..n).map(|n| id(&format!("x{n}"))).collect())),
+        writes_to: Some(AgentSet::Only((0..n).map(|n| id(&format!("x{n}"))).collect())),
         ..Bounds::default()
     };
     let bound = |n| Register { id: Some(id("bound")), bounds: Some(only(n)), ..Register::default() };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use posthaste_engine::nouns::RealmName;
 use posthaste_engine::store::{check_position, open_reader};
-use posthaste_engine::{DirectoryLock, Fault, books_of, stamp};
+use posthaste_engine::{DirectoryLock, Fault, database_path, stamp};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
@@ -85,7 +85,7 @@ impl<W: Write> Archive<'_, W> {
         let what = format!("realm {realm}");
         let copy = plan.scratch.join("copy.db");
         refuse_what_is_lost(&plan.data, realm)?;
-        let books = open_reader(&books_of(&plan.data, realm)).map_err(|fault| unusable(&what, fault))?;
+        let books = open_reader(&database_path(&plan.data, realm)).map_err(|fault| unusable(&what, fault))?;
         copy_database(&books, &copy, "copying", self.watch).map_err(|error| named(error, &what))?;
         drop(books);
         (self.watch.step)("checking", 0, 0);
@@ -134,13 +134,13 @@ fn refuse_what_is_lost(data: &Path, realm: &RealmName) -> Result<(), BackupError
     if matches!(DirectoryLock::take(data), Err(Fault::Locked { .. })) {
         return Ok(());
     }
-    check_position(&books_of(data, realm))
+    check_position(&database_path(data, realm))
         .map_err(|fault| BackupError::Damaged { what: format!("realm {realm}"), why: fault.to_string() })
 }
 
 fn unusable(what: &str, fault: Fault) -> BackupError {
     match fault {
-        Fault::Books { reason } => BackupError::Damaged { what: what.to_owned(), why: reason },
+        Fault::Database { reason } => BackupError::Damaged { what: what.to_owned(), why: reason },
         other => BackupError::Database(other),
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use posthaste_engine::nouns::RealmName;
-use posthaste_engine::{books_of, list_realms};
+use posthaste_engine::{database_path, list_realms};
 use serde_json::{Value, json};
 
 use super::args::{BackupArgs, GlobalArgs, OfficeArgs};
@@ -109,7 +109,7 @@ fn chosen(config: &Config, args: &BackupArgs) -> Result<Vec<RealmName>, Failure>
             false => Ok(realms),
         };
     }
-    if !books_of(data, realm).exists() {
+    if !database_path(data, realm).exists() {
         return Err(Failure::new(Exit::NotFound, format!("there is no realm {realm} in {}", data.display())));
     }
     Ok(vec![realm.clone()])

@@ -6,7 +6,7 @@ use std::time::Duration;
 use posthaste_engine::limits::Limits;
 use posthaste_engine::names::slips;
 use posthaste_engine::nouns::RealmName;
-use posthaste_engine::{Fault, Office, OfficeGuard, books_of, list_realms};
+use posthaste_engine::{Fault, Office, OfficeGuard, database_path, list_realms};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -89,7 +89,7 @@ pub(super) fn must_have(recipient: &str, global: &GlobalArgs, args: &DeskArgs) -
     let data = &config.data.value;
     // A running server may have a default realm of another name.
     let is_local = target.server(data)?.is_none_or(|server| server.is_own && target.realm(&config).is_some());
-    if !is_local || books_of(data, &realm).exists() {
+    if !is_local || database_path(data, &realm).exists() {
         return Ok(());
     }
     match list_realms(data).is_ok_and(|realms| !realms.is_empty()) {
@@ -147,7 +147,7 @@ impl Desk {
         if let Some(name) = realm.as_ref().filter(|_| server.is_own) {
             let data = &config.data.value;
             match purpose {
-                _ if books_of(data, name).exists() => {}
+                _ if database_path(data, name).exists() => {}
                 Purpose::Make => client.open_realm(name).await?,
                 Purpose::Look => return Err(no_such_realm(data, name)),
             }
@@ -263,7 +263,7 @@ impl Desk {
 
 /// Refuses a data directory or a realm that is not there.
 fn must_exist(data: &Path, realm: &RealmName) -> Result<(), Failure> {
-    if books_of(data, realm).exists() {
+    if database_path(data, realm).exists() {
         return Ok(());
     }
     match list_realms(data).is_ok_and(|realms| realms.is_empty()) {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use posthaste_engine::nouns::{Millis, RealmName};
 use posthaste_engine::store::{VERSION, accept_loss, check_integrity, check_position, open_reader};
-use posthaste_engine::{DirectoryLock, Fault, books_of, list_realms, stamp};
+use posthaste_engine::{DirectoryLock, Fault, database_path, list_realms, stamp};
 use serde_json::json;
 
 use super::args::{DoctorArgs, GlobalArgs};
@@ -45,7 +45,7 @@ pub(super) fn run(global: &GlobalArgs, args: &DoctorArgs, output: &Output) -> Re
     match list_realms(data) {
         Ok(mut realms) => {
             // One whose file is gone is known by the position that was noted beside it.
-            realms.extend(positions_in(data).into_iter().filter(|name| !books_of(data, name).exists()));
+            realms.extend(positions_in(data).into_iter().filter(|name| !database_path(data, name).exists()));
             let chosen: Vec<RealmName> = match only {
                 Some(only) if !realms.contains(&only) => {
                     return Err(Failure::new(
@@ -153,7 +153,7 @@ fn accept_loss_of(data: &Path, what: &str, path: &Path, fault: &Fault) -> Findin
 }
 
 fn look_at_books(data: &Path, name: &RealmName, accept: bool, output: &Output, findings: &mut Vec<Finding>) {
-    let path = books_of(data, name);
+    let path = database_path(data, name);
     let what = |part: &str| format!("{name}: {part}");
     findings.push(permissions(&what("file"), &path, 0o022, "others can change it"));
     // Of files that are being written only their own office can tell.

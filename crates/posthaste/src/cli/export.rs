@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use posthaste_engine::store::{PortableError, count_rows, open_reader, open_writer, read_rows, write_rows};
-use posthaste_engine::{DirectoryLock, Fault, books_of};
+use posthaste_engine::{DirectoryLock, Fault, database_path};
 use serde_json::json;
 
 use super::args::GlobalArgs;
@@ -56,7 +56,7 @@ pub(super) fn export(global: &GlobalArgs, args: &ExportArgs, output: &Output) ->
 /// Reads the books of the data directory, whether or not an office has them open: reading never waits for writing.
 fn copy_out(config: &Config, target: &Target, output: &Output) -> Result<u64, Failure> {
     let (data, realm) = (&config.data.value, config.realm.value.to_string());
-    let source = books_of(data, &config.realm.value);
+    let source = database_path(data, &config.realm.value);
     if !source.exists() {
         let text = format!("there is no realm {realm} in {}", data.display());
         return Err(Failure::new(Exit::NotFound, text));
@@ -161,7 +161,7 @@ pub(super) fn import(global: &GlobalArgs, args: &ImportArgs, output: &Output) ->
     let office = super::args::OfficeArgs { realm: args.realm.clone(), ..Default::default() };
     let config = Config::load(global, &office, &|name| std::env::var_os(name))?;
     let data = &config.data.value;
-    let place = books_of(data, &config.realm.value);
+    let place = database_path(data, &config.realm.value);
     let (input, bytes): (Box<dyn BufRead + Send>, u64) = match args.file == Path::new("-") {
         true => (Box::new(BufReader::new(io::stdin())), 0),
         false => {
@@ -249,7 +249,7 @@ fn failure(error: PortableError) -> Failure {
     let exit = match &error {
         PortableError::Stopped => Exit::Interrupted,
         PortableError::Damaged { .. } => Exit::Usage,
-        PortableError::Stream(_) | PortableError::Books(_) => Exit::Failed,
+        PortableError::Stream(_) | PortableError::Database(_) => Exit::Failed,
     };
     Failure::new(exit, error)
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use posthaste_engine::nouns::RealmName;
 use posthaste_engine::store::{open_reader, open_writer};
-use posthaste_engine::{DirectoryLock, Fault, books_of, stamp};
+use posthaste_engine::{DirectoryLock, Fault, database_path, stamp};
 use serde_json::json;
 
 use super::args::{GlobalArgs, RestoreArgs};
@@ -66,7 +66,7 @@ pub(super) fn restore(global: &GlobalArgs, args: &RestoreArgs, output: &Output) 
         Err(fault) => return Err(held(fault)),
     };
     for realm in &moves {
-        refuse_to_replace(&books_of(data, &realm.to), args.force)?;
+        refuse_to_replace(&database_path(data, &realm.to), args.force)?;
     }
     for folder in [data.clone(), posthaste_engine::realms_in(data), data.join("attachments")] {
         make_private_directory(&folder)?;
@@ -115,7 +115,7 @@ fn choose(held: &[RealmName], args: &RestoreArgs) -> Result<Vec<Move>, Failure> 
 /// Beside a running server only realms can be made that it does not have: it opens them when it is first asked for them.
 fn refuse_beside_server(data: &Path, moves: &[Move], fault: Fault) -> Result<(), Failure> {
     let there = |realm: &&Move| {
-        let books = books_of(data, &realm.to);
+        let books = database_path(data, &realm.to);
         // A log or a noted position without a database: the server may have the realm open although its file is gone.
         books.exists() || with_tail(&books, "-wal").exists() || with_tail(&books, ".pos").exists()
     };
@@ -166,7 +166,7 @@ impl Job {
         let keys = self.put_keys(&unpacked)?;
         for realm in &self.moves {
             self.put_attachments(&unpacked.folder, realm)?;
-            let (fresh, place) = (unpacked.database(&realm.from), books_of(&self.data, &realm.to));
+            let (fresh, place) = (unpacked.database(&realm.from), database_path(&self.data, &realm.to));
             match self.lock {
                 Some(_) => replace(&fresh, &place)?,
                 None => settle_new(&fresh, &place)?,

@@ -3,8 +3,8 @@
 
 use posthaste_engine::nouns::{Address, Body, Caller, Delivery, Json, Message, MessageId};
 use posthaste_engine::verbs::deliveries::Acknowledge;
-use posthaste_engine::verbs::mail::Send;
-use posthaste_engine::verbs::sealed::{Deed, SendSealed};
+use posthaste_engine::verbs::mail::SendMessage;
+use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::{Engine, EngineError, stamp};
 use posthaste_wire::time::to_rfc3339;
 use serde_json::json;
@@ -47,19 +47,19 @@ pub(crate) async fn acknowledge(
     engine.submit(caller, Acknowledge { agent: caller.agent.clone(), message: id, response }).await
 }
 
-fn by_letter(letter: &Message, response: Option<String>) -> SendSealed {
+fn by_letter(letter: &Message, response: Option<String>) -> SendSigned {
     let name = letter.correlation.clone().unwrap_or_default();
     let mut payload = json!({ "type": KIND, "message_id": name, "ack_ts": to_rfc3339(stamp::now()) });
     if let Some(response) = &response {
         payload["response"] = response.as_str().into();
     }
-    let send = Send {
+    let send = SendMessage {
         kind: KIND.to_owned(),
         body: Body::Json(Json::from_value(&payload)),
         correlation: Some(name.clone()),
         in_reply_to: Some(letter.id),
-        ..Send::text(vec![Address::Agent(letter.from.clone())], String::new())
+        ..SendMessage::text(vec![Address::Agent(letter.from.clone())], String::new())
     };
-    let deed = Deed::Acknowledge { label: format!("mail:{name}"), message: Some(letter.id), response };
-    SendSealed { letter: send, marks: Vec::new(), deed: Some(deed) }
+    let deed = SideEffect::Acknowledge { label: format!("mail:{name}"), message: Some(letter.id), response };
+    SendSigned { message: send, marks: Vec::new(), side_effect: Some(deed) }
 }

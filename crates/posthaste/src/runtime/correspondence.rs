@@ -8,7 +8,7 @@ use posthaste_engine::nouns::{
 };
 use posthaste_engine::stamp::Stamp;
 use posthaste_engine::verbs::deliveries::{MarkFailed, MarkRead};
-use posthaste_engine::verbs::runs::RunLetter;
+use posthaste_engine::verbs::runs::RunMessage;
 use posthaste_engine::views::{InboxOrder, InboxQuery};
 use posthaste_wire::mail::words::subjects;
 use posthaste_wire::mail::{MsgType, Owner, OwnerRole};
@@ -171,7 +171,7 @@ fn outside(message: &Message) -> Map<String, serde_json::Value> {
 
 impl Live {
     /// Adds the answer to the letter that asked, if these letters end the task. Gives what was asked before.
-    pub(super) fn answer_letter(&mut self, letters: &mut Vec<RunLetter>) -> Option<Asked> {
+    pub(super) fn answer_letter(&mut self, letters: &mut Vec<RunMessage>) -> Option<Asked> {
         let asked = self.state.letter.clone()?;
         let to_asker = Address::Agent(asked.from.clone());
         let end = letters.iter_mut().rev().find(|letter| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use posthaste_engine::nouns::{Address, Audience, Body, Message, RunPhase, Seq, TaskId};
 use posthaste_engine::stamp;
-use posthaste_engine::verbs::runs::{Advance, RunLetter};
+use posthaste_engine::verbs::runs::{Advance, RunMessage};
 
 use super::drivers::Driver;
 use super::intents::wanted;
@@ -76,7 +76,7 @@ impl Runtime {
 }
 
 /// Puts letters that are not written yet into the queues of their recipients. Nothing if somebody else has a part in it.
-fn deliver(scratch: &mut Live, hosted: &Hosted, letters: &[RunLetter], place: &mut Seq) -> Option<()> {
+fn deliver(scratch: &mut Live, hosted: &Hosted, letters: &[RunMessage], place: &mut Seq) -> Option<()> {
     for letter in letters {
         if !letter.away.is_empty() {
             return None;
@@ -96,7 +96,7 @@ fn deliver(scratch: &mut Live, hosted: &Hosted, letters: &[RunLetter], place: &m
 }
 
 /// A letter as the books will have it, but for its place and time, which the office's own agents do not look at.
-fn unwritten(letter: &RunLetter, task: &TaskId, seq: Seq) -> Message {
+fn unwritten(letter: &RunMessage, task: &TaskId, seq: Seq) -> Message {
     Message {
         seq,
         id: letter.id,

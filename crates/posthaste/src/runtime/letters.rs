@@ -2,7 +2,7 @@
 
 use posthaste_engine::nouns::{Address, AgentId, AgentKind, Json, Message, MessageId, Priority, RealmName};
 use posthaste_engine::stamp::Stamp;
-use posthaste_engine::verbs::runs::RunLetter;
+use posthaste_engine::verbs::runs::RunMessage;
 use posthaste_wire::mail::words::subjects;
 use posthaste_wire::mail::{AddressType, MailAddress, MailMessage, MsgType, Payload, split};
 use posthaste_wire::time::to_rfc3339;
@@ -119,7 +119,7 @@ impl Draft {
     }
 
     /// As the engine takes it. Recipients at swarms that cannot be a realm's neighbour were refused before.
-    pub(crate) fn into_letter(mut self, swarm: &Swarm) -> RunLetter {
+    pub(crate) fn into_letter(mut self, swarm: &Swarm) -> RunMessage {
         let priority = self.priority();
         let (from, from_kind) = principal(swarm, &self.sender);
         match self.sender.address_type {
@@ -151,7 +151,7 @@ impl Draft {
             }
         }
         let id = Stamp::new().id;
-        RunLetter {
+        RunMessage {
             id: MessageId(id),
             from,
             from_kind,

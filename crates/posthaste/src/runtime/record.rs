@@ -2,7 +2,7 @@
 //! those who ask for the whole story.
 
 use posthaste_engine::nouns::{AgentId, Caller, Message, Seq, TaskId};
-use posthaste_engine::views::{RunLetterRow, RunRecord};
+use posthaste_engine::views::{RunMessageRow, RunRecord};
 use posthaste_engine::{Engine, EngineError};
 use posthaste_wire::mail::MsgType;
 use posthaste_wire::mail::words::{events, subjects};
@@ -120,7 +120,7 @@ fn tell_note(out: &mut Vec<TaskEvent>, note: &posthaste_engine::nouns::RunNote, 
     }
 }
 
-fn tell_letter(out: &mut Vec<TaskEvent>, row: &RunLetterRow, task_id: &str, swarm: &str) {
+fn tell_letter(out: &mut Vec<TaskEvent>, row: &RunMessageRow, task_id: &str, swarm: &str) {
     let message: &Message = &row.message;
     let at = to_rfc3339(message.at);
     let mail = to_mail(message, task_id, swarm);

@@ -27,7 +27,7 @@ async fn fill(dir: &TestDir) {
             engine.submit(&caller, Register { id, ..Register::default() }).await.unwrap();
         }
         let noise = Announce { word: "noise".into(), data: Json::new("{}").unwrap(), to: None };
-        waiting.push_back(engine.post(&caller, noise).await.unwrap());
+        waiting.push_back(engine.enqueue(&caller, noise).await.unwrap());
         if waiting.len() == 512 {
             waiting.pop_front().unwrap().answer().await.unwrap();
         }

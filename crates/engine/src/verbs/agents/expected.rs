@@ -18,7 +18,7 @@ pub(crate) const OPERATOR_WORD: &str = "operator";
 /// the name before the word was reserved.
 pub(in crate::verbs) fn meant(to: &Apply<'_>, id: &AgentId) -> Applied<AgentId> {
     let is_name = || -> rusqlite::Result<bool> {
-        Ok(rows::active_agent(to.books, id)?.is_some() || known_as(to.books, id, to.clock())?.is_some())
+        Ok(rows::active_agent(to.db, id)?.is_some() || known_as(to.db, id, to.clock())?.is_some())
     };
     if id.as_str() != OPERATOR_WORD || is_name()? {
         return Ok(id.clone());
@@ -28,7 +28,7 @@ pub(in crate::verbs) fn meant(to: &Apply<'_>, id: &AgentId) -> Applied<AgentId> 
 
 /// Enters a name that is known although no agent has it at present. Nothing if the name is not known.
 pub(in crate::verbs) fn expect(to: &mut Apply<'_>, id: &AgentId) -> Applied<Option<Agent>> {
-    let Some(kind) = known_as(to.books, id, to.clock())? else { return Ok(None) };
+    let Some(kind) = known_as(to.db, id, to.clock())? else { return Ok(None) };
     // It came by no door yet; the first that it comes by is noted then.
     enter(to, kind, &Caller::member(id.clone(), ""))
 }
@@ -36,13 +36,13 @@ pub(in crate::verbs) fn expect(to: &mut Apply<'_>, id: &AgentId) -> Applied<Opti
 /// Enters the name under which an administrator writes, if no agent has it.
 pub(in crate::verbs) fn enter_sender(to: &mut Apply<'_>, id: &AgentId) -> Applied<Option<Agent>> {
     Claim::new(to, None).check(id)?;
-    let kind = known_as(to.books, id, to.clock())?.unwrap_or(AgentKind::User);
+    let kind = known_as(to.db, id, to.clock())?.unwrap_or(AgentKind::User);
     enter(to, kind, &Caller::member(id.clone(), &to.caller.via))
 }
 
 fn enter(to: &mut Apply<'_>, kind: AgentKind, holder: &Caller) -> Applied<Option<Agent>> {
     let id = &holder.agent;
-    let before = rows::any_agent(to.books, id)?;
+    let before = rows::any_agent(to.db, id)?;
     if before.as_ref().is_some_and(|before| before.is_active() || before.state == Agent::REVOKED) {
         return Ok(None);
     }
@@ -59,20 +59,20 @@ fn enter(to: &mut Apply<'_>, kind: AgentKind, holder: &Caller) -> Applied<Option
     };
     // What a former holder left is read and changed, so rows that wait to be written go first.
     if before.is_some() {
-        to.memory.rows.write_down(to.books)?;
+        to.memory.rows.write_down(to.db)?;
     }
     let entered = to.acting_as(holder, |to| register.enter(to, id.clone(), before))?;
     Ok(Some(entered.agent))
 }
 
 /// What a name stands for that is known without an entry: the operator, or the bearer of a valid token.
-pub(crate) fn known_as(books: &Connection, id: &AgentId, now: Millis) -> rusqlite::Result<Option<AgentKind>> {
+pub(crate) fn known_as(db: &Connection, id: &AgentId, now: Millis) -> rusqlite::Result<Option<AgentKind>> {
     if id.as_str() == OPERATOR {
         return Ok(Some(AgentKind::Admin));
     }
     let sql = "SELECT role FROM tokens WHERE skeleton = ?1 AND name = ?2 AND revoked_at IS NULL
                    AND (expires_at IS NULL OR expires_at > ?3) ORDER BY created_at, id LIMIT 1";
-    let role = one(books, sql, (skeleton(id.as_str()), id, now), |row| row.get::<_, TokenRole>(0))?;
+    let role = one(db, sql, (skeleton(id.as_str()), id, now), |row| row.get::<_, TokenRole>(0))?;
     Ok(role.map(|role| match role {
         TokenRole::Agent => AgentKind::Agent,
         TokenRole::User => AgentKind::User,

@@ -54,7 +54,7 @@ pub(crate) const RECLAIMED: &str = "taken by the bearer of its token";
 
 /// Who asks for a name, and what the answer depends on.
 pub(crate) struct Claim<'a> {
-    pub(crate) books: &'a Connection,
+    pub(crate) db: &'a Connection,
     pub(crate) realm: &'a RealmName,
     pub(crate) caller: &'a Caller,
     pub(crate) bearer: Option<&'a Bearer>,
@@ -63,7 +63,7 @@ pub(crate) struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     pub(super) fn new(to: &'a Apply<'_>, bearer: Option<&'a Bearer>) -> Self {
-        Self { books: to.books, realm: to.realm, caller: to.caller, bearer, now: to.clock() }
+        Self { db: to.db, realm: to.realm, caller: to.caller, bearer, now: to.clock() }
     }
 
     /// Whether the caller may enter an agent under this name. Names that are in use keep working; this is about new ones.
@@ -128,7 +128,7 @@ impl<'a> Claim<'a> {
     }
 
     fn is_neighbour(&self, realm: &str) -> rusqlite::Result<bool> {
-        let known = one(self.books, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?;
+        let known = one(self.db, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?;
         Ok(known.is_some() || realm == self.realm.as_str())
     }
 
@@ -139,7 +139,7 @@ impl<'a> Claim<'a> {
                        AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?5)";
         let own = self.bearer.map(|bearer| &bearer.name);
         let found: Option<Option<bool>> =
-            one(self.books, sql, (looks, shape, id, own, self.now), |row| row.get(0))?;
+            one(self.db, sql, (looks, shape, id, own, self.now), |row| row.get(0))?;
         match found.flatten() {
             Some(true) => Err(Refusal::AgentExists { agent: id.clone() }.into()),
             Some(false) => Err(Refusal::LooksTaken { agent: id.clone() }.into()),
@@ -154,13 +154,13 @@ impl<'a> Claim<'a> {
         let sql = "SELECT 1 FROM agents WHERE skeleton IN (?1, ?2) AND id <> ?3 AND (retired_at IS NULL OR state = ?4)
                        AND (?5 IS NULL OR bearer IS NOT ?5) LIMIT 1";
         let own = self.bearer.map(|bearer| &bearer.name);
-        if one(self.books, sql, (looks, shape, id, Agent::REVOKED, own), |_| Ok(()))?.is_some() {
+        if one(self.db, sql, (looks, shape, id, Agent::REVOKED, own), |_| Ok(()))?.is_some() {
             return Err(Refusal::LooksTaken { agent: id.clone() }.into());
         }
         let sql =
             "SELECT 1 FROM agents WHERE owner = ?1 AND id <> ?1 AND retired_at IS NULL AND bearer IS NOT ?2
                        AND bearer IS NOT ?1 LIMIT 1";
-        match one(self.books, sql, (id, own), |_| Ok(()))? {
+        match one(self.db, sql, (id, own), |_| Ok(()))? {
             Some(()) => Err(Refusal::AgentExists { agent: id.clone() }.into()),
             None => Ok(()),
         }
@@ -247,24 +247,24 @@ pub(super) fn bearer_for<'a>(to: &'a Apply<'_>, bearer: Option<&'a Bearer>) -> O
 pub(super) fn note_bearer(to: &Apply<'_>, id: &AgentId, bearer: Option<&Bearer>) -> rusqlite::Result<()> {
     let name = bearer_for(to, bearer).unwrap_or(id);
     let sql = "UPDATE agents SET skeleton = ?2, bearer = ?3 WHERE id = ?1";
-    exec(to.books, sql, (id, skeleton(id.as_str()), name)).map(drop)
+    exec(to.db, sql, (id, skeleton(id.as_str()), name)).map(drop)
 }
 
 /// The token under which an agent was entered, if that is not known to be its own.
-pub(crate) fn bearer_of(books: &Connection, id: &AgentId) -> rusqlite::Result<Option<AgentId>> {
+pub(crate) fn bearer_of(db: &Connection, id: &AgentId) -> rusqlite::Result<Option<AgentId>> {
     let sql = "SELECT bearer FROM agents WHERE id = ?1 AND bearer IS NOT NULL";
-    one(books, sql, [id], |row| row.get(0))
+    one(db, sql, [id], |row| row.get(0))
 }
 
 /// Gives an agent to the bearer of the token that carries its name, if another token entered it. Mail and contacts stay
 /// with the name. What the former holder could act by goes: ownership, a place above it, keys, the marks of doors, and
 /// the secrets that are derived from the time of registration. Streams and sessions end as if it had left.
 pub(in crate::verbs) fn reclaim(to: &mut Apply<'_>, mut agent: Agent) -> Applied<Agent> {
-    match bearer_of(to.books, &agent.id)? {
+    match bearer_of(to.db, &agent.id)? {
         Some(other) if other != agent.id => {}
         _ => return Ok(agent),
     }
-    let before = sight::of_agent(to.books, &agent)?;
+    let before = sight::of_agent(to.db, &agent)?;
     let reason = Some(RECLAIMED.to_owned());
     let fact = Fact::AgentUnregistered { agent: agent.id.clone(), sort: agent.kind, reason };
     to.tell(fact, before)?;
@@ -278,7 +278,7 @@ pub(in crate::verbs) fn reclaim(to: &mut Apply<'_>, mut agent: Agent) -> Applied
     agent.created_at = to.now.max(agent.created_at + 1);
     agent.updated_at = to.now;
     write(to, &agent)?;
-    exec(to.books, "UPDATE agents SET bearer = id WHERE id = ?1", [&agent.id])?;
+    exec(to.db, "UPDATE agents SET bearer = id WHERE id = ?1", [&agent.id])?;
     to.memory.usage.forget_agents();
     let fact = Fact::AgentRegistered {
         agent: agent.id.clone(),
@@ -287,9 +287,9 @@ pub(in crate::verbs) fn reclaim(to: &mut Apply<'_>, mut agent: Agent) -> Applied
         role: agent.role.clone(),
         owner: None,
         state: agent.state.clone(),
-        entry: Some(Box::new(Agent { scopes: rows::scopes_of(to.books, &agent.id)?, ..agent.clone() })),
+        entry: Some(Box::new(Agent { scopes: rows::scopes_of(to.db, &agent.id)?, ..agent.clone() })),
     };
-    let sight = sight::of_agent(to.books, &agent)?;
+    let sight = sight::of_agent(to.db, &agent)?;
     to.tell(fact, sight)?;
     Ok(agent)
 }

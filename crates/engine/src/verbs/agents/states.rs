@@ -35,7 +35,7 @@ impl SetState {
         let agent = changeable(to, &self.agent)?;
         check_state(to, &agent, &self.state)?;
         let mut agent = change_state(to, agent, &self.state)?;
-        agent.scopes = rows::scopes_of(to.books, &agent.id)?;
+        agent.scopes = rows::scopes_of(to.db, &agent.id)?;
         Ok(agent)
     }
 }
@@ -55,7 +55,7 @@ impl Orphan {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
         let mut agent = changeable(to, &self.agent)?;
         // Those who knew of it while it had an owner hear of it.
-        let sight = sight::of_agent(to.books, &agent)?;
+        let sight = sight::of_agent(to.db, &agent)?;
         let previous = shown(to, agent.owner.take().as_ref())?;
         let before = agent.state.clone();
         if !agent.is_suspended() && !agent.has_ended() {
@@ -70,7 +70,7 @@ impl Orphan {
         }
         let fact = Fact::AgentOrphaned { agent: agent.id.clone(), previous };
         to.tell_because(self.cause, fact, sight)?;
-        agent.scopes = rows::scopes_of(to.books, &agent.id)?;
+        agent.scopes = rows::scopes_of(to.db, &agent.id)?;
         Ok(agent)
     }
 }
@@ -119,7 +119,7 @@ pub(super) fn change_state(to: &mut Apply<'_>, mut agent: Agent, state: &str) ->
     hold(&mut agent, held);
     agent.updated_at = to.now;
     write(to, &agent)?;
-    let sight = sight::of_agent(to.books, &agent)?;
+    let sight = sight::of_agent(to.db, &agent)?;
     let fact = Fact::AgentState { agent: agent.id.clone(), previous, current: agent.state.clone() };
     to.tell(fact, sight)?;
     Ok(agent)

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-use super::{Advance, Advanced, FORGOTTEN, Opening, RunLetter, waiting};
+use super::{Advance, Advanced, FORGOTTEN, Opening, RunMessage, waiting};
 use crate::error::Refusal;
 use crate::nouns::{
     AgentId, AgentKind, Audience, Body, Conversation, ConversationStatus, Fact, Json, Message, MessageId,
@@ -134,7 +134,7 @@ impl Course {
             let sql = "UPDATE deliveries SET state = 2, delivered_at = coalesce(delivered_at, ?3), read_at = ?3, note = ?4
                        WHERE agent = ?1 AND message = ?2";
             let note = step.forget.then_some(FORGOTTEN);
-            exec(to.books, sql, (&taken.agent, seq, to.now, note))?;
+            exec(to.db, sql, (&taken.agent, seq, to.now, note))?;
         }
         for taken in &step.gave_up {
             if self.dealt.own.contains_key(taken) {
@@ -142,13 +142,13 @@ impl Course {
             }
             let sql = "UPDATE deliveries SET state = 5, note = ?3 WHERE agent = ?1 AND state < 2
                        AND message = (SELECT seq FROM messages WHERE id = ?2)";
-            exec(to.books, sql, (&taken.agent, taken.message, GIVEN_UP))?;
+            exec(to.db, sql, (&taken.agent, taken.message, GIVEN_UP))?;
         }
         if let Some(note) = &step.note {
             self.run.notes += 1;
             let sql = "INSERT INTO run_notes(task, n, place, agent, at, note) VALUES(?1,?2,?3,?4,?5,?6)";
             let params = (&self.run.task, self.run.notes, to.next_seq(), &step.agent, to.now, note);
-            exec(to.books, sql, params)?;
+            exec(to.db, sql, params)?;
         }
         for letter in &step.letters {
             self.seat(to, letter)?;
@@ -170,7 +170,7 @@ impl Course {
         if turns > 0 {
             let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, 'text', ?2)
                        ON CONFLICT DO UPDATE SET turns = turns + ?2";
-            exec(to.books, sql, (task, turns))?;
+            exec(to.db, sql, (task, turns))?;
         }
         match self.opening.take() {
             Some((opening, creator)) => self.enter(to, &opening, &creator, turns)?,
@@ -191,18 +191,18 @@ impl Course {
         let sql = "INSERT INTO conversations(id, kind, status, subject, created_by, audience, participant_count, turn_count,
                        thread_count, created_at, updated_at, seq) VALUES(?1,'agent-task','active',?2,?3,'parties',?6,?7,0,?4,?4,?5)";
         let params = (&run.task, &opening.title, creator, to.now, self.place, self.joined, turns);
-        exec(to.books, sql, params)?;
+        exec(to.db, sql, params)?;
         let status = status_of(run.phase);
         let ended = status.is_final().then_some(to.now);
         let sql = "INSERT INTO tasks(id, title, status, owner, result, created_at, updated_at, ended_at, seq)
                    VALUES(?1,?2,?3,?4,?5,?6,?6,?7,?8)";
         let params = (&run.task, &opening.title, status, &opening.owner, &self.result, to.now, ended);
         let (id, title, status, owner, result, now, ended) = params;
-        exec(to.books, sql, (id, title, status, owner, result, now, ended, self.place + 1))?;
+        exec(to.db, sql, (id, title, status, owner, result, now, ended, self.place + 1))?;
         let sql = "INSERT INTO runs(task, instance, name, phase, steps, notes, state, seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8)";
         let params =
             (&run.task, &run.instance, &run.name, run.phase, run.steps, run.notes, &run.state, run.seq);
-        exec(to.books, sql, params).map(drop)
+        exec(to.db, sql, params).map(drop)
     }
 
     fn update(&self, to: &mut Apply<'_>, turns: i64) -> rusqlite::Result<()> {
@@ -210,16 +210,16 @@ impl Course {
         if !self.letters.is_empty() {
             let sql = "UPDATE conversations SET participant_count = participant_count + ?2, turn_count = turn_count + ?3,
                            updated_at = ?4 WHERE id = ?1";
-            exec(to.books, sql, (&run.task, self.joined, turns, to.now))?;
+            exec(to.db, sql, (&run.task, self.joined, turns, to.now))?;
         }
         if run.phase != self.previous {
             let status = status_of(run.phase);
             let ended = status.is_final().then_some(to.now);
             let sql = "UPDATE tasks SET status = ?2, result = coalesce(?3, result), updated_at = ?4, ended_at = ?5 WHERE id = ?1";
-            exec(to.books, sql, (&run.task, status, &self.result, to.now, ended))?;
+            exec(to.db, sql, (&run.task, status, &self.result, to.now, ended))?;
         }
         let sql = "UPDATE runs SET phase = ?2, steps = ?3, notes = ?4, state = ?5 WHERE task = ?1";
-        exec(to.books, sql, (&run.task, run.phase, run.steps, run.notes, &run.state)).map(drop)
+        exec(to.db, sql, (&run.task, run.phase, run.steps, run.notes, &run.state)).map(drop)
     }
 
     /// Says that the run has ended, rests, or goes on.
@@ -240,11 +240,11 @@ impl Course {
     fn contribute(&self, to: &Apply<'_>, contributor: &str) -> rusqlite::Result<()> {
         let sql = "INSERT INTO task_contributors(task, contributor, place)
                    VALUES(?1, ?2, (SELECT count(*) FROM task_contributors WHERE task = ?1)) ON CONFLICT DO NOTHING";
-        exec(to.books, sql, (&self.run.task, contributor)).map(drop)
+        exec(to.db, sql, (&self.run.task, contributor)).map(drop)
     }
 
     /// Makes sender and recipients of a letter take part.
-    fn seat(&mut self, to: &Apply<'_>, letter: &RunLetter) -> rusqlite::Result<()> {
+    fn seat(&mut self, to: &Apply<'_>, letter: &RunMessage) -> rusqlite::Result<()> {
         let others = letter.to.iter().chain(letter.away.iter().map(|(_, agent)| agent));
         let parties =
             std::iter::once((&letter.from, letter.from_kind)).chain(others.map(|a| (a, AgentKind::Agent)));
@@ -256,14 +256,14 @@ impl Course {
                        VALUES(?1,?2,?3,'worker',?4,?5,?6,?7) ON CONFLICT DO NOTHING";
             let run = &self.run;
             let params = (&run.task, agent, kind, MAY.as_str(), to.now, to.next_seq() - 1, run.seq);
-            self.joined += i64::from(exec(to.books, sql, params)? > 0);
+            self.joined += i64::from(exec(to.db, sql, params)? > 0);
             self.seeing.push(agent.clone());
         }
         Ok(())
     }
 
     /// Writes a letter, its copies and its turn.
-    fn post(&self, to: &mut Apply<'_>, letter: &RunLetter) -> Applied<Arc<Message>> {
+    fn post(&self, to: &mut Apply<'_>, letter: &RunMessage) -> Applied<Arc<Message>> {
         let task = &self.run.task;
         let message = Arc::new(Message {
             seq: to.next_seq(),
@@ -291,7 +291,7 @@ impl Course {
         mail::insert(to, &message)?;
         if let Some(key) = &letter.key {
             let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, x'', ?3) ON CONFLICT DO NOTHING";
-            exec(to.books, sql, (&message.from, key, message.seq))?;
+            exec(to.db, sql, (&message.from, key, message.seq))?;
         }
         let mut recipients = letter.to.clone();
         for agent in &letter.to {
@@ -300,10 +300,10 @@ impl Course {
         for (peer, agent) in &letter.away {
             self.copy(to, agent, &message)?;
             let sql = "INSERT INTO outbound(peer, message, agent) VALUES(?1, ?2, ?3)";
-            exec(to.books, sql, (peer, message.seq, agent))?;
+            exec(to.db, sql, (peer, message.seq, agent))?;
             recipients.push(agent.clone());
         }
-        let sight = sight::of_message(to.books, &message, recipients)?;
+        let sight = sight::of_message(to.db, &message, recipients)?;
         to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
         if letter.elsewhere.is_some() {
             return Ok(message);
@@ -327,7 +327,7 @@ impl Course {
         let (talk, author, kind) = (self.run.seq, short(turn.author.as_str()), short(&turn.content_type));
         let params =
             (turn.seq, turn.id, &turn.conversation, &turn.author, message.seq, to.now, talk, author, kind);
-        exec(to.books, sql, params)?;
+        exec(to.db, sql, params)?;
         let sight = Sight::Agents(Sight::list(self.seeing.clone()));
         to.tell_turn(Fact::TurnAdded { conversation: task.clone() }, Arc::new(turn), sight)?;
         Ok(message)
@@ -350,7 +350,7 @@ impl Course {
             "INSERT INTO deliveries(agent, message, copy, kind, priority, state, delivered_at, read_at, note)
                    VALUES(?1, ?2, 'to', ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT DO NOTHING";
         let kind = rows::indexed_kind(&message.kind);
-        exec(to.books, sql, (agent, message.seq, kind, message.priority, state, read, note)).map(drop)
+        exec(to.db, sql, (agent, message.seq, kind, message.priority, state, read, note)).map(drop)
     }
 }
 
@@ -398,7 +398,7 @@ fn tell_beginning(
         seq: to.next_seq(),
     };
     let sql = "INSERT INTO task_contributors(task, contributor, place) VALUES(?1, ?2, 0)";
-    exec(to.books, sql, (&task.id, &task.owner))?;
+    exec(to.db, sql, (&task.id, &task.owner))?;
     to.tell(Fact::TaskCreated { task: Box::new(task) }, sight)?;
     Ok(())
 }
@@ -413,5 +413,5 @@ fn status_of(phase: RunPhase) -> TaskStatus {
 
 fn participants(to: &Apply<'_>, task: &TaskId) -> rusqlite::Result<Vec<AgentId>> {
     let sql = "SELECT agent FROM participants WHERE conversation = ?1 AND left_at IS NULL LIMIT 1000";
-    all(to.books, sql, [task], |row| row.get(0))
+    all(to.db, sql, [task], |row| row.get(0))
 }

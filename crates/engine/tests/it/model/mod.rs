@@ -11,7 +11,7 @@ use posthaste_engine::verbs::agents::{Register, Unregister};
 use posthaste_engine::verbs::contacts::{Answer, Ask};
 use posthaste_engine::verbs::conversations::{Create, Invitee, Join, Leave};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::scopes::{CreateScope, JoinScope, LeaveScope};
 use posthaste_engine::verbs::turns::Say;
 use posthaste_engine::views::{InboxOrder, InboxQuery, TurnQuery};
@@ -94,9 +94,9 @@ impl Real {
                 let verb = LeaveScope { scope: scope_id(scope), agent: name(who) };
                 engine.submit(&caller(who), verb).await.map(drop)
             }
-            Op::Send { from, to, cc, bcc } => {
-                let plain = Send::text(addresses(&to), "words");
-                let verb = Send { cc: addresses(&cc), bcc: addresses(&bcc), ..plain };
+            Op::SendMessage { from, to, cc, bcc } => {
+                let plain = SendMessage::text(addresses(&to), "words");
+                let verb = SendMessage { cc: addresses(&cc), bcc: addresses(&bcc), ..plain };
                 engine.submit(&caller(from), verb).await.map(|sent| {
                     let copies = sent.receipts.iter().map(|r| (number(&r.agent), r.copy, r.state));
                     let due = &world.letters.last().expect("a letter").copies;
@@ -312,7 +312,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (who(), 0..SCOPES).prop_map(|(who, scope)| Op::JoinScope { who, scope }),
         1 => (who(), 0..SCOPES).prop_map(|(who, scope)| Op::LeaveScope { who, scope }),
         8 => (who(), targets(2), targets(1), targets(1))
-            .prop_map(|(from, to, cc, bcc)| Op::Send { from, to, cc, bcc }),
+            .prop_map(|(from, to, cc, bcc)| Op::SendMessage { from, to, cc, bcc }),
         4 => (who(), 0..8_usize, any::<bool>())
             .prop_map(|(who, letter, unread)| Op::MarkRead { who, letter, unread }),
         2 => (who(), 0..8_usize).prop_map(|(who, letter)| Op::Acknowledge { who, letter }),
@@ -337,7 +337,8 @@ proptest! {
 
 #[test]
 fn a_name_taken_again_does_not_open_its_former_holders_mail() {
-    let send = |from, to| Op::Send { from, to: vec![Target::One(to)], cc: Vec::new(), bcc: Vec::new() };
+    let send =
+        |from, to| Op::SendMessage { from, to: vec![Target::One(to)], cc: Vec::new(), bcc: Vec::new() };
     let policy = ContactPolicy::Open;
     run(&[send(0, 1), send(1, 0), Op::Unregister { who: 1 }, Op::Register { who: 1, policy }, send(0, 1)]);
 }
@@ -352,5 +353,8 @@ fn a_private_turn_is_its_authors_and_one_who_comes_back_reads_on_from_there() {
 #[test]
 fn a_blind_copy_is_known_to_sender_and_recipient_only() {
     let (to, bcc) = (vec![Target::One(1)], vec![Target::One(2)]);
-    run(&[Op::Send { from: 0, to, cc: Vec::new(), bcc }, Op::MarkRead { who: 2, letter: 0, unread: false }]);
+    run(&[
+        Op::SendMessage { from: 0, to, cc: Vec::new(), bcc },
+        Op::MarkRead { who: 2, letter: 0, unread: false },
+    ]);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use posthaste_engine::nouns::{ContactPolicy, ContactState, Copy, DeliveryState, HistoryAccess};
+use posthaste_engine::nouns::{ContactPolicy, ContactState, DeliveryState, HistoryAccess, RecipientKind};
 
 pub const AGENTS: usize = 4;
 pub const SCOPES: usize = 2;
@@ -15,7 +15,7 @@ pub enum Op {
     Unregister { who: usize },
     JoinScope { who: usize, scope: usize },
     LeaveScope { who: usize, scope: usize },
-    Send { from: usize, to: Vec<Target>, cc: Vec<Target>, bcc: Vec<Target> },
+    SendMessage { from: usize, to: Vec<Target>, cc: Vec<Target>, bcc: Vec<Target> },
     MarkRead { who: usize, letter: usize, unread: bool },
     Acknowledge { who: usize, letter: usize },
     Ask { from: usize, to: usize },
@@ -60,7 +60,7 @@ pub struct Letter {
     /// Whom it names, for all to see.
     named: Vec<usize>,
     /// In the order of the addresses.
-    pub copies: Vec<(usize, Copy, DeliveryState)>,
+    pub copies: Vec<(usize, RecipientKind, DeliveryState)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -123,7 +123,7 @@ impl World {
                 self.require(*who)?;
                 self.scopes[*scope].remove(who);
             }
-            Op::Send { from, to, cc, bcc } => return self.send(*from, [to, cc, bcc]),
+            Op::SendMessage { from, to, cc, bcc } => return self.send(*from, [to, cc, bcc]),
             Op::MarkRead { who, letter, unread } => {
                 let state = self.copy(*who, *letter).ok_or("NoSuchMessage")?;
                 match (*state, unread) {
@@ -205,8 +205,10 @@ impl World {
 
     fn send(&mut self, from: usize, lists: [&Vec<Target>; 3]) -> Due {
         self.require(from)?;
-        let mut copies: Vec<(usize, Copy, DeliveryState)> = Vec::new();
-        for (targets, copy) in lists.into_iter().zip([Copy::To, Copy::Cc, Copy::Bcc]) {
+        let mut copies: Vec<(usize, RecipientKind, DeliveryState)> = Vec::new();
+        for (targets, copy) in
+            lists.into_iter().zip([RecipientKind::To, RecipientKind::Cc, RecipientKind::Bcc])
+        {
             for target in targets {
                 for agent in self.reach(from, target)? {
                     if copies.iter().all(|known| known.0 != agent) {
@@ -305,14 +307,15 @@ impl World {
     }
 
     /// The copies of a letter that somebody may know of; nothing if not even the letter.
-    pub fn copies_seen(&self, who: usize, n: usize) -> Option<Vec<(usize, Copy, DeliveryState)>> {
+    pub fn copies_seen(&self, who: usize, n: usize) -> Option<Vec<(usize, RecipientKind, DeliveryState)>> {
         let (agent, letter) = (&self.agents[who], &self.letters[n]);
         let party = letter.from == who || letter.copies.iter().any(|copy| copy.0 == who);
         if !agent.active || n < agent.first_letter || !party {
             return None;
         }
-        let shown =
-            |copy: &&(usize, Copy, DeliveryState)| letter.from == who || copy.0 == who || copy.1 != Copy::Bcc;
+        let shown = |copy: &&(usize, RecipientKind, DeliveryState)| {
+            letter.from == who || copy.0 == who || copy.1 != RecipientKind::Bcc
+        };
         let mut copies: Vec<_> = letter.copies.iter().filter(shown).cloned().collect();
         // How others fared is between them and the sender.
         copies

@@ -123,9 +123,9 @@ fn of_fault(fault: &Fault) -> Trouble {
     let (status, code) = match fault {
         Fault::Poisoned { .. } => (503, "read_only"),
         Fault::Closing => (503, "closing"),
-        Fault::Books { .. }
+        Fault::Database { .. }
         | Fault::Lost { .. }
-        | Fault::NewerBooks { .. }
+        | Fault::NewerDatabase { .. }
         | Fault::Locked { .. }
         | Fault::Internal { .. } => (500, "internal_error"),
     };

@@ -23,7 +23,7 @@ pub(super) type Edition = (u64, u64);
 
 /// To be taken before the books are asked.
 pub(super) fn edition(engine: &Engine) -> Edition {
-    (engine.meter().opening(), engine.edition())
+    (engine.meter().opening(), engine.directory_version())
 }
 
 impl Faces {

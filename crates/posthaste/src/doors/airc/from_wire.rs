@@ -4,10 +4,10 @@ use posthaste_engine::nouns::{
     Address, AgentId, Audience, Body, ConversationId, ConversationStatus, Json as Kept, MessageId, Millis,
     Priority, RealmName,
 };
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::reservations::{Renew, Reserve, Which};
-use posthaste_engine::verbs::sealed::{Deed, SendSealed};
+use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_wire::airc::{MAX_MESSAGE, Payload, Reservation, ReservationStatus, Target, ThreadStatus};
 use posthaste_wire::canonical::canonicalize_value;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ pub(super) struct Draft {
 
 impl Draft {
     /// The verb that sends it.
-    pub(super) fn into_verb(self, now: Millis) -> Answer<SendSealed> {
+    pub(super) fn into_verb(self, now: Millis) -> Answer<SendSigned> {
         self.check()?;
         let address = self.address()?;
         let mut marks = Vec::new();
@@ -55,7 +55,7 @@ impl Draft {
         marks.extend(self.named()?);
         let deed = self.deed()?;
         let letter = self.letter(address);
-        Ok(SendSealed { letter, marks, deed })
+        Ok(SendSigned { message: letter, marks, side_effect: deed })
     }
 
     fn check(&self) -> Answer<()> {
@@ -114,16 +114,16 @@ impl Draft {
         Ok(Some(Mark { label, until: None, digest }))
     }
 
-    fn deed(&self) -> Answer<Option<Deed>> {
+    fn deed(&self) -> Answer<Option<SideEffect>> {
         Ok(match &self.payload {
             Some(Payload::Reservation(held)) => Some(self.lease(held)?),
-            Some(Payload::Ack(ack)) => Some(Deed::Acknowledge {
+            Some(Payload::Ack(ack)) => Some(SideEffect::Acknowledge {
                 label: format!("mail:{}", ack.id),
                 message: ack.id.parse().ok().map(MessageId),
                 response: ack.response.clone(),
             }),
             Some(Payload::Thread(thread)) => {
-                ConversationId::new(&thread.id).ok().map(|conversation| Deed::Entitle {
+                ConversationId::new(&thread.id).ok().map(|conversation| SideEffect::Entitle {
                     conversation,
                     subject: thread.subject.clone(),
                     ended: match thread.status {
@@ -137,16 +137,16 @@ impl Draft {
         })
     }
 
-    fn lease(&self, held: &Reservation) -> Answer<Deed> {
+    fn lease(&self, held: &Reservation) -> Answer<SideEffect> {
         let which = || Which::Key(held.id.clone());
         let missing = |field: &str| Trouble::new(400, "invalid_payload", format!("{field}: is missing"));
         match held.status {
             ReservationStatus::Renewed => {
                 let expires_at = held.expires.ok_or_else(|| missing("expires_ts"))?;
-                return Ok(Deed::Renew(Renew { which: which(), expires_at }));
+                return Ok(SideEffect::Renew(Renew { which: which(), expires_at }));
             }
-            ReservationStatus::Released => return Ok(Deed::Release(which())),
-            ReservationStatus::Expired => return Ok(Deed::Lapse(which())),
+            ReservationStatus::Released => return Ok(SideEffect::Release(which())),
+            ReservationStatus::Expired => return Ok(SideEffect::Lapse(which())),
             ReservationStatus::Active => {}
         }
         let scope = held.scope.as_ref().ok_or_else(|| missing("scope"))?;
@@ -154,7 +154,7 @@ impl Draft {
             let why = "scope: a local reservation means nothing to everyone; name a repository or a project";
             return Err(Trouble::new(400, "invalid_payload", why).with("field", json!("scope")));
         }
-        Ok(Deed::Reserve(Reserve {
+        Ok(SideEffect::Reserve(Reserve {
             key: Some(held.id.clone()),
             scope: scope.normal(),
             paths: held.paths.clone(),
@@ -170,17 +170,18 @@ impl Draft {
         }))
     }
 
-    fn letter(self, address: Address) -> Send {
+    fn letter(self, address: Address) -> SendMessage {
         let (subject, body) = self.said();
         let thread = self.thread_id.as_deref().or_else(|| self.payload.as_ref().and_then(Payload::thread_id));
         // Any text may name a thread; what cannot name a conversation stays in the envelope alone.
-        let within = thread.and_then(|thread| ConversationId::new(thread).ok()).map(|conversation| Within {
-            conversation,
-            thread: None,
-            reply_to: None,
-            visibility: None,
-            entry: Entry::Among { kind: "thread".to_owned() },
-        });
+        let within =
+            thread.and_then(|thread| ConversationId::new(thread).ok()).map(|conversation| ConversationRef {
+                conversation,
+                thread: None,
+                reply_to: None,
+                visibility: None,
+                join: JoinMode::PartiesOnly { kind: "thread".to_owned() },
+            });
         let mail = match &self.payload {
             Some(Payload::Mailbox(mail)) => Some(mail),
             _ => None,
@@ -198,7 +199,7 @@ impl Draft {
             Some(Payload::Conflict(conflict)) => Some(conflict.id.clone()),
             _ => None,
         };
-        Send {
+        SendMessage {
             kind: self.payload.as_ref().map_or(String::new(), |payload| payload.kind().to_owned()),
             subject,
             body,
@@ -210,7 +211,7 @@ impl Draft {
             envelope: self.envelope,
             meta: self.meta.as_ref().map(Kept::from_value),
             to_nobody: self.target.is_broadcast(),
-            ..Send::text(vec![address], String::new())
+            ..SendMessage::text(vec![address], String::new())
         }
     }
 

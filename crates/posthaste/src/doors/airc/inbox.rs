@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use posthaste_engine::nouns::{AgentId, MessageId, Millis, Seq};
 use posthaste_engine::stamp;
 use posthaste_engine::verbs::deliveries::{Discard, MarkRead};
-use posthaste_engine::views::{InboxOrder, InboxQuery, Letter, Page};
+use posthaste_engine::views::{InboxMessage, InboxOrder, InboxQuery, Page};
 use posthaste_wire::time::{from_number, parse_moment};
 use serde::Serialize;
 use serde_json::json;
@@ -40,7 +40,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn respond(page: &Page<Letter, Seq>, after: Option<Seq>) -> Response {
+    fn respond(page: &Page<InboxMessage, Seq>, after: Option<Seq>) -> Response {
         let cursor = |seq: Seq| format!("c{seq}");
         let last = page.items.last().map(|letter| letter.message.seq).or(after);
         let messages: Vec<_> = page.items.iter().filter_map(to_wire::enveloped).collect();
@@ -126,7 +126,7 @@ pub(super) async fn fetch(
     actor: &Actor,
     query: Query,
     order: InboxOrder,
-) -> Answer<Page<Letter, Seq>> {
+) -> Answer<Page<InboxMessage, Seq>> {
     let (kinds, read_at_once) = match query.kind.as_deref() {
         // What letters of other doors are shown as is found out when they are shown: any kind can be one of these.
         Some("text" | "context:mailbox") => (Vec::new(), LOOKED_THROUGH),
@@ -144,7 +144,7 @@ pub(super) async fn fetch(
     };
     let (caller, kind, expired, limit) = (actor.caller.clone(), query.kind, query.expired, query.limit);
     let now = stamp::now();
-    let shown = move |letter: &Letter| {
+    let shown = move |letter: &InboxMessage| {
         let lives = expired || letter.message.expires_at.is_none_or(|end| end > now);
         lives && kind.as_ref().is_none_or(|kind| to_wire::type_of(&letter.message).as_ref() == Some(kind))
     };
@@ -156,7 +156,7 @@ pub(super) async fn fetch(
             found.next = page.next;
             for letter in page.items {
                 if found.items.len() == limit {
-                    found.next = found.items.last().map(|last: &Letter| last.message.seq);
+                    found.next = found.items.last().map(|last: &InboxMessage| last.message.seq);
                     return Ok(found);
                 }
                 if shown(&letter) {

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use posthaste_engine::nouns::{AgentId, Millis, Reservation, ReservationStatus, Reserved};
-use posthaste_engine::verbs::sealed::Deed;
+use posthaste_engine::verbs::signed::SideEffect;
 use posthaste_engine::{EngineError, Refusal, stamp};
 use posthaste_wire::airc::{CLOCK_WINDOW, Envelope, Payload, ReservationStatus as Said, STALE_AFTER, Target};
 use posthaste_wire::time::to_rfc3339;
@@ -154,7 +154,7 @@ pub(super) async fn send(context: &Context, actor: &Actor, draft: Draft, turn: T
     let payload = draft.payload.clone();
     let (id, to, thread) = (draft.id.clone(), draft.target.clone(), draft.thread_id.clone());
     let mut verb = draft.into_verb(now)?;
-    if let Some(Deed::Reserve(reserve)) = &mut verb.deed {
+    if let Some(SideEffect::Reserve(reserve)) = &mut verb.side_effect {
         reserve.scope = context.shared.scope_in(context.engine.realm(), &reserve.scope).await?;
     }
     let done = match context.engine.submit(&actor.caller, verb).await {

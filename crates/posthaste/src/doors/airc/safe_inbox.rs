@@ -5,7 +5,7 @@ use axum::response::IntoResponse;
 use futures_util::{StreamExt, TryStreamExt};
 use posthaste_engine::nouns::AgentId;
 use posthaste_engine::verbs::deliveries::MarkRead;
-use posthaste_engine::views::{InboxOrder, Letter};
+use posthaste_engine::views::{InboxMessage, InboxOrder};
 use serde_json::{Value, json};
 
 use super::context::{Actor, Context, Holder, find_name};
@@ -57,7 +57,7 @@ async fn inbox(context: &Context, actor: &Actor) -> Answer {
 }
 
 /// The latest message of each correspondent, and how many of its messages on the page are unread.
-fn threads(letters: &[Letter], actor: &Actor) -> Vec<Value> {
+fn threads(letters: &[InboxMessage], actor: &Actor) -> Vec<Value> {
     let mut found: Vec<(AgentId, Value)> = Vec::new();
     for letter in letters {
         let other = letter.message.from.clone();
@@ -100,9 +100,9 @@ async fn thread(context: &Context, actor: &Actor, peer: &str) -> Answer {
 
 /// An identity that fetches a thread has read it: Safe Mode's clients have no other way to say so. An administrator who
 /// looks on its behalf changes nothing.
-async fn mark_read(context: &Context, actor: &Actor, letters: &[Letter]) -> Answer<()> {
+async fn mark_read(context: &Context, actor: &Actor, letters: &[InboxMessage]) -> Answer<()> {
     let me = &actor.agent.id;
-    let unread = |letter: &&Letter| letter.delivery.agent == *me && letter.delivery.state.is_unread();
+    let unread = |letter: &&InboxMessage| letter.delivery.agent == *me && letter.delivery.state.is_unread();
     let unread: Vec<MarkRead> = letters
         .iter()
         .filter(unread)

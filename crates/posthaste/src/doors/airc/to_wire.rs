@@ -1,7 +1,7 @@
 //! Identities and letters as this door shows them.
 
 use posthaste_engine::nouns::{Address, Agent, Body, DeliveryState, Json as Kept, Message, Millis, Priority};
-use posthaste_engine::views::Letter;
+use posthaste_engine::views::InboxMessage;
 use posthaste_wire::airc::{Envelope, PROTOCOL_VERSION};
 use posthaste_wire::time::to_rfc3339;
 use serde_json::value::RawValue;
@@ -46,7 +46,7 @@ fn former_key(key: &Value) -> Value {
 }
 
 /// A letter as its recipient may verify it: the envelope verbatim, with what the registry knows under `delivery`.
-pub(super) fn enveloped(letter: &Letter) -> Option<Box<RawValue>> {
+pub(super) fn enveloped(letter: &InboxMessage) -> Option<Box<RawValue>> {
     let mut delivery = json!({
         "seq": letter.message.seq,
         "received_at": to_rfc3339(letter.message.at),
@@ -94,7 +94,7 @@ fn files(message: &Message) -> Vec<Value> {
 
 /// A letter as Safe Mode's clients read it. Clients take any payload for something structured, so a plain text has none
 /// unless its sender gave one.
-pub(super) fn flat(letter: &Letter) -> Value {
+pub(super) fn flat(letter: &InboxMessage) -> Value {
     let message = &letter.message;
     let envelope = envelope_of(message);
     let payload = envelope.get("payload").filter(|_| !is_plain(message)).cloned().unwrap_or(Value::Null);

@@ -3,7 +3,7 @@
 use posthaste_engine::nouns::{
     Address, AgentId, AgentKind, Audience, Body, Json, MessageId, Millis, Priority, RealmName, TokenRole,
 };
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::views::{InboxOrder, InboxQuery};
 use posthaste_wire::rpc::ErrorObject;
 use serde::Deserialize;
@@ -68,7 +68,7 @@ pub(super) struct SendParams {
 }
 
 impl SendParams {
-    pub(super) fn into_verb(self, in_reply_to: Option<MessageId>) -> Result<Send, ErrorObject> {
+    pub(super) fn into_verb(self, in_reply_to: Option<MessageId>) -> Result<SendMessage, ErrorObject> {
         let addresses = |words: &[String]| -> Result<Vec<Address>, ErrorObject> {
             words
                 .iter()
@@ -81,14 +81,14 @@ impl SendParams {
                 Body::Json(Json::from_raw(&self.body).map_err(|why| bad_params(format!("body: {why}")))?)
             }
         };
-        let gather = |conversation| Within {
+        let gather = |conversation| ConversationRef {
             conversation,
             thread: None,
             reply_to: None,
             visibility: None,
-            entry: Entry::Label { kind: "thread".to_owned() },
+            join: JoinMode::NameOnly { kind: "thread".to_owned() },
         };
-        Ok(Send {
+        Ok(SendMessage {
             to: addresses(&self.to)?,
             cc: addresses(&self.cc)?,
             bcc: addresses(&self.bcc)?,
@@ -108,7 +108,7 @@ impl SendParams {
             audience: Audience::Parties,
             to_nobody: false,
             pass_over: false,
-            deaf: Vec::new(),
+            not_receiving: Vec::new(),
             handed: Vec::new(),
         })
     }

@@ -3,8 +3,8 @@
 use posthaste_engine::nouns::{
     Agent, Body, Conflict, Contact, Conversation, Delivery, Event, Message, Reservation, Token, Turn,
 };
-use posthaste_engine::verbs::mail::Sent;
-use posthaste_engine::views::{Hit, Letter};
+use posthaste_engine::verbs::mail::SendReceipt;
+use posthaste_engine::views::{Hit, InboxMessage};
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub(super) fn agent(agent: &Agent) -> Value {
     })
 }
 
-pub(super) fn sent(sent: &Sent) -> Value {
+pub(super) fn sent(sent: &SendReceipt) -> Value {
     let receipts: Vec<Value> = sent
         .receipts
         .iter()
@@ -42,7 +42,7 @@ pub(super) fn sent(sent: &Sent) -> Value {
     })
 }
 
-pub(super) fn letter(letter: &Letter) -> Value {
+pub(super) fn letter(letter: &InboxMessage) -> Value {
     let mut value = message(&letter.message);
     value["delivery"] = delivery(&letter.delivery);
     value

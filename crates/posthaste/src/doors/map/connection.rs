@@ -202,7 +202,7 @@ impl Connection {
     /// Waits until what the peer has said before is in the books: it need not wait for answers to find what it wrote.
     pub(super) async fn settle(&mut self) {
         if self.handed || self.posted {
-            self.engine.settled().await;
+            self.engine.flush().await;
             (self.handed, self.posted) = (false, false);
         }
     }

@@ -82,8 +82,8 @@ impl From<Fault> for Failure {
         let code = match &fault {
             Fault::Closing => codes::RESOURCE_EXHAUSTED,
             Fault::Poisoned { .. }
-            | Fault::Books { .. }
-            | Fault::NewerBooks { .. }
+            | Fault::Database { .. }
+            | Fault::NewerDatabase { .. }
             | Fault::Lost { .. }
             | Fault::Locked { .. }
             | Fault::Internal { .. } => INTERNAL_ERROR,

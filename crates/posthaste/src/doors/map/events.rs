@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{
-    AgentId, AgentKind, Audience, Caller, ConversationId, Copy, DeliveryState, Event, Fact, Json, Message,
-    Reached, Scope, Turn,
+    AgentId, AgentKind, Audience, Caller, ConversationId, DeliveryState, Event, Fact, Json, Message, Reached,
+    RecipientKind, Scope, Turn,
 };
 use posthaste_engine::views::{View, Viewed};
 use posthaste_wire::map::{EventId, EventName};
@@ -133,7 +133,7 @@ impl Known {
                 // A letter that is not there for the listener any more has no recipients for it either.
                 let letter = callers.iter().find_map(|caller| view.message_at(caller, message.seq).ok());
                 let copies = letter.map_or(Vec::new(), |letter| letter.deliveries);
-                let open = copies.into_iter().filter(|copy| copy.copy != Copy::Bcc);
+                let open = copies.into_iter().filter(|copy| copy.copy != RecipientKind::Bcc);
                 known.receipts = Some(open.map(|copy| (copy.agent, copy.state)).collect());
             }
             _ => {}

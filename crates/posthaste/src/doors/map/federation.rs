@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use posthaste_engine::Engine;
 use posthaste_engine::nouns::{Audience, Body, Json, Message};
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::office::Announce;
 use posthaste_wire::map::{Address, codes};
 use posthaste_wire::rpc::{self, Item};
@@ -417,7 +417,7 @@ async fn deliver(
     let from = format!("{source}:agent:{from}");
     let raw = |value: &Value| (!value.is_null()).then(|| to_wire::raw(value.to_string()));
     let (to, meta) = (raw(&message["to"]), raw(&message["meta"]));
-    let verb = Send {
+    let verb = SendMessage {
         body: match message.get("payload") {
             Some(payload) => Body::Json(from_wire::json(payload)),
             None => Body::Text(String::new()),
@@ -427,7 +427,7 @@ async fn deliver(
         meta: to_wire::keep(to.as_deref(), meta.as_deref(), Some(&from))?,
         audience: Audience::Observers,
         to_nobody: true,
-        ..Send::text(aim.here, "")
+        ..SendMessage::text(aim.here, "")
     };
     let caller = session.caller_as(session.participant.clone());
     let sent = at.engine.submit(&caller, verb).await?;

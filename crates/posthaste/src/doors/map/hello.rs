@@ -249,7 +249,7 @@ async fn enter(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failur
     let data = Json::from_value(&session.participant_data());
     let announce = Announce { word: "participant.connected".to_owned(), data, to: None };
     // Posted together, committed together.
-    let announced = at.engine.post(&caller, announce).await?;
+    let announced = at.engine.enqueue(&caller, announce).await?;
     if session.part != Part::Agent {
         list(at, session).await?;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use posthaste_engine::nouns::{AgentId, DeliveryState, Message, MessageId};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkDelivered};
-use posthaste_engine::{Engine, EngineError, Mailslot};
+use posthaste_engine::{Engine, EngineError, MailboxStream};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +62,7 @@ pub(super) async fn open_all(engine: &Engine, session: &Arc<Session>) -> Result<
     Ok(())
 }
 
-async fn hand_over(engine: &Engine, session: &Session, line: &Line, slot: &mut Mailslot) {
+async fn hand_over(engine: &Engine, session: &Session, line: &Line, slot: &mut MailboxStream) {
     let agent = slot.agent().clone();
     let caller = session.caller_as(agent.clone());
     let mut handed: Vec<MessageId> = Vec::new();
@@ -137,7 +137,7 @@ async fn note(
     to_acknowledge: &mut Vec<Arc<Message>>,
 ) {
     let verb = MarkDelivered { agent: agent.clone(), messages: std::mem::take(handed) };
-    if let Err(error) = engine.post(caller, verb).await {
+    if let Err(error) = engine.enqueue(caller, verb).await {
         // The letters stay queued and come again; better twice than never.
         tracing::warn!(%agent, %error, "what was delivered could not be noted");
     }
@@ -146,7 +146,7 @@ async fn note(
             true => acks::acknowledge(engine, caller, message.id, None).await.map(drop),
             false => {
                 let verb = Acknowledge { agent: agent.clone(), message: message.id, response: None };
-                engine.post(caller, verb).await.map(drop)
+                engine.enqueue(caller, verb).await.map(drop)
             }
         };
         if let Err(error) = noted {

@@ -1,6 +1,6 @@
 //! MAP's `permissionOverrides` and the engine's bounds: the same thing in two spellings.
 
-use posthaste_engine::nouns::{Bounds, Circle, ScopeCircle};
+use posthaste_engine::nouns::{AgentSet, Bounds, ScopeCircle};
 use serde_json::{Map, Value, json};
 
 use super::errors::Failure;
@@ -53,20 +53,20 @@ pub(super) fn to_wire(bounds: &Bounds) -> Value {
     Value::Object(out)
 }
 
-fn circle(given: Option<&Value>) -> Result<Option<Circle>, Failure> {
+fn circle(given: Option<&Value>) -> Result<Option<AgentSet>, Failure> {
     let wrong =
         || Failure::params("permissionOverrides: all, hierarchy, scoped, direct, none or {include: […]}");
     Ok(match given {
         None | Some(Value::Null) => None,
         Some(Value::String(word)) => Some(match word.as_str() {
-            "all" => Circle::All,
-            "hierarchy" => Circle::Hierarchy,
-            "scoped" => Circle::Scoped,
-            "direct" => Circle::Direct,
-            "none" => Circle::Nobody,
+            "all" => AgentSet::All,
+            "hierarchy" => AgentSet::Hierarchy,
+            "scoped" => AgentSet::Scoped,
+            "direct" => AgentSet::Direct,
+            "none" => AgentSet::Nobody,
             _ => return Err(wrong()),
         }),
-        Some(value) => Some(Circle::Only(
+        Some(value) => Some(AgentSet::Only(
             included(value, wrong)?.into_iter().map(read::agent).collect::<Result<_, _>>()?,
         )),
     })
@@ -93,14 +93,14 @@ fn included(value: &Value, wrong: impl Fn() -> Failure) -> Result<Vec<&str>, Fai
     list.iter().map(|id| id.as_str().ok_or_else(&wrong)).collect()
 }
 
-fn circle_to_wire(circle: &Circle) -> Value {
+fn circle_to_wire(circle: &AgentSet) -> Value {
     match circle {
-        Circle::All => "all".into(),
-        Circle::Hierarchy => "hierarchy".into(),
-        Circle::Scoped => "scoped".into(),
-        Circle::Direct => "direct".into(),
-        Circle::Nobody => "none".into(),
-        Circle::Only(list) => json!({ "include": list }),
+        AgentSet::All => "all".into(),
+        AgentSet::Hierarchy => "hierarchy".into(),
+        AgentSet::Scoped => "scoped".into(),
+        AgentSet::Direct => "direct".into(),
+        AgentSet::Nobody => "none".into(),
+        AgentSet::Only(list) => json!({ "include": list }),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{AgentId, JoinPolicy, Json, LettersSeen, Scope, ScopeVisibility, SendPolicy};
+use posthaste_engine::nouns::{
+    AgentId, JoinPolicy, Json, MessagesSeenBy, Scope, ScopeVisibility, SendPolicy,
+};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
 use posthaste_engine::views::ScopeQuery;
 use serde::Deserialize;
@@ -62,7 +64,7 @@ pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: O
         roles: asked.auto_join_roles.unwrap_or_default(),
         visibility: word("visibility", asked.visibility.as_deref(), ScopeVisibility::from_word)?,
         send_policy: word("sendPolicy", asked.send_policy.as_deref(), SendPolicy::from_word)?,
-        letters: word("messageVisibility", asked.message_visibility.as_deref(), LettersSeen::from_word)?,
+        letters: word("messageVisibility", asked.message_visibility.as_deref(), MessagesSeenBy::from_word)?,
         auto_delete: asked.auto_delete.unwrap_or(false),
         meta: (!meta.is_empty()).then(|| Json::from_value(&Value::Object(meta))),
     };

@@ -8,7 +8,7 @@ use posthaste_engine::nouns::{
 };
 use posthaste_engine::stamp;
 use posthaste_engine::verbs::deliveries::MarkFailed;
-use posthaste_engine::verbs::mail::{Entry, Send, Sent, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage, SendReceipt};
 use posthaste_engine::{Dispatch, Engine, Filter, Start, Step};
 use posthaste_wire::map::{Address, codes};
 use serde::{Deserialize, Deserializer};
@@ -81,7 +81,7 @@ struct Heading {
 /// A message about to be sent.
 #[derive(Debug)]
 struct Draft {
-    verb: Send,
+    verb: SendMessage,
     /// What the sender called the way of delivering it.
     semantic: String,
     /// Whether recipients that are not connected are passed over.
@@ -193,13 +193,13 @@ async fn post(
     let links = federation::links(at, &aim.elsewhere)?;
     let deaf = pass_over_deaf(at, &mut aim)?;
     let mut draft = draft(at, given, aim.here, best_effort)?;
-    draft.verb.deaf = deaf;
+    draft.verb.not_receiving = deaf;
     speak(at, session).await?;
     let caller = session.caller();
     let pending = match draft.ephemeral && links.is_empty() {
-        false => at.engine.post(&caller, draft.verb).await?,
+        false => at.engine.enqueue(&caller, draft.verb).await?,
         true => match at.engine.dispatch(&caller, draft.verb).await? {
-            Dispatch::Posted(pending) => pending,
+            Dispatch::Queued(pending) => pending,
             Dispatch::Delivered(sent) => {
                 at.handed = true;
                 return Ok(Reply::Now(Ok(answer(session, &sent, &draft.semantic, &[]))));
@@ -269,7 +269,7 @@ fn draft(
     };
     let meta_text = given.meta.filter(|meta| meta.get() != "null");
     let within = meta.mail.as_ref().filter(|_| may_record(at)).and_then(within);
-    let verb = Send {
+    let verb = SendMessage {
         kind: word(&heading.kind).or_else(|| given.message_type.clone()).unwrap_or_default(),
         subject: word(&heading.subject),
         body: match &given.payload {
@@ -288,7 +288,7 @@ fn draft(
         audience: Audience::Observers,
         to_nobody: true,
         pass_over: true,
-        ..Send::text(to, "")
+        ..SendMessage::text(to, "")
     };
     // A message is in the database before its answer unless the sender names a way of delivery that asks for less.
     let ephemeral =
@@ -302,24 +302,24 @@ fn may_record(at: &Connection) -> bool {
 }
 
 /// The conversation that a message asks to be recorded in. What cannot be read is not recorded: delivery never suffers.
-fn within(mail: &Value) -> Option<Within> {
+fn within(mail: &Value) -> Option<ConversationRef> {
     let mail = mail.as_object()?;
     let text = |name: &str| mail.get(name).and_then(Value::as_str);
     let id = |name: &str| match mail.get(name) {
         None | Some(Value::Null) => Some(None),
         Some(given) => given.as_str().map(Some),
     };
-    Some(Within {
+    Some(ConversationRef {
         conversation: nouns::ConversationId::new(text("conversationId")?).ok()?,
         thread: id("threadId")?.map(from_wire::thread),
         reply_to: id("inReplyTo")?.map(from_wire::turn),
         visibility: from_wire::visibility(mail.get("visibility")).ok()?,
-        entry: Entry::IfAllowed,
+        join: JoinMode::IfAllowed,
     })
 }
 
 /// The answer to a message: who has it, who will, who does not; those it was kept from and those elsewhere come last.
-fn answer(session: &Session, sent: &Sent, semantic: &str, elsewhere: &[Value]) -> Answer {
+fn answer(session: &Session, sent: &SendReceipt, semantic: &str, elsewhere: &[Value]) -> Answer {
     let delivered = DeliveryState::Delivered.as_str();
     let mut out = String::with_capacity(160 + 160 * sent.receipts.len());
     out.push_str(r#"{"messageId":""#);
@@ -360,7 +360,7 @@ fn push_list<T>(out: &mut String, items: impl Iterator<Item = T>, mut push: impl
 }
 
 /// With the best effort, whoever is not connected does not get the message later either.
-async fn give_up(engine: &Engine, sent: &mut Sent) -> Result<(), Failure> {
+async fn give_up(engine: &Engine, sent: &mut SendReceipt) -> Result<(), Failure> {
     for receipt in &mut sent.receipts {
         if receipt.state == DeliveryState::Queued {
             let reason = "not connected".to_owned();
@@ -379,7 +379,7 @@ pub(super) async fn plain(
     to: &AgentId,
     payload: &Value,
     meta: Option<&Value>,
-) -> Result<Sent, Failure> {
+) -> Result<SendReceipt, Failure> {
     let address = to_wire::raw(json!({ "agent": to }).to_string());
     let payload = to_wire::raw(payload.to_string());
     let meta = meta.map(|meta| to_wire::raw(meta.to_string()));
@@ -505,7 +505,7 @@ pub(super) async fn request(
         return Err(Failure::new(codes::FEDERATION_UNAVAILABLE, why));
     }
     let mut draft = draft(at, &given, aim.here, best_effort)?;
-    draft.verb.deaf = deaf;
+    draft.verb.not_receiving = deaf;
     let (caller, engine, best_effort) = (session.caller(), at.engine.clone(), draft.best_effort);
     let (asker, hall) = (caller.clone(), at.hall.clone());
     // Listening starts before the question leaves, so that no answer can be missed.
@@ -515,7 +515,7 @@ pub(super) async fn request(
         Filter::Not(Box::new(Filter::Sources(vec![caller.agent.clone()]))),
     ]);
     let mut feed = at.engine.follow(&caller, filter, Start::Now, 16).await?;
-    let pending = at.engine.post(&caller, draft.verb).await?;
+    let pending = at.engine.enqueue(&caller, draft.verb).await?;
     Ok(Reply::Whenever(Box::pin(async move {
         let mut sent = pending.answer().await?;
         if sent.receipts.is_empty() {
@@ -566,7 +566,7 @@ fn patience(given: &SendParams<'_>, meta: &Value) -> Result<Duration, Failure> {
 }
 
 /// Whether an answer may come from there: from somebody the question was for, or from whoever speaks for one of them.
-fn was_asked(hall: &Hall, question: &Sent, from: &AgentId) -> bool {
+fn was_asked(hall: &Hall, question: &SendReceipt, from: &AgentId) -> bool {
     let asked = |name: &AgentId| question.receipts.iter().any(|receipt| receipt.agent == *name);
     asked(from)
         || hall.sessions().iter().any(|session| {

@@ -317,7 +317,7 @@ impl Session {
     /// Changes when its names may have gone to other holders.
     pub(super) fn names_seen(&self, engine: &Engine) -> u64 {
         // A name that was chosen need not be in the address book, so another may take it without its being given up.
-        if self.chosen { engine.edition() } else { engine.names_rehomed() }
+        if self.chosen { engine.directory_version() } else { engine.names_reassigned() }
     }
 
     /// Gives up agents whose names have gone to other holders, and is refused if its own has. Costs nothing while no name has.

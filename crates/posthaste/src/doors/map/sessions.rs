@@ -178,7 +178,7 @@ pub(super) async fn permissions(
         (true, false) => {
             // From here on nobody is told that a message arrived there; what did arrive is still handed over.
             let names = other.agents();
-            names.iter().chain([&other.participant]).for_each(|agent| at.engine.let_go(agent));
+            names.iter().chain([&other.participant]).for_each(|agent| at.engine.close_mailboxes(agent));
             other.carriers_gone().await;
         }
         (false, true) => letters::open_all(&at.engine, &other).await?,

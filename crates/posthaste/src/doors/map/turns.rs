@@ -53,7 +53,7 @@ pub(super) async fn say(
         visibility: from_wire::visibility(asked.visibility.as_ref())?,
         meta: asked.metadata.map(|metadata| Json::from_value(&Value::Object(metadata))),
     };
-    let pending = at.engine.post(&caller, verb).await?;
+    let pending = at.engine.enqueue(&caller, verb).await?;
     Ok(Reply::Later(Box::pin(async move {
         let turn = pending.answer().await?;
         let mut text = String::with_capacity(turn.content.as_str().len() + 384);

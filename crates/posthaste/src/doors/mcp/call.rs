@@ -282,7 +282,7 @@ impl Call {
     async fn holder(&self, project: &Project, agent: &AgentId) -> Result<Arc<Holder>, Problem> {
         let holders = &self.shared.mcp().holders;
         // Asked before the books, so that what changes meanwhile counts.
-        let edition = project.engine.edition();
+        let edition = project.engine.directory_version();
         if let Some(known) = holders.recall(project.realm(), agent, edition) {
             return Ok(known);
         }

@@ -56,9 +56,9 @@ impl From<Fault> for Problem {
                 "the office takes no writes since one failed; what was acknowledged is safe. Tell whoever runs it",
             ),
             Fault::Closing => Self::new("CLOSING", "the office is closing; try again in a moment"),
-            Fault::Books { .. }
+            Fault::Database { .. }
             | Fault::Lost { .. }
-            | Fault::NewerBooks { .. }
+            | Fault::NewerDatabase { .. }
             | Fault::Locked { .. }
             | Fault::Internal { .. } => {
                 tracing::error!(%fault, "a tool failed");

@@ -1,7 +1,7 @@
 //! What clients and hooks read by address: inboxes, threads, messages, agents, reservations, and what the office offers.
 
 use posthaste_engine::nouns::{AgentId, Caller, DeliveryState, Millis};
-use posthaste_engine::views::{InboxQuery, Letter, ReservationQuery, Tracked};
+use posthaste_engine::views::{InboxMessage, InboxQuery, ReservationQuery, Tracked};
 use posthaste_engine::{Refusal, stamp};
 use serde_json::{Value, json};
 
@@ -419,11 +419,11 @@ async fn view_of(call: &Call, address: &Address, view: &str, agent: &str) -> Res
     let letters = call
         .look(&project, &caller, move |view| {
             let mut query = InboxQuery { limit: 500, ..InboxQuery::default() };
-            let mut found: Vec<Letter> = Vec::new();
+            let mut found: Vec<InboxMessage> = Vec::new();
             // Letters that want an answer are few; ten pages reach back far enough.
             for _ in 0..10 {
                 let page = view.inbox(&asking, &asking.agent, &query)?;
-                let waits = |letter: &Letter| {
+                let waits = |letter: &InboxMessage| {
                     letter.message.ack_required
                         && letter.delivery.state < DeliveryState::Acked
                         && before.is_none_or(|before| letter.message.at <= before)

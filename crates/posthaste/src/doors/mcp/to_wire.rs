@@ -1,11 +1,11 @@
 //! Spelling projects, agents, messages and reservations the way the tools have them.
 
 use posthaste_engine::nouns::{
-    Agent, Conflict, ContactPolicy, Copy, Delivery, Message, Millis, Priority, Reservation, Seq,
+    Agent, Conflict, ContactPolicy, Delivery, Message, Millis, Priority, RecipientKind, Reservation, Seq,
 };
 use posthaste_engine::presence::Presence;
-use posthaste_engine::verbs::mail::Sent;
-use posthaste_engine::views::{Letter, Tracked, View, Viewed};
+use posthaste_engine::verbs::mail::SendReceipt;
+use posthaste_engine::views::{InboxMessage, Tracked, View, Viewed};
 use posthaste_wire::time::{parse_moment, to_rfc3339};
 use serde_json::{Map, Value, json};
 
@@ -112,7 +112,7 @@ pub(super) fn profile(project: &Project, agent: &Agent, seen: Option<&Presence>)
 /// The policy's word at this door.
 pub(super) fn policy(agent: &Agent) -> &'static str {
     let nobody = agent.bounds.as_ref().and_then(|bounds| bounds.takes_from_agents.as_ref());
-    if nobody == Some(&posthaste_engine::nouns::Circle::Nobody) {
+    if nobody == Some(&posthaste_engine::nouns::AgentSet::Nobody) {
         return "block_all";
     }
     match agent.contact_policy {
@@ -178,7 +178,7 @@ pub(super) fn message(project: &Project, message: &Message, with_body: bool) -> 
 }
 
 /// A letter in an inbox.
-pub(super) fn letter(project: &Project, letter: &Letter, with_body: bool) -> Value {
+pub(super) fn letter(project: &Project, letter: &InboxMessage, with_body: bool) -> Value {
     let mut row = message(project, &letter.message, with_body);
     row.insert("kind".to_owned(), letter.delivery.copy.as_str().into());
     if let Some(at) = letter.delivery.read_at {
@@ -191,9 +191,9 @@ pub(super) fn letter(project: &Project, letter: &Letter, with_body: bool) -> Val
 }
 
 /// A letter as its sender sees it.
-pub(super) fn sent(project: &Project, sent: &Sent) -> Value {
+pub(super) fn sent(project: &Project, sent: &SendReceipt) -> Value {
     let mut row = message(project, &sent.message, true);
-    for (name, copy) in [("to", Copy::To), ("cc", Copy::Cc), ("bcc", Copy::Bcc)] {
+    for (name, copy) in [("to", RecipientKind::To), ("cc", RecipientKind::Cc), ("bcc", RecipientKind::Bcc)] {
         let names =
             sent.receipts.iter().filter(|receipt| receipt.copy == copy).map(|receipt| receipt.agent.as_str());
         row.insert(name.to_owned(), names.collect());
@@ -204,7 +204,7 @@ pub(super) fn sent(project: &Project, sent: &Sent) -> Value {
 /// A letter with those it went to, as far as the caller may know, and with those who have acknowledged it.
 pub(super) fn tracked(project: &Project, tracked: &Tracked, with_body: bool) -> Value {
     let mut row = message(project, &tracked.message, with_body);
-    for (name, copy) in [("to", Copy::To), ("cc", Copy::Cc), ("bcc", Copy::Bcc)] {
+    for (name, copy) in [("to", RecipientKind::To), ("cc", RecipientKind::Cc), ("bcc", RecipientKind::Bcc)] {
         let names: Value = of_copy(&tracked.deliveries, copy).collect();
         row.insert(name.to_owned(), names);
     }
@@ -218,7 +218,7 @@ pub(super) fn tracked(project: &Project, tracked: &Tracked, with_body: bool) -> 
     Value::Object(row)
 }
 
-fn of_copy(deliveries: &[Delivery], copy: Copy) -> impl Iterator<Item = &str> {
+fn of_copy(deliveries: &[Delivery], copy: RecipientKind) -> impl Iterator<Item = &str> {
     deliveries.iter().filter(move |delivery| delivery.copy == copy).map(|delivery| delivery.agent.as_str())
 }
 

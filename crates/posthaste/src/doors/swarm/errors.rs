@@ -125,9 +125,10 @@ fn refused(refusal: &Refusal) -> StatusCode {
 fn failed(fault: &Fault) -> StatusCode {
     match fault {
         Fault::Poisoned { .. } | Fault::Closing | Fault::Locked { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        Fault::Books { .. } | Fault::Lost { .. } | Fault::NewerBooks { .. } | Fault::Internal { .. } => {
-            StatusCode::INTERNAL_SERVER_ERROR
-        }
+        Fault::Database { .. }
+        | Fault::Lost { .. }
+        | Fault::NewerDatabase { .. }
+        | Fault::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -11,7 +11,7 @@ use posthaste_engine::verbs::agents::SetState;
 use posthaste_engine::verbs::contacts::Answer;
 use posthaste_engine::verbs::conversations::{Close, Invite, Invitee, Join, Reopen};
 use posthaste_engine::verbs::deliveries::MarkRead;
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::verbs::reservations::{Release, Which};
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
@@ -106,30 +106,30 @@ fn addresses(text: &str) -> Result<Vec<Address>, Trouble> {
         .collect()
 }
 
-fn letter_of(draft: &Draft) -> Result<Send, Trouble> {
+fn letter_of(draft: &Draft) -> Result<SendMessage, Trouble> {
     let conversation = match draft.conversation.trim() {
         "" => None,
         name => Some(ConversationId::new(name).map_err(|why| Trouble::bad(why.to_string()))?),
     };
-    let within = conversation.map(|conversation| Within {
+    let within = conversation.map(|conversation| ConversationRef {
         conversation,
         thread: None,
         reply_to: None,
         visibility: None,
-        entry: Entry::Label { kind: "thread".to_owned() },
+        join: JoinMode::NameOnly { kind: "thread".to_owned() },
     });
     let subject = Some(draft.subject.trim().to_owned()).filter(|subject| !subject.is_empty());
     let priority = Priority::try_from(draft.priority).map_err(Trouble::bad)?;
     if draft.text.trim().is_empty() {
         return Err(Trouble::bad("The letter says nothing."));
     }
-    Ok(Send {
+    Ok(SendMessage {
         subject,
         priority,
         within,
         ack_required: draft.ack,
         in_reply_to: draft.reply,
-        ..Send::text(addresses(&draft.to)?, draft.text.clone())
+        ..SendMessage::text(addresses(&draft.to)?, draft.text.clone())
     })
 }
 
@@ -173,12 +173,12 @@ async fn interrupt(visitor: &Visitor, given: &Given) -> Result<Response, Trouble
             SetState { agent: agent.clone(), state: posthaste_engine::nouns::Agent::SUSPENDED.to_owned() };
         visitor.engine.submit(&visitor.caller(), verb).await?;
     }
-    let verb = Send {
+    let verb = SendMessage {
         kind: INTERRUPT.to_owned(),
         subject: Some("Interrupt".to_owned()),
         priority: Priority::URGENT,
         ack_required: true,
-        ..Send::text(vec![Address::Agent(agent)], text)
+        ..SendMessage::text(vec![Address::Agent(agent)], text)
     };
     let sent = visitor.engine.submit(&visitor.caller(), verb).await?;
     Ok(Redirect::to(&visitor.to(&format!("/letters/{}?sent=1", sent.message.id))).into_response())

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_engine::nouns::{AgentId, Priority, Seq};
-use posthaste_engine::views::{AgentQuery, InboxOrder, InboxQuery, Letter};
+use posthaste_engine::views::{AgentQuery, InboxMessage, InboxOrder, InboxQuery};
 
 use super::answers::{Page, Trouble};
 use super::frame::{self, Place};
@@ -63,7 +63,7 @@ async fn shown(visitor: &Visitor) -> Result<Markup, Trouble> {
     let (looker, whose, now) = (visitor.clone(), agent.clone(), visitor.now);
     let seen = visitor
         .read(move |view, caller| {
-            let letters = |page: Vec<Letter>| -> Vec<Markup> {
+            let letters = |page: Vec<InboxMessage>| -> Vec<Markup> {
                 page.iter()
                     .map(|letter| rows::letter(&looker, &letter.message, Some(&letter.delivery)))
                     .collect()
@@ -98,8 +98,9 @@ async fn shown(visitor: &Visitor) -> Result<Markup, Trouble> {
                 }
                 Show::Dead => {
                     let page = view.dead_letters(caller, before, ROWS)?;
-                    let of_agent =
-                        |letter: &Letter| letter.delivery.agent == whose || letter.message.from == whose;
+                    let of_agent = |letter: &InboxMessage| {
+                        letter.delivery.agent == whose || letter.message.from == whose
+                    };
                     let all = caller.is(&whose) && caller.rights.admin;
                     (
                         letters(page.items.into_iter().filter(|letter| all || of_agent(letter)).collect()),

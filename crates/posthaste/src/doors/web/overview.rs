@@ -5,7 +5,8 @@ use maud::{Markup, html};
 use posthaste_engine::Filter;
 use posthaste_engine::nouns::{Agent, Event, Seq, Task, TaskStatus};
 use posthaste_engine::views::{
-    AgentQuery, Clash, InboxOrder, InboxQuery, Letter, Minute, OfficeStats, Page as Listed, TaskQuery, Troop,
+    AgentGroup, AgentQuery, Clash, InboxMessage, InboxOrder, InboxQuery, Minute, OfficeStats, Page as Listed,
+    TaskQuery,
 };
 use std::sync::Arc;
 
@@ -23,14 +24,14 @@ const NAMED: usize = 60;
 struct Seen {
     stats: OfficeStats,
     minutes: Vec<Minute>,
-    troops: Vec<Troop>,
+    troops: Vec<AgentGroup>,
     agents: Vec<(Agent, bool)>,
     tasks: Vec<Task>,
     clashes: Vec<Clash>,
-    mine: Vec<Letter>,
-    unacked: Listed<Letter, Seq>,
+    mine: Vec<InboxMessage>,
+    unacked: Listed<InboxMessage, Seq>,
     overdue: usize,
-    dead: Listed<Letter, Seq>,
+    dead: Listed<InboxMessage, Seq>,
     latest: Vec<Arc<Event>>,
 }
 
@@ -130,7 +131,7 @@ fn body(visitor: &Visitor, seen: &Seen) -> Markup {
     }
 }
 
-fn doors(troops: &[Troop]) -> Markup {
+fn doors(troops: &[AgentGroup]) -> Markup {
     let mut by_door: Vec<(&str, i64)> = Vec::new();
     for troop in troops {
         match by_door.iter_mut().find(|(via, _)| *via == troop.via) {

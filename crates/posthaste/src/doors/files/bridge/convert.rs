@@ -3,7 +3,7 @@
 use posthaste_engine::nouns::{
     Address, AgentId, Audience, Body, ConversationId, Json, Message, MessageId, Millis, Priority, Seq,
 };
-use posthaste_engine::verbs::mail::{Entry, Send, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_wire::files::{FileMessage, FileName, Kind, Stamp, Urgency, check_agent};
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ pub(super) fn file_of<'a>(mailbox: &str, key: &'a str) -> Option<&'a str> {
 }
 
 /// A file as a letter to the owner of the mailbox.
-pub(super) fn letter(mailbox: &AgentId, file: &str, message: &FileMessage) -> Send {
+pub(super) fn letter(mailbox: &AgentId, file: &str, message: &FileMessage) -> SendMessage {
     let body = match &message.body {
         Value::String(text) => Body::Text(text.clone()),
         other => Json::new(other.to_string()).map_or_else(|_| Body::Text(other.to_string()), Body::Json),
@@ -50,15 +50,16 @@ pub(super) fn letter(mailbox: &AgentId, file: &str, message: &FileMessage) -> Se
     if message.to != mailbox.as_str() {
         kept.insert("to".to_owned(), json!(message.to));
     }
-    let within = text("thread_id").and_then(|id| ConversationId::new(id).ok()).map(|conversation| Within {
-        conversation,
-        thread: None,
-        reply_to: None,
-        visibility: None,
-        entry: Entry::Label { kind: "thread".to_owned() },
-    });
+    let within =
+        text("thread_id").and_then(|id| ConversationId::new(id).ok()).map(|conversation| ConversationRef {
+            conversation,
+            thread: None,
+            reply_to: None,
+            visibility: None,
+            join: JoinMode::NameOnly { kind: "thread".to_owned() },
+        });
     let in_reply_to = text("in_reply_to").and_then(|id| id.parse().ok()).map(MessageId);
-    Send {
+    SendMessage {
         kind: message.kind.clone(),
         subject: Some(message.subject.clone()),
         body,
@@ -70,7 +71,7 @@ pub(super) fn letter(mailbox: &AgentId, file: &str, message: &FileMessage) -> Se
         key: Some(key_of(mailbox.as_str(), file)),
         meta: Json::new(json!({ "files": kept }).to_string()).ok(),
         audience: Audience::Parties,
-        ..Send::text(vec![Address::Agent(mailbox.clone())], String::new())
+        ..SendMessage::text(vec![Address::Agent(mailbox.clone())], String::new())
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use posthaste_engine::nouns::{AgentId, Caller, MessageId};
 use posthaste_engine::verbs::agents::Register;
 use posthaste_engine::verbs::deliveries::{MarkDelivered, MarkRead};
-use posthaste_engine::verbs::mail::Send;
+use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::{EngineError, Pending, Refusal};
 use posthaste_wire::files::{FileMessage, FileName, NotAMessage, check_agent};
 
@@ -127,12 +127,12 @@ impl Bridge {
     async fn hand_in(&mut self, agent: &str, coming: Vec<Coming>) {
         let Ok(owner) = AgentId::new(agent) else { return };
         self.enter(&owner).await;
-        let mut asked: Vec<(Coming, Send, Result<Pending<Send>, EngineError>)> = Vec::new();
+        let mut asked: Vec<(Coming, SendMessage, Result<Pending<SendMessage>, EngineError>)> = Vec::new();
         for one in coming {
             let Ok(from) = AgentId::new(&one.message.from) else { continue };
             self.enter(&from).await;
             let letter = convert::letter(&owner, &one.file, &one.message);
-            let pending = self.engine.post(&Caller::member(from, VIA), letter.clone()).await;
+            let pending = self.engine.enqueue(&Caller::member(from, VIA), letter.clone()).await;
             asked.push((one, letter, pending));
         }
         let mut delivered = Vec::new();
@@ -194,18 +194,18 @@ impl Bridge {
     async fn ask_again(
         &mut self,
         one: &Coming,
-        letter: Send,
+        letter: SendMessage,
         refusal: Refusal,
-    ) -> Result<posthaste_engine::verbs::mail::Sent, EngineError> {
+    ) -> Result<posthaste_engine::verbs::mail::SendReceipt, EngineError> {
         let from = AgentId::new(&one.message.from).map_err(Refusal::from)?;
         let again = match &refusal {
-            Refusal::NoSuchMessage => Send { in_reply_to: None, ..letter },
+            Refusal::NoSuchMessage => SendMessage { in_reply_to: None, ..letter },
             Refusal::ConversationClosed { .. }
             | Refusal::NoSuchConversation { .. }
             | Refusal::NotAParticipant { .. }
-            | Refusal::ParticipantMayNot { .. } => Send { within: None, in_reply_to: None, ..letter },
+            | Refusal::ParticipantMayNot { .. } => SendMessage { within: None, in_reply_to: None, ..letter },
             Refusal::TooMany { what, .. } if what.starts_with("participants") => {
-                Send { within: None, in_reply_to: None, ..letter }
+                SendMessage { within: None, in_reply_to: None, ..letter }
             }
             Refusal::NoSuchAgent { agent, .. } => {
                 self.agents.remove(agent.as_str());

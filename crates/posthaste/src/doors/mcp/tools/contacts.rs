@@ -1,7 +1,7 @@
 //! Consent. Inside a project the first letter simply arrives; who wants it stricter says so.
 
 use posthaste_engine::nouns::{
-    AgentId, Body, Bounds, Caller, Circle, Contact, ContactPolicy, ContactState, Json, Millis,
+    AgentId, AgentSet, Body, Bounds, Caller, Contact, ContactPolicy, ContactState, Json, Millis,
 };
 use posthaste_engine::verbs::agents::Update;
 use posthaste_engine::verbs::contacts::{Answer as Answered, Ask, EndContact};
@@ -234,10 +234,10 @@ async fn set_contact_policy(call: &Call, args: Args) -> Result<Answer, Problem> 
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let word = args.need("policy");
     let (policy, circle) = match word {
-        "contacts_only" => (ContactPolicy::Contacts, Circle::All),
+        "contacts_only" => (ContactPolicy::Contacts, AgentSet::All),
         // Closed lets contacts pass; to block all is to block them too.
-        "block_all" => (ContactPolicy::Closed, Circle::Nobody),
-        _ => (ContactPolicy::Open, Circle::All),
+        "block_all" => (ContactPolicy::Closed, AgentSet::Nobody),
+        _ => (ContactPolicy::Open, AgentSet::All),
     };
     let bounds = Bounds {
         takes_from_agents: Some(circle.clone()),

@@ -2,7 +2,7 @@
 
 use posthaste_engine::nouns::{Caller, Priority, Seq};
 use posthaste_engine::verbs::deliveries::MarkRead;
-use posthaste_engine::views::{InboxQuery, Letter};
+use posthaste_engine::views::{InboxMessage, InboxQuery};
 use serde_json::{Value, json};
 
 use super::super::answer::Answer;
@@ -85,7 +85,7 @@ pub(in super::super) async fn letters(
     project: &Project,
     caller: &Caller,
     wanted: Wanted,
-) -> Result<Vec<Letter>, Problem> {
+) -> Result<Vec<InboxMessage>, Problem> {
     let asking = caller.clone();
     call.look(project, caller, move |view| {
         let since = wanted.since.map(|since| since.place(view)).transpose()?;

@@ -1,7 +1,7 @@
 //! Writing: a message, and an answer to one.
 
-use posthaste_engine::nouns::{Address, Caller, ConversationId, Copy, Json, MessageId, Priority};
-use posthaste_engine::verbs::mail::{Entry, Send, Sent, Within};
+use posthaste_engine::nouns::{Address, Caller, ConversationId, Json, MessageId, Priority, RecipientKind};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage, SendReceipt};
 use posthaste_engine::{EngineError, Refusal};
 use serde_json::{Map, Value, json};
 
@@ -40,7 +40,7 @@ pub(in super::super) const THREAD: &str = "thread";
 async fn send_message(call: &Call, args: Args) -> Result<Answer, Problem> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("sender_name"), &args).await?;
-    let mut send = Send::text(Vec::new(), args.need("body_md"));
+    let mut send = SendMessage::text(Vec::new(), args.need("body_md"));
     address_to(&mut send, &args)?;
     if args.flag("broadcast") {
         send.to = vec![Address::All];
@@ -72,12 +72,12 @@ async fn reply_message(call: &Call, args: Args) -> Result<Answer, Problem> {
     let asking = caller.clone();
     let original = call.look(&project, &caller, move |view| view.message_at(&asking, number)).await?;
     let message = &original.message;
-    let mut send = Send::text(Vec::new(), args.need("body_md"));
+    let mut send = SendMessage::text(Vec::new(), args.need("body_md"));
     address_to(&mut send, &args)?;
     if !args.has("to") {
         // Whoever answers its own message means those it was for.
         send.to = if message.from == caller.agent {
-            let parties = original.deliveries.iter().filter(|delivery| delivery.copy == Copy::To);
+            let parties = original.deliveries.iter().filter(|delivery| delivery.copy == RecipientKind::To);
             parties
                 .map(|delivery| address::parse(delivery.agent.as_str()))
                 .collect::<Result<_, _>>()
@@ -110,10 +110,10 @@ pub(in super::super) async fn post(
     call: &Call,
     project: &Project,
     caller: &Caller,
-    mut send: Send,
+    mut send: SendMessage,
     topic: Option<&str>,
     files: &Given,
-) -> Result<Sent, Problem> {
+) -> Result<SendReceipt, Problem> {
     markdown::check(send.body.as_str())?;
     let kept = attachments::keep(call, project, files).await?;
     let mut meta = Map::new();
@@ -143,7 +143,7 @@ pub(in super::super) async fn post(
 }
 
 /// A letter to `name@project` names the project as its agents do; the engine wants the realm.
-async fn resolve_projects(call: &Call, project: &Project, send: &mut Send) -> Result<(), Problem> {
+async fn resolve_projects(call: &Call, project: &Project, send: &mut SendMessage) -> Result<(), Problem> {
     for address in send.to.iter_mut().chain(&mut send.cc).chain(&mut send.bcc) {
         let Address::Remote { realm, .. } = address else { continue };
         if realm == project.realm() {
@@ -156,7 +156,7 @@ async fn resolve_projects(call: &Call, project: &Project, send: &mut Send) -> Re
     Ok(())
 }
 
-fn address_to(send: &mut Send, args: &Args) -> Result<(), Problem> {
+fn address_to(send: &mut SendMessage, args: &Args) -> Result<(), Problem> {
     for (list, name) in [(&mut send.to, "to"), (&mut send.cc, "cc"), (&mut send.bcc, "bcc")] {
         for word in args.texts(name) {
             let address = address::parse(word.trim())
@@ -172,11 +172,11 @@ pub(in super::super) fn subject(text: &str) -> String {
 }
 
 /// A place in the thread of that name, which anybody may use.
-pub(in super::super) fn in_thread(name: &str) -> Result<Within, Problem> {
+pub(in super::super) fn in_thread(name: &str) -> Result<ConversationRef, Problem> {
     let conversation = ConversationId::new(name)
         .map_err(|why| Problem::new("INVALID_THREAD_ID", format!("thread_id '{name}': {why}")))?;
-    let entry = Entry::Label { kind: THREAD.to_owned() };
-    Ok(Within { conversation, thread: None, reply_to: None, visibility: None, entry })
+    let join = JoinMode::NameOnly { kind: THREAD.to_owned() };
+    Ok(ConversationRef { conversation, thread: None, reply_to: None, visibility: None, join })
 }
 
 fn check_topic(topic: &str) -> Result<&str, Problem> {
@@ -193,8 +193,8 @@ pub(in super::super) fn note(
     about: &str,
     body: &str,
     ack: bool,
-) -> Send {
-    let mut send = Send::text(vec![Address::Agent(to.clone())], body);
+) -> SendMessage {
+    let mut send = SendMessage::text(vec![Address::Agent(to.clone())], body);
     send.subject = Some(subject(about));
     send.ack_required = ack;
     send.priority = Priority::NORMAL;

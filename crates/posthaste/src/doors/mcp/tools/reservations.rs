@@ -1,8 +1,8 @@
 //! Leases on paths. Advisory: a conflict is told, with who, until when and why, and never in the way unless asked.
 
 use posthaste_engine::nouns::{AgentId, Audience, Caller, Millis, Reservation};
-use posthaste_engine::verbs::leases::{ReserveEach, plain};
 use posthaste_engine::verbs::reservations::{Release, Renew, Which};
+use posthaste_engine::verbs::reservations::{ReserveEach, plain};
 use posthaste_engine::views::ReservationQuery;
 use posthaste_engine::{Refusal, stamp};
 use serde_json::{Value, json};
@@ -111,8 +111,9 @@ pub(in super::super) async fn reserve(
         meta: None,
     };
     let done = call.ask(project, caller, verb).await?;
-    let granted: Vec<Value> = done.leases.iter().map(|lease| to_wire::granted(&lease.reservation)).collect();
-    let found = done.leases.iter().flat_map(|lease| &lease.conflicts).chain(&done.in_the_way);
+    let granted: Vec<Value> =
+        done.reservations.iter().map(|lease| to_wire::granted(&lease.reservation)).collect();
+    let found = done.reservations.iter().flat_map(|lease| &lease.conflicts).chain(&done.in_the_way);
     Ok(json!({ "granted": granted, "conflicts": to_wire::conflicts(found) }))
 }
 

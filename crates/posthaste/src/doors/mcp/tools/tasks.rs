@@ -5,9 +5,9 @@ use posthaste_engine::nouns::{
 };
 use posthaste_engine::verbs::conversations::Invitee;
 use posthaste_engine::verbs::deliveries::MarkRead;
-use posthaste_engine::verbs::mail::{Entry, Send, Sent, Within};
+use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage, SendReceipt};
 use posthaste_engine::verbs::tasks::{AddContributor, CreateTask, UpdateTask};
-use posthaste_engine::views::{InboxQuery, Letter};
+use posthaste_engine::views::{InboxMessage, InboxQuery};
 use posthaste_engine::{EngineError, Refusal};
 use serde_json::{Value, json};
 
@@ -190,16 +190,19 @@ async fn send(
     to: Vec<Address>,
     task: &TaskId,
     in_reply_to: Option<MessageId>,
-) -> Result<Sent, Problem> {
+) -> Result<SendReceipt, Problem> {
     let (asking, id) = (caller.clone(), task.clone());
     let known = call.look(project, caller, move |view| view.task(&asking, &id)).await?;
     if known.status.is_final() && kind != RESPONSE {
         return Err(Refusal::TaskEnded { task: task.clone() }.into());
     }
     // Who is not in a broadcast's conversation gets the letter all the same.
-    let entry =
-        if kind == BROADCAST { Entry::IfAllowed } else { Entry::Gather { kind: "agent-task".to_owned() } };
-    let mut letter = Send::text(to, args.text("body").unwrap_or_else(|| args.need("finish_message")));
+    let join = if kind == BROADCAST {
+        JoinMode::IfAllowed
+    } else {
+        JoinMode::Open { kind: "agent-task".to_owned() }
+    };
+    let mut letter = SendMessage::text(to, args.text("body").unwrap_or_else(|| args.need("finish_message")));
     letter.kind = kind.to_owned();
     letter.subject = Some(mail::subject(args.text("subject").unwrap_or(COMPLETED)));
     // The tiers of these letters: interrupts before broadcasts before questions and answers.
@@ -211,8 +214,13 @@ async fn send(
     letter.task = Some(task.clone());
     letter.in_reply_to = in_reply_to;
     letter.to_nobody = kind == BROADCAST || kind == COMPLETE;
-    letter.within =
-        Some(Within { conversation: task.clone(), thread: None, reply_to: None, visibility: None, entry });
+    letter.within = Some(ConversationRef {
+        conversation: task.clone(),
+        thread: None,
+        reply_to: None,
+        visibility: None,
+        join,
+    });
     mail::post(call, project, caller, letter, None, &Given::default()).await
 }
 
@@ -290,7 +298,7 @@ async fn latest(
     caller: &Caller,
     kinds: &[&str],
     unread: bool,
-) -> Result<Vec<Letter>, Problem> {
+) -> Result<Vec<InboxMessage>, Problem> {
     let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
     let (asking, query) = (caller.clone(), InboxQuery { kinds, unread, limit: 100, ..InboxQuery::default() });
     let page = call.look(project, caller, move |view| view.inbox(&asking, &asking.agent, &query)).await?;
@@ -309,7 +317,7 @@ fn named(text: &str) -> Result<TaskId, Problem> {
     Ok(ConversationId::new(text).map_err(Refusal::from)?)
 }
 
-fn told(project: &Project, task: &TaskId, sent: &Sent) -> Value {
+fn told(project: &Project, task: &TaskId, sent: &SendReceipt) -> Value {
     let message = to_wire::sent(project, sent);
     json!({ "task_id": task, "message_id": sent.message.seq, "kind": sent.message.kind, "message": message })
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use posthaste_engine::nouns::{Caller, Seq};
-use posthaste_engine::views::Letter;
+use posthaste_engine::views::InboxMessage;
 use posthaste_engine::{Filter, Start};
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ async fn wait_for_mail(call: &Call, args: Args) -> Result<Answer, Problem> {
 
 pub(in super::super) fn waited(
     project: &Project,
-    letters: &[Letter],
+    letters: &[InboxMessage],
     after: Option<Seq>,
     bodies: bool,
 ) -> Value {
@@ -62,7 +62,7 @@ pub(in super::super) async fn wait(
     after: Option<Seq>,
     limit: usize,
     seconds: i64,
-) -> Result<Vec<Letter>, Problem> {
+) -> Result<Vec<InboxMessage>, Problem> {
     let wanted = Wanted { limit, unread: true, after, ..Wanted::default() };
     // Listening starts before looking, so that nothing can come in between.
     let sent = Filter::Kinds(vec!["message.sent".to_owned()]);

@@ -5,20 +5,20 @@ use std::collections::HashSet;
 
 use rusqlite::Connection;
 
-use crate::nouns::{Agent, AgentId, AgentKind, Bounds, Caller, Circle, Scope, ScopeCircle, SendPolicy};
+use crate::nouns::{Agent, AgentId, AgentKind, AgentSet, Bounds, Caller, Scope, ScopeCircle, SendPolicy};
 use crate::store::{all, one, rows};
 
 /// The bounds of an agent; most have none.
-pub(crate) fn of(books: &Connection, agent: &AgentId) -> rusqlite::Result<Option<Bounds>> {
+pub(crate) fn of(db: &Connection, agent: &AgentId) -> rusqlite::Result<Option<Bounds>> {
     let sql = "SELECT bounds FROM agents WHERE id = ?1 AND bounds IS NOT NULL";
-    let text: Option<String> = one(books, sql, [agent], |row| row.get(0))?;
+    let text: Option<String> = one(db, sql, [agent], |row| row.get(0))?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
 /// Whether an agent stands in a circle around another.
-pub(crate) fn holds(
-    books: &Connection,
-    circle: Option<&Circle>,
+pub(crate) fn allows(
+    db: &Connection,
+    circle: Option<&AgentSet>,
     centre: &AgentId,
     other: &Agent,
 ) -> rusqlite::Result<bool> {
@@ -26,34 +26,30 @@ pub(crate) fn holds(
         return Ok(true);
     }
     Ok(match circle {
-        None | Some(Circle::All) => true,
-        Some(Circle::Nobody) => false,
-        Some(Circle::Only(list)) => list.contains(&other.id),
-        Some(Circle::Direct) => {
-            let above = rows::any_agent(books, centre)?.and_then(|agent| agent.parent);
+        None | Some(AgentSet::All) => true,
+        Some(AgentSet::Nobody) => false,
+        Some(AgentSet::Only(list)) => list.contains(&other.id),
+        Some(AgentSet::Direct) => {
+            let above = rows::any_agent(db, centre)?.and_then(|agent| agent.parent);
             above.as_ref() == Some(&other.id) || other.parent.as_ref() == Some(centre)
         }
-        Some(Circle::Hierarchy) => is_below(books, centre, &other.id)? || is_below(books, &other.id, centre)?,
-        Some(Circle::Scoped) => shares_scope(books, centre, &other.id)?,
+        Some(AgentSet::Hierarchy) => is_below(db, centre, &other.id)? || is_below(db, &other.id, centre)?,
+        Some(AgentSet::Scoped) => shares_scope(db, centre, &other.id)?,
     })
 }
 
 /// Whether two agents are members of one scope.
-pub(crate) fn shares_scope(
-    books: &Connection,
-    one_agent: &AgentId,
-    other: &AgentId,
-) -> rusqlite::Result<bool> {
+pub(crate) fn shares_scope(db: &Connection, one_agent: &AgentId, other: &AgentId) -> rusqlite::Result<bool> {
     let sql = "SELECT 1 FROM scope_members a JOIN scope_members b ON a.scope = b.scope
                WHERE a.agent = ?1 AND b.agent = ?2 LIMIT 1";
-    Ok(one(books, sql, (one_agent, other), |_| Ok(()))?.is_some())
+    Ok(one(db, sql, (one_agent, other), |_| Ok(()))?.is_some())
 }
 
 /// The agents around one agent, read once for questions about many. Every circle but a list is the same seen from either
 /// side, so it serves for the agent's own bounds and for those of the others.
 #[derive(Debug)]
 pub(crate) struct Kin<'a> {
-    books: &'a Connection,
+    db: &'a Connection,
     agent: AgentId,
     parent: Option<AgentId>,
     hierarchy: OnceCell<HashSet<AgentId>>,
@@ -61,15 +57,15 @@ pub(crate) struct Kin<'a> {
 }
 
 impl<'a> Kin<'a> {
-    pub(crate) fn of(books: &'a Connection, agent: &AgentId, parent: Option<&AgentId>) -> Self {
+    pub(crate) fn of(db: &'a Connection, agent: &AgentId, parent: Option<&AgentId>) -> Self {
         let (agent, parent) = (agent.clone(), parent.cloned());
-        Self { books, agent, parent, hierarchy: OnceCell::new(), scoped: OnceCell::new() }
+        Self { db, agent, parent, hierarchy: OnceCell::new(), scoped: OnceCell::new() }
     }
 
     /// Whether a circle around one of the two agents takes in the other, which a list would have to name.
-    pub(crate) fn holds(
+    pub(crate) fn allows(
         &self,
-        circle: Option<&Circle>,
+        circle: Option<&AgentSet>,
         other: &Agent,
         named: &AgentId,
     ) -> rusqlite::Result<bool> {
@@ -77,26 +73,26 @@ impl<'a> Kin<'a> {
             return Ok(true);
         }
         Ok(match circle {
-            None | Some(Circle::All) => true,
-            Some(Circle::Nobody) => false,
-            Some(Circle::Only(list)) => list.contains(named),
-            Some(Circle::Direct) => {
+            None | Some(AgentSet::All) => true,
+            Some(AgentSet::Nobody) => false,
+            Some(AgentSet::Only(list)) => list.contains(named),
+            Some(AgentSet::Direct) => {
                 self.parent.as_ref() == Some(&other.id) || other.parent.as_ref() == Some(&self.agent)
             }
-            Some(Circle::Hierarchy) => self.hierarchy()?.contains(&other.id),
-            Some(Circle::Scoped) => self.scoped()?.contains(&other.id),
+            Some(AgentSet::Hierarchy) => self.hierarchy()?.contains(&other.id),
+            Some(AgentSet::Scoped) => self.scoped()?.contains(&other.id),
         })
     }
 
     /// Whether both the agent's bounds as a sender and a recipient's let a letter pass.
     pub(crate) fn lets_pass(&self, from: &Agent, to: &Agent) -> rusqlite::Result<bool> {
         if let Some(bounds) = &from.bounds
-            && !self.holds(bounds.writes_to.as_ref(), to, &to.id)?
+            && !self.allows(bounds.writes_to.as_ref(), to, &to.id)?
         {
             return Ok(false);
         }
         let Some(bounds) = &to.bounds else { return Ok(true) };
-        self.holds(taken_from(bounds, from.kind), to, &from.id)
+        self.allows(taken_from(bounds, from.kind), to, &from.id)
     }
 
     /// Those in the same scopes.
@@ -106,7 +102,7 @@ impl<'a> Kin<'a> {
         }
         let sql = "SELECT DISTINCT b.agent FROM scope_members a JOIN scope_members b ON a.scope = b.scope
                    WHERE a.agent = ?1";
-        let found = all(self.books, sql, [&self.agent], |row| row.get(0))?.into_iter().collect();
+        let found = all(self.db, sql, [&self.agent], |row| row.get(0))?.into_iter().collect();
         Ok(self.scoped.get_or_init(|| found))
     }
 
@@ -123,13 +119,13 @@ impl<'a> Kin<'a> {
                            UNION SELECT a.id, down.n + 1 FROM agents a JOIN down ON a.parent = down.id
                            WHERE down.n < 64)
                    SELECT id FROM up UNION SELECT id FROM down";
-        let found = all(self.books, sql, [&self.agent], |row| row.get(0))?.into_iter().collect();
+        let found = all(self.db, sql, [&self.agent], |row| row.get(0))?.into_iter().collect();
         Ok(self.hierarchy.get_or_init(|| found))
     }
 }
 
 /// From whom of that sort an agent with these bounds takes letters.
-fn taken_from(bounds: &Bounds, sort: AgentKind) -> Option<&Circle> {
+fn taken_from(bounds: &Bounds, sort: AgentKind) -> Option<&AgentSet> {
     match sort {
         AgentKind::Agent => bounds.takes_from_agents.as_ref(),
         AgentKind::User | AgentKind::Admin | AgentKind::Client => bounds.takes_from_clients.as_ref(),
@@ -139,8 +135,8 @@ fn taken_from(bounds: &Bounds, sort: AgentKind) -> Option<&Circle> {
 }
 
 /// Whether a scope is among those that an agent is kept to.
-pub(crate) fn holds_scope(
-    books: &Connection,
+pub(crate) fn allows_scope(
+    db: &Connection,
     circle: Option<&ScopeCircle>,
     agent: &AgentId,
     scope: &Scope,
@@ -149,44 +145,43 @@ pub(crate) fn holds_scope(
         None | Some(ScopeCircle::All) => true,
         Some(ScopeCircle::Nobody) => false,
         Some(ScopeCircle::Only(list)) => list.contains(&scope.id),
-        Some(ScopeCircle::Member) => *agent == scope.created_by || rows::is_member(books, &scope.id, agent)?,
+        Some(ScopeCircle::Member) => *agent == scope.created_by || rows::is_member(db, &scope.id, agent)?,
     })
 }
 
 /// What somebody who wants to write to a scope lacks, if anything.
 pub(crate) fn bar_to_scope(
-    books: &Connection,
+    db: &Connection,
     caller: &Caller,
     sender: &Agent,
     scope: &Scope,
 ) -> rusqlite::Result<Option<&'static str>> {
-    let outsider =
-        scope.send_policy == SendPolicy::Members && !rows::is_member(books, &scope.id, &sender.id)?;
+    let outsider = scope.send_policy == SendPolicy::Members && !rows::is_member(db, &scope.id, &sender.id)?;
     if outsider && !caller.rights.admin {
         return Ok(Some("to be a member of the scope"));
     }
     let kept_to = sender.bounds.as_ref().and_then(|bounds| bounds.writes_to_scopes.as_ref());
-    let holds = holds_scope(books, kept_to, &sender.id, scope)?;
+    let holds = allows_scope(db, kept_to, &sender.id, scope)?;
     Ok((!holds).then_some("to be allowed to write to the scope"))
 }
 
 /// Whether both the sender's and the recipient's bounds let a letter pass.
-pub(crate) fn let_pass(books: &Connection, from: &Agent, to: &Agent) -> rusqlite::Result<bool> {
+pub(crate) fn let_pass(db: &Connection, from: &Agent, to: &Agent) -> rusqlite::Result<bool> {
     if let Some(bounds) = &from.bounds
-        && !holds(books, bounds.writes_to.as_ref(), &from.id, to)?
+        && !allows(db, bounds.writes_to.as_ref(), &from.id, to)?
     {
         return Ok(false);
     }
     let Some(bounds) = &to.bounds else { return Ok(true) };
-    holds(books, taken_from(bounds, from.kind), &to.id, from)
+    allows(db, taken_from(bounds, from.kind), &to.id, from)
 }
 
 /// Whether an agent stands somewhere below another.
-pub(crate) fn is_below(books: &Connection, agent: &AgentId, above: &AgentId) -> rusqlite::Result<bool> {
+pub(crate) fn is_below(db: &Connection, agent: &AgentId, above: &AgentId) -> rusqlite::Result<bool> {
     let sql = "WITH RECURSIVE up(id, n) AS (
                    SELECT ?1, 0
                    UNION SELECT a.parent, up.n + 1 FROM agents a JOIN up ON a.id = up.id
                    WHERE a.parent IS NOT NULL AND up.n < 64)
                SELECT 1 FROM up WHERE id = ?2 AND n > 0";
-    Ok(one(books, sql, (agent, above), |_| Ok(()))?.is_some())
+    Ok(one(db, sql, (agent, above), |_| Ok(()))?.is_some())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::inbox::Letter;
+use super::inbox::InboxMessage;
 use super::weigh::Stretch;
 use super::{Page, View, Viewed, one_more};
 use crate::nouns::{AgentId, Caller, Seq};
@@ -14,7 +14,7 @@ impl View<'_> {
     ///
     /// # Errors
     /// Refused for anybody else, as if there were no such agent.
-    pub fn marked(&self, caller: &Caller, agent: &AgentId, label: &str) -> Viewed<Vec<Letter>> {
+    pub fn marked(&self, caller: &Caller, agent: &AgentId, label: &str) -> Viewed<Vec<InboxMessage>> {
         let me = self.mailbox(caller, agent)?;
         let sql = "SELECT m.message FROM mark_places p JOIN marks m ON m.n = p.n
                  WHERE p.hash = ?4 AND m.label = ?1 AND m.message > ?2
@@ -23,12 +23,12 @@ impl View<'_> {
              ORDER BY message DESC LIMIT ?3";
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
         let places: Vec<Seq> =
-            all(self.books, sql, (label, me.born, limit, store::hash(label)), |row| row.get(0))?;
+            all(self.db, sql, (label, me.born, limit, store::hash(label)), |row| row.get(0))?;
         let mut found = self.filling(places.len());
         for place in places {
-            if let Some(delivery) = rows::delivery_of(self.books, agent, place)?
-                && let Some(message) = rows::message_at(self.books, place)?
-                && !found.take(Letter { message: Arc::new(message), delivery })
+            if let Some(delivery) = rows::delivery_of(self.db, agent, place)?
+                && let Some(message) = rows::message_at(self.db, place)?
+                && !found.take(InboxMessage { message: Arc::new(message), delivery })
             {
                 break;
             }
@@ -47,7 +47,7 @@ impl View<'_> {
         other: &AgentId,
         after: Seq,
         limit: usize,
-    ) -> Viewed<Page<Letter, Seq>> {
+    ) -> Viewed<Page<InboxMessage, Seq>> {
         self.exchanged(caller, (agent, other), after, limit, false)
     }
 
@@ -62,7 +62,7 @@ impl View<'_> {
         other: &AgentId,
         after: Seq,
         limit: usize,
-    ) -> Viewed<Vec<Letter>> {
+    ) -> Viewed<Vec<InboxMessage>> {
         let mut latest = self.exchanged(caller, (agent, other), after, limit, true)?.items;
         latest.reverse();
         Ok(latest)
@@ -75,7 +75,7 @@ impl View<'_> {
         after: Seq,
         limit: usize,
         newest_first: bool,
-    ) -> Viewed<Page<Letter, Seq>> {
+    ) -> Viewed<Page<InboxMessage, Seq>> {
         let me = self.mailbox(caller, agent)?;
         let limit = self.page(limit);
         let order = if newest_first { "DESC" } else { "ASC" };
@@ -99,8 +99,8 @@ impl View<'_> {
         let mut items = Vec::with_capacity(page.items.len());
         for message in page.items {
             let to = if message.from == *agent { other } else { agent };
-            if let Some(delivery) = rows::delivery_of(self.books, to, message.seq)? {
-                items.push(Letter { message: Arc::new(message), delivery });
+            if let Some(delivery) = rows::delivery_of(self.db, to, message.seq)? {
+                items.push(InboxMessage { message: Arc::new(message), delivery });
             }
         }
         Ok(Page { items, next: page.next })

@@ -19,11 +19,11 @@ pub fn short(name: &str) -> i32 {
 }
 
 /// Gives every turn its numbers that has none, because it was written before there were any.
-pub(super) fn number_turns(books: &Connection) -> rusqlite::Result<()> {
+pub(super) fn number_turns(db: &Connection) -> rusqlite::Result<()> {
     let mut last: Seq = 0;
     loop {
         let sql = "SELECT seq, author, content_type FROM turns WHERE seq > ?1 AND talk IS NULL ORDER BY seq LIMIT ?2";
-        let found = all(books, sql, (last, AT_ONCE), |row| {
+        let found = all(db, sql, (last, AT_ONCE), |row| {
             Ok((row.get::<_, Seq>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
         })?;
         let Some((end, ..)) = found.last() else { return Ok(()) };
@@ -31,7 +31,7 @@ pub(super) fn number_turns(books: &Connection) -> rusqlite::Result<()> {
         for (seq, author, content_type) in &found {
             let sql = "UPDATE turns SET author_hash = ?2, type_hash = ?3,
                            talk = coalesce((SELECT seq FROM conversations WHERE id = conversation), 0) WHERE seq = ?1";
-            exec(books, sql, (seq, short(author), short(content_type)))?;
+            exec(db, sql, (seq, short(author), short(content_type)))?;
         }
     }
 }

@@ -8,10 +8,10 @@ use tokio::sync::mpsc;
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Refusal};
-use crate::fast::UNPLACED;
+use crate::fast_path::UNPLACED;
 use crate::limits::Limits;
 use crate::nouns::{AgentId, Caller, Seq};
-use crate::views::{Letter, Weigh};
+use crate::views::{InboxMessage, Weigh};
 
 /// Letters read from the books at a time.
 const PAGE: usize = 64;
@@ -19,8 +19,8 @@ const PAGE: usize = 64;
 const PAGE_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
-pub(super) struct Slots {
-    waiting: Mutex<HashMap<AgentId, Vec<Slot>>>,
+pub(super) struct Mailboxes {
+    waiting: Mutex<HashMap<AgentId, Vec<Mailbox>>>,
     /// How many agents wait; lets the writer skip the lock when nobody does.
     count: AtomicUsize,
     /// The place up to which letters are in the books and have been offered, or are about to be. Written under the lock.
@@ -33,9 +33,9 @@ pub(super) struct Slots {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct Mailbox {
     /// Boxed, because each queue keeps room for dozens, and most hold nothing.
-    queue: mpsc::Sender<Box<Letter>>,
+    queue: mpsc::Sender<Box<InboxMessage>>,
     flags: Arc<Flags>,
     /// The door whose connection waits.
     via: String,
@@ -58,7 +58,7 @@ impl Flags {
     }
 }
 
-impl Slots {
+impl Mailboxes {
     pub(super) fn new(limits: &Limits) -> Self {
         Self {
             waiting: Mutex::default(),
@@ -73,13 +73,13 @@ impl Slots {
 
     /// Whether a queue has room for that many bytes more. One message alone is always taken by an empty queue while there is room
     /// in all of them together.
-    fn has_room(&self, slot: &Slot, bytes: usize) -> bool {
+    fn has_room(&self, slot: &Mailbox, bytes: usize) -> bool {
         let held = slot.flags.bytes.load(Ordering::Acquire);
         (held == 0 || held + bytes <= self.slot_bytes)
             && self.bytes.load(Ordering::Acquire) + bytes <= self.slots_bytes
     }
 
-    fn note_in(&self, slot: &Slot, bytes: usize) {
+    fn note_in(&self, slot: &Mailbox, bytes: usize) {
         slot.flags.bytes.fetch_add(bytes, Ordering::AcqRel);
         self.bytes.fetch_add(bytes, Ordering::AcqRel);
     }
@@ -98,7 +98,7 @@ impl Slots {
     }
 
     pub(super) fn has(&self, agent: &AgentId) -> bool {
-        self.lock().get(agent).is_some_and(|slots| slots.iter().any(|slot| !slot.queue.is_closed()))
+        self.lock().get(agent).is_some_and(|mailboxes| mailboxes.iter().any(|slot| !slot.queue.is_closed()))
     }
 
     /// The doors by which an agent's mail is waited for, each once.
@@ -113,11 +113,11 @@ impl Slots {
 
     /// Offers a letter to whoever waits for an agent's mail. True if it is in somebody's hands now; a full queue does
     /// not count, although its owner will find the letter in the books.
-    pub(super) fn offer(&self, agent: &AgentId, letter: impl Fn() -> Letter) -> bool {
+    pub(super) fn offer(&self, agent: &AgentId, letter: impl Fn() -> InboxMessage) -> bool {
         let waiting = self.lock();
-        let Some(slots) = waiting.get(agent) else { return false };
+        let Some(mailboxes) = waiting.get(agent) else { return false };
         let mut handed = false;
-        for slot in slots {
+        for slot in mailboxes {
             // Its owner will look into the books. Nothing is put behind the gap, so that what is in the queue can be handed
             // out before what only the books have.
             if slot.flags.behind.load(Ordering::Acquire) {
@@ -146,18 +146,18 @@ impl Slots {
 
     /// Hands a letter to everyone waiting for these agents' mail, if each has room and is not behind. All or nobody:
     /// only holders of the lock fill queues, so room that was seen stays.
-    pub(super) fn offer_all(&self, agents: &[AgentId], letter: impl Fn(&AgentId) -> Letter) -> bool {
+    pub(super) fn offer_all(&self, agents: &[AgentId], letter: impl Fn(&AgentId) -> InboxMessage) -> bool {
         let Some(bytes) = agents.first().map(|agent| letter(agent).weight()) else { return true };
         let waiting = self.lock();
         let can_take = |agent: &AgentId| {
-            let slots = waiting.get(agent).map_or(&[][..], Vec::as_slice);
-            let open = |slot: &Slot| {
+            let mailboxes = waiting.get(agent).map_or(&[][..], Vec::as_slice);
+            let open = |slot: &Mailbox| {
                 !slot.queue.is_closed()
                     && slot.queue.capacity() > 0
                     && slot.flags.are_down()
                     && self.has_room(slot, bytes)
             };
-            !slots.is_empty() && slots.iter().all(open)
+            !mailboxes.is_empty() && mailboxes.iter().all(open)
         };
         if !agents.iter().all(can_take) {
             return false;
@@ -198,7 +198,7 @@ impl Slots {
         }
     }
 
-    fn open(&self, agent: &AgentId, via: &str) -> (mpsc::Receiver<Box<Letter>>, Arc<Flags>) {
+    fn open(&self, agent: &AgentId, via: &str) -> (mpsc::Receiver<Box<InboxMessage>>, Arc<Flags>) {
         let (queue, letters) = mpsc::channel(self.capacity.max(1));
         // Until its owner has looked into the books, nothing that is put into the queue is in its hands.
         let flags = Arc::new(Flags {
@@ -207,7 +207,7 @@ impl Slots {
             bytes: AtomicUsize::new(0),
         });
         let mut waiting = self.lock();
-        waiting.entry(agent.clone()).or_default().push(Slot {
+        waiting.entry(agent.clone()).or_default().push(Mailbox {
             queue,
             flags: flags.clone(),
             via: via.to_owned(),
@@ -225,16 +225,16 @@ impl Slots {
 
     fn close(&self, agent: &AgentId) {
         let mut waiting = self.lock();
-        if let Some(slots) = waiting.get_mut(agent) {
-            slots.retain(|slot| !slot.queue.is_closed());
-            if slots.is_empty() {
+        if let Some(mailboxes) = waiting.get_mut(agent) {
+            mailboxes.retain(|slot| !slot.queue.is_closed());
+            if mailboxes.is_empty() {
                 waiting.remove(agent);
             }
         }
         self.count.store(waiting.len(), Ordering::Release);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<AgentId, Vec<Slot>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<AgentId, Vec<Mailbox>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -242,23 +242,23 @@ impl Slots {
 /// An agent's letters as they come, the ones kept for it first, each once and in the order they were sent. The holder
 /// marks them delivered when they are really handed over.
 #[derive(Debug)]
-pub struct Mailslot {
+pub struct MailboxStream {
     engine: Engine,
     caller: Caller,
     agent: AgentId,
-    letters: mpsc::Receiver<Box<Letter>>,
+    letters: mpsc::Receiver<Box<InboxMessage>>,
     flags: Arc<Flags>,
     /// Up to where the books have to be looked at; nothing when everything there was seen.
     catching_up: Option<Seq>,
     /// Read from the books and not yet handed out.
-    ready: VecDeque<Letter>,
+    ready: VecDeque<InboxMessage>,
     /// The last letter that was handed out.
     last: Seq,
 }
 
-impl Mailslot {
+impl MailboxStream {
     pub(crate) fn open(engine: Engine, caller: Caller, agent: AgentId, after: Seq) -> Self {
-        let (letters, flags) = engine.hub().slots.open(&agent, &caller.via);
+        let (letters, flags) = engine.hub().mailboxes.open(&agent, &caller.via);
         // What was kept before the slot was opened is in the books; the flags are up from the start.
         Self { engine, caller, agent, letters, flags, catching_up: None, ready: VecDeque::new(), last: after }
     }
@@ -273,7 +273,7 @@ impl Mailslot {
     ///
     /// # Errors
     /// When the books cannot be read, or the agent is gone.
-    pub async fn next(&mut self) -> Result<Letter, EngineError> {
+    pub async fn next(&mut self) -> Result<InboxMessage, EngineError> {
         loop {
             if let Some(letter) = self.ready.pop_front() {
                 self.last = self.last.max(letter.message.seq);
@@ -288,7 +288,7 @@ impl Mailslot {
                 // What is in the queue was put there before the flag went up, so it comes first.
                 match self.letters.try_recv() {
                     Ok(letter) => self.take(*letter),
-                    Err(_) => self.catching_up = Some(self.engine.hub().slots.take_down(&self.flags)),
+                    Err(_) => self.catching_up = Some(self.engine.hub().mailboxes.take_down(&self.flags)),
                 }
                 continue;
             }
@@ -303,14 +303,14 @@ impl Mailslot {
         }
     }
 
-    fn take(&mut self, letter: Letter) {
-        self.engine.hub().slots.note_out(&self.flags, letter.weight());
+    fn take(&mut self, letter: InboxMessage) {
+        self.engine.hub().mailboxes.note_out(&self.flags, letter.weight());
         let wanted = self.wanted(letter);
         self.ready.extend(wanted);
     }
 
     /// A letter out of the queue, unless it has been handed out or the books have to be asked about it.
-    fn wanted(&self, letter: Letter) -> Option<Letter> {
+    fn wanted(&self, letter: InboxMessage) -> Option<InboxMessage> {
         // What came by the fast lane is not in the books yet, so it cannot have been found there.
         if letter.message.seq == UNPLACED {
             return Some(letter);
@@ -336,12 +336,12 @@ impl Mailslot {
     }
 }
 
-impl Drop for Mailslot {
+impl Drop for MailboxStream {
     fn drop(&mut self) {
         self.letters.close();
-        let slots = &self.engine.hub().slots;
-        slots.close(&self.agent);
+        let mailboxes = &self.engine.hub().mailboxes;
+        mailboxes.close(&self.agent);
         // Nothing is put into the queue any more; what is left in it goes with it.
-        slots.note_out(&self.flags, self.flags.bytes.load(Ordering::Acquire));
+        mailboxes.note_out(&self.flags, self.flags.bytes.load(Ordering::Acquire));
     }
 }

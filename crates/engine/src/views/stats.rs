@@ -37,7 +37,7 @@ pub struct Minute {
 
 /// Agents that came the same way and are of one sort.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Troop {
+pub struct AgentGroup {
     /// The way they came in.
     pub via: String,
     /// What sort they are.
@@ -48,7 +48,7 @@ pub struct Troop {
 
 /// How often one agent wrote to another lately.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tie {
+pub struct Link {
     /// Who wrote.
     pub from: AgentId,
     /// To whom.
@@ -99,7 +99,7 @@ impl View<'_> {
         let sql = "SELECT via, count(*) FROM messages WHERE seq > ?1 AND seq <= ?2 GROUP BY via";
         let counted: Vec<(String, i64)> = match events {
             0 => Vec::new(),
-            _ => all(self.books, sql, (start, high), |row| Ok((row.get(0)?, row.get(1)?)))?,
+            _ => all(self.db, sql, (start, high), |row| Ok((row.get(0)?, row.get(1)?)))?,
         };
         let scaled = |count: i64| if exact { count } else { count * events / share };
         let letters = counted.into_iter().map(|(via, count)| (via, scaled(count))).collect();
@@ -122,12 +122,12 @@ impl View<'_> {
     ///
     /// # Errors
     /// Refused for strangers.
-    pub fn muster(&self, caller: &Caller) -> Viewed<Vec<Troop>> {
+    pub fn muster(&self, caller: &Caller) -> Viewed<Vec<AgentGroup>> {
         require_member(caller)?;
         if caller.rights.admin {
             let sql = "SELECT via, kind, count(*) FROM agents WHERE retired_at IS NULL GROUP BY via, kind ORDER BY 1, 2";
-            return Ok(all(self.books, sql, [], |row| {
-                Ok(Troop { via: row.get(0)?, kind: row.get(1)?, count: row.get(2)? })
+            return Ok(all(self.db, sql, [], |row| {
+                Ok(AgentGroup { via: row.get(0)?, kind: row.get(1)?, count: row.get(2)? })
             })?);
         }
         let mut counts: BTreeMap<(String, AgentKind), i64> = BTreeMap::new();
@@ -144,20 +144,20 @@ impl View<'_> {
                 _ => break,
             }
         }
-        Ok(counts.into_iter().map(|((via, kind), count)| Troop { via, kind, count }).collect())
+        Ok(counts.into_iter().map(|((via, kind), count)| AgentGroup { via, kind, count }).collect())
     }
 
     /// Who wrote to whom lately, as far as the caller may look at the letters; the strongest ties first.
     ///
     /// # Errors
     /// Refused for strangers.
-    pub fn ties(&self, caller: &Caller, limit: usize) -> Viewed<Vec<Tie>> {
+    pub fn ties(&self, caller: &Caller, limit: usize) -> Viewed<Vec<Link>> {
         require_member(caller)?;
         let sql = format!("SELECT {} FROM messages m ORDER BY m.seq DESC LIMIT ?1", *rows::MESSAGE_HEAD);
-        let letters = all(self.books, &sql, [i64::try_from(TIED_LETTERS).unwrap_or(0)], rows::message)?;
+        let letters = all(self.db, &sql, [i64::try_from(TIED_LETTERS).unwrap_or(0)], rows::message)?;
         let mut counts: BTreeMap<(AgentId, AgentId), i64> = BTreeMap::new();
         for letter in letters {
-            if !sight::sees_message(self.books, caller, &letter)? {
+            if !sight::sees_message(self.db, caller, &letter)? {
                 continue;
             }
             let to = self.shown_recipients(caller, &letter.from, letter.seq)?;
@@ -165,8 +165,8 @@ impl View<'_> {
                 *counts.entry((letter.from.clone(), agent)).or_default() += 1;
             }
         }
-        let mut ties: Vec<Tie> =
-            counts.into_iter().map(|((from, to), letters)| Tie { from, to, letters }).collect();
+        let mut ties: Vec<Link> =
+            counts.into_iter().map(|((from, to), letters)| Link { from, to, letters }).collect();
         ties.sort_by_key(|tie| std::cmp::Reverse(tie.letters));
         ties.truncate(self.page(limit));
         Ok(ties)
@@ -177,7 +177,7 @@ impl View<'_> {
         let sql = "SELECT agent FROM deliveries WHERE message = ?1 AND (copy <> 'bcc' OR ?2 OR agent = ?3)
                    ORDER BY agent LIMIT 64";
         let all_copies = caller.may_act_for(from);
-        Ok(all(self.books, sql, (seq, all_copies, &caller.agent), |row| row.get(0))?)
+        Ok(all(self.db, sql, (seq, all_copies, &caller.agent), |row| row.get(0))?)
     }
 
     /// What an agent's latest letters tell of it, as far as the caller may look at them. When it last wrote is known to
@@ -190,7 +190,7 @@ impl View<'_> {
         let mut traces = Traces::default();
         if self.mailbox(caller, id).is_ok() {
             let sql = "SELECT at FROM messages WHERE sender = ?1 AND seq > ?2 ORDER BY seq DESC LIMIT 1";
-            traces.last_sent = one(self.books, sql, (id, agent.born), |row| row.get(0))?;
+            traces.last_sent = one(self.db, sql, (id, agent.born), |row| row.get(0))?;
         }
         let sql = format!(
             "SELECT {} FROM messages m WHERE m.sender = ?1 AND m.seq > ?2 ORDER BY m.seq DESC LIMIT ?3",
@@ -198,8 +198,8 @@ impl View<'_> {
         );
         let mut doors: BTreeMap<String, i64> = BTreeMap::new();
         let mut partners: BTreeMap<AgentId, i64> = BTreeMap::new();
-        for letter in all(self.books, &sql, (id, agent.born, TRACED_LETTERS), rows::message)? {
-            if !sight::sees_message(self.books, caller, &letter)? {
+        for letter in all(self.db, &sql, (id, agent.born, TRACED_LETTERS), rows::message)? {
+            if !sight::sees_message(self.db, caller, &letter)? {
                 continue;
             }
             for to in self.shown_recipients(caller, id, letter.seq)? {

@@ -7,35 +7,31 @@ use rusqlite::Connection;
 
 use super::{Reader, reads_conversation};
 use crate::nouns::{
-    Address, AgentId, Audience, Caller, ConversationId, Copy, LettersSeen, Message, ScopeId, Seq, Sight, Turn,
+    Address, AgentId, Audience, Caller, ConversationId, Message, MessagesSeenBy, RecipientKind, ScopeId, Seq,
+    Sight, Turn,
 };
 use crate::store::{all, one, rows};
 
 /// Whether the caller may look at a letter: it sent it, received it, or may observe and the sender allowed that.
-pub(crate) fn sees_message(books: &Connection, caller: &Caller, message: &Message) -> rusqlite::Result<bool> {
+pub(crate) fn sees_message(db: &Connection, caller: &Caller, message: &Message) -> rusqlite::Result<bool> {
     match sees_by_right(caller, Some(message.audience)) {
         Some(decided) => Ok(decided),
-        None => Ok(Party::of(books, caller)?.sees(books, message.seq, &message.from)?
+        None => Ok(MessageParty::of(db, caller)?.sees(db, message.seq, &message.from)?
             || (message.audience == Audience::Members
-                && sees_as_member(books, caller, message.seq, &message.to)?)),
+                && sees_as_member(db, caller, message.seq, &message.to)?)),
     }
 }
 
 /// Whether the caller may look at a letter that is for its scopes' members besides its parties: as they are today.
-fn sees_as_member(
-    books: &Connection,
-    caller: &Caller,
-    letter: Seq,
-    to: &[Address],
-) -> rusqlite::Result<bool> {
+fn sees_as_member(db: &Connection, caller: &Caller, letter: Seq, to: &[Address]) -> rusqlite::Result<bool> {
     if !caller.rights.observe {
         return Ok(false);
     }
     let mut some = false;
     for id in to.iter().filter_map(Address::scope) {
         // A scope that was made later is another one, whatever its name.
-        let same = rows::scope_by_id(books, id)?.is_some_and(|scope| scope.seq < letter);
-        if !same || !rows::is_member(books, id, &caller.agent)? {
+        let same = rows::scope_by_id(db, id)?.is_some_and(|scope| scope.seq < letter);
+        if !same || !rows::is_member(db, id, &caller.agent)? {
             return Ok(false);
         }
         some = true;
@@ -45,7 +41,7 @@ fn sees_as_member(
 
 /// Who may look at a letter to these addresses, if its sender lets this audience: no more than their scopes allow.
 pub(crate) fn audience_of<'a>(
-    books: &Connection,
+    db: &Connection,
     given: Audience,
     to: impl Iterator<Item = &'a Address>,
 ) -> rusqlite::Result<Audience> {
@@ -54,11 +50,11 @@ pub(crate) fn audience_of<'a>(
         if audience == Audience::Parties {
             break;
         }
-        let letters = rows::scope_by_id(books, id)?.map_or(LettersSeen::Public, |scope| scope.letters);
+        let letters = rows::scope_by_id(db, id)?.map_or(MessagesSeenBy::Public, |scope| scope.letters);
         audience = match letters {
-            LettersSeen::Public => audience,
-            LettersSeen::Members => Audience::Members,
-            LettersSeen::System => Audience::Parties,
+            MessagesSeenBy::Public => audience,
+            MessagesSeenBy::Members => Audience::Members,
+            MessagesSeenBy::System => Audience::Parties,
         };
     }
     Ok(audience)
@@ -75,35 +71,35 @@ fn sees_by_right(caller: &Caller, audience: Option<Audience>) -> Option<bool> {
 }
 
 /// Somebody as the sender or a recipient of letters.
-struct Party<'c> {
+struct MessageParty<'c> {
     caller: &'c Caller,
     /// A name that was given up and taken again does not inherit its former holder's mail. Nothing if nobody has it.
     born: Option<Seq>,
 }
 
-impl<'c> Party<'c> {
-    fn of(books: &Connection, caller: &'c Caller) -> rusqlite::Result<Self> {
-        let born = rows::active_agent(books, &caller.agent)?.map(|me| me.born);
+impl<'c> MessageParty<'c> {
+    fn of(db: &Connection, caller: &'c Caller) -> rusqlite::Result<Self> {
+        let born = rows::active_agent(db, &caller.agent)?.map(|me| me.born);
         Ok(Self { caller, born })
     }
 
-    fn sees(&self, books: &Connection, letter: Seq, from: &AgentId) -> rusqlite::Result<bool> {
+    fn sees(&self, db: &Connection, letter: Seq, from: &AgentId) -> rusqlite::Result<bool> {
         let sql = "SELECT 1 FROM deliveries WHERE agent = ?1 AND message = ?2";
         Ok(self.born.is_some_and(|born| letter > born)
-            && (self.caller.is(from) || one(books, sql, (&self.caller.agent, letter), |_| Ok(()))?.is_some()))
+            && (self.caller.is(from) || one(db, sql, (&self.caller.agent, letter), |_| Ok(()))?.is_some()))
     }
 }
 
 /// Somebody who looks through many letters and turns at one moment: what the rules need to know of them, and of the
 /// conversations, is read once.
-pub(crate) struct Seeker<'c> {
+pub(crate) struct Searcher<'c> {
     caller: &'c Caller,
-    party: Party<'c>,
+    party: MessageParty<'c>,
     conversations: HashMap<ConversationId, Option<Reader>>,
 }
 
 /// What the rule for letters goes by, and what searches are narrowed by.
-pub(crate) struct Glimpse {
+pub(crate) struct MessageHead {
     pub(crate) from: AgentId,
     /// Only if it was asked for.
     pub(crate) audience: Option<Audience>,
@@ -111,17 +107,17 @@ pub(crate) struct Glimpse {
     pub(crate) conversation: Option<ConversationId>,
 }
 
-impl<'c> Seeker<'c> {
+impl<'c> Searcher<'c> {
     /// SQL that is false only for a place at which the caller surely sees nothing. `{place}` stands for the place, ?3 is
     /// [`Seeker::may_see_any`] and ?4 the caller's name. It keeps most of what is not for the caller from being looked at.
-    pub(crate) const PERHAPS: &'static str = "(?3
+    pub(crate) const MAYBE_VISIBLE_SQL: &'static str = "(?3
          OR EXISTS(SELECT 1 FROM main.deliveries WHERE agent = ?4 AND message = {place})
          OR EXISTS(SELECT 1 FROM main.messages INDEXED BY messages_by_sender WHERE sender = ?4 AND seq = {place})
          OR EXISTS(SELECT 1 FROM main.turns WHERE seq = {place})
          OR EXISTS(SELECT 1 FROM main.turns WHERE seq = {place} + 1 AND message = {place}))";
 
-    pub(crate) fn of(books: &Connection, caller: &'c Caller) -> rusqlite::Result<Self> {
-        Ok(Self { caller, party: Party::of(books, caller)?, conversations: HashMap::new() })
+    pub(crate) fn of(db: &Connection, caller: &'c Caller) -> rusqlite::Result<Self> {
+        Ok(Self { caller, party: MessageParty::of(db, caller)?, conversations: HashMap::new() })
     }
 
     /// Whether a letter may be seen by somebody who has no part in it.
@@ -132,30 +128,30 @@ impl<'c> Seeker<'c> {
     /// As [`sees_message`].
     pub(crate) fn sees_letter(
         &self,
-        books: &Connection,
+        db: &Connection,
         place: Seq,
-        letter: &Glimpse,
+        letter: &MessageHead,
     ) -> rusqlite::Result<bool> {
         if let Some(decided) = sees_by_right(self.caller, letter.audience) {
             return Ok(decided);
         }
-        if self.party.sees(books, place, &letter.from)? {
+        if self.party.sees(db, place, &letter.from)? {
             return Ok(true);
         }
         if letter.audience != Some(Audience::Members) {
             return Ok(false);
         }
-        let whole = rows::message_at(books, place)?;
-        whole.map_or(Ok(false), |letter| sees_as_member(books, self.caller, place, &letter.to))
+        let whole = rows::message_at(db, place)?;
+        whole.map_or(Ok(false), |letter| sees_as_member(db, self.caller, place, &letter.to))
     }
 
     /// Whether the caller may read a turn that was recorded.
-    pub(crate) fn reads_turn(&mut self, books: &Connection, turn: &Turn) -> rusqlite::Result<bool> {
+    pub(crate) fn reads_turn(&mut self, db: &Connection, turn: &Turn) -> rusqlite::Result<bool> {
         let reader = match self.conversations.entry(turn.conversation.clone()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
-                let reader = match rows::conversation_by_id(books, &turn.conversation)? {
-                    Some(conversation) => reads_conversation(books, self.caller, &conversation)?,
+                let reader = match rows::conversation_by_id(db, &turn.conversation)? {
+                    Some(conversation) => reads_conversation(db, self.caller, &conversation)?,
                     None => None,
                 };
                 unknown.insert(reader)
@@ -167,7 +163,7 @@ impl<'c> Seeker<'c> {
 
 /// Who may see that a letter was sent, to these recipients.
 pub(crate) fn of_message(
-    books: &Connection,
+    db: &Connection,
     message: &Message,
     recipients: Vec<AgentId>,
 ) -> rusqlite::Result<Sight> {
@@ -184,13 +180,13 @@ pub(crate) fn of_message(
             let sql = "SELECT agent FROM scope_members WHERE scope IN (SELECT value FROM json_each(?1))
                        GROUP BY agent
                        HAVING count(*) = (SELECT count(DISTINCT value) FROM json_each(?1))";
-            let members = all(books, sql, [scopes], |row| row.get::<_, AgentId>(0))?;
+            let members = all(db, sql, [scopes], |row| row.get::<_, AgentId>(0))?;
             Sight::Among { agents, members: Sight::list(members) }
         }
     })
 }
 
 /// Whether a recipient got its copy without the others knowing.
-pub(crate) fn is_blind(books: &Connection, agent: &AgentId, message: Seq) -> rusqlite::Result<bool> {
-    Ok(rows::delivery_of(books, agent, message)?.is_some_and(|copy| copy.copy == Copy::Bcc))
+pub(crate) fn is_blind(db: &Connection, agent: &AgentId, message: Seq) -> rusqlite::Result<bool> {
+    Ok(rows::delivery_of(db, agent, message)?.is_some_and(|copy| copy.copy == RecipientKind::Bcc))
 }

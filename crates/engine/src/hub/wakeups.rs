@@ -21,7 +21,7 @@ const USUAL: Duration = Duration::from_millis(4);
 const LONGEST: Duration = Duration::from_millis(8);
 
 #[derive(Debug)]
-pub(super) struct Crier {
+pub(super) struct Wakeups {
     /// The last place that was called out. Followers sleep on it.
     head: Arc<watch::Sender<Seq>>,
     /// The last place that is to be called out to a crowd. Who goes round sleeps on it.
@@ -29,7 +29,7 @@ pub(super) struct Crier {
     rounds: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Crier {
+impl Wakeups {
     pub(super) fn new() -> Self {
         Self { head: Arc::new(watch::Sender::new(0)), news: watch::Sender::new(0), rounds: Mutex::default() }
     }
@@ -97,18 +97,18 @@ mod tests {
 
     #[test]
     fn a_few_hear_at_once() {
-        let crier = Crier::new();
-        let listener = crier.listen();
+        let wakeups = Wakeups::new();
+        let listener = wakeups.listen();
         for last in 1..=5 {
-            crier.call(last);
+            wakeups.call(last);
             assert_eq!(*listener.borrow(), last);
         }
     }
 
     #[tokio::test]
     async fn a_crowd_hears_everything_in_fewer_rounds() {
-        let crier = Crier::new();
-        let mut crowd: Vec<_> = (0..200).map(|_| crier.listen()).collect();
+        let wakeups = Wakeups::new();
+        let mut crowd: Vec<_> = (0..200).map(|_| wakeups.listen()).collect();
         let mut listener = crowd.pop().unwrap();
         let hearing = tokio::spawn(async move {
             let mut rounds = 0;
@@ -119,7 +119,7 @@ mod tests {
             rounds
         });
         for last in 1..=100 {
-            crier.call(last);
+            wakeups.call(last);
             tokio::time::sleep(Duration::from_micros(100)).await;
         }
         let rounds = hearing.await.unwrap();
@@ -137,29 +137,29 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_brought_before_anyone_went_round_is_called_out() {
-        let crier = Crier::new();
-        let crowd: Vec<_> = (0..CROWD).map(|_| crier.head.subscribe()).collect();
-        crier.call(7);
+        let wakeups = Wakeups::new();
+        let crowd: Vec<_> = (0..CROWD).map(|_| wakeups.head.subscribe()).collect();
+        wakeups.call(7);
         assert_eq!(*crowd[0].borrow(), 0);
-        let mut late = crier.listen();
+        let mut late = wakeups.listen();
         late.changed().await.unwrap();
         assert_eq!(*late.borrow(), 7);
         // Those who are left are a few, and who went round before has older news.
         drop((crowd, late));
-        crier.call(9);
+        wakeups.call(9);
         tokio::time::sleep(LONGEST * 2).await;
-        assert_eq!(*crier.head.borrow(), 9);
+        assert_eq!(*wakeups.head.borrow(), 9);
     }
 
     #[test]
     fn another_runtime_goes_on() {
-        let crier = Crier::new();
+        let wakeups = Wakeups::new();
         let mut crowd = Vec::new();
         for last in 1..=2 {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
             runtime.block_on(async {
-                crowd.extend((0..=CROWD).map(|_| crier.listen()));
-                crier.call(last);
+                crowd.extend((0..=CROWD).map(|_| wakeups.listen()));
+                wakeups.call(last);
                 let listener = crowd.last_mut().unwrap();
                 while *listener.borrow_and_update() < last {
                     listener.changed().await.unwrap();

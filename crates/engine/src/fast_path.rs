@@ -8,20 +8,20 @@ use std::sync::Arc;
 
 use crate::engine::{Engine, Pending};
 use crate::error::EngineError;
-use crate::hub::Lane;
-use crate::nouns::{AgentId, Caller, Copy, Delivery, DeliveryState, Message, MessageId};
+use crate::hub::FastPath;
+use crate::nouns::{AgentId, Caller, Delivery, DeliveryState, Message, MessageId, RecipientKind};
 use crate::source::Record;
 use crate::stamp::Stamp;
-use crate::verbs::mail::{Receipt, Send, Sent};
-use crate::views::Letter;
+use crate::verbs::mail::{Receipt, SendMessage, SendReceipt};
+use crate::views::InboxMessage;
 
 /// How a letter went.
 #[derive(Debug)]
 pub enum Dispatch {
     /// Everyone it is for has it; the books follow.
-    Delivered(Box<Sent>),
+    Delivered(Box<SendReceipt>),
     /// It takes the slow road.
-    Posted(Pending<Send>),
+    Queued(Pending<SendMessage>),
 }
 
 impl Engine {
@@ -30,20 +30,24 @@ impl Engine {
     ///
     /// # Errors
     /// As for [`Engine::post`].
-    pub async fn dispatch(&self, caller: &Caller, mut verb: Send) -> Result<Dispatch, EngineError> {
-        if verb.may_overtake() {
+    pub async fn dispatch(&self, caller: &Caller, mut verb: SendMessage) -> Result<Dispatch, EngineError> {
+        if verb.is_ephemeral() {
             match self.hand_round(caller, verb).await? {
                 Ok(sent) => return Ok(Dispatch::Delivered(Box::new(sent))),
                 Err(not_handed) => verb = not_handed,
             }
         }
-        self.post(caller, verb).await.map(Dispatch::Posted)
+        self.enqueue(caller, verb).await.map(Dispatch::Queued)
     }
 
     /// Hands a letter round, or gives it back.
-    async fn hand_round(&self, caller: &Caller, mut verb: Send) -> Result<Result<Sent, Send>, EngineError> {
-        let lane = self.hub().lane();
-        if self.poisoned().is_some() || !lane.is_clear(&caller.agent) {
+    async fn hand_round(
+        &self,
+        caller: &Caller,
+        mut verb: SendMessage,
+    ) -> Result<Result<SendReceipt, SendMessage>, EngineError> {
+        let fast_path = self.hub().fast_path();
+        if self.poisoned().is_some() || !fast_path.is_clear(&caller.agent) {
             return Ok(Err(verb));
         }
         let recipients = match self.reached_now(caller, &verb).await? {
@@ -62,37 +66,45 @@ impl Engine {
         place.put(Record::stamped(stamp, caller.clone(), crate::verbs::Verb::into_command(verb)));
         let receipts = recipients
             .iter()
-            .map(|agent| Receipt { agent: agent.clone(), copy: Copy::To, state: DeliveryState::Delivered })
+            .map(|agent| Receipt {
+                agent: agent.clone(),
+                copy: RecipientKind::To,
+                state: DeliveryState::Delivered,
+            })
             .collect();
         let refused = Vec::new();
-        Ok(Ok(Sent { message, receipts, refused, turn: None, unrecorded: None, repeated: false }))
+        Ok(Ok(SendReceipt { message, receipts, refused, turn: None, unrecorded: None, repeated: false }))
     }
 
     /// Whom a letter reaches at this moment; nothing if that cannot be told without writing, or not at all. The slow
     /// road then says why.
-    async fn reached_now(&self, caller: &Caller, verb: &Send) -> Result<Option<Arc<[AgentId]>>, EngineError> {
-        let lane = self.hub().lane();
-        let key = Lane::key(caller, &verb.to);
-        if let Some(known) = lane.recall(&key) {
+    async fn reached_now(
+        &self,
+        caller: &Caller,
+        verb: &SendMessage,
+    ) -> Result<Option<Arc<[AgentId]>>, EngineError> {
+        let fast_path = self.hub().fast_path();
+        let key = FastPath::key(caller, &verb.to);
+        if let Some(known) = fast_path.recall(&key) {
             return Ok(Some(known));
         }
-        let epoch = lane.epoch();
+        let epoch = fast_path.epoch();
         let (asking, asked, realm) = (caller.clone(), verb.clone(), self.realm().clone());
         let found = self.read(move |view| Ok(asked.preview(view, &realm, &asking))).await?;
         let Some(found) = found else { return Ok(None) };
         let found: Arc<[AgentId]> = found.into();
-        lane.remember(key, epoch, found.clone());
+        fast_path.remember(key, epoch, found.clone());
         Ok(Some(found))
     }
 }
 
-fn letter(message: &Arc<Message>, agent: &AgentId) -> Letter {
-    Letter {
+fn letter(message: &Arc<Message>, agent: &AgentId) -> InboxMessage {
+    InboxMessage {
         message: message.clone(),
         delivery: Delivery {
             message: message.seq,
             agent: agent.clone(),
-            copy: Copy::To,
+            copy: RecipientKind::To,
             state: DeliveryState::Delivered,
             delivered_at: Some(message.at),
             read_at: None,

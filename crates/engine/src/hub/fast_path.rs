@@ -13,7 +13,7 @@ const REMEMBERED: usize = 4_096;
 type Reached = (u64, Arc<[AgentId]>);
 
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct FastPath {
     /// Letters of each sender that are waiting for the writer. While there are any, a faster one would overtake them.
     waiting: Mutex<HashMap<AgentId, usize>>,
     /// Rises with every change to who is who and who is reached by what.
@@ -21,7 +21,7 @@ pub(crate) struct Lane {
     reached: Mutex<HashMap<String, Reached>>,
 }
 
-impl Default for Lane {
+impl Default for FastPath {
     fn default() -> Self {
         // Each opening of a realm has epochs of its own, so that nothing remembered from before it counts.
         static OPENED: AtomicU64 = AtomicU64::new(0);
@@ -30,7 +30,7 @@ impl Default for Lane {
     }
 }
 
-impl Lane {
+impl FastPath {
     /// A letter of this sender takes the slow road.
     pub(crate) fn set_out(&self, sender: &AgentId) {
         *lock(&self.waiting).entry(sender.clone()).or_default() += 1;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::conversations::Close;
 use super::deliveries::Acknowledge;
-use super::mail::{Send, Sent};
+use super::mail::{SendMessage, SendReceipt};
 use super::marks::{self, Mark};
 use super::reservations::{self, Renew, Reserve, Which};
 use super::{Applied, Apply, Halt};
@@ -19,20 +19,20 @@ use crate::store::{exec, rows};
 
 /// Sends a letter that can be sent once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SendSealed {
+pub struct SendSigned {
     /// The letter.
-    pub letter: Send,
+    pub message: SendMessage,
     /// Names that must not have come before from the same sender. They are kept if the letter is taken.
     pub marks: Vec<Mark>,
     /// What the letter does besides being read.
     #[serde(default)]
-    pub deed: Option<Deed>,
+    pub side_effect: Option<SideEffect>,
 }
 
 /// What a letter can do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deed {
+pub enum SideEffect {
     /// Tells of a reservation of the sender's. One that is known, or has lapsed already, is told of all the same.
     Reserve(Reserve),
     /// Prolongs one.
@@ -64,45 +64,45 @@ pub enum Deed {
 
 /// What sending gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedSent {
+pub struct SignedReceipt {
     /// The letter and its receipts.
-    pub sent: Sent,
+    pub sent: SendReceipt,
     /// The lease it told of, and whose it overlaps.
     pub reserved: Option<Reserved>,
     /// The copy it acknowledged.
     pub acked: Option<Delivery>,
 }
 
-impl SendSealed {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<SealedSent> {
+impl SendSigned {
+    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<SignedReceipt> {
         to.require_member()?;
         let sender = to.caller.agent.clone();
         let fresh = marks::check(to, &sender, &self.marks)?;
         // What can be refused is asked before the first row is written.
         let acked = self.check(to)?;
-        let sent = self.letter.apply(to)?;
+        let sent = self.message.apply(to)?;
         fresh.keep(to, sent.message.seq)?;
         let told: Vec<AgentId> = sent.receipts.iter().map(|receipt| receipt.agent.clone()).collect();
-        let mut done = SealedSent { sent, reserved: None, acked: None };
-        match &self.deed {
+        let mut done = SignedReceipt { sent, reserved: None, acked: None };
+        match &self.side_effect {
             None => {}
-            Some(Deed::Reserve(reserve)) => {
+            Some(SideEffect::Reserve(reserve)) => {
                 let told = (reserve.audience == Audience::Parties).then_some(told);
                 done.reserved = Some(reserve.announce(to, told)?);
             }
-            Some(Deed::Renew(renew)) => done.reserved = Some(renew.apply(to)?),
-            Some(Deed::Release(which)) => {
+            Some(SideEffect::Renew(renew)) => done.reserved = Some(renew.apply(to)?),
+            Some(SideEffect::Release(which)) => {
                 let release = reservations::Release { which: vec![which.clone()], owner: None };
                 done.reserved = release.apply(to)?.pop().map(alone);
             }
-            Some(Deed::Lapse(which)) => done.reserved = Some(alone(reservations::lapse(to, which)?)),
-            Some(Deed::Acknowledge { response, .. }) => {
+            Some(SideEffect::Lapse(which)) => done.reserved = Some(alone(reservations::lapse(to, which)?)),
+            Some(SideEffect::Acknowledge { response, .. }) => {
                 if let Some(message) = acked {
                     let verb = Acknowledge { agent: sender, message, response: response.clone() };
                     done.acked = Some(verb.apply(to)?);
                 }
             }
-            Some(Deed::Entitle { conversation, subject, ended }) => {
+            Some(SideEffect::Entitle { conversation, subject, ended }) => {
                 entitle(to, conversation, subject, *ended)?;
             }
         }
@@ -111,14 +111,16 @@ impl SendSealed {
 
     /// Refuses a deed that cannot be done; finds the letter that is to be acknowledged.
     fn check(&self, to: &mut Apply<'_>) -> Applied<Option<MessageId>> {
-        match &self.deed {
-            Some(Deed::Reserve(reserve)) => reserve.check_announced(to)?,
-            Some(Deed::Renew(renew)) => renew.check(to).map(drop)?,
-            Some(Deed::Release(which) | Deed::Lapse(which)) => reservations::own(to, which).map(drop)?,
-            Some(Deed::Acknowledge { label, message, .. }) => {
+        match &self.side_effect {
+            Some(SideEffect::Reserve(reserve)) => reserve.check_announced(to)?,
+            Some(SideEffect::Renew(renew)) => renew.check(to).map(drop)?,
+            Some(SideEffect::Release(which) | SideEffect::Lapse(which)) => {
+                reservations::own(to, which).map(drop)?
+            }
+            Some(SideEffect::Acknowledge { label, message, .. }) => {
                 return self.marked(to, label, *message).map(Some);
             }
-            Some(Deed::Entitle { .. }) | None => {}
+            Some(SideEffect::Entitle { .. }) | None => {}
         }
         Ok(None)
     }
@@ -127,23 +129,23 @@ impl SendSealed {
     fn marked(&self, to: &mut Apply<'_>, label: &str, ours: Option<MessageId>) -> Applied<MessageId> {
         let mut received = None;
         for (sender, seq) in marks::with_label(to, label)? {
-            if rows::delivery_of(to.books, &to.caller.agent, seq)?.is_none() {
+            if rows::delivery_of(to.db, &to.caller.agent, seq)?.is_none() {
                 continue;
             }
-            let Some(message) = rows::message_at(to.books, seq)? else { continue };
-            if !sight::sees_message(to.books, to.caller, &message)? {
+            let Some(message) = rows::message_at(to.db, seq)? else { continue };
+            if !sight::sees_message(to.db, to.caller, &message)? {
                 continue;
             }
-            if self.letter.to.contains(&Address::Agent(sender)) {
+            if self.message.to.contains(&Address::Agent(sender)) {
                 return Ok(message.id);
             }
             received = received.or(Some(message.id));
         }
         if received.is_none()
             && let Some(id) = ours
-            && let Some(message) = rows::message_by_id(to.books, id)?
-            && rows::delivery_of(to.books, &to.caller.agent, message.seq)?.is_some()
-            && sight::sees_message(to.books, to.caller, &message)?
+            && let Some(message) = rows::message_by_id(to.db, id)?
+            && rows::delivery_of(to.db, &to.caller.agent, message.seq)?.is_some()
+            && sight::sees_message(to.db, to.caller, &message)?
         {
             received = Some(id);
         }
@@ -161,12 +163,12 @@ fn entitle(
     subject: &str,
     ended: Option<ConversationStatus>,
 ) -> Applied<()> {
-    let part = rows::participant_of(to.books, id, &to.caller.agent)?;
+    let part = rows::participant_of(to.db, id, &to.caller.agent)?;
     if part.is_none_or(|part| part.left_at.is_some() || !part.permissions.can_send) {
         return Ok(());
     }
     let sql = "UPDATE conversations SET subject = ?2, updated_at = ?3 WHERE id = ?1 AND subject IS NOT ?2";
-    exec(to.books, sql, (id, subject, to.now))?;
+    exec(to.db, sql, (id, subject, to.now))?;
     if ended.is_none() {
         return Ok(());
     }

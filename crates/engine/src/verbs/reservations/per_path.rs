@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::reservations::{Renew, Reserve, Which, check_paths};
-use super::{Applied, Apply};
+use super::{Renew, Reserve, Which, check_paths};
 use crate::error::Refusal;
 use crate::nouns::{Audience, Json, Millis, Reserved, Seq};
 use crate::store::one;
+use crate::verbs::{Applied, Apply};
 
 /// Takes one lease for each path. A lease that the caller has on the same path, in the same way, is prolonged instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct ReserveEach {
     /// What for.
     #[serde(default)]
     pub reason: Option<String>,
-    /// When the leases lapse.
+    /// When the reservations lapse.
     pub expires_at: Millis,
     /// Whether the whole realm may see them, or only accepted contacts.
     pub audience: Audience,
@@ -32,12 +32,12 @@ pub struct ReserveEach {
     pub meta: Option<Json>,
 }
 
-/// What taking leases one by one gave.
+/// What taking reservations one by one gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservedEach {
     /// A lease for each path, in the order of the paths; none if something was in the way and that was to refuse them.
-    pub leases: Vec<Reserved>,
-    /// What was in the way of leases that were to be taken only if all are free.
+    pub reservations: Vec<Reserved>,
+    /// What was in the way of reservations that were to be taken only if all are free.
     pub in_the_way: Vec<crate::nouns::Conflict>,
 }
 
@@ -65,21 +65,21 @@ impl ReserveEach {
         }
         if self.only_if_free && conflicts.iter().any(|conflicts| !conflicts.is_empty()) {
             let in_the_way = conflicts.into_iter().flatten().collect();
-            return Ok(ReservedEach { leases: Vec::new(), in_the_way });
+            return Ok(ReservedEach { reservations: Vec::new(), in_the_way });
         }
-        // As many paths as the largest leases that one agent may have would cover together.
+        // As many paths as the largest reservations that one agent may have would cover together.
         let most = to.rules.reservations_per_scope.saturating_mul(to.rules.paths_per_reservation);
         let sql = "SELECT count(*) FROM reservations WHERE scope = ?1 AND owner = ?2 AND status = 'active'
                    AND expires_at > ?3";
-        let held = one(to.books, sql, (&self.scope, &owner, to.clock()), |row| row.get::<_, u32>(0))?;
+        let held = one(to.db, sql, (&self.scope, &owner, to.clock()), |row| row.get::<_, u32>(0))?;
         let asked = u32::try_from(verbs.len()).unwrap_or(u32::MAX);
         if held.unwrap_or(0).saturating_add(asked) > most {
             return Err(Refusal::TooMany { what: "reserved paths in this scope", limit: most.into() }.into());
         }
         check_paths(to, &self.scope, &owner, verbs.len())?;
-        let mut leases = Vec::with_capacity(verbs.len());
+        let mut reservations = Vec::with_capacity(verbs.len());
         for ((verb, pattern), conflicts) in verbs.iter().zip(patterns).zip(conflicts) {
-            leases.push(match self.own(to, verb)? {
+            reservations.push(match self.own(to, verb)? {
                 Some(seq) => {
                     let renew = Renew { which: Which::Number(seq), expires_at: self.expires_at };
                     let held = renew.check(to)?;
@@ -88,7 +88,7 @@ impl ReserveEach {
                 None => verb.take(to, owner.clone(), &[pattern], None, conflicts)?,
             });
         }
-        Ok(ReservedEach { leases, in_the_way: Vec::new() })
+        Ok(ReservedEach { reservations, in_the_way: Vec::new() })
     }
 
     fn all_of_them(&self) -> Reserve {
@@ -114,9 +114,7 @@ impl ReserveEach {
         let sql = "SELECT seq FROM reservations WHERE scope = ?1 AND owner = ?2 AND status = 'active'
                    AND expires_at > ?3 AND paths = ?4 AND exclusive = ?5 ORDER BY seq LIMIT 1";
         let paths = serde_json::to_string(&verb.paths).unwrap_or_default();
-        one(to.books, sql, (&self.scope, &to.caller.agent, to.clock(), paths, self.exclusive), |row| {
-            row.get(0)
-        })
+        one(to.db, sql, (&self.scope, &to.caller.agent, to.clock(), paths, self.exclusive), |row| row.get(0))
     }
 }
 

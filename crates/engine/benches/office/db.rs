@@ -89,8 +89,8 @@ pub struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    pub fn new(books: &'a Connection) -> Self {
-        let prepare = |sql| books.prepare(sql).expect("a statement of the schema");
+    pub fn new(db: &'a Connection) -> Self {
+        let prepare = |sql| db.prepare(sql).expect("a statement of the schema");
         Self {
             message: prepare(
                 "INSERT INTO messages(seq, id, sender, recipients, kind, subject, body, is_json, priority,
@@ -107,7 +107,7 @@ impl<'a> Ledger<'a> {
                 "INSERT INTO turns(seq, id, conversation, author, content_type, message, at, talk, author_hash, type_hash)
                  VALUES(?1,?2,?3,?4,?5,?6,?7,0,?8,?9)",
             ),
-            last: books.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0)).expect("a head"),
+            last: db.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0)).expect("a head"),
         }
     }
 
@@ -172,8 +172,8 @@ pub fn id_at(at: i64, seq: i64) -> Uuid {
 }
 
 /// Puts the agents into the address book of empty books.
-pub fn enter_agents(books: &Connection) {
-    let mut statement = books
+pub fn enter_agents(db: &Connection) {
+    let mut statement = db
         .prepare(
             "INSERT INTO agents(id, kind, state, visibility, contact_policy, privacy, via, created_at, updated_at, born)
              VALUES(?1, 'agent', 'registered', 'public', 'open', 'public', 'bench', 0, 0, 0)",
@@ -189,14 +189,14 @@ pub fn enter_agents(books: &Connection) {
 /// Half of the letters are the reader's; nine of ten have been read; one in ten is a task.
 pub fn seed(path: &Path, letters: usize) -> Duration {
     let started = Instant::now();
-    let books = open_writer(path).expect("books");
+    let db = open_writer(path).expect("db");
     // Nothing here is anybody's mail yet, so it need not survive a power cut.
-    books.execute_batch("PRAGMA synchronous = off; PRAGMA cache_size = -262144; BEGIN").expect("settings");
-    enter_agents(&books);
+    db.execute_batch("PRAGMA synchronous = off; PRAGMA cache_size = -262144; BEGIN").expect("settings");
+    enter_agents(&db);
     let talk = conversation();
     let rights = "{\"can_send\":true,\"can_observe\":true,\"can_invite\":false,\"can_remove\":false,\
                   \"can_create_threads\":true,\"history\":\"full\",\"can_see_internal\":false}";
-    books
+    db
         .execute(
             "INSERT INTO conversations(id, kind, status, created_by, audience, participant_count, turn_count, thread_count,
                  created_at, updated_at, seq) VALUES(?1, 'multi-agent', 'active', ?2, 'parties', ?3, ?4, 0, 0, 0, 0)",
@@ -206,10 +206,10 @@ pub fn seed(path: &Path, letters: usize) -> Duration {
     for n in 0..AGENTS {
         let part = "INSERT INTO participants(conversation, agent, kind, role, permissions, joined_at, joined, conversation_seq)
                     VALUES(?1, ?2, 'agent', 'assistant', ?3, 0, 0, 0)";
-        books.execute(part, (&talk, agent(n), rights)).expect("a participant");
+        db.execute(part, (&talk, agent(n), rights)).expect("a participant");
     }
     let mut dice = Dice::new();
-    let mut ledger = Ledger::new(&books);
+    let mut ledger = Ledger::new(&db);
     let names: Vec<AgentId> = (0..AGENTS).map(agent).collect();
     for n in 0..letters {
         let (subject, mut body) = dice.letter();
@@ -227,11 +227,11 @@ pub fn seed(path: &Path, letters: usize) -> Duration {
             conversation: Some(talk.as_str()),
         });
         if n % 50_000 == 49_999 {
-            books.execute_batch("COMMIT; BEGIN").expect("a commit");
+            db.execute_batch("COMMIT; BEGIN").expect("a commit");
         }
     }
     drop(ledger);
-    books.execute_batch("COMMIT").expect("a commit");
-    books.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("a checkpoint");
+    db.execute_batch("COMMIT").expect("a commit");
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("a checkpoint");
     started.elapsed()
 }

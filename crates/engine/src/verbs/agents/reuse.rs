@@ -1,11 +1,11 @@
 //! Making way for somebody else under a name that was given up: what was agreed with the former holder, entrusted to it
 //! or held by it does not pass on. Its mail is kept apart by the place at which the new holder was born.
 
-use super::{Applied, Apply, conversations, reservations};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Fact, ReservationStatus, Seq};
 use crate::sight;
 use crate::store::{all, exec, one, rows};
+use crate::verbs::{Applied, Apply, conversations, reservations};
 
 /// Rows that a command of a plain caller takes away in a stroke.
 const MOST_KEYS: u32 = 20_000;
@@ -19,7 +19,7 @@ fn check_traces(to: &Apply<'_>, name: &AgentId) -> Applied<()> {
     let parts = "SELECT count(*) FROM (SELECT 1 FROM participants WHERE agent = ?1 LIMIT ?2)";
     let keys = "SELECT count(*) FROM (SELECT 1 FROM message_keys WHERE sender = ?1 LIMIT ?2)";
     for (sql, most) in [(parts, limit), (keys, MOST_KEYS)] {
-        let found = one(to.books, sql, (name, most + 1), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+        let found = one(to.db, sql, (name, most + 1), |row| row.get::<_, u32>(0))?.unwrap_or(0);
         if found > most {
             let what = "traces of the name's former holder; choose another name";
             return Err(Refusal::TooMany { what, limit: most.into() }.into());
@@ -33,33 +33,33 @@ pub(super) fn make_way(to: &mut Apply<'_>, name: &AgentId) -> Applied<()> {
     check_traces(to, name)?;
     // Consent was given to the former holder. A block stays: it costs the new holder a word, not others their peace.
     let sql = "DELETE FROM contacts WHERE (sender = ?1 AND state <> 'blocked') OR recipient = ?1";
-    exec(to.books, sql, [name])?;
-    exec(to.books, "DELETE FROM message_keys WHERE sender = ?1", [name])?;
+    exec(to.db, sql, [name])?;
+    exec(to.db, "DELETE FROM message_keys WHERE sender = ?1", [name])?;
     // Whoever owns an agent may read its mail, and whoever stands above it may change it.
-    exec(to.books, "UPDATE agents SET owner = NULL WHERE owner = ?1", [name])?;
-    exec(to.books, "UPDATE agents SET parent = NULL WHERE parent = ?1", [name])?;
-    exec(to.books, "UPDATE scopes SET created_by = ?2 WHERE created_by = ?1", (name, AgentId::office()))?;
+    exec(to.db, "UPDATE agents SET owner = NULL WHERE owner = ?1", [name])?;
+    exec(to.db, "UPDATE agents SET parent = NULL WHERE parent = ?1", [name])?;
+    exec(to.db, "UPDATE scopes SET created_by = ?2 WHERE created_by = ?1", (name, AgentId::office()))?;
     let sql = "SELECT conversation_seq FROM participants WHERE agent = ?1 AND left_at IS NULL ORDER BY conversation_seq";
-    let places: Vec<Seq> = all(to.books, sql, [name], |row| row.get(0))?;
+    let places: Vec<Seq> = all(to.db, sql, [name], |row| row.get(0))?;
     for place in places {
         let sql = format!("SELECT {} FROM conversations c WHERE c.seq = ?1", rows::CONVERSATION);
-        for conversation in all(to.books, &sql, [place], rows::conversation)? {
-            if let Some(part) = rows::participant_of(to.books, &conversation.id, name)? {
+        for conversation in all(to.db, &sql, [place], rows::conversation)? {
+            if let Some(part) = rows::participant_of(to.db, &conversation.id, name)? {
                 conversations::depart(to, &conversation, part, None, true)?;
             }
         }
     }
     // One that left could come back; its successor is as new to the conversation as anybody. The history keeps who was.
-    exec(to.books, "DELETE FROM participants WHERE agent = ?1", [name])?;
+    exec(to.db, "DELETE FROM participants WHERE agent = ?1", [name])?;
     let sql = format!(
         "SELECT {} FROM reservations r INDEXED BY reservations_held WHERE r.owner = ?1 AND r.status = 'active' ORDER BY r.seq",
         rows::RESERVATION
     );
-    for mut reservation in all(to.books, &sql, [name], rows::reservation)? {
+    for mut reservation in all(to.db, &sql, [name], rows::reservation)? {
         reservation.status = ReservationStatus::Released;
         reservation.released_at = Some(to.now);
         reservations::end(to, &reservation)?;
-        let sight = sight::of_reservation(to.books, &reservation, to.clock())?;
+        let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
         to.tell(Fact::ReservationReleased { reservation: Box::new(reservation) }, sight)?;
     }
     Ok(())

@@ -7,7 +7,7 @@ use super::{AgentId, ScopeId};
 /// Some of the agents around one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Circle {
+pub enum AgentSet {
     /// Everybody.
     All,
     /// Those above and below.
@@ -42,7 +42,7 @@ pub enum ScopeCircle {
 pub struct Bounds {
     /// Whom it sees in the address book.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sees: Option<Circle>,
+    pub sees: Option<AgentSet>,
     /// Which scopes it sees.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sees_scopes: Option<ScopeCircle>,
@@ -51,19 +51,19 @@ pub struct Bounds {
     pub sees_structure: Option<String>,
     /// Whom it may write to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub writes_to: Option<Circle>,
+    pub writes_to: Option<AgentSet>,
     /// Which scopes it may write to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writes_to_scopes: Option<ScopeCircle>,
     /// From which agents it takes letters.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub takes_from_agents: Option<Circle>,
+    pub takes_from_agents: Option<AgentSet>,
     /// From which people and clients.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub takes_from_clients: Option<Circle>,
+    pub takes_from_clients: Option<AgentSet>,
     /// From which other offices.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub takes_from_systems: Option<Circle>,
+    pub takes_from_systems: Option<AgentSet>,
     /// Whether others have told it to pause, so that it may not go on by itself.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
@@ -74,8 +74,8 @@ impl Bounds {
     #[must_use]
     pub fn names(&self) -> usize {
         let agents = [&self.sees, &self.writes_to, &self.takes_from_agents, &self.takes_from_clients];
-        let listed = |circle: &Option<Circle>| match circle {
-            Some(Circle::Only(list)) => list.len(),
+        let listed = |circle: &Option<AgentSet>| match circle {
+            Some(AgentSet::Only(list)) => list.len(),
             _ => 0,
         };
         let scopes = |circle: &Option<ScopeCircle>| match circle {
