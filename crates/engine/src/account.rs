@@ -1,19 +1,17 @@
 //! Whose account an agent draws on: that of the token under which it was entered, so that registering more names or opening
 //! more sessions gives no more room.
 
-use rusqlite::Connection;
-
 use crate::error::Refusal;
 use crate::limits::Rules;
 use crate::nouns::{AgentId, Caller};
-use crate::store::one;
-use crate::verbs::Apply;
+use crate::store::{Db, one};
+use crate::verbs::Write;
 
 /// How many entries that were made by other entries are followed.
 const DEPTH: usize = 16;
 
 /// The name on the token under which an agent was entered; where another agent entered it, that agent's account.
-pub(crate) fn of(db: &Connection, agent: &AgentId) -> rusqlite::Result<AgentId> {
+pub(crate) fn of(db: Db<'_>, agent: &AgentId) -> rusqlite::Result<AgentId> {
     let mut account = agent.clone();
     for _ in 0..DEPTH {
         let sql = "SELECT bearer FROM agents WHERE id = ?1";
@@ -27,12 +25,12 @@ pub(crate) fn of(db: &Connection, agent: &AgentId) -> rusqlite::Result<AgentId> 
 
 /// Refuses one more agent where an account has as many in force as it may. Gives the account.
 pub(crate) fn check_agents(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     bearer: &AgentId,
 ) -> rusqlite::Result<Result<AgentId, Refusal>> {
     let (account, limit) = (of(to.db, bearer)?, to.rules.agents_per_owner);
     // The account itself is counted, too.
-    if to.memory.usage.agents(to.db, &account)? > i64::from(limit) {
+    if to.cache.borrow_mut().usage.agents(to.db, &account)? > i64::from(limit) {
         let what = "agents of one owner; unregister some, or have the operator raise the rule";
         return Ok(Err(Refusal::TooMany { what, limit: limit.into() }));
     }
@@ -40,7 +38,7 @@ pub(crate) fn check_agents(
 }
 
 /// How many agents in force an account has, itself included.
-pub(crate) fn count_agents(db: &Connection, account: &AgentId) -> rusqlite::Result<i64> {
+pub(crate) fn count_agents(db: Db<'_>, account: &AgentId) -> rusqlite::Result<i64> {
     let sql = format!("{OWN} SELECT count(*) FROM own");
     Ok(one(db, &sql, [account], |row| row.get(0))?.unwrap_or(0))
 }
@@ -52,7 +50,7 @@ const OWN: &str = "WITH RECURSIVE own(id) AS (SELECT ?1
 
 /// Refuses one more scope where an account has made as many as it may.
 pub(crate) fn check_scopes(
-    db: &Connection,
+    db: Db<'_>,
     caller: &Caller,
     rules: &Rules,
 ) -> rusqlite::Result<Result<(), Refusal>> {

@@ -3,13 +3,11 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-use rusqlite::Connection;
-
 use crate::nouns::{Agent, AgentId, AgentKind, AgentSet, Bounds, Caller, Scope, ScopeCircle, SendPolicy};
-use crate::store::{all, one, rows};
+use crate::store::{Db, all, one, rows};
 
 /// The bounds of an agent; most have none.
-pub(crate) fn of(db: &Connection, agent: &AgentId) -> rusqlite::Result<Option<Bounds>> {
+pub(crate) fn of(db: Db<'_>, agent: &AgentId) -> rusqlite::Result<Option<Bounds>> {
     let sql = "SELECT bounds FROM agents WHERE id = ?1 AND bounds IS NOT NULL";
     let text: Option<String> = one(db, sql, [agent], |row| row.get(0))?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
@@ -17,7 +15,7 @@ pub(crate) fn of(db: &Connection, agent: &AgentId) -> rusqlite::Result<Option<Bo
 
 /// Whether an agent stands in a circle around another.
 pub(crate) fn allows(
-    db: &Connection,
+    db: Db<'_>,
     circle: Option<&AgentSet>,
     centre: &AgentId,
     other: &Agent,
@@ -39,7 +37,7 @@ pub(crate) fn allows(
 }
 
 /// Whether two agents are members of one scope.
-pub(crate) fn shares_scope(db: &Connection, one_agent: &AgentId, other: &AgentId) -> rusqlite::Result<bool> {
+pub(crate) fn shares_scope(db: Db<'_>, one_agent: &AgentId, other: &AgentId) -> rusqlite::Result<bool> {
     let sql = "SELECT 1 FROM scope_members a JOIN scope_members b ON a.scope = b.scope
                WHERE a.agent = ?1 AND b.agent = ?2 LIMIT 1";
     Ok(one(db, sql, (one_agent, other), |_| Ok(()))?.is_some())
@@ -49,7 +47,7 @@ pub(crate) fn shares_scope(db: &Connection, one_agent: &AgentId, other: &AgentId
 /// side, so it serves for the agent's own bounds and for those of the others.
 #[derive(Debug)]
 pub(crate) struct Kin<'a> {
-    db: &'a Connection,
+    db: Db<'a>,
     agent: AgentId,
     parent: Option<AgentId>,
     hierarchy: OnceCell<HashSet<AgentId>>,
@@ -57,7 +55,7 @@ pub(crate) struct Kin<'a> {
 }
 
 impl<'a> Kin<'a> {
-    pub(crate) fn of(db: &'a Connection, agent: &AgentId, parent: Option<&AgentId>) -> Self {
+    pub(crate) fn of(db: Db<'a>, agent: &AgentId, parent: Option<&AgentId>) -> Self {
         let (agent, parent) = (agent.clone(), parent.cloned());
         Self { db, agent, parent, hierarchy: OnceCell::new(), scoped: OnceCell::new() }
     }
@@ -136,7 +134,7 @@ fn taken_from(bounds: &Bounds, sort: AgentKind) -> Option<&AgentSet> {
 
 /// Whether a scope is among those that an agent is kept to.
 pub(crate) fn allows_scope(
-    db: &Connection,
+    db: Db<'_>,
     circle: Option<&ScopeCircle>,
     agent: &AgentId,
     scope: &Scope,
@@ -151,7 +149,7 @@ pub(crate) fn allows_scope(
 
 /// What somebody who wants to write to a scope lacks, if anything.
 pub(crate) fn bar_to_scope(
-    db: &Connection,
+    db: Db<'_>,
     caller: &Caller,
     sender: &Agent,
     scope: &Scope,
@@ -166,7 +164,7 @@ pub(crate) fn bar_to_scope(
 }
 
 /// Whether both the sender's and the recipient's bounds let a letter pass.
-pub(crate) fn let_pass(db: &Connection, from: &Agent, to: &Agent) -> rusqlite::Result<bool> {
+pub(crate) fn let_pass(db: Db<'_>, from: &Agent, to: &Agent) -> rusqlite::Result<bool> {
     if let Some(bounds) = &from.bounds
         && !allows(db, bounds.writes_to.as_ref(), &from.id, to)?
     {
@@ -177,7 +175,7 @@ pub(crate) fn let_pass(db: &Connection, from: &Agent, to: &Agent) -> rusqlite::R
 }
 
 /// Whether an agent stands somewhere below another.
-pub(crate) fn is_below(db: &Connection, agent: &AgentId, above: &AgentId) -> rusqlite::Result<bool> {
+pub(crate) fn is_below(db: Db<'_>, agent: &AgentId, above: &AgentId) -> rusqlite::Result<bool> {
     let sql = "WITH RECURSIVE up(id, n) AS (
                    SELECT ?1, 0
                    UNION SELECT a.parent, up.n + 1 FROM agents a JOIN up ON a.id = up.id

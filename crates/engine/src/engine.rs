@@ -11,30 +11,30 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::acl;
 use crate::budget::{Bounds, Budget, Request, Waiting};
+use crate::commit::{Poison, Writer};
 use crate::disk::Disk;
 use crate::error::{EngineError, Fault, Refusal};
 use crate::files::Files;
 use crate::hub::{Feed, Filter, Hub, MailboxStream, Start};
 use crate::limits::Limits;
 use crate::lock::DirectoryLock;
+use crate::log::{self, Account, AnswerSlip, CallerQuota, Local, Part, Place, Record};
 use crate::meter::Meter;
 use crate::nouns::{Address, AgentId, Caller, RealmName};
 use crate::office::WeakOffice;
 use crate::presence::Presences;
-use crate::source::{self, Account, AnswerSlip, CallerQuota, Local, Part, Place, Record};
 use crate::stamp;
-use crate::store::{Inspection, inspect, open_reader};
+use crate::store::{Db, Inspection, inspect, open_reader};
 use crate::usage;
 use crate::verbs::{Command, Verb};
 use crate::views::{View, Viewed};
 use crate::vitals::{Reading, Vitals};
-use crate::writer::{Poison, Writer};
 
 /// A realm that is open. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Engine {
     shared: Arc<Shared>,
-    queue: source::Sender,
+    queue: log::Sender,
     /// On whose share it draws; nobody counts what the office itself does.
     share: Option<Arc<CallerQuota>>,
     /// Whether its reads may take as long as the operator's.
@@ -151,7 +151,7 @@ impl Engine {
         let files = writer.files();
         let readers: Vec<_> =
             (0..limits.readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
-        let (queue, local) = source::local(&limits);
+        let (queue, local) = log::local(&limits);
         let writer = start(writer, local).map_err(|error| Fault::Database { reason: error.to_string() })?;
         let disk = Disk::of(path, limits.disk_reserve);
         let shared = Shared {
@@ -557,7 +557,7 @@ impl Shared {
     ) -> Viewed<T> {
         // One transaction, so that a view of several statements sees one moment.
         let moment = db.unchecked_transaction()?;
-        let view = View { db: &moment, limits: &self.limits, now: stamp::now(), budget };
+        let view = View { db: Db::new(&moment), limits: &self.limits, now: stamp::now(), budget };
         let looked = look(&view);
         // Whatever a view made of a statement that was stopped, it is not an answer. Rolled back when it is dropped.
         if let Some(verdict) = budget.verdict() {

@@ -1,6 +1,5 @@
 //! Names like one that is not known: what its writer may have meant.
 
-use rusqlite::Connection;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
@@ -8,7 +7,7 @@ use crate::names::slips;
 use crate::nouns::{Agent, AgentId, Caller};
 use crate::sight;
 use crate::skeleton::skeleton;
-use crate::store::{all, rows};
+use crate::store::{Db, all, rows};
 
 /// Names in a suggestion.
 const MOST: usize = 3;
@@ -16,7 +15,7 @@ const MOST: usize = 3;
 const COMPARED: u32 = 100;
 
 /// Agents that the caller may know of with a name like this one, the nearest first. Case and accents do not count.
-pub(crate) fn names(db: &Connection, caller: &Caller, name: &str) -> rusqlite::Result<Vec<AgentId>> {
+pub(crate) fn names(db: Db<'_>, caller: &Caller, name: &str) -> rusqlite::Result<Vec<AgentId>> {
     let wanted = fold(name);
     let looks = skeleton(&wanted);
     let (by_id, by_looks) = ("id", "skeleton");

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, info};
 
+use crate::commit::Writer;
 use crate::engine::{Engine, EngineGuard};
 use crate::error::{EngineError, Fault, Refusal};
 use crate::limits::Limits;
 use crate::lock::DirectoryLock;
 use crate::nouns::{Caller, RealmName};
 use crate::verbs::office::Sweep;
-use crate::writer::Writer;
 
 /// Realms that are opened at once. Opening reads and may recover a database.
 const OPENINGS: usize = 4;

@@ -3,14 +3,12 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-use rusqlite::Connection;
-
 use crate::error::Refusal;
 use crate::globs::{PathPattern, Steps};
 use crate::limits::Rules;
 use crate::nouns::{AgentId, Caller, Conflict, Millis, Reservation, ReservationStatus, Seq};
 use crate::sight;
-use crate::store::{all, rows};
+use crate::store::{Db, all, rows};
 
 /// What reading one reservation costs, in steps of a comparison.
 const ROW_STEPS: usize = 1_024;
@@ -69,7 +67,7 @@ pub(crate) struct Asking<'a> {
 impl Rivals {
     /// Reads every reservation that may overlap with one of the patterns. Two shared ones never do.
     pub(crate) fn of(
-        db: &Connection,
+        db: Db<'_>,
         caller: &Caller,
         asking: &Asking<'_>,
         patterns: &[PathPattern],
@@ -166,7 +164,7 @@ fn size(conflict: &Conflict) -> usize {
 
 /// Reservations of the scope whose paths could start like one of these. Patterns with different literal first segments
 /// never overlap, so only those with the same one and the open-ended ones are read.
-fn candidates(db: &Connection, scope: &str, patterns: &[PathPattern]) -> rusqlite::Result<BTreeSet<Seq>> {
+fn candidates(db: Db<'_>, scope: &str, patterns: &[PathPattern]) -> rusqlite::Result<BTreeSet<Seq>> {
     let heads: Option<BTreeSet<&str>> = patterns.iter().map(PathPattern::head).collect();
     let Some(heads) = heads else {
         let sql = "SELECT seq FROM reservations WHERE scope = ?1 AND status = 'active'";

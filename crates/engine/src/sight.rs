@@ -4,15 +4,13 @@ mod messages;
 
 use std::sync::LazyLock;
 
-use rusqlite::Connection;
-
 use crate::acl;
 use crate::nouns::{
     Agent, AgentId, Audience, Bounds, Caller, ContactState, Conversation, ConversationId, Event, Fact,
     HistoryAccess, Millis, Participant, Reservation, Scope, ScopeId, ScopeVisibility, Seq, Sight, Turn,
     TurnVisibility, Visibility,
 };
-use crate::store::{all, one, rows};
+use crate::store::{Db, all, one, rows};
 
 pub(crate) use self::messages::{MessageHead, Searcher, audience_of, is_blind, of_message, sees_message};
 
@@ -20,7 +18,7 @@ pub(crate) use self::messages::{MessageHead, Searcher, audience_of, is_blind, of
 pub(crate) const LISTED: usize = 64;
 
 /// Whether the caller may know that an agent exists.
-pub(crate) fn sees_agent(db: &Connection, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
+pub(crate) fn sees_agent(db: Db<'_>, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
     if let Some(known) = sees_at_once(caller, agent) {
         return Ok(known);
     }
@@ -34,7 +32,7 @@ pub(crate) fn sees_agent(db: &Connection, caller: &Caller, agent: &Agent) -> rus
 
 /// The same for many agents: what the caller is kept to is read once.
 pub(crate) fn sees_agent_by(
-    db: &Connection,
+    db: Db<'_>,
     caller: &Caller,
     kept_to: Option<&Bounds>,
     kin: &acl::Kin<'_>,
@@ -60,7 +58,7 @@ fn sees_at_once(caller: &Caller, agent: &Agent) -> Option<bool> {
     own.then_some(true)
 }
 
-fn sees_within_bounds(db: &Connection, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
+fn sees_within_bounds(db: Db<'_>, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
     if agent.visibility != Visibility::Public && speaks_for(db, caller, agent.owner.as_ref())? {
         return Ok(true);
     }
@@ -80,14 +78,14 @@ fn sees_within_bounds(db: &Connection, caller: &Caller, agent: &Agent) -> rusqli
 }
 
 /// Whether the caller is an owner of agents, or one of its agents: what an owner may know, they may.
-fn speaks_for(db: &Connection, caller: &Caller, owner: Option<&AgentId>) -> rusqlite::Result<bool> {
+fn speaks_for(db: Db<'_>, caller: &Caller, owner: Option<&AgentId>) -> rusqlite::Result<bool> {
     let Some(owner) = owner else { return Ok(false) };
     let sql = "SELECT 1 FROM agents WHERE id = ?1 AND owner = ?2";
     Ok(caller.is(owner) || one(db, sql, (&caller.agent, owner), |_| Ok(()))?.is_some())
 }
 
 /// Who may see events about an agent.
-pub(crate) fn of_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<Sight> {
+pub(crate) fn of_agent(db: Db<'_>, agent: &Agent) -> rusqlite::Result<Sight> {
     let mut known = vec![agent.id.clone()];
     let mut owners: Vec<AgentId> = agent.owner.iter().cloned().collect();
     match agent.visibility {
@@ -122,7 +120,7 @@ pub(crate) fn of_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<Sight
 }
 
 /// Whether the caller may know that a scope exists.
-pub(crate) fn sees_scope(db: &Connection, caller: &Caller, scope: &Scope) -> rusqlite::Result<bool> {
+pub(crate) fn sees_scope(db: Db<'_>, caller: &Caller, scope: &Scope) -> rusqlite::Result<bool> {
     if caller.rights.admin {
         return Ok(true);
     }
@@ -142,7 +140,7 @@ pub(crate) fn sees_scope(db: &Connection, caller: &Caller, scope: &Scope) -> rus
 }
 
 /// Who may see events about a scope.
-pub(crate) fn of_scope(db: &Connection, scope: &Scope) -> rusqlite::Result<Sight> {
+pub(crate) fn of_scope(db: Db<'_>, scope: &Scope) -> rusqlite::Result<Sight> {
     match scope.visibility {
         ScopeVisibility::Public => Ok(Sight::Everyone),
         ScopeVisibility::System => Ok(Sight::Admins),
@@ -157,7 +155,7 @@ pub(crate) fn of_scope(db: &Connection, scope: &Scope) -> rusqlite::Result<Sight
 
 /// Whether the caller may read a conversation at all, and as whom.
 pub(crate) fn reads_conversation(
-    db: &Connection,
+    db: Db<'_>,
     caller: &Caller,
     conversation: &Conversation,
 ) -> rusqlite::Result<Option<Reader>> {
@@ -236,7 +234,7 @@ fn part_reads(part: &Participant, turn: &Turn) -> bool {
 
 /// Those who take part now.
 pub(crate) fn participants(
-    db: &Connection,
+    db: Db<'_>,
     conversation: &ConversationId,
     limit: usize,
 ) -> rusqlite::Result<Vec<Participant>> {
@@ -255,7 +253,7 @@ fn is_large(conversation: &Conversation) -> bool {
 }
 
 /// Who may see events about a conversation as a whole.
-pub(crate) fn of_conversation(db: &Connection, conversation: &Conversation) -> rusqlite::Result<Sight> {
+pub(crate) fn of_conversation(db: Db<'_>, conversation: &Conversation) -> rusqlite::Result<Sight> {
     if is_large(conversation) {
         return Ok(Sight::Ask);
     }
@@ -265,7 +263,7 @@ pub(crate) fn of_conversation(db: &Connection, conversation: &Conversation) -> r
 }
 
 /// Who may see a turn as it is recorded.
-pub(crate) fn of_turn(db: &Connection, conversation: &Conversation, turn: &Turn) -> rusqlite::Result<Sight> {
+pub(crate) fn of_turn(db: Db<'_>, conversation: &Conversation, turn: &Turn) -> rusqlite::Result<Sight> {
     if matches!(turn.visibility, TurnVisibility::Private) {
         return Ok(Sight::Agents(Sight::list(vec![turn.author.clone()])));
     }
@@ -305,7 +303,7 @@ fn sight(audience: Audience, seeing: Vec<Participant>, blind: Vec<Participant>) 
 
 /// Whether the caller may see a reservation: the holder, accepted contacts, or the realm if it is open.
 pub(crate) fn sees_reservation(
-    db: &Connection,
+    db: Db<'_>,
     caller: &Caller,
     held: &Reservation,
     now: Millis,
@@ -324,7 +322,7 @@ pub(crate) fn sees_reservation(
 
 /// Whether both have accepted each other, and neither acceptance has lapsed.
 pub(crate) fn are_contacts(
-    db: &Connection,
+    db: Db<'_>,
     one_agent: &AgentId,
     other: &AgentId,
     now: Millis,
@@ -336,7 +334,7 @@ pub(crate) fn are_contacts(
 }
 
 /// Everyone with whom an agent has accepted contact, both ways, that has not lapsed.
-pub(crate) fn contacts_of(db: &Connection, agent: &AgentId, now: Millis) -> rusqlite::Result<Vec<AgentId>> {
+pub(crate) fn contacts_of(db: Db<'_>, agent: &AgentId, now: Millis) -> rusqlite::Result<Vec<AgentId>> {
     let sql = "SELECT a.recipient FROM contacts a JOIN contacts b ON b.sender = a.recipient AND b.recipient = a.sender
                WHERE a.sender = ?1 AND a.state = 'accepted' AND b.state = 'accepted'
                AND (a.expires_at IS NULL OR a.expires_at > ?2) AND (b.expires_at IS NULL OR b.expires_at > ?2)
@@ -345,7 +343,7 @@ pub(crate) fn contacts_of(db: &Connection, agent: &AgentId, now: Millis) -> rusq
 }
 
 /// Who may see events about a reservation.
-pub(crate) fn of_reservation(db: &Connection, held: &Reservation, now: Millis) -> rusqlite::Result<Sight> {
+pub(crate) fn of_reservation(db: Db<'_>, held: &Reservation, now: Millis) -> rusqlite::Result<Sight> {
     let mut known = match (&held.told, held.audience) {
         (Some(told), _) => told.clone(),
         (None, Audience::Observers) => return Ok(Sight::Everyone),
@@ -356,12 +354,7 @@ pub(crate) fn of_reservation(db: &Connection, held: &Reservation, now: Millis) -
 }
 
 /// Whether one of the callers may see an event.
-pub(crate) fn any_sees(
-    db: &Connection,
-    callers: &[Caller],
-    event: &Event,
-    now: Millis,
-) -> rusqlite::Result<bool> {
+pub(crate) fn any_sees(db: Db<'_>, callers: &[Caller], event: &Event, now: Millis) -> rusqlite::Result<bool> {
     for caller in callers {
         if sees_event(db, caller, event, now)? {
             return Ok(true);
@@ -372,12 +365,7 @@ pub(crate) fn any_sees(
 
 /// Whether the caller may see an event now that it is history. What changed since (someone joined, an agent became
 /// hidden) counts as it stands today.
-pub(crate) fn sees_event(
-    db: &Connection,
-    caller: &Caller,
-    event: &Event,
-    now: Millis,
-) -> rusqlite::Result<bool> {
+pub(crate) fn sees_event(db: Db<'_>, caller: &Caller, event: &Event, now: Millis) -> rusqlite::Result<bool> {
     if caller.rights.admin {
         return Ok(true);
     }
@@ -470,7 +458,7 @@ pub(crate) fn sees_event(
 }
 
 /// Whether the caller may know of a scope that may be gone: its creation event still tells who could see it.
-fn sees_past_scope(db: &Connection, caller: &Caller, scope: &ScopeId, before: Seq) -> rusqlite::Result<bool> {
+fn sees_past_scope(db: Db<'_>, caller: &Caller, scope: &ScopeId, before: Seq) -> rusqlite::Result<bool> {
     if let Some(scope) = rows::scope_by_id(db, scope)? {
         return sees_scope(db, caller, &scope);
     }

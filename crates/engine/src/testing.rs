@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use crate::commit::{Poison, Writer};
 use crate::engine::{Engine, EngineGuard};
 use crate::error::{EngineError, Fault};
 use crate::hub::Hub;
 use crate::limits::Limits;
+use crate::log::{Local, Record, Source, Work};
 use crate::meter::Meter;
 use crate::nouns::RealmName;
-use crate::source::{Local, Record, Source, Work};
 use crate::store::{exec, open_writer};
 use crate::verbs::Outcome;
 use crate::vitals::Vitals;
-use crate::writer::{Poison, Writer};
 
 /// Called on the writer's thread for each command, inside the transaction, before the command is applied. May block,
 /// which holds the writer up, or panic, as if the verb had.

@@ -9,7 +9,7 @@ use crate::account;
 use crate::error::Refusal;
 use crate::limits::Rules;
 use crate::nouns::{AgentId, Caller};
-use crate::store::{exec, one};
+use crate::store::{Db, exec, one};
 use crate::verbs::mail::SendMessage;
 use crate::verbs::{Command, Outcome};
 
@@ -108,7 +108,7 @@ impl Usage {
     /// Refuses what would go beyond the quota of the caller's account or of the realm. The operator has none.
     pub(crate) fn check(
         &mut self,
-        db: &Connection,
+        db: Db<'_>,
         caller: &Caller,
         weight: u64,
         rules: &Rules,
@@ -130,7 +130,7 @@ impl Usage {
     }
 
     /// Counts what was stored.
-    pub(crate) fn charge(&mut self, db: &Connection, caller: &Caller, bytes: u64) -> rusqlite::Result<()> {
+    pub(crate) fn charge(&mut self, db: Db<'_>, caller: &Caller, bytes: u64) -> rusqlite::Result<()> {
         if bytes == 0 {
             return Ok(());
         }
@@ -152,7 +152,7 @@ impl Usage {
     }
 
     /// How many agents in force an account has, itself included.
-    pub(crate) fn agents(&mut self, db: &Connection, account: &AgentId) -> rusqlite::Result<i64> {
+    pub(crate) fn agents(&mut self, db: Db<'_>, account: &AgentId) -> rusqlite::Result<i64> {
         if let Some(count) = self.agents.get(account) {
             return Ok(*count);
         }
@@ -174,7 +174,7 @@ impl Usage {
     }
 
     /// Brings the table up to what is remembered.
-    pub(crate) fn write_down(&mut self, db: &Connection) -> rusqlite::Result<()> {
+    pub(crate) fn flush(&mut self, db: &Connection) -> rusqlite::Result<()> {
         let realm = self.realm.iter_mut().map(|used| (REALM, used));
         let accounts = self.accounts.iter_mut().map(|(account, used)| (account.as_str(), used));
         for (account, used) in realm.chain(accounts).filter(|(_, used)| used.changed) {
@@ -194,7 +194,7 @@ impl Usage {
     }
 
     /// Where the account of an agent is in the list.
-    fn place(&mut self, db: &Connection, agent: &AgentId) -> rusqlite::Result<usize> {
+    fn place(&mut self, db: Db<'_>, agent: &AgentId) -> rusqlite::Result<usize> {
         if let Some(place) = self.by_agent.get(agent) {
             return Ok(*place);
         }
@@ -211,7 +211,7 @@ impl Usage {
         Ok(place)
     }
 
-    fn realm(&mut self, db: &Connection) -> rusqlite::Result<&mut Used> {
+    fn realm(&mut self, db: Db<'_>) -> rusqlite::Result<&mut Used> {
         let used = match self.realm {
             Some(used) => used,
             None => read(db, REALM)?,
@@ -220,7 +220,7 @@ impl Usage {
     }
 }
 
-fn read(db: &Connection, account: &str) -> rusqlite::Result<Used> {
+fn read(db: Db<'_>, account: &str) -> rusqlite::Result<Used> {
     let sql = "SELECT bytes, messages FROM usage WHERE account = ?1";
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
     let (bytes, messages) = one(db, sql, [account], read)?.unwrap_or((0, 0));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::acl;
 use crate::nouns::{Address, Agent, AgentId, ConversationId, Event, Fact, Priority, ScopeId, ThreadId};
-use crate::store::{one, rows};
+use crate::store::{Db, one, rows};
 use crate::views::View;
 
 /// A test that only a door can make.
@@ -210,7 +210,7 @@ fn scopes_of(event: &Event) -> Vec<&ScopeId> {
 }
 
 /// Whether one of these scopes is that one, or stands below it.
-fn any_within(db: &rusqlite::Connection, scopes: &[&ScopeId], top: &ScopeId) -> rusqlite::Result<bool> {
+fn any_within(db: Db<'_>, scopes: &[&ScopeId], top: &ScopeId) -> rusqlite::Result<bool> {
     let sql = "WITH RECURSIVE up(id, n) AS (
                    SELECT ?1, 0
                    UNION SELECT s.parent, up.n + 1 FROM scopes s JOIN up ON s.id = up.id

@@ -3,17 +3,15 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use rusqlite::Connection;
-
 use super::{Reader, reads_conversation};
 use crate::nouns::{
     Address, AgentId, Audience, Caller, ConversationId, Message, MessagesSeenBy, RecipientKind, ScopeId, Seq,
     Sight, Turn,
 };
-use crate::store::{all, one, rows};
+use crate::store::{Db, all, one, rows};
 
 /// Whether the caller may look at a letter: it sent it, received it, or may observe and the sender allowed that.
-pub(crate) fn sees_message(db: &Connection, caller: &Caller, message: &Message) -> rusqlite::Result<bool> {
+pub(crate) fn sees_message(db: Db<'_>, caller: &Caller, message: &Message) -> rusqlite::Result<bool> {
     match sees_by_right(caller, Some(message.audience)) {
         Some(decided) => Ok(decided),
         None => Ok(MessageParty::of(db, caller)?.sees(db, message.seq, &message.from)?
@@ -23,7 +21,7 @@ pub(crate) fn sees_message(db: &Connection, caller: &Caller, message: &Message) 
 }
 
 /// Whether the caller may look at a letter that is for its scopes' members besides its parties: as they are today.
-fn sees_as_member(db: &Connection, caller: &Caller, letter: Seq, to: &[Address]) -> rusqlite::Result<bool> {
+fn sees_as_member(db: Db<'_>, caller: &Caller, letter: Seq, to: &[Address]) -> rusqlite::Result<bool> {
     if !caller.rights.observe {
         return Ok(false);
     }
@@ -41,7 +39,7 @@ fn sees_as_member(db: &Connection, caller: &Caller, letter: Seq, to: &[Address])
 
 /// Who may look at a letter to these addresses, if its sender lets this audience: no more than their scopes allow.
 pub(crate) fn audience_of<'a>(
-    db: &Connection,
+    db: Db<'_>,
     given: Audience,
     to: impl Iterator<Item = &'a Address>,
 ) -> rusqlite::Result<Audience> {
@@ -78,12 +76,12 @@ struct MessageParty<'c> {
 }
 
 impl<'c> MessageParty<'c> {
-    fn of(db: &Connection, caller: &'c Caller) -> rusqlite::Result<Self> {
+    fn of(db: Db<'_>, caller: &'c Caller) -> rusqlite::Result<Self> {
         let born = rows::active_agent(db, &caller.agent)?.map(|me| me.born);
         Ok(Self { caller, born })
     }
 
-    fn sees(&self, db: &Connection, letter: Seq, from: &AgentId) -> rusqlite::Result<bool> {
+    fn sees(&self, db: Db<'_>, letter: Seq, from: &AgentId) -> rusqlite::Result<bool> {
         let sql = "SELECT 1 FROM deliveries WHERE agent = ?1 AND message = ?2";
         Ok(self.born.is_some_and(|born| letter > born)
             && (self.caller.is(from) || one(db, sql, (&self.caller.agent, letter), |_| Ok(()))?.is_some()))
@@ -116,7 +114,7 @@ impl<'c> Searcher<'c> {
          OR EXISTS(SELECT 1 FROM main.turns WHERE seq = {place})
          OR EXISTS(SELECT 1 FROM main.turns WHERE seq = {place} + 1 AND message = {place}))";
 
-    pub(crate) fn of(db: &Connection, caller: &'c Caller) -> rusqlite::Result<Self> {
+    pub(crate) fn of(db: Db<'_>, caller: &'c Caller) -> rusqlite::Result<Self> {
         Ok(Self { caller, party: MessageParty::of(db, caller)?, conversations: HashMap::new() })
     }
 
@@ -126,12 +124,7 @@ impl<'c> Searcher<'c> {
     }
 
     /// As [`sees_message`].
-    pub(crate) fn sees_letter(
-        &self,
-        db: &Connection,
-        place: Seq,
-        letter: &MessageHead,
-    ) -> rusqlite::Result<bool> {
+    pub(crate) fn sees_letter(&self, db: Db<'_>, place: Seq, letter: &MessageHead) -> rusqlite::Result<bool> {
         if let Some(decided) = sees_by_right(self.caller, letter.audience) {
             return Ok(decided);
         }
@@ -146,7 +139,7 @@ impl<'c> Searcher<'c> {
     }
 
     /// Whether the caller may read a turn that was recorded.
-    pub(crate) fn reads_turn(&mut self, db: &Connection, turn: &Turn) -> rusqlite::Result<bool> {
+    pub(crate) fn reads_turn(&mut self, db: Db<'_>, turn: &Turn) -> rusqlite::Result<bool> {
         let reader = match self.conversations.entry(turn.conversation.clone()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
@@ -162,11 +155,7 @@ impl<'c> Searcher<'c> {
 }
 
 /// Who may see that a letter was sent, to these recipients.
-pub(crate) fn of_message(
-    db: &Connection,
-    message: &Message,
-    recipients: Vec<AgentId>,
-) -> rusqlite::Result<Sight> {
+pub(crate) fn of_message(db: Db<'_>, message: &Message, recipients: Vec<AgentId>) -> rusqlite::Result<Sight> {
     let mut parties = recipients;
     parties.push(message.from.clone());
     let agents = Sight::list(parties);
@@ -187,6 +176,6 @@ pub(crate) fn of_message(
 }
 
 /// Whether a recipient got its copy without the others knowing.
-pub(crate) fn is_blind(db: &Connection, agent: &AgentId, message: Seq) -> rusqlite::Result<bool> {
+pub(crate) fn is_blind(db: Db<'_>, agent: &AgentId, message: Seq) -> rusqlite::Result<bool> {
     Ok(rows::delivery_of(db, agent, message)?.is_some_and(|copy| copy.copy == RecipientKind::Bcc))
 }

@@ -10,7 +10,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
-use super::{all, exec, one};
+use super::{Db, all, exec, one};
 use crate::nouns::{AgentId, Millis, Seq};
 
 /// Marks that wait for a place. More would share pages even better, and be longer to look through for readers, who have
@@ -46,7 +46,8 @@ pub(crate) struct Marks {
 impl Marks {
     /// What is to be remembered of the books as they are.
     pub(crate) fn read(db: &Connection) -> rusqlite::Result<Self> {
-        let known = |key: &str| one(db, "SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0));
+        let known =
+            |key: &str| one(Db::new(db), "SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0));
         let (placed, round) = (known("placed")?.unwrap_or(0), known("round")?.unwrap_or(i64::MIN));
         let mut found = Self {
             unplaced: BTreeSet::new(),
@@ -57,10 +58,11 @@ impl Marks {
             is_written: true,
         };
         let sql = "SELECT n, label FROM marks WHERE n > ?1 ORDER BY n";
-        for (n, label) in all(db, sql, [placed], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))? {
+        for (n, label) in all(Db::new(db), sql, [placed], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?
+        {
             let place = (hash(&label), n);
             let sql = "SELECT 1 FROM mark_places WHERE hash = ?1 AND n = ?2";
-            if one(db, sql, place, |_| Ok(()))?.is_none() {
+            if one(Db::new(db), sql, place, |_| Ok(()))?.is_none() {
                 found.unplaced.insert(place);
                 found.numbers.insert(n);
             }
@@ -80,7 +82,7 @@ impl Marks {
         for pair in hashes.chunks(2) {
             let sql = "SELECT 1 WHERE EXISTS(SELECT 1 FROM mark_places WHERE hash = ?1)
                 OR EXISTS(SELECT 1 FROM mark_places WHERE hash = ?2)";
-            if one(db, sql, (pair[0], pair[pair.len() - 1]), |_| Ok(()))?.is_some() {
+            if one(Db::new(db), sql, (pair[0], pair[pair.len() - 1]), |_| Ok(()))?.is_some() {
                 return Ok(true);
             }
         }
@@ -93,12 +95,12 @@ impl Marks {
         let mut numbers: Vec<i64> =
             self.unplaced.range((hash, i64::MIN)..=(hash, i64::MAX)).map(|(_, n)| *n).collect();
         let sql = "SELECT n FROM mark_places WHERE hash = ?1";
-        numbers.extend(all(db, sql, [hash], |row| row.get::<_, i64>(0))?);
+        numbers.extend(all(Db::new(db), sql, [hash], |row| row.get::<_, i64>(0))?);
         let mut found = Vec::new();
         for n in numbers {
             // Another label may have the same hash.
             let sql = "SELECT sender, message, digest, until FROM marks WHERE n = ?1 AND label = ?2";
-            found.extend(one(db, sql, (n, label), |row| {
+            found.extend(one(Db::new(db), sql, (n, label), |row| {
                 let (sender, message) = (row.get(0)?, row.get(1)?);
                 Ok(KeptMark { sender, message, digest: row.get(2)?, until: row.get(3)? })
             })?);
@@ -135,7 +137,8 @@ impl Marks {
     ) -> rusqlite::Result<usize> {
         let sql =
             "SELECT n, label FROM marks WHERE until IS NOT NULL AND until <= ?1 ORDER BY until, n LIMIT ?2";
-        let due: Vec<(i64, String)> = all(db, sql, (clock, limit), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let due: Vec<(i64, String)> =
+            all(Db::new(db), sql, (clock, limit), |row| Ok((row.get(0)?, row.get(1)?)))?;
         for (n, label) in &due {
             let place = (hash(label), *n);
             exec(db, "DELETE FROM marks WHERE n = ?1", [n])?;
@@ -148,7 +151,8 @@ impl Marks {
         if !due.is_empty() {
             self.settle();
             // As if the books had just been read: the numbers do not depend on what is remembered.
-            let last: Option<i64> = one(db, "SELECT max(n) FROM marks", [], |row| row.get(0))?.flatten();
+            let last: Option<i64> =
+                one(Db::new(db), "SELECT max(n) FROM marks", [], |row| row.get(0))?.flatten();
             self.next = last.unwrap_or(0).max(self.placed) + 1;
         }
         Ok(due.len())
@@ -173,7 +177,7 @@ impl Marks {
     }
 
     /// Brings the books up to what is remembered. Comes before each commit.
-    pub(crate) fn write_down(&mut self, db: &Connection) -> rusqlite::Result<()> {
+    pub(crate) fn flush(&mut self, db: &Connection) -> rusqlite::Result<()> {
         if self.is_written {
             return Ok(());
         }
@@ -193,7 +197,7 @@ pub(super) fn place_all(db: &Connection) -> rusqlite::Result<()> {
     while !marks.unplaced.is_empty() {
         marks.place_one(db)?;
     }
-    marks.write_down(db)
+    marks.flush(db)
 }
 
 /// What a label is found by. It is part of the books: another hash is another version of them.
@@ -230,16 +234,16 @@ mod tests {
                 known.forget_due(&db, n as i64, 1_000).unwrap();
             }
             if n.is_multiple_of(read_every) {
-                known.write_down(&db).unwrap();
+                known.flush(&db).unwrap();
                 known = Marks::read(&db).unwrap();
             }
         }
-        known.write_down(&db).unwrap();
+        known.flush(&db).unwrap();
         db
     }
 
     fn rows(db: &Connection, sql: &str) -> Vec<(i64, i64)> {
-        all(db, sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+        all(Db::new(db), sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(super) fn number_turns(db: &Connection) -> rusqlite::Result<()> {
     let mut last: Seq = 0;
     loop {
         let sql = "SELECT seq, author, content_type FROM turns WHERE seq > ?1 AND talk IS NULL ORDER BY seq LIMIT ?2";
-        let found = all(db, sql, (last, AT_ONCE), |row| {
+        let found = all(super::Db::new(db), sql, (last, AT_ONCE), |row| {
             Ok((row.get::<_, Seq>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
         })?;
         let Some((end, ..)) = found.last() else { return Ok(()) };

@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, Row};
+use rusqlite::Row;
 
-use super::{all, one};
+use super::{Db, all, one};
 use crate::nouns::{
     Agent, AgentId, Body, Contact, Conversation, ConversationId, Delivery, Json, Message, MessageId,
     Participant, Peer, Permissions, Reservation, Scope, ScopeId, Seq, Task, TaskId, Thread, ThreadId, Token,
@@ -60,18 +60,18 @@ pub(crate) fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
 }
 
 /// The agent of that name, present or past, without its scopes.
-pub(crate) fn any_agent(db: &Connection, id: &AgentId) -> rusqlite::Result<Option<Agent>> {
+pub(crate) fn any_agent(db: Db<'_>, id: &AgentId) -> rusqlite::Result<Option<Agent>> {
     static BY_ID: Query = LazyLock::new(|| format!("SELECT {AGENT} FROM agents WHERE id = ?1"));
     one(db, &BY_ID, [id], agent)
 }
 
 /// The agent of that name that is in force, without its scopes.
-pub(crate) fn active_agent(db: &Connection, id: &AgentId) -> rusqlite::Result<Option<Agent>> {
+pub(crate) fn active_agent(db: Db<'_>, id: &AgentId) -> rusqlite::Result<Option<Agent>> {
     Ok(any_agent(db, id)?.filter(Agent::is_active))
 }
 
 /// The scopes an agent is a member of.
-pub(crate) fn scopes_of(db: &Connection, id: &AgentId) -> rusqlite::Result<Vec<ScopeId>> {
+pub(crate) fn scopes_of(db: Db<'_>, id: &AgentId) -> rusqlite::Result<Vec<ScopeId>> {
     all(db, "SELECT scope FROM scope_members WHERE agent = ?1 ORDER BY scope", [id], |row| row.get(0))
 }
 
@@ -115,13 +115,13 @@ pub(crate) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
 }
 
 /// The message at a place in the history.
-pub(crate) fn message_at(db: &Connection, seq: Seq) -> rusqlite::Result<Option<Message>> {
+pub(crate) fn message_at(db: Db<'_>, seq: Seq) -> rusqlite::Result<Option<Message>> {
     static AT: Query = LazyLock::new(|| format!("SELECT {MESSAGE} FROM messages m WHERE m.seq = ?1"));
     one(db, &AT, [seq], message)
 }
 
 /// The message of that name.
-pub(crate) fn message_by_id(db: &Connection, id: MessageId) -> rusqlite::Result<Option<Message>> {
+pub(crate) fn message_by_id(db: Db<'_>, id: MessageId) -> rusqlite::Result<Option<Message>> {
     static BY_ID: Query = LazyLock::new(|| format!("SELECT {MESSAGE} FROM messages m WHERE m.id = ?1"));
     one(db, &BY_ID, [id], message)
 }
@@ -150,11 +150,7 @@ pub(crate) fn delivery(row: &Row<'_>, first: usize) -> rusqlite::Result<Delivery
 }
 
 /// One recipient's copy of a message.
-pub(crate) fn delivery_of(
-    db: &Connection,
-    agent: &AgentId,
-    message: Seq,
-) -> rusqlite::Result<Option<Delivery>> {
+pub(crate) fn delivery_of(db: Db<'_>, agent: &AgentId, message: Seq) -> rusqlite::Result<Option<Delivery>> {
     static OF: Query = LazyLock::new(|| {
         format!("SELECT {DELIVERY} FROM deliveries d WHERE d.agent = ?1 AND d.message = ?2")
     });
@@ -186,10 +182,7 @@ pub(crate) fn conversation(row: &Row<'_>) -> rusqlite::Result<Conversation> {
 }
 
 /// The conversation of that name.
-pub(crate) fn conversation_by_id(
-    db: &Connection,
-    id: &ConversationId,
-) -> rusqlite::Result<Option<Conversation>> {
+pub(crate) fn conversation_by_id(db: Db<'_>, id: &ConversationId) -> rusqlite::Result<Option<Conversation>> {
     static BY_ID: Query =
         LazyLock::new(|| format!("SELECT {CONVERSATION} FROM conversations c WHERE c.id = ?1"));
     one(db, &BY_ID, [id], conversation)
@@ -214,7 +207,7 @@ pub(crate) fn participant(row: &Row<'_>) -> rusqlite::Result<Participant> {
 
 /// An agent's part in a conversation, present or past.
 pub(crate) fn participant_of(
-    db: &Connection,
+    db: Db<'_>,
     conversation: &ConversationId,
     agent: &AgentId,
 ) -> rusqlite::Result<Option<Participant>> {
@@ -262,12 +255,12 @@ pub(crate) fn letter_content(text: &str) -> Json {
 }
 
 /// The turn of that name.
-pub(crate) fn turn_by_id(db: &Connection, id: TurnId) -> rusqlite::Result<Option<Turn>> {
+pub(crate) fn turn_by_id(db: Db<'_>, id: TurnId) -> rusqlite::Result<Option<Turn>> {
     one(db, &format!("SELECT {TURN} FROM {TURN_TABLES} WHERE t.id = ?1"), [id], turn)
 }
 
 /// The turn at a place in the history.
-pub(crate) fn turn_at(db: &Connection, seq: Seq) -> rusqlite::Result<Option<Turn>> {
+pub(crate) fn turn_at(db: Db<'_>, seq: Seq) -> rusqlite::Result<Option<Turn>> {
     static AT: Query = LazyLock::new(|| format!("SELECT {TURN} FROM {TURN_TABLES} WHERE t.seq = ?1"));
     one(db, &AT, [seq], turn)
 }
@@ -293,7 +286,7 @@ pub(crate) fn thread(row: &Row<'_>) -> rusqlite::Result<Thread> {
 }
 
 /// The thread of that name.
-pub(crate) fn thread_by_id(db: &Connection, id: ThreadId) -> rusqlite::Result<Option<Thread>> {
+pub(crate) fn thread_by_id(db: Db<'_>, id: ThreadId) -> rusqlite::Result<Option<Thread>> {
     one(db, &format!("SELECT {THREAD} FROM threads WHERE id = ?1"), [id], thread)
 }
 
@@ -320,12 +313,12 @@ pub(crate) fn scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
 }
 
 /// The scope of that name.
-pub(crate) fn scope_by_id(db: &Connection, id: &ScopeId) -> rusqlite::Result<Option<Scope>> {
+pub(crate) fn scope_by_id(db: Db<'_>, id: &ScopeId) -> rusqlite::Result<Option<Scope>> {
     one(db, &format!("SELECT {SCOPE} FROM scopes WHERE id = ?1"), [id], scope)
 }
 
 /// Whether an agent is a member of a scope.
-pub(crate) fn is_member(db: &Connection, scope: &ScopeId, agent: &AgentId) -> rusqlite::Result<bool> {
+pub(crate) fn is_member(db: Db<'_>, scope: &ScopeId, agent: &AgentId) -> rusqlite::Result<bool> {
     let sql = "SELECT 1 FROM scope_members WHERE scope = ?1 AND agent = ?2";
     Ok(one(db, sql, (scope, agent), |_| Ok(()))?.is_some())
 }
@@ -367,7 +360,7 @@ pub(crate) fn run(row: &Row<'_>) -> rusqlite::Result<crate::nouns::Run> {
 }
 
 /// The task of that name, with its contributors.
-pub(crate) fn task_by_id(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<Task>> {
+pub(crate) fn task_by_id(db: Db<'_>, id: &TaskId) -> rusqlite::Result<Option<Task>> {
     let Some(mut found) = one(db, &format!("SELECT {TASK} FROM tasks WHERE id = ?1"), [id], task)? else {
         return Ok(None);
     };
@@ -376,7 +369,7 @@ pub(crate) fn task_by_id(db: &Connection, id: &TaskId) -> rusqlite::Result<Optio
 }
 
 /// Everyone who has had a part in a task, in the order they came.
-pub(crate) fn contributors_of(db: &Connection, id: &TaskId) -> rusqlite::Result<Vec<String>> {
+pub(crate) fn contributors_of(db: Db<'_>, id: &TaskId) -> rusqlite::Result<Vec<String>> {
     let sql = "SELECT contributor FROM task_contributors WHERE task = ?1 ORDER BY place";
     all(db, sql, [id], |row| row.get(0))
 }
@@ -404,7 +397,7 @@ pub(crate) fn reservation(row: &Row<'_>) -> rusqlite::Result<Reservation> {
 }
 
 /// The reservation of that number.
-pub(crate) fn reservation_at(db: &Connection, seq: Seq) -> rusqlite::Result<Option<Reservation>> {
+pub(crate) fn reservation_at(db: Db<'_>, seq: Seq) -> rusqlite::Result<Option<Reservation>> {
     one(db, &format!("SELECT {RESERVATION} FROM reservations r WHERE r.seq = ?1"), [seq], reservation)
 }
 
@@ -423,7 +416,7 @@ pub(crate) fn contact(row: &Row<'_>) -> rusqlite::Result<Contact> {
 }
 
 /// How one agent stands with another.
-pub(crate) fn contact_of(db: &Connection, from: &AgentId, to: &AgentId) -> rusqlite::Result<Option<Contact>> {
+pub(crate) fn contact_of(db: Db<'_>, from: &AgentId, to: &AgentId) -> rusqlite::Result<Option<Contact>> {
     static OF: Query =
         LazyLock::new(|| format!("SELECT {CONTACT} FROM contacts WHERE sender = ?1 AND recipient = ?2"));
     one(db, &OF, (from, to), contact)

@@ -17,7 +17,7 @@ pub(super) fn fill(db: &Connection) -> rusqlite::Result<()> {
         let sql = format!("{select} WHERE skeleton IS NULL LIMIT ?1");
         loop {
             let found: Vec<(String, String)> =
-                all(db, &sql, [AT_ONCE], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                all(super::Db::new(db), &sql, [AT_ONCE], |row| Ok((row.get(0)?, row.get(1)?)))?;
             if found.is_empty() {
                 break;
             }

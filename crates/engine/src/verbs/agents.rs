@@ -8,7 +8,7 @@ mod states;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Applied, Apply, Halt, scopes};
+use super::{Decided, Stop, Write, scopes};
 use crate::account;
 use crate::acl;
 use crate::error::Refusal;
@@ -17,7 +17,7 @@ use crate::nouns::{
     Agent, AgentId, AgentKind, Bounds, ContactPolicy, Fact, Json, Privacy, ScopeId, Seq, Sight, Visibility,
 };
 use crate::sight;
-use crate::store::{exec, rows};
+use crate::store::rows;
 
 pub(crate) use expected::known_as;
 pub(in crate::verbs) use expected::{enter_sender, expect, meant};
@@ -91,7 +91,7 @@ pub struct Registered {
 }
 
 impl Register {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Registered> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Registered> {
         to.require_member()?;
         self.check_kind(to)?;
         let id = self.choose_id(to)?;
@@ -112,7 +112,7 @@ impl Register {
     }
 
     /// Refuses sorts that stand for the server or its administrators to all others.
-    fn check_kind(&self, to: &Apply<'_>) -> Applied<()> {
+    fn check_kind(&self, to: &Write<'_>) -> Decided<()> {
         let trusted = to.caller.rights.admin || self.bearer.as_ref().is_some_and(|bearer| bearer.admin);
         match self.kind {
             Some(AgentKind::System | AgentKind::Admin) if !trusted => {
@@ -123,7 +123,7 @@ impl Register {
         }
     }
 
-    fn choose_id(&self, to: &mut Apply<'_>) -> Applied<AgentId> {
+    fn choose_id(&self, to: &mut Write<'_>) -> Decided<AgentId> {
         if let Some(id) = &self.id {
             if id.is_office() {
                 return Err(Refusal::AgentExists { agent: id.clone() }.into());
@@ -146,7 +146,7 @@ impl Register {
         Ok(id)
     }
 
-    fn take_over(&self, to: &mut Apply<'_>, before: Agent) -> Applied<Registered> {
+    fn take_over(&self, to: &mut Write<'_>, before: Agent) -> Decided<Registered> {
         if self.existing == Existing::Refuse {
             return Err(Refusal::AgentExists { agent: before.id }.into());
         }
@@ -173,7 +173,7 @@ impl Register {
         };
         // Taking over one's own name, or one whose owner asks, is allowed; a stranger's is taken.
         let mut agent = update.apply(to).map_err(|halt| match halt {
-            Halt::Refused(Refusal::NotAllowed { .. }) => {
+            Stop::Refused(Refusal::NotAllowed { .. }) => {
                 Refusal::AgentExists { agent: before.id.clone() }.into()
             }
             other => other,
@@ -193,7 +193,7 @@ impl Register {
         Ok(Registered { agent, resumed: true })
     }
 
-    fn enter(&self, to: &mut Apply<'_>, id: AgentId, before: Option<Agent>) -> Applied<Registered> {
+    fn enter(&self, to: &mut Write<'_>, id: AgentId, before: Option<Agent>) -> Decided<Registered> {
         let owner = self.owner.clone().or_else(|| (!to.caller.is(&id)).then(|| to.caller.agent.clone()));
         let bearer = new_name::bearer_for(to, self.bearer.as_ref()).filter(|bearer| **bearer != id).cloned();
         let account = match bearer {
@@ -238,7 +238,7 @@ impl Register {
         write(to, &agent)?;
         new_name::note_bearer(to, &agent.id, self.bearer.as_ref())?;
         if let Some(account) = &account {
-            to.memory.usage.note_agent(account);
+            to.cache.borrow_mut().usage.note_agent(account);
         }
         let sight = match agent.visibility {
             // The scopes it shares come with the next lines, so the books are asked later.
@@ -254,7 +254,7 @@ impl Register {
             state: agent.state.clone(),
             entry: self.told(to, &agent)?,
         };
-        to.tell(fact, sight)?;
+        to.emit(fact, sight)?;
         scopes::enter_all(to, &agent, &self.scopes)?;
         scopes::enter_by_role(to, &agent)?;
         let scopes = rows::scopes_of(to.db, &agent.id)?;
@@ -264,7 +264,7 @@ impl Register {
 
 impl Register {
     /// Whether the caller is the one that had the name before: its owner, or the token under which it was entered.
-    fn returns(&self, to: &Apply<'_>, before: &Agent, owner: Option<&AgentId>) -> rusqlite::Result<bool> {
+    fn returns(&self, to: &Write<'_>, before: &Agent, owner: Option<&AgentId>) -> rusqlite::Result<bool> {
         let owned =
             owner.is_some_and(|owner| before.owner.as_ref() == Some(owner) && to.caller.may_act_for(owner));
         if owned || self.bearer.is_none() {
@@ -275,7 +275,7 @@ impl Register {
     }
 
     /// A new entry as its line of history tells it. Clients come and go with each connection, and nobody asks who they are.
-    fn told(&self, to: &Apply<'_>, agent: &Agent) -> Applied<Option<Box<Agent>>> {
+    fn told(&self, to: &Write<'_>, agent: &Agent) -> Decided<Option<Box<Agent>>> {
         if matches!(agent.kind, AgentKind::Client | AgentKind::Gateway | AgentKind::System) {
             return Ok(None);
         }
@@ -360,7 +360,7 @@ impl Update {
         }
     }
 
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Agent> {
         let mut agent = changeable(to, &self.agent)?;
         if let Some(parent) = &self.parent {
             check_parent(to, &agent.id, parent)?;
@@ -435,7 +435,7 @@ impl Update {
             let sight = sight::of_agent(to.db, &agent)?;
             for changes in news {
                 let changes = Json::from_value(&Value::Object(changes));
-                to.tell(Fact::AgentUpdated { agent: agent.id.clone(), changes }, sight.clone())?;
+                to.emit(Fact::AgentUpdated { agent: agent.id.clone(), changes }, sight.clone())?;
             }
             if self.role.is_some() {
                 scopes::enter_by_role(to, &agent)?;
@@ -463,7 +463,7 @@ pub struct Unregister {
 }
 
 impl Unregister {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Agent> {
         let mut agent = changeable(to, &self.agent)?;
         agent.scopes = rows::scopes_of(to.db, &agent.id)?;
         let sight = sight::of_agent(to.db, &agent)?;
@@ -472,7 +472,7 @@ impl Unregister {
         }
         agent.state = Agent::RETIRED.to_owned();
         agent.retired_at = Some(to.now);
-        to.memory.usage.forget_agents();
+        to.cache.borrow_mut().usage.forget_agents();
         agent.updated_at = to.now;
         write(to, &agent)?;
         let fact = Fact::AgentUnregistered {
@@ -480,13 +480,13 @@ impl Unregister {
             sort: agent.kind,
             reason: self.reason.clone(),
         };
-        to.tell_because(self.cause, fact, sight)?;
+        to.emit_because(self.cause, fact, sight)?;
         Ok(agent)
     }
 }
 
 /// Refuses bounds that name too many: they are read for everyone who writes to the agent.
-fn check_bounds(to: &Apply<'_>, bounds: Option<&Bounds>) -> Applied<()> {
+fn check_bounds(to: &Write<'_>, bounds: Option<&Bounds>) -> Decided<()> {
     let limit = to.rules.bounds_names;
     if bounds.is_some_and(|bounds| bounds.names() > limit as usize) {
         return Err(Refusal::TooMany { what: "names in the bounds of one agent", limit: limit.into() }.into());
@@ -494,7 +494,7 @@ fn check_bounds(to: &Apply<'_>, bounds: Option<&Bounds>) -> Applied<()> {
     Ok(())
 }
 
-fn check_scopes(to: &Apply<'_>, scopes: &[ScopeId]) -> Applied<()> {
+fn check_scopes(to: &Write<'_>, scopes: &[ScopeId]) -> Decided<()> {
     let limit = to.rules.scopes_per_agent;
     if scopes.len() > limit as usize {
         return Err(Refusal::TooMany { what: "scopes of one agent", limit: limit.into() }.into());
@@ -503,14 +503,14 @@ fn check_scopes(to: &Apply<'_>, scopes: &[ScopeId]) -> Applied<()> {
 }
 
 /// An agent as everybody may be told of it: hidden ones are not named.
-fn shown(to: &Apply<'_>, id: Option<&AgentId>) -> rusqlite::Result<Option<AgentId>> {
+fn shown(to: &Write<'_>, id: Option<&AgentId>) -> rusqlite::Result<Option<AgentId>> {
     let Some(id) = id else { return Ok(None) };
     let hidden = rows::any_agent(to.db, id)?.is_some_and(|agent| agent.visibility != Visibility::Public);
     Ok((!hidden).then(|| id.clone()))
 }
 
 /// The agent, if the caller may change it: itself, its owner, an agent above it, or whoever runs the office.
-pub(super) fn changeable(to: &Apply<'_>, id: &AgentId) -> Applied<Agent> {
+pub(super) fn changeable(to: &Write<'_>, id: &AgentId) -> Decided<Agent> {
     let agent = to.known_agent(id)?;
     let owner = agent.owner.as_ref().is_some_and(|owner| to.caller.is(owner));
     if to.caller.may_act_for(id) || owner || acl::is_below(to.db, &agent.id, &to.caller.agent)? {
@@ -519,7 +519,7 @@ pub(super) fn changeable(to: &Apply<'_>, id: &AgentId) -> Applied<Agent> {
     Err(Refusal::NotAllowed { need: "to be this agent, its owner or above it" }.into())
 }
 
-fn check_parent(to: &Apply<'_>, id: &AgentId, parent: &AgentId) -> Applied<()> {
+fn check_parent(to: &Write<'_>, id: &AgentId, parent: &AgentId) -> Decided<()> {
     let above = to.known_agent(parent)?;
     if id == parent || acl::is_below(to.db, &above.id, id)? {
         return Err(Refusal::CircularParent { agent: id.clone() }.into());
@@ -538,7 +538,7 @@ pub(super) fn merge(present: Option<&Json>, given: &Json) -> Json {
     }
 }
 
-pub(super) fn write(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<()> {
+pub(super) fn write(to: &Write<'_>, agent: &Agent) -> rusqlite::Result<()> {
     let sql = "INSERT INTO agents(id, kind, name, description, role, parent, owner, state, visibility, contact_policy,
                    privacy, keys, capabilities, meta, via, created_at, updated_at, retired_at, born, bounds)
                VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)
@@ -569,5 +569,5 @@ pub(super) fn write(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<()> {
         agent.born,
         bounds,
     ];
-    exec(to.db, sql, params).map(drop)
+    to.exec(sql, params).map(drop)
 }

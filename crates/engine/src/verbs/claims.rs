@@ -3,10 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply};
+use super::{Decided, Write};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Millis, RealmName};
-use crate::store::{exec, one};
+use crate::store::one;
 
 /// Realms that a name stood for before which are remembered.
 const MOST_FORMER: usize = 16;
@@ -109,7 +109,7 @@ impl Claimed {
 }
 
 impl Claim {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Claimed> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Claimed> {
         to.require_admin()?;
         check_alias(&self.alias)?;
         let known = find(to, &self.alias)?;
@@ -136,7 +136,7 @@ impl Claim {
 }
 
 impl MoveClaim {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Moved> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Moved> {
         to.require_admin()?;
         check_alias(&self.alias)?;
         let known = find(to, &self.alias)?;
@@ -168,7 +168,7 @@ impl MoveClaim {
 
 impl ReleaseClaim {
     /// The claim that stood until now, if there was one.
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Option<Claimed>> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Option<Claimed>> {
         to.require_admin()?;
         check_alias(&self.alias)?;
         let Some(known) = find(to, &self.alias)?.filter(|known| !known.released) else { return Ok(None) };
@@ -183,7 +183,7 @@ impl ReleaseClaim {
     }
 }
 
-fn check_alias(alias: &str) -> Applied<()> {
+fn check_alias(alias: &str) -> Decided<()> {
     if alias.is_empty() || alias.len() > 4_096 || alias.chars().any(char::is_control) {
         let why = "1 to 4096 bytes without control characters";
         return Err(Refusal::BadValue { field: "alias", why }.into());
@@ -191,19 +191,19 @@ fn check_alias(alias: &str) -> Applied<()> {
     Ok(())
 }
 
-fn find(to: &Apply<'_>, alias: &str) -> Applied<Option<Claimed>> {
+fn find(to: &Write<'_>, alias: &str) -> Decided<Option<Claimed>> {
     let key = format!("{}{alias}", Claimed::PREFIX);
     let known: Option<String> =
         one(to.db, "SELECT value FROM meta WHERE key = ?1", [&key], |row| row.get(0))?;
     Ok(known.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-fn write(to: &mut Apply<'_>, claimed: &Claimed) -> Applied<()> {
+fn write(to: &mut Write<'_>, claimed: &Claimed) -> Decided<()> {
     let key = format!("{}{}", Claimed::PREFIX, claimed.alias);
     // Plain data without maps or floats: writing it as JSON cannot fail.
     let text = serde_json::to_string(claimed).unwrap_or_default();
     // The server's own note of where things are: nothing that happened to an agent, so no event.
     let sql = "INSERT INTO meta(key, value) VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2";
-    exec(to.db, sql, (&key, &text))?;
+    to.exec(sql, (&key, &text))?;
     Ok(())
 }

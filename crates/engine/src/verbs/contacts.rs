@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply, mail};
+use super::{Decided, Write, mail};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Contact, ContactPolicy, ContactState, Fact, Millis, Sight};
-use crate::store::{exec, one, rows};
+use crate::store::{one, rows};
 
 /// The longest reason for a request, in bytes: it is shown to an agent that has not agreed to be written to.
 const LONGEST_REASON: usize = 1_000;
@@ -24,7 +24,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Contact> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Contact> {
         to.require_member()?;
         if let Some(got) = self.reason.as_ref().map(String::len).filter(|got| *got > LONGEST_REASON) {
             return Err(Refusal::TooLarge { what: "the reason", limit: LONGEST_REASON, got }.into());
@@ -63,7 +63,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Contact> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Contact> {
         to.require_member()?;
         let me = to.acting_agent()?;
         // One may block a name that does not exist (yet), but not befriend it.
@@ -114,7 +114,7 @@ pub struct EndContact {
 }
 
 impl EndContact {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<()> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<()> {
         to.require_member()?;
         let me = to.acting_agent()?.id;
         let theirs = rows::contact_of(to.db, &self.with, &me)?;
@@ -135,7 +135,7 @@ impl EndContact {
 }
 
 /// Refuses requests to somebody who has too many to answer.
-pub(super) fn check_room(to: &Apply<'_>, agent: &AgentId) -> Applied<()> {
+pub(super) fn check_room(to: &Write<'_>, agent: &AgentId) -> Decided<()> {
     let sql = "SELECT count(*) FROM contacts WHERE recipient = ?1 AND state = 'pending'
                AND (expires_at IS NULL OR expires_at > ?2)";
     let waiting = one(to.db, sql, (agent, to.clock()), |row| row.get::<_, u32>(0))?.unwrap_or(0);
@@ -147,7 +147,7 @@ pub(super) fn check_room(to: &Apply<'_>, agent: &AgentId) -> Applied<()> {
 
 /// Writes one direction down.
 pub(super) fn put(
-    to: &Apply<'_>,
+    to: &Write<'_>,
     from: &AgentId,
     recipient: &AgentId,
     state: ContactState,
@@ -157,24 +157,24 @@ pub(super) fn put(
     let sql = "INSERT INTO contacts(sender, recipient, state, reason, expires_at, created_at, updated_at)
                VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?6)
                ON CONFLICT DO UPDATE SET state = ?3, reason = coalesce(?4, reason), expires_at = ?5, updated_at = ?6";
-    exec(to.db, sql, (from, recipient, state, reason, expires_at, to.now)).map(drop)
+    to.exec(sql, (from, recipient, state, reason, expires_at, to.now)).map(drop)
 }
 
-fn forget(to: &Apply<'_>, from: &AgentId, recipient: &AgentId) -> rusqlite::Result<()> {
-    exec(to.db, "DELETE FROM contacts WHERE sender = ?1 AND recipient = ?2", (from, recipient)).map(drop)
+fn forget(to: &Write<'_>, from: &AgentId, recipient: &AgentId) -> rusqlite::Result<()> {
+    to.exec("DELETE FROM contacts WHERE sender = ?1 AND recipient = ?2", (from, recipient)).map(drop)
 }
 
-fn get(to: &Apply<'_>, from: &AgentId, recipient: &AgentId) -> Applied<Contact> {
+fn get(to: &Write<'_>, from: &AgentId, recipient: &AgentId) -> Decided<Contact> {
     rows::contact_of(to.db, from, recipient)?
         .ok_or_else(|| Refusal::NoSuchContact { from: from.clone(), to: recipient.clone() }.into())
 }
 
-fn changed(to: &mut Apply<'_>, from: &AgentId, other: &AgentId, state: Option<ContactState>) -> Applied<()> {
+fn changed(to: &mut Write<'_>, from: &AgentId, other: &AgentId, state: Option<ContactState>) -> Decided<()> {
     let sight = match state {
         // Whom one blocks is one's own affair.
         Some(ContactState::Blocked) => Sight::Agents(Sight::list(vec![to.caller.agent.clone()])),
         _ => Sight::Agents(Sight::list(vec![from.clone(), other.clone()])),
     };
-    to.tell(Fact::ContactChanged { from: from.clone(), to: other.clone(), state }, sight)?;
+    to.emit(Fact::ContactChanged { from: from.clone(), to: other.clone(), state }, sight)?;
     Ok(())
 }

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::turns::{self, FirstTurn};
-use super::{Applied, Apply};
+use super::{Decided, Write};
 use crate::error::Refusal;
 use crate::nouns::{
     AgentId, AgentKind, Audience, Conversation, ConversationId, ConversationStatus, Fact, Json, Participant,
     Permissions, PermissionsPatch, Sight, Standing, Turn, TurnId,
 };
 use crate::sight;
-use crate::store::{exec, one, rows};
+use crate::store::{one, rows};
 
 /// Opens a conversation, with its participants and its first turn, or not at all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub struct Created {
 }
 
 impl Create {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Created> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Created> {
         to.require_member()?;
         check_word("kind", &self.kind)?;
         if let Some(id) = &self.id
@@ -140,7 +140,7 @@ pub struct Close {
 }
 
 impl Close {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Conversation> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Conversation> {
         let conversation = readable(to, &self.conversation)?;
         if conversation.status.is_closed() {
             return Err(Refusal::ConversationClosed { conversation: conversation.id }.into());
@@ -153,19 +153,19 @@ impl Close {
 
 /// Ends a conversation for whatever reason the engine has.
 pub(super) fn close(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     mut conversation: Conversation,
     status: ConversationStatus,
     reason: Option<String>,
-) -> Applied<Conversation> {
+) -> Decided<Conversation> {
     conversation.status = status;
     conversation.closed_at = Some(to.now);
     conversation.updated_at = to.now;
     let sql = "UPDATE conversations SET status = ?2, closed_at = ?3, updated_at = ?3 WHERE id = ?1";
-    exec(to.db, sql, (&conversation.id, status, to.now))?;
+    to.exec(sql, (&conversation.id, status, to.now))?;
     let sight = sight::of_conversation(to.db, &conversation)?;
     let by = to.caller.agent.clone();
-    to.tell(Fact::ConversationClosed { conversation: conversation.id.clone(), by, reason }, sight)?;
+    to.emit(Fact::ConversationClosed { conversation: conversation.id.clone(), by, reason }, sight)?;
     Ok(conversation)
 }
 
@@ -177,7 +177,7 @@ pub struct Reopen {
 }
 
 impl Reopen {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Conversation> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Conversation> {
         let conversation = readable(to, &self.conversation)?;
         check_may_lead(to, &conversation)?;
         reopen(to, conversation)
@@ -185,7 +185,7 @@ impl Reopen {
 }
 
 /// Lets a conversation go on, if it was closed.
-pub(super) fn reopen(to: &mut Apply<'_>, mut conversation: Conversation) -> Applied<Conversation> {
+pub(super) fn reopen(to: &mut Write<'_>, mut conversation: Conversation) -> Decided<Conversation> {
     if !conversation.status.is_closed() {
         return Ok(conversation);
     }
@@ -193,10 +193,10 @@ pub(super) fn reopen(to: &mut Apply<'_>, mut conversation: Conversation) -> Appl
     conversation.closed_at = None;
     conversation.updated_at = to.now;
     let sql = "UPDATE conversations SET status = ?2, closed_at = NULL, updated_at = ?3 WHERE id = ?1";
-    exec(to.db, sql, (&conversation.id, conversation.status, to.now))?;
+    to.exec(sql, (&conversation.id, conversation.status, to.now))?;
     let sight = sight::of_conversation(to.db, &conversation)?;
     let by = to.caller.agent.clone();
-    to.tell(Fact::ConversationReopened { conversation: conversation.id.clone(), by }, sight)?;
+    to.emit(Fact::ConversationReopened { conversation: conversation.id.clone(), by }, sight)?;
     Ok(conversation)
 }
 
@@ -220,7 +220,7 @@ pub struct Joined {
 }
 
 impl Join {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Joined> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Joined> {
         to.require_member()?;
         let role = self.role.as_deref().unwrap_or("assistant");
         check_word("role", role)?;
@@ -273,7 +273,7 @@ pub struct Leave {
 }
 
 impl Leave {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Participant> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Participant> {
         let conversation = readable(to, &self.conversation)?;
         let part = own_part(to, &conversation)?;
         depart(to, &conversation, part, self.reason.clone(), false)
@@ -290,7 +290,7 @@ pub struct Invite {
 }
 
 impl Invite {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Participant> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Participant> {
         let mut conversation = readable(to, &self.conversation)?;
         check_open(&conversation)?;
         let need = "canInvite";
@@ -319,7 +319,7 @@ pub struct Remove {
 }
 
 impl Remove {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Participant> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Participant> {
         let conversation = readable(to, &self.conversation)?;
         require(to, &conversation, |may| may.can_remove, "canRemove")?;
         let part = rows::participant_of(to.db, &conversation.id, &self.agent)?;
@@ -333,13 +333,13 @@ impl Remove {
 
 /// Writes a new conversation into the books.
 pub(super) fn open(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     id: ConversationId,
     kind: &str,
     subject: Option<String>,
     audience: Audience,
     refine: impl FnOnce(&mut Conversation),
-) -> Applied<Conversation> {
+) -> Decided<Conversation> {
     let mut conversation = Conversation {
         id,
         kind: kind.to_owned(),
@@ -375,26 +375,26 @@ pub(super) fn open(
         conversation.created_at,
         conversation.seq,
     ];
-    exec(to.db, sql, params)?;
+    to.exec(sql, params)?;
     // The opener sees its own opening although it becomes a participant only with the next line.
     let agents = Sight::list(vec![to.caller.agent.clone()]);
     let sight = match audience {
         Audience::Parties | Audience::Members => Sight::Agents(agents),
         Audience::Observers => Sight::Observed { agents, except: Sight::list(Vec::new()) },
     };
-    to.tell(Fact::ConversationCreated { conversation: Box::new(conversation.clone()) }, sight)?;
+    to.emit(Fact::ConversationCreated { conversation: Box::new(conversation.clone()) }, sight)?;
     Ok(conversation)
 }
 
 /// Makes an agent a participant, new or returning.
 pub(super) fn enter(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     conversation: &mut Conversation,
     agent: &AgentId,
     role: &str,
     permissions: Permissions,
     standing: Standing,
-) -> Applied<Participant> {
+) -> Decided<Participant> {
     if conversation.participant_count >= i64::from(to.rules.participants) {
         return Err(too_many_participants(to));
     }
@@ -431,36 +431,36 @@ pub(super) fn enter(
         conversation.seq,
         participant.standing,
     );
-    exec(to.db, sql, params)?;
+    to.exec(sql, params)?;
     conversation.participant_count += 1;
     touch(to, conversation)?;
     let sight = sight::of_conversation(to.db, conversation)?;
-    to.tell(Fact::ParticipantJoined { participant: Box::new(participant.clone()) }, sight)?;
+    to.emit(Fact::ParticipantJoined { participant: Box::new(participant.clone()) }, sight)?;
     Ok(participant)
 }
 
 pub(super) fn depart(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     conversation: &Conversation,
     mut part: Participant,
     reason: Option<String>,
     put_out: bool,
-) -> Applied<Participant> {
+) -> Decided<Participant> {
     // The one who leaves still sees that it left.
     let sight = sight::of_conversation(to.db, conversation)?;
     part.left_at = Some(to.now);
     let sql = "UPDATE participants SET left_at = ?3, put_out = ?4 WHERE conversation = ?1 AND agent = ?2";
-    exec(to.db, sql, (&part.conversation, &part.agent, to.now, put_out))?;
+    to.exec(sql, (&part.conversation, &part.agent, to.now, put_out))?;
     let mut conversation = conversation.clone();
     conversation.participant_count -= 1;
     touch(to, &mut conversation)?;
     let fact = Fact::ParticipantLeft { conversation: conversation.id, agent: part.agent.clone(), reason };
-    to.tell(fact, sight)?;
+    to.emit(fact, sight)?;
     Ok(part)
 }
 
 /// Writes the counters down and moves the conversation's time on.
-pub(super) fn touch(to: &Apply<'_>, conversation: &mut Conversation) -> rusqlite::Result<()> {
+pub(super) fn touch(to: &Write<'_>, conversation: &mut Conversation) -> rusqlite::Result<()> {
     conversation.updated_at = to.now;
     let sql =
         "UPDATE conversations SET participant_count = ?2, turn_count = ?3, thread_count = ?4, updated_at = ?5
@@ -472,18 +472,18 @@ pub(super) fn touch(to: &Apply<'_>, conversation: &mut Conversation) -> rusqlite
         conversation.thread_count,
         conversation.updated_at,
     );
-    exec(to.db, sql, params).map(drop)
+    to.exec(sql, params).map(drop)
 }
 
 /// The conversation of that name.
-pub(super) fn existing(to: &Apply<'_>, id: &ConversationId) -> Applied<Conversation> {
+pub(super) fn existing(to: &Write<'_>, id: &ConversationId) -> Decided<Conversation> {
     rows::conversation_by_id(to.db, id)?
         .ok_or_else(|| Refusal::NoSuchConversation { conversation: id.clone() }.into())
 }
 
 /// The conversation of that name, if the caller may know of it: it takes part (even if it may not read), may observe,
 /// or runs the office.
-pub(super) fn readable(to: &Apply<'_>, id: &ConversationId) -> Applied<Conversation> {
+pub(super) fn readable(to: &Write<'_>, id: &ConversationId) -> Decided<Conversation> {
     let conversation = existing(to, id)?;
     let takes_part = to.caller.rights.member && takes_part(to, id, &to.caller.agent)?;
     if takes_part || sight::reads_conversation(to.db, to.caller, &conversation)?.is_some() {
@@ -493,7 +493,7 @@ pub(super) fn readable(to: &Apply<'_>, id: &ConversationId) -> Applied<Conversat
 }
 
 /// Refuses what adds to a conversation that has ended.
-pub(super) fn check_open(conversation: &Conversation) -> Applied<()> {
+pub(super) fn check_open(conversation: &Conversation) -> Decided<()> {
     if conversation.status.is_closed() {
         return Err(Refusal::ConversationClosed { conversation: conversation.id.clone() }.into());
     }
@@ -501,7 +501,7 @@ pub(super) fn check_open(conversation: &Conversation) -> Applied<()> {
 }
 
 /// The caller's present part in a conversation.
-pub(super) fn own_part(to: &Apply<'_>, conversation: &Conversation) -> Applied<Participant> {
+pub(super) fn own_part(to: &Write<'_>, conversation: &Conversation) -> Decided<Participant> {
     rows::participant_of(to.db, &conversation.id, &to.caller.agent)?
         .filter(|part| part.left_at.is_none())
         .ok_or_else(|| Refusal::NotAParticipant { conversation: conversation.id.clone() }.into())
@@ -509,11 +509,11 @@ pub(super) fn own_part(to: &Apply<'_>, conversation: &Conversation) -> Applied<P
 
 /// Refuses callers whose part lacks a permission. Those who run the office need none.
 pub(super) fn require(
-    to: &Apply<'_>,
+    to: &Write<'_>,
     conversation: &Conversation,
     may: impl Fn(&Permissions) -> bool,
     need: &'static str,
-) -> Applied<()> {
+) -> Decided<()> {
     match own_part(to, conversation) {
         Ok(part) if may(&part.permissions) => Ok(()),
         _ if to.caller.rights.admin => Ok(()),
@@ -524,7 +524,7 @@ pub(super) fn require(
 
 /// Refuses callers that may not close or reopen a conversation, or change its task: those that take no part, and guests.
 /// Administrators always may.
-pub(super) fn check_may_lead(to: &Apply<'_>, conversation: &Conversation) -> Applied<()> {
+pub(super) fn check_may_lead(to: &Write<'_>, conversation: &Conversation) -> Decided<()> {
     if to.caller.rights.admin {
         return Ok(());
     }
@@ -532,7 +532,7 @@ pub(super) fn check_may_lead(to: &Apply<'_>, conversation: &Conversation) -> App
 }
 
 /// Refuses guests.
-pub(super) fn check_standing(conversation: &Conversation, part: &Participant) -> Applied<()> {
+pub(super) fn check_standing(conversation: &Conversation, part: &Participant) -> Decided<()> {
     match part.standing {
         Standing::Full | Standing::Invited => Ok(()),
         Standing::Guest => {
@@ -543,28 +543,28 @@ pub(super) fn check_standing(conversation: &Conversation, part: &Participant) ->
 }
 
 /// Notes that one who was invited takes part of its own accord.
-pub(super) fn accept(to: &Apply<'_>, part: &Participant) -> rusqlite::Result<()> {
+pub(super) fn accept(to: &Write<'_>, part: &Participant) -> rusqlite::Result<()> {
     if part.standing == Standing::Invited {
         let sql = "UPDATE participants SET standing = ?3 WHERE conversation = ?1 AND agent = ?2";
-        exec(to.db, sql, (&part.conversation, &part.agent, Standing::Full))?;
+        to.exec(sql, (&part.conversation, &part.agent, Standing::Full))?;
     }
     Ok(())
 }
 
 /// Whether an agent takes part now.
-pub(super) fn takes_part(to: &Apply<'_>, id: &ConversationId, agent: &AgentId) -> rusqlite::Result<bool> {
+pub(super) fn takes_part(to: &Write<'_>, id: &ConversationId, agent: &AgentId) -> rusqlite::Result<bool> {
     Ok(rows::participant_of(to.db, id, agent)?.is_some_and(|part| part.left_at.is_none()))
 }
 
 /// Whether an agent was put out by somebody else; it comes back only by invitation.
-pub(super) fn was_put_out(to: &Apply<'_>, id: &ConversationId, agent: &AgentId) -> rusqlite::Result<bool> {
+pub(super) fn was_put_out(to: &Write<'_>, id: &ConversationId, agent: &AgentId) -> rusqlite::Result<bool> {
     let sql =
         "SELECT put_out FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NOT NULL";
     Ok(one(to.db, sql, (id, agent), |row| row.get(0))?.unwrap_or(false))
 }
 
 /// Refuses to bring in more participants at once than one command may.
-pub(super) fn check_entries(to: &Apply<'_>, entries: usize) -> Applied<()> {
+pub(super) fn check_entries(to: &Write<'_>, entries: usize) -> Decided<()> {
     let limit = to.rules.changes_per_command;
     if entries > limit as usize {
         let what = "participants at once; invite the others one by one";
@@ -573,11 +573,11 @@ pub(super) fn check_entries(to: &Apply<'_>, entries: usize) -> Applied<()> {
     Ok(())
 }
 
-fn too_many_participants(to: &Apply<'_>) -> super::Halt {
+fn too_many_participants(to: &Write<'_>) -> super::Stop {
     Refusal::TooMany { what: "participants", limit: to.rules.participants.into() }.into()
 }
 
-pub(super) fn check_word(field: &'static str, word: &str) -> Applied<()> {
+pub(super) fn check_word(field: &'static str, word: &str) -> Decided<()> {
     if word.is_empty() || word.len() > 64 || word.chars().any(char::is_control) {
         return Err(Refusal::BadValue { field, why: "one word of 1 to 64 bytes" }.into());
     }

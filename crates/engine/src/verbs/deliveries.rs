@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply, Halt};
+use super::{Decided, Stop, Write};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Audience, Delivery, DeliveryState, Fact, Message, MessageId, RealmName, Sight};
 use crate::sight;
-use crate::store::{exec, rows};
+use crate::store::rows;
 
 /// Notes that letters have been handed to their recipient. Those that were not waiting any more are left alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,20 +20,20 @@ pub struct MarkDelivered {
 }
 
 impl MarkDelivered {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<usize> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<usize> {
         may_act(to, &self.agent)?;
         let mut marked = 0;
         for id in &self.messages {
             let (message, delivery) = match find(to, &self.agent, *id) {
                 Ok(found) => found,
-                Err(Halt::Refused(_)) => continue,
+                Err(Stop::Refused(_)) => continue,
                 Err(halt) => return Err(halt),
             };
             if delivery.state != DeliveryState::Queued {
                 continue;
             }
             let sql = "UPDATE deliveries SET state = 1, delivered_at = ?3 WHERE agent = ?1 AND message = ?2";
-            exec(to.db, sql, (&self.agent, message.seq, to.now))?;
+            to.exec(sql, (&self.agent, message.seq, to.now))?;
             tell(to, Fact::MessageDelivered { agent: self.agent.clone() }, message)?;
             marked += 1;
         }
@@ -54,7 +54,7 @@ pub struct MarkRead {
 }
 
 impl MarkRead {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Delivery> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Delivery> {
         may_act(to, &self.agent)?;
         let (message, mut delivery) = find(to, &self.agent, self.message)?;
         if self.unread {
@@ -90,7 +90,7 @@ pub struct Acknowledge {
 }
 
 impl Acknowledge {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Delivery> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Delivery> {
         may_act(to, &self.agent)?;
         let (message, mut delivery) = find(to, &self.agent, self.message)?;
         if delivery.state == DeliveryState::Acked {
@@ -118,7 +118,7 @@ pub struct Discard {
 }
 
 impl Discard {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Delivery> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Delivery> {
         may_act(to, &self.agent)?;
         let (message, mut delivery) = find(to, &self.agent, self.message)?;
         if delivery.state != DeliveryState::Failed {
@@ -128,7 +128,7 @@ impl Discard {
             let fact = Fact::MessageFailed { agent: self.agent.clone(), reason: Self::NOTE.to_owned() };
             // Nobody but the recipient needs to know what it throws away.
             let sight = Sight::Agents(Sight::list(vec![self.agent.clone()]));
-            to.tell_of(fact, Arc::new(message), None, sight)?;
+            to.emit_of(fact, Arc::new(message), None, sight)?;
         }
         Ok(delivery)
     }
@@ -148,7 +148,7 @@ pub struct MarkFailed {
 }
 
 impl MarkFailed {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Delivery> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Delivery> {
         to.require_admin()?;
         let (message, mut delivery) = find(to, &self.agent, self.message)?;
         if delivery.state.is_unread() {
@@ -177,11 +177,11 @@ pub struct Dispatched {
 }
 
 impl Dispatched {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<()> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<()> {
         to.require_admin()?;
         let (message, mut delivery) = find(to, &self.agent, self.message)?;
         let sql = "DELETE FROM outbound WHERE peer = ?1 AND message = ?2 AND agent = ?3";
-        if exec(to.db, sql, (&self.peer, message.seq, &self.agent))? == 0
+        if to.exec(sql, (&self.peer, message.seq, &self.agent))? == 0
             || delivery.state != DeliveryState::Queued
         {
             return Ok(());
@@ -201,7 +201,7 @@ impl Dispatched {
     }
 }
 
-fn may_act(to: &Apply<'_>, agent: &AgentId) -> Applied<()> {
+fn may_act(to: &Write<'_>, agent: &AgentId) -> Decided<()> {
     if to.caller.may_act_for(agent) {
         return Ok(());
     }
@@ -213,7 +213,7 @@ fn may_act(to: &Apply<'_>, agent: &AgentId) -> Applied<()> {
     Err(Refusal::NoSuchMessage.into())
 }
 
-fn find(to: &Apply<'_>, agent: &AgentId, id: MessageId) -> Applied<(Message, Delivery)> {
+fn find(to: &Write<'_>, agent: &AgentId, id: MessageId) -> Decided<(Message, Delivery)> {
     let message = rows::message_by_id(to.db, id)?.ok_or(Refusal::NoSuchMessage)?;
     let delivery = rows::delivery_of(to.db, agent, message.seq)?.ok_or(Refusal::NoSuchMessage)?;
     // Mail of a former holder of the name is nobody's now.
@@ -224,7 +224,7 @@ fn find(to: &Apply<'_>, agent: &AgentId, id: MessageId) -> Applied<(Message, Del
     Ok((message, delivery))
 }
 
-fn write(to: &Apply<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
+fn write(to: &Write<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
     let sql = "UPDATE deliveries SET state = ?3, delivered_at = ?4, read_at = ?5, acked_at = ?6, note = ?7
                WHERE agent = ?1 AND message = ?2";
     let params = (
@@ -236,11 +236,11 @@ fn write(to: &Apply<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
         delivery.acked_at,
         &delivery.note,
     );
-    exec(to.db, sql, params).map(drop)
+    to.exec(sql, params).map(drop)
 }
 
 /// Tells sender and recipient how the letter fares; other recipients are not told.
-pub(super) fn tell(to: &mut Apply<'_>, fact: Fact, message: impl Into<Arc<Message>>) -> rusqlite::Result<()> {
+pub(super) fn tell(to: &mut Write<'_>, fact: Fact, message: impl Into<Arc<Message>>) -> rusqlite::Result<()> {
     let message = message.into();
     let blind = match fact.about() {
         Some(agent) => sight::is_blind(to.db, agent, message.seq)?,
@@ -250,13 +250,13 @@ pub(super) fn tell(to: &mut Apply<'_>, fact: Fact, message: impl Into<Arc<Messag
 }
 
 /// The same of a copy that is known to be an open one.
-pub(super) fn tell_openly(to: &mut Apply<'_>, fact: Fact, message: Arc<Message>) -> rusqlite::Result<()> {
+pub(super) fn tell_openly(to: &mut Write<'_>, fact: Fact, message: Arc<Message>) -> rusqlite::Result<()> {
     tell_whom(to, fact, message, false)
 }
 
 /// Tells the sender that somebody whom it named was passed over. That one has no copy, so it is no party to it.
 pub(super) fn tell_refused(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     agent: &AgentId,
     reason: &str,
     message: Arc<Message>,
@@ -268,10 +268,10 @@ pub(super) fn tell_refused(
     };
     let cause = Some(message.seq);
     let fact = Fact::MessageFailed { agent: agent.clone(), reason: reason.to_owned() };
-    to.tell_of(fact, message, cause, sight).map(drop)
+    to.emit_of(fact, message, cause, sight).map(drop)
 }
 
-fn tell_whom(to: &mut Apply<'_>, fact: Fact, message: Arc<Message>, blind: bool) -> rusqlite::Result<()> {
+fn tell_whom(to: &mut Write<'_>, fact: Fact, message: Arc<Message>, blind: bool) -> rusqlite::Result<()> {
     let parties = std::iter::once(message.from.clone()).chain(fact.about().cloned()).collect();
     let agents = Sight::list(parties);
     let sight = match message.audience {
@@ -280,5 +280,5 @@ fn tell_whom(to: &mut Apply<'_>, fact: Fact, message: Arc<Message>, blind: bool)
         _ => Sight::Agents(agents),
     };
     let cause = Some(message.seq);
-    to.tell_of(fact, message, cause, sight).map(drop)
+    to.emit_of(fact, message, cause, sight).map(drop)
 }

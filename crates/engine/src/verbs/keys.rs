@@ -6,11 +6,11 @@ use serde_json::json;
 use super::agents::{Unregister, write};
 use super::marks::{self, Mark};
 use super::tokens::CreateToken;
-use super::{Applied, Apply};
+use super::{Decided, Write};
 use crate::error::Refusal;
 use crate::nouns::{Agent, AgentId, Fact, Json, Millis, Sight, TokenRole};
 use crate::sight;
-use crate::store::{all, exec};
+use crate::store::all;
 
 /// Puts new keys in the place of those that the door checked the change against, and ends every token of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub struct ChangeKeys {
 }
 
 impl ChangeKeys {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Agent> {
         to.require_admin()?;
         let mut agent = to.agent_or_refuse(&self.agent)?;
         if agent.keys != self.before {
@@ -51,7 +51,7 @@ impl ChangeKeys {
         write(to, &agent)?;
         let changes = Json::from_value(&json!({ "keys": self.keys.value() }));
         let sight = sight::of_agent(to.db, &agent)?;
-        let seq = to.tell(Fact::AgentUpdated { agent: agent.id.clone(), changes }, sight)?;
+        let seq = to.emit(Fact::AgentUpdated { agent: agent.id.clone(), changes }, sight)?;
         fresh.keep(to, seq)?;
         end_tokens(to, &agent.id)?;
         if let Some(hash) = &self.token {
@@ -75,12 +75,12 @@ impl ChangeKeys {
     }
 }
 
-fn end_tokens(to: &mut Apply<'_>, agent: &AgentId) -> Applied<()> {
+fn end_tokens(to: &mut Write<'_>, agent: &AgentId) -> Decided<()> {
     let sql = "SELECT id FROM tokens WHERE name = ?1 AND role <> 'admin' AND revoked_at IS NULL ORDER BY id";
     let ids: Vec<String> = all(to.db, sql, [agent], |row| row.get(0))?;
     for token in ids {
-        exec(to.db, "UPDATE tokens SET revoked_at = ?2 WHERE id = ?1", (&token, to.now))?;
-        to.tell(Fact::TokenRevoked { token }, Sight::Admins)?;
+        to.exec("UPDATE tokens SET revoked_at = ?2 WHERE id = ?1", (&token, to.now))?;
+        to.emit(Fact::TokenRevoked { token }, Sight::Admins)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply};
+use super::{Decided, Write};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Millis, Seq};
 use crate::store::{KeptMark, hash};
@@ -32,18 +32,20 @@ pub(super) struct Fresh<'a> {
 }
 
 /// Refuses marks that this sender has used.
-pub(super) fn check<'a>(to: &mut Apply<'_>, sender: &AgentId, marks: &'a [Mark]) -> Applied<Fresh<'a>> {
+pub(super) fn check<'a>(to: &mut Write<'_>, sender: &AgentId, marks: &'a [Mark]) -> Decided<Fresh<'a>> {
     let clock = to.clock();
     if marks.iter().any(|mark| mark.label.is_empty() || mark.label.len() > LONGEST) {
         return Err(Refusal::BadValue { field: "label", why: "1 to 1024 bytes" }.into());
     }
     let hashes: Vec<i64> = marks.iter().map(|mark| hash(&mark.label)).collect();
-    let known = to.memory.marks(to.db)?;
-    if known.may_have(to.db, &hashes)? {
+    let connection = to.connection();
+    let mut cache = to.cache.borrow_mut();
+    let known = cache.marks(connection)?;
+    if known.may_have(connection, &hashes)? {
         for mark in marks {
             let stands_for_another =
                 |digest: &Option<Vec<u8>>| digest.is_none() || digest.as_ref() != mark.digest.as_ref();
-            if known.with_label(to.db, &mark.label)?.iter().any(|before| {
+            if known.with_label(connection, &mark.label)?.iter().any(|before| {
                 before.sender == *sender
                     && before.until.is_none_or(|until| until > clock)
                     && stands_for_another(&before.digest)
@@ -57,26 +59,28 @@ pub(super) fn check<'a>(to: &mut Apply<'_>, sender: &AgentId, marks: &'a [Mark])
 
 impl Fresh<'_> {
     /// Keeps them for what stands at a place in the history.
-    pub(super) fn keep(self, to: &mut Apply<'_>, at: Seq) -> rusqlite::Result<()> {
-        let known = to.memory.marks(to.db)?;
+    pub(super) fn keep(self, to: &mut Write<'_>, at: Seq) -> rusqlite::Result<()> {
+        let connection = to.connection();
+        let mut cache = to.cache.borrow_mut();
+        let known = cache.marks(connection)?;
         for (mark, hash) in self.marks.iter().zip(self.hashes) {
             let (sender, digest) = (self.sender.clone(), mark.digest.clone());
             let kept = KeptMark { sender, message: at, digest, until: mark.until };
-            known.add(to.db, hash, &mark.label, &kept)?;
+            known.add(connection, hash, &mark.label, &kept)?;
         }
         Ok(())
     }
 }
 
 /// Who used a label for what, the latest first.
-pub(super) fn with_label(to: &mut Apply<'_>, label: &str) -> rusqlite::Result<Vec<(AgentId, Seq)>> {
-    let mut found = to.memory.marks(to.db)?.with_label(to.db, label)?;
+pub(super) fn with_label(to: &mut Write<'_>, label: &str) -> rusqlite::Result<Vec<(AgentId, Seq)>> {
+    let mut found = to.cache.borrow_mut().marks(to.connection())?.with_label(to.connection(), label)?;
     found.sort_by_key(|mark| std::cmp::Reverse(mark.message));
     Ok(found.into_iter().map(|mark| (mark.sender, mark.message)).collect())
 }
 
 /// Forgets marks whose time has passed; says how many.
-pub(super) fn forget_due(to: &mut Apply<'_>, limit: u32) -> rusqlite::Result<usize> {
+pub(super) fn forget_due(to: &mut Write<'_>, limit: u32) -> rusqlite::Result<usize> {
     let clock = to.clock();
-    to.memory.marks(to.db)?.forget_due(to.db, clock, limit)
+    to.cache.borrow_mut().marks(to.connection())?.forget_due(to.connection(), clock, limit)
 }

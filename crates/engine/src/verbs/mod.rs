@@ -2,9 +2,9 @@
 //! of the engine's write side, and adding to it makes the compiler name every place to touch.
 
 pub mod agents;
-mod apply;
 pub mod claims;
 pub mod contacts;
+mod context;
 pub mod conversations;
 pub mod deliveries;
 pub mod keys;
@@ -21,7 +21,7 @@ pub mod tasks;
 pub mod tokens;
 pub mod turns;
 
-pub(crate) use apply::{Applied, Apply, Halt, Pen};
+pub(crate) use context::{BatchState, Decide, Decided, Stop, Write};
 
 use serde::{Deserialize, Serialize};
 
@@ -40,8 +40,20 @@ pub trait Verb: Sized {
     fn from_outcome(outcome: Outcome) -> Option<Self::Outcome>;
 }
 
+macro_rules! carry_out {
+    (apply $verb:ident $to:ident) => {
+        $verb.apply($to)
+    };
+    (decide $verb:ident $to:ident) => {
+        match $verb.decide($to) {
+            Ok(write) => write($to).map_err(Stop::from),
+            Err(stop) => Err(stop),
+        }
+    };
+}
+
 macro_rules! verbs {
-    ($($room:ident :: $name:ident = $word:literal => $outcome:ty;)+) => {
+    ($($how:ident $room:ident :: $name:ident = $word:literal => $outcome:ty;)+) => {
         /// Everything that can be asked of a realm. Serialisable, because commands are what a replicated log carries.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "verb", content = "with")]
@@ -66,9 +78,9 @@ macro_rules! verbs {
                 match self { $(Self::$name(_) => $word),+ }
             }
 
-            /// Carries the verb out against the books. Deterministic: sees only the command and the books.
-            pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Outcome> {
-                match self { $(Self::$name(verb) => verb.apply(to).map(|outcome| Outcome::$name(Box::new(outcome)))),+ }
+            /// Decides, then writes. Deterministic: sees only the command and the database.
+            pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Outcome> {
+                match self { $(Self::$name(verb) => carry_out!($how verb to).map(|outcome| Outcome::$name(Box::new(outcome)))),+ }
             }
         }
 
@@ -83,56 +95,56 @@ macro_rules! verbs {
 }
 
 verbs! {
-    agents::Register = "register" => agents::Registered;
-    agents::Update = "update" => Agent;
-    agents::SetState = "set_state" => Agent;
-    agents::Orphan = "orphan" => Agent;
-    agents::Unregister = "unregister" => Agent;
-    keys::ChangeKeys = "change_keys" => Agent;
-    mail::SendMessage = "send" => mail::SendReceipt;
-    signed::SendSigned = "send_sealed" => signed::SignedReceipt;
-    deliveries::MarkDelivered = "mark_delivered" => usize;
-    deliveries::MarkRead = "mark_read" => Delivery;
-    deliveries::Acknowledge = "acknowledge" => Delivery;
-    deliveries::Discard = "discard" => Delivery;
-    deliveries::MarkFailed = "mark_failed" => Delivery;
-    deliveries::Dispatched = "dispatched" => ();
-    conversations::Create = "create_conversation" => conversations::Created;
-    conversations::Close = "close_conversation" => Conversation;
-    conversations::Reopen = "reopen_conversation" => Conversation;
-    conversations::Join = "join_conversation" => conversations::Joined;
-    conversations::Leave = "leave_conversation" => Participant;
-    conversations::Invite = "invite" => Participant;
-    conversations::Remove = "remove_participant" => Participant;
-    turns::Say = "say" => Turn;
-    turns::OpenThread = "open_thread" => Thread;
-    turns::KeepSummary = "keep_summary" => ();
-    scopes::CreateScope = "create_scope" => Scope;
-    scopes::JoinScope = "join_scope" => Scope;
-    scopes::LeaveScope = "leave_scope" => Scope;
-    scopes::DeleteScope = "delete_scope" => Scope;
-    tasks::CreateTask = "create_task" => Task;
-    tasks::UpdateTask = "update_task" => Task;
-    tasks::AddContributor = "add_contributor" => Task;
-    runs::Advance = "advance_run" => runs::Advanced;
-    reservations::Reserve = "reserve" => Reserved;
-    reservations::Renew = "renew" => Reserved;
-    reservations::ReserveEach = "reserve_each" => reservations::ReservedEach;
-    reservations::Release = "release" => Vec<Reservation>;
-    contacts::Ask = "ask_contact" => Contact;
-    contacts::Answer = "answer_contact" => Contact;
-    contacts::EndContact = "end_contact" => ();
-    tokens::CreateToken = "create_token" => Token;
-    tokens::RevokeToken = "revoke_token" => Token;
-    tokens::RenewToken = "renew_token" => Token;
-    peers::PutPeer = "put_peer" => Peer;
-    peers::RemovePeer = "remove_peer" => ();
-    office::Announce = "announce" => crate::nouns::Seq;
-    office::SetRules = "set_rules" => crate::limits::Rules;
-    claims::Claim = "claim" => claims::Claimed;
-    claims::MoveClaim = "move_claim" => claims::Moved;
-    claims::ReleaseClaim = "release_claim" => Option<claims::Claimed>;
-    office::Sweep = "sweep" => office::Swept;
+    apply agents::Register = "register" => agents::Registered;
+    apply agents::Update = "update" => Agent;
+    apply agents::SetState = "set_state" => Agent;
+    apply agents::Orphan = "orphan" => Agent;
+    apply agents::Unregister = "unregister" => Agent;
+    apply keys::ChangeKeys = "change_keys" => Agent;
+    apply mail::SendMessage = "send" => mail::SendReceipt;
+    apply signed::SendSigned = "send_sealed" => signed::SignedReceipt;
+    apply deliveries::MarkDelivered = "mark_delivered" => usize;
+    apply deliveries::MarkRead = "mark_read" => Delivery;
+    apply deliveries::Acknowledge = "acknowledge" => Delivery;
+    apply deliveries::Discard = "discard" => Delivery;
+    apply deliveries::MarkFailed = "mark_failed" => Delivery;
+    apply deliveries::Dispatched = "dispatched" => ();
+    apply conversations::Create = "create_conversation" => conversations::Created;
+    apply conversations::Close = "close_conversation" => Conversation;
+    apply conversations::Reopen = "reopen_conversation" => Conversation;
+    apply conversations::Join = "join_conversation" => conversations::Joined;
+    apply conversations::Leave = "leave_conversation" => Participant;
+    apply conversations::Invite = "invite" => Participant;
+    apply conversations::Remove = "remove_participant" => Participant;
+    apply turns::Say = "say" => Turn;
+    apply turns::OpenThread = "open_thread" => Thread;
+    apply turns::KeepSummary = "keep_summary" => ();
+    apply scopes::CreateScope = "create_scope" => Scope;
+    apply scopes::JoinScope = "join_scope" => Scope;
+    apply scopes::LeaveScope = "leave_scope" => Scope;
+    apply scopes::DeleteScope = "delete_scope" => Scope;
+    apply tasks::CreateTask = "create_task" => Task;
+    apply tasks::UpdateTask = "update_task" => Task;
+    apply tasks::AddContributor = "add_contributor" => Task;
+    apply runs::Advance = "advance_run" => runs::Advanced;
+    apply reservations::Reserve = "reserve" => Reserved;
+    apply reservations::Renew = "renew" => Reserved;
+    apply reservations::ReserveEach = "reserve_each" => reservations::ReservedEach;
+    apply reservations::Release = "release" => Vec<Reservation>;
+    apply contacts::Ask = "ask_contact" => Contact;
+    apply contacts::Answer = "answer_contact" => Contact;
+    apply contacts::EndContact = "end_contact" => ();
+    apply tokens::CreateToken = "create_token" => Token;
+    apply tokens::RevokeToken = "revoke_token" => Token;
+    apply tokens::RenewToken = "renew_token" => Token;
+    apply peers::PutPeer = "put_peer" => Peer;
+    apply peers::RemovePeer = "remove_peer" => ();
+    apply office::Announce = "announce" => crate::nouns::Seq;
+    apply office::SetRules = "set_rules" => crate::limits::Rules;
+    apply claims::Claim = "claim" => claims::Claimed;
+    apply claims::MoveClaim = "move_claim" => claims::Moved;
+    apply claims::ReleaseClaim = "release_claim" => Option<claims::Claimed>;
+    apply office::Sweep = "sweep" => office::Swept;
 }
 
 /// A command that names more agents than these may take long.
@@ -144,6 +156,16 @@ impl Command {
     /// Whether it is a letter that nobody has yet.
     pub(crate) fn is_slow_letter(&self) -> bool {
         self.letter().is_some_and(|send| send.handed.is_empty())
+    }
+
+    /// Whether it reads messages, deliveries or turns, or writes such rows and reads them again. If so, rows that earlier
+    /// commands of the batch buffered are written first, and its own are not buffered.
+    pub(crate) fn reads_messages(&self) -> bool {
+        match self {
+            Self::SendMessage(send) => !send.stands_alone(),
+            Self::Say(say) => !say.is_plain(),
+            _ => true,
+        }
     }
 
     /// Whether it may take long: it goes to groups, or names many.

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply, deliveries, marks, reservations};
+use super::{Decided, Write, deliveries, marks, reservations};
 use crate::error::Refusal;
 use crate::limits::Rules;
 use crate::nouns::{AgentId, DeliveryState, Fact, Json, ReservationStatus, Seq, Sight};
 use crate::sight;
-use crate::store::{all, exec, rows};
+use crate::store::{all, rows};
 
 /// Writes into the history what only a door knows of: somebody connected, a permission changed, ….
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Announce {
 }
 
 impl Announce {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Seq> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Seq> {
         to.require_member()?;
         if self.word.is_empty() || self.word.len() > 128 {
             return Err(Refusal::BadValue { field: "word", why: "1 to 128 bytes" }.into());
@@ -32,7 +32,7 @@ impl Announce {
             None => Sight::Everyone,
         };
         let fact = Fact::Announced { word: self.word.clone(), data: self.data.clone(), to: self.to.clone() };
-        Ok(to.tell(fact, sight)?)
+        Ok(to.emit(fact, sight)?)
     }
 }
 
@@ -44,13 +44,13 @@ pub struct SetRules {
 }
 
 impl SetRules {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Rules> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Rules> {
         to.require_admin()?;
         let text = serde_json::to_string(&self.rules).unwrap_or_default();
         let sql = "INSERT INTO meta(key, value) VALUES('rules', ?1) ON CONFLICT DO UPDATE SET value = ?1";
-        exec(to.db, sql, [text])?;
-        to.tell(Fact::RulesChanged, Sight::Admins)?;
-        *to.rules = self.rules.clone();
+        to.exec(sql, [text])?;
+        to.emit(Fact::RulesChanged, Sight::Admins)?;
+        to.set_rules(self.rules.clone());
         Ok(self.rules.clone())
     }
 }
@@ -74,7 +74,7 @@ pub struct Swept {
 }
 
 impl Sweep {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Swept> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Swept> {
         to.require_admin()?;
         let limit = to.rules.sweep_rows;
         let sql = "SELECT agent, message FROM deliveries
@@ -84,7 +84,7 @@ impl Sweep {
             all(to.db, sql, (to.clock(), limit), |row| Ok((row.get(0)?, row.get(1)?)))?;
         for (agent, seq) in &due {
             let sql = "UPDATE deliveries SET state = ?3 WHERE agent = ?1 AND message = ?2";
-            exec(to.db, sql, (agent, seq, DeliveryState::Expired))?;
+            to.exec(sql, (agent, seq, DeliveryState::Expired))?;
             if let Some(message) = rows::message_at(to.db, *seq)? {
                 deliveries::tell(to, Fact::MessageExpired { agent: agent.clone() }, message)?;
             }
@@ -105,7 +105,7 @@ impl Sweep {
             reservation.status = ReservationStatus::Expired;
             reservations::end(to, &reservation)?;
             let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
-            to.tell(Fact::ReservationExpired { reservation: Box::new(reservation) }, sight)?;
+            to.emit(Fact::ReservationExpired { reservation: Box::new(reservation) }, sight)?;
         }
         // While the office is quiet the index catches up, so that searches need not lay out what is missing.
         to.index_texts()?;

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply};
+use super::{Decided, Write};
 use crate::error::Refusal;
 use crate::nouns::{Fact, Json, Millis, Peer, PeerKind, RealmName, Sight};
-use crate::store::{exec, one, rows};
+use crate::store::{one, rows};
 
 /// Adds a neighbour or changes what is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub struct PutPeer {
 }
 
 impl PutPeer {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Peer> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Peer> {
         to.require_admin()?;
         if self.name == *to.realm {
             return Err(Refusal::BadValue { field: "name", why: "a realm is not its own neighbour" }.into());
@@ -54,9 +54,9 @@ impl PutPeer {
             to.now,
             self.seen_at,
         );
-        exec(to.db, sql, params)?;
+        to.exec(sql, params)?;
         let peer = self.name.to_string();
-        to.tell(Fact::PeerChanged { peer, reachable: self.reachable }, Sight::Admins)?;
+        to.emit(Fact::PeerChanged { peer, reachable: self.reachable }, Sight::Admins)?;
         let sql = format!("SELECT {} FROM peers WHERE name = ?1", rows::PEER);
         one(to.db, &sql, [&self.name], rows::peer)?
             .ok_or_else(|| Refusal::NoSuchPeer { peer: self.name.to_string() }.into())
@@ -71,13 +71,13 @@ pub struct RemovePeer {
 }
 
 impl RemovePeer {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<()> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<()> {
         to.require_admin()?;
         let peer = self.name.to_string();
-        if exec(to.db, "DELETE FROM peers WHERE name = ?1", [&self.name])? == 0 {
+        if to.exec("DELETE FROM peers WHERE name = ?1", [&self.name])? == 0 {
             return Err(Refusal::NoSuchPeer { peer }.into());
         }
-        to.tell(Fact::PeerRemoved { peer }, Sight::Admins)?;
+        to.emit(Fact::PeerRemoved { peer }, Sight::Admins)?;
         Ok(())
     }
 }

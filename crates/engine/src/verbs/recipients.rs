@@ -2,9 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rusqlite::Connection;
-
-use super::{Applied, Apply, Halt, agents, contacts, mail};
+use super::{Decided, Stop, Write, agents, contacts, mail};
 use crate::acl;
 use crate::error::Refusal;
 use crate::near;
@@ -13,7 +11,7 @@ use crate::nouns::{
     RecipientKind, ScopeId, Sight,
 };
 use crate::sight;
-use crate::store::{all, one, rows};
+use crate::store::{Db, all, one, rows};
 
 /// Somebody a letter goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,12 +42,7 @@ pub(crate) enum Consent {
 }
 
 /// Whether `to` takes letters from `from`. Contact policy travels with the recipient.
-pub(crate) fn contact_allows(
-    db: &Connection,
-    from: &Agent,
-    to: &Agent,
-    now: Millis,
-) -> rusqlite::Result<Consent> {
+pub(crate) fn contact_allows(db: Db<'_>, from: &Agent, to: &Agent, now: Millis) -> rusqlite::Result<Consent> {
     // The office needs no consent. An agent that calls itself a part of the system does.
     if from.id == to.id || from.id.is_office() {
         return Ok(Consent::Given);
@@ -76,11 +69,11 @@ fn consent(contact: Option<ContactState>, policy: ContactPolicy) -> Consent {
 /// refuses the letter; a member of a group who cannot is passed over, and so is who is named and unwilling if that was
 /// asked for and somebody else is reached.
 pub(super) fn resolve(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     sender: &Agent,
     lists: [(&[Address], RecipientKind); 3],
     pass_over: bool,
-) -> Applied<Found> {
+) -> Decided<Found> {
     let mut seen = HashSet::new();
     let mut found = Vec::new();
     let mut refused: Vec<AgentId> = Vec::new();
@@ -97,7 +90,7 @@ pub(super) fn resolve(
                 _ => None,
             };
             let reached = match reach(to, sender, address, &mut groups) {
-                Err(Halt::Refused(Refusal::ConsentBlocked { agent })) if pass_over => {
+                Err(Stop::Refused(Refusal::ConsentBlocked { agent })) if pass_over => {
                     if !refused.contains(&agent) {
                         refused.push(agent);
                     }
@@ -121,7 +114,7 @@ pub(super) fn resolve(
     }
 }
 
-fn too_many_recipients(to: &Apply<'_>) -> Halt {
+fn too_many_recipients(to: &Write<'_>) -> Stop {
     let what = "recipients; address a role, a scope or fewer agents, or have the operator raise the rule";
     Refusal::TooMany { what, limit: to.rules.recipients.into() }.into()
 }
@@ -141,7 +134,7 @@ struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    fn of(to: &Apply<'a>, sender: &Agent) -> Applied<Self> {
+    fn of(to: &Write<'a>, sender: &Agent) -> Decided<Self> {
         let members = to.rules.recipients as usize;
         Ok(Self {
             groups: to.rules.groups,
@@ -154,7 +147,7 @@ impl<'a> Groups<'a> {
     }
 
     /// Takes one group more in hand.
-    fn open(&mut self, to: &Apply<'a>, sender: &Agent) -> Applied<()> {
+    fn open(&mut self, to: &Write<'a>, sender: &Agent) -> Decided<()> {
         let Some(left) = self.groups.checked_sub(1) else {
             let what = "groups of recipients in one message";
             return Err(Refusal::TooMany { what, limit: to.rules.groups.into() }.into());
@@ -174,13 +167,13 @@ impl<'a> Groups<'a> {
     }
 
     /// Counts members that were looked at.
-    fn look_at(&mut self, to: &Apply<'_>, members: usize) -> Applied<()> {
+    fn look_at(&mut self, to: &Write<'_>, members: usize) -> Decided<()> {
         self.members = self.members.checked_sub(members).ok_or_else(|| too_many_recipients(to))?;
         Ok(())
     }
 
     /// Counts the messages that are looked through for one that asks for an answer.
-    fn may_look_through(&mut self, to: &Apply<'_>) -> Applied<bool> {
+    fn may_look_through(&mut self, to: &Write<'_>) -> Decided<bool> {
         self.look_at(to, LOOKED_THROUGH as usize / 4)?;
         Ok(true)
     }
@@ -190,24 +183,24 @@ impl<'a> Groups<'a> {
         end.is_none_or(|end| now < end).then_some(*state)
     }
 
-    fn allows(&self, to: &Apply<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Result<bool> {
+    fn allows(&self, to: &Write<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Result<bool> {
         let free = sender.id == agent.id || sender.id.is_office();
         Ok(free
             || (self.sender_kin.lets_pass(sender, agent)?
                 && consent(self.contact(&agent.id, to.clock()), agent.contact_policy) == Consent::Given))
     }
 
-    fn sees(&self, to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<bool> {
+    fn sees(&self, to: &Write<'_>, agent: &Agent) -> rusqlite::Result<bool> {
         sight::sees_agent_by(to.db, to.caller, self.kept_to.as_ref(), &self.kin, agent)
     }
 }
 
 fn reach<'a>(
-    to: &mut Apply<'a>,
+    to: &mut Write<'a>,
     sender: &Agent,
     address: &Address,
     groups: &mut Groups<'a>,
-) -> Applied<Vec<AgentId>> {
+) -> Decided<Vec<AgentId>> {
     if address.is_group() {
         groups.open(to, sender)?;
     }
@@ -268,7 +261,7 @@ fn reach<'a>(
 }
 
 /// Everyone in the realm where neither side has blocked the other: what is said in public needs no consent.
-fn public(to: &Apply<'_>, sender: &Agent, groups: &mut Groups<'_>) -> Applied<Vec<AgentId>> {
+fn public(to: &Write<'_>, sender: &Agent, groups: &mut Groups<'_>) -> Decided<Vec<AgentId>> {
     let everyone = select(to, "id <> ?1", [&sender.id], groups.members)?;
     groups.look_at(to, everyone.len())?;
     let sql = "SELECT sender FROM contacts WHERE recipient = ?1 AND state = 'blocked'
@@ -283,11 +276,11 @@ fn public(to: &Apply<'_>, sender: &Agent, groups: &mut Groups<'_>) -> Applied<Ve
     Ok(reached)
 }
 
-fn require_tier(sender: &Agent, allowed: &[Privacy]) -> Applied<()> {
+fn require_tier(sender: &Agent, allowed: &[Privacy]) -> Decided<()> {
     if allowed.contains(&sender.privacy) { Ok(()) } else { Err(Refusal::PrivacyMismatch.into()) }
 }
 
-fn direct(to: &mut Apply<'_>, sender: &Agent, id: &AgentId, groups: &mut Groups<'_>) -> Applied<AgentId> {
+fn direct(to: &mut Write<'_>, sender: &Agent, id: &AgentId, groups: &mut Groups<'_>) -> Decided<AgentId> {
     let id = &agents::meant(to, id)?;
     let agent = match rows::active_agent(to.db, id)? {
         Some(agent) => Some(agent),
@@ -305,19 +298,21 @@ fn direct(to: &mut Apply<'_>, sender: &Agent, id: &AgentId, groups: &mut Groups<
         Consent::Denied => Err(Refusal::ConsentBlocked { agent: agent.id }.into()),
         Consent::Needed if groups.may_look_through(to)? && may_answer(to, sender, &agent)? => Ok(agent.id),
         Consent::Needed => {
-            // The refusal leaves a request behind, so that the recipient can let the next letter in.
+            // The refusal leaves a contact request behind, so that the recipient can accept the sender.
             let asked = rows::contact_of(to.db, &sender.id, &agent.id)?;
-            if asked.is_none_or(|asked| asked.expires_at.is_some_and(|end| end <= to.clock())) {
-                contacts::check_room(to, &agent.id)?;
-                contacts::put(to, &sender.id, &agent.id, ContactState::Pending, None, None)?;
-                let sight = Sight::Agents(Sight::list(vec![sender.id.clone(), agent.id.clone()]));
-                let state = Some(ContactState::Pending);
-                to.tell(
-                    Fact::ContactChanged { from: sender.id.clone(), to: agent.id.clone(), state },
-                    sight,
-                )?;
+            let refusal = Refusal::ConsentPending { agent: agent.id.clone() };
+            if asked.is_some_and(|asked| asked.expires_at.is_none_or(|end| end > to.clock())) {
+                return Err(refusal.into());
             }
-            Err(Halt::Noted(Refusal::ConsentPending { agent: agent.id }))
+            contacts::check_room(to, &agent.id)?;
+            let (sender, agent) = (sender.id.clone(), agent.id);
+            let request = move |to: &mut Write<'_>| {
+                contacts::put(to, &sender, &agent, ContactState::Pending, None, None)?;
+                let sight = Sight::Agents(Sight::list(vec![sender.clone(), agent.clone()]));
+                let state = Some(ContactState::Pending);
+                to.emit(Fact::ContactChanged { from: sender, to: agent, state }, sight).map(drop)
+            };
+            Err(Stop::Recorded(refusal, Box::new(request)))
         }
     }
 }
@@ -327,13 +322,13 @@ const LOOKED_THROUGH: u32 = 1_000;
 
 /// Whether somebody who wants to be asked has lately written to this sender by name: who writes to an agent that takes
 /// letters from anybody takes its answers. Between two that both ask for consent, consent alone counts.
-fn may_answer(to: &mut Apply<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Result<bool> {
+fn may_answer(to: &mut Write<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Result<bool> {
     Ok(sender.contact_policy == ContactPolicy::Open && has_written(to, agent, sender)?)
 }
 
 /// Whether an agent has lately written to another by name.
-fn has_written(to: &mut Apply<'_>, agent: &Agent, sender: &Agent) -> rusqlite::Result<bool> {
-    to.memory.rows.write_down(to.db)?;
+fn has_written(to: &mut Write<'_>, agent: &Agent, sender: &Agent) -> rusqlite::Result<bool> {
+    to.flush_rows()?;
     let sql = "SELECT m.recipients FROM (SELECT seq, recipients FROM messages WHERE sender = ?1 AND seq > ?3
                    ORDER BY seq DESC LIMIT ?4) m
                JOIN deliveries d ON d.agent = ?2 AND d.message = m.seq";
@@ -352,7 +347,7 @@ fn has_written(to: &mut Apply<'_>, agent: &Agent, sender: &Agent) -> rusqlite::R
 }
 
 /// The refusal for a name nobody has, with names like it.
-fn unknown(to: &Apply<'_>, id: &AgentId) -> Applied<Refusal> {
+fn unknown(to: &Write<'_>, id: &AgentId) -> Decided<Refusal> {
     // Who is in the address book is not told to other realms.
     let near = match mail::is_foreign(to, &to.caller.agent)? {
         true => Vec::new(),
@@ -363,7 +358,7 @@ fn unknown(to: &Apply<'_>, id: &AgentId) -> Applied<Refusal> {
 
 /// Agents in force, with what decides whether they are reached and nothing else: one more than `most` if there are more.
 fn select(
-    to: &Apply<'_>,
+    to: &Write<'_>,
     condition: &str,
     params: impl rusqlite::Params,
     most: usize,
@@ -372,11 +367,11 @@ fn select(
         "SELECT {} FROM agents WHERE {condition} AND retired_at IS NULL ORDER BY id",
         rows::AGENT_IN_GROUP
     );
-    let mut query = to.db.prepare_cached(&sql)?;
+    let mut query = to.db.prepare(&sql)?;
     query.query_map(params, rows::agent)?.take(most.saturating_add(1)).collect()
 }
 
-fn scope_members(to: &Apply<'_>, sender: &Agent, id: &ScopeId, most: usize) -> Applied<Vec<Agent>> {
+fn scope_members(to: &Write<'_>, sender: &Agent, id: &ScopeId, most: usize) -> Decided<Vec<Agent>> {
     let scope = rows::scope_by_id(to.db, id)?;
     let scope = match scope {
         Some(scope) if sight::sees_scope(to.db, to.caller, &scope)? => scope,
@@ -389,7 +384,7 @@ fn scope_members(to: &Apply<'_>, sender: &Agent, id: &ScopeId, most: usize) -> A
     Ok(select(to, members, (id, &sender.id), most)?)
 }
 
-fn below(to: &Apply<'_>, id: &AgentId, depth: u32) -> rusqlite::Result<Vec<Agent>> {
+fn below(to: &Write<'_>, id: &AgentId, depth: u32) -> rusqlite::Result<Vec<Agent>> {
     if depth == 0 {
         return Ok(Vec::new());
     }
@@ -403,7 +398,7 @@ fn below(to: &Apply<'_>, id: &AgentId, depth: u32) -> rusqlite::Result<Vec<Agent
     all(to.db, &sql, (id, depth.min(64)), rows::agent)
 }
 
-fn above(to: &Apply<'_>, sender: &Agent, depth: u32) -> rusqlite::Result<Vec<Agent>> {
+fn above(to: &Write<'_>, sender: &Agent, depth: u32) -> rusqlite::Result<Vec<Agent>> {
     let mut found: Vec<Agent> = Vec::new();
     let mut next = sender.parent.clone();
     while let Some(id) = next

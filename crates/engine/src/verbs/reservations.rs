@@ -6,7 +6,7 @@ pub use per_path::{ReserveEach, ReservedEach, plain};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply};
+use super::{Decided, Write};
 use crate::account;
 use crate::error::Refusal;
 use crate::globs::PathPattern;
@@ -16,7 +16,7 @@ use crate::nouns::{
 };
 use crate::overlaps::{Asking, Rivals};
 use crate::sight;
-use crate::store::{all, exec, one, rows};
+use crate::store::{all, one, rows};
 
 /// Reserves paths for the caller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Reserved> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Reserved> {
         to.require_member()?;
         to.acting_agent()?;
         let patterns = self.check(to)?;
@@ -67,7 +67,7 @@ impl Reserve {
     }
 
     /// The reservations that these patterns are compared with.
-    pub(super) fn rivals(&self, to: &Apply<'_>, patterns: &[PathPattern]) -> Applied<Rivals> {
+    pub(super) fn rivals(&self, to: &Write<'_>, patterns: &[PathPattern]) -> Decided<Rivals> {
         let asking = Asking { scope: &self.scope, owner: &to.caller.agent, exclusive: self.exclusive };
         Ok(Rivals::of(to.db, to.caller, &asking, patterns, to.clock(), to.rules)??)
     }
@@ -75,12 +75,12 @@ impl Reserve {
     /// Writes a lease down that was checked, with what it overlaps with.
     pub(super) fn take(
         &self,
-        to: &mut Apply<'_>,
+        to: &mut Write<'_>,
         owner: AgentId,
         patterns: &[PathPattern],
         told: Option<Vec<AgentId>>,
         conflicts: Vec<Conflict>,
-    ) -> Applied<Reserved> {
+    ) -> Decided<Reserved> {
         let live = self.expires_at > to.clock();
         let seq = to.next_seq();
         let reservation = Reservation {
@@ -102,15 +102,15 @@ impl Reserve {
         write(to, &reservation)?;
         if !live {
             let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
-            to.tell(Fact::ReservationExpired { reservation: Box::new(reservation.clone()) }, sight)?;
+            to.emit(Fact::ReservationExpired { reservation: Box::new(reservation.clone()) }, sight)?;
             return Ok(Reserved { reservation, conflicts: Vec::new() });
         }
         for pattern in patterns {
             let sql = "INSERT INTO reserved_heads(scope, head, reservation) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
-            exec(to.db, sql, (&reservation.scope, pattern.head().unwrap_or(""), seq))?;
+            to.exec(sql, (&reservation.scope, pattern.head().unwrap_or(""), seq))?;
         }
         let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
-        to.tell(Fact::ReservationMade { reservation: Box::new(reservation.clone()) }, sight)?;
+        to.emit(Fact::ReservationMade { reservation: Box::new(reservation.clone()) }, sight)?;
         for conflict in &conflicts {
             tell_conflict(to, &reservation, conflict)?;
         }
@@ -118,7 +118,7 @@ impl Reserve {
     }
 
     /// Refuses what could not be told of: other content under a known name, or more than one may have.
-    pub(super) fn check_announced(&self, to: &Apply<'_>) -> Applied<()> {
+    pub(super) fn check_announced(&self, to: &Write<'_>) -> Decided<()> {
         self.patterns(to)?;
         check_end(to, self.expires_at)?;
         let owner = &to.caller.agent;
@@ -136,7 +136,7 @@ impl Reserve {
 
     /// Takes the reservation as somebody is told of it, after [`Self::check_announced`]. One that is known is shown to
     /// those who are told now as well; one that has lapsed already is written down as such.
-    pub(super) fn announce(&self, to: &mut Apply<'_>, told: Option<Vec<AgentId>>) -> Applied<Reserved> {
+    pub(super) fn announce(&self, to: &mut Write<'_>, told: Option<Vec<AgentId>>) -> Decided<Reserved> {
         let owner = to.caller.agent.clone();
         let known = match &self.key {
             Some(key) => by_key(to, &owner, key)?,
@@ -158,7 +158,7 @@ impl Reserve {
         held.scope == self.scope && held.paths == self.paths && held.exclusive == self.exclusive
     }
 
-    pub(super) fn check(&self, to: &Apply<'_>) -> Applied<Vec<PathPattern>> {
+    pub(super) fn check(&self, to: &Write<'_>) -> Decided<Vec<PathPattern>> {
         let patterns = self.patterns(to)?;
         if self.expires_at <= to.clock() {
             return Err(Refusal::AlreadyExpired { at: self.expires_at }.into());
@@ -167,7 +167,7 @@ impl Reserve {
         Ok(patterns)
     }
 
-    fn patterns(&self, to: &Apply<'_>) -> Applied<Vec<PathPattern>> {
+    fn patterns(&self, to: &Write<'_>) -> Decided<Vec<PathPattern>> {
         if self.scope.is_empty() || self.scope.len() > 1_024 || self.scope.chars().any(char::is_control) {
             return Err(Refusal::BadValue {
                 field: "scope",
@@ -214,7 +214,7 @@ pub(crate) fn new_pattern(path: &str, rules: &Rules) -> Result<PathPattern, Refu
 }
 
 /// Refuses an end further away than the rules allow.
-fn check_end(to: &Apply<'_>, expires_at: Millis) -> Applied<()> {
+fn check_end(to: &Write<'_>, expires_at: Millis) -> Decided<()> {
     let days = to.rules.reservation_days;
     let latest = to.clock().saturating_add(Millis::from(days) * DAY).saturating_add(CLOCK_SKEW);
     if expires_at > latest {
@@ -255,7 +255,7 @@ pub enum Which {
 
 impl Renew {
     /// The reservation, if it can be prolonged.
-    pub(super) fn check(&self, to: &Apply<'_>) -> Applied<Reservation> {
+    pub(super) fn check(&self, to: &Write<'_>) -> Decided<Reservation> {
         let reservation = own(to, &self.which)?;
         if reservation.status == ReservationStatus::Released {
             return Err(Refusal::NoSuchReservation.into());
@@ -271,7 +271,7 @@ impl Renew {
         Ok(reservation)
     }
 
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Reserved> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Reserved> {
         let reservation = self.check(to)?;
         let conflicts = conflicts_of(to, &reservation)?;
         self.prolong(to, reservation, conflicts)
@@ -280,22 +280,22 @@ impl Renew {
     /// Writes down that a reservation goes on, with what it overlaps with.
     pub(super) fn prolong(
         &self,
-        to: &mut Apply<'_>,
+        to: &mut Write<'_>,
         mut reservation: Reservation,
         conflicts: Vec<Conflict>,
-    ) -> Applied<Reserved> {
+    ) -> Decided<Reserved> {
         reservation.status = ReservationStatus::Active;
         reservation.expires_at = self.expires_at;
         let sql = "UPDATE reservations SET status = 'active', expires_at = ?2 WHERE seq = ?1";
-        exec(to.db, sql, (reservation.seq, reservation.expires_at))?;
+        to.exec(sql, (reservation.seq, reservation.expires_at))?;
         for path in &reservation.paths {
             // The patterns were checked when the reservation was taken.
             let head = PathPattern::parse(path).ok().and_then(|pattern| pattern.head().map(str::to_owned));
             let sql = "INSERT INTO reserved_heads(scope, head, reservation) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
-            exec(to.db, sql, (&reservation.scope, head.unwrap_or_default(), reservation.seq))?;
+            to.exec(sql, (&reservation.scope, head.unwrap_or_default(), reservation.seq))?;
         }
         let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
-        to.tell(Fact::ReservationRenewed { reservation: Box::new(reservation.clone()) }, sight)?;
+        to.emit(Fact::ReservationRenewed { reservation: Box::new(reservation.clone()) }, sight)?;
         Ok(Reserved { reservation, conflicts })
     }
 }
@@ -311,7 +311,7 @@ pub struct Release {
 }
 
 impl Release {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Vec<Reservation>> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Vec<Reservation>> {
         to.require_member()?;
         let owner = match &self.owner {
             Some(owner) if !to.caller.is(owner) => {
@@ -333,7 +333,7 @@ impl Release {
                 return Err(Refusal::TooMany { what: "reservations in one call", limit: most.into() }.into());
             }
             let find = |which| of_owner(to, &owner, which);
-            let mut held = self.which.iter().map(find).collect::<Applied<Vec<_>>>()?;
+            let mut held = self.which.iter().map(find).collect::<Decided<Vec<_>>>()?;
             // Named by number and by key, it is still one.
             held.sort_by_key(|held| held.seq);
             held.dedup_by_key(|held| held.seq);
@@ -347,7 +347,7 @@ impl Release {
                 reservation.released_at = Some(to.now);
                 end(to, &reservation)?;
                 let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
-                to.tell(Fact::ReservationReleased { reservation: Box::new(reservation.clone()) }, sight)?;
+                to.emit(Fact::ReservationReleased { reservation: Box::new(reservation.clone()) }, sight)?;
             }
             released.push(reservation);
         }
@@ -356,19 +356,19 @@ impl Release {
 }
 
 /// Ends a reservation of the caller's such that it can be prolonged again.
-pub(super) fn lapse(to: &mut Apply<'_>, which: &Which) -> Applied<Reservation> {
+pub(super) fn lapse(to: &mut Write<'_>, which: &Which) -> Decided<Reservation> {
     let mut reservation = own(to, which)?;
     if reservation.status == ReservationStatus::Active {
         reservation.status = ReservationStatus::Expired;
         end(to, &reservation)?;
         let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
-        to.tell(Fact::ReservationExpired { reservation: Box::new(reservation.clone()) }, sight)?;
+        to.emit(Fact::ReservationExpired { reservation: Box::new(reservation.clone()) }, sight)?;
     }
     Ok(reservation)
 }
 
 /// Shows a reservation to more people; to all its audience if nobody is named.
-fn widen(to: &Apply<'_>, held: &mut Reservation, told: Option<Vec<AgentId>>) -> rusqlite::Result<()> {
+fn widen(to: &Write<'_>, held: &mut Reservation, told: Option<Vec<AgentId>>) -> rusqlite::Result<()> {
     let before = held.told.clone();
     match (&mut held.told, told) {
         (Some(known), Some(more)) => {
@@ -386,7 +386,7 @@ fn widen(to: &Apply<'_>, held: &mut Reservation, told: Option<Vec<AgentId>>) -> 
         return Ok(());
     }
     let sql = "UPDATE reservations SET told = ?2, audience = ?3 WHERE seq = ?1";
-    exec(to.db, sql, (held.seq, told_text(held), held.audience)).map(drop)
+    to.exec(sql, (held.seq, told_text(held), held.audience)).map(drop)
 }
 
 fn told_text(held: &Reservation) -> Option<String> {
@@ -394,19 +394,19 @@ fn told_text(held: &Reservation) -> Option<String> {
 }
 
 /// Takes a reservation out of force and out of the index of paths.
-pub(super) fn end(to: &Apply<'_>, reservation: &Reservation) -> rusqlite::Result<()> {
+pub(super) fn end(to: &Write<'_>, reservation: &Reservation) -> rusqlite::Result<()> {
     let sql = "UPDATE reservations SET status = ?2, released_at = ?3 WHERE seq = ?1";
-    exec(to.db, sql, (reservation.seq, reservation.status, reservation.released_at))?;
+    to.exec(sql, (reservation.seq, reservation.status, reservation.released_at))?;
     for path in &reservation.paths {
         let head = PathPattern::parse(path).ok().and_then(|pattern| pattern.head().map(str::to_owned));
         let sql = "DELETE FROM reserved_heads WHERE scope = ?1 AND head = ?2 AND reservation = ?3";
-        exec(to.db, sql, (&reservation.scope, head.unwrap_or_default(), reservation.seq))?;
+        to.exec(sql, (&reservation.scope, head.unwrap_or_default(), reservation.seq))?;
     }
     Ok(())
 }
 
 /// What a reservation overlaps with, whose patterns may be older than the rules for new ones.
-fn conflicts_of(to: &Apply<'_>, held: &Reservation) -> Applied<Vec<Conflict>> {
+fn conflicts_of(to: &Write<'_>, held: &Reservation) -> Decided<Vec<Conflict>> {
     let patterns: Vec<PathPattern> =
         held.paths.iter().filter_map(|path| PathPattern::parse(path).ok()).collect();
     let asking = Asking { scope: &held.scope, owner: &held.owner, exclusive: held.exclusive };
@@ -416,7 +416,7 @@ fn conflicts_of(to: &Apply<'_>, held: &Reservation) -> Applied<Vec<Conflict>> {
 
 /// Refuses more paths in force than all agents together may have in a scope, of which one account has half at most, and
 /// more than one agent may have in all scopes.
-pub(super) fn check_paths(to: &Apply<'_>, scope: &str, owner: &AgentId, paths: usize) -> Applied<()> {
+pub(super) fn check_paths(to: &Write<'_>, scope: &str, owner: &AgentId, paths: usize) -> Decided<()> {
     let paths = i64::try_from(paths).unwrap_or(i64::MAX);
     let sql = "SELECT owner, sum(json_array_length(paths)) FROM reservations
                WHERE scope = ?1 AND status = 'active' AND expires_at > ?2 GROUP BY owner";
@@ -453,7 +453,7 @@ pub(super) fn check_paths(to: &Apply<'_>, scope: &str, owner: &AgentId, paths: u
 }
 
 /// Refuses more leases in force than one agent may have in a scope.
-fn check_room(to: &Apply<'_>, scope: &str, owner: &AgentId, paths: usize) -> Applied<()> {
+fn check_room(to: &Write<'_>, scope: &str, owner: &AgentId, paths: usize) -> Decided<()> {
     let sql = "SELECT count(*) FROM reservations WHERE scope = ?1 AND owner = ?2 AND status = 'active'
                AND expires_at > ?3";
     let held = one(to.db, sql, (scope, owner, to.clock()), |row| row.get::<_, u32>(0))?.unwrap_or(0);
@@ -464,13 +464,13 @@ fn check_room(to: &Apply<'_>, scope: &str, owner: &AgentId, paths: usize) -> App
     check_paths(to, scope, owner, paths)
 }
 
-pub(super) fn own(to: &Apply<'_>, which: &Which) -> Applied<Reservation> {
+pub(super) fn own(to: &Write<'_>, which: &Which) -> Decided<Reservation> {
     to.require_member()?;
     of_owner(to, &to.caller.agent, which)
 }
 
 /// A reservation of that owner's. Somebody else's is not there.
-fn of_owner(to: &Apply<'_>, owner: &AgentId, which: &Which) -> Applied<Reservation> {
+fn of_owner(to: &Write<'_>, owner: &AgentId, which: &Which) -> Decided<Reservation> {
     let found = match which {
         Which::Key(key) => by_key(to, owner, key)?,
         Which::Number(seq) => rows::reservation_at(to.db, *seq)?.filter(|held| held.owner == *owner),
@@ -478,12 +478,12 @@ fn of_owner(to: &Apply<'_>, owner: &AgentId, which: &Which) -> Applied<Reservati
     found.ok_or_else(|| Refusal::NoSuchReservation.into())
 }
 
-fn by_key(to: &Apply<'_>, owner: &AgentId, key: &str) -> rusqlite::Result<Option<Reservation>> {
+fn by_key(to: &Write<'_>, owner: &AgentId, key: &str) -> rusqlite::Result<Option<Reservation>> {
     let sql = format!("SELECT {} FROM reservations r WHERE r.owner = ?1 AND r.key = ?2", rows::RESERVATION);
     one(to.db, &sql, (owner, key), rows::reservation)
 }
 
-fn tell_conflict(to: &mut Apply<'_>, asked: &Reservation, held: &Conflict) -> rusqlite::Result<()> {
+fn tell_conflict(to: &mut Write<'_>, asked: &Reservation, held: &Conflict) -> rusqlite::Result<()> {
     let fact = Fact::ReservationConflict {
         asked: asked.seq,
         asked_by: asked.owner.clone(),
@@ -498,10 +498,10 @@ fn tell_conflict(to: &mut Apply<'_>, asked: &Reservation, held: &Conflict) -> ru
     if sight::sees_reservation(to.db, &holder, asked, to.clock())? {
         told.push(held.holder.clone());
     }
-    to.tell(fact, Sight::Agents(Sight::list(told))).map(drop)
+    to.emit(fact, Sight::Agents(Sight::list(told))).map(drop)
 }
 
-fn write(to: &Apply<'_>, held: &Reservation) -> rusqlite::Result<()> {
+fn write(to: &Write<'_>, held: &Reservation) -> rusqlite::Result<()> {
     let sql =
         "INSERT INTO reservations(seq, owner, key, scope, paths, exclusive, reason, status, audience, meta,
                    issued_at, expires_at, released_at, told) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)";
@@ -522,5 +522,5 @@ fn write(to: &Apply<'_>, held: &Reservation) -> rusqlite::Result<()> {
         held.released_at,
         told_text(held),
     ];
-    exec(to.db, sql, params).map(drop)
+    to.exec(sql, params).map(drop)
 }

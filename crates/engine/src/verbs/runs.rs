@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use self::course::{Course, Dealt};
-use super::{Applied, Apply};
+use super::{Decided, Write};
 use crate::error::Refusal;
 use crate::nouns::{
     Address, AgentId, AgentKind, ConversationId, Json, Message, MessageId, Priority, RealmName, Run,
@@ -144,7 +144,7 @@ impl Advance {
         256 + json(&self.note) + json(&self.result) + json(&self.state) + letters + further
     }
 
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Advanced> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Advanced> {
         to.require_admin()?;
         let found = run_of(to, &self.instance, &self.name)?;
         let fresh = found.is_none();
@@ -187,7 +187,7 @@ impl Advance {
     }
 
     /// Refuses further steps that are of another run, open it anew, have steps of their own, or come after its end.
-    fn check_steps(&self, run: &Run) -> Applied<()> {
+    fn check_steps(&self, run: &Run) -> Decided<()> {
         let mut ended = self.phase == Some(RunPhase::Ended);
         for step in &self.then {
             let same = step.instance == self.instance && step.name == self.name;
@@ -204,7 +204,7 @@ impl Advance {
     }
 
     /// The answer if one of the letters was taken before.
-    fn repeated(&self, to: &Apply<'_>, run: Option<&Run>) -> Applied<Option<Advanced>> {
+    fn repeated(&self, to: &Write<'_>, run: Option<&Run>) -> Decided<Option<Advanced>> {
         let Some(run) = run else { return Ok(None) };
         for letter in self.all_letters() {
             let Some(key) = &letter.key else { continue };
@@ -221,7 +221,7 @@ impl Advance {
     }
 
     /// A run that is not there yet. Its task takes the run's name, unless that is somebody else's already.
-    fn planned(&self, to: &Apply<'_>) -> Applied<Run> {
+    fn planned(&self, to: &Write<'_>) -> Decided<Run> {
         let plain = TaskId::new(&self.name).map_err(Refusal::from)?;
         let taken = |id: &TaskId| one(to.db, "SELECT 1 FROM conversations WHERE id = ?1", [id], |_| Ok(()));
         let task = match taken(&plain)? {
@@ -250,13 +250,13 @@ impl Advance {
 /// How a delivery is marked whose letter the recipient did not want to remember.
 pub(crate) const FORGOTTEN: &str = "forgotten";
 
-fn run_of(to: &Apply<'_>, instance: &str, name: &str) -> rusqlite::Result<Option<Run>> {
+fn run_of(to: &Write<'_>, instance: &str, name: &str) -> rusqlite::Result<Option<Run>> {
     let sql = "SELECT task, instance, name, phase, steps, notes, state, seq FROM runs WHERE instance = ?1 AND name = ?2";
     one(to.db, sql, (instance, name), rows::run)
 }
 
 /// The place of a letter that is waiting to be taken.
-fn waiting(to: &Apply<'_>, taken: &Taken) -> Applied<Seq> {
+fn waiting(to: &Write<'_>, taken: &Taken) -> Decided<Seq> {
     let sql = "SELECT d.message FROM messages m JOIN deliveries d ON d.agent = ?2 AND d.message = m.seq
                WHERE m.id = ?1 AND d.state < 2";
     one(to.db, sql, (taken.message, &taken.agent), |row| row.get(0))?

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply};
+use super::{Decided, Write};
 use crate::account;
 use crate::error::Refusal;
 use crate::nouns::{
@@ -10,7 +10,7 @@ use crate::nouns::{
     Sight, Visibility,
 };
 use crate::sight;
-use crate::store::{all, exec, one, rows};
+use crate::store::{all, one, rows};
 
 /// Makes a scope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub struct CreateScope {
 }
 
 impl CreateScope {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Scope> {
         to.require_member()?;
         if let Some(id) = &self.id
             && rows::scope_by_id(to.db, id)?.is_some()
@@ -66,7 +66,7 @@ impl CreateScope {
 /// Roles that one scope takes in by itself; all are looked through whenever an agent registers.
 const MOST_ROLES: usize = 64;
 
-fn create(to: &mut Apply<'_>, given: &CreateScope, id: ScopeId) -> Applied<Scope> {
+fn create(to: &mut Write<'_>, given: &CreateScope, id: ScopeId) -> Decided<Scope> {
     account::check_scopes(to.db, to.caller, to.rules)??;
     let scope = Scope {
         id,
@@ -104,9 +104,9 @@ fn create(to: &mut Apply<'_>, given: &CreateScope, id: ScopeId) -> Applied<Scope
         scope.seq,
         (!scope.letters.is_usual()).then_some(scope.letters),
     ];
-    exec(to.db, sql, params)?;
+    to.exec(sql, params)?;
     let sight = sight::of_scope(to.db, &scope)?;
-    to.tell(Fact::ScopeCreated { scope: Box::new(scope.clone()) }, sight)?;
+    to.emit(Fact::ScopeCreated { scope: Box::new(scope.clone()) }, sight)?;
     Ok(scope)
 }
 
@@ -120,7 +120,7 @@ pub struct JoinScope {
 }
 
 impl JoinScope {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Scope> {
         to.require_member()?;
         // Sharing a scope can make an agent visible, so only those who see it already may bring it in.
         let agent = to.known_agent(&self.agent)?;
@@ -138,7 +138,7 @@ impl JoinScope {
     }
 }
 
-fn may_enter(to: &Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<bool> {
+fn may_enter(to: &Write<'_>, scope: &Scope, agent: &Agent) -> Decided<bool> {
     if to.caller.rights.admin {
         return Ok(true);
     }
@@ -164,7 +164,7 @@ pub struct LeaveScope {
 }
 
 impl LeaveScope {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Scope> {
         let scope = visible(to, &self.scope)?;
         let agent = to.known_agent(&self.agent)?;
         let own =
@@ -188,7 +188,7 @@ pub struct DeleteScope {
 }
 
 impl DeleteScope {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Scope> {
         let scope = visible(to, &self.scope)?;
         if !to.caller.may_act_for(&scope.created_by) {
             return Err(Refusal::NotAllowed { need: "to be the scope's maker" }.into());
@@ -211,7 +211,7 @@ impl DeleteScope {
 }
 
 /// Refuses to put more members out at once than one command may, unless the caller runs the realm.
-fn check_members(to: &Apply<'_>, scope: &Scope, below: &[ScopeId]) -> Applied<()> {
+fn check_members(to: &Write<'_>, scope: &Scope, below: &[ScopeId]) -> Decided<()> {
     let limit = to.rules.changes_per_command;
     let mut members = below.len();
     for id in below.iter().chain([&scope.id]) {
@@ -225,7 +225,7 @@ fn check_members(to: &Apply<'_>, scope: &Scope, below: &[ScopeId]) -> Applied<()
     Ok(())
 }
 
-fn delete(to: &mut Apply<'_>, scope: &Scope) -> Applied<()> {
+fn delete(to: &mut Write<'_>, scope: &Scope) -> Decided<()> {
     let sight = sight::of_scope(to.db, scope)?;
     let sql = "SELECT agent FROM scope_members WHERE scope = ?1 ORDER BY agent";
     for agent in all(to.db, sql, [&scope.id], |row| row.get::<_, AgentId>(0))? {
@@ -234,16 +234,16 @@ fn delete(to: &mut Apply<'_>, scope: &Scope) -> Applied<()> {
             Some(agent) if agent.visibility != Visibility::Public => Sight::Ask,
             _ => sight.clone(),
         };
-        to.tell(Fact::ScopeLeft { scope: scope.id.clone(), agent }, sight)?;
+        to.emit(Fact::ScopeLeft { scope: scope.id.clone(), agent }, sight)?;
     }
-    exec(to.db, "DELETE FROM scope_members WHERE scope = ?1", [&scope.id])?;
-    exec(to.db, "UPDATE scopes SET parent = NULL WHERE parent = ?1", [&scope.id])?;
-    exec(to.db, "DELETE FROM scopes WHERE id = ?1", [&scope.id])?;
-    to.tell(Fact::ScopeDeleted { scope: scope.id.clone(), name: scope.name.clone() }, sight)?;
+    to.exec("DELETE FROM scope_members WHERE scope = ?1", [&scope.id])?;
+    to.exec("UPDATE scopes SET parent = NULL WHERE parent = ?1", [&scope.id])?;
+    to.exec("DELETE FROM scopes WHERE id = ?1", [&scope.id])?;
+    to.emit(Fact::ScopeDeleted { scope: scope.id.clone(), name: scope.name.clone() }, sight)?;
     Ok(())
 }
 
-fn descendants(to: &Apply<'_>, id: &ScopeId) -> rusqlite::Result<Vec<ScopeId>> {
+fn descendants(to: &Write<'_>, id: &ScopeId) -> rusqlite::Result<Vec<ScopeId>> {
     let sql = "WITH RECURSIVE down(id, n) AS (
                    SELECT id, 1 FROM scopes WHERE parent = ?1
                    UNION SELECT s.id, down.n + 1 FROM scopes s JOIN down ON s.parent = down.id WHERE down.n < 64)
@@ -251,7 +251,7 @@ fn descendants(to: &Apply<'_>, id: &ScopeId) -> rusqlite::Result<Vec<ScopeId>> {
     all(to.db, sql, [id], |row| row.get(0))
 }
 
-fn visible(to: &Apply<'_>, id: &ScopeId) -> Applied<Scope> {
+fn visible(to: &Write<'_>, id: &ScopeId) -> Decided<Scope> {
     let scope = rows::scope_by_id(to.db, id)?;
     match scope {
         Some(scope) if sight::sees_scope(to.db, to.caller, &scope)? => Ok(scope),
@@ -261,7 +261,7 @@ fn visible(to: &Apply<'_>, id: &ScopeId) -> Applied<Scope> {
 
 /// Makes an agent a member of each scope it names on registration. One that does not exist is made, open to all; one
 /// that would not let it in is passed over.
-pub(super) fn enter_all(to: &mut Apply<'_>, agent: &Agent, scopes: &[ScopeId]) -> Applied<()> {
+pub(super) fn enter_all(to: &mut Write<'_>, agent: &Agent, scopes: &[ScopeId]) -> Decided<()> {
     for id in scopes {
         let scope = match rows::scope_by_id(to.db, id)? {
             Some(scope) => scope,
@@ -275,7 +275,7 @@ pub(super) fn enter_all(to: &mut Apply<'_>, agent: &Agent, scopes: &[ScopeId]) -
 }
 
 /// The scopes that an agent will be a member of once it is registered, as far as everybody may know of them.
-pub(super) fn about_to_enter(to: &Apply<'_>, agent: &Agent, given: &[ScopeId]) -> Applied<Vec<ScopeId>> {
+pub(super) fn about_to_enter(to: &Write<'_>, agent: &Agent, given: &[ScopeId]) -> Decided<Vec<ScopeId>> {
     let mut ahead = Vec::new();
     for id in given {
         let enters = match rows::scope_by_id(to.db, id)? {
@@ -295,14 +295,14 @@ pub(super) fn about_to_enter(to: &Apply<'_>, agent: &Agent, given: &[ScopeId]) -
 }
 
 /// Makes an agent a member of every scope that takes in its role by itself.
-pub(super) fn enter_by_role(to: &mut Apply<'_>, agent: &Agent) -> Applied<()> {
+pub(super) fn enter_by_role(to: &mut Write<'_>, agent: &Agent) -> Decided<()> {
     for scope in by_role(to, agent)? {
         enter(to, &scope, agent)?;
     }
     Ok(())
 }
 
-fn by_role(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<Vec<Scope>> {
+fn by_role(to: &Write<'_>, agent: &Agent) -> rusqlite::Result<Vec<Scope>> {
     let Some(role) = &agent.role else { return Ok(Vec::new()) };
     let sql = format!(
         "SELECT {} FROM scopes WHERE join_policy = 'role'
@@ -312,7 +312,7 @@ fn by_role(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<Vec<Scope>> {
     all(to.db, &sql, [role], rows::scope)
 }
 
-fn enter(to: &mut Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<()> {
+fn enter(to: &mut Write<'_>, scope: &Scope, agent: &Agent) -> Decided<()> {
     let sql = "SELECT count(*) FROM scope_members WHERE agent = ?1";
     let member_of = one(to.db, sql, [&agent.id], |row| row.get::<_, u32>(0))?.unwrap_or(0);
     let limit = to.rules.scopes_per_agent;
@@ -320,15 +320,15 @@ fn enter(to: &mut Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<()> {
         return Err(Refusal::TooMany { what: "scopes of one agent", limit: limit.into() }.into());
     }
     let sql = "INSERT INTO scope_members(scope, agent, joined_at) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    if exec(to.db, sql, (&scope.id, &agent.id, to.now))? > 0 {
+    if to.exec(sql, (&scope.id, &agent.id, to.now))? > 0 {
         let sight = member_sight(to, scope, agent)?;
-        to.tell(Fact::ScopeJoined { scope: scope.id.clone(), agent: agent.id.clone() }, sight)?;
+        to.emit(Fact::ScopeJoined { scope: scope.id.clone(), agent: agent.id.clone() }, sight)?;
     }
     Ok(())
 }
 
 /// Who may see that an agent joined or left: those who may see both the scope and the agent.
-fn member_sight(to: &Apply<'_>, scope: &Scope, agent: &Agent) -> rusqlite::Result<Sight> {
+fn member_sight(to: &Write<'_>, scope: &Scope, agent: &Agent) -> rusqlite::Result<Sight> {
     match agent.visibility {
         Visibility::Public => sight::of_scope(to.db, scope),
         _ => Ok(Sight::Ask),
@@ -336,7 +336,7 @@ fn member_sight(to: &Apply<'_>, scope: &Scope, agent: &Agent) -> rusqlite::Resul
 }
 
 /// The same for a member that may be gone itself.
-fn leaving_sight(to: &Apply<'_>, scope: &Scope, agent: &AgentId) -> rusqlite::Result<Sight> {
+fn leaving_sight(to: &Write<'_>, scope: &Scope, agent: &AgentId) -> rusqlite::Result<Sight> {
     match rows::any_agent(to.db, agent)? {
         Some(agent) => member_sight(to, scope, &agent),
         None => sight::of_scope(to.db, scope),
@@ -344,13 +344,13 @@ fn leaving_sight(to: &Apply<'_>, scope: &Scope, agent: &AgentId) -> rusqlite::Re
 }
 
 /// Ends a membership, and the scope with it if that was the last one and the scope says so.
-pub(super) fn leave(to: &mut Apply<'_>, id: &ScopeId, agent: &AgentId) -> Applied<()> {
+pub(super) fn leave(to: &mut Write<'_>, id: &ScopeId, agent: &AgentId) -> Decided<()> {
     let Some(scope) = rows::scope_by_id(to.db, id)? else { return Ok(()) };
     let sight = leaving_sight(to, &scope, agent)?;
-    if exec(to.db, "DELETE FROM scope_members WHERE scope = ?1 AND agent = ?2", (id, agent))? == 0 {
+    if to.exec("DELETE FROM scope_members WHERE scope = ?1 AND agent = ?2", (id, agent))? == 0 {
         return Ok(());
     }
-    to.tell(Fact::ScopeLeft { scope: id.clone(), agent: agent.clone() }, sight)?;
+    to.emit(Fact::ScopeLeft { scope: id.clone(), agent: agent.clone() }, sight)?;
     let empty =
         one(to.db, "SELECT 1 FROM scope_members WHERE scope = ?1 LIMIT 1", [id], |_| Ok(()))?.is_none();
     if scope.auto_delete && empty {

@@ -8,14 +8,14 @@ use super::deliveries::Acknowledge;
 use super::mail::{SendMessage, SendReceipt};
 use super::marks::{self, Mark};
 use super::reservations::{self, Renew, Reserve, Which};
-use super::{Applied, Apply, Halt};
+use super::{Decided, Stop, Write};
 use crate::error::Refusal;
 use crate::nouns::{
     Address, AgentId, Audience, ConversationId, ConversationStatus, Delivery, MessageId, Reservation,
     Reserved,
 };
 use crate::sight;
-use crate::store::{exec, rows};
+use crate::store::rows;
 
 /// Sends a letter that can be sent once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ pub struct SignedReceipt {
 }
 
 impl SendSigned {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<SignedReceipt> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<SignedReceipt> {
         to.require_member()?;
         let sender = to.caller.agent.clone();
         let fresh = marks::check(to, &sender, &self.marks)?;
@@ -110,7 +110,7 @@ impl SendSigned {
     }
 
     /// Refuses a deed that cannot be done; finds the letter that is to be acknowledged.
-    fn check(&self, to: &mut Apply<'_>) -> Applied<Option<MessageId>> {
+    fn check(&self, to: &mut Write<'_>) -> Decided<Option<MessageId>> {
         match &self.side_effect {
             Some(SideEffect::Reserve(reserve)) => reserve.check_announced(to)?,
             Some(SideEffect::Renew(renew)) => renew.check(to).map(drop)?,
@@ -126,7 +126,7 @@ impl SendSigned {
     }
 
     /// The letter with a mark that the caller received; from one this letter is for, if there are several.
-    fn marked(&self, to: &mut Apply<'_>, label: &str, ours: Option<MessageId>) -> Applied<MessageId> {
+    fn marked(&self, to: &mut Write<'_>, label: &str, ours: Option<MessageId>) -> Decided<MessageId> {
         let mut received = None;
         for (sender, seq) in marks::with_label(to, label)? {
             if rows::delivery_of(to.db, &to.caller.agent, seq)?.is_none() {
@@ -158,22 +158,22 @@ fn alone(reservation: Reservation) -> Reserved {
 }
 
 fn entitle(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     id: &ConversationId,
     subject: &str,
     ended: Option<ConversationStatus>,
-) -> Applied<()> {
+) -> Decided<()> {
     let part = rows::participant_of(to.db, id, &to.caller.agent)?;
     if part.is_none_or(|part| part.left_at.is_some() || !part.permissions.can_send) {
         return Ok(());
     }
     let sql = "UPDATE conversations SET subject = ?2, updated_at = ?3 WHERE id = ?1 AND subject IS NOT ?2";
-    exec(to.db, sql, (id, subject, to.now))?;
+    to.exec(sql, (id, subject, to.now))?;
     if ended.is_none() {
         return Ok(());
     }
     match (Close { conversation: id.clone(), status: ended, reason: None }).apply(to) {
-        Ok(_) | Err(Halt::Refused(_)) => Ok(()),
+        Ok(_) | Err(Stop::Refused(_)) => Ok(()),
         Err(halt) => Err(halt),
     }
 }

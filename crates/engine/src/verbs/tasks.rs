@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::agents::merge;
 use super::conversations::{self, Invitee};
-use super::{Applied, Apply, Halt};
+use super::{Decided, Stop, Write};
 use crate::error::Refusal;
 use crate::nouns::{
     AgentId, Audience, Conversation, ConversationStatus, Fact, Json, Permissions, PermissionsPatch, Standing,
     Task, TaskId, TaskStatus,
 };
 use crate::sight;
-use crate::store::{exec, rows};
+use crate::store::rows;
 
 /// Makes a task and the conversation of the same name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct CreateTask {
 }
 
 impl CreateTask {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Task> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Task> {
         to.require_member()?;
         if let Some(id) = &self.id {
             if rows::task_by_id(to.db, id)?.is_some() {
@@ -110,9 +110,9 @@ impl CreateTask {
         }
         task.contributors = rows::contributors_of(to.db, &task.id)?;
         let sight = sight::of_conversation(to.db, &conversation)?;
-        to.tell(Fact::TaskCreated { task: Box::new(task.clone()) }, sight.clone())?;
+        to.emit(Fact::TaskCreated { task: Box::new(task.clone()) }, sight.clone())?;
         if let Some(agent) = task.assignee.clone() {
-            to.tell(Fact::TaskAssigned { task: task.id.clone(), agent }, sight)?;
+            to.emit(Fact::TaskAssigned { task: task.id.clone(), agent }, sight)?;
         }
         if status.is_final() {
             end(to, &task, conversation)?;
@@ -123,7 +123,7 @@ impl CreateTask {
 
 impl CreateTask {
     /// Making a task of a conversation brings agents into it only if the caller may invite them.
-    fn check_newcomers(&self, to: &Apply<'_>, conversation: &Conversation) -> Applied<()> {
+    fn check_newcomers(&self, to: &Write<'_>, conversation: &Conversation) -> Decided<()> {
         for agent in self.assignee.iter().chain(self.participants.iter().map(|invitee| &invitee.agent)) {
             if !conversations::takes_part(to, &conversation.id, agent)? {
                 conversations::require(to, conversation, |may| may.can_invite, "canInvite")?;
@@ -181,7 +181,7 @@ impl UpdateTask {
         }
     }
 
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Task> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Task> {
         let (mut task, mut conversation) = workable(to, &self.task)?;
         if let Some(assignee) = &self.assignee {
             to.known_agent(assignee)?;
@@ -212,7 +212,7 @@ impl UpdateTask {
             join(to, &mut conversation, &agent, "worker", &PermissionsPatch::default())?;
             contribute(to, &task.id, agent.as_str())?;
             let sight = sight::of_conversation(to.db, &conversation)?;
-            to.tell(Fact::TaskAssigned { task: task.id.clone(), agent }, sight)?;
+            to.emit(Fact::TaskAssigned { task: task.id.clone(), agent }, sight)?;
         }
         if task.status != previous {
             moved_on(to, &task, previous, conversation)?;
@@ -223,16 +223,16 @@ impl UpdateTask {
 }
 
 fn moved_on(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     task: &Task,
     previous: TaskStatus,
     conversation: Conversation,
-) -> Applied<()> {
+) -> Decided<()> {
     let sight = sight::of_conversation(to.db, &conversation)?;
     let fact = Fact::TaskStatusChanged { task: task.id.clone(), previous, current: task.status };
-    to.tell(fact, sight.clone())?;
+    to.emit(fact, sight.clone())?;
     if task.status == TaskStatus::Completed {
-        to.tell(Fact::TaskCompleted { task: task.id.clone(), result: task.result.clone() }, sight)?;
+        to.emit(Fact::TaskCompleted { task: task.id.clone(), result: task.result.clone() }, sight)?;
     }
     if task.status.is_final() {
         end(to, task, conversation)
@@ -242,7 +242,7 @@ fn moved_on(
 }
 
 /// Ends the conversation of a task that has ended.
-fn end(to: &mut Apply<'_>, task: &Task, conversation: Conversation) -> Applied<()> {
+fn end(to: &mut Write<'_>, task: &Task, conversation: Conversation) -> Decided<()> {
     if conversation.status.is_closed() {
         return Ok(());
     }
@@ -263,7 +263,7 @@ pub struct AddContributor {
 }
 
 impl AddContributor {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Task> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Task> {
         let (mut task, _) = workable(to, &self.task)?;
         contribute(to, &task.id, &self.contributor)?;
         task.contributors = rows::contributors_of(to.db, &task.id)?;
@@ -272,17 +272,17 @@ impl AddContributor {
 }
 
 /// The task and its conversation, if the caller may change them: it takes part and may speak there, or runs the office.
-fn workable(to: &Apply<'_>, id: &TaskId) -> Applied<(Task, Conversation)> {
+fn workable(to: &Write<'_>, id: &TaskId) -> Decided<(Task, Conversation)> {
     let none = || Refusal::NoSuchTask { task: id.clone() };
     let task = rows::task_by_id(to.db, id)?.ok_or_else(none)?;
     match changeable(to, id) {
-        Err(Halt::Refused(Refusal::NoSuchConversation { .. })) => Err(none().into()),
+        Err(Stop::Refused(Refusal::NoSuchConversation { .. })) => Err(none().into()),
         changeable => Ok((task, changeable?)),
     }
 }
 
 /// A task's conversation, if the caller may change the task.
-fn changeable(to: &Apply<'_>, id: &TaskId) -> Applied<Conversation> {
+fn changeable(to: &Write<'_>, id: &TaskId) -> Decided<Conversation> {
     let conversation = conversations::readable(to, id)?;
     conversations::check_may_lead(to, &conversation)?;
     conversations::require(to, &conversation, |may| may.can_send, "canSend")?;
@@ -290,12 +290,12 @@ fn changeable(to: &Apply<'_>, id: &TaskId) -> Applied<Conversation> {
 }
 
 fn join(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     conversation: &mut Conversation,
     agent: &AgentId,
     role: &str,
     given: &PermissionsPatch,
-) -> Applied<()> {
+) -> Decided<()> {
     if !conversations::takes_part(to, &conversation.id, agent)? {
         let permissions = Permissions::for_role(role).patched(given);
         let standing = if to.caller.is(agent) { Standing::Full } else { Standing::Invited };
@@ -304,13 +304,13 @@ fn join(
     Ok(())
 }
 
-fn contribute(to: &Apply<'_>, task: &TaskId, contributor: &str) -> rusqlite::Result<()> {
+fn contribute(to: &Write<'_>, task: &TaskId, contributor: &str) -> rusqlite::Result<()> {
     let sql = "INSERT INTO task_contributors(task, contributor, place)
                VALUES(?1, ?2, (SELECT count(*) FROM task_contributors WHERE task = ?1)) ON CONFLICT DO NOTHING";
-    exec(to.db, sql, (task, contributor)).map(drop)
+    to.exec(sql, (task, contributor)).map(drop)
 }
 
-fn write(to: &Apply<'_>, task: &Task) -> rusqlite::Result<()> {
+fn write(to: &Write<'_>, task: &Task) -> rusqlite::Result<()> {
     let sql = "INSERT INTO tasks(id, title, description, status, owner, assignee, result, meta, created_at, updated_at,
                    ended_at, seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)
                ON CONFLICT(id) DO UPDATE SET title=?2, description=?3, status=?4, assignee=?6, result=?7, meta=?8,
@@ -329,5 +329,5 @@ fn write(to: &Apply<'_>, task: &Task) -> rusqlite::Result<()> {
         task.ended_at,
         task.seq,
     ];
-    exec(to.db, sql, params).map(drop)
+    to.exec(sql, params).map(drop)
 }

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply, agents};
+use super::{Decided, Write, agents};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Fact, Millis, Sight, Token, TokenRole};
 use crate::skeleton::skeleton;
-use crate::store::{exec, one, rows};
+use crate::store::{one, rows};
 
 /// Keeps a new token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct CreateToken {
 }
 
 impl CreateToken {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Token> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Token> {
         to.require_admin()?;
         let name = AgentId::new(&self.name).map_err(Refusal::from)?;
         agents::check_token(to, &name)?;
@@ -59,15 +59,15 @@ impl CreateToken {
         let Token { id, role, door, observe, created_at, expires_at, .. } = &token;
         let looks = skeleton(&token.name);
         let params = (id, &self.hash, role, &token.name, door, observe, created_at, expires_at, looks);
-        exec(to.db, sql, params)?;
+        to.exec(sql, params)?;
         // From now on the name is the token's: an agent that another token entered under it changes hands at once.
         // Nor does its bearer get what others own under that name.
         let sql = "UPDATE agents SET owner = NULL WHERE owner = ?1 AND id <> ?1 AND bearer IS NOT ?1 AND bearer IS NOT id";
-        exec(to.db, sql, [&name])?;
+        to.exec(sql, [&name])?;
         if let Some(agent) = rows::active_agent(to.db, &name)? {
             agents::reclaim(to, agent)?;
         }
-        to.tell(Fact::TokenCreated { token: token.id.clone(), name: token.name.clone() }, Sight::Admins)?;
+        to.emit(Fact::TokenCreated { token: token.id.clone(), name: token.name.clone() }, Sight::Admins)?;
         Ok(token)
     }
 }
@@ -80,14 +80,14 @@ pub struct RevokeToken {
 }
 
 impl RevokeToken {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Token> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Token> {
         to.require_admin()?;
         let sql = format!("SELECT {} FROM tokens WHERE id = ?1", rows::TOKEN);
         let mut token = one(to.db, &sql, [&self.id], rows::token)?.ok_or(Refusal::NoSuchToken)?;
         if token.revoked_at.is_none() {
             token.revoked_at = Some(to.now);
-            exec(to.db, "UPDATE tokens SET revoked_at = ?2 WHERE id = ?1", (&token.id, to.now))?;
-            to.tell(Fact::TokenRevoked { token: token.id.clone() }, Sight::Admins)?;
+            to.exec("UPDATE tokens SET revoked_at = ?2 WHERE id = ?1", (&token.id, to.now))?;
+            to.emit(Fact::TokenRevoked { token: token.id.clone() }, Sight::Admins)?;
         }
         Ok(token)
     }
@@ -108,7 +108,7 @@ pub struct RenewToken {
 }
 
 impl RenewToken {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Token> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Token> {
         to.require_admin()?;
         check_hash(&self.old)?;
         let sql = format!("SELECT {} FROM tokens WHERE hash = ?1", rows::TOKEN);
@@ -133,7 +133,7 @@ impl RenewToken {
     }
 }
 
-fn check_hash(hash: &[u8]) -> Applied<()> {
+fn check_hash(hash: &[u8]) -> Decided<()> {
     if hash.len() == 32 {
         return Ok(());
     }

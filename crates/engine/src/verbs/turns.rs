@@ -8,14 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use super::conversations::{self, check_open, own_part, readable, require};
 use super::mail::{ConversationRef, JoinMode};
-use super::{Applied, Apply};
+use super::{Decided, Write};
+use crate::commit::NewTurn;
 use crate::error::Refusal;
 use crate::nouns::{
     Agent, AgentId, Audience, Body, ContentType, Conversation, ConversationId, Fact, Json, Message,
     Permissions, Seq, Sight, Standing, Summary, Thread, ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
 };
 use crate::sight;
-use crate::store::{LateTurn, exec, one, rows};
+use crate::store::{one, rows};
 
 /// Records a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,7 +55,7 @@ pub struct FirstTurn {
 
 impl FirstTurn {
     /// Refuses what could not be recorded among those who will take part.
-    pub(super) fn check(&self, takes_part: impl Fn(&AgentId) -> bool) -> Applied<()> {
+    pub(super) fn check(&self, takes_part: impl Fn(&AgentId) -> bool) -> Decided<()> {
         check_content_type(&self.content_type)?;
         let Some(TurnVisibility::Agents(agents)) = &self.visibility else { return Ok(()) };
         match agents.iter().find(|agent| !takes_part(agent)) {
@@ -65,10 +66,17 @@ impl FirstTurn {
 }
 
 impl Say {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Turn> {
+    /// Whether every participant may read it and it refers to nothing else.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.thread.is_none()
+            && self.in_reply_to.is_none()
+            && matches!(self.visibility, None | Some(TurnVisibility::All))
+    }
+
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Turn> {
         // What is remembered has been found to allow it.
-        if let Some(talk) = to.memory.talk(self) {
-            let talk = talk.conversation.seq;
+        let cached = to.cache.borrow_mut().conversation_for(self).map(|cached| cached.conversation.seq);
+        if let Some(talk) = cached {
             check_content_type(&self.content_type)?;
             let turn = self.turn(to, self.conversation.clone());
             return record_plain(to, self, talk, turn);
@@ -92,7 +100,7 @@ impl Say {
         record(to, &mut conversation, turn, None)
     }
 
-    fn turn(&self, to: &mut Apply<'_>, conversation: ConversationId) -> Turn {
+    fn turn(&self, to: &mut Write<'_>, conversation: ConversationId) -> Turn {
         Turn {
             seq: to.next_seq(),
             id: TurnId(to.fresh_id()),
@@ -112,10 +120,10 @@ impl Say {
 
 /// Records the first turn of a conversation that is being opened.
 pub(super) fn record_first(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     conversation: &mut Conversation,
     first: &FirstTurn,
-) -> Applied<Turn> {
+) -> Decided<Turn> {
     let turn = Turn {
         seq: to.next_seq(),
         id: TurnId(to.fresh_id()),
@@ -145,11 +153,11 @@ pub(super) struct Spot {
 /// The spot that a letter asks for, if the ordinary rules let its sender speak there. A sender that was added by another
 /// and has neither joined nor spoken has not agreed to be read by everyone there: only the letter's parties read its turn.
 pub(super) fn find_spot<'r>(
-    to: &Apply<'_>,
+    to: &Write<'_>,
     sender: &'r Agent,
     recipients: impl Iterator<Item = &'r AgentId>,
     within: &ConversationRef,
-) -> Applied<Spot> {
+) -> Decided<Spot> {
     let conversation = readable(to, &within.conversation)?;
     check_open(&conversation)?;
     let part = own_part(to, &conversation)?;
@@ -170,13 +178,13 @@ pub(super) fn find_spot<'r>(
 /// does not enter it by knowing its name. Where the name is a label, recipients take part only if the sender may invite:
 /// otherwise the opener could find out who writes to whom under that name.
 pub(super) fn gather<'r>(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     sender: &'r Agent,
     recipients: impl Iterator<Item = &'r AgentId> + Clone,
     within: &ConversationRef,
     kind: &str,
     subject: Option<&str>,
-) -> Applied<Spot> {
+) -> Decided<Spot> {
     let admin = to.caller.rights.admin;
     let is_meant = matches!(within.join, JoinMode::Open { .. });
     let (mut conversation, may_invite) = match rows::conversation_by_id(to.db, &within.conversation)? {
@@ -247,11 +255,11 @@ pub(super) fn gather<'r>(
 
 /// The same spot, for the eyes of a letter's sender and recipients, as far as they take part.
 fn for_parties<'r>(
-    to: &Apply<'_>,
+    to: &Write<'_>,
     spot: Spot,
     sender: &'r Agent,
     recipients: impl Iterator<Item = &'r AgentId>,
-) -> Applied<Spot> {
+) -> Decided<Spot> {
     let mut parties = Vec::new();
     let mut seen = HashSet::new();
     for agent in std::iter::once(&sender.id).chain(recipients) {
@@ -274,7 +282,7 @@ fn for_parties<'r>(
 }
 
 /// The spot in a conversation that a letter names, which must be there.
-fn spot(to: &Apply<'_>, conversation: Conversation, within: &ConversationRef) -> Applied<Spot> {
+fn spot(to: &Write<'_>, conversation: Conversation, within: &ConversationRef) -> Decided<Spot> {
     check_visibility(to, &conversation, within.visibility.as_ref())?;
     if let Some(thread) = within.thread {
         thread_in(to, &conversation, thread)?;
@@ -291,7 +299,7 @@ fn spot(to: &Apply<'_>, conversation: Conversation, within: &ConversationRef) ->
 }
 
 /// Refuses agents that were told to pause. Who is not in the address book cannot have been.
-fn check_not_suspended(to: &Apply<'_>) -> Applied<()> {
+fn check_not_suspended(to: &Write<'_>) -> Decided<()> {
     match rows::active_agent(to.db, &to.caller.agent)? {
         Some(agent) if agent.is_suspended() => {
             Err(Refusal::WrongState { agent: agent.id, state: agent.state }.into())
@@ -302,11 +310,11 @@ fn check_not_suspended(to: &Apply<'_>) -> Applied<()> {
 
 /// Records a letter as a turn. The turn keeps no copy of the text.
 pub(super) fn record_letter(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     sender: &Agent,
     spot: Spot,
     letter: &Arc<Message>,
-) -> Applied<Turn> {
+) -> Decided<Turn> {
     let Spot { mut conversation, thread, reply_to, visibility } = spot;
     let (content_type, content) = match &letter.body {
         Body::Json(json) => ("data", json.clone()),
@@ -330,10 +338,10 @@ pub(super) fn record_letter(
 }
 
 /// Records a turn in a conversation that is remembered.
-fn record_plain(to: &mut Apply<'_>, say: &Say, talk: Seq, turn: Turn) -> Applied<Turn> {
+fn record_plain(to: &mut Write<'_>, say: &Say, talk: Seq, turn: Turn) -> Decided<Turn> {
     let turn = insert(to, talk, turn, None)?;
     let now = to.now;
-    let sight = match to.memory.talk(say) {
+    let sight = match to.cache.borrow_mut().conversation_for(say) {
         Some(talk) => {
             talk.count(&turn.content_type, now);
             talk.sight(&turn.author)
@@ -343,38 +351,35 @@ fn record_plain(to: &mut Apply<'_>, say: &Say, talk: Seq, turn: Turn) -> Applied
     tell_added(to, turn, sight)
 }
 
-fn tell_added(to: &mut Apply<'_>, turn: Arc<Turn>, sight: Sight) -> Applied<Turn> {
-    to.tell_turn(Fact::TurnAdded { conversation: turn.conversation.clone() }, turn.clone(), sight)?;
+fn tell_added(to: &mut Write<'_>, turn: Arc<Turn>, sight: Sight) -> Decided<Turn> {
+    to.emit_turn(Fact::TurnAdded { conversation: turn.conversation.clone() }, turn.clone(), sight)?;
     Ok(Arc::unwrap_or_clone(turn))
 }
 
 /// Writes a turn's own row, into the conversation that began at that place in the history.
-fn insert(to: &mut Apply<'_>, talk: Seq, turn: Turn, letter: Option<Seq>) -> rusqlite::Result<Arc<Turn>> {
-    if letter.is_none() {
-        to.note_text(None, turn.content.as_str());
-    }
+fn insert(to: &mut Write<'_>, talk: Seq, turn: Turn, letter: Option<Seq>) -> rusqlite::Result<Arc<Turn>> {
     let turn = Arc::new(turn);
-    to.memory.rows.add_turn(to.db, LateTurn { turn: turn.clone(), talk, letter })?;
+    to.insert_turn(NewTurn { turn: turn.clone(), conversation_seq: talk, message: letter })?;
     Ok(turn)
 }
 
 fn record(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     conversation: &mut Conversation,
     turn: Turn,
     letter: Option<Seq>,
-) -> Applied<Turn> {
+) -> Decided<Turn> {
     let turn = insert(to, conversation.seq, turn, letter)?;
     let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, ?2, 1)
                ON CONFLICT DO UPDATE SET turns = turns + 1";
-    exec(to.db, sql, (&turn.conversation, &turn.content_type))?;
+    to.exec(sql, (&turn.conversation, &turn.content_type))?;
     if let Some(thread) = turn.thread {
         let sql = "INSERT INTO thread_authors(thread, agent) VALUES(?1, ?2) ON CONFLICT DO NOTHING";
-        let new_author = exec(to.db, sql, (thread, &turn.author))? > 0;
+        let new_author = to.exec(sql, (thread, &turn.author))? > 0;
         let sql =
             "UPDATE threads SET turn_count = turn_count + 1, participant_count = participant_count + ?2,
                        updated_at = ?3 WHERE id = ?1";
-        exec(to.db, sql, (thread, new_author, to.now))?;
+        to.exec(sql, (thread, new_author, to.now))?;
     }
     conversation.turn_count += 1;
     conversations::touch(to, conversation)?;
@@ -398,7 +403,7 @@ pub struct OpenThread {
 }
 
 impl OpenThread {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Thread> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Thread> {
         let mut conversation = readable(to, &self.conversation)?;
         check_open(&conversation)?;
         require(to, &conversation, |may| may.can_create_threads, "canCreateThreads")?;
@@ -437,11 +442,11 @@ impl OpenThread {
             thread.created_at,
             thread.seq,
         );
-        exec(to.db, sql, params)?;
+        to.exec(sql, params)?;
         conversation.thread_count += 1;
         conversations::touch(to, &mut conversation)?;
         let sight = sight::of_conversation(to.db, &conversation)?;
-        to.tell(Fact::ThreadCreated { thread: Box::new(thread.clone()) }, sight)?;
+        to.emit(Fact::ThreadCreated { thread: Box::new(thread.clone()) }, sight)?;
         Ok(thread)
     }
 }
@@ -462,7 +467,7 @@ pub struct KeepSummary {
 }
 
 impl KeepSummary {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<()> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<()> {
         let conversation = readable(to, &self.conversation)?;
         if !to.caller.rights.admin {
             own_part(to, &conversation)?;
@@ -470,18 +475,18 @@ impl KeepSummary {
         let sql = "INSERT INTO summaries(conversation, part, summary, up_to, at) VALUES(?1, ?2, ?3, ?4, ?5)
                    ON CONFLICT DO UPDATE SET summary = ?3, up_to = ?4, at = ?5";
         let text = serde_json::to_string(&self.summary).unwrap_or_default();
-        exec(to.db, sql, (&self.conversation, &self.part, text, self.up_to, to.now))?;
+        to.exec(sql, (&self.conversation, &self.part, text, self.up_to, to.now))?;
         if self.announce {
             let sight = sight::of_conversation(to.db, &conversation)?;
             let text = self.summary.text.clone();
-            to.tell(Fact::SummaryGenerated { conversation: conversation.id, text }, sight)?;
+            to.emit(Fact::SummaryGenerated { conversation: conversation.id, text }, sight)?;
         }
         Ok(())
     }
 }
 
 /// The turn, if it belongs to the conversation and the caller may read it.
-pub(super) fn turn_in(to: &Apply<'_>, conversation: &Conversation, id: TurnId) -> Applied<Turn> {
+pub(super) fn turn_in(to: &Write<'_>, conversation: &Conversation, id: TurnId) -> Decided<Turn> {
     let turn = rows::turn_by_id(to.db, id)?.filter(|turn| turn.conversation == conversation.id);
     let reader = sight::reads_conversation(to.db, to.caller, conversation)?;
     match (turn, reader) {
@@ -491,13 +496,13 @@ pub(super) fn turn_in(to: &Apply<'_>, conversation: &Conversation, id: TurnId) -
     }
 }
 
-fn thread_in(to: &Apply<'_>, conversation: &Conversation, id: ThreadId) -> Applied<Thread> {
+fn thread_in(to: &Write<'_>, conversation: &Conversation, id: ThreadId) -> Decided<Thread> {
     rows::thread_by_id(to.db, id)?
         .filter(|thread| thread.conversation == conversation.id)
         .ok_or_else(|| Refusal::NoSuchThread.into())
 }
 
-fn check_content_type(text: &str) -> Applied<()> {
+fn check_content_type(text: &str) -> Decided<()> {
     match ContentType::new(text) {
         Some(_) => Ok(()),
         None => Err(Refusal::BadContentType { content_type: text.chars().take(128).collect() }.into()),
@@ -506,10 +511,10 @@ fn check_content_type(text: &str) -> Applied<()> {
 
 /// A turn for the eyes of certain agents names agents that take part.
 fn check_visibility(
-    to: &Apply<'_>,
+    to: &Write<'_>,
     conversation: &Conversation,
     given: Option<&TurnVisibility>,
-) -> Applied<()> {
+) -> Decided<()> {
     let Some(TurnVisibility::Agents(agents)) = given else { return Ok(()) };
     if agents.len() > to.rules.participants as usize {
         let limit = to.rules.participants.into();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, Row};
+use rusqlite::Row;
 
 use super::weigh::Weigh;
 use super::{View, Viewed, require_member};
@@ -10,7 +10,7 @@ use crate::error::Refusal;
 use crate::hub::Filter;
 use crate::nouns::{Caller, ConversationId, Event, Fact, Millis, Seq, Sight};
 use crate::sight;
-use crate::store::{one, rows};
+use crate::store::{Db, one, rows};
 
 /// Events that one look back goes through before it hands back a cursor: less than a replay, because somebody waits.
 const LOOK_BACK: usize = 2_000;
@@ -213,11 +213,11 @@ impl Weigh for Line {
     }
 }
 
-pub(crate) fn head(db: &Connection) -> rusqlite::Result<Seq> {
+pub(crate) fn head(db: Db<'_>) -> rusqlite::Result<Seq> {
     Ok(one(db, "SELECT max(seq) FROM events", [], |row| row.get::<_, Option<Seq>>(0))?.flatten().unwrap_or(0))
 }
 
-fn line(db: &Connection, row: &Row<'_>) -> rusqlite::Result<Line> {
+fn line(db: Db<'_>, row: &Row<'_>) -> rusqlite::Result<Line> {
     let seq: Seq = row.get(0)?;
     let text = row.get_ref(5)?.as_str()?;
     let fact: Fact = serde_json::from_str(text).map_err(|error| {

@@ -3,15 +3,13 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use rusqlite::Connection;
-
 use super::{Page, View, Viewed, one_more};
 use crate::error::Refusal;
 use crate::near;
 use crate::nouns::{
     Agent, AgentId, Caller, ConversationId, Delivery, DeliveryState, Message, Millis, Priority, Seq,
 };
-use crate::store::{all, one, rows};
+use crate::store::{Db, all, one, rows};
 
 /// In which order letters are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -290,7 +288,7 @@ fn lanes(query: &InboxQuery) -> Vec<FastPath> {
     }]
 }
 
-fn letter(db: &Connection, delivery: Delivery) -> Viewed<InboxMessage> {
+fn letter(db: Db<'_>, delivery: Delivery) -> Viewed<InboxMessage> {
     let message = rows::message_at(db, delivery.message)?.ok_or(Refusal::NoSuchMessage)?;
     Ok(InboxMessage { message: Arc::new(message), delivery })
 }

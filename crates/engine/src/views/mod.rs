@@ -45,12 +45,11 @@ pub use tasks::TaskQuery;
 pub use turns::TurnQuery;
 pub(crate) use weigh::Weigh;
 
-use rusqlite::Connection;
-
 use crate::budget::Budget;
 use crate::error::{EngineError, Refusal};
 use crate::limits::Limits;
 use crate::nouns::{Caller, Millis};
+use crate::store::Db;
 
 /// What a view answers.
 pub type Viewed<T> = Result<T, EngineError>;
@@ -83,7 +82,7 @@ impl<T, C> Page<T, C> {
 /// The books as they are at one moment.
 #[derive(Debug)]
 pub struct View<'a> {
-    pub(crate) db: &'a Connection,
+    pub(crate) db: Db<'a>,
     pub(crate) limits: &'a Limits,
     /// The time by which expiry is judged.
     pub(crate) now: Millis,

@@ -3,7 +3,7 @@
 use super::{View, Viewed, require_admin, require_member};
 use crate::limits::Rules;
 use crate::nouns::{AgentKind, Caller, Peer, RealmName, Token};
-use crate::store::{all, one, rows};
+use crate::store::{Db, all, one, rows};
 use crate::verbs::claims::Claimed;
 
 /// The realm in numbers.
@@ -154,7 +154,7 @@ fn shown(caller: &Caller, peer: Peer) -> Peer {
 }
 
 /// The rules as the books have them.
-pub(crate) fn rules(db: &rusqlite::Connection) -> rusqlite::Result<Rules> {
+pub(crate) fn rules(db: Db<'_>) -> rusqlite::Result<Rules> {
     let text: Option<String> = one(db, "SELECT value FROM meta WHERE key = 'rules'", [], |row| row.get(0))?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }

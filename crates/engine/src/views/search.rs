@@ -8,7 +8,7 @@ use super::{View, Viewed, require_member, snippet};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Caller, ConversationId, Message, Seq, Turn};
 use crate::sight::{MessageHead, Searcher};
-use crate::store::{lay_out, one, rows};
+use crate::store::{index_recent_texts, one, rows};
 
 /// In which order matches are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,10 +94,10 @@ impl View<'_> {
         let mut seen = 0;
         let mut seeker = Searcher::of(self.db, caller)?;
         // The latest letters may not be in the index yet; they come first, because they are the latest.
-        let shelves: &[&Shelf] = if lay_out(self.db)? { &[&FRESH, &INDEX] } else { &[&INDEX] };
+        let shelves: &[&Shelf] = if index_recent_texts(self.db)? { &[&FRESH, &INDEX] } else { &[&INDEX] };
         'shelves: for shelf in shelves {
             let sql = if query.order == SearchOrder::Best { &shelf.ranked } else { &shelf.newest };
-            let mut statement = self.db.prepare_cached(sql)?;
+            let mut statement = self.db.prepare(sql)?;
             let params = (&text, before, seeker.may_see_any(), &caller.agent);
             let mut matches = statement.query(params).map_err(bad_query)?;
             while let Some(row) = matches.next().map_err(bad_query)? {
@@ -250,7 +250,7 @@ const LONG_TEXT: usize = 64 << 10;
 
 static INDEX: LazyLock<Shelf> = LazyLock::new(|| Shelf::of("found"));
 /// What is laid out by searches for themselves.
-static FRESH: LazyLock<Shelf> = LazyLock::new(|| Shelf::of("fresh"));
+static FRESH: LazyLock<Shelf> = LazyLock::new(|| Shelf::of("recent"));
 
 /// Only queries with brackets get that far.
 const UNREADABLE: &str =

@@ -57,7 +57,7 @@ impl View<'_> {
         params: impl Params,
         mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Viewed<Stretch<T>> {
-        let mut statement = self.db.prepare_cached(sql)?;
+        let mut statement = self.db.prepare(sql)?;
         let mut found = statement.query(params)?;
         let mut stretch = Stretch { rows: Vec::new(), cut: false };
         let mut bytes = 0;

@@ -1,13 +1,11 @@
 //! Names that are known before their holder has come: the operator's, and those that valid tokens carry. Such a name gets
 //! its entry with the first message to it, so that mail waits for the holder.
 
-use rusqlite::Connection;
-
 use super::{Bearer, Claim, Register};
 use crate::nouns::{Agent, AgentId, AgentKind, Caller, Millis, TokenRole};
 use crate::skeleton::skeleton;
-use crate::store::{one, rows};
-use crate::verbs::{Applied, Apply};
+use crate::store::{Db, one, rows};
+use crate::verbs::{Decided, Write};
 
 /// The mailbox of the person who runs the server, in every realm.
 pub(crate) const OPERATOR: &str = "admin";
@@ -16,7 +14,7 @@ pub(crate) const OPERATOR_WORD: &str = "operator";
 
 /// What a name stands for as a recipient: the word `operator` means the operator's mailbox, unless an agent or a token got
 /// the name before the word was reserved.
-pub(in crate::verbs) fn meant(to: &Apply<'_>, id: &AgentId) -> Applied<AgentId> {
+pub(in crate::verbs) fn meant(to: &Write<'_>, id: &AgentId) -> Decided<AgentId> {
     let is_name = || -> rusqlite::Result<bool> {
         Ok(rows::active_agent(to.db, id)?.is_some() || known_as(to.db, id, to.clock())?.is_some())
     };
@@ -27,20 +25,20 @@ pub(in crate::verbs) fn meant(to: &Apply<'_>, id: &AgentId) -> Applied<AgentId> 
 }
 
 /// Enters a name that is known although no agent has it at present. Nothing if the name is not known.
-pub(in crate::verbs) fn expect(to: &mut Apply<'_>, id: &AgentId) -> Applied<Option<Agent>> {
+pub(in crate::verbs) fn expect(to: &mut Write<'_>, id: &AgentId) -> Decided<Option<Agent>> {
     let Some(kind) = known_as(to.db, id, to.clock())? else { return Ok(None) };
     // It came by no door yet; the first that it comes by is noted then.
     enter(to, kind, &Caller::member(id.clone(), ""))
 }
 
 /// Enters the name under which an administrator writes, if no agent has it.
-pub(in crate::verbs) fn enter_sender(to: &mut Apply<'_>, id: &AgentId) -> Applied<Option<Agent>> {
+pub(in crate::verbs) fn enter_sender(to: &mut Write<'_>, id: &AgentId) -> Decided<Option<Agent>> {
     Claim::new(to, None).check(id)?;
     let kind = known_as(to.db, id, to.clock())?.unwrap_or(AgentKind::User);
     enter(to, kind, &Caller::member(id.clone(), &to.caller.via))
 }
 
-fn enter(to: &mut Apply<'_>, kind: AgentKind, holder: &Caller) -> Applied<Option<Agent>> {
+fn enter(to: &mut Write<'_>, kind: AgentKind, holder: &Caller) -> Decided<Option<Agent>> {
     let id = &holder.agent;
     let before = rows::any_agent(to.db, id)?;
     if before.as_ref().is_some_and(|before| before.is_active() || before.state == Agent::REVOKED) {
@@ -59,14 +57,14 @@ fn enter(to: &mut Apply<'_>, kind: AgentKind, holder: &Caller) -> Applied<Option
     };
     // What a former holder left is read and changed, so rows that wait to be written go first.
     if before.is_some() {
-        to.memory.rows.write_down(to.db)?;
+        to.flush_rows()?;
     }
     let entered = to.acting_as(holder, |to| register.enter(to, id.clone(), before))?;
     Ok(Some(entered.agent))
 }
 
 /// What a name stands for that is known without an entry: the operator, or the bearer of a valid token.
-pub(crate) fn known_as(db: &Connection, id: &AgentId, now: Millis) -> rusqlite::Result<Option<AgentKind>> {
+pub(crate) fn known_as(db: Db<'_>, id: &AgentId, now: Millis) -> rusqlite::Result<Option<AgentKind>> {
     if id.as_str() == OPERATOR {
         return Ok(Some(AgentKind::Admin));
     }

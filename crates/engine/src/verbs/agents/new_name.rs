@@ -1,7 +1,6 @@
 //! Who may take a new name: the one rule for every door. A name belongs to the token that carries it, whether or not its
 //! bearer has come; names that the server, its administrators or the address language use are not free.
 
-use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::expected::{OPERATOR, OPERATOR_WORD};
@@ -11,8 +10,8 @@ use crate::names::slug;
 use crate::nouns::{Agent, AgentId, Caller, Fact, Millis, RealmName};
 use crate::sight;
 use crate::skeleton::{bad_characters, skeleton, skeleton_of_shape};
-use crate::store::{exec, one, rows};
-use crate::verbs::{Applied, Apply};
+use crate::store::{Db, one, rows};
+use crate::verbs::{Decided, Write};
 
 /// The token that a caller came with, as far as names go. The door that checked it vouches for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +53,7 @@ pub(crate) const RECLAIMED: &str = "taken by the bearer of its token";
 
 /// Who asks for a name, and what the answer depends on.
 pub(crate) struct Claim<'a> {
-    pub(crate) db: &'a Connection,
+    pub(crate) db: Db<'a>,
     pub(crate) realm: &'a RealmName,
     pub(crate) caller: &'a Caller,
     pub(crate) bearer: Option<&'a Bearer>,
@@ -62,7 +61,7 @@ pub(crate) struct Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
-    pub(super) fn new(to: &'a Apply<'_>, bearer: Option<&'a Bearer>) -> Self {
+    pub(super) fn new(to: &'a Write<'_>, bearer: Option<&'a Bearer>) -> Self {
         Self { db: to.db, realm: to.realm, caller: to.caller, bearer, now: to.clock() }
     }
 
@@ -185,7 +184,7 @@ impl From<rusqlite::Error> for Taken {
     }
 }
 
-impl From<Taken> for crate::verbs::Halt {
+impl From<Taken> for crate::verbs::Stop {
     fn from(taken: Taken) -> Self {
         match taken {
             Taken::Refused(refusal) => Self::Refused(refusal),
@@ -220,7 +219,7 @@ fn is_address(name: &str) -> bool {
 
 /// Refuses a token's name that no agent may have, or that looks like another valid token's. Several tokens may carry one
 /// name, and an administrator may give a token to an agent that is there.
-pub(in crate::verbs) fn check_token(to: &Apply<'_>, name: &AgentId) -> Applied<()> {
+pub(in crate::verbs) fn check_token(to: &Write<'_>, name: &AgentId) -> Decided<()> {
     // A door that proves identities by itself vouches for names that passed the rule when they were entered.
     if is_server(to.caller) {
         return Ok(());
@@ -238,20 +237,20 @@ pub(in crate::verbs) fn check_token(to: &Apply<'_>, name: &AgentId) -> Applied<(
 
 /// The token under which a new entry is made; nothing where the server or an administrator makes it. A door that shows no
 /// token vouches for the caller's name.
-pub(super) fn bearer_for<'a>(to: &'a Apply<'_>, bearer: Option<&'a Bearer>) -> Option<&'a AgentId> {
+pub(super) fn bearer_for<'a>(to: &'a Write<'_>, bearer: Option<&'a Bearer>) -> Option<&'a AgentId> {
     let admin = to.caller.rights.admin || bearer.is_some_and(|bearer| bearer.admin);
     (!admin).then(|| bearer.map_or(&to.caller.agent, |bearer| &bearer.name))
 }
 
 /// Notes under which token a new entry was made. What the server or an administrator entered is the agent's own.
-pub(super) fn note_bearer(to: &Apply<'_>, id: &AgentId, bearer: Option<&Bearer>) -> rusqlite::Result<()> {
+pub(super) fn note_bearer(to: &Write<'_>, id: &AgentId, bearer: Option<&Bearer>) -> rusqlite::Result<()> {
     let name = bearer_for(to, bearer).unwrap_or(id);
     let sql = "UPDATE agents SET skeleton = ?2, bearer = ?3 WHERE id = ?1";
-    exec(to.db, sql, (id, skeleton(id.as_str()), name)).map(drop)
+    to.exec(sql, (id, skeleton(id.as_str()), name)).map(drop)
 }
 
 /// The token under which an agent was entered, if that is not known to be its own.
-pub(crate) fn bearer_of(db: &Connection, id: &AgentId) -> rusqlite::Result<Option<AgentId>> {
+pub(crate) fn bearer_of(db: Db<'_>, id: &AgentId) -> rusqlite::Result<Option<AgentId>> {
     let sql = "SELECT bearer FROM agents WHERE id = ?1 AND bearer IS NOT NULL";
     one(db, sql, [id], |row| row.get(0))
 }
@@ -259,7 +258,7 @@ pub(crate) fn bearer_of(db: &Connection, id: &AgentId) -> rusqlite::Result<Optio
 /// Gives an agent to the bearer of the token that carries its name, if another token entered it. Mail and contacts stay
 /// with the name. What the former holder could act by goes: ownership, a place above it, keys, the marks of doors, and
 /// the secrets that are derived from the time of registration. Streams and sessions end as if it had left.
-pub(in crate::verbs) fn reclaim(to: &mut Apply<'_>, mut agent: Agent) -> Applied<Agent> {
+pub(in crate::verbs) fn reclaim(to: &mut Write<'_>, mut agent: Agent) -> Decided<Agent> {
     match bearer_of(to.db, &agent.id)? {
         Some(other) if other != agent.id => {}
         _ => return Ok(agent),
@@ -267,7 +266,7 @@ pub(in crate::verbs) fn reclaim(to: &mut Apply<'_>, mut agent: Agent) -> Applied
     let before = sight::of_agent(to.db, &agent)?;
     let reason = Some(RECLAIMED.to_owned());
     let fact = Fact::AgentUnregistered { agent: agent.id.clone(), sort: agent.kind, reason };
-    to.tell(fact, before)?;
+    to.emit(fact, before)?;
     agent.owner = None;
     agent.parent = None;
     agent.keys = None;
@@ -278,8 +277,8 @@ pub(in crate::verbs) fn reclaim(to: &mut Apply<'_>, mut agent: Agent) -> Applied
     agent.created_at = to.now.max(agent.created_at + 1);
     agent.updated_at = to.now;
     write(to, &agent)?;
-    exec(to.db, "UPDATE agents SET bearer = id WHERE id = ?1", [&agent.id])?;
-    to.memory.usage.forget_agents();
+    to.exec("UPDATE agents SET bearer = id WHERE id = ?1", [&agent.id])?;
+    to.cache.borrow_mut().usage.forget_agents();
     let fact = Fact::AgentRegistered {
         agent: agent.id.clone(),
         sort: agent.kind,
@@ -290,6 +289,6 @@ pub(in crate::verbs) fn reclaim(to: &mut Apply<'_>, mut agent: Agent) -> Applied
         entry: Some(Box::new(Agent { scopes: rows::scopes_of(to.db, &agent.id)?, ..agent.clone() })),
     };
     let sight = sight::of_agent(to.db, &agent)?;
-    to.tell(fact, sight)?;
+    to.emit(fact, sight)?;
     Ok(agent)
 }

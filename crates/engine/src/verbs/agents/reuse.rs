@@ -4,14 +4,14 @@
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Fact, ReservationStatus, Seq};
 use crate::sight;
-use crate::store::{all, exec, one, rows};
-use crate::verbs::{Applied, Apply, conversations, reservations};
+use crate::store::{all, one, rows};
+use crate::verbs::{Decided, Write, conversations, reservations};
 
 /// Rows that a command of a plain caller takes away in a stroke.
 const MOST_KEYS: u32 = 20_000;
 
 /// Refuses a name that more hangs on than one command may change.
-fn check_traces(to: &Apply<'_>, name: &AgentId) -> Applied<()> {
+fn check_traces(to: &Write<'_>, name: &AgentId) -> Decided<()> {
     if to.caller.rights.admin {
         return Ok(());
     }
@@ -29,16 +29,16 @@ fn check_traces(to: &Apply<'_>, name: &AgentId) -> Applied<()> {
 }
 
 /// Ends everything that a name still stands for.
-pub(super) fn make_way(to: &mut Apply<'_>, name: &AgentId) -> Applied<()> {
+pub(super) fn make_way(to: &mut Write<'_>, name: &AgentId) -> Decided<()> {
     check_traces(to, name)?;
     // Consent was given to the former holder. A block stays: it costs the new holder a word, not others their peace.
     let sql = "DELETE FROM contacts WHERE (sender = ?1 AND state <> 'blocked') OR recipient = ?1";
-    exec(to.db, sql, [name])?;
-    exec(to.db, "DELETE FROM message_keys WHERE sender = ?1", [name])?;
+    to.exec(sql, [name])?;
+    to.exec("DELETE FROM message_keys WHERE sender = ?1", [name])?;
     // Whoever owns an agent may read its mail, and whoever stands above it may change it.
-    exec(to.db, "UPDATE agents SET owner = NULL WHERE owner = ?1", [name])?;
-    exec(to.db, "UPDATE agents SET parent = NULL WHERE parent = ?1", [name])?;
-    exec(to.db, "UPDATE scopes SET created_by = ?2 WHERE created_by = ?1", (name, AgentId::office()))?;
+    to.exec("UPDATE agents SET owner = NULL WHERE owner = ?1", [name])?;
+    to.exec("UPDATE agents SET parent = NULL WHERE parent = ?1", [name])?;
+    to.exec("UPDATE scopes SET created_by = ?2 WHERE created_by = ?1", (name, AgentId::office()))?;
     let sql = "SELECT conversation_seq FROM participants WHERE agent = ?1 AND left_at IS NULL ORDER BY conversation_seq";
     let places: Vec<Seq> = all(to.db, sql, [name], |row| row.get(0))?;
     for place in places {
@@ -50,7 +50,7 @@ pub(super) fn make_way(to: &mut Apply<'_>, name: &AgentId) -> Applied<()> {
         }
     }
     // One that left could come back; its successor is as new to the conversation as anybody. The history keeps who was.
-    exec(to.db, "DELETE FROM participants WHERE agent = ?1", [name])?;
+    to.exec("DELETE FROM participants WHERE agent = ?1", [name])?;
     let sql = format!(
         "SELECT {} FROM reservations r INDEXED BY reservations_held WHERE r.owner = ?1 AND r.status = 'active' ORDER BY r.seq",
         rows::RESERVATION
@@ -60,7 +60,7 @@ pub(super) fn make_way(to: &mut Apply<'_>, name: &AgentId) -> Applied<()> {
         reservation.released_at = Some(to.now);
         reservations::end(to, &reservation)?;
         let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
-        to.tell(Fact::ReservationReleased { reservation: Box::new(reservation) }, sight)?;
+        to.emit(Fact::ReservationReleased { reservation: Box::new(reservation) }, sight)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::error::Refusal;
 use crate::nouns::{Agent, AgentId, Bounds, Fact, Seq};
 use crate::sight;
 use crate::store::rows;
-use crate::verbs::{Applied, Apply};
+use crate::verbs::{Decided, Write};
 
 /// Says what an agent does now; `suspended` pauses it and `idle` lets it go on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ impl SetState {
         Self { agent, state: Agent::IDLE.to_owned() }
     }
 
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Agent> {
         let agent = changeable(to, &self.agent)?;
         check_state(to, &agent, &self.state)?;
         let mut agent = change_state(to, agent, &self.state)?;
@@ -52,7 +52,7 @@ pub struct Orphan {
 }
 
 impl Orphan {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Agent> {
         let mut agent = changeable(to, &self.agent)?;
         // Those who knew of it while it had an owner hear of it.
         let sight = sight::of_agent(to.db, &agent)?;
@@ -66,17 +66,17 @@ impl Orphan {
         if before != agent.state {
             let (id, current) = (agent.id.clone(), agent.state.clone());
             let fact = Fact::AgentState { agent: id, previous: before, current };
-            to.tell_because(self.cause, fact, sight.clone())?;
+            to.emit_because(self.cause, fact, sight.clone())?;
         }
         let fact = Fact::AgentOrphaned { agent: agent.id.clone(), previous };
-        to.tell_because(self.cause, fact, sight)?;
+        to.emit_because(self.cause, fact, sight)?;
         agent.scopes = rows::scopes_of(to.db, &agent.id)?;
         Ok(agent)
     }
 }
 
 /// Refuses what cannot come after the present state: whoever has ended stays so, and a pause has its own rule.
-pub(super) fn check_state(to: &Apply<'_>, agent: &Agent, state: &str) -> Applied<()> {
+pub(super) fn check_state(to: &Write<'_>, agent: &Agent, state: &str) -> Decided<()> {
     check_word(state)?;
     if agent.has_ended() {
         return Err(Refusal::WrongState { agent: agent.id.clone(), state: agent.state.clone() }.into());
@@ -84,7 +84,7 @@ pub(super) fn check_state(to: &Apply<'_>, agent: &Agent, state: &str) -> Applied
     check_pause(to, agent, state)
 }
 
-fn check_word(state: &str) -> Applied<()> {
+fn check_word(state: &str) -> Decided<()> {
     if state.is_empty() || state.len() > 64 {
         return Err(Refusal::BadValue { field: "state", why: "a state is 1 to 64 bytes" }.into());
     }
@@ -92,7 +92,7 @@ fn check_word(state: &str) -> Applied<()> {
 }
 
 /// Refuses an agent that would end a pause which others told it to make: only they may.
-pub(super) fn check_pause(to: &Apply<'_>, agent: &Agent, state: &str) -> Applied<()> {
+pub(super) fn check_pause(to: &Write<'_>, agent: &Agent, state: &str) -> Decided<()> {
     let held = agent.is_suspended() && agent.bounds.as_ref().is_some_and(|bounds| bounds.held);
     if held && on_own_account(to, agent) && state != Agent::SUSPENDED {
         return Err(Refusal::WrongState { agent: agent.id.clone(), state: agent.state.clone() }.into());
@@ -100,11 +100,11 @@ pub(super) fn check_pause(to: &Apply<'_>, agent: &Agent, state: &str) -> Applied
     Ok(())
 }
 
-fn on_own_account(to: &Apply<'_>, agent: &Agent) -> bool {
+fn on_own_account(to: &Write<'_>, agent: &Agent) -> bool {
     to.caller.is(&agent.id) && !to.caller.rights.admin
 }
 
-pub(super) fn change_state(to: &mut Apply<'_>, mut agent: Agent, state: &str) -> Applied<Agent> {
+pub(super) fn change_state(to: &mut Write<'_>, mut agent: Agent, state: &str) -> Decided<Agent> {
     check_word(state)?;
     let held = state == Agent::SUSPENDED && !on_own_account(to, &agent);
     if agent.state == state {
@@ -121,7 +121,7 @@ pub(super) fn change_state(to: &mut Apply<'_>, mut agent: Agent, state: &str) ->
     write(to, &agent)?;
     let sight = sight::of_agent(to.db, &agent)?;
     let fact = Fact::AgentState { agent: agent.id.clone(), previous, current: agent.state.clone() };
-    to.tell(fact, sight)?;
+    to.emit(fact, sight)?;
     Ok(agent)
 }
 

@@ -6,7 +6,7 @@ use super::{Renew, Reserve, Which, check_paths};
 use crate::error::Refusal;
 use crate::nouns::{Audience, Json, Millis, Reserved, Seq};
 use crate::store::one;
-use crate::verbs::{Applied, Apply};
+use crate::verbs::{Decided, Write};
 
 /// Takes one lease for each path. A lease that the caller has on the same path, in the same way, is prolonged instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub struct ReservedEach {
 }
 
 impl ReserveEach {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<ReservedEach> {
+    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<ReservedEach> {
         to.require_member()?;
         let owner = to.acting_agent()?.id;
         let verbs: Vec<Reserve> = self.paths.iter().map(|path| self.one(path)).collect();
@@ -110,7 +110,7 @@ impl ReserveEach {
     }
 
     /// The lease in force that the caller has on just this path already.
-    fn own(&self, to: &Apply<'_>, verb: &Reserve) -> rusqlite::Result<Option<Seq>> {
+    fn own(&self, to: &Write<'_>, verb: &Reserve) -> rusqlite::Result<Option<Seq>> {
         let sql = "SELECT seq FROM reservations WHERE scope = ?1 AND owner = ?2 AND status = 'active'
                    AND expires_at > ?3 AND paths = ?4 AND exclusive = ?5 ORDER BY seq LIMIT 1";
         let paths = serde_json::to_string(&verb.paths).unwrap_or_default();

@@ -12,8 +12,8 @@ use crate::nouns::{
     TurnVisibility,
 };
 use crate::sight;
-use crate::store::{all, exec, rows, short};
-use crate::verbs::{Applied, Apply, mail};
+use crate::store::{all, rows, short};
+use crate::verbs::{Decided, Write, mail};
 
 /// What participants of a run's conversation may do.
 static MAY: LazyLock<String> =
@@ -41,7 +41,7 @@ pub(super) struct Dealt {
 
 impl Dealt {
     /// Refuses to take what does not wait, or what is taken already.
-    pub(super) fn check(to: &Apply<'_>, command: &Advance) -> Applied<Self> {
+    pub(super) fn check(to: &Write<'_>, command: &Advance) -> Decided<Self> {
         let mut dealt = Self::default();
         let mut sent: HashSet<(&AgentId, MessageId)> = HashSet::new();
         for step in command.all_steps() {
@@ -91,12 +91,12 @@ pub(super) struct Course {
 
 impl Course {
     pub(super) fn start(
-        to: &mut Apply<'_>,
+        to: &mut Write<'_>,
         mut run: Run,
         fresh: bool,
         first: &Advance,
         dealt: Dealt,
-    ) -> Applied<Self> {
+    ) -> Decided<Self> {
         let previous = if fresh { RunPhase::Running } else { run.phase };
         let place = to.next_seq();
         let (seeing, opening) = match &first.open {
@@ -113,8 +113,8 @@ impl Course {
     }
 
     /// Takes one step.
-    pub(super) fn take(&mut self, to: &mut Apply<'_>, step: &Advance) -> Applied<()> {
-        to.is_done_by(&step.agent);
+    pub(super) fn take(&mut self, to: &mut Write<'_>, step: &Advance) -> Decided<()> {
+        to.set_actor(&step.agent);
         let before = self.run.phase;
         let run = &mut self.run;
         let opens = step.open.is_some();
@@ -134,7 +134,7 @@ impl Course {
             let sql = "UPDATE deliveries SET state = 2, delivered_at = coalesce(delivered_at, ?3), read_at = ?3, note = ?4
                        WHERE agent = ?1 AND message = ?2";
             let note = step.forget.then_some(FORGOTTEN);
-            exec(to.db, sql, (&taken.agent, seq, to.now, note))?;
+            to.exec(sql, (&taken.agent, seq, to.now, note))?;
         }
         for taken in &step.gave_up {
             if self.dealt.own.contains_key(taken) {
@@ -142,13 +142,13 @@ impl Course {
             }
             let sql = "UPDATE deliveries SET state = 5, note = ?3 WHERE agent = ?1 AND state < 2
                        AND message = (SELECT seq FROM messages WHERE id = ?2)";
-            exec(to.db, sql, (&taken.agent, taken.message, GIVEN_UP))?;
+            to.exec(sql, (&taken.agent, taken.message, GIVEN_UP))?;
         }
         if let Some(note) = &step.note {
             self.run.notes += 1;
             let sql = "INSERT INTO run_notes(task, n, place, agent, at, note) VALUES(?1,?2,?3,?4,?5,?6)";
             let params = (&self.run.task, self.run.notes, to.next_seq(), &step.agent, to.now, note);
-            exec(to.db, sql, params)?;
+            to.exec(sql, params)?;
         }
         for letter in &step.letters {
             self.seat(to, letter)?;
@@ -162,7 +162,7 @@ impl Course {
     }
 
     /// Writes what belongs to the run as a whole.
-    pub(super) fn write_down(mut self, to: &mut Apply<'_>) -> Applied<Advanced> {
+    pub(super) fn write_down(mut self, to: &mut Write<'_>) -> Decided<Advanced> {
         let task = &self.run.task;
         let own =
             self.letters.iter().filter(|(message, _)| message.conversation.as_ref() == Some(task)).count();
@@ -170,7 +170,7 @@ impl Course {
         if turns > 0 {
             let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, 'text', ?2)
                        ON CONFLICT DO UPDATE SET turns = turns + ?2";
-            exec(to.db, sql, (task, turns))?;
+            to.exec(sql, (task, turns))?;
         }
         match self.opening.take() {
             Some((opening, creator)) => self.enter(to, &opening, &creator, turns)?,
@@ -182,7 +182,7 @@ impl Course {
 
     fn enter(
         &self,
-        to: &mut Apply<'_>,
+        to: &mut Write<'_>,
         opening: &Opening,
         creator: &AgentId,
         turns: i64,
@@ -191,39 +191,39 @@ impl Course {
         let sql = "INSERT INTO conversations(id, kind, status, subject, created_by, audience, participant_count, turn_count,
                        thread_count, created_at, updated_at, seq) VALUES(?1,'agent-task','active',?2,?3,'parties',?6,?7,0,?4,?4,?5)";
         let params = (&run.task, &opening.title, creator, to.now, self.place, self.joined, turns);
-        exec(to.db, sql, params)?;
+        to.exec(sql, params)?;
         let status = status_of(run.phase);
         let ended = status.is_final().then_some(to.now);
         let sql = "INSERT INTO tasks(id, title, status, owner, result, created_at, updated_at, ended_at, seq)
                    VALUES(?1,?2,?3,?4,?5,?6,?6,?7,?8)";
         let params = (&run.task, &opening.title, status, &opening.owner, &self.result, to.now, ended);
         let (id, title, status, owner, result, now, ended) = params;
-        exec(to.db, sql, (id, title, status, owner, result, now, ended, self.place + 1))?;
+        to.exec(sql, (id, title, status, owner, result, now, ended, self.place + 1))?;
         let sql = "INSERT INTO runs(task, instance, name, phase, steps, notes, state, seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8)";
         let params =
             (&run.task, &run.instance, &run.name, run.phase, run.steps, run.notes, &run.state, run.seq);
-        exec(to.db, sql, params).map(drop)
+        to.exec(sql, params).map(drop)
     }
 
-    fn update(&self, to: &mut Apply<'_>, turns: i64) -> rusqlite::Result<()> {
+    fn update(&self, to: &mut Write<'_>, turns: i64) -> rusqlite::Result<()> {
         let run = &self.run;
         if !self.letters.is_empty() {
             let sql = "UPDATE conversations SET participant_count = participant_count + ?2, turn_count = turn_count + ?3,
                            updated_at = ?4 WHERE id = ?1";
-            exec(to.db, sql, (&run.task, self.joined, turns, to.now))?;
+            to.exec(sql, (&run.task, self.joined, turns, to.now))?;
         }
         if run.phase != self.previous {
             let status = status_of(run.phase);
             let ended = status.is_final().then_some(to.now);
             let sql = "UPDATE tasks SET status = ?2, result = coalesce(?3, result), updated_at = ?4, ended_at = ?5 WHERE id = ?1";
-            exec(to.db, sql, (&run.task, status, &self.result, to.now, ended))?;
+            to.exec(sql, (&run.task, status, &self.result, to.now, ended))?;
         }
         let sql = "UPDATE runs SET phase = ?2, steps = ?3, notes = ?4, state = ?5 WHERE task = ?1";
-        exec(to.db, sql, (&run.task, run.phase, run.steps, run.notes, &run.state)).map(drop)
+        to.exec(sql, (&run.task, run.phase, run.steps, run.notes, &run.state)).map(drop)
     }
 
     /// Says that the run has ended, rests, or goes on.
-    fn tell_move(&self, to: &mut Apply<'_>, before: RunPhase, step: &Advance) -> Applied<()> {
+    fn tell_move(&self, to: &mut Write<'_>, before: RunPhase, step: &Advance) -> Decided<()> {
         if self.run.phase == before {
             return Ok(());
         }
@@ -233,18 +233,18 @@ impl Course {
             TaskStatus::Completed => Fact::TaskCompleted { task, result: step.result.clone() },
             _ => Fact::TaskStatusChanged { task, previous, current },
         };
-        to.tell(fact, Sight::Agents(Sight::list(self.seeing.clone())))?;
+        to.emit(fact, Sight::Agents(Sight::list(self.seeing.clone())))?;
         Ok(())
     }
 
-    fn contribute(&self, to: &Apply<'_>, contributor: &str) -> rusqlite::Result<()> {
+    fn contribute(&self, to: &Write<'_>, contributor: &str) -> rusqlite::Result<()> {
         let sql = "INSERT INTO task_contributors(task, contributor, place)
                    VALUES(?1, ?2, (SELECT count(*) FROM task_contributors WHERE task = ?1)) ON CONFLICT DO NOTHING";
-        exec(to.db, sql, (&self.run.task, contributor)).map(drop)
+        to.exec(sql, (&self.run.task, contributor)).map(drop)
     }
 
     /// Makes sender and recipients of a letter take part.
-    fn seat(&mut self, to: &Apply<'_>, letter: &RunMessage) -> rusqlite::Result<()> {
+    fn seat(&mut self, to: &Write<'_>, letter: &RunMessage) -> rusqlite::Result<()> {
         let others = letter.to.iter().chain(letter.away.iter().map(|(_, agent)| agent));
         let parties =
             std::iter::once((&letter.from, letter.from_kind)).chain(others.map(|a| (a, AgentKind::Agent)));
@@ -256,14 +256,14 @@ impl Course {
                        VALUES(?1,?2,?3,'worker',?4,?5,?6,?7) ON CONFLICT DO NOTHING";
             let run = &self.run;
             let params = (&run.task, agent, kind, MAY.as_str(), to.now, to.next_seq() - 1, run.seq);
-            self.joined += i64::from(exec(to.db, sql, params)? > 0);
+            self.joined += i64::from(to.exec(sql, params)? > 0);
             self.seeing.push(agent.clone());
         }
         Ok(())
     }
 
     /// Writes a letter, its copies and its turn.
-    fn post(&self, to: &mut Apply<'_>, letter: &RunMessage) -> Applied<Arc<Message>> {
+    fn post(&self, to: &mut Write<'_>, letter: &RunMessage) -> Decided<Arc<Message>> {
         let task = &self.run.task;
         let message = Arc::new(Message {
             seq: to.next_seq(),
@@ -291,7 +291,7 @@ impl Course {
         mail::insert(to, &message)?;
         if let Some(key) = &letter.key {
             let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, x'', ?3) ON CONFLICT DO NOTHING";
-            exec(to.db, sql, (&message.from, key, message.seq))?;
+            to.exec(sql, (&message.from, key, message.seq))?;
         }
         let mut recipients = letter.to.clone();
         for agent in &letter.to {
@@ -300,11 +300,11 @@ impl Course {
         for (peer, agent) in &letter.away {
             self.copy(to, agent, &message)?;
             let sql = "INSERT INTO outbound(peer, message, agent) VALUES(?1, ?2, ?3)";
-            exec(to.db, sql, (peer, message.seq, agent))?;
+            to.exec(sql, (peer, message.seq, agent))?;
             recipients.push(agent.clone());
         }
         let sight = sight::of_message(to.db, &message, recipients)?;
-        to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
+        to.emit_of(Fact::MessageSent, message.clone(), None, sight)?;
         if letter.elsewhere.is_some() {
             return Ok(message);
         }
@@ -327,14 +327,14 @@ impl Course {
         let (talk, author, kind) = (self.run.seq, short(turn.author.as_str()), short(&turn.content_type));
         let params =
             (turn.seq, turn.id, &turn.conversation, &turn.author, message.seq, to.now, talk, author, kind);
-        exec(to.db, sql, params)?;
+        to.exec(sql, params)?;
         let sight = Sight::Agents(Sight::list(self.seeing.clone()));
-        to.tell_turn(Fact::TurnAdded { conversation: task.clone() }, Arc::new(turn), sight)?;
+        to.emit_turn(Fact::TurnAdded { conversation: task.clone() }, Arc::new(turn), sight)?;
         Ok(message)
     }
 
     /// Writes a copy, as it stands at the end of the command.
-    fn copy(&self, to: &Apply<'_>, agent: &AgentId, message: &Message) -> rusqlite::Result<()> {
+    fn copy(&self, to: &Write<'_>, agent: &AgentId, message: &Message) -> rusqlite::Result<()> {
         let fate = match self.dealt.own.is_empty() {
             true => None,
             false => self.dealt.own.get(&Taken { agent: agent.clone(), message: message.id }),
@@ -350,18 +350,18 @@ impl Course {
             "INSERT INTO deliveries(agent, message, copy, kind, priority, state, delivered_at, read_at, note)
                    VALUES(?1, ?2, 'to', ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT DO NOTHING";
         let kind = rows::indexed_kind(&message.kind);
-        exec(to.db, sql, (agent, message.seq, kind, message.priority, state, read, note)).map(drop)
+        to.exec(sql, (agent, message.seq, kind, message.priority, state, read, note)).map(drop)
     }
 }
 
 /// The lines of history with which a run begins.
 fn tell_beginning(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     run: &Run,
     opening: &Opening,
     first: Option<&AgentId>,
     creator: &AgentId,
-) -> Applied<()> {
+) -> Decided<()> {
     let conversation = Conversation {
         id: run.task.clone(),
         kind: "agent-task".to_owned(),
@@ -381,7 +381,7 @@ fn tell_beginning(
         seq: run.seq,
     };
     let sight = Sight::Agents(Sight::list(first.cloned().into_iter().collect()));
-    to.tell(Fact::ConversationCreated { conversation: Box::new(conversation) }, sight.clone())?;
+    to.emit(Fact::ConversationCreated { conversation: Box::new(conversation) }, sight.clone())?;
     let task = Task {
         id: run.task.clone(),
         title: opening.title.clone(),
@@ -398,8 +398,8 @@ fn tell_beginning(
         seq: to.next_seq(),
     };
     let sql = "INSERT INTO task_contributors(task, contributor, place) VALUES(?1, ?2, 0)";
-    exec(to.db, sql, (&task.id, &task.owner))?;
-    to.tell(Fact::TaskCreated { task: Box::new(task) }, sight)?;
+    to.exec(sql, (&task.id, &task.owner))?;
+    to.emit(Fact::TaskCreated { task: Box::new(task) }, sight)?;
     Ok(())
 }
 
@@ -411,7 +411,7 @@ fn status_of(phase: RunPhase) -> TaskStatus {
     }
 }
 
-fn participants(to: &Apply<'_>, task: &TaskId) -> rusqlite::Result<Vec<AgentId>> {
+fn participants(to: &Write<'_>, task: &TaskId) -> rusqlite::Result<Vec<AgentId>> {
     let sql = "SELECT agent FROM participants WHERE conversation = ?1 AND left_at IS NULL LIMIT 1000";
     all(to.db, sql, [task], |row| row.get(0))
 }

@@ -8,15 +8,15 @@ const GROUPS: [usize; 3] = [16, 4, 1];
 
 /// The statements that insert rows into one table.
 #[derive(Debug)]
-pub(super) struct Insert {
+pub(crate) struct MultiInsert {
     /// One for each size of a group.
     sql: [String; GROUPS.len()],
     columns: usize,
 }
 
-impl Insert {
+impl MultiInsert {
     /// Into a table, with columns as SQL lists them.
-    pub(super) fn new(table: &str, columns: &str) -> Self {
+    pub(crate) fn new(table: &str, columns: &str) -> Self {
         let count = columns.split(',').count();
         let row = format!("({})", vec!["?"; count].join(","));
         let sql = GROUPS.map(|rows| {
@@ -27,7 +27,7 @@ impl Insert {
     }
 
     /// Writes rows, each as `bind` spells it.
-    pub(super) fn write<T>(
+    pub(crate) fn write<T>(
         &self,
         db: &Connection,
         mut rows: &[T],
@@ -54,14 +54,14 @@ impl Insert {
 }
 
 /// The columns of a group's rows, one after the other.
-pub(super) struct Columns<'s, 'b> {
+pub(crate) struct Columns<'s, 'b> {
     statement: &'s mut CachedStatement<'b>,
     bound: usize,
 }
 
 impl Columns<'_, '_> {
     /// The next column.
-    pub(super) fn put(&mut self, value: impl ToSql) -> rusqlite::Result<()> {
+    pub(crate) fn put(&mut self, value: impl ToSql) -> rusqlite::Result<()> {
         self.bound += 1;
         self.statement.raw_bind_parameter(self.bound, value)
     }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn every_row_is_written_once_whatever_their_number() {
-        let insert = Insert::new("numbers", "n, twice");
+        let insert = MultiInsert::new("numbers", "n, twice");
         for count in [0, 1, 3, 4, 5, 15, 16, 17, 39, 64] {
             let db = Connection::open_in_memory().unwrap();
             db.execute_batch("CREATE TABLE numbers(n INTEGER PRIMARY KEY, twice INTEGER)").unwrap();

@@ -6,10 +6,10 @@ use std::collections::{HashMap, HashSet};
 
 use rusqlite::Connection;
 
-use crate::nouns::{AgentId, Conversation, ConversationId, Participant, Sight, Standing, TurnVisibility};
+use crate::log::Record;
+use crate::nouns::{AgentId, Conversation, ConversationId, Participant, Sight, Standing};
 use crate::sight;
-use crate::source::Record;
-use crate::store::{LateRows, Marks, exec, rows};
+use crate::store::{Db, Marks, exec, rows};
 use crate::usage::Usage;
 use crate::verbs::Command;
 use crate::verbs::turns::Say;
@@ -19,7 +19,7 @@ const TALKS: usize = 256;
 
 /// What is remembered.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct WriteCache {
     talks: HashMap<ConversationId, CachedConversation>,
     /// Agents known not to have been told to pause.
     awake: HashSet<AgentId>,
@@ -27,8 +27,6 @@ pub(crate) struct Memory {
     marks: Option<Marks>,
     /// What accounts have stored.
     pub(crate) usage: Usage,
-    /// Rows that wait to be written together.
-    pub(crate) rows: LateRows,
 }
 
 /// A conversation in which the last things said were plain turns.
@@ -46,8 +44,8 @@ pub(crate) struct CachedConversation {
 
 impl CachedConversation {
     fn read(db: &Connection, id: &ConversationId) -> rusqlite::Result<Option<Self>> {
-        let Some(conversation) = rows::conversation_by_id(db, id)? else { return Ok(None) };
-        let parts = sight::participants(db, id, sight::LISTED + 1)?;
+        let Some(conversation) = rows::conversation_by_id(Db::new(db), id)? else { return Ok(None) };
+        let parts = sight::participants(Db::new(db), id, sight::LISTED + 1)?;
         if parts.len() > sight::LISTED {
             return Ok(None);
         }
@@ -80,7 +78,7 @@ impl CachedConversation {
         }
     }
 
-    fn write_down(&mut self, db: &Connection) -> rusqlite::Result<()> {
+    fn flush(&mut self, db: &Connection) -> rusqlite::Result<()> {
         if self.uncounted.is_empty() {
             return Ok(());
         }
@@ -95,30 +93,31 @@ impl CachedConversation {
     }
 }
 
-impl Memory {
-    /// Makes ready for a command: afterwards either everything it needs to know is remembered, or the books are
-    /// complete and nothing is. Rows wait only while commands come that look at none.
-    pub(crate) fn make_ready(&mut self, db: &Connection, record: &Record) -> rusqlite::Result<()> {
-        let (stays, rows_wait) = match &record.command {
+impl WriteCache {
+    /// Prepares for a command: conversations stay cached only if the command cannot change them otherwise. If it can, the
+    /// database is completed and the cache emptied.
+    pub(crate) fn prepare_for(&mut self, db: &Connection, record: &Record) -> rusqlite::Result<()> {
+        let stays = match &record.command {
             Command::Say(say) => match self.holds(db, record, say) {
-                // A row that cannot be made sense of is that command's misfortune, not the file's.
-                Err(error) if !matches!(error, rusqlite::Error::SqliteFailure(..)) => (false, false),
-                held => held.map(|held| (held, held))?,
+                // A row that cannot be decoded is that command's failure, not the file's.
+                Err(error) if !matches!(error, rusqlite::Error::SqliteFailure(..)) => false,
+                held => held?,
             },
-            // These touch letters and their copies, which are not remembered.
-            Command::SendMessage(send) => (send.within.is_none(), send.stands_alone()),
-            Command::MarkDelivered(_) | Command::MarkRead(_) | Command::Acknowledge(_) => (true, false),
-            _ => (false, false),
+            // These touch messages and deliveries, which are not cached.
+            Command::SendMessage(send) => send.within.is_none(),
+            Command::MarkDelivered(_) | Command::MarkRead(_) | Command::Acknowledge(_) => true,
+            _ => false,
         };
-        match rows_wait {
-            true => self.rows.open(),
-            false => self.rows.close(db)?,
-        }
         if !stays {
-            self.write_talks_down(db)?;
-            self.forget_talks();
+            self.flush_conversations(db)?;
+            self.forget_conversations();
         }
         Ok(())
+    }
+
+    /// Whether a turn can be recorded from the cache alone.
+    pub(crate) fn has_conversation_for(&self, say: &Say) -> bool {
+        say.is_plain() && self.talks.contains_key(&say.conversation)
     }
 
     /// The marks, with those that have no place yet.
@@ -131,31 +130,29 @@ impl Memory {
     }
 
     /// The conversation that a turn is for, if the turn is sure to be recorded there by the ordinary rules.
-    pub(crate) fn talk(&mut self, say: &Say) -> Option<&mut CachedConversation> {
-        is_plain(say).then(|| self.talks.get_mut(&say.conversation)).flatten()
+    pub(crate) fn conversation_for(&mut self, say: &Say) -> Option<&mut CachedConversation> {
+        say.is_plain().then(|| self.talks.get_mut(&say.conversation)).flatten()
     }
 
     /// Brings the books up to what is remembered. Comes before each commit.
-    pub(crate) fn write_down(&mut self, db: &Connection) -> rusqlite::Result<()> {
-        self.rows.close(db)?;
-        self.write_talks_down(db)?;
-        self.usage.write_down(db)?;
-        self.marks.iter_mut().try_for_each(|marks| marks.write_down(db))
+    pub(crate) fn flush(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        self.flush_conversations(db)?;
+        self.usage.flush(db)?;
+        self.marks.iter_mut().try_for_each(|marks| marks.flush(db))
     }
 
-    fn write_talks_down(&mut self, db: &Connection) -> rusqlite::Result<()> {
-        self.talks.values_mut().try_for_each(|talk| talk.write_down(db))
+    fn flush_conversations(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        self.talks.values_mut().try_for_each(|talk| talk.flush(db))
     }
 
     /// Forgets everything, written down or not.
     pub(crate) fn forget(&mut self) {
-        self.forget_talks();
+        self.forget_conversations();
         self.marks = None;
         self.usage.forget();
-        self.rows.forget();
     }
 
-    fn forget_talks(&mut self) {
+    fn forget_conversations(&mut self) {
         self.talks.clear();
         self.awake.clear();
     }
@@ -163,14 +160,14 @@ impl Memory {
     /// Whether everything is remembered that decides about a turn, and nothing speaks against it.
     fn holds(&mut self, db: &Connection, record: &Record, say: &Say) -> rusqlite::Result<bool> {
         let caller = &record.caller;
-        if !is_plain(say) || !caller.rights.member {
+        if !say.is_plain() || !caller.rights.member {
             return Ok(false);
         }
         if !self.talks.contains_key(&say.conversation) {
             let Some(talk) = CachedConversation::read(db, &say.conversation)? else { return Ok(false) };
             if self.talks.len() >= TALKS {
-                self.write_talks_down(db)?;
-                self.forget_talks();
+                self.flush_conversations(db)?;
+                self.forget_conversations();
             }
             self.talks.insert(say.conversation.clone(), talk);
         }
@@ -183,20 +180,13 @@ impl Memory {
             return Ok(false);
         }
         if !self.awake.contains(&caller.agent) {
-            if rows::active_agent(db, &caller.agent)?.is_some_and(|agent| agent.is_suspended()) {
+            if rows::active_agent(Db::new(db), &caller.agent)?.is_some_and(|agent| agent.is_suspended()) {
                 return Ok(false);
             }
             self.awake.insert(caller.agent.clone());
         }
         Ok(true)
     }
-}
-
-/// A turn that everyone in the conversation may read and that refers to nothing else.
-fn is_plain(say: &Say) -> bool {
-    say.thread.is_none()
-        && say.in_reply_to.is_none()
-        && matches!(say.visibility, None | Some(TurnVisibility::All))
 }
 
 #[cfg(test)]
@@ -211,7 +201,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let db = open_writer(&directory.path().join("db.db")).unwrap();
         db.execute_batch("BEGIN").unwrap();
-        let mut memory = Memory::default();
+        let mut memory = WriteCache::default();
         let marks = memory.marks(&db).unwrap();
         // So many that the first have to get their places.
         for n in 0..10_000 {
@@ -221,9 +211,9 @@ mod tests {
         }
         let before = db.total_changes();
         let other = Record::new(Caller::office(), Sweep {}.into_command());
-        memory.make_ready(&db, &other).unwrap();
+        memory.prepare_for(&db, &other).unwrap();
         assert_eq!(db.total_changes(), before);
-        memory.write_down(&db).unwrap();
+        memory.flush(&db).unwrap();
         assert_eq!(db.total_changes(), before + 2, "up to where all have places, and how far the round is");
     }
 }

@@ -1,5 +1,15 @@
 //! The one owner of a realm's file: gathers commands, applies them in one transaction, commits, tells the hub, answers.
 
+mod checkpoint;
+mod effects;
+mod fulltext;
+mod window;
+mod write_cache;
+
+pub(crate) use effects::{Effects, NewDelivery, NewTurn};
+pub(crate) use write_cache::WriteCache;
+
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -9,31 +19,25 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode};
 use tracing::{debug, error, warn};
 
-use crate::courtesy::Courtesy;
+use self::checkpoint::Folding;
+use self::fulltext::UnindexedTexts;
+use self::window::Gather;
 use crate::error::{EngineError, Fault, Refusal};
 use crate::files::Files;
-use crate::fold::Folding;
-use crate::gather::Gather;
 use crate::hub::Hub;
 use crate::limits::{Limits, Rules};
 use crate::lock::DirectoryLock;
-use crate::memory::Memory;
+use crate::log::{Record, Source, Work};
 use crate::meter::Meter;
 use crate::nouns::{Event, Millis, RealmName, Seq};
-use crate::source::{Record, Source, Work};
-use crate::store::{Position, Tail, check_position, exec, fold, one, open_writer, write_history};
+use crate::store::{Db, Position, check_position, exec, fold, one, open_writer};
 use crate::usage;
-use crate::verbs::{Apply, Command, Halt, Outcome, Pen};
+use crate::verbs::{BatchState, Command, Outcome, Stop, Write};
 use crate::views;
 use crate::vitals::Vitals;
 
 /// Why a realm takes no more writes. Set once; shared with everyone who asks about health.
 pub(crate) type Poison = Arc<OnceLock<String>>;
-
-/// Commands and lines of history that a writer in no hurry deals with before it gives way. Rows and lines are written by
-/// sixteen.
-const STRETCH: usize = 16;
-const LINES: usize = 4 * STRETCH;
 
 /// What became of one command.
 type Answer = Result<Outcome, EngineError>;
@@ -43,21 +47,17 @@ pub(crate) struct Writer {
     realm: RealmName,
     db: Connection,
     rules: Rules,
-    /// The last place in the history that is committed.
-    last: Seq,
-    /// The time of the last event; time never runs backwards along the history. Like everything that decides outcomes
-    /// it can be read from the books, so that a restart changes nothing.
+    /// The time of the last event; time never runs backwards along the event log. Like everything that decides outcomes it
+    /// can be read from the database, so a restart changes nothing.
     clock: Millis,
-    /// What the full-text index has still to follow.
-    tail: Tail,
-    memory: Memory,
+    effects: RefCell<Effects>,
+    cache: RefCell<WriteCache>,
     hub: Arc<Hub>,
     meter: Arc<Meter>,
     vitals: Arc<Vitals>,
     poison: Poison,
     batch_limit: usize,
     gather: Gather,
-    courtesy: Courtesy,
     folding: Folding,
     files: Arc<Files>,
     notes: Notes,
@@ -89,7 +89,7 @@ impl Writer {
         // Somebody else's lock on the file is waited for as long as a place in the queue is.
         db.busy_timeout(limits.queue_wait)?;
         let named: Option<String> =
-            one(&db, "SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0))?;
+            one(Db::new(&db), "SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0))?;
         let history = match named {
             Some(history) => history,
             None => {
@@ -98,29 +98,28 @@ impl Writer {
                 name
             }
         };
-        let last = views::head(&db)?;
-        let clock = one(&db, "SELECT at FROM events WHERE seq = ?1", [last], |row| row.get(0))?.unwrap_or(0);
+        let last = views::head(Db::new(&db))?;
+        let clock =
+            one(Db::new(&db), "SELECT at FROM events WHERE seq = ?1", [last], |row| row.get(0))?.unwrap_or(0);
         // A clock that was put back while nobody looked must not bring ids back.
         crate::stamp::ids_after(clock);
-        let rules = views::rules(&db)?;
+        let rules = views::rules(Db::new(&db))?;
         let files = Arc::new(Files::of(path));
-        let tail = Tail::of(&db)?;
+        let texts = UnindexedTexts::read(&db)?;
         hub.start_at(last);
         Ok(Self {
             realm,
             db,
             rules,
-            last,
             clock,
-            tail,
-            memory: Memory::default(),
+            effects: RefCell::new(Effects::after(last, texts)),
+            cache: RefCell::default(),
             hub,
             meter,
             vitals,
             poison,
             batch_limit: limits.batch_commands.max(1),
             gather: Gather::default(),
-            courtesy: Courtesy::default(),
             folding,
             files,
             notes: Notes { path: path.to_owned(), history, seq: None, folded: last, at: Instant::now() },
@@ -182,193 +181,171 @@ impl Writer {
         self.close();
     }
 
-    /// Applies a batch and commits it. Answers leave only after this returns, yes and no alike: a refusal may rest on a
-    /// row of the same batch.
+    /// Applies a batch and commits it. Answers leave only after this returns, refusals too: a refusal may depend on a row of
+    /// the same batch. If a command fails or panics, the batch is rolled back and its commands are applied one transaction
+    /// each, so that only the failing one is left out.
     fn settle(&mut self, batch: &mut Vec<Work>, source: &mut impl Source) -> Result<Settled, Fault> {
-        // Verbs check before they write, so a command that has to be taken back is rare: only a batch that has one pays
-        // for being able to.
-        let tried = match self.attempt(batch, Pace::Trusting, source) {
-            Err(Setback::TakeBack(_)) => self.attempt(batch, Pace::Careful, source),
+        let answers = match self.try_batch(batch, Some(source)) {
+            Err(BatchError::Command(_)) if batch.len() > 1 => self.settle_one_by_one(batch),
+            Err(BatchError::Command(error)) => Ok(vec![Err(error)]),
             tried => tried,
         };
-        match tried {
+        match answers {
             // Nothing is acknowledged that went into files which are no longer there to be opened again.
-            Ok(settled) => match self.files.check() {
-                Ok(()) => Ok(settled),
+            Ok(answers) => match self.files.check() {
+                Ok(()) => {
+                    let events = self.effects.get_mut().take_events();
+                    Ok(Settled { answers, events, turned_away: false })
+                }
                 Err(reason) => Err(self.give_up(reason)),
             },
-            Err(Setback::Busy) => {
-                warn!(realm = %self.realm, "somebody else holds the file; a batch was turned away");
+            Err(BatchError::Busy) => {
+                warn!(realm = %self.realm, "another process holds the database; a batch was refused");
                 Ok(Settled::turned_away(batch.len()))
             }
-            Err(Setback::TakeBack(reason)) => {
-                Err(self.give_up(format!("a command could not be taken back: {reason}")))
-            }
-            Err(Setback::Storage(reason)) => Err(self.give_up(reason)),
+            Err(BatchError::Command(error)) => Err(self.give_up(error.to_string())),
+            Err(BatchError::Storage(reason)) => Err(self.give_up(reason)),
         }
     }
 
-    /// One try at a batch. A setback takes everything back.
-    fn attempt(
+    fn settle_one_by_one(&mut self, batch: &mut Vec<Work>) -> Result<Vec<Answer>, BatchError> {
+        let mut answers = Vec::with_capacity(batch.len());
+        let mut done = Vec::with_capacity(batch.len());
+        for work in batch.drain(..) {
+            let mut alone = vec![work];
+            let answer = match self.try_batch(&mut alone, None::<&mut crate::log::Local>) {
+                Ok(answer) => Ok(answer),
+                Err(BatchError::Command(error)) => Ok(vec![Err(error)]),
+                Err(error) => Err(error),
+            };
+            done.append(&mut alone);
+            answers.push(answer);
+        }
+        *batch = done;
+        let mut all = Vec::with_capacity(batch.len());
+        for answer in answers {
+            all.append(&mut answer?);
+        }
+        Ok(all)
+    }
+
+    /// One transaction with everything in it. An error rolls all of it back.
+    fn try_batch(
         &mut self,
         batch: &mut Vec<Work>,
-        pace: Pace,
-        source: &mut impl Source,
-    ) -> Result<Settled, Setback> {
-        let before = (self.last, self.clock, self.tail, self.rules.clone());
-        let tried = self.apply_all(batch, pace, source).and_then(|settled| {
-            let started = Instant::now();
-            self.run_sql("COMMIT")?;
-            self.gather.committed(settled.answers.len(), source.waiting(), started.elapsed());
-            Ok(settled)
-        });
+        source: Option<&mut impl Source>,
+    ) -> Result<Vec<Answer>, BatchError> {
+        let (last, texts) = {
+            let effects = self.effects.borrow();
+            (effects.last(), effects.texts())
+        };
+        let before = (self.clock, self.rules.clone());
+        let committed_events = self.effects.get_mut().take_events();
+        let tried = catch_unwind(AssertUnwindSafe(|| self.apply_all(batch, source)))
+            .unwrap_or_else(|_| Err(BatchError::Command(panicked())));
         if tried.is_err() {
-            self.memory.forget();
-            (self.last, self.clock, self.tail, self.rules) = before;
+            *self.effects.get_mut() = Effects::after(last, texts);
+            self.cache.get_mut().forget();
+            (self.clock, self.rules) = before;
             if !self.db.is_autocommit() {
                 self.run_sql("ROLLBACK")?;
             }
         }
+        self.effects.get_mut().put_back_events(committed_events);
         tried
     }
 
     fn apply_all(
         &mut self,
         batch: &mut Vec<Work>,
-        pace: Pace,
-        source: &mut impl Source,
-    ) -> Result<Settled, Setback> {
+        source: Option<&mut impl Source>,
+    ) -> Result<Vec<Answer>, BatchError> {
         self.db.execute_batch("BEGIN IMMEDIATE").map_err(|error| match error.sqlite_error_code() {
-            // Nothing was tried yet, so nothing failed: the callers may come again.
-            Some(ErrorCode::DatabaseBusy) => Setback::Busy,
-            _ => Setback::Storage(error.to_string()),
+            // Nothing was tried yet, so nothing failed: the callers may try again.
+            Some(ErrorCode::DatabaseBusy) => BatchError::Busy,
+            _ => BatchError::Storage(error.to_string()),
         })?;
-        let answers = Vec::with_capacity(batch.len());
-        let mut settled = Settled { answers, events: Vec::new(), turned_away: false };
+        let mut answers = Vec::with_capacity(batch.len());
         self.gather.begin(batch.len());
         let most = self.gather.most(self.batch_limit);
-        let mut nobody_waits = true;
-        // What comes while others are applied goes with them: those whose answers left with the last sync are back by
-        // now, and one sync serves them all.
-        while settled.answers.len() < batch.len() {
-            let more = &batch[settled.answers.len()..];
-            nobody_waits &= more.iter().all(|work| work.answer.is_none());
-            for work in more {
+        let mut source = source;
+        // Commands that arrive while others are applied join the batch, so that one sync serves them all.
+        while answers.len() < batch.len() {
+            for work in &batch[answers.len()..] {
                 if !work.take_up() {
-                    settled.answers.push(Err(Refusal::Busy.into()));
+                    answers.push(Err(Refusal::Busy.into()));
                     continue;
                 }
-                match pace {
-                    Pace::Trusting => self.memory.make_ready(&self.db, &work.record)?,
-                    // What is taken back must not be remembered.
-                    Pace::Careful => {}
-                }
-                let answer = match pace {
-                    Pace::Trusting => match self.apply_one(&work.record, &mut settled.events)? {
-                        Applied::Stands(answer) => answer,
-                        Applied::InVain(why) => return Err(Setback::TakeBack(why.to_string())),
-                    },
-                    Pace::Careful => self.apply_or_take_back(&work.record, &mut settled.events)?,
-                };
-                settled.answers.push(answer);
-                // After the command that makes it long enough, wherever batches begin and end: the same commands give
-                // the same books.
-                if self.tail.is_long() {
-                    self.memory.rows.write_down(&self.db)?;
-                    self.tail.index(&self.db, self.last)?;
-                }
-                if nobody_waits && settled.answers.len().is_multiple_of(STRETCH) {
-                    self.memory.rows.write_down(&self.db)?;
-                    self.courtesy.give_way();
-                }
+                answers.push(self.apply_one(&work.record)?);
+                self.effects.get_mut().index_texts_if_due(&self.db)?;
             }
+            let Some(source) = &mut source else { break };
             source.top_up(batch, most);
-            while settled.answers.len() == batch.len() && batch.len() < most && self.gather.waits(batch.len())
-            {
+            while answers.len() == batch.len() && batch.len() < most && self.gather.waits(batch.len()) {
                 source.top_up(batch, most);
             }
         }
-        self.memory.write_down(&self.db)?;
-        for lines in settled.events.chunks(LINES) {
-            write_history(&self.db, lines)?;
-            if nobody_waits {
-                self.courtesy.give_way();
-            }
+        self.cache.get_mut().flush(&self.db)?;
+        self.effects.get_mut().flush(&self.db)?;
+        let started = Instant::now();
+        self.run_sql("COMMIT")?;
+        if let Some(source) = source {
+            self.gather.committed(answers.len(), source.waiting(), started.elapsed());
         }
-        Ok(settled)
+        Ok(answers)
     }
 
-    /// Applies one command such that the rest of its batch can go on without it.
-    fn apply_or_take_back(
-        &mut self,
-        record: &Record,
-        events: &mut Vec<Arc<Event>>,
-    ) -> Result<Answer, Setback> {
-        let before = (self.last, self.clock, self.tail, self.rules.clone());
-        let told = events.len();
-        // What others did must not be forgotten with it.
-        self.memory.write_down(&self.db)?;
-        self.run_sql("SAVEPOINT command")?;
-        let answer = match self.apply_one(record, events)? {
-            Applied::Stands(answer) => answer,
-            Applied::InVain(why) => {
-                self.run_sql("ROLLBACK TO command")?;
-                (self.last, self.clock, self.tail, self.rules) = before;
-                self.memory.forget();
-                events.truncate(told);
-                Err(why)
-            }
-        };
-        self.run_sql("RELEASE command")?;
-        Ok(answer)
-    }
-
-    fn apply_one(&mut self, record: &Record, events: &mut Vec<Arc<Event>>) -> Result<Applied, Setback> {
+    fn apply_one(&mut self, record: &Record) -> Result<Answer, BatchError> {
         #[cfg(feature = "testing")]
         if let Some(watch) = &mut self.watch {
             watch(record);
         }
+        self.cache.get_mut().prepare_for(&self.db, record)?;
+        self.effects.get_mut().prepare_for(&self.db, record.command.reads_messages())?;
         let now = self.clock.max(record.stamp.now);
-        let last = self.last;
-        let (changes, told) = (self.own_changes(), events.len());
-        let pen = Pen {
-            rules: &mut self.rules,
-            last: &mut self.last,
-            events: &mut *events,
-            tail: &mut self.tail,
-            memory: &mut self.memory,
+        let (last, changes) = (self.effects.borrow().last(), self.db.total_changes());
+        let ids = Cell::new(0);
+        let batch = BatchState {
+            connection: &self.db,
+            realm: &self.realm,
+            rules: &self.rules,
+            effects: &self.effects,
+            cache: &self.cache,
         };
-        let mut apply = Apply::new(&self.db, &self.realm, &record.caller, &record.stamp, now, pen);
-        let applied = apply_within_quota(&mut apply, record, &self.hub);
-        if self.last > last {
+        let mut to = Write::new(&batch, &record.caller, &record.stamp, now, &ids);
+        let applied = match apply_within_quota(&mut to, record, &self.hub) {
+            Ok(outcome) => Ok(outcome),
+            // TRANSITION: until every verb decides before it writes.
+            Err(Stop::Refused(refusal))
+                if self.db.total_changes() != changes || self.effects.borrow().last() != last =>
+            {
+                return Err(BatchError::Command(refusal.into()));
+            }
+            Err(Stop::Refused(refusal)) => Err(refusal.into()),
+            Err(Stop::Recorded(refusal, record)) => {
+                record(&mut to)?;
+                Err(refusal.into())
+            }
+            Err(Stop::Failed(error)) => {
+                let error = BatchError::from(error);
+                if let BatchError::Command(error) = &error {
+                    let verb = record.command.word();
+                    error!(realm = %self.realm, verb, %error, "a command failed and is left out");
+                }
+                return Err(error);
+            }
+        };
+        if self.effects.borrow().last() > last {
             self.clock = now;
         }
-        Ok(match applied {
-            Ok(outcome) => Applied::Stands(Ok(outcome)),
-            Err(Halt::Noted(refusal)) => Applied::Stands(Err(refusal.into())),
-            Err(Halt::Refused(refusal)) if self.own_changes() == changes && events.len() == told => {
-                Applied::Stands(Err(refusal.into()))
-            }
-            // Whoever refuses late must leave no trace either.
-            Err(Halt::Refused(refusal)) => Applied::InVain(refusal.into()),
-            Err(Halt::Failed(error)) if is_storage(&error) => {
-                return Err(Setback::Storage(error.to_string()));
-            }
-            Err(Halt::Failed(error)) => {
-                let verb = record.command.word();
-                error!(realm = %self.realm, verb, %error, "a command failed and is left out");
-                Applied::InVain(Fault::Internal { reason: error.to_string() }.into())
-            }
-        })
+        if let Some(rules) = self.effects.get_mut().take_rules() {
+            self.rules = rules;
+        }
+        Ok(applied)
     }
 
-    /// Changes to the books, but for rows that had waited for the command to look at them.
-    fn own_changes(&self) -> u64 {
-        self.db.total_changes() - self.memory.rows.changes()
-    }
-
-    fn run_sql(&self, sql: &str) -> Result<(), Setback> {
-        self.db.execute_batch(sql).map_err(|error| Setback::Storage(error.to_string()))
+    fn run_sql(&self, sql: &str) -> Result<(), BatchError> {
+        self.db.execute_batch(sql).map_err(|error| BatchError::Storage(error.to_string()))
     }
 
     fn answer(&self, batch: &mut Vec<Work>, settled: Result<Settled, Fault>) {
@@ -410,15 +387,16 @@ impl Writer {
     /// Notes beside the file how far it is, now and then. When nothing was asked for since the last sweep, the log is folded:
     /// a small realm must not live in its log alone.
     fn note_position(&mut self, idle: bool) {
-        if idle && self.notes.folded != self.last {
-            self.notes.folded = self.last;
+        let last = self.effects.get_mut().last();
+        if idle && self.notes.folded != last {
+            self.notes.folded = last;
             self.folding.join();
             if let Err(error) = fold(&self.db) {
                 debug!(%error, "the log was not folded while idle");
             }
         }
-        if self.notes.seq != Some(self.last) && (idle || self.notes.at.elapsed() > NOTE_EVERY) {
-            self.notes.write(self.last, false);
+        if self.notes.seq != Some(last) && (idle || self.notes.at.elapsed() > NOTE_EVERY) {
+            self.notes.write(last, false);
         }
     }
 
@@ -431,7 +409,8 @@ impl Writer {
         let folded = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         match folded {
             Ok(()) => {
-                self.notes.write(self.last, true);
+                let last = self.effects.get_mut().last();
+                self.notes.write(last, true);
                 debug!(realm = %self.realm, "the db are closed");
             }
             Err(error) => warn!(realm = %self.realm, %error, "the log was not folded into the db"),
@@ -440,24 +419,26 @@ impl Writer {
 }
 
 /// Carries a command out if its caller's account has room for it, and counts what it stored.
-fn apply_within_quota(to: &mut Apply<'_>, record: &Record, hub: &Hub) -> crate::verbs::Applied<Outcome> {
+fn apply_within_quota(to: &mut Write<'_>, record: &Record, hub: &Hub) -> crate::verbs::Decided<Outcome> {
     let (caller, command) = (&record.caller, &record.command);
     let weight = usage::weight(command);
-    if let Err(refusal) = to.memory.usage.check(to.db, caller, weight, to.rules)? {
-        // What recipients have already is written down in any case; the sender's next takes the slow road and is refused.
+    let checked = to.cache.borrow_mut().usage.check(to.db, caller, weight, to.rules)?;
+    if let Err(refusal) = checked {
+        // What recipients have already is recorded in any case; the sender's next message is queued and refused.
         match command.letter().is_some_and(|letter| !letter.handed.is_empty()) {
             true => hub.fast_path().set_out(&caller.agent),
             false => return Err(refusal.into()),
         }
     }
     let outcome = command.apply(to)?;
+    let mut cache = to.cache.borrow_mut();
     if matches!(
         command,
         Command::Register(_) | Command::Update(_) | Command::Orphan(_) | Command::Unregister(_)
     ) {
-        to.memory.usage.forget_accounts();
+        cache.usage.forget_accounts();
     }
-    to.memory.usage.charge(to.db, caller, usage::stored(weight, &outcome))?;
+    cache.usage.charge(to.db, caller, usage::stored(weight, &outcome))?;
     Ok(outcome)
 }
 
@@ -501,41 +482,27 @@ impl Settled {
     }
 }
 
-/// Whether each command of a batch can be taken back by itself.
-#[derive(Clone, Copy)]
-enum Pace {
-    /// Only all together.
-    Trusting,
-    /// Each.
-    Careful,
-}
-
-/// What one command came to.
-enum Applied {
-    /// What it did stands, if it did anything.
-    Stands(Answer),
-    /// What it did must be taken back.
-    InVain(EngineError),
-}
-
-/// Why an attempt at a batch was taken back.
-enum Setback {
-    /// One command has to be taken back, for this reason; the others need not.
-    TakeBack(String),
-    /// Another process holds the file at the moment.
+/// Why a batch was rolled back.
+enum BatchError {
+    /// A command failed or panicked; the others need not.
+    Command(EngineError),
+    /// Another process holds the database at the moment.
     Busy,
-    /// The file cannot be written.
+    /// The database cannot be written.
     Storage(String),
 }
 
-/// Rows are written many at a time: if one of them fails, whose it is shows when each command is applied by itself.
-impl From<rusqlite::Error> for Setback {
+impl From<rusqlite::Error> for BatchError {
     fn from(error: rusqlite::Error) -> Self {
         match is_storage(&error) {
             true => Self::Storage(error.to_string()),
-            false => Self::TakeBack(error.to_string()),
+            false => Self::Command(Fault::Internal { reason: error.to_string() }.into()),
         }
     }
+}
+
+fn panicked() -> EngineError {
+    Fault::Internal { reason: "the command panicked".to_owned() }.into()
 }
 
 /// Whether an error says that the file itself failed, as opposed to one statement.
