@@ -21,7 +21,7 @@ pub struct Glob {
 }
 
 impl Glob {
-    /// Compiles a pattern; `None` if it has more than [`MAX_PATTERN_CHARS`] characters.
+    /// Compiles a pattern; `None` if it has more than 256 characters.
     #[must_use]
     pub fn new(pattern: &str) -> Option<Self> {
         if pattern.chars().nth(MAX_PATTERN_CHARS).is_some() {
