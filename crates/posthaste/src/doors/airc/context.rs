@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use posthaste_engine::Engine;
 use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, Token, TokenRole};
 use posthaste_engine::views::View;
-use posthaste_wire::airc::{Handle, MAX_MESSAGE};
+use posthaste_wire::airc::{Handle, MAX_MESSAGE_BYTES};
 use posthaste_wire::canonical::canonicalize;
 use posthaste_wire::signing::PublicKey;
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ use crate::keys;
 use crate::shared::Shared;
 
 /// A message's own bytes and what stands around them in a request.
-const MAX_BODY: usize = MAX_MESSAGE + (16 << 10);
+const MAX_BODY: usize = MAX_MESSAGE_BYTES + (16 << 10);
 
 /// A request without its body.
 #[derive(Debug)]
@@ -388,8 +388,9 @@ impl<S: Send + Sync> FromRequest<S> for Text {
     type Rejection = Trouble;
 
     async fn from_request(request: Request, state: &S) -> Answer<Self> {
-        let too_large =
-            || Trouble::new(413, "payload_too_large", format!("a message has at most {MAX_MESSAGE} bytes"));
+        let too_large = || {
+            Trouble::new(413, "payload_too_large", format!("a message has at most {MAX_MESSAGE_BYTES} bytes"))
+        };
         let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
             match rejection.into_response().status().as_u16() {
                 413 => too_large(),
