@@ -18,11 +18,13 @@ use crate::files::Files;
 use crate::hub::{Feed, Filter, Hub, MailboxStream, Start};
 use crate::limits::Limits;
 use crate::lock::DirectoryLock;
-use crate::log::{self, Account, AnswerSlip, CallerQuota, Local, Part, Place, Record};
+use crate::log::{self, Account, Local, PendingAnswer, QueueSlot, Record};
+
 use crate::meter::Meter;
 use crate::nouns::{Address, AgentId, Caller, RealmName};
 use crate::office::WeakOffice;
 use crate::presence::Presences;
+use crate::quota::{CallerQuota, QuotaPermit};
 use crate::stamp;
 use crate::store::{Db, Inspection, inspect, open_reader};
 use crate::usage;
@@ -66,7 +68,7 @@ struct Shared {
 /// the read ends, and not before, even if its caller has left.
 #[derive(Debug)]
 struct Turn {
-    part: Option<Part>,
+    part: Option<QuotaPermit>,
     _place: OwnedSemaphorePermit,
     _reading: Reading,
 }
@@ -74,14 +76,14 @@ struct Turn {
 /// Patterns of a subscription, counted for as long as this is kept.
 #[derive(Debug)]
 pub struct Patterns {
-    _part: Option<Part>,
+    _part: Option<QuotaPermit>,
 }
 
 /// A change that has been asked for and not yet been answered. It is carried out whether or not anyone waits; only a caller
 /// that waits and is told that the office is busy knows that it is not.
 #[derive(Debug)]
 pub struct Pending<V> {
-    answer: AnswerSlip,
+    answer: PendingAnswer,
     verb: PhantomData<fn() -> V>,
 }
 
@@ -227,7 +229,7 @@ impl Engine {
         self.put(record).await?.wait().await
     }
 
-    async fn put(&self, record: Record) -> Result<AnswerSlip, EngineError> {
+    async fn put(&self, record: Record) -> Result<PendingAnswer, EngineError> {
         let bytes = check_size(&record.command, &self.shared.limits)?;
         if let Some(reason) = self.shared.poison.get() {
             return Err(Fault::Poisoned { reason: reason.clone() }.into());
@@ -252,7 +254,7 @@ impl Engine {
     /// Waits until everything that was asked for so far is in the books, letters included that were handed round before.
     /// Whoever does not wait for answers and wants to read what it has written waits for this.
     pub async fn flush(&self) {
-        self.queue.flush().await;
+        self.queue.flush(self.own_account()).await;
     }
 
     /// Reads the books as they are at one moment. The read is stopped when it has used up its time, and when this future
@@ -282,7 +284,7 @@ impl Engine {
     /// Waits for a reader: first for one of those that the caller may hold, then for a free one.
     async fn turn(&self) -> Result<Turn, EngineError> {
         let part = match &self.share {
-            Some(share) => share.look().await,
+            Some(share) => share.read().await,
             None => None,
         };
         let place = self.shared.turnstile.clone().acquire_owned().await.map_err(|_| Fault::Closing)?;
@@ -501,7 +503,7 @@ impl Engine {
 
     /// Lets the writer end once everything asked so far is answered. Handles that are left can still read.
     pub async fn close(&self) {
-        self.queue.close().await;
+        self.queue.close();
     }
 
     /// Whether anyone besides the office itself holds this realm.
@@ -511,7 +513,7 @@ impl Engine {
     }
 
     /// A place in the queue for a caller's command of that size.
-    pub(crate) async fn reserve(&self, caller: &Caller, bytes: usize) -> Result<Place<'_>, EngineError> {
+    pub(crate) async fn reserve(&self, caller: &Caller, bytes: usize) -> Result<QueueSlot<'_>, EngineError> {
         if !caller.rights.admin {
             self.shared.disk.check()?;
         }
@@ -519,11 +521,14 @@ impl Engine {
     }
 
     fn account(&self, caller: &Caller) -> Account<'_> {
-        match &self.share {
-            Some(share) => Account::CallerQuota(share),
-            None if caller.agent.is_office() => Account::House,
-            None => Account::Guest,
+        match self.own_account() {
+            Account::Uncounted if caller.agent.is_office() => Account::Server,
+            account => account,
         }
+    }
+
+    fn own_account(&self) -> Account<'_> {
+        self.share.as_ref().map_or(Account::Uncounted, Account::Quota)
     }
 
     pub(crate) fn hub(&self) -> &Hub {

@@ -63,7 +63,9 @@ impl Engine {
             return Ok(Err(verb));
         }
         verb.handed = recipients.to_vec();
-        place.put(Record::stamped(stamp, caller.clone(), crate::verbs::Verb::into_command(verb)));
+        if !place.put(Record::stamped(stamp, caller.clone(), crate::verbs::Verb::into_command(verb))) {
+            return Err(crate::error::Fault::Closing.into());
+        }
         let receipts = recipients
             .iter()
             .map(|agent| Receipt {

@@ -113,12 +113,9 @@ pub struct Limits {
     /// How long a command waits before the writer takes it up, from the moment it was asked for. After that it is taken out
     /// of the queue, and its caller is told that the office is busy.
     pub answer_wait: Duration,
-    /// Commands of one caller that wait for the writer or are in its hands, where the door knows one caller from another
-    /// and others are about: enough for one sync to serve many, few enough that others need not wait long behind them.
+    /// Commands that one token may have queued or in the writer's batch: enough to keep the writer busy. Callers are served in
+    /// turn, so others do not wait behind them.
     pub share_commands: usize,
-    /// The same while nobody else is about: enough to keep the writer busy, few enough that whoever comes first stands
-    /// behind milliseconds of work.
-    pub share_alone: usize,
     /// Commands in one transaction.
     pub batch_commands: usize,
     /// Rows on one page of any list.
@@ -181,8 +178,7 @@ impl Default for Limits {
             queue_bytes: 64 << 20,
             queue_wait: Duration::from_secs(5),
             answer_wait: Duration::from_secs(5),
-            share_commands: 16,
-            share_alone: 256,
+            share_commands: 256,
             batch_commands: 1_024,
             page: 1_000,
             page_bytes: 4 << 20,

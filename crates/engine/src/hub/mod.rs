@@ -69,13 +69,13 @@ impl Hub {
     }
 
     /// Wakes everyone who follows the history. Each reads at its own pace, but waking many takes its time.
-    pub(crate) fn call(&self, last: Seq) {
+    pub(crate) fn wake(&self, last: Seq) {
         self.wakeups.call(last);
     }
 
     /// Makes those who wait for mail ask again whether it is theirs, where agents came, changed or left. Comes before
     /// the letters of the same batch are handed over.
-    pub(crate) fn question(&self, events: &[Arc<Event>]) {
+    pub(crate) fn agents_changed(&self, events: &[Arc<Event>]) {
         if let Some(last) = events.last() {
             self.mailboxes.settle(last.seq);
         }
