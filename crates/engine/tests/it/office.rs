@@ -13,8 +13,8 @@ use posthaste_engine::verbs::office::SetRules;
 use posthaste_engine::{Engine, EngineError, Fault, Office, OfficeGuard, Refusal, database_path, realms_in};
 use tempfile::TempDir;
 
-use crate::child;
 use crate::harness::{id, member, named};
+use crate::subprocess;
 
 fn realm(name: &str) -> RealmName {
     RealmName::new(name).expect("a realm name")
@@ -253,7 +253,7 @@ async fn the_directory_stays_held_for_as_long_as_anyone_may_write_into_it() {
 
 #[test]
 fn another_process_is_refused_and_free_to_start_once_the_holder_is_killed() {
-    if let Some(directory) = child::part() {
+    if let Some(directory) = subprocess::assigned_directory() {
         let (_office, _guard) = open(&directory, Limits::default());
         println!("holding");
         std::io::stdout().flush().unwrap();
@@ -263,7 +263,7 @@ fn another_process_is_refused_and_free_to_start_once_the_holder_is_killed() {
     }
     let directory = TempDir::new().unwrap();
     let test = "office::another_process_is_refused_and_free_to_start_once_the_holder_is_killed";
-    let mut second = child::second_part(test, directory.path(), "");
+    let mut second = subprocess::command(test, directory.path(), "");
     let mut second = second.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a second process");
     let mut lines = BufReader::new(second.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("holding")), "the second process has the directory");
