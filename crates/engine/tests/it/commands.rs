@@ -1,4 +1,4 @@
-//! Random commands over a small world, valid and invalid, stamped, the same for the same seed.
+//! Random stamped commands over a small world, valid and invalid; the same seed gives the same commands.
 
 use std::collections::BTreeMap;
 
@@ -37,15 +37,15 @@ use uuid::Uuid;
 use crate::harness::id;
 use crate::rng::Rng;
 
-/// When the first command is stamped.
-const DAWN: Millis = 1_700_000_000_000;
-/// Verbs that fill the world come more often than those that empty it.
+/// Time of the first stamp.
+const FIRST_STAMP: Millis = 1_700_000_000_000;
+/// Verbs that add state are chosen more often than verbs that remove it.
 const OFTEN: &[&str] =
     &["send", "say", "register", "mark_read", "create_conversation", "join_scope", "reserve"];
 const SELDOM: &[&str] =
     &["change_keys", "orphan", "unregister", "delete_scope", "close_conversation", "set_rules", "set_state"];
 
-/// Makes one record after another.
+/// Generates records.
 pub struct Commands {
     rng: Rng,
     made: u64,
@@ -60,19 +60,19 @@ pub struct Commands {
 impl Commands {
     pub fn new(seed: u64) -> Self {
         let (messages, turns, threads, tokens, openers) = Default::default();
-        Self { rng: Rng::new(seed), made: 0, now: DAWN, messages, turns, threads, tokens, openers }
+        Self { rng: Rng::new(seed), made: 0, now: FIRST_STAMP, messages, turns, threads, tokens, openers }
     }
 
     fn stamp(&mut self) -> Stamp {
         self.made += 1;
         self.now += self.rng.below(400) as Millis;
-        // Clocks differ and jump, also into the future.
+        // Clocks differ and jump, also forwards.
         let slip = match self.rng.below(40) {
             0 => 6_000,
             1..4 => -5_000,
             _ => 0,
         };
-        let high = (u64::try_from(DAWN).unwrap() << 16) | 0x7000;
+        let high = (u64::try_from(FIRST_STAMP).unwrap() << 16) | 0x7000;
         let low = (1 << 63) + (self.made << 16);
         Stamp { id: Uuid::from_u64_pair(high, low), now: self.now + slip }
     }
@@ -96,7 +96,7 @@ impl Commands {
     }
 
     fn conversation(&mut self) -> ConversationId {
-        // Names move on with time, so that there is always something new to open.
+        // Names advance over time, so that there is always a new conversation to open.
         let oldest = self.made / 300;
         ConversationId::new(format!("c{}", oldest + self.rng.below(6) as u64)).unwrap()
     }
@@ -251,9 +251,9 @@ impl Commands {
         if self.rng.once_in(3) {
             let join = match self.rng.below(4) {
                 0 => JoinMode::IfAllowed,
-                1 => JoinMode::NameOnly { kind: "talk".to_owned() },
-                2 => JoinMode::PartiesOnly { kind: "talk".to_owned() },
-                _ => JoinMode::Open { kind: "talk".to_owned() },
+                1 => JoinMode::NameOnly { kind: "chat".to_owned() },
+                2 => JoinMode::PartiesOnly { kind: "chat".to_owned() },
+                _ => JoinMode::Open { kind: "chat".to_owned() },
             };
             send.within = Some(ConversationRef {
                 conversation: self.conversation(),
@@ -266,21 +266,21 @@ impl Commands {
         send
     }
 
-    fn mark(&mut self) -> Mark {
+    fn single_use_key(&mut self) -> Mark {
         Mark {
-            label: format!("mark-{}", self.made / 20 + self.rng.below(4) as u64),
+            label: format!("nonce-{}", self.made / 20 + self.rng.below(4) as u64),
             until: self.rng.once_in(2).then(|| self.later()),
             digest: self.rng.once_in(2).then(|| vec![self.rng.below(2) as u8]),
         }
     }
 
-    fn deed(&mut self) -> SideEffect {
+    fn side_effect(&mut self) -> SideEffect {
         match self.rng.below(6) {
             0 => SideEffect::Renew(Renew { which: self.which(), expires_at: self.later() }),
             1 => SideEffect::Release(self.which()),
             2 => SideEffect::Lapse(self.which()),
             3 => SideEffect::Acknowledge {
-                label: self.mark().label,
+                label: self.single_use_key().label,
                 message: self.rng.once_in(2).then(|| self.message()),
                 response: None,
             },
@@ -312,7 +312,7 @@ impl Commands {
 
     fn advance(&mut self) -> Advance {
         let mut first = self.one_step();
-        // Sometimes two steps at once, of which the second takes what the first sends.
+        // Sometimes two steps at once, where the second takes what the first sends.
         if self.rng.once_in(3) {
             let mut second = Advance {
                 instance: first.instance.clone(),
@@ -322,7 +322,8 @@ impl Commands {
                 took: Vec::new(),
                 ..self.one_step()
             };
-            let sent = first.letters.iter().find_map(|letter| Some((letter.to.first()?.clone(), letter.id)));
+            let sent =
+                first.letters.iter().find_map(|message| Some((message.to.first()?.clone(), message.id)));
             if let Some((agent, message)) = sent {
                 let list = if self.rng.once_in(4) { &mut second.gave_up } else { &mut second.took };
                 list.push(Taken { agent, message });
@@ -333,7 +334,7 @@ impl Commands {
     }
 
     fn one_step(&mut self) -> Advance {
-        let letters = (0..self.rng.below(3)).map(|n| RunMessage {
+        let messages = (0..self.rng.below(3)).map(|n| RunMessage {
             id: MessageId(Uuid::from_u128((u128::from(self.made) << 8) + n as u128 + 1)),
             from: self.agent(),
             from_kind: *self.rng.pick(AgentKind::ALL),
@@ -350,10 +351,10 @@ impl Commands {
             in_reply_to: self.rng.once_in(4).then(|| self.message()),
             elsewhere: self.rng.once_in(6).then(|| ConversationId::new("elsewhere").unwrap()),
         });
-        let letters: Vec<RunMessage> = letters.collect();
+        let messages: Vec<RunMessage> = messages.collect();
         let agent = self.agent();
         let took = self.rng.once_in(3).then(|| Taken { agent: agent.clone(), message: self.message() });
-        self.messages.extend(letters.iter().map(|letter| letter.id));
+        self.messages.extend(messages.iter().map(|message| message.id));
         Advance {
             instance: format!("user:{}", self.rng.below(2)),
             name: format!("run-{}", self.rng.below(6)),
@@ -363,7 +364,7 @@ impl Commands {
             forget: self.rng.once_in(5),
             gave_up: Vec::new(),
             note: self.rng.once_in(2).then(|| self.json()),
-            letters,
+            letters: messages,
             steps: 1,
             phase: self.rng.maybe(|c| *c.pick(RunPhase::ALL)),
             result: self.rng.once_in(4).then(|| self.json()),
@@ -379,7 +380,7 @@ impl Commands {
                 agent: self.agent(),
                 before: self.rng.once_in(3).then(|| self.json()),
                 keys: self.json(),
-                marks: (0..self.rng.below(2)).map(|_| self.mark()).collect(),
+                marks: (0..self.rng.below(2)).map(|_| self.single_use_key()).collect(),
                 token: self.rng.once_in(3).then(|| vec![self.rng.below(256) as u8; 32]),
                 token_door: None,
                 token_ends: None,
@@ -388,8 +389,8 @@ impl Commands {
             .into_command(),
             "send_sealed" => SendSigned {
                 message: self.send(),
-                marks: (0..self.rng.below(3)).map(|_| self.mark()).collect(),
-                side_effect: self.rng.once_in(2).then(|| self.deed()),
+                marks: (0..self.rng.below(3)).map(|_| self.single_use_key()).collect(),
+                side_effect: self.rng.once_in(2).then(|| self.side_effect()),
             }
             .into_command(),
             "discard" => Discard { agent: self.agent(), message: self.message() }.into_command(),
@@ -437,7 +438,7 @@ impl Commands {
             .into_command(),
             "create_conversation" => Create {
                 id: (!self.rng.once_in(6)).then(|| self.conversation()),
-                kind: "talk".to_owned(),
+                kind: "chat".to_owned(),
                 subject: self.rng.once_in(2).then(|| self.words()),
                 parent: self.rng.once_in(5).then(|| self.conversation()),
                 parent_turn: self.rng.once_in(8).then(|| self.turn()),
@@ -651,8 +652,8 @@ impl Iterator for Commands {
     fn next(&mut self) -> Option<Record> {
         let (stamp, word) = (self.stamp(), self.word());
         let command = self.command(word);
-        // Mostly those who may, so that much is carried out.
-        let fitting = match &command {
+        // Mostly a permitted caller, so that many commands succeed.
+        let permitted = match &command {
             Command::MarkFailed(_)
             | Command::ChangeKeys(_)
             | Command::Dispatched(_)
@@ -678,12 +679,12 @@ impl Iterator for Commands {
             Command::Remove(verb) => self.openers.get(&verb.conversation).cloned(),
             _ => Some(self.agent()),
         };
-        let caller = match fitting {
+        let caller = match permitted {
             _ if self.rng.once_in(3) => self.caller(),
             Some(agent) => Caller::member(agent, "test"),
             None => Caller::office(),
         };
-        // The first id that a command gives out is its own, so what it makes is known before it is applied.
+        // The first id that a command assigns is that of its stamp, so what it creates is known before it is applied.
         match &command {
             Command::SendMessage(_) | Command::SendSigned(_) => self.messages.push(MessageId(stamp.id)),
             Command::Say(verb) => self.turns.push((verb.conversation.clone(), TurnId(stamp.id))),
