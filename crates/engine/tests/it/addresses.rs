@@ -11,7 +11,7 @@ use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::scopes::CreateScope;
 
-use crate::harness::{Realm, admin, answer, id, letter, names, realm, scope, to};
+use crate::harness::{Realm, admin, answer, id, message, names, realm, scope, to};
 
 /// Those who get a letter that is aimed like this.
 async fn reached(realm: &Realm, from: &Caller, address: Address) -> Vec<String> {
@@ -133,7 +133,7 @@ async fn who_is_named_but_unknown_hidden_or_gone_refuses_the_letter_alike() {
     realm.register("shy", hide).await;
     realm.ask(&gone, Unregister { agent: id("gone"), reason: None, cause: None }).await;
     for name in ["nobody", "shy", "gone"] {
-        let refused = realm.refused(&anna, letter(name, "hello")).await;
+        let refused = realm.refused(&anna, message(name, "hello")).await;
         assert_eq!(refused, Refusal::NoSuchAgent { agent: name.into(), near: Vec::new() });
     }
     assert_eq!(reached(&realm, &anna, Address::All).await, Vec::<String>::new(), "groups pass them over");

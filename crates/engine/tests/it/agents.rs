@@ -8,7 +8,7 @@ use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
 use posthaste_engine::views::AgentQuery;
 use posthaste_engine::{Filter, Refusal, Start};
 
-use crate::harness::{Realm, admin, answer, id, json, later, letter, member, names, scope};
+use crate::harness::{Realm, admin, answer, id, json, later, member, message, names, scope};
 
 fn named(name: &str) -> Register {
     Register { name: Some(name.into()), ..Register::default() }
@@ -207,7 +207,7 @@ async fn a_pause_is_ended_by_whoever_may_suspend_and_not_by_the_agent() {
     };
     assert_eq!(realm.refused(&anna, over).await, paused, "nor by coming in again");
     assert_eq!(realm.ask(&owner, SetState::resume(id("anna"))).await.state, "idle");
-    realm.ask(&anna, letter("bert", "back")).await;
+    realm.ask(&anna, message("bert", "back")).await;
     let bad = SetState { agent: id("anna"), state: String::new() };
     assert!(matches!(realm.refused(&anna, bad).await, Refusal::BadValue { field: "state", .. }));
 }
@@ -361,7 +361,7 @@ async fn an_owner_who_comes_back_finds_its_mail_and_nobody_else_does() {
 async fn a_successor_holds_nothing_of_what_the_former_holder_held() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
-    realm.talk(&bert, "private", &["anna"]).await;
+    realm.conversation(&bert, "private", &["anna"]).await;
     realm.ask(&anna, Register { id: Some(id("helper")), ..Register::default() }).await;
     let hidden = posthaste_engine::nouns::ScopeVisibility::Members;
     realm.scope(&anna, "den", CreateScope { visibility: Some(hidden), ..CreateScope::default() }, &[]).await;
@@ -382,11 +382,11 @@ async fn a_successor_holds_nothing_of_what_the_former_holder_held() {
     realm.ask(&anna, leave("anna")).await;
     realm.agent("anna").await;
     assert!(matches!(
-        realm.hidden(|view| view.conversation(&anna, &crate::harness::talk("private"))),
+        realm.hidden(|view| view.conversation(&anna, &crate::harness::conversation_id("private"))),
         Refusal::NoSuchConversation { .. }
     ));
     let rejoin = posthaste_engine::verbs::conversations::Join {
-        conversation: crate::harness::talk("private"),
+        conversation: crate::harness::conversation_id("private"),
         role: None,
     };
     assert!(matches!(realm.refused(&anna, rejoin).await, Refusal::NoSuchConversation { .. }));

@@ -9,7 +9,7 @@ use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
 use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::{Filter, Refusal, Start};
 
-use crate::harness::{Realm, admin, answer, id, later, letter, member};
+use crate::harness::{Realm, admin, answer, id, later, member, message};
 
 async fn with_policy(realm: &Realm, name: &str, policy: ContactPolicy) -> Caller {
     realm.register(name, Register { contact_policy: Some(policy), ..Register::default() }).await
@@ -33,7 +33,7 @@ async fn a_refused_first_letter_leaves_a_request_and_nothing_else() {
     let anna = realm.agent("anna").await;
     let bert = with_policy(&realm, "bert", ContactPolicy::Contacts).await;
     for _ in 0..2 {
-        let refused = realm.refused(&anna, letter("bert", "hello")).await;
+        let refused = realm.refused(&anna, message("bert", "hello")).await;
         assert_eq!(refused, Refusal::ConsentPending { agent: id("bert") });
     }
     let realm = realm.reopened();
@@ -59,7 +59,7 @@ async fn who_wrote_first_takes_the_answer() {
         .ask(&bert, SendMessage { to_nobody: true, ..SendMessage::text(vec![Address::All], "to everybody") })
         .await;
     let pending = Refusal::ConsentPending { agent: id("bert") };
-    assert_eq!(realm.refused(&anna, letter("bert", "was that for me?")).await, pending);
+    assert_eq!(realm.refused(&anna, message("bert", "was that for me?")).await, pending);
     realm.send(&bert, "anna", "that was").await;
     realm.send(&anna, "bert", "then I answer").await;
     assert_eq!(realm.mail("bert"), ["then I answer"]);
@@ -68,16 +68,16 @@ async fn who_wrote_first_takes_the_answer() {
         Some(ContactState::Pending),
         "it makes nobody a contact"
     );
-    assert_eq!(realm.refused(&carl, letter("bert", "and I?")).await, pending, "only whom it wrote to");
+    assert_eq!(realm.refused(&carl, message("bert", "and I?")).await, pending, "only whom it wrote to");
     // Between two who both want to be asked, consent that was taken back is gone.
     realm.befriend(&bert, &dora).await;
     realm.send(&bert, "dora", "friends").await;
     realm.ask(&bert, end("dora")).await;
-    assert_eq!(realm.refused(&dora, letter("bert", "still?")).await, pending);
+    assert_eq!(realm.refused(&dora, message("bert", "still?")).await, pending);
     // A block stands above all.
     realm.ask(&bert, answer(&id("anna"), ContactState::Blocked)).await;
     let blocked = Refusal::ConsentBlocked { agent: id("bert") };
-    assert_eq!(realm.refused(&anna, letter("bert", "please")).await, blocked);
+    assert_eq!(realm.refused(&anna, message("bert", "please")).await, blocked);
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn policies_decide_about_first_letters() {
     let closed = with_policy(&realm, "closed", ContactPolicy::Closed).await;
     realm.send(&anna, "open", "hello").await;
     let blocked = Refusal::ConsentBlocked { agent: id("closed") };
-    assert_eq!(realm.refused(&anna, letter("closed", "hello")).await, blocked);
+    assert_eq!(realm.refused(&anna, message("closed", "hello")).await, blocked);
     assert_eq!(realm.refused(&anna, request("closed")).await, blocked);
     assert_eq!(stands(&realm, &closed, "anna", "closed"), None, "no request either");
     realm.send(&closed, "anna", "its own letters go out").await;
@@ -112,9 +112,9 @@ async fn calling_oneself_a_part_of_the_system_replaces_no_consent() {
     realm.ask(&admin(), Register { id: Some(id("fake")), ..system }).await;
     let fake = member("fake");
     with_policy(&realm, "bert", ContactPolicy::Contacts).await;
-    let refused = realm.refused(&fake, letter("bert", "trust me")).await;
+    let refused = realm.refused(&fake, message("bert", "trust me")).await;
     assert_eq!(refused, Refusal::ConsentPending { agent: id("bert") });
-    realm.ask(&Caller::office(), letter("bert", "from the office")).await;
+    realm.ask(&Caller::office(), message("bert", "from the office")).await;
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn only_what_was_asked_can_be_accepted() {
     // Blocking needs no asking, so it must not open a way round it.
     realm.ask(&anna, answer(&id("carl"), ContactState::Blocked)).await;
     assert_eq!(realm.refused(&anna, accept("carl")).await, none("carl"));
-    let refused = realm.refused(&anna, letter("carl", "forged consent")).await;
+    let refused = realm.refused(&anna, message("carl", "forged consent")).await;
     assert_eq!(refused, Refusal::ConsentPending { agent: id("carl") });
     // Nor does a request that has lapsed.
     realm.ask(&bert, Ask { expires_at: Some(1), ..request("anna") }).await;
@@ -160,7 +160,7 @@ async fn a_block_stops_letters_and_requests_until_it_is_lifted() {
     realm.befriend(&anna, &bert).await;
     realm.ask(&bert, answer(&id("anna"), ContactState::Blocked)).await;
     let blocked = Refusal::ConsentBlocked { agent: id("bert") };
-    assert_eq!(realm.refused(&anna, letter("bert", "hello")).await, blocked);
+    assert_eq!(realm.refused(&anna, message("bert", "hello")).await, blocked);
     assert_eq!(realm.refused(&anna, request("bert")).await, blocked);
     assert_eq!(stands(&realm, &bert, "bert", "anna"), None, "acceptance goes in both directions");
     let none = Refusal::NoSuchContact { from: id("bert"), to: id("anna") };
@@ -194,7 +194,7 @@ async fn a_lapsed_acceptance_is_asked_for_again() {
     realm.ask(&bert, accept(Some(later()))).await;
     realm.send(&anna, "bert", "in time").await;
     realm.ask(&bert, accept(Some(1))).await;
-    let refused = realm.refused(&anna, letter("bert", "too late")).await;
+    let refused = realm.refused(&anna, message("bert", "too late")).await;
     assert_eq!(refused, Refusal::ConsentPending { agent: id("bert") });
     let requests = realm.see(|view| view.contact_requests(&bert, &id("bert")));
     assert_eq!(requests.len(), 1, "the refusal says that a request is waiting, so one must be");
@@ -236,7 +236,7 @@ async fn a_successor_to_a_name_inherits_no_consent() {
     let leave = posthaste_engine::verbs::agents::Unregister { agent: id("anna"), reason: None, cause: None };
     realm.ask(&anna, leave).await;
     realm.agent("anna").await;
-    let refused = realm.refused(&anna, letter("bert", "remember me?")).await;
+    let refused = realm.refused(&anna, message("bert", "remember me?")).await;
     assert_eq!(refused, Refusal::ConsentPending { agent: id("bert") });
 }
 

@@ -13,7 +13,7 @@ use posthaste_engine::views::{
 };
 use posthaste_engine::{CallerQuota, EngineError, Filter, Refusal, Start, one_request};
 
-use crate::harness::{Realm, id, letter, talk};
+use crate::harness::{Realm, conversation_id, id, message};
 
 /// Reads without end, in many short statements.
 fn read_for_ever(view: &View<'_>) -> Viewed<i64> {
@@ -212,11 +212,11 @@ async fn pages_of_large_rows_end_early_and_nothing_falls_between_them() {
     let limits = Limits { page_bytes: 20_000, ..Limits::default() };
     let realm = Realm::with(limits);
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
-    realm.talk(&anna, "talk", &["bert"]).await;
+    realm.conversation(&anna, "talk", &["bert"]).await;
     for n in 0..ROWS {
         // The last is larger than a page may be, and stands on one alone.
         let text = format!("{n:02} heron {}", "x".repeat(if n == ROWS - 1 { 50_000 } else { 4_000 }));
-        realm.ask(&anna, SendMessage { ack_required: true, ..letter("bert", &text) }).await;
+        realm.ask(&anna, SendMessage { ack_required: true, ..message("bert", &text) }).await;
         realm.say(&anna, "talk", &text).await;
     }
     let bytes = |items: &[InboxMessage]| items.iter().map(|it| it.message.body.as_str().len()).sum::<usize>();
@@ -283,7 +283,7 @@ async fn pages_of_large_rows_end_early_and_nothing_falls_between_them() {
                     .turn_id();
                 *(if newest_first { &mut query.before } else { &mut query.after }) = turn;
             }
-            let page = realm.see(|view| view.turns(&anna, &talk("talk"), &query));
+            let page = realm.see(|view| view.turns(&anna, &conversation_id("talk"), &query));
             let rows = page.items.iter().map(|turn| (turn.seq, turn.content.as_str().len())).collect();
             (rows, page.next.and(page.items.last().map(|turn| turn.seq)))
         });

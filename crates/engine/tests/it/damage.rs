@@ -11,7 +11,7 @@ use posthaste_engine::verbs::office::Sweep;
 use posthaste_engine::{Engine, EngineError, EngineGuard, Fault};
 use tempfile::TempDir;
 
-use crate::harness::{Realm, admin, letter};
+use crate::harness::{Realm, admin, message};
 
 fn open(directory: &Path) -> Result<(Engine, EngineGuard), Fault> {
     Engine::open(&directory.join("main.db"), RealmName::new("main").expect("a name"), Limits::default())
@@ -144,7 +144,7 @@ async fn a_file_that_is_taken_away_from_a_running_realm_ends_its_writes() {
         assert!(realm.engine.poisoned().is_none());
         realm.send(&anna, "bert", "two").await;
         harm(realm.directory.path());
-        let sent = realm.engine.submit(&anna, letter("bert", "into the void")).await;
+        let sent = realm.engine.submit(&anna, message("bert", "into the void")).await;
         let Err(EngineError::Failed(Fault::Poisoned { reason })) = sent else {
             panic!("{word}: acknowledged")
         };

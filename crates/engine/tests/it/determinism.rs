@@ -10,8 +10,8 @@ use posthaste_engine::verbs::Command;
 use posthaste_engine::{Fault, Record};
 use tempfile::TempDir;
 
-use crate::chance::Chance;
 use crate::commands::Commands;
+use crate::rng::Rng;
 
 const COMMANDS: usize = 10_000;
 const SEED: u64 = 7_678;
@@ -23,10 +23,10 @@ fn records() -> Vec<Record> {
 
 /// Cuts the records into batches of random sizes up to `most`.
 fn batches(records: &[Record], most: usize) -> Vec<Vec<Record>> {
-    let mut chance = Chance::new(most as u64);
+    let mut rng = Rng::new(most as u64);
     let (mut rest, mut cut) = (records, Vec::new());
     while !rest.is_empty() {
-        let (batch, after) = rest.split_at((1 + chance.below(most)).min(rest.len()));
+        let (batch, after) = rest.split_at((1 + rng.below(most)).min(rest.len()));
         cut.push(batch.to_vec());
         rest = after;
     }
@@ -120,13 +120,13 @@ fn what_the_writer_remembers_does_not_show() {
             ["close_conversation", "reopen_conversation", "invite", "remove_participant", "open_thread"];
         ["say", "send", "mark_delivered"].contains(&word) || scene.contains(&word) || ends.contains(&word)
     };
-    let mut chance = Chance::new(SEED);
+    let mut rng = Rng::new(SEED);
     let records: Vec<Record> = Commands::new(SEED)
         .filter(lively)
         .take(7_000)
         .flat_map(|record| {
             // Whoever speaks goes on for a while.
-            let times = if record.command.word() == "say" { 1 + chance.below(12) } else { 1 };
+            let times = if record.command.word() == "say" { 1 + rng.below(12) } else { 1 };
             (0..times).map(|n| Record { stamp: later(&record, n), ..record.clone() }).collect::<Vec<_>>()
         })
         .collect();

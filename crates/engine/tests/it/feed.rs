@@ -11,8 +11,8 @@ use posthaste_engine::verbs::office::Announce;
 use posthaste_engine::verbs::turns::Say;
 use posthaste_engine::{Engine, Feed, Filter, Overflow, Refusal, Start, Step};
 
-use crate::chance::Chance;
 use crate::harness::{Realm, id};
+use crate::rng::Rng;
 
 pub async fn follow(engine: &Engine, caller: &Caller, filter: Filter, start: Start) -> Feed {
     engine.follow(caller, filter, start, 1_000).await.expect("a feed")
@@ -129,9 +129,9 @@ async fn asking_can_be_given_up_at_any_moment_without_loss() {
     // Much more than is looked at in one go.
     announce_all(&realm.engine, 500).await;
     let mut feed = follow(&realm.engine, &Caller::office(), Filter::everything(), Start::After(0)).await;
-    let (mut chance, mut next) = (Chance::new(3), 1);
+    let (mut rng, mut next) = (Rng::new(3), 1);
     while next <= 500 {
-        let patience = Duration::from_micros(chance.below(1_500) as u64);
+        let patience = Duration::from_micros(rng.below(1_500) as u64);
         if let Ok(step) = tokio::time::timeout(patience, feed.next()).await {
             let Step::Event { number, event } = step.expect("a step") else { panic!("an overflow") };
             assert_eq!((number as Seq, event.seq), (next, next));
@@ -242,7 +242,7 @@ async fn acknowledging_turns_flow_control_on_and_a_full_window_holds_the_feed() 
 async fn an_overflow_is_reported_even_if_asking_is_given_up_while_it_is_counted() {
     let realm = Realm::with(Limits { live_events: 8, ..Limits::default() });
     announce_all(&realm.engine, 600).await;
-    let (mut chance, mut given_up) = (Chance::new(5), 0);
+    let (mut rng, mut given_up) = (Rng::new(5), 0);
     for _ in 0..10 {
         let mut feed = realm
             .engine
@@ -253,7 +253,7 @@ async fn an_overflow_is_reported_even_if_asking_is_given_up_while_it_is_counted(
         feed.resume();
         let mut steps = Vec::new();
         while steps.len() < 3 {
-            let patience = Duration::from_micros(chance.below(3_000) as u64);
+            let patience = Duration::from_micros(rng.below(3_000) as u64);
             match tokio::time::timeout(patience, feed.next()).await {
                 Ok(step) => steps.push(step.expect("a step")),
                 Err(_) => given_up += 1,

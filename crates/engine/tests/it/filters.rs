@@ -82,13 +82,13 @@ fn test(fits: impl Fn(&Fact) -> bool + std::marker::Send + Sync + 'static) -> Fi
 /// Each filter, and the places of what it chooses. The thread's name is known only afterwards.
 fn cases(thread: ThreadId) -> Vec<(Filter, Vec<Seq>)> {
     let crew = ScopeId::new("crew").unwrap();
-    let talk = || Filter::Conversation(ConversationId::new("talk").unwrap());
+    let conversation = || Filter::Conversation(ConversationId::new("talk").unwrap());
     let turns = || Filter::Kinds(words(&["turn.added"]));
     vec![
         (Filter::everything(), (1..=15).collect()),
         (Filter::Any(Vec::new()), Vec::new()),
-        (Filter::Not(Box::new(talk())), (1..=7).collect()),
-        (Filter::All(vec![talk(), turns()]), vec![11, 13]),
+        (Filter::Not(Box::new(conversation())), (1..=7).collect()),
+        (Filter::All(vec![conversation(), turns()]), vec![11, 13]),
         (Filter::Any(vec![turns(), Filter::Kinds(words(&["scope.*"]))]), vec![4, 5, 11, 13]),
         (Filter::Kinds(words(&["agent.*"])), vec![1, 2, 3]),
         (Filter::Kinds(words(&["*"])), (1..=15).collect()),
@@ -101,7 +101,7 @@ fn cases(thread: ThreadId) -> Vec<(Filter, Vec<Seq>)> {
         (Filter::Not(Box::new(Filter::Scopes(vec![crew]))), vec![1, 3, 6, 8, 9, 10, 11, 15]),
         (Filter::Priorities(vec![Priority::URGENT]), vec![6]),
         (Filter::Correlations(words(&["q1"])), vec![7]),
-        (talk(), (8..=15).collect()),
+        (conversation(), (8..=15).collect()),
         (Filter::Thread(thread), vec![12, 13]),
         (Filter::OwnedBy(id("low")), vec![3, 7]),
         (Filter::Participant(id("mid")), vec![10, 13, 14]),

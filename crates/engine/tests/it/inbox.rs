@@ -5,7 +5,7 @@ use posthaste_engine::verbs::deliveries::MarkRead;
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::views::{InboxOrder, InboxQuery};
 
-use crate::harness::{Realm, id, letter, member, talk};
+use crate::harness::{Realm, conversation_id, id, member, message};
 
 /// All of bob's letters that fit, read page by page; also says how many pages it took.
 fn paged(realm: &Realm, query: &InboxQuery) -> (Vec<String>, usize) {
@@ -32,7 +32,7 @@ async fn full_box() -> Realm {
         let given = SendMessage {
             priority: Priority::TIERS[n % 5],
             kind: ["report", "text", ""][n % 3].to_owned(),
-            ..letter("bob", &format!("{n:02}"))
+            ..message("bob", &format!("{n:02}"))
         };
         let sent = realm.ask(&alice, given).await.message.id;
         if n % 4 == 0 {
@@ -151,7 +151,7 @@ async fn the_letters_of_a_conversation_can_be_listed_alone() {
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
     let within = |name: &str| {
         Some(ConversationRef {
-            conversation: talk(name),
+            conversation: conversation_id(name),
             thread: None,
             reply_to: None,
             visibility: None,
@@ -161,7 +161,7 @@ async fn the_letters_of_a_conversation_can_be_listed_alone() {
     for n in 0..9 {
         let name = ["one", "two"][n % 2];
         realm
-            .ask(&alice, SendMessage { within: within(name), ..letter("bob", &format!("{name} {n}")) })
+            .ask(&alice, SendMessage { within: within(name), ..message("bob", &format!("{name} {n}")) })
             .await;
     }
     let of = |conversation: ConversationId| {
@@ -173,12 +173,13 @@ async fn the_letters_of_a_conversation_can_be_listed_alone() {
         };
         paged(&realm, &query).0
     };
-    assert_eq!(of(talk("two")), ["two 1", "two 3", "two 5", "two 7"]);
-    assert_eq!(of(talk("one")).len(), 5);
-    assert!(of(talk("three")).is_empty());
-    let page = realm.see(|view| view.correspondence(&bob, &talk("two"), 0, 3));
+    assert_eq!(of(conversation_id("two")), ["two 1", "two 3", "two 5", "two 7"]);
+    assert_eq!(of(conversation_id("one")).len(), 5);
+    assert!(of(conversation_id("three")).is_empty());
+    let page = realm.see(|view| view.correspondence(&bob, &conversation_id("two"), 0, 3));
     assert_eq!((page.items.len(), page.next.is_some()), (3, true));
-    let rest = realm.see(|view| view.correspondence(&bob, &talk("two"), page.next.unwrap_or(Seq::MAX), 3));
+    let rest = realm
+        .see(|view| view.correspondence(&bob, &conversation_id("two"), page.next.unwrap_or(Seq::MAX), 3));
     assert_eq!((rest.items.len(), rest.next), (1, None));
 }
 

@@ -8,7 +8,7 @@ use posthaste_engine::verbs::mail::{SendMessage, SendReceipt};
 use posthaste_engine::views::InboxQuery;
 use posthaste_engine::{Refusal, Start};
 
-use crate::harness::{Realm, admin, id, letter, member, observer, soon, to};
+use crate::harness::{Realm, admin, id, member, message, observer, soon, to};
 
 fn read(name: &str, message: MessageId) -> MarkRead {
     MarkRead { agent: id(name), message, unread: false }
@@ -44,7 +44,7 @@ async fn a_letter_is_kept_read_and_acknowledged() {
 async fn an_unknown_recipient_is_refused_with_near_names() {
     let realm = Realm::new();
     let [alice, _] = realm.agents(["alice", "worker-1"]).await;
-    let refused = realm.refused(&alice, letter("worker-2", "hello")).await;
+    let refused = realm.refused(&alice, message("worker-2", "hello")).await;
     assert_eq!(refused, Refusal::NoSuchAgent { agent: "worker-2".into(), near: vec![id("worker-1")] });
 }
 
@@ -76,7 +76,7 @@ async fn the_same_letter_under_the_same_key_is_sent_once() {
 async fn a_letter_that_was_refused_does_not_use_its_key_up() {
     let realm = Realm::new();
     let alice = realm.agent("alice").await;
-    let keyed = SendMessage { key: Some("k".into()), ..letter("bob", "hello") };
+    let keyed = SendMessage { key: Some("k".into()), ..message("bob", "hello") };
     realm.refused(&alice, keyed.clone()).await;
     realm.agent("bob").await;
     assert!(!realm.ask(&alice, keyed).await.repeated);
@@ -87,10 +87,10 @@ async fn a_letter_may_only_answer_one_that_its_sender_can_see() {
     let realm = Realm::new();
     let [alice, bob, carl] = realm.agents(["alice", "bob", "carl"]).await;
     let first = realm.send(&alice, "bob", "between us").await.message.id;
-    let reply = |name: &str| SendMessage { in_reply_to: Some(first), ..letter(name, "re") };
+    let reply = |name: &str| SendMessage { in_reply_to: Some(first), ..message(name, "re") };
     realm.ask(&bob, reply("alice")).await;
     assert_eq!(realm.refused(&carl, reply("alice")).await, Refusal::NoSuchMessage);
-    let nowhere = SendMessage { in_reply_to: Some(MessageId(Default::default())), ..letter("bob", "re") };
+    let nowhere = SendMessage { in_reply_to: Some(MessageId(Default::default())), ..message("bob", "re") };
     assert_eq!(realm.refused(&alice, nowhere).await, Refusal::NoSuchMessage);
 }
 
@@ -98,10 +98,10 @@ async fn a_letter_may_only_answer_one_that_its_sender_can_see() {
 async fn a_letter_whose_time_has_run_out_is_neither_taken_nor_shown() {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
-    let late = SendMessage { expires_at: Some(1), ..letter("bob", "late") };
+    let late = SendMessage { expires_at: Some(1), ..message("bob", "late") };
     assert_eq!(realm.refused(&alice, late).await, Refusal::AlreadyExpired { at: 1 });
     let end = soon();
-    let brief = SendMessage { expires_at: Some(end), ..letter("bob", "brief") };
+    let brief = SendMessage { expires_at: Some(end), ..message("bob", "brief") };
     let kept = realm.ask(&alice, SendMessage { key: Some("kept".into()), ..brief.clone() }).await.message.id;
     realm.ask(&alice, brief).await;
     assert_eq!(realm.mail("bob").len(), 2);
@@ -119,12 +119,12 @@ async fn who_is_suspended_unknown_or_a_stranger_cannot_send() {
     let [alice, _] = realm.agents(["alice", "bob"]).await;
     realm.ask(&admin(), SetState::suspend(id("alice"))).await;
     let state = "suspended".to_owned();
-    let refused = realm.refused(&alice, letter("bob", "hello")).await;
+    let refused = realm.refused(&alice, message("bob", "hello")).await;
     assert_eq!(refused, Refusal::WrongState { agent: id("alice"), state });
-    let refused = realm.refused(&member("ghost"), letter("bob", "hello")).await;
+    let refused = realm.refused(&member("ghost"), message("bob", "hello")).await;
     assert_eq!(refused, Refusal::NoSuchAgent { agent: "ghost".into(), near: Vec::new() });
     let stranger = posthaste_engine::nouns::Caller::stranger(id("alice"), "test");
-    let refused = realm.refused(&stranger, letter("bob", "hello")).await;
+    let refused = realm.refused(&stranger, message("bob", "hello")).await;
     assert_eq!(refused, Refusal::NotAllowed { need: "to be a member of the realm" });
 }
 
@@ -133,10 +133,10 @@ async fn what_is_too_large_is_refused_before_it_is_written() {
     let limits = Limits { message_bytes: 1_000, text_bytes: 50, addresses: 2, ..Limits::default() };
     let realm = Realm::with(limits);
     let [alice, _] = realm.agents(["alice", "bob"]).await;
-    let big = realm.refused(&alice, letter("bob", &"x".repeat(1_001))).await;
+    let big = realm.refused(&alice, message("bob", &"x".repeat(1_001))).await;
     assert_eq!(big, Refusal::TooLarge { what: "the message", limit: 1_000, got: 1_001 });
     realm.send(&alice, "bob", &"x".repeat(1_000)).await;
-    let subject = SendMessage { subject: Some("x".repeat(51)), ..letter("bob", "") };
+    let subject = SendMessage { subject: Some("x".repeat(51)), ..message("bob", "") };
     assert!(matches!(realm.refused(&alice, subject).await, Refusal::TooLarge { got: 51, .. }));
     let role = Address::Role { role: "x".repeat(51), within: None };
     let refused = realm.refused(&alice, SendMessage::text(vec![role], "")).await;
@@ -225,7 +225,7 @@ async fn an_open_letter_shows_onlookers_everything_but_its_blind_copies() {
     let open = SendMessage {
         audience: Audience::Observers,
         bcc: vec![to("dora")],
-        ..letter("bob", "for all to see")
+        ..message("bob", "for all to see")
     };
     let mut feed = realm
         .engine
@@ -252,7 +252,7 @@ async fn who_takes_a_name_that_was_given_up_gets_nothing_of_the_former_holder() 
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
     let old =
-        realm.ask(&alice, SendMessage { key: Some("k".into()), ..letter("bob", "old") }).await.message.id;
+        realm.ask(&alice, SendMessage { key: Some("k".into()), ..message("bob", "old") }).await.message.id;
     let received = realm.send(&bob, "alice", "for the old alice").await.message.id;
     realm.ask(&alice, Unregister { agent: id("alice"), reason: None, cause: None }).await;
     realm.agent("alice").await;
@@ -262,7 +262,7 @@ async fn who_takes_a_name_that_was_given_up_gets_nothing_of_the_former_holder() 
         assert_eq!(realm.hidden(|view| view.message(&alice, message)), Refusal::NoSuchMessage);
     }
     assert_eq!(realm.refused(&alice, read("alice", received)).await, Refusal::NoSuchMessage);
-    let fresh = realm.ask(&alice, SendMessage { key: Some("k".into()), ..letter("bob", "new") }).await;
+    let fresh = realm.ask(&alice, SendMessage { key: Some("k".into()), ..message("bob", "new") }).await;
     assert!(!fresh.repeated, "nor are its keys in the way");
     assert!(!realm.replayed(&alice).contains(&"message.acked"));
     assert_eq!(realm.mail("bob"), ["old", "new"]);
@@ -328,11 +328,11 @@ async fn a_new_sender_is_entered_by_its_first_message_or_not_at_all() {
     let realm = Realm::new();
     realm.agent("bob").await;
     let me = Caller { agent: id("newcomer"), ..admin() };
-    let refused = realm.refused(&me, letter("nobody", "hello")).await;
+    let refused = realm.refused(&me, message("nobody", "hello")).await;
     assert!(matches!(&refused, Refusal::NoSuchAgent { agent, .. } if agent == "nobody"), "{refused:?}");
     let is_known = || realm.engine.read(|view| view.agent(&admin(), &id("newcomer")));
     assert!(is_known().await.is_err(), "the refused message left no agent behind");
-    let sent = realm.ask(&me, letter("bob", "hello")).await;
+    let sent = realm.ask(&me, message("bob", "hello")).await;
     assert_eq!(sent.message.from, id("newcomer"));
     assert!(is_known().await.is_ok());
 }

@@ -7,7 +7,7 @@ use posthaste_engine::verbs::agents::{Bearer, Existing, Register, SetState, Unre
 use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
 
-use crate::harness::{Realm, admin, id, json, letter, member, named, soon};
+use crate::harness::{Realm, admin, id, json, member, message, named, soon};
 
 fn token(name: &str, number: u8) -> CreateToken {
     CreateToken {
@@ -172,7 +172,7 @@ async fn a_new_token_shuts_out_the_agent_that_another_token_entered_under_its_na
         Refusal::AgentExists { .. }
     ));
     // Mail for the name is its bearer's, and the bearer's own coming changes nothing any more.
-    realm.ask(&member("ann"), letter("carl", "welcome")).await;
+    realm.ask(&member("ann"), message("carl", "welcome")).await;
     let come = realm.ask(&member("carl"), by("carl", "carl")).await;
     assert!(come.resumed);
     assert_eq!(come.agent.created_at, carl.created_at);
@@ -212,7 +212,7 @@ async fn kinds_of_the_server_and_its_administrators_are_not_for_others() {
     realm.ask(&member("ann"), Register { bounds: Some(closed), ..named("ann") }).await;
     for (name, kind) in [("part", AgentKind::System), ("gate", AgentKind::Gateway)] {
         realm.ask(&admin(), Register { kind: Some(kind), ..named(name) }).await;
-        let refused = realm.refused(&member(name), letter("ann", "let me in")).await;
+        let refused = realm.refused(&member(name), message("ann", "let me in")).await;
         assert!(matches!(refused, Refusal::ConsentBlocked { .. }), "{refused:?}");
     }
     let notice = SendMessage::text(vec![Address::Agent(id("ann"))], "from the server");

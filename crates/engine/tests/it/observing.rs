@@ -13,13 +13,13 @@ use posthaste_engine::views::{
 };
 use posthaste_engine::{EngineError, Filter, Start};
 
-use crate::harness::{Realm, conversation, id, json, letter, member, observer, scope, talk};
+use crate::harness::{Realm, conversation, conversation_id, id, json, member, message, observer, scope};
 
 /// Everything that is not for other members carries this word.
 const OPEN: &str = "walrus";
 
 struct Open {
-    letter: MessageId,
+    message: MessageId,
     at: Seq,
     turn: TurnId,
 }
@@ -33,14 +33,14 @@ async fn fill(realm: &Realm) -> Open {
             SendMessage {
                 audience: Audience::Observers,
                 correlation: Some("walrus".into()),
-                ..letter("bert", "walrus")
+                ..message("bert", "walrus")
             },
         )
         .await;
-    let message = sent.message.id;
-    realm.ask(&bert, MarkRead { agent: id("bert"), message, unread: false }).await;
+    let sent_id = sent.message.id;
+    realm.ask(&bert, MarkRead { agent: id("bert"), message: sent_id, unread: false }).await;
     let response = Some("walrus".into());
-    realm.ask(&bert, Acknowledge { agent: id("bert"), message, response }).await;
+    realm.ask(&bert, Acknowledge { agent: id("bert"), message: sent_id, response }).await;
     realm.scope(&anna, "square", CreateScope::default(), &["anna", "bert"]).await;
     let to_scope = SendMessage::text(vec![Address::Scope(scope("square"))], "walrus for the square");
     realm.ask(&anna, SendMessage { audience: Audience::Observers, ..to_scope }).await;
@@ -58,23 +58,23 @@ async fn fill(realm: &Realm) -> Open {
     realm.ask(&anna, create).await;
     let turn = realm.say(&bert, "walrus-talk", "walrus said").await.id;
     let thread = OpenThread {
-        conversation: talk("walrus-talk"),
+        conversation: conversation_id("walrus-talk"),
         root: turn,
         parent: None,
         subject: Some("walrus".into()),
     };
     realm.ask(&anna, thread).await;
     let within = ConversationRef {
-        conversation: talk("walrus-talk"),
+        conversation: conversation_id("walrus-talk"),
         thread: None,
         reply_to: None,
         visibility: None,
         join: JoinMode::IfAllowed,
     };
-    let recorded = SendMessage { within: Some(within), ..letter("bert", "walrus recorded") };
+    let recorded = SendMessage { within: Some(within), ..message("bert", "walrus recorded") };
     realm.ask(&anna, SendMessage { audience: Audience::Observers, ..recorded }).await;
     let task = CreateTask {
-        id: Some(talk("walrus-task")),
+        id: Some(conversation_id("walrus-task")),
         title: Some("walrus".into()),
         description: None,
         status: None,
@@ -85,9 +85,10 @@ async fn fill(realm: &Realm) -> Open {
         meta: None,
     };
     realm.ask(&anna, task).await;
-    let done = UpdateTask { result: Some(json("\"walrus\"")), ..UpdateTask::of(talk("walrus-task")) };
+    let done =
+        UpdateTask { result: Some(json("\"walrus\"")), ..UpdateTask::of(conversation_id("walrus-task")) };
     realm.ask(&bert, done).await;
-    Open { letter: message, at: sent.message.seq, turn }
+    Open { message: sent_id, at: sent.message.seq, turn }
 }
 
 type Look = fn(&View<'_>, &Caller, &Open) -> Viewed<String>;
@@ -101,20 +102,26 @@ fn looks() -> Vec<(&'static str, Look)> {
         TurnQuery { limit: 99, ..TurnQuery::default() }
     }
     vec![
-        ("message", |view, who, open| told(view.message(who, open.letter))),
+        ("message", |view, who, open| told(view.message(who, open.message))),
         ("message_at", |view, who, open| told(view.message_at(who, open.at))),
-        ("correspondence", |view, who, _| told(view.correspondence(who, &talk("walrus-talk"), 0, 99))),
-        ("conversation", |view, who, _| told(view.conversation(who, &talk("walrus-talk")))),
+        ("correspondence", |view, who, _| {
+            told(view.correspondence(who, &conversation_id("walrus-talk"), 0, 99))
+        }),
+        ("conversation", |view, who, _| told(view.conversation(who, &conversation_id("walrus-talk")))),
         ("conversations", |view, who, _| {
             told(view.conversations(who, &ConversationQuery { limit: 99, ..Default::default() }))
         }),
-        ("participants", |view, who, _| told(view.participants(who, &talk("walrus-talk"), true, None, 99))),
-        ("threads", |view, who, _| told(view.threads(who, &talk("walrus-talk"), None, 0, 99))),
-        ("turns", |view, who, _| told(view.turns(who, &talk("walrus-talk"), &turns()))),
-        ("turn", |view, who, open| told(view.turn(who, &talk("walrus-talk"), open.turn))),
-        ("summary", |view, who, _| told(view.summary(who, &talk("walrus-talk"), &Part::default(), false))),
-        ("course", |view, who, _| told(view.course(who, &talk("walrus-talk"), 0, 99))),
-        ("task", |view, who, _| told(view.task(who, &talk("walrus-task")))),
+        ("participants", |view, who, _| {
+            told(view.participants(who, &conversation_id("walrus-talk"), true, None, 99))
+        }),
+        ("threads", |view, who, _| told(view.threads(who, &conversation_id("walrus-talk"), None, 0, 99))),
+        ("turns", |view, who, _| told(view.turns(who, &conversation_id("walrus-talk"), &turns()))),
+        ("turn", |view, who, open| told(view.turn(who, &conversation_id("walrus-talk"), open.turn))),
+        ("summary", |view, who, _| {
+            told(view.summary(who, &conversation_id("walrus-talk"), &Part::default(), false))
+        }),
+        ("course", |view, who, _| told(view.course(who, &conversation_id("walrus-talk"), 0, 99))),
+        ("task", |view, who, _| told(view.task(who, &conversation_id("walrus-task")))),
         ("tasks", |view, who, _| told(view.tasks(who, &TaskQuery { limit: 99, ..Default::default() }))),
         ("search", |view, who, _| {
             told(view.search(who, &SearchQuery { text: OPEN.into(), limit: 99, ..Default::default() }))

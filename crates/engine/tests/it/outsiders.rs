@@ -33,8 +33,8 @@ use posthaste_engine::views::{
 use posthaste_engine::{EngineError, Feed, Filter, Start, Test};
 
 use crate::harness::{
-    Realm, admin, conversation, id, invitee, json, later, letter, member, observer, realm as named, say,
-    say_to, scope, soon, talk, to,
+    Realm, admin, conversation, conversation_id, id, invitee, json, later, member, message, observer,
+    realm as named, say, say_to, scope, soon, to,
 };
 use crate::runs::{opening, run_letter};
 
@@ -43,7 +43,7 @@ const SECRET: &str = "zebra";
 
 /// What an outsider could have overheard: names to ask by.
 struct Overheard {
-    letter: MessageId,
+    message: MessageId,
     at: Seq,
     turn: TurnId,
     thread: ThreadId,
@@ -91,12 +91,12 @@ async fn fill(realm: &Realm) -> Overheard {
                 bcc: vec![to("boss")],
                 key: Some("zebra-key".into()),
                 correlation: Some("zebra".into()),
-                ..letter("zebra-friend", "zebra letter")
+                ..message("zebra-friend", "zebra letter")
             },
         )
         .await;
     let under_seal = SendSigned {
-        message: letter("zebra-friend", "zebra under seal"),
+        message: message("zebra-friend", "zebra under seal"),
         marks: vec![Mark { label: "zebra-mark".into(), until: None, digest: None }],
         side_effect: Some(SideEffect::Reserve(Reserve {
             key: Some("zebra-told".into()),
@@ -111,12 +111,12 @@ async fn fill(realm: &Realm) -> Overheard {
         })),
     };
     realm.ask(&insider, under_seal).await;
-    let message = sent.message.id;
-    realm.ask(&friend, MarkRead { agent: id("zebra-friend"), message, unread: false }).await;
+    let sent_id = sent.message.id;
+    realm.ask(&friend, MarkRead { agent: id("zebra-friend"), message: sent_id, unread: false }).await;
     let response = Some("zebra".into());
-    realm.ask(&friend, Acknowledge { agent: id("zebra-friend"), message, response }).await;
+    realm.ask(&friend, Acknowledge { agent: id("zebra-friend"), message: sent_id, response }).await;
     let brief = soon();
-    realm.ask(&insider, SendMessage { expires_at: Some(brief), ..letter("boss", "zebra brief") }).await;
+    realm.ask(&insider, SendMessage { expires_at: Some(brief), ..message("boss", "zebra brief") }).await;
 
     let participants = vec![
         Invitee { role: Some("zebra".into()), ..invitee("zebra-friend") },
@@ -141,7 +141,7 @@ async fn fill(realm: &Realm) -> Overheard {
         realm.ask(&insider, say_to("zebra-talk", "zebra said", visibility)).await;
     }
     let open = OpenThread {
-        conversation: talk("zebra-talk"),
+        conversation: conversation_id("zebra-talk"),
         root: turn,
         parent: None,
         subject: Some("zebra".into()),
@@ -149,18 +149,19 @@ async fn fill(realm: &Realm) -> Overheard {
     let thread = realm.ask(&insider, open).await.id;
     realm.ask(&insider, Say { thread: Some(thread), ..say("zebra-talk", "zebra in the thread") }).await;
     let place = ConversationRef {
-        conversation: talk("zebra-talk"),
+        conversation: conversation_id("zebra-talk"),
         thread: None,
         reply_to: None,
         visibility: None,
         join: JoinMode::Open { kind: "thread".into() },
     };
     let recorded =
-        SendMessage { within: Some(place), ack_required: true, ..letter("zebra-friend", "zebra recorded") };
+        SendMessage { within: Some(place), ack_required: true, ..message("zebra-friend", "zebra recorded") };
     realm.ask(&insider, recorded).await;
-    let gist = realm.see(|view| view.summary(&insider, &talk("zebra-talk"), &Part::default(), false));
+    let gist =
+        realm.see(|view| view.summary(&insider, &conversation_id("zebra-talk"), &Part::default(), false));
     let keep = KeepSummary {
-        conversation: talk("zebra-talk"),
+        conversation: conversation_id("zebra-talk"),
         part: gist.part,
         summary: gist.summary,
         up_to: gist.up_to,
@@ -192,7 +193,7 @@ async fn fill(realm: &Realm) -> Overheard {
         realm.ask(&insider, SendMessage { audience: Audience::Observers, ..letter }).await;
     }
     let task = CreateTask {
-        id: Some(talk("zebra-task")),
+        id: Some(conversation_id("zebra-task")),
         title: Some("zebra".into()),
         description: Some("zebra".into()),
         status: None,
@@ -204,7 +205,10 @@ async fn fill(realm: &Realm) -> Overheard {
     };
     realm.ask(&insider, task).await;
     realm
-        .ask(&insider, UpdateTask { result: Some(json("\"zebra\"")), ..UpdateTask::of(talk("zebra-task")) })
+        .ask(
+            &insider,
+            UpdateTask { result: Some(json("\"zebra\"")), ..UpdateTask::of(conversation_id("zebra-task")) },
+        )
         .await;
     let lease = Reserve {
         key: Some("zebra".into()),
@@ -264,7 +268,7 @@ async fn fill(realm: &Realm) -> Overheard {
     realm
         .ask(&shy, Unregister { agent: id("zebra-system"), reason: Some("zebra".into()), cause: None })
         .await;
-    Overheard { letter: message, at: sent.message.seq, turn, thread }
+    Overheard { message: sent_id, at: sent.message.seq, turn, thread }
 }
 
 /// Who has no part in anything: somebody unknown who claims a name, a member, and one who may observe.
@@ -310,19 +314,19 @@ fn rows() -> Vec<Row> {
     row!(dead_letters, |view, caller, _heard| view.dead_letters(caller, None, 99));
     row!(ledger, |view, caller, _heard| view.ledger(caller, &id("zebra-friend"), 0, 99));
     row!(copies, |view, caller, heard| view.copies(caller, heard.at, None, 99));
-    row!(message, |view, caller, heard| view.message(caller, heard.letter));
+    row!(message, |view, caller, heard| view.message(caller, heard.message));
     row!(message_at, |view, caller, heard| view.message_at(caller, heard.at));
     row!(message_by_key, |view, caller, _heard| view.message_by_key(caller, &id("insider"), "zebra-key"));
     // What a name means is an id; that it means something is what outsiders must not learn.
     let found = |named: Named| if named == Named::None { "nothing" } else { SECRET };
     row!(message_named, |view, caller, heard| view.message_named(caller, &heard.at.to_string()).map(found));
     row!(message_named, |view, caller, heard| view
-        .message_named(caller, &heard.letter.0.to_string()[..35])
+        .message_named(caller, &heard.message.0.to_string()[..35])
         .map(found));
     row!(sent, |view, caller, _heard| view.sent(caller, &id("insider"), None, 99));
     row!(latest_correspondence, |view, caller, _heard| view.latest_correspondence(
         caller,
-        &talk("zebra-talk"),
+        &conversation_id("zebra-talk"),
         99
     ));
     row!(latest_exchange, |view, caller, _heard| view.latest_exchange(
@@ -332,7 +336,12 @@ fn rows() -> Vec<Row> {
         0,
         99
     ));
-    row!(correspondence, |view, caller, _heard| view.correspondence(caller, &talk("zebra-talk"), 0, 99));
+    row!(correspondence, |view, caller, _heard| view.correspondence(
+        caller,
+        &conversation_id("zebra-talk"),
+        0,
+        99
+    ));
     for agent in ["zebra-friend", "zebra-scope", "zebra-system", "child", "insider"] {
         rows.push(("agent", Box::new(move |view, caller, _| told(view.agent(caller, &id(agent))))));
         rows.push(("traces", Box::new(move |view, caller, _| told(view.traces(caller, &id(agent))))));
@@ -372,59 +381,70 @@ fn rows() -> Vec<Row> {
         let turns = || TurnQuery { limit: 99, ..TurnQuery::default() };
         rows.push((
             "conversation",
-            Box::new(move |view, caller, _| told(view.conversation(caller, &talk(name)))),
+            Box::new(move |view, caller, _| told(view.conversation(caller, &conversation_id(name)))),
         ));
         rows.push((
             "participants",
-            Box::new(move |view, caller, _| told(view.participants(caller, &talk(name), true, None, 99))),
+            Box::new(move |view, caller, _| {
+                told(view.participants(caller, &conversation_id(name), true, None, 99))
+            }),
         ));
-        rows.push(("own_part", Box::new(move |view, caller, _| told(view.own_part(caller, &talk(name))))));
+        rows.push((
+            "own_part",
+            Box::new(move |view, caller, _| told(view.own_part(caller, &conversation_id(name)))),
+        ));
         rows.push((
             "threads",
-            Box::new(move |view, caller, _| told(view.threads(caller, &talk(name), None, 0, 9))),
+            Box::new(move |view, caller, _| told(view.threads(caller, &conversation_id(name), None, 0, 9))),
         ));
         rows.push((
             "thread",
-            Box::new(move |view, caller, h| told(view.thread(caller, &talk(name), h.thread))),
+            Box::new(move |view, caller, h| told(view.thread(caller, &conversation_id(name), h.thread))),
         ));
         rows.push((
             "turns",
-            Box::new(move |view, caller, _| told(view.turns(caller, &talk(name), &turns()))),
+            Box::new(move |view, caller, _| told(view.turns(caller, &conversation_id(name), &turns()))),
         ));
         rows.push((
             "count_turns",
-            Box::new(move |view, caller, _| told(view.count_turns(caller, &talk(name), &turns()))),
+            Box::new(move |view, caller, _| told(view.count_turns(caller, &conversation_id(name), &turns()))),
         ));
-        rows.push(("turn", Box::new(move |view, caller, h| told(view.turn(caller, &talk(name), h.turn)))));
+        rows.push((
+            "turn",
+            Box::new(move |view, caller, h| told(view.turn(caller, &conversation_id(name), h.turn))),
+        ));
         rows.push((
             "conversation_stats",
-            Box::new(move |view, caller, _| told(view.conversation_stats(caller, &talk(name)))),
+            Box::new(move |view, caller, _| told(view.conversation_stats(caller, &conversation_id(name)))),
         ));
         rows.push((
             "summary",
             Box::new(move |view, caller, _| {
-                told(view.summary(caller, &talk(name), &Part::default(), false).map(|gist| gist.summary))
+                told(
+                    view.summary(caller, &conversation_id(name), &Part::default(), false)
+                        .map(|gist| gist.summary),
+                )
             }),
         ));
         rows.push((
             "course",
             Box::new(move |view, caller, _| {
                 told(
-                    view.course(caller, &talk(name), 0, 99)
+                    view.course(caller, &conversation_id(name), 0, 99)
                         .map(|events| events.iter().map(|event| shown(event)).collect::<Vec<_>>()),
                 )
             }),
         ));
-        rows.push(("task", Box::new(move |view, caller, _| told(view.task(caller, &talk(name))))));
+        rows.push(("task", Box::new(move |view, caller, _| told(view.task(caller, &conversation_id(name))))));
     }
     row!(tasks, |view, caller, _heard| view.tasks(caller, &TaskQuery { limit: 99, ..TaskQuery::default() }));
     row!(tasks, |view, caller, _heard| view
         .tasks(caller, &TaskQuery { assignee: Some(id("boss")), limit: 99, ..TaskQuery::default() }));
     row!(run, |view, caller, _heard| view.run(caller, "user:insider", "zebra-run"));
-    row!(run_of_task, |view, caller, _heard| view.run_of_task(caller, &talk("zebra-run")));
+    row!(run_of_task, |view, caller, _heard| view.run_of_task(caller, &conversation_id("zebra-run")));
     row!(runs, |view, caller, _heard| view.runs(caller, "user:insider", "", 99));
     row!(live_runs, |view, caller, _heard| view.live_runs(caller, 0, 99));
-    row!(run_record, |view, caller, _heard| view.run_record(caller, &talk("zebra-run"), 0, 99));
+    row!(run_record, |view, caller, _heard| view.run_record(caller, &conversation_id("zebra-run"), 0, 99));
     row!(instances, |view, caller, _heard| view.instances(caller, "user:"));
     row!(outbound_to, |view, caller, _heard| view.outbound_to(caller, &named("north"), 99));
     row!(awaited_peers, |view, caller, _heard| view.awaited_peers(caller));
@@ -443,7 +463,7 @@ fn rows() -> Vec<Row> {
         caller,
         &SearchQuery {
             text: "z*".into(),
-            conversation: Some(talk("zebra-talk")),
+            conversation: Some(conversation_id("zebra-talk")),
             limit: 99,
             ..SearchQuery::default()
         }

@@ -8,11 +8,11 @@ use posthaste_engine::verbs::deliveries::MarkRead;
 use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::{Dispatch, Refusal};
 
-use crate::harness::{Realm, conversation, id, letter, member, say};
+use crate::harness::{Realm, conversation, id, member, message, say};
 
 /// What a message with a body of that many bytes takes.
 fn large(to: &str, bytes: usize) -> SendMessage {
-    letter(to, &"x".repeat(bytes))
+    message(to, &"x".repeat(bytes))
 }
 
 fn rule(refusal: &Refusal) -> &'static str {
@@ -32,7 +32,7 @@ async fn one_owner_stores_so_much_however_many_names_it_has() {
     }
     realm.ask(&owner, large("bert", 30_000)).await;
     realm.ask(&member("one"), large("bert", 30_000)).await;
-    realm.talk(&bert, "talk", &["two"]).await;
+    realm.conversation(&bert, "talk", &["two"]).await;
     realm.ask(&member("two"), say("talk", &"x".repeat(30_000))).await;
     let realm = realm.reopened();
     for name in ["owner", "one", "two"] {
@@ -96,9 +96,9 @@ async fn the_fast_lane_has_the_same_quota() {
 async fn the_last_room_on_the_disk_is_left_to_the_operator() {
     let realm = Realm::with(Limits { disk_reserve: Some(u64::MAX), ..Limits::default() });
     let [anna, ..] = realm.agents(["anna", "bert"]).await;
-    let why = realm.refused(&anna, letter("bert", "hello")).await;
+    let why = realm.refused(&anna, message("bert", "hello")).await;
     assert!(matches!(why, Refusal::DiskNearlyFull { .. }), "{why}");
-    let sent = realm.ask(&Caller::office(), letter("bert", "make room")).await;
+    let sent = realm.ask(&Caller::office(), message("bert", "make room")).await;
     realm.ask(&member("bert"), MarkRead { message: sent.message.id, agent: id("bert"), unread: false }).await;
     assert!(realm.engine.poisoned().is_none());
 }

@@ -6,7 +6,7 @@ use posthaste_engine::verbs::agents::{Bearer, Existing, Register, Unregister};
 use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
 
-use crate::harness::{Realm, admin, id, letter, member, named};
+use crate::harness::{Realm, admin, id, member, message, named};
 
 fn token(name: &str, number: u8, role: TokenRole) -> CreateToken {
     let hash = vec![number; 32];
@@ -35,7 +35,7 @@ async fn the_token_that_entered_an_agent_finds_its_mail_when_it_comes_back() {
     realm.send(&ann, "worker", "while it was there").await;
     realm.ask(&Caller::office(), gone("worker")).await;
     // Its name is on no token, so it is not known while it is away.
-    assert!(matches!(realm.refused(&ann, letter("worker", "away")).await, Refusal::NoSuchAgent { .. }));
+    assert!(matches!(realm.refused(&ann, message("worker", "away")).await, Refusal::NoSuchAgent { .. }));
     let again = realm.ask(&member("p2"), by("fleet", "worker", "p2")).await;
     assert!(!again.resumed);
     assert_eq!(realm.mail("worker"), ["while it was there"]);
@@ -123,7 +123,7 @@ async fn mail_waits_for_the_bearer_of_a_token() {
     // With the token the claim ends.
     realm.ask(&member("carl"), gone("carl")).await;
     realm.ask(&admin(), RevokeToken { id: carl.id }).await;
-    assert!(matches!(realm.refused(&ann, letter("carl", "too late")).await, Refusal::NoSuchAgent { .. }));
+    assert!(matches!(realm.refused(&ann, message("carl", "too late")).await, Refusal::NoSuchAgent { .. }));
 }
 
 #[tokio::test]
@@ -165,13 +165,13 @@ async fn an_administrator_writes_under_new_names_but_not_under_address_words() {
     realm.agent("ann").await;
     let from = |name: &str| Caller::admin(id(name), "test");
     // A message that is refused enters no one.
-    let refused = realm.refused(&from("me"), letter("nobody", "hello")).await;
+    let refused = realm.refused(&from("me"), message("nobody", "hello")).await;
     assert!(matches!(refused, Refusal::NoSuchAgent { .. }));
     assert!(matches!(realm.hidden(|view| view.agent(&admin(), &id("me"))), Refusal::NoSuchAgent { .. }));
     realm.send(&from("me"), "ann", "hello").await;
     assert_eq!(realm.see(|view| view.agent(&admin(), &id("me"))).kind, AgentKind::User);
     for name in ["all", "parent", "role:x", "agent:ann", "operator", "@me", "a@b"] {
-        let refused = realm.refused(&from(name), letter("ann", "hello")).await;
+        let refused = realm.refused(&from(name), message("ann", "hello")).await;
         assert!(matches!(refused, Refusal::BadName { .. }), "{name}: {refused:?}");
         let entry = Register { bearer: Some(Bearer { name: id("admin"), admin: true }), ..named(name) };
         let refused = realm.refused(&admin(), entry).await;
@@ -187,7 +187,7 @@ async fn suggestions_look_past_case_and_accents() {
     for (written, meant) in
         [("jose", "Jos\u{e9}"), ("emile", "\u{c9}mile"), ("Worker-2", "worker-1"), ("an", "ann")]
     {
-        let refused = realm.refused(&member("ann"), letter(written, "hello")).await;
+        let refused = realm.refused(&member("ann"), message(written, "hello")).await;
         let Refusal::NoSuchAgent { near, .. } = refused else { panic!("{written}: {refused:?}") };
         assert_eq!(near, [id(meant)], "{written}");
     }

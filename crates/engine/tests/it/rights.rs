@@ -31,8 +31,8 @@ use posthaste_engine::verbs::turns::{KeepSummary, OpenThread};
 use posthaste_engine::{EngineError, Refusal};
 
 use crate::harness::{
-    Realm, admin, conversation, id, invitee, json, later, letter, member, observer, realm as named, say,
-    scope, talk,
+    Realm, admin, conversation, conversation_id, id, invitee, json, later, member, message, observer,
+    realm as named, say, scope,
 };
 use crate::runs::opening;
 
@@ -71,7 +71,7 @@ async fn things() -> Things {
     realm.ask(&anna, task("t", Some("bert"))).await;
     realm.scope(&anna, "s", CreateScope::default(), &["anna", "bert", "pet"]).await;
     let sent =
-        realm.ask(&anna, SendMessage { audience: Audience::Observers, ..letter("bert", "open") }).await;
+        realm.ask(&anna, SendMessage { audience: Audience::Observers, ..message("bert", "open") }).await;
     let held = realm.ask(&anna, reserve("src/**")).await;
     realm.ask(&anna, Ask { to: id("bert"), reason: None, expires_at: None }).await;
     let token = realm.ask(&admin(), token(1)).await;
@@ -82,7 +82,7 @@ async fn things() -> Things {
 
 fn task(name: &str, assignee: Option<&str>) -> CreateTask {
     CreateTask {
-        id: Some(talk(name)),
+        id: Some(conversation_id(name)),
         title: None,
         description: None,
         status: None,
@@ -174,9 +174,9 @@ fn rows() -> Vec<Row> {
         revoke: false,
     });
     // Letters are their senders' own; what becomes of them is their recipients'.
-    row!("send", "xxxx.x", |_at| letter("anna", "hello"));
+    row!("send", "xxxx.x", |_at| message("anna", "hello"));
     row!("send_sealed", "xxxx.x", |_at| SendSigned {
-        message: letter("anna", "hello"),
+        message: message("anna", "hello"),
         marks: Vec::new(),
         side_effect: None
     });
@@ -197,25 +197,29 @@ fn rows() -> Vec<Row> {
     });
     // Conversations: participants. An observer may come in and speak, and change nothing else.
     row!("create_conversation", "xxxx.x", |_at| conversation("new", &[]));
-    row!("close_conversation", "xx...x", |_at| Close { conversation: talk("c"), status: None, reason: None });
-    row!("reopen_conversation", "xx...x", |_at| Reopen { conversation: talk("c") });
-    row!("join_conversation", ".xx..x", |_at| Join { conversation: talk("c"), role: None });
-    row!("leave_conversation", "xx....", |_at| Leave { conversation: talk("c"), reason: None });
-    row!("invite", "x....x", |_at| Invite { conversation: talk("c"), invitee: invitee("pet") });
+    row!("close_conversation", "xx...x", |_at| Close {
+        conversation: conversation_id("c"),
+        status: None,
+        reason: None
+    });
+    row!("reopen_conversation", "xx...x", |_at| Reopen { conversation: conversation_id("c") });
+    row!("join_conversation", ".xx..x", |_at| Join { conversation: conversation_id("c"), role: None });
+    row!("leave_conversation", "xx....", |_at| Leave { conversation: conversation_id("c"), reason: None });
+    row!("invite", "x....x", |_at| Invite { conversation: conversation_id("c"), invitee: invitee("pet") });
     row!("remove_participant", "x....x", |_at| Remove {
-        conversation: talk("c"),
+        conversation: conversation_id("c"),
         agent: id("bert"),
         reason: None
     });
     row!("say", "xx...x", |_at| say("c", "a word"));
     row!("open_thread", "xx...x", |at| OpenThread {
-        conversation: talk("c"),
+        conversation: conversation_id("c"),
         root: at.turn,
         parent: None,
         subject: None
     });
     row!("keep_summary", "xx...x", |_at| KeepSummary {
-        conversation: talk("c"),
+        conversation: conversation_id("c"),
         part: "all".into(),
         summary: Summary { text: "forged".into(), ..Summary::default() },
         up_to: 1,
@@ -231,13 +235,16 @@ fn rows() -> Vec<Row> {
     row!("create_task", "xx...x", |_at| task("c", None));
     row!("update_task", "xx...x", |_at| UpdateTask {
         result: Some(json("\"forged\"")),
-        ..UpdateTask::of(talk("t"))
+        ..UpdateTask::of(conversation_id("t"))
     });
     row!("update_task", "xx...x", |_at| UpdateTask {
         assignee: Some(id("out")),
-        ..UpdateTask::of(talk("t"))
+        ..UpdateTask::of(conversation_id("t"))
     });
-    row!("add_contributor", "xx...x", |_at| AddContributor { task: talk("t"), contributor: "out".into() });
+    row!("add_contributor", "xx...x", |_at| AddContributor {
+        task: conversation_id("t"),
+        contributor: "out".into()
+    });
     row!("advance_run", ".....x", |_at| opening("r"));
     // Reservations: their holder.
     row!("reserve", "xxxx.x", |_at| reserve("docs/**"));

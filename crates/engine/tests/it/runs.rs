@@ -12,7 +12,7 @@ use posthaste_engine::views::{SearchQuery, TurnQuery};
 use posthaste_engine::{Filter, Refusal};
 use uuid::Uuid;
 
-use crate::harness::{Realm, admin, id, json, letter, member, realm as named, talk};
+use crate::harness::{Realm, admin, conversation_id, id, json, member, message, realm as named};
 
 pub(crate) fn run_letter(n: u128, from: &str, to: &str, body: &str) -> RunMessage {
     RunMessage {
@@ -83,18 +83,22 @@ async fn a_run_is_a_task_and_a_conversation_of_those_it_involves() {
     assert_eq!((ended.run.phase, ended.run.steps, ended.run.notes), (RunPhase::Ended, 1, 1));
 
     for caller in [&user, &hand] {
-        let task = realm.see(|view| view.task(caller, &talk("r")));
+        let task = realm.see(|view| view.task(caller, &conversation_id("r")));
         assert_eq!((task.status, task.owner.as_str()), (TaskStatus::Completed, "user:insider@here"));
-        let turns =
-            realm.see(|view| view.turns(caller, &talk("r"), &TurnQuery { limit: 9, ..TurnQuery::default() }));
+        let turns = realm.see(|view| {
+            view.turns(caller, &conversation_id("r"), &TurnQuery { limit: 9, ..TurnQuery::default() })
+        });
         assert_eq!(turns.items.len(), 2, "its letters are turns");
         let found = SearchQuery { text: "marzipan".into(), limit: 9, ..SearchQuery::default() };
         assert_eq!(realm.see(|view| view.search(caller, &found)).hits.len(), 1);
     }
-    assert_eq!(realm.hidden(|view| view.task(&out, &talk("r"))), Refusal::NoSuchTask { task: talk("r") });
+    assert_eq!(
+        realm.hidden(|view| view.task(&out, &conversation_id("r"))),
+        Refusal::NoSuchTask { task: conversation_id("r") }
+    );
     assert!(realm.see(|view| view.run(&out, "user:insider", "r")).is_none());
 
-    let record = realm.see(|view| view.run_record(&user, &talk("r"), 0, 99));
+    let record = realm.see(|view| view.run_record(&user, &conversation_id("r"), 0, 99));
     let copies: Vec<_> = record.letters[0].copies.iter().map(|(_, state, kept)| (*state, *kept)).collect();
     assert_eq!(copies, [(DeliveryState::Read, true)]);
     assert_eq!(record.notes.len(), 1);
@@ -104,8 +108,8 @@ async fn a_run_is_a_task_and_a_conversation_of_those_it_involves() {
     );
 
     // Too late, and nothing is left of it.
-    assert_eq!(realm.refused(&admin(), step("r")).await, Refusal::TaskEnded { task: talk("r") });
-    assert_eq!(realm.see(|view| view.run_record(&user, &talk("r"), 0, 99)), record);
+    assert_eq!(realm.refused(&admin(), step("r")).await, Refusal::TaskEnded { task: conversation_id("r") });
+    assert_eq!(realm.see(|view| view.run_record(&user, &conversation_id("r"), 0, 99)), record);
 }
 
 #[tokio::test]
@@ -117,7 +121,7 @@ async fn a_letter_is_taken_once() {
     let take = Advance { took: taken("hand", 1), forget: true, ..step("r") };
     realm.ask(&admin(), take.clone()).await;
     assert_eq!(realm.refused(&admin(), take).await, Refusal::NoSuchMessage);
-    let record = realm.see(|view| view.run_record(&admin(), &talk("r"), 0, 99));
+    let record = realm.see(|view| view.run_record(&admin(), &conversation_id("r"), 0, 99));
     assert_eq!(record.letters[0].copies, [(id("hand"), DeliveryState::Read, false)], "taken, and forgotten");
 }
 
@@ -125,11 +129,11 @@ async fn a_letter_is_taken_once() {
 async fn a_letter_under_a_key_is_written_once() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
-    let letter = |n| RunMessage { key: Some("far/1".into()), ..run_letter(n, "insider", "hand", "x") };
-    let first = realm.ask(&admin(), Advance { letters: vec![letter(1)], ..opening("r") }).await;
-    let second = realm.ask(&admin(), Advance { letters: vec![letter(2)], ..opening("r") }).await;
+    let message = |n| RunMessage { key: Some("far/1".into()), ..run_letter(n, "insider", "hand", "x") };
+    let first = realm.ask(&admin(), Advance { letters: vec![message(1)], ..opening("r") }).await;
+    let second = realm.ask(&admin(), Advance { letters: vec![message(2)], ..opening("r") }).await;
     assert!(!first.repeated && second.repeated);
-    assert_eq!(realm.see(|view| view.run_record(&admin(), &talk("r"), 0, 99)).letters.len(), 1);
+    assert_eq!(realm.see(|view| view.run_record(&admin(), &conversation_id("r"), 0, 99)).letters.len(), 1);
 }
 
 #[tokio::test]
@@ -144,11 +148,11 @@ async fn the_same_name_in_two_instances_is_two_tasks() {
         ..opening("r")
     };
     let second = realm.ask(&admin(), second).await;
-    assert_eq!(second.run.task, talk("r~user:other"));
+    assert_eq!(second.run.task, conversation_id("r~user:other"));
     for (caller, own, foreign) in [(&one, "r", "r~user:other"), (&other, "r~user:other", "r")] {
-        assert_eq!(realm.see(|view| view.run_record(caller, &talk(own), 0, 9)).letters.len(), 1);
-        let none = Refusal::NoSuchTask { task: talk(foreign) };
-        assert_eq!(realm.hidden(|view| view.run_record(caller, &talk(foreign), 0, 9)), none);
+        assert_eq!(realm.see(|view| view.run_record(caller, &conversation_id(own), 0, 9)).letters.len(), 1);
+        let none = Refusal::NoSuchTask { task: conversation_id(foreign) };
+        assert_eq!(realm.hidden(|view| view.run_record(caller, &conversation_id(foreign), 0, 9)), none);
     }
     assert_eq!(realm.see(|view| view.instances(&admin(), "user:")), 2);
     assert_eq!(realm.see(|view| view.instances(&admin(), "admin:")), 0);
@@ -165,7 +169,7 @@ async fn a_run_goes_on_after_its_end_and_counts_anew() {
     let again = Advance { letters: vec![run_letter(2, "insider", "hand", "b")], ..opening("r") };
     let again = realm.ask(&admin(), again).await;
     assert_eq!((again.opened, again.run.phase, again.run.steps), (false, RunPhase::Running, 0));
-    assert_eq!(realm.see(|view| view.task(&admin(), &talk("r"))).status, TaskStatus::InProgress);
+    assert_eq!(realm.see(|view| view.task(&admin(), &conversation_id("r"))).status, TaskStatus::InProgress);
     assert_eq!(realm.see(|view| view.live_runs(&admin(), 0, 9)).len(), 1);
 }
 
@@ -217,12 +221,12 @@ async fn a_letter_that_goes_elsewhere_is_no_turn_of_the_run() {
     let opened = realm.ask(&admin(), go).await;
     let answer = RunMessage {
         in_reply_to: Some(opened.letters[0].0.id),
-        elsewhere: Some(crate::harness::talk("other")),
+        elsewhere: Some(crate::harness::conversation_id("other")),
         ..run_letter(2, "hand", "insider", "done")
     };
     let done = realm.ask(&admin(), Advance { letters: vec![answer], ..step("r") }).await;
     let sent = &done.letters[0].0;
-    assert_eq!(sent.conversation, Some(crate::harness::talk("other")));
+    assert_eq!(sent.conversation, Some(crate::harness::conversation_id("other")));
     assert_eq!(
         (sent.task.as_ref(), sent.in_reply_to),
         (Some(&opened.run.task), Some(opened.letters[0].0.id))
@@ -287,7 +291,7 @@ async fn steps_that_come_together_leave_what_they_would_leave_one_by_one() {
         for command in commands {
             realm.ask(&admin(), command).await;
         }
-        let record = realm.see(|view| view.run_record(&admin(), &talk("r"), 0, 99));
+        let record = realm.see(|view| view.run_record(&admin(), &conversation_id("r"), 0, 99));
         let letters: Vec<_> = record
             .letters
             .iter()
@@ -297,7 +301,7 @@ async fn steps_that_come_together_leave_what_they_would_leave_one_by_one() {
         let (run, task) = realm.see(|view| view.run(&admin(), "user:insider", "r")).expect("a run");
         assert_eq!((task.status, task.ended_at.is_some()), (TaskStatus::Completed, true));
         assert_eq!(task.result.as_ref().map(|json| json.as_str()), Some("\"done\""));
-        let conversation = realm.see(|view| view.conversation(&admin(), &talk("r")));
+        let conversation = realm.see(|view| view.conversation(&admin(), &conversation_id("r")));
         let counts = (conversation.participant_count, conversation.turn_count);
         left.push((
             letters,
@@ -335,7 +339,10 @@ async fn steps_that_cannot_all_be_taken_are_not_taken_at_all() {
     }
     let mut steps = worked_on();
     steps.push(step("r"));
-    assert_eq!(realm.refused(&admin(), together(steps)).await, Refusal::TaskEnded { task: talk("r") });
+    assert_eq!(
+        realm.refused(&admin(), together(steps)).await,
+        Refusal::TaskEnded { task: conversation_id("r") }
+    );
     assert!(realm.see(|view| view.run(&admin(), "user:insider", "r")).is_none(), "nothing is left of them");
     realm.ask(&admin(), together(worked_on())).await;
 }
@@ -349,7 +356,7 @@ async fn an_agent_is_kept_to_whom_it_may_write_to_in_a_run_and_nowhere_else() {
     let ask = run_letter(1, "insider", "hand", "marzipan");
     realm.ask(&admin(), Advance { letters: vec![ask], ..opening("r") }).await;
     let within = |name: &str, join: JoinMode| ConversationRef {
-        conversation: talk(name),
+        conversation: conversation_id(name),
         thread: None,
         reply_to: None,
         visibility: None,
@@ -363,7 +370,7 @@ async fn an_agent_is_kept_to_whom_it_may_write_to_in_a_run_and_nowhere_else() {
         JoinMode::NameOnly { kind: kind() },
     ];
     for join in entries {
-        let send = |to: &str| SendMessage { within: Some(within("r", join.clone())), ..letter(to, "x") };
+        let send = |to: &str| SendMessage { within: Some(within("r", join.clone())), ..message(to, "x") };
         let why = realm.refused(&hand, send("helper")).await;
         assert!(matches!(why, Refusal::NotAllowed { .. }), "{why:?}");
         realm.ask(&hand, send("boss")).await;
@@ -373,10 +380,10 @@ async fn an_agent_is_kept_to_whom_it_may_write_to_in_a_run_and_nowhere_else() {
     assert_eq!(realm.inbox("helper").len(), 0);
     let apart = SendMessage {
         within: Some(within("apart", JoinMode::Open { kind: kind() })),
-        ..letter("helper", "x")
+        ..message("helper", "x")
     };
     realm.ask(&hand, apart).await;
-    realm.ask(&hand, letter("helper", "ordinary mail")).await;
+    realm.ask(&hand, message("helper", "ordinary mail")).await;
     assert_eq!(realm.inbox("helper").len(), 2);
 }
 
@@ -387,13 +394,20 @@ async fn letters_that_others_write_under_the_name_of_a_run_are_no_part_of_its_re
     let ask = run_letter(1, "insider", "hand", "marzipan");
     realm.ask(&admin(), Advance { letters: vec![ask], ..opening("r") }).await;
     let join = JoinMode::NameOnly { kind: "thread".into() };
-    let within =
-        ConversationRef { conversation: talk("r"), thread: None, reply_to: None, visibility: None, join };
-    let under = |to: &str| SendMessage { within: Some(within.clone()), ..letter(to, "under the same name") };
+    let within = ConversationRef {
+        conversation: conversation_id("r"),
+        thread: None,
+        reply_to: None,
+        visibility: None,
+        join,
+    };
+    let under = |to: &str| SendMessage { within: Some(within.clone()), ..message(to, "under the same name") };
     realm.ask(&anna, under("bert")).await;
     realm.ask(&anna, under("insider")).await;
     realm.ask(&hand, under("boss")).await;
-    let count = |caller: &Caller| realm.see(|view| view.run_record(caller, &talk("r"), 0, 99)).letters.len();
+    let count = |caller: &Caller| {
+        realm.see(|view| view.run_record(caller, &conversation_id("r"), 0, 99)).letters.len()
+    };
     assert_eq!((count(&user), count(&admin())), (1, 1));
     // What agents that take part say to each other is.
     realm.ask(&hand, under("insider")).await;

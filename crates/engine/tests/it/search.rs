@@ -6,7 +6,7 @@ use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::views::{Found, SearchOrder, SearchQuery};
 use posthaste_engine::{EngineError, Refusal};
 
-use crate::harness::{Realm, id, letter, member, talk};
+use crate::harness::{Realm, conversation_id, id, member, message};
 
 fn query(text: &str) -> SearchQuery {
     SearchQuery { text: text.into(), order: SearchOrder::Newest, limit: 100, ..SearchQuery::default() }
@@ -57,7 +57,7 @@ async fn words_phrases_prefixes_and_operators_are_understood() {
 #[tokio::test]
 async fn words_can_be_excluded_and_kept_to_a_sender_or_subject() {
     let realm = library().await;
-    let build = SendMessage { subject: Some("build fox".into()), ..letter("bert", "all green") };
+    let build = SendMessage { subject: Some("build fox".into()), ..message("bert", "all green") };
     realm.ask(&member("anna"), build).await;
     let table: [(&str, &[&str]); 5] = [
         ("fox -quick", &["all green", "a slow red fox"]),
@@ -138,16 +138,16 @@ async fn conversation_and_sender_narrow_a_search() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let place = ConversationRef {
-        conversation: talk("c"),
+        conversation: conversation_id("c"),
         thread: None,
         reply_to: None,
         visibility: None,
         join: JoinMode::Open { kind: "thread".into() },
     };
-    realm.ask(&anna, SendMessage { within: Some(place), ..letter("bert", "word inside") }).await;
+    realm.ask(&anna, SendMessage { within: Some(place), ..message("bert", "word inside") }).await;
     realm.say(&bert, "c", "word said").await;
     realm.send(&bert, "anna", "word outside").await;
-    let inside = SearchQuery { conversation: Some(talk("c")), ..query("word") };
+    let inside = SearchQuery { conversation: Some(conversation_id("c")), ..query("word") };
     let found = find(&realm, "anna", &inside);
     assert_eq!((found.hits.len(), found.hits[0].turn.is_some()), (2, true));
     let from = |who: AgentId| SearchQuery { from: Some(who), ..query("word") };
@@ -159,7 +159,7 @@ async fn conversation_and_sender_narrow_a_search() {
 async fn subjects_weigh_more_and_the_newest_comes_first_when_asked() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
-    realm.ask(&anna, SendMessage { subject: Some("budget".into()), ..letter("bert", "first") }).await;
+    realm.ask(&anna, SendMessage { subject: Some("budget".into()), ..message("bert", "first") }).await;
     realm.send(&anna, "bert", "second, which is about the budget too, at some length").await;
     let best = SearchQuery { order: SearchOrder::Best, ..query("budget") };
     assert_eq!(bodies(&find(&realm, "bert", &best))[0], "first");
@@ -196,7 +196,7 @@ async fn a_search_pages_backwards_and_says_when_it_stopped_early() {
 async fn letters_are_found_before_while_and_after_the_index_takes_them_up() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
-    realm.talk(&anna, "plans", &["bert"]).await;
+    realm.conversation(&anna, "plans", &["bert"]).await;
     for round in 0..1_500_u32 {
         match round % 3 {
             0 => drop(realm.say(&anna, "plans", &format!("turn number{round} heron")).await),
@@ -303,12 +303,12 @@ async fn a_search_sees_exactly_what_can_be_read_one_by_one() {
     let mut places = Vec::new();
     for round in 0..320_usize {
         let (from, to) = (&agents[round % 4], names[(round / 4) % 4]);
-        let mut send = letter(to, &format!("dunlin {round}"));
+        let mut send = message(to, &format!("dunlin {round}"));
         if round % 5 == 0 {
             send.audience = Audience::Observers;
         }
         // Letters that are recorded are turns as well, for those who take part; bert and carl never do.
-        let conversation = talk("notes");
+        let conversation = conversation_id("notes");
         if round % 3 == 0 && [round % 4, (round / 4) % 4].iter().all(|agent| [0, 3].contains(agent)) {
             let join = JoinMode::NameOnly { kind: "thread".into() };
             let conversation = conversation.clone();

@@ -8,7 +8,7 @@ use posthaste_engine::verbs::office::{Sweep, Swept};
 use posthaste_engine::verbs::reservations::Reserve;
 use posthaste_engine::views::{InboxQuery, ReservationQuery};
 
-use crate::harness::{Realm, admin, id, letter, soon, to};
+use crate::harness::{Realm, admin, id, message, soon, to};
 
 #[tokio::test]
 async fn letters_and_leases_that_ran_out_become_events_once() {
@@ -86,7 +86,7 @@ async fn a_sweep_takes_a_batch_and_says_that_there_is_more() {
     realm.rules(Rules { sweep_rows: 2, ..Rules::default() }).await;
     let end = soon();
     for _ in 0..5 {
-        realm.ask(&anna, SendMessage { expires_at: Some(end), ..letter("bert", "brief") }).await;
+        realm.ask(&anna, SendMessage { expires_at: Some(end), ..message("bert", "brief") }).await;
     }
     realm.passed(end).await;
     let mut swept = Vec::new();

@@ -75,7 +75,7 @@ impl Real {
     /// Carries an operation out; gives back the name of the refusal if it was refused.
     async fn apply(&mut self, op: &Op, world: &World) -> Result<(), String> {
         let engine = self.realm.engine.clone();
-        let letter = |n: usize| self.letters.get(n).copied().unwrap_or(MessageId(uuid::Uuid::nil()));
+        let message = |n: usize| self.letters.get(n).copied().unwrap_or(MessageId(uuid::Uuid::nil()));
         let answer = match op.clone() {
             Op::Register { who, policy } => {
                 let verb =
@@ -105,11 +105,11 @@ impl Real {
                 })
             }
             Op::MarkRead { who, letter: n, unread } => {
-                let verb = MarkRead { agent: name(who), message: letter(n), unread };
+                let verb = MarkRead { agent: name(who), message: message(n), unread };
                 engine.submit(&caller(who), verb).await.map(drop)
             }
             Op::Acknowledge { who, letter: n } => {
-                let verb = Acknowledge { agent: name(who), message: letter(n), response: None };
+                let verb = Acknowledge { agent: name(who), message: message(n), response: None };
                 engine.submit(&caller(who), verb).await.map(drop)
             }
             Op::Ask { from, to } => {
@@ -288,7 +288,7 @@ fn targets(most: usize) -> impl Strategy<Value = Vec<Target>> {
 
 fn op() -> impl Strategy<Value = Op> {
     let who = || 0..AGENTS;
-    let talk = || 0..TALKS;
+    let conversation = || 0..TALKS;
     let policy = prop_oneof![
         3 => Just(ContactPolicy::Open),
         2 => Just(ContactPolicy::Contacts),
@@ -319,10 +319,10 @@ fn op() -> impl Strategy<Value = Op> {
         1 => pair().prop_map(|(from, to)| Op::Ask { from, to }),
         2 => pair().prop_map(|(who, from)| Op::Accept { who, from }),
         1 => pair().prop_map(|(who, from)| Op::Block { who, from }),
-        3 => (who(), talk(), others).prop_map(|(by, talk, others)| Op::Create { by, talk, others }),
-        5 => (who(), talk(), eyes).prop_map(|(by, talk, to)| Op::Say { by, talk, to }),
-        2 => (who(), talk()).prop_map(|(by, talk)| Op::Join { by, talk }),
-        2 => (who(), talk()).prop_map(|(by, talk)| Op::Leave { by, talk }),
+        3 => (who(), conversation(), others).prop_map(|(by, talk, others)| Op::Create { by, talk, others }),
+        5 => (who(), conversation(), eyes).prop_map(|(by, talk, to)| Op::Say { by, talk, to }),
+        2 => (who(), conversation()).prop_map(|(by, talk)| Op::Join { by, talk }),
+        2 => (who(), conversation()).prop_map(|(by, talk)| Op::Leave { by, talk }),
     ]
 }
 

@@ -9,7 +9,7 @@ use posthaste_engine::store::{
 use posthaste_engine::verbs::deliveries::MarkRead;
 use posthaste_engine::verbs::mail::SendMessage;
 
-use crate::harness::{Realm, id, letter, member};
+use crate::harness::{Realm, id, member, message};
 
 #[tokio::test]
 async fn the_ledger_lists_every_copy_in_order() {
@@ -17,7 +17,7 @@ async fn the_ledger_lists_every_copy_in_order() {
     let (ann, bob) = (realm.agent("ann").await, realm.agent("bob").await);
     let mut ids = Vec::new();
     for n in 0..5 {
-        let sent = realm.ask(&ann, SendMessage { key: Some(format!("k{n}")), ..letter("bob", "x") }).await;
+        let sent = realm.ask(&ann, SendMessage { key: Some(format!("k{n}")), ..message("bob", "x") }).await;
         ids.push(sent.message.id);
     }
     realm.ask(&bob, MarkRead { agent: id("bob"), message: ids[2], unread: false }).await;
@@ -42,7 +42,7 @@ async fn the_copies_of_a_letter_are_paged_by_recipient() {
         realm.agent(name).await;
     }
     let to = ["b3", "b1", "b2"].map(crate::harness::to).to_vec();
-    let sent = realm.ask(&ann, SendMessage { to, ..letter("b1", "x") }).await;
+    let sent = realm.ask(&ann, SendMessage { to, ..message("b1", "x") }).await;
     let seq = sent.message.seq;
     let office = Caller::office();
     let page = realm.engine.read_blocking(|view| view.copies(&office, seq, None, 2)).unwrap();
@@ -63,7 +63,7 @@ async fn books_that_went_out_and_came_in_are_the_same() {
         realm
             .ask(
                 &ann,
-                SendMessage { subject: Some(format!("n{n}")), ..letter("bob", "zebra \u{1f48c}\u{0}") },
+                SendMessage { subject: Some(format!("n{n}")), ..message("bob", "zebra \u{1f48c}\u{0}") },
             )
             .await;
     }

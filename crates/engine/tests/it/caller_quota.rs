@@ -1,101 +1,101 @@
-//! Whoever has a share has no more than that of the queue, whatever it asks for, and others stand right behind it.
+//! A caller's quota bounds its part of the queue, so that a flood does not delay other callers.
 
 use std::time::Duration;
 
 use posthaste_engine::limits::Limits;
 use posthaste_engine::{CallerQuota, EngineError, Refusal};
 
-use crate::harness::{Realm, letter, member, named};
-use crate::watched::Watched;
+use crate::harness::{Realm, member, message, named};
+use crate::pausable::PausableRealm;
 
 #[tokio::test]
-async fn a_flood_of_one_caller_takes_its_share_of_the_queue_and_no_more() {
+async fn flood_from_one_caller_is_limited_to_its_quota() {
     let limits = Limits { share_commands: 5, share_alone: 5, ..Limits::default() };
-    let mut realm = Watched::new(limits.clone());
+    let mut realm = PausableRealm::new(limits.clone());
     for name in ["ann", "bob"] {
         realm.engine.submit(&member(name), named(name)).await.expect("a free name");
     }
     let held = realm.hold().await;
-    let share = CallerQuota::new(&limits);
-    // Several handles, as several connections have them.
+    let quota = CallerQuota::new(&limits);
+    // One handle per command, as if the caller had several connections.
     let flood: Vec<_> = (0..200)
         .map(|_| {
-            let engine = realm.engine.with_caller_quota(share.clone());
-            tokio::spawn(async move { engine.submit(&member("bob"), letter("ann", "flood")).await })
+            let engine = realm.engine.with_caller_quota(quota.clone());
+            tokio::spawn(async move { engine.submit(&member("bob"), message("ann", "flood")).await })
         })
         .collect();
     realm.queued(5).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(realm.engine.queue_depth(), 5, "the others wait in front of the queue");
+    assert_eq!(realm.engine.queue_depth(), 5, "the rest waits outside the queue");
     let engine = realm.engine.with_caller_quota(CallerQuota::new(&limits));
-    let other = tokio::spawn(async move { engine.submit(&member("ann"), letter("bob", "other")).await });
+    let other = tokio::spawn(async move { engine.submit(&member("ann"), message("bob", "other")).await });
     realm.queued(6).await;
     realm.go_on();
-    held.await.unwrap().expect("a word");
-    let other = other.await.unwrap().expect("a letter");
+    held.await.unwrap().expect("an announcement");
+    let other = other.await.unwrap().expect("a receipt");
     let mut before = 0;
     for one in flood {
-        let sent = one.await.unwrap().expect("nobody is turned away");
+        let sent = one.await.unwrap().expect("no command is refused");
         before += usize::from(sent.message.seq < other.message.seq);
     }
-    assert_eq!(before, 5, "so many of the flood stood before it");
+    assert_eq!(before, 5, "only the flood's quota is ahead of it");
 }
 
 #[tokio::test]
-async fn whoever_is_alone_has_more_of_the_queue_until_somebody_comes() {
+async fn lone_caller_has_a_larger_quota_until_another_arrives() {
     let limits = Limits { share_commands: 2, share_alone: 20, ..Limits::default() };
-    let mut realm = Watched::new(limits.clone());
-    let share = CallerQuota::new(&limits);
-    // Somebody without a share would be company.
-    let alone = realm.engine.with_caller_quota(share.clone());
+    let mut realm = PausableRealm::new(limits.clone());
+    let quota = CallerQuota::new(&limits);
+    // A caller without a quota would count as another caller.
+    let alone = realm.engine.with_caller_quota(quota.clone());
     alone.submit(&member("ann"), named("ann")).await.expect("a free name");
-    for others_are_about in [false, true] {
+    for another_caller_waits in [false, true] {
         let held = realm.hold().await;
-        if others_are_about {
+        if another_caller_waits {
             let engine = realm.engine.with_caller_quota(CallerQuota::new(&limits));
-            tokio::spawn(async move { engine.submit(&member("ann"), letter("ann", "other")).await });
+            tokio::spawn(async move { engine.submit(&member("ann"), message("ann", "other")).await });
             realm.queued(1).await;
         }
         let flood: Vec<_> = (0..50)
             .map(|_| {
-                let engine = realm.engine.with_caller_quota(share.clone());
-                tokio::spawn(async move { engine.submit(&member("ann"), letter("ann", "flood")).await })
+                let engine = realm.engine.with_caller_quota(quota.clone());
+                tokio::spawn(async move { engine.submit(&member("ann"), message("ann", "flood")).await })
             })
             .collect();
-        let room = if others_are_about { 1 + 2 } else { 20 };
+        let room = if another_caller_waits { 1 + 2 } else { 20 };
         realm.queued(room).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert_eq!(realm.engine.queue_depth(), room);
         realm.go_on();
-        held.await.unwrap().expect("a word");
+        held.await.unwrap().expect("an announcement");
         for one in flood {
-            one.await.unwrap().expect("nobody is turned away");
+            one.await.unwrap().expect("no command is refused");
         }
     }
 }
 
 #[tokio::test]
-async fn whoever_waits_too_long_for_its_own_share_is_told_that_the_office_is_busy() {
+async fn caller_waiting_too_long_for_its_quota_gets_busy() {
     let queue_wait = Duration::from_millis(50);
     let limits = Limits { share_commands: 1, share_alone: 1, queue_wait, ..Limits::default() };
-    let mut realm = Watched::new(limits.clone());
+    let mut realm = PausableRealm::new(limits.clone());
     realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
     let held = realm.hold().await;
     let engine = realm.engine.with_caller_quota(CallerQuota::new(&limits));
     let first = engine.clone();
-    let first = tokio::spawn(async move { first.submit(&member("ann"), letter("ann", "1")).await });
+    let first = tokio::spawn(async move { first.submit(&member("ann"), message("ann", "1")).await });
     realm.queued(1).await;
-    let second = engine.submit(&member("ann"), letter("ann", "2")).await;
+    let second = engine.submit(&member("ann"), message("ann", "2")).await;
     assert!(matches!(second, Err(EngineError::Refused(Refusal::Busy))), "{second:?}");
     realm.go_on();
-    held.await.unwrap().expect("a word");
-    first.await.unwrap().expect("a letter");
-    // What was given back can be had again.
-    engine.submit(&member("ann"), letter("ann", "3")).await.expect("a letter");
+    held.await.unwrap().expect("an announcement");
+    first.await.unwrap().expect("a receipt");
+    // A released quota can be used again.
+    engine.submit(&member("ann"), message("ann", "3")).await.expect("a receipt");
 }
 
 #[tokio::test]
-async fn reading_leaves_a_reader_to_others() {
+async fn reads_leave_a_reader_for_other_callers() {
     let realm = Realm::with(Limits { readers: 2, ..Limits::default() });
     let engine = realm.engine.with_caller_quota(CallerQuota::new(realm.engine.limits()));
     let (go, wait) = std::sync::mpsc::channel::<()>();
@@ -107,7 +107,7 @@ async fn reading_leaves_a_reader_to_others() {
             tokio::spawn(async move {
                 engine
                     .read(move |view| {
-                        // Ends when the test lets go.
+                        // Ends when the test drops the sender.
                         let _ = wait.lock().expect("a lock").recv();
                         view.head()
                     })
@@ -117,9 +117,9 @@ async fn reading_leaves_a_reader_to_others() {
         .collect();
     tokio::time::sleep(Duration::from_millis(50)).await;
     let other = tokio::time::timeout(Duration::from_secs(5), realm.engine.read(|view| view.head())).await;
-    other.expect("a reader is left").expect("a place");
+    other.expect("a reader is left").expect("a head");
     drop(go);
     for one in busy {
-        one.await.unwrap().expect("a place");
+        one.await.unwrap().expect("a head");
     }
 }

@@ -8,7 +8,7 @@ use posthaste_engine::verbs::reservations::{ReserveEach, ReservedEach, plain};
 use posthaste_engine::views::ReservationQuery;
 use posthaste_engine::{EngineError, Refusal};
 
-use crate::harness::{Realm, admin, id, later, letter, member, realm as named, talk};
+use crate::harness::{Realm, admin, conversation_id, id, later, member, message, realm as named};
 
 fn each(paths: &[&str]) -> ReserveEach {
     ReserveEach {
@@ -97,9 +97,14 @@ fn a_path_is_compared_without_detours() {
 
 fn labelled(to: &str, text: &str) -> SendMessage {
     let join = JoinMode::NameOnly { kind: "thread".into() };
-    let within =
-        ConversationRef { conversation: talk("t"), thread: None, reply_to: None, visibility: None, join };
-    SendMessage { within: Some(within), ..letter(to, text) }
+    let within = ConversationRef {
+        conversation: conversation_id("t"),
+        thread: None,
+        reply_to: None,
+        visibility: None,
+        join,
+    };
+    SendMessage { within: Some(within), ..message(to, text) }
 }
 
 #[tokio::test]
@@ -109,15 +114,16 @@ async fn whoever_uses_a_label_writes_under_it_and_does_not_come_in_by_it() {
     let first = realm.ask(&ann, labelled("bob", "between us")).await;
     assert!(first.turn.is_some());
     let third = realm.ask(&cid, labelled("ann", "me too")).await;
-    assert_eq!(third.message.conversation, Some(talk("t")));
+    assert_eq!(third.message.conversation, Some(conversation_id("t")));
     assert!(third.turn.is_none());
     assert!(matches!(third.unrecorded, Some(Refusal::NotAParticipant { .. })));
     let seen = |who: &posthaste_engine::nouns::Caller| {
-        let found = realm.engine.read_blocking(|view| view.correspondence(who, &talk("t"), 0, 9)).unwrap();
+        let found =
+            realm.engine.read_blocking(|view| view.correspondence(who, &conversation_id("t"), 0, 9)).unwrap();
         found.items.len()
     };
     assert_eq!((seen(&ann), seen(&bob), seen(&cid)), (2, 1, 1));
-    assert!(realm.engine.read_blocking(|view| view.conversation(&cid, &talk("t"))).is_err());
+    assert!(realm.engine.read_blocking(|view| view.conversation(&cid, &conversation_id("t"))).is_err());
     // A letter of a sender that may not invite brings no recipient in.
     realm.ask(&bob, labelled("cid", "welcome")).await;
     assert!(realm.ask(&cid, labelled("bob", "thanks")).await.turn.is_none());

@@ -18,7 +18,7 @@ use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::verbs::tokens::CreateToken;
 use posthaste_engine::views::{ReservationQuery, TurnQuery};
 
-use crate::harness::{Realm, admin, id, json, later, letter, member, named, soon, talk};
+use crate::harness::{Realm, admin, conversation_id, id, json, later, member, message, named, soon};
 
 fn mark(label: &str) -> Mark {
     Mark { label: label.into(), until: None, digest: None }
@@ -26,7 +26,7 @@ fn mark(label: &str) -> Mark {
 
 fn sealed(to: &str, text: &str, marks: &[&str]) -> SendSigned {
     SendSigned {
-        message: letter(to, text),
+        message: message(to, text),
         marks: marks.iter().map(|label| mark(label)).collect(),
         side_effect: None,
     }
@@ -255,7 +255,7 @@ async fn only_a_recipient_acknowledges() {
     let realm = Realm::new();
     let [ann, bob, cid] = realm.agents(["ann", "bob", "cid"]).await;
     let mail = SendSigned {
-        message: SendMessage { ack_required: true, ..letter("bob", "please confirm") },
+        message: SendMessage { ack_required: true, ..message("bob", "please confirm") },
         marks: vec![mark("mail:m1")],
         side_effect: None,
     };
@@ -276,7 +276,7 @@ async fn what_two_say_in_a_thread_is_not_read_by_a_third() {
     let among = |to: &[&str], text: &str, n: &str| SendSigned {
         message: SendMessage {
             within: Some(ConversationRef {
-                conversation: talk("auth-fix"),
+                conversation: conversation_id("auth-fix"),
                 thread: None,
                 reply_to: None,
                 visibility: None,
@@ -289,7 +289,8 @@ async fn what_two_say_in_a_thread_is_not_read_by_a_third() {
     realm.ask(&ann, among(&["bob", "cid"], "for both", "id:1")).await;
     realm.ask(&ann, among(&["bob"], "for bob", "id:2")).await;
     let turns = TurnQuery { limit: 9, ..TurnQuery::default() };
-    let read = |who: &Caller| realm.see(|view| view.turns(who, &talk("auth-fix"), &turns)).items.len();
+    let read =
+        |who: &Caller| realm.see(|view| view.turns(who, &conversation_id("auth-fix"), &turns)).items.len();
     assert_eq!((read(&ann), read(&cid)), (2, 1));
     // Strangers who happen to use the same name still get their letters; their words are recorded nowhere else.
     let [eve, _] = realm.agents(["eve", "fay"]).await;
@@ -298,15 +299,15 @@ async fn what_two_say_in_a_thread_is_not_read_by_a_third() {
     assert_eq!(realm.mail("fay"), ["elsewhere"]);
 
     let end = SideEffect::Entitle {
-        conversation: talk("auth-fix"),
+        conversation: conversation_id("auth-fix"),
         subject: "Fix auth".into(),
         ended: Some(ConversationStatus::Completed),
     };
     realm.ask(&eve, with("fay", "id:2", end.clone())).await;
-    let found = realm.see(|view| view.conversation(&ann, &talk("auth-fix")));
+    let found = realm.see(|view| view.conversation(&ann, &conversation_id("auth-fix")));
     assert_eq!((found.status, found.subject), (ConversationStatus::Active, None), "not eve's to end");
     realm.ask(&ann, with("bob", "id:3", end)).await;
-    let found = realm.see(|view| view.conversation(&ann, &talk("auth-fix")));
+    let found = realm.see(|view| view.conversation(&ann, &conversation_id("auth-fix")));
     assert_eq!((found.status, found.subject.as_deref()), (ConversationStatus::Completed, Some("Fix auth")));
 }
 
@@ -381,7 +382,7 @@ async fn whoever_is_revoked_is_gone_and_nobody_takes_the_name() {
         realm.refused(&ann, sealed("bob", "after", &["id:2"])).await,
         Refusal::NoSuchAgent { .. }
     ));
-    assert!(matches!(realm.refused(&bob, letter("ann", "hello?")).await, Refusal::NoSuchAgent { .. }));
+    assert!(matches!(realm.refused(&bob, message("ann", "hello?")).await, Refusal::NoSuchAgent { .. }));
     assert_eq!(realm.mail("bob"), ["before"]);
     assert!(matches!(realm.refused(&ann, named("ann")).await, Refusal::AgentExists { .. }));
     assert!(matches!(realm.refused(&member("ANN"), named("ANN")).await, Refusal::LooksTaken { .. }));

@@ -10,7 +10,7 @@ use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
 use posthaste_engine::views::{SearchQuery, TaskQuery};
 use posthaste_engine::{Refusal, stamp};
 
-use crate::harness::{Realm, admin, id, later, letter, member, observer, soon, talk};
+use crate::harness::{Realm, admin, conversation_id, id, later, member, message, observer, soon};
 
 #[tokio::test]
 async fn the_rate_counts_letters_by_the_way_they_came() {
@@ -67,7 +67,7 @@ async fn what_was_asked_for_is_outstanding_until_it_is_given() {
     for n in 0..5 {
         realm.send(&anna, "bert", "asks for nothing").await;
         let sent =
-            realm.ask(&anna, SendMessage { ack_required: true, ..letter("bert", &format!("{n}")) }).await;
+            realm.ask(&anna, SendMessage { ack_required: true, ..message("bert", &format!("{n}")) }).await;
         asked.push(sent.message);
     }
     let outstanding = |before: Option<Seq>, limit: usize| {
@@ -95,7 +95,7 @@ async fn dead_letters_are_seen_by_their_parties() {
     let realm = Realm::new();
     let [anna, bert, cleo] = realm.agents(["anna", "bert", "cleo"]).await;
     let end = soon();
-    realm.ask(&anna, SendMessage { expires_at: Some(end), ..letter("bert", "too late") }).await;
+    realm.ask(&anna, SendMessage { expires_at: Some(end), ..message("bert", "too late") }).await;
     realm.send(&anna, "bert", "in time").await;
     assert!(realm.see(|view| view.dead_letters(&anna, None, 9)).items.is_empty());
     realm.passed(end).await;
@@ -113,7 +113,7 @@ async fn the_course_of_a_task_leaves_out_what_was_said() {
     let realm = Realm::new();
     let [anna, _, cleo] = realm.agents(["anna", "bert", "cleo"]).await;
     let task = |name: &str| CreateTask {
-        id: Some(talk(name)),
+        id: Some(conversation_id(name)),
         title: Some(name.into()),
         description: None,
         status: None,
@@ -127,18 +127,18 @@ async fn the_course_of_a_task_leaves_out_what_was_said() {
     realm.ask(&anna, task("second")).await;
     realm.say(&anna, "first", "a word").await;
     let status = Some(TaskStatus::InProgress);
-    realm.ask(&anna, UpdateTask { status, ..UpdateTask::of(talk("first")) }).await;
-    let words = realm.see(|view| view.course(&anna, &talk("first"), 0, 99));
+    realm.ask(&anna, UpdateTask { status, ..UpdateTask::of(conversation_id("first")) }).await;
+    let words = realm.see(|view| view.course(&anna, &conversation_id("first"), 0, 99));
     let words: Vec<&str> = words.iter().map(|event| event.fact.kind()).collect();
     assert!(words.contains(&"task.created") && words.contains(&"task.status"), "{words:?}");
     assert!(!words.contains(&"turn.added"), "{words:?}");
-    let hidden = realm.hidden(|view| view.course(&cleo, &talk("first"), 0, 99));
+    let hidden = realm.hidden(|view| view.course(&cleo, &conversation_id("first"), 0, 99));
     assert!(matches!(hidden, Refusal::NoSuchConversation { .. }));
     let newest = TaskQuery { newest_first: true, limit: 1, ..TaskQuery::default() };
     let page = realm.see(|view| view.tasks(&anna, &newest));
-    assert_eq!(page.items[0].id, talk("second"));
+    assert_eq!(page.items[0].id, conversation_id("second"));
     let older = TaskQuery { after: page.next.expect("another"), ..newest };
-    assert_eq!(realm.see(|view| view.tasks(&anna, &older)).items[0].id, talk("first"));
+    assert_eq!(realm.see(|view| view.tasks(&anna, &older)).items[0].id, conversation_id("first"));
 }
 
 fn lease(key: &str, paths: &[&str], exclusive: bool, expires_at: i64) -> Reserve {
