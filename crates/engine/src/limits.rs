@@ -118,6 +118,8 @@ pub struct Limits {
     pub share_commands: usize,
     /// Commands in one transaction.
     pub batch_commands: usize,
+    /// How long a transaction stays open for commands: a command waits this long and a commit behind those of other callers.
+    pub batch_open: Duration,
     /// Rows on one page of any list.
     pub page: usize,
     /// Bytes on one page of any list. A page of large messages ends early and says where the next one starts.
@@ -180,6 +182,7 @@ impl Default for Limits {
             answer_wait: Duration::from_secs(5),
             share_commands: 256,
             batch_commands: 1_024,
+            batch_open: Duration::from_millis(2),
             page: 1_000,
             page_bytes: 4 << 20,
             answer_bytes: 16 << 20,

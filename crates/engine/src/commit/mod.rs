@@ -63,6 +63,7 @@ pub(crate) struct Writer {
     vitals: Arc<Vitals>,
     poison: Poison,
     batch_limit: usize,
+    batch_open: Duration,
     /// Callers that may come back for the next batch, and how long the last commit took.
     expected: usize,
     last_commit: Duration,
@@ -117,6 +118,7 @@ impl Writer {
             vitals,
             poison,
             batch_limit: limits.batch_commands.max(1),
+            batch_open: limits.batch_open,
             expected: 0,
             last_commit: Duration::ZERO,
             checkpointer,
@@ -280,6 +282,7 @@ impl Writer {
                 commands: batch.len(),
                 is_awaited: is_awaited || source.is_awaited(),
                 expected: self.expected,
+                max_open: self.batch_open,
                 last_commit: self.last_commit,
             };
             if !self.fill(batch, &window, *source) {

@@ -332,21 +332,19 @@ mod tests {
     fn writer_sleeps_until_enough_commands_or_a_waiting_caller() {
         let deadline = Instant::now() + std::time::Duration::from_secs(600);
         let queue = std::sync::Arc::new(FairQueue::default());
+        let is_awake = || queue.lock().sleeps_for.is_none();
         let sleep = |wanted| {
-            let queue = queue.clone();
-            let sleeping = std::thread::spawn(move || queue.wait_until(deadline, wanted));
-            while !sleeping.is_finished() && queue_is_awake(&queue) {
+            let sleeping_queue = queue.clone();
+            let sleeping = std::thread::spawn(move || sleeping_queue.wait_until(deadline, wanted));
+            while !sleeping.is_finished() && is_awake() {
                 std::thread::yield_now();
             }
             sleeping
         };
-        fn queue_is_awake(queue: &FairQueue) -> bool {
-            queue.lock().sleeps_for.is_none()
-        }
         let wanted = Wanted { commands: 2, caller: true };
         let sleeping = sleep(wanted);
         push(&queue, 1);
-        assert!(!sleeping.is_finished() && !queue_is_awake(&queue), "one is not enough");
+        assert!(!sleeping.is_finished() && !is_awake(), "one is not enough");
         push(&queue, 1);
         sleeping.join().expect("a writer");
         take(&queue, 10);

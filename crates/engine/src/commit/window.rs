@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 
 use super::queue::Wanted;
 
-/// How long a batch stays open at most, waiting or applying. Bounds how long a command waits behind those of other callers.
-const MAX_OPEN: Duration = Duration::from_millis(2);
 /// Commands that are enough for a batch whose callers do not wait: half of what one caller may have queued, so that it queues
 /// the other half while these are written.
 const WRITE_BEHIND_COMMANDS: usize = 128;
@@ -24,6 +22,8 @@ pub(crate) struct Batch {
     pub(crate) is_awaited: bool,
     /// Callers that may come: those that the last commit answered, and commands that were queued behind it.
     pub(crate) expected: usize,
+    /// How long it may stay open, waiting or applying ([`Limits::batch_open`](crate::limits::Limits::batch_open)).
+    pub(crate) max_open: Duration,
     /// How long the last commit took. Waiting longer than that costs more than it saves.
     pub(crate) last_commit: Duration,
 }
@@ -41,7 +41,7 @@ impl Batch {
 
     /// When the batch closes, whatever comes.
     pub(crate) fn deadline(&self) -> Instant {
-        let wait = if self.is_awaited { self.last_commit.min(MAX_OPEN) } else { MAX_OPEN };
+        let wait = if self.is_awaited { self.last_commit.min(self.max_open) } else { self.max_open };
         self.opened + wait
     }
 
@@ -59,15 +59,24 @@ pub(crate) fn should_close(now: Instant, batch: &Batch) -> bool {
 
 /// Whether a batch that still has queued commands to take must commit what it has.
 pub(crate) fn is_overdue(now: Instant, batch: &Batch) -> bool {
-    now >= batch.opened + MAX_OPEN
+    now >= batch.opened + batch.max_open
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const MAX_OPEN: Duration = Duration::from_millis(2);
+
     fn batch(opened: Instant) -> Batch {
-        Batch { opened, commands: 1, is_awaited: true, expected: 64, last_commit: Duration::from_millis(1) }
+        Batch {
+            opened,
+            commands: 1,
+            is_awaited: true,
+            expected: 64,
+            max_open: MAX_OPEN,
+            last_commit: Duration::from_millis(1),
+        }
     }
 
     #[test]

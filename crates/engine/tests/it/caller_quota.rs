@@ -10,7 +10,7 @@ use crate::pausable::PausableRealm;
 
 #[tokio::test]
 async fn flood_from_one_caller_is_limited_to_its_quota() {
-    let limits = Limits { share_commands: 5, share_alone: 5, ..Limits::default() };
+    let limits = Limits { share_commands: 5, ..Limits::default() };
     let mut realm = PausableRealm::new(limits.clone());
     for name in ["ann", "bob"] {
         realm.engine.submit(&member(name), named(name)).await.expect("a free name");
@@ -38,46 +38,42 @@ async fn flood_from_one_caller_is_limited_to_its_quota() {
         let sent = one.await.unwrap().expect("no command is refused");
         before += usize::from(sent.message.seq < other.message.seq);
     }
-    assert_eq!(before, 5, "only the flood's quota is ahead of it");
+    assert_eq!(before, 1, "callers are served in turn");
 }
 
 #[tokio::test]
-async fn lone_caller_has_a_larger_quota_until_another_arrives() {
-    let limits = Limits { share_commands: 2, share_alone: 20, ..Limits::default() };
+async fn first_command_of_another_caller_is_in_the_next_batch() {
+    let limits = Limits { share_commands: 1_000, batch_commands: 2, ..Limits::default() };
     let mut realm = PausableRealm::new(limits.clone());
-    let quota = CallerQuota::new(&limits);
-    // A caller without a quota would count as another caller.
-    let alone = realm.engine.with_caller_quota(quota.clone());
-    alone.submit(&member("ann"), named("ann")).await.expect("a free name");
-    for another_caller_waits in [false, true] {
-        let held = realm.hold().await;
-        if another_caller_waits {
-            let engine = realm.engine.with_caller_quota(CallerQuota::new(&limits));
-            tokio::spawn(async move { engine.submit(&member("ann"), message("ann", "other")).await });
-            realm.queued(1).await;
-        }
-        let flood: Vec<_> = (0..50)
-            .map(|_| {
-                let engine = realm.engine.with_caller_quota(quota.clone());
-                tokio::spawn(async move { engine.submit(&member("ann"), message("ann", "flood")).await })
-            })
-            .collect();
-        let room = if another_caller_waits { 1 + 2 } else { 20 };
-        realm.queued(room).await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        assert_eq!(realm.engine.queue_depth(), room);
-        realm.go_on();
-        held.await.unwrap().expect("an announcement");
-        for one in flood {
-            one.await.unwrap().expect("no command is refused");
-        }
+    realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
+    let held = realm.hold().await;
+    let quotas = [CallerQuota::new(&limits), CallerQuota::new(&limits)];
+    let send = |quota: &std::sync::Arc<CallerQuota>| {
+        let engine = realm.engine.with_caller_quota(quota.clone());
+        tokio::spawn(async move { engine.submit(&member("ann"), message("ann", "text")).await })
+    };
+    let flood: Vec<_> = (0..1_000).map(|_| send(&quotas[0])).collect();
+    realm.queued(1_000).await;
+    let other = send(&quotas[1]);
+    realm.queued(1_001).await;
+    let before = realm.engine.meter().batches.count();
+    realm.go_on();
+    held.await.unwrap().expect("an announcement");
+    let other = other.await.unwrap().expect("a receipt");
+    let mut earlier = 0;
+    for one in flood {
+        let sent = one.await.unwrap().expect("a receipt");
+        earlier += usize::from(sent.message.seq < other.message.seq);
     }
+    assert_eq!(earlier, 1, "one turn of the flood comes first");
+    let batches = realm.engine.meter().batches.count() - before;
+    assert!(batches > 500, "batches of two: {batches}");
 }
 
 #[tokio::test]
 async fn caller_waiting_too_long_for_its_quota_gets_busy() {
     let queue_wait = Duration::from_millis(50);
-    let limits = Limits { share_commands: 1, share_alone: 1, queue_wait, ..Limits::default() };
+    let limits = Limits { share_commands: 1, queue_wait, ..Limits::default() };
     let mut realm = PausableRealm::new(limits.clone());
     realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
     let held = realm.hold().await;

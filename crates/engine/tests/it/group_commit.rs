@@ -80,7 +80,12 @@ async fn waiting_commands_share_one_transaction() {
 
 #[tokio::test]
 async fn commands_arriving_during_a_batch_join_it() {
-    let mut realm = PausableRealm::gathering(Limits { batch_commands: 50, ..Limits::default() });
+    let mut realm = PausableRealm::gathering(Limits {
+        batch_commands: 50,
+        // The test holds the batch for longer than a batch is open otherwise.
+        batch_open: std::time::Duration::from_secs(600),
+        ..Limits::default()
+    });
     let held = realm.hold().await;
     let mut answers = Vec::new();
     for n in 0..100 {
