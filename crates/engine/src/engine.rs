@@ -455,7 +455,7 @@ impl Engine {
     /// Agents whose mail somebody waits for, and followers of the history.
     #[must_use]
     pub fn listeners(&self) -> (usize, usize) {
-        (self.shared.hub.attached(), self.shared.hub.followers())
+        (self.shared.hub.attached(), self.shared.hub.subscribers())
     }
 
     /// Why the realm takes no writes, if it does not.

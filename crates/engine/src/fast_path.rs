@@ -59,7 +59,7 @@ impl Engine {
         let message = Arc::new(verb.letter(caller, first_id(&stamp), stamp.now));
         // A place in the queue first: what cannot be written behind is not handed round either.
         let place = self.reserve(caller, bytes).await?;
-        if !self.hub().hand_round(&recipients, |agent| letter(&message, agent)) {
+        if !self.hub().deliver_to_all(&recipients, |agent| letter(&message, agent)) {
             return Ok(Err(verb));
         }
         verb.handed = recipients.to_vec();
@@ -117,7 +117,7 @@ fn letter(message: &Arc<Message>, agent: &AgentId) -> InboxMessage {
 }
 
 /// The place that a letter has which is not in the books yet.
-pub(crate) const UNPLACED: i64 = 0;
+pub(crate) const NO_SEQ: i64 = 0;
 
 /// The name that the verb gives its letter when it is applied: the first that its stamp gives out.
 fn first_id(stamp: &Stamp) -> MessageId {

@@ -324,7 +324,6 @@ impl Writer {
         self.effects.get_mut().prepare_for(&self.db, record.command.reads_messages())?;
         let now = self.clock.max(record.stamp.now);
         let last = self.effects.get_mut().last();
-        #[cfg(debug_assertions)]
         let changes = self.db.total_changes();
         let ids = Cell::new(0);
         let batch = BatchState {
