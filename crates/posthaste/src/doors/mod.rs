@@ -10,6 +10,8 @@ mod map;
 pub(crate) mod mcp;
 mod no_oauth;
 mod operators;
+#[cfg(test)]
+mod refusal_codes;
 mod swarm;
 mod web;
 pub(crate) mod words;

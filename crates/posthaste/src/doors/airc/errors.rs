@@ -210,3 +210,9 @@ fn of_mark(label: &str) -> Trouble {
     };
     Trouble::new(409, code, what)
 }
+
+#[cfg(test)]
+pub(crate) fn refused(refusal: Refusal) -> String {
+    let Trouble(said) = Trouble::from(EngineError::from(refusal));
+    format!("{} {} {} {}", said.status.as_u16(), said.code, Value::Object(said.more), said.message)
+}

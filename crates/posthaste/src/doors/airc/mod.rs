@@ -22,6 +22,9 @@ mod safe;
 mod safe_inbox;
 mod to_wire;
 
+#[cfg(test)]
+pub(crate) use errors::refused;
+
 use axum::Router;
 use axum::routing::{get, post};
 

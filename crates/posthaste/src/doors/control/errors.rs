@@ -106,3 +106,9 @@ fn with_word(code: i64, message: String, word: &str) -> ErrorObject {
     error.data = to_raw_value(&json!({ "refusal": word })).ok();
     error
 }
+
+#[cfg(test)]
+pub(crate) fn refused(refusal: Refusal) -> String {
+    let ErrorObject { code, message, data } = of_engine(&refusal.into());
+    format!("{code} {} {message}", data.unwrap())
+}

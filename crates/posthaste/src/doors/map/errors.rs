@@ -171,3 +171,9 @@ impl From<FilterError> for Failure {
         Self::params(error)
     }
 }
+
+#[cfg(test)]
+pub(crate) fn refused(refusal: Refusal) -> String {
+    let ErrorObject { code, message, data } = Failure::from(EngineError::from(refusal)).object();
+    format!("{code} {} {message}", data.unwrap())
+}

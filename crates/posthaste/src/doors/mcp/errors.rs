@@ -190,6 +190,11 @@ pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> 
 }
 
 #[cfg(test)]
+pub(crate) fn refused(refusal: Refusal) -> String {
+    Problem::from(EngineError::from(refusal)).value()["error"].to_string()
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -24,6 +24,9 @@ mod to_wire;
 mod tools;
 mod updates;
 
+#[cfg(test)]
+pub(crate) use errors::refused;
+
 use std::sync::OnceLock;
 
 use axum::Router;

@@ -62,14 +62,14 @@ impl From<FieldError> for Failure {
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         let status = match &error {
-            EngineError::Refused(refusal) => refused(refusal),
+            EngineError::Refused(refusal) => status_of(refusal),
             EngineError::Failed(fault) => failed(fault),
         };
         Self::new(status, error.to_string())
     }
 }
 
-fn refused(refusal: &Refusal) -> StatusCode {
+fn status_of(refusal: &Refusal) -> StatusCode {
     match refusal {
         Refusal::NoSuchAgent { .. }
         | Refusal::NoSuchContact { .. }
@@ -175,4 +175,10 @@ impl From<RegisterError> for Failure {
             RegisterError::Engine(error) => error.into(),
         }
     }
+}
+
+#[cfg(test)]
+pub(crate) fn refused(refusal: Refusal) -> String {
+    let failure = Failure::from(EngineError::from(refusal));
+    format!("{} {}", failure.status.as_u16(), failure.detail)
 }

@@ -143,3 +143,9 @@ pub(super) async fn guarded(mut response: Response) -> Response {
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
+
+#[cfg(test)]
+pub(crate) fn refused(refusal: Refusal) -> String {
+    let trouble = Trouble::from(EngineError::from(refusal));
+    format!("{} {}", trouble.status.as_u16(), trouble.text)
+}
