@@ -49,7 +49,7 @@ mod writer;
 
 pub use budget::{OneRequest, Request, one_request};
 pub use engine::{Engine, EngineGuard, Patterns, Pending};
-pub use error::{EngineError, Fault, Refusal};
+pub use error::{EngineError, Fault, Refusal, RefusalClass};
 pub use fast_path::Dispatch;
 pub use hub::{AgentTest, Feed, Filter, MailboxStream, Overflow, Start, Step, Test};
 pub use lock::{DirectoryLock, lock_holder, lock_path};

@@ -376,6 +376,9 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
+/// The error code for a realm that does not exist.
+pub(crate) const NO_SUCH_REALM: &str = "no_such_realm";
+
 /// The realm a request is about: the one in its path, or the default. Only realms that exist can be reached from
 /// outside; a request never makes one.
 #[derive(Clone, Debug)]
@@ -385,7 +388,7 @@ impl FromRequestParts<Shared> for Realm {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Response> {
-        let unknown = || answer(StatusCode::NOT_FOUND, "no_such_realm", "there is no such realm");
+        let unknown = || answer(StatusCode::NOT_FOUND, NO_SUCH_REALM, "there is no such realm");
         let params =
             RawPathParams::from_request_parts(parts, shared).await.map_err(IntoResponse::into_response)?;
         let named = params.iter().find(|(name, _)| *name == "realm").map(|(_, value)| value.to_owned());

@@ -29,8 +29,8 @@ fn samples() -> Vec<Refusal> {
         Refusal::PrivacyMismatch,
         Refusal::NoRecipients,
         Refusal::TooMany { what: "paths", limit: 7 },
-        Refusal::TooMany { what: "reservations in this scope", limit: 7 },
-        Refusal::TooMany { what: "participants", limit: 7 },
+        Refusal::TooManyReservations { what: "reservations in this scope", limit: 7 },
+        Refusal::TooManyParticipants { what: "participants", limit: 7 },
         Refusal::TooLarge { what: "the body", limit: 10, got: 11 },
         Refusal::TooMuchWork { what: "this pattern", instead: "name folders" },
         Refusal::QuotaExceeded { whose: "anna".to_owned(), limit: 9, rule: "bytes_per_account" },
@@ -73,6 +73,14 @@ fn samples() -> Vec<Refusal> {
         Refusal::TooCostly { hint: "ask for fewer" },
         Refusal::Busy,
     ]
+}
+
+#[test]
+fn samples_cover_every_refusal() {
+    let sampled: Vec<&str> = samples().iter().map(Refusal::word).collect();
+    for word in Refusal::WORDS {
+        assert!(sampled.contains(word), "{word}");
+    }
 }
 
 #[test]
