@@ -44,6 +44,7 @@ mod sight;
 mod skeleton;
 mod source;
 mod usage;
+mod versioned;
 mod vitals;
 mod writer;
 
@@ -55,3 +56,4 @@ pub use hub::{AgentTest, Feed, Filter, MailboxStream, Overflow, Start, Step, Tes
 pub use lock::{DirectoryLock, lock_holder, lock_path};
 pub use office::{Office, OfficeGuard, database_path, list_realms, realms_in};
 pub use source::{CallerQuota, RECORD_VERSION, Record, RecordError};
+pub use versioned::{VerifiedAt, Versioned};

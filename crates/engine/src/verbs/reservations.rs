@@ -330,7 +330,11 @@ impl Release {
         } else {
             let most = to.rules.paths_per_reservation.saturating_mul(to.rules.reservations_per_scope);
             if self.which.len() > most as usize {
-                return Err(Refusal::TooManyReservations { what: "reservations in one call", limit: most.into() }.into());
+                return Err(Refusal::TooManyReservations {
+                    what: "reservations in one call",
+                    limit: most.into(),
+                }
+                .into());
             }
             let find = |which| of_owner(to, &owner, which);
             let mut held = self.which.iter().map(find).collect::<Applied<Vec<_>>>()?;
@@ -438,7 +442,11 @@ pub(super) fn check_paths(to: &Apply<'_>, scope: &str, owner: &AgentId, paths: u
         }
         if own > most / 2 {
             let what = "reservations of one owner's agents in this scope, counted in paths";
-            return Err(Refusal::TooManyReservations { what, limit: u64::from(to.rules.paths_per_scope / 2) }.into());
+            return Err(Refusal::TooManyReservations {
+                what,
+                limit: u64::from(to.rules.paths_per_scope / 2),
+            }
+            .into());
         }
     }
     let sql =

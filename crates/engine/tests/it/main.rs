@@ -14,6 +14,7 @@ mod conversations;
 mod costs;
 mod damage;
 mod determinism;
+mod directory_version;
 mod feed;
 mod filters;
 mod fold;

@@ -98,10 +98,8 @@ async fn attach(server: &Server, realm: Option<&RealmName>, ca: Option<&Path>) -
         true => Trust::of_this_machine(),
         false => Trust::load(ca).map_err(|error| unreachable(error.to_string()))?,
     };
-    let stream = endpoint
-        .dial(&trust, &Scout::new(Reach::Anywhere))
-        .await
-        .map_err(|error| match error.kind() {
+    let stream =
+        endpoint.dial(&trust, &Scout::new(Reach::Anywhere)).await.map_err(|error| match error.kind() {
             std::io::ErrorKind::ConnectionRefused => {
                 let text = format!("{url}: connection refused; is it running? `posthaste serve` starts it");
                 Failure::new(Exit::Unreachable, text)

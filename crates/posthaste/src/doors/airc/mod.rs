@@ -10,7 +10,6 @@ mod consent;
 mod context;
 mod discovery;
 mod errors;
-mod faces;
 mod from_wire;
 mod identity;
 mod inbox;
@@ -32,7 +31,7 @@ use crate::shared::Shared;
 
 pub(crate) use challenges::Challenges;
 pub(crate) use checks::Checks;
-pub(crate) use faces::Faces;
+pub(crate) use context::ActorCache;
 
 /// The tag of what comes in this way.
 pub(super) const VIA: &str = "airc";

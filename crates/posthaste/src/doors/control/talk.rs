@@ -47,11 +47,7 @@ pub(super) async fn named(engine: &Engine, caller: &Caller, word: &str) -> Resul
 }
 
 /// The same, or nothing if no message is called that.
-async fn find_named(
-    engine: &Engine,
-    caller: &Caller,
-    word: &str,
-) -> Result<Option<MessageId>, ErrorObject> {
+async fn find_named(engine: &Engine, caller: &Caller, word: &str) -> Result<Option<MessageId>, ErrorObject> {
     if let Ok(id) = word.parse() {
         return Ok(Some(MessageId(id)));
     }

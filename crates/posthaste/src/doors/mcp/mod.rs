@@ -10,7 +10,6 @@ mod attachments;
 mod call;
 mod errors;
 mod hints;
-mod holders;
 mod http;
 mod markdown;
 mod parameters;
@@ -53,7 +52,7 @@ pub(crate) struct Settings {
 pub(crate) struct Desk {
     settings: OnceLock<Settings>,
     sessions: OnceLock<sessions::Sessions>,
-    holders: holders::Holders,
+    holders: call::Holders,
 }
 
 impl Desk {
