@@ -86,7 +86,7 @@ pub struct Meter {
     /// When a batch was last synced, and how long batches take of late, in microseconds.
     synced_at: AtomicI64,
     of_late: AtomicU64,
-    /// Events that followers read from the books because they were behind.
+    /// Events that subscribers read from the database because they were behind.
     pub lagged: AtomicU64,
 }
 
