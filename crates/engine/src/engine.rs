@@ -407,16 +407,17 @@ impl Engine {
         &self.shared.presences
     }
 
-    /// A number that changes before any change to an agent or a token is answered. Whoever remembers who somebody is
-    /// takes it before asking the books, and asks again once it is another.
+    /// Version of the agent and token directory, incremented before the response to any change is sent. Caches read it
+    /// before querying and treat another version as a miss. Scopes, contacts, peers and rules count as well. No two
+    /// openings of realms in a process share a version.
     #[must_use]
     pub fn directory_version(&self) -> u64 {
-        self.shared.hub.fast_path().epoch()
+        self.shared.hub.fast_path().directory_version()
     }
 
-    /// How many names went from one holder to another since the realm was opened: given up and taken again, or lost to the
-    /// bearer of the token that carries them. Counted before such a change is answered and before events that follow it are
-    /// handed out: a door that remembers who holds a name asks again when the count is another.
+    /// Version of who holds which name: rises when a name is reused after its agent left, or goes to the token that carries
+    /// it. Incremented before such a change is answered and before later events are delivered, so that a door that knows who
+    /// holds a name checks again under another version.
     #[must_use]
     pub fn names_reassigned(&self) -> u64 {
         self.shared.hub.reassigned()

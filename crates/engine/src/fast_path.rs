@@ -87,15 +87,15 @@ impl Engine {
     ) -> Result<Option<Arc<[AgentId]>>, EngineError> {
         let fast_path = self.hub().fast_path();
         let key = FastPath::key(caller, &verb.to);
-        if let Some(known) = fast_path.recall(&key) {
+        let version = fast_path.directory_version();
+        if let Some(known) = fast_path.recipients().get(version, &key) {
             return Ok(Some(known));
         }
-        let epoch = fast_path.epoch();
         let (asking, asked, realm) = (caller.clone(), verb.clone(), self.realm().clone());
         let found = self.read(move |view| Ok(asked.preview(view, &realm, &asking))).await?;
         let Some(found) = found else { return Ok(None) };
         let found: Arc<[AgentId]> = found.into();
-        fast_path.remember(key, epoch, found.clone());
+        fast_path.recipients().put(version, key, found.clone());
         Ok(Some(found))
     }
 }

@@ -42,14 +42,16 @@ mod relay;
 mod sight;
 mod skeleton;
 mod usage;
+mod versioned;
 mod vitals;
 
 pub use budget::{OneRequest, Request, one_request};
 pub use engine::{Engine, EngineGuard, Patterns, Pending};
-pub use error::{EngineError, Fault, Refusal};
+pub use error::{EngineError, Fault, Refusal, RefusalClass};
 pub use fast_path::Dispatch;
 pub use hub::{AgentTest, Feed, Filter, MailboxStream, Overflow, Start, Step, Test};
 pub use lock::{DirectoryLock, lock_holder, lock_path};
 pub use log::{RECORD_VERSION, Record, RecordError};
 pub use office::{Office, OfficeGuard, database_path, list_realms, realms_in};
 pub use quota::CallerQuota;
+pub use versioned::{VerifiedAt, Versioned};

@@ -86,13 +86,9 @@ pub struct Meter {
     /// When a batch was last synced, and how long batches take of late, in microseconds.
     synced_at: AtomicI64,
     of_late: AtomicU64,
-    /// Events that followers read from the books because they were behind.
+    /// Events that subscribers read from the database because they were behind.
     pub lagged: AtomicU64,
-    opening: u64,
 }
-
-/// Openings of realms in this process so far.
-static OPENINGS: AtomicU64 = AtomicU64::new(0);
 
 impl Meter {
     pub(crate) fn new() -> Self {
@@ -103,7 +99,6 @@ impl Meter {
             synced_at: 0.into(),
             of_late: 0.into(),
             lagged: 0.into(),
-            opening: OPENINGS.fetch_add(1, Ordering::Relaxed),
         }
     }
 
@@ -136,17 +131,6 @@ impl Meter {
             Err(crate::EngineError::Failed(_)) => &tally.failed,
         };
         counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Tells this opening of the realm from all others in this process. Counters start again with each, so whoever
-    /// remembers something for as long as a counter stands still must remember the opening with it.
-    pub fn opening(&self) -> u64 {
-        self.opening
-    }
-
-    /// How many commands of one verb were carried out.
-    pub fn done(&self, verb: &str) -> u64 {
-        self.verbs.get(verb).map_or(0, |tally| tally.done.load(Ordering::Acquire))
     }
 
     /// What happened to the commands, by verb.

@@ -14,7 +14,6 @@ pub use filter::{AgentTest, Filter, Test};
 pub use mailboxes::MailboxStream;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::mailboxes::Mailboxes;
 use self::ring::Ring;
@@ -34,8 +33,8 @@ pub(crate) struct Hub {
     wakeups: Wakeups,
     mailboxes: Mailboxes,
     fast_path: FastPath,
-    /// Names that changed hands since the realm was opened.
-    reassigned: AtomicU64,
+    /// Version of who holds which name.
+    reassigned: crate::versioned::VersionCounter,
 }
 
 impl Hub {
@@ -45,7 +44,7 @@ impl Hub {
             wakeups: Wakeups::new(),
             mailboxes: Mailboxes::new(limits),
             fast_path: FastPath::default(),
-            reassigned: AtomicU64::new(0),
+            reassigned: crate::versioned::VersionCounter::new(),
         }
     }
 
@@ -83,10 +82,10 @@ impl Hub {
             match &event.fact {
                 Fact::AgentUnregistered { agent, reason: Some(reason), .. } if reason == RECLAIMED => {
                     self.mailboxes.close_all(agent);
-                    self.reassigned.fetch_add(1, Ordering::AcqRel);
+                    self.reassigned.increment();
                 }
                 Fact::AgentRegistered { entry: Some(entry), .. } if entry.born > 0 => {
-                    self.reassigned.fetch_add(1, Ordering::AcqRel);
+                    self.reassigned.increment();
                 }
                 _ => {}
             }
@@ -108,6 +107,7 @@ impl Hub {
     /// Delivers a committed message to recipients that are connected, and notes that on its receipts and on its event, which no
     /// subscriber has yet. Streams of a removed agent end: its name may be registered again.
     pub(crate) fn deliver(&self, outcome: &mut Outcome, events: &mut [Arc<Event>]) {
+        self.fast_path.note_outcome(outcome);
         let sent = match outcome {
             Outcome::Unregister(agent) => return self.mailboxes.close_all(&agent.id),
             Outcome::ChangeKeys(agent) if !agent.is_active() => return self.mailboxes.close_all(&agent.id),
@@ -196,9 +196,9 @@ impl Hub {
         self.mailboxes.close_all(agent);
     }
 
-    /// How many names changed hands since the realm was opened.
+    /// Version of who holds which name.
     pub(crate) fn reassigned(&self) -> u64 {
-        self.reassigned.load(Ordering::Acquire)
+        self.reassigned.get()
     }
 
     /// How many agents are connected.

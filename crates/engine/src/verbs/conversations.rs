@@ -568,13 +568,13 @@ pub(super) fn check_entries(to: &Write<'_>, entries: usize) -> Decided<()> {
     let limit = to.rules.changes_per_command;
     if entries > limit as usize {
         let what = "participants at once; invite the others one by one";
-        return Err(Refusal::TooMany { what, limit: limit.into() }.into());
+        return Err(Refusal::TooManyParticipants { what, limit: limit.into() }.into());
     }
     Ok(())
 }
 
 fn too_many_participants(to: &Write<'_>) -> super::Stop {
-    Refusal::TooMany { what: "participants", limit: to.rules.participants.into() }.into()
+    Refusal::TooManyParticipants { what: "participants", limit: to.rules.participants.into() }.into()
 }
 
 pub(super) fn check_word(field: &'static str, word: &str) -> Decided<()> {

@@ -330,7 +330,11 @@ impl Release {
         } else {
             let most = to.rules.paths_per_reservation.saturating_mul(to.rules.reservations_per_scope);
             if self.which.len() > most as usize {
-                return Err(Refusal::TooMany { what: "reservations in one call", limit: most.into() }.into());
+                return Err(Refusal::TooManyReservations {
+                    what: "reservations in one call",
+                    limit: most.into(),
+                }
+                .into());
             }
             let find = |which| of_owner(to, &owner, which);
             let mut held = self.which.iter().map(find).collect::<Decided<Vec<_>>>()?;
@@ -426,7 +430,7 @@ pub(super) fn check_paths(to: &Write<'_>, scope: &str, owner: &AgentId, paths: u
     let in_all: i64 = held.iter().map(|(_, paths)| paths).sum();
     if in_all + paths > most {
         let what = "reservations in this scope: it is full, counted in paths";
-        return Err(Refusal::TooMany { what, limit: to.rules.paths_per_scope.into() }.into());
+        return Err(Refusal::TooManyReservations { what, limit: to.rules.paths_per_scope.into() }.into());
     }
     if in_all + paths > most / 2 && !to.caller.rights.admin {
         let account = account::of(to.db, owner)?;
@@ -438,7 +442,11 @@ pub(super) fn check_paths(to: &Write<'_>, scope: &str, owner: &AgentId, paths: u
         }
         if own > most / 2 {
             let what = "reservations of one owner's agents in this scope, counted in paths";
-            return Err(Refusal::TooMany { what, limit: u64::from(to.rules.paths_per_scope / 2) }.into());
+            return Err(Refusal::TooManyReservations {
+                what,
+                limit: u64::from(to.rules.paths_per_scope / 2),
+            }
+            .into());
         }
     }
     let sql =
@@ -447,7 +455,7 @@ pub(super) fn check_paths(to: &Write<'_>, scope: &str, owner: &AgentId, paths: u
     let own: i64 = one(to.db, sql, [owner], |row| row.get(0))?.unwrap_or(0);
     if own + paths > i64::from(to.rules.paths_per_agent) {
         let what = "reservations of one agent, counted in paths";
-        return Err(Refusal::TooMany { what, limit: to.rules.paths_per_agent.into() }.into());
+        return Err(Refusal::TooManyReservations { what, limit: to.rules.paths_per_agent.into() }.into());
     }
     Ok(())
 }
@@ -459,7 +467,7 @@ fn check_room(to: &Write<'_>, scope: &str, owner: &AgentId, paths: usize) -> Dec
     let held = one(to.db, sql, (scope, owner, to.clock()), |row| row.get::<_, u32>(0))?.unwrap_or(0);
     if held >= to.rules.reservations_per_scope {
         let limit = to.rules.reservations_per_scope.into();
-        return Err(Refusal::TooMany { what: "reservations in this scope", limit }.into());
+        return Err(Refusal::TooManyReservations { what: "reservations in this scope", limit }.into());
     }
     check_paths(to, scope, owner, paths)
 }

@@ -16,6 +16,7 @@ mod damage;
 mod dashboard_views;
 mod delivery_index;
 mod determinism;
+mod directory_version;
 mod feed;
 mod filters;
 mod group_commit;

@@ -188,7 +188,7 @@ async fn nobody_hoards_leases_not_even_by_renewing_lapsed_ones() {
     realm.rules(Rules { reservations_per_scope: 1, ..Rules::default() }).await;
     let end = soon();
     realm.ask(&anna, Reserve { expires_at: end, ..keyed("old", "a") }).await;
-    let too_many = Refusal::TooMany { what: "reservations in this scope", limit: 1 };
+    let too_many = Refusal::TooManyReservations { what: "reservations in this scope", limit: 1 };
     assert_eq!(realm.refused(&anna, reserve("b")).await, too_many);
     realm.ask(&anna, Reserve { scope: "other".into(), ..reserve("b") }).await;
     realm.passed(end).await;

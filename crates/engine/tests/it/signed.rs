@@ -246,7 +246,7 @@ async fn more_leases_than_allowed_are_refused_with_their_letters() {
     let [ann, _] = realm.agents(["ann", "bob"]).await;
     realm.ask(&ann, with("bob", "id:1", lease("a", "a", later()))).await;
     let refused = realm.refused(&ann, with("bob", "id:2", lease("b", "b", later()))).await;
-    assert!(matches!(refused, Refusal::TooMany { .. }), "{refused:?}");
+    assert!(matches!(refused, Refusal::TooManyReservations { .. }), "{refused:?}");
     assert_eq!(realm.mail("bob").len(), 1);
 }
 

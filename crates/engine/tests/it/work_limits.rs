@@ -71,7 +71,7 @@ async fn dear_comparisons_are_refused_and_plain_ones_go_on() {
     }
     let mallory = realm.agent("mallory").await;
     let full = realm.refused(&mallory, reserve(vec!["src/app.rs".into()])).await;
-    assert!(matches!(full, Refusal::TooMany { limit: 5_000, .. }), "{full}");
+    assert!(matches!(full, Refusal::TooManyReservations { limit: 5_000, .. }), "{full}");
     let h5 = member("h5");
     realm.ask(&h5, Release { which: Vec::new(), owner: None }).await;
     // Within the limits of paths and bytes, and yet dear.
@@ -128,7 +128,10 @@ async fn a_command_reports_so_many_conflicts_and_no_more() {
 }
 
 fn is_too_many(refusal: &Refusal, most: u64) -> bool {
-    matches!(refusal, Refusal::TooMany { limit, .. } if *limit == most)
+    let (Refusal::TooMany { limit, .. } | Refusal::TooManyParticipants { limit, .. }) = refusal else {
+        return false;
+    };
+    *limit == most
 }
 
 #[tokio::test]
