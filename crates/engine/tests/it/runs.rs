@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::harness::{Realm, admin, conversation_id, id, json, member, message, realm as named};
 
-pub(crate) fn run_letter(n: u128, from: &str, to: &str, body: &str) -> RunMessage {
+pub(crate) fn run_message(n: u128, from: &str, to: &str, body: &str) -> RunMessage {
     RunMessage {
         id: MessageId(Uuid::from_u128(n)),
         from: id(from),
@@ -66,10 +66,10 @@ fn taken(agent: &str, n: u128) -> Vec<Taken> {
 async fn a_run_is_a_task_and_a_conversation_of_those_it_involves() {
     let realm = Realm::new();
     let [user, hand, out] = realm.agents(["insider", "hand", "out"]).await;
-    let letter = run_letter(1, "insider", "hand", "marzipan");
+    let letter = run_message(1, "insider", "hand", "marzipan");
     let opened = realm.ask(&admin(), Advance { letters: vec![letter], ..opening("r") }).await;
     assert!(opened.opened && opened.run.phase == RunPhase::Running);
-    let end = RunMessage { to: Vec::new(), ..run_letter(2, "hand", "insider", "done") };
+    let end = RunMessage { to: Vec::new(), ..run_message(2, "hand", "insider", "done") };
     let last = Advance {
         took: taken("hand", 1),
         note: Some(json("{\"did\":1}")),
@@ -116,7 +116,7 @@ async fn a_run_is_a_task_and_a_conversation_of_those_it_involves() {
 async fn a_letter_is_taken_once() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
-    let letter = run_letter(1, "insider", "hand", "x");
+    let letter = run_message(1, "insider", "hand", "x");
     realm.ask(&admin(), Advance { letters: vec![letter], ..opening("r") }).await;
     let take = Advance { took: taken("hand", 1), forget: true, ..step("r") };
     realm.ask(&admin(), take.clone()).await;
@@ -129,7 +129,7 @@ async fn a_letter_is_taken_once() {
 async fn a_letter_under_a_key_is_written_once() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
-    let message = |n| RunMessage { key: Some("far/1".into()), ..run_letter(n, "insider", "hand", "x") };
+    let message = |n| RunMessage { key: Some("far/1".into()), ..run_message(n, "insider", "hand", "x") };
     let first = realm.ask(&admin(), Advance { letters: vec![message(1)], ..opening("r") }).await;
     let second = realm.ask(&admin(), Advance { letters: vec![message(2)], ..opening("r") }).await;
     assert!(!first.repeated && second.repeated);
@@ -140,11 +140,11 @@ async fn a_letter_under_a_key_is_written_once() {
 async fn the_same_name_in_two_instances_is_two_tasks() {
     let realm = Realm::new();
     let [one, _, other] = realm.agents(["insider", "hand", "other"]).await;
-    let first = Advance { letters: vec![run_letter(1, "insider", "hand", "mine")], ..opening("r") };
+    let first = Advance { letters: vec![run_message(1, "insider", "hand", "mine")], ..opening("r") };
     realm.ask(&admin(), first).await;
     let second = Advance {
         instance: "user:other".into(),
-        letters: vec![run_letter(2, "other", "hand", "theirs")],
+        letters: vec![run_message(2, "other", "hand", "theirs")],
         ..opening("r")
     };
     let second = realm.ask(&admin(), second).await;
@@ -162,11 +162,11 @@ async fn the_same_name_in_two_instances_is_two_tasks() {
 async fn a_run_goes_on_after_its_end_and_counts_anew() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
-    let first = Advance { letters: vec![run_letter(1, "insider", "hand", "a")], steps: 3, ..opening("r") };
+    let first = Advance { letters: vec![run_message(1, "insider", "hand", "a")], steps: 3, ..opening("r") };
     realm.ask(&admin(), first).await;
     realm.ask(&admin(), Advance { phase: Some(RunPhase::Ended), ..step("r") }).await;
     assert!(realm.see(|view| view.live_runs(&admin(), 0, 9)).is_empty());
-    let again = Advance { letters: vec![run_letter(2, "insider", "hand", "b")], ..opening("r") };
+    let again = Advance { letters: vec![run_message(2, "insider", "hand", "b")], ..opening("r") };
     let again = realm.ask(&admin(), again).await;
     assert_eq!((again.opened, again.run.phase, again.run.steps), (false, RunPhase::Running, 0));
     assert_eq!(realm.see(|view| view.task(&admin(), &conversation_id("r"))).status, TaskStatus::InProgress);
@@ -180,7 +180,7 @@ async fn letters_for_a_neighbour_wait_in_the_outbox() {
     let away = RunMessage {
         to: Vec::new(),
         away: vec![(named("north"), id("x@north"))],
-        ..run_letter(1, "hand", "insider", "over there")
+        ..run_message(1, "hand", "insider", "over there")
     };
     let go = Advance { letters: vec![away.clone()], ..opening("r") };
     assert_eq!(realm.refused(&admin(), go.clone()).await, Refusal::NoSuchPeer { peer: "north".into() });
@@ -217,12 +217,12 @@ async fn only_those_who_run_the_office_move_runs() {
 async fn a_letter_that_goes_elsewhere_is_no_turn_of_the_run() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
-    let go = Advance { letters: vec![run_letter(1, "insider", "hand", "please")], ..opening("r") };
+    let go = Advance { letters: vec![run_message(1, "insider", "hand", "please")], ..opening("r") };
     let opened = realm.ask(&admin(), go).await;
     let answer = RunMessage {
         in_reply_to: Some(opened.letters[0].0.id),
         elsewhere: Some(crate::harness::conversation_id("other")),
-        ..run_letter(2, "hand", "insider", "done")
+        ..run_message(2, "hand", "insider", "done")
     };
     let done = realm.ask(&admin(), Advance { letters: vec![answer], ..step("r") }).await;
     let sent = &done.letters[0].0;
@@ -240,10 +240,10 @@ async fn a_letter_that_goes_elsewhere_is_no_turn_of_the_run() {
 
 /// A task that is opened, worked on by two and ended.
 fn worked_on() -> Vec<Advance> {
-    let ask = run_letter(1, "insider", "hand", "marzipan");
-    let pass = RunMessage { from_kind: AgentKind::Agent, ..run_letter(2, "hand", "helper", "almonds") };
-    let late = RunMessage { from_kind: AgentKind::Agent, ..run_letter(3, "hand", "helper", "too late") };
-    let end = RunMessage { to: Vec::new(), ..run_letter(4, "helper", "insider", "done") };
+    let ask = run_message(1, "insider", "hand", "marzipan");
+    let pass = RunMessage { from_kind: AgentKind::Agent, ..run_message(2, "hand", "helper", "almonds") };
+    let late = RunMessage { from_kind: AgentKind::Agent, ..run_message(3, "hand", "helper", "too late") };
+    let end = RunMessage { to: Vec::new(), ..run_message(4, "helper", "insider", "done") };
     vec![
         Advance { letters: vec![ask], state: Some(json("1")), ..opening("r") },
         Advance {
@@ -353,7 +353,7 @@ async fn an_agent_is_kept_to_whom_it_may_write_to_in_a_run_and_nowhere_else() {
     let [_, hand, ..] = realm.agents(["insider", "hand", "helper", "boss"]).await;
     let reach = [(id("hand"), [id("boss")].into())].into();
     realm.rules(Rules { reach, ..Rules::default() }).await;
-    let ask = run_letter(1, "insider", "hand", "marzipan");
+    let ask = run_message(1, "insider", "hand", "marzipan");
     realm.ask(&admin(), Advance { letters: vec![ask], ..opening("r") }).await;
     let within = |name: &str, join: JoinMode| ConversationRef {
         conversation: conversation_id(name),
@@ -391,7 +391,7 @@ async fn an_agent_is_kept_to_whom_it_may_write_to_in_a_run_and_nowhere_else() {
 async fn letters_that_others_write_under_the_name_of_a_run_are_no_part_of_its_record() {
     let realm = Realm::new();
     let [user, hand, anna, _, _] = realm.agents(["insider", "hand", "anna", "bert", "boss"]).await;
-    let ask = run_letter(1, "insider", "hand", "marzipan");
+    let ask = run_message(1, "insider", "hand", "marzipan");
     realm.ask(&admin(), Advance { letters: vec![ask], ..opening("r") }).await;
     let join = JoinMode::NameOnly { kind: "thread".into() };
     let within = ConversationRef {

@@ -122,7 +122,7 @@ async fn an_agent_is_brought_in_only_by_those_who_know_of_it() {
     realm.register("shy", Register { visibility: Some(Visibility::Scope), ..Register::default() }).await;
     realm.scope(&anna, "trap", CreateScope::default(), &["anna"]).await;
     let unknown = |name: &str| Refusal::NoSuchAgent { agent: name.into(), near: Vec::new() };
-    for name in ["shy", "nobody"] {
+    for name in ["shy", "missing"] {
         assert_eq!(realm.refused(&anna, join("trap", name)).await, unknown(name));
         let leave = LeaveScope { scope: scope("trap"), agent: id(name) };
         assert_eq!(realm.refused(&anna, leave).await, unknown(name));

@@ -115,7 +115,7 @@ async fn a_hidden_assignee_cannot_be_told_from_nobody() {
     let anna = realm.agent("anna").await;
     realm.register("shy", Register { visibility: Some(Visibility::System), ..Register::default() }).await;
     realm.ask(&anna, task("t")).await;
-    for name in ["shy", "nobody"] {
+    for name in ["shy", "missing"] {
         let unknown = Refusal::NoSuchAgent { agent: name.into(), near: Vec::new() };
         let create = CreateTask { assignee: Some(id(name)), ..task("u") };
         assert_eq!(realm.refused(&anna, create).await, unknown);

@@ -184,7 +184,7 @@ async fn a_command_changes_so_many_things_of_others_and_no_more() {
     let [anna, ..] = realm.agents(["anna", "bert", "carl", "dora", "emil"]).await;
     let invitee =
         |n: usize| Invitee { agent: id(&format!("x{n}")), role: None, permissions: Default::default() };
-    let create = |n| Create { participants: (0..n).map(invitee).collect(), ..conversation("talk", &[]) };
+    let create = |n| Create { participants: (0..n).map(invitee).collect(), ..conversation("chat", &[]) };
     assert!(is_too_many(&realm.refused(&anna, create(4)).await, 3));
     realm.ask(&anna, create(3)).await;
     let within = ConversationRef {
