@@ -632,8 +632,8 @@ async fn shown_by(realm: &Realm, caller: &Caller, (mut feed, looked): (Feed, Arc
     // A stranger is shown nothing, not even the end, so wait until its feed has examined two more events.
     let task = tokio::spawn(async move { feed.next().await });
     for _ in 0..2 {
-        let end_marker = Announce { word: "end".into(), data: json("{}"), to: Some(Vec::new()) };
-        let end = realm.ask(&admin(), end_marker).await;
+        let tick = Announce { word: "tick".into(), data: json("{}"), to: Some(Vec::new()) };
+        let end = realm.ask(&admin(), tick).await;
         while looked.load(Ordering::Relaxed) < end && !task.is_finished() {
             tokio::task::yield_now().await;
         }
