@@ -70,7 +70,7 @@ async fn single_use_key_is_accepted_once_even_after_a_restart() {
     assert_eq!(realm.mail("bob"), ["one", "two"]);
 }
 
-/// More keys than the unsorted buffer holds, so that some are in the buffer and some in the table.
+/// More keys than the in-memory index holds, so that the oldest are found in the hash table and the newest in memory.
 #[tokio::test]
 async fn single_use_key_is_accepted_once_wherever_it_is_stored() {
     let realm = Realm::new();
@@ -96,7 +96,8 @@ async fn single_use_key_is_accepted_once_wherever_it_is_stored() {
     assert_eq!(realm.mail("bob").len(), 10);
 }
 
-/// Row numbers are not reused: a key stored after the latest ones expired is not mistaken for one already in the table.
+/// Row numbers are not reused: a key stored after the latest ones expired is not mistaken for one that is
+/// already in the hash table.
 #[tokio::test]
 async fn single_use_key_is_found_after_the_latest_ones_expired() {
     let realm = Realm::new();

@@ -50,7 +50,7 @@ pub struct Agent {
     pub active: bool,
     known: bool,
     policy: Option<ContactPolicy>,
-    /// Letters before this one belong to an earlier holder of the name.
+    /// Messages before this one belong to an earlier holder of the name.
     pub first_message: usize,
 }
 
