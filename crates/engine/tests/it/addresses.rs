@@ -199,12 +199,12 @@ async fn expired_contact_is_no_recipient() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     realm.befriend(&anna, &bert).await;
-    let lapsed = posthaste_engine::verbs::contacts::Answer {
+    let expired = posthaste_engine::verbs::contacts::Answer {
         from: id("anna"),
         state: ContactState::Accepted,
         expires_at: Some(1),
     };
-    realm.ask(&bert, lapsed).await;
+    realm.ask(&bert, expired).await;
     assert!(recipients_of(&realm, &anna, Address::Contacts).await.is_empty());
 }
 

@@ -260,8 +260,8 @@ async fn presence_follows_the_privacy_tier() {
         assert!(seen(&me).is_some());
         assert_eq!(seen(&friend).is_some(), privacy != Privacy::Invisible, "{name}");
         assert_eq!(seen(&other).is_some(), privacy == Privacy::Public, "{name}");
-        let lapse = Answer { from: id("friend"), state: ContactState::Accepted, expires_at: Some(1) };
-        realm.ask(&me, lapse).await;
+        let expired = Answer { from: id("friend"), state: ContactState::Accepted, expires_at: Some(1) };
+        realm.ask(&me, expired).await;
         assert_eq!(seen(&friend).is_some(), privacy == Privacy::Public, "{name}, after expiry");
         realm.engine.presences().leave(&id(name));
         assert!(seen(&me).is_none());

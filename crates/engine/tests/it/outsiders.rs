@@ -148,7 +148,7 @@ async fn fill(realm: &Realm) -> KnownIds {
     };
     let thread = realm.ask(&insider, open).await.id;
     realm.ask(&insider, Say { thread: Some(thread), ..say("zebra-chat", "zebra in the thread") }).await;
-    let place = ConversationRef {
+    let within = ConversationRef {
         conversation: conversation_id("zebra-chat"),
         thread: None,
         reply_to: None,
@@ -156,7 +156,7 @@ async fn fill(realm: &Realm) -> KnownIds {
         join: JoinMode::Open { kind: "thread".into() },
     };
     let recorded =
-        SendMessage { within: Some(place), ack_required: true, ..message("zebra-friend", "zebra recorded") };
+        SendMessage { within: Some(within), ack_required: true, ..message("zebra-friend", "zebra recorded") };
     realm.ask(&insider, recorded).await;
     let gist =
         realm.see(|view| view.summary(&insider, &conversation_id("zebra-chat"), &Part::default(), false));

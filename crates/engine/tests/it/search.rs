@@ -137,14 +137,14 @@ async fn malformed_query_is_refused_without_a_fault() {
 async fn search_can_be_limited_to_conversation_and_sender() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
-    let place = ConversationRef {
+    let within = ConversationRef {
         conversation: conversation_id("c"),
         thread: None,
         reply_to: None,
         visibility: None,
         join: JoinMode::Open { kind: "thread".into() },
     };
-    realm.ask(&anna, SendMessage { within: Some(place), ..message("bert", "word inside") }).await;
+    realm.ask(&anna, SendMessage { within: Some(within), ..message("bert", "word inside") }).await;
     realm.say(&bert, "c", "word said").await;
     realm.send(&bert, "anna", "word outside").await;
     let inside = SearchQuery { conversation: Some(conversation_id("c")), ..query("word") };

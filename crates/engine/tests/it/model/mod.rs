@@ -191,9 +191,9 @@ impl Real {
                     .realm
                     .engine
                     .read_blocking(|view| view.turns(&caller(who), &conversation_id(conversation), &query));
-                let place = |turn: &TurnId| self.turns[conversation].iter().position(|known| known == turn);
+                let index = |turn: &TurnId| self.turns[conversation].iter().position(|known| known == turn);
                 let seen = match &look {
-                    Ok(page) => Ok(page.items.iter().map(|turn| place(&turn.id).expect("a turn")).collect()),
+                    Ok(page) => Ok(page.items.iter().map(|turn| index(&turn.id).expect("a turn")).collect()),
                     Err(error) => Err(refusal(error)),
                 };
                 let due = world.turns_seen(who, conversation).map_err(str::to_owned);
@@ -218,9 +218,9 @@ impl Real {
             let query = InboxQuery { order, unread, limit: 1_000, ..InboxQuery::default() };
             let page =
                 self.realm.engine.read_blocking(|view| view.inbox(&caller(who), &name(who), &query)).ok()?;
-            let place =
+            let index =
                 |id: &MessageId| self.messages.iter().position(|known| known == id).expect("a message");
-            Some(page.items.iter().map(|l| (place(&l.message.id), l.delivery.state)).collect::<Vec<_>>())
+            Some(page.items.iter().map(|l| (index(&l.message.id), l.delivery.state)).collect::<Vec<_>>())
         };
         let due = world.inbox(who);
         assert_eq!(look(InboxOrder::Oldest, false), due, "inbox of {who}");
