@@ -1,4 +1,4 @@
-//! Conversations: opened whole or not at all, entered and left by the rules, each permission enforced.
+//! Conversations: created atomically, joined and left by the rules, every permission enforced.
 
 use posthaste_engine::nouns::{
     Audience, Caller, ConversationStatus, Permissions, PermissionsPatch, Seq, TurnVisibility,
@@ -48,7 +48,7 @@ fn open(name: &str) -> Create {
 }
 
 #[tokio::test]
-async fn a_conversation_opens_with_its_participants_and_first_turn() {
+async fn conversation_is_created_with_participants_and_first_turn() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let first =
@@ -59,7 +59,7 @@ async fn a_conversation_opens_with_its_participants_and_first_turn() {
     assert_eq!(created.participant.permissions, Permissions::for_role("initiator"));
     let found = realm.see(|view| view.conversation(&bert, &conversation_id("c")));
     assert_eq!(found, created.conversation);
-    assert_eq!((found.participant_count, found.turn_count), (2, 1), "each is counted once");
+    assert_eq!((found.participant_count, found.turn_count), (2, 1), "each participant is counted once");
     let turns = realm.see(|view| {
         view.turns(&bert, &conversation_id("c"), &TurnQuery { limit: 9, ..TurnQuery::default() })
     });
@@ -73,7 +73,7 @@ async fn a_conversation_opens_with_its_participants_and_first_turn() {
 }
 
 #[tokio::test]
-async fn a_bad_opening_leaves_nothing_behind() {
+async fn refused_creation_leaves_nothing_behind() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     let first = |content_type: &str, visibility| {
@@ -115,7 +115,7 @@ async fn a_bad_opening_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn who_opens_an_open_conversation_sees_that_it_did() {
+async fn creator_of_an_open_conversation_gets_its_events() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     let mut live = realm.engine.follow(&anna, Filter::everything(), Start::Now, 64).await.expect("a feed");
@@ -125,23 +125,26 @@ async fn who_opens_an_open_conversation_sees_that_it_did() {
 }
 
 #[tokio::test]
-async fn onlookers_may_join_what_is_open_and_find_nothing_else() {
+async fn observers_may_join_open_conversations_and_see_no_others() {
     let realm = Realm::new();
     let [anna, ..] = realm.agents(["anna", "eye"]).await;
     realm.ask(&anna, open("c")).await;
     realm.conversation(&anna, "private", &[]).await;
     let eye = observer("eye");
-    assert_eq!(realm.refused(&member("eye"), join("c")).await, none("c"), "without leave to observe");
+    assert_eq!(realm.refused(&member("eye"), join("c")).await, none("c"), "without the observe right");
     assert_eq!(realm.refused(&eye, join("private")).await, none("private"));
     assert_eq!(realm.refused(&eye, join("nowhere")).await, none("nowhere"));
     let joined = realm.ask(&eye, Join { role: Some("moderator".into()), ..join("c") }).await;
-    assert!(!joined.participant.permissions.can_invite, "choosing a leading role gives no leading rights");
+    assert!(
+        !joined.participant.permissions.can_invite,
+        "choosing a leading role gives no additional permissions"
+    );
     assert_eq!(joined.conversation.participant_count, 2);
     assert_eq!(realm.refused(&eye, join("c")).await, Refusal::AlreadyJoined { agent: id("eye") });
 }
 
 #[tokio::test]
-async fn who_left_may_come_back_with_no_more_than_before() {
+async fn participant_that_left_returns_with_the_same_permissions() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let quiet = PermissionsPatch { can_send: Some(false), ..PermissionsPatch::default() };
@@ -162,7 +165,7 @@ async fn who_left_may_come_back_with_no_more_than_before() {
 }
 
 #[tokio::test]
-async fn who_was_put_out_comes_back_only_by_invitation() {
+async fn removed_participant_returns_only_by_invitation() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     realm.conversation(&anna, "c", &["bert"]).await;
@@ -185,7 +188,7 @@ async fn who_was_put_out_comes_back_only_by_invitation() {
 }
 
 #[tokio::test]
-async fn each_permission_is_enforced() {
+async fn every_permission_is_enforced() {
     let realm = Realm::new();
     let [anna, bert, _] = realm.agents(["anna", "bert", "carl"]).await;
     let nothing = PermissionsPatch {
@@ -211,14 +214,14 @@ async fn each_permission_is_enforced() {
 }
 
 #[tokio::test]
-async fn who_may_not_observe_may_speak_and_leave_but_reads_nothing() {
+async fn participant_without_can_observe_may_speak_and_leave_but_not_read() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let blind = PermissionsPatch { can_observe: Some(false), ..PermissionsPatch::default() };
     realm.ask(&anna, Create { participants: vec![with("bert", blind)], ..open("c") }).await;
     let eye = observer("bert");
     let mut live = realm.engine.follow(&eye, Filter::everything(), Start::Now, 64).await.expect("a feed");
-    realm.say(&anna, "c", "for those who look").await;
+    realm.say(&anna, "c", "for readers").await;
     realm.say(&bert, "c", "blind").await;
     let query = TurnQuery { limit: 9, ..TurnQuery::default() };
     assert_eq!(realm.hidden(|view| view.turns(&eye, &conversation_id("c"), &query)), may_not("canObserve"));
@@ -228,7 +231,7 @@ async fn who_may_not_observe_may_speak_and_leave_but_reads_nothing() {
 }
 
 #[tokio::test]
-async fn a_closed_conversation_takes_nothing_until_it_is_reopened() {
+async fn closed_conversation_refuses_changes_until_reopened() {
     let realm = Realm::new();
     let [anna, bert, carl] = realm.agents(["anna", "bert", "carl"]).await;
     realm.conversation(&anna, "c", &["bert"]).await;
@@ -253,7 +256,7 @@ async fn a_closed_conversation_takes_nothing_until_it_is_reopened() {
 }
 
 #[tokio::test]
-async fn an_onlooker_is_not_a_participant() {
+async fn observer_is_not_a_participant() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "eye"]).await;
     realm.ask(&anna, open("c")).await;
@@ -270,7 +273,7 @@ async fn an_onlooker_is_not_a_participant() {
 }
 
 #[tokio::test]
-async fn who_was_told_to_pause_says_nothing() {
+async fn suspended_agent_cannot_speak() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     realm.conversation(&anna, "c", &[]).await;
@@ -280,7 +283,7 @@ async fn who_was_told_to_pause_says_nothing() {
 }
 
 #[tokio::test]
-async fn lists_page_both_ways_and_hold_only_what_the_caller_may_read() {
+async fn conversation_list_pages_both_ways_and_respects_visibility() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     for n in 0..20 {
@@ -329,7 +332,7 @@ async fn lists_page_both_ways_and_hold_only_what_the_caller_may_read() {
 }
 
 #[tokio::test]
-async fn numbers_are_kept_as_things_are_said() {
+async fn conversation_stats_count_turns_participants_and_threads() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     realm.conversation(&anna, "c", &["bert"]).await;

@@ -1,5 +1,5 @@
-//! What agents write each other without marking it private: callers that may observe see it, other members do not, whichever
-//! way they look.
+//! Messages and conversations with audience `Observers`: callers with the observe right see them through every view and
+//! feed, other members do not.
 
 use posthaste_engine::nouns::{Address, Audience, Caller, MessageId, Seq, TurnId};
 use posthaste_engine::verbs::conversations::Create;
@@ -15,7 +15,7 @@ use posthaste_engine::{EngineError, Filter, Start};
 
 use crate::harness::{Realm, conversation, conversation_id, id, json, member, message, observer, scope};
 
-/// Everything that is not for other members carries this word.
+/// Everything that is hidden from other members contains this word.
 const OPEN: &str = "walrus";
 
 struct Open {
@@ -24,7 +24,7 @@ struct Open {
     turn: TurnId,
 }
 
-/// One of each thing, open to observers, between anna and bert.
+/// Creates one item of each kind between anna and bert, open to observers.
 async fn fill(realm: &Realm) -> Open {
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let sent = realm
@@ -53,19 +53,19 @@ async fn fill(realm: &Realm) -> Open {
             visibility: None,
         }),
         meta: Some(json(r#"{"walrus":1}"#)),
-        ..conversation("walrus-talk", &["bert"])
+        ..conversation("walrus-chat", &["bert"])
     };
     realm.ask(&anna, create).await;
-    let turn = realm.say(&bert, "walrus-talk", "walrus said").await.id;
+    let turn = realm.say(&bert, "walrus-chat", "walrus said").await.id;
     let thread = OpenThread {
-        conversation: conversation_id("walrus-talk"),
+        conversation: conversation_id("walrus-chat"),
         root: turn,
         parent: None,
         subject: Some("walrus".into()),
     };
     realm.ask(&anna, thread).await;
     let within = ConversationRef {
-        conversation: conversation_id("walrus-talk"),
+        conversation: conversation_id("walrus-chat"),
         thread: None,
         reply_to: None,
         visibility: None,
@@ -93,7 +93,7 @@ async fn fill(realm: &Realm) -> Open {
 
 type Look = fn(&View<'_>, &Caller, &Open) -> Viewed<String>;
 
-/// Ways of reading that show open things to observers.
+/// The views that show open items to observers.
 fn looks() -> Vec<(&'static str, Look)> {
     fn told<T: std::fmt::Debug>(found: Viewed<T>) -> Viewed<String> {
         found.map(|found| format!("{found:?}"))
@@ -105,22 +105,22 @@ fn looks() -> Vec<(&'static str, Look)> {
         ("message", |view, who, open| told(view.message(who, open.message))),
         ("message_at", |view, who, open| told(view.message_at(who, open.at))),
         ("correspondence", |view, who, _| {
-            told(view.correspondence(who, &conversation_id("walrus-talk"), 0, 99))
+            told(view.correspondence(who, &conversation_id("walrus-chat"), 0, 99))
         }),
-        ("conversation", |view, who, _| told(view.conversation(who, &conversation_id("walrus-talk")))),
+        ("conversation", |view, who, _| told(view.conversation(who, &conversation_id("walrus-chat")))),
         ("conversations", |view, who, _| {
             told(view.conversations(who, &ConversationQuery { limit: 99, ..Default::default() }))
         }),
         ("participants", |view, who, _| {
-            told(view.participants(who, &conversation_id("walrus-talk"), true, None, 99))
+            told(view.participants(who, &conversation_id("walrus-chat"), true, None, 99))
         }),
-        ("threads", |view, who, _| told(view.threads(who, &conversation_id("walrus-talk"), None, 0, 99))),
-        ("turns", |view, who, _| told(view.turns(who, &conversation_id("walrus-talk"), &turns()))),
-        ("turn", |view, who, open| told(view.turn(who, &conversation_id("walrus-talk"), open.turn))),
+        ("threads", |view, who, _| told(view.threads(who, &conversation_id("walrus-chat"), None, 0, 99))),
+        ("turns", |view, who, _| told(view.turns(who, &conversation_id("walrus-chat"), &turns()))),
+        ("turn", |view, who, open| told(view.turn(who, &conversation_id("walrus-chat"), open.turn))),
         ("summary", |view, who, _| {
-            told(view.summary(who, &conversation_id("walrus-talk"), &Part::default(), false))
+            told(view.summary(who, &conversation_id("walrus-chat"), &Part::default(), false))
         }),
-        ("course", |view, who, _| told(view.course(who, &conversation_id("walrus-talk"), 0, 99))),
+        ("course", |view, who, _| told(view.course(who, &conversation_id("walrus-chat"), 0, 99))),
         ("task", |view, who, _| told(view.task(who, &conversation_id("walrus-task")))),
         ("tasks", |view, who, _| told(view.tasks(who, &TaskQuery { limit: 99, ..Default::default() }))),
         ("search", |view, who, _| {
@@ -136,7 +136,7 @@ fn looks() -> Vec<(&'static str, Look)> {
 }
 
 #[tokio::test]
-async fn open_things_are_shown_to_observers_and_not_to_other_members() {
+async fn open_items_are_visible_to_observers_and_not_to_other_members() {
     let realm = Realm::new();
     realm.agent("out").await;
     let open = fill(&realm).await;
@@ -157,7 +157,7 @@ async fn open_things_are_shown_to_observers_and_not_to_other_members() {
             }
         }
     }
-    // Observing is no key to mailboxes.
+    // The observe right does not open mailboxes.
     let inbox = realm.engine.read_blocking(|view| view.inbox(&observer("out"), &id("bert"), &query));
     assert!(inbox.is_err());
 }
@@ -180,7 +180,7 @@ async fn a_feed_shows_open_things_to_observers_and_not_to_other_members() {
         let words: Vec<_> = shown.iter().map(|event| event.fact.kind()).collect();
         assert!(
             words.iter().all(|word| word.starts_with("agent.") || word.starts_with("scope.")),
-            "the directory alone: {words:?}"
+            "only the agent directory: {words:?}"
         );
         let shown = realm.drain(observing, &observer("out")).await;
         for word in ["message.sent", "message.acked", "turn.added", "conversation.created", "task.created"] {

@@ -1,4 +1,4 @@
-//! What is said, and who may read it: visibility, history, threads, pages, summaries.
+//! Turns: visibility, history access, threads, pages and summaries.
 
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
@@ -28,8 +28,8 @@ fn history(access: HistoryAccess) -> PermissionsPatch {
     PermissionsPatch { history: Some(access), ..PermissionsPatch::default() }
 }
 
-/// A conversation open to onlookers in which anna (initiator) says one thing of each visibility.
-async fn told(realm: &Realm) -> Caller {
+/// A conversation open to observers in which anna, its creator, adds one turn of each visibility.
+async fn with_every_visibility(realm: &Realm) -> Caller {
     let [anna, ..] = realm.agents(["anna", "bert", "carl", "dora", "eye"]).await;
     let inner = PermissionsPatch { can_see_internal: Some(true), ..PermissionsPatch::default() };
     let participants = vec![
@@ -39,7 +39,7 @@ async fn told(realm: &Realm) -> Caller {
     ];
     realm.ask(&anna, Create { participants, audience: Audience::Observers, ..conversation("c", &[]) }).await;
     for (line, visibility) in [
-        ("everyone", TurnVisibility::All),
+        ("public", TurnVisibility::All),
         ("bertonly", TurnVisibility::Agents(vec![id("bert")])),
         ("workers", TurnVisibility::Roles(vec!["worker".into()])),
         ("internal", TurnVisibility::Internal),
@@ -51,7 +51,7 @@ async fn told(realm: &Realm) -> Caller {
 }
 
 #[tokio::test]
-async fn a_turn_is_read_by_whom_it_is_for_on_every_path() {
+async fn turn_visibility_is_the_same_on_every_path() {
     let realm = Realm::new();
     let mut feeds = Vec::new();
     let anna_feed =
@@ -69,14 +69,14 @@ async fn a_turn_is_read_by_whom_it_is_for_on_every_path() {
         eye.clone(),
         realm.engine.follow(&eye, Filter::everything(), Start::Now, 64).await.expect("a feed"),
     ));
-    told(&realm).await;
+    with_every_visibility(&realm).await;
     for (caller, mut feed) in feeds {
         let expected: &[&str] = match caller.agent.as_str() {
-            "anna" => &["everyone", "bertonly", "workers", "internal", "private"],
-            "bert" => &["everyone", "bertonly"],
-            "carl" => &["everyone", "workers"],
-            "dora" => &["everyone", "internal"],
-            _ => &["everyone"],
+            "anna" => &["public", "bertonly", "workers", "internal", "private"],
+            "bert" => &["public", "bertonly"],
+            "carl" => &["public", "workers"],
+            "dora" => &["public", "internal"],
+            _ => &["public"],
         };
         let who = caller.agent.as_str();
         assert_eq!(read(&realm, &caller), expected, "{who}: turns");
@@ -94,7 +94,7 @@ async fn a_turn_is_read_by_whom_it_is_for_on_every_path() {
         assert_eq!(replayed, expected, "{who}: replay");
         let gist = realm.see(|view| view.summary(&caller, &conversation_id("c"), &Part::default(), false));
         assert_eq!(gist.summary.lines, expected.len(), "{who}: summary");
-        for line in ["everyone", "bertonly", "workers", "internal", "private"] {
+        for line in ["public", "bertonly", "workers", "internal", "private"] {
             let query = SearchQuery { text: line.into(), limit: 9, ..SearchQuery::default() };
             let found = realm.see(|view| view.search(&caller, &query)).hits.len();
             assert_eq!(found == 1, expected.contains(&line), "{who}: search for {line}");
@@ -103,7 +103,7 @@ async fn a_turn_is_read_by_whom_it_is_for_on_every_path() {
 }
 
 #[tokio::test]
-async fn a_large_company_sees_live_what_it_may_read() {
+async fn live_visibility_works_with_many_participants() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     let many: Vec<String> = (0..80).map(|n| format!("p{n:02}")).collect();
@@ -122,7 +122,7 @@ async fn a_large_company_sees_live_what_it_may_read() {
 }
 
 #[tokio::test]
-async fn history_access_decides_how_far_back_one_reads() {
+async fn history_access_limits_how_far_back_a_participant_reads() {
     let realm = Realm::new();
     let [anna, ..] = realm.agents(["anna", "full", "late", "none"]).await;
     realm.conversation(&anna, "c", &[]).await;
@@ -156,7 +156,7 @@ async fn history_access_decides_how_far_back_one_reads() {
     );
     let query = SearchQuery { text: "after".into(), limit: 9, ..SearchQuery::default() };
     assert!(realm.see(|view| view.search(&none, &query)).hits.is_empty());
-    // What is said while one is there can be followed, and answered.
+    // Turns added while the agent takes part can be followed and answered.
     let replay = realm.see(|view| view.events(&none, 0, &Filter::Kinds(vec!["turn.added".into()]), 9));
     assert_eq!(replay.events.len(), 1);
     realm.ask(&none, Say { in_reply_to: Some(after.id), ..say("c", "heard") }).await;
@@ -165,21 +165,21 @@ async fn history_access_decides_how_far_back_one_reads() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_read_is_no_bound_for_what_may() {
+async fn hidden_turn_cannot_be_used_as_a_cursor() {
     let realm = Realm::new();
-    let anna = told(&realm).await;
+    let anna = with_every_visibility(&realm).await;
     let late = Invitee { permissions: history(HistoryAccess::FromJoin), ..invitee("eye") };
     realm.ask(&anna, Invite { conversation: conversation_id("c"), invitee: late }).await;
     let turns = realm.see(|view| view.turns(&anna, &conversation_id("c"), &all())).items;
     for (who, may) in [
-        (anna, &["everyone", "bertonly", "workers", "internal", "private"][..]),
-        (member("carl"), &["everyone", "workers"]),
-        (observer("out"), &["everyone"]),
+        (anna, &["public", "bertonly", "workers", "internal", "private"][..]),
+        (member("carl"), &["public", "workers"]),
+        (observer("out"), &["public"]),
         (member("eye"), &[]),
     ] {
         for turn in &turns {
-            let (line, place) = (text(turn), Some(turn.id));
-            for query in [TurnQuery { after: place, ..all() }, TurnQuery { before: place, ..all() }] {
+            let (line, cursor) = (text(turn), Some(turn.id));
+            for query in [TurnQuery { after: cursor, ..all() }, TurnQuery { before: cursor, ..all() }] {
                 if may.contains(&line.as_str()) {
                     realm.see(|view| view.turns(&who, &conversation_id("c"), &query));
                     continue;
@@ -194,9 +194,9 @@ async fn what_may_not_be_read_is_no_bound_for_what_may() {
 }
 
 #[tokio::test]
-async fn of_a_thread_and_a_turn_that_are_not_there_the_thread_is_said() {
+async fn missing_thread_is_reported_before_a_missing_turn() {
     let realm = Realm::new();
-    let anna = told(&realm).await;
+    let anna = with_every_visibility(&realm).await;
     let (thread, turn) = (Some(ThreadId(uuid::Uuid::nil())), TurnId(uuid::Uuid::nil()));
     let open = OpenThread { conversation: conversation_id("c"), root: turn, parent: thread, subject: None };
     assert_eq!(realm.refused(&anna, open.clone()).await, Refusal::NoSuchThread);
@@ -213,7 +213,7 @@ async fn of_a_thread_and_a_turn_that_are_not_there_the_thread_is_said() {
 }
 
 #[tokio::test]
-async fn whoever_comes_late_finds_its_own_coming_and_nothing_before_it() {
+async fn late_participant_sees_its_own_join_event_and_none_before() {
     let realm = Realm::new();
     let [anna, ..] = realm.agents(["anna", "early"]).await;
     realm.conversation(&anna, "c", &["early"]).await;
@@ -223,27 +223,27 @@ async fn whoever_comes_late_finds_its_own_coming_and_nothing_before_it() {
         let mut feed = realm.engine.follow(&who, joined.clone(), Start::Now, 9).await.expect("a feed");
         let invitee = Invitee { permissions: history(access), ..invitee(name) };
         let part = realm.ask(&anna, Invite { conversation: conversation_id("c"), invitee }).await;
-        let Ok(Step::Event { event, .. }) = feed.next().await else { panic!("it is told as it happens") };
+        let Ok(Step::Event { event, .. }) = feed.next().await else { panic!("the event comes live") };
         let replay = realm.see(|view| view.events(&who, 0, &joined, 9));
-        let places: Vec<_> = replay.events.iter().map(|event| event.seq).collect();
-        assert_eq!((places, event.seq), (vec![part.joined], part.joined), "{name}");
+        let seqs: Vec<_> = replay.events.iter().map(|event| event.seq).collect();
+        assert_eq!((seqs, event.seq), (vec![part.joined], part.joined), "{name}");
     }
 }
 
 #[tokio::test]
-async fn who_left_reads_like_an_outsider() {
+async fn participant_that_left_reads_like_an_outsider() {
     let realm = Realm::new();
-    told(&realm).await;
+    with_every_visibility(&realm).await;
     realm.ask(&member("bert"), Leave { conversation: conversation_id("c"), reason: None }).await;
-    assert_eq!(read(&realm, &observer("bert")), ["everyone"]);
+    assert_eq!(read(&realm, &observer("bert")), ["public"]);
     let refused = realm.hidden(|view| view.turns(&member("bert"), &conversation_id("c"), &all()));
     assert_eq!(refused, Refusal::NoSuchConversation { conversation: conversation_id("c") });
 }
 
 #[tokio::test]
-async fn a_kept_summary_is_shown_only_to_those_who_read_the_same() {
+async fn stored_summary_is_shown_only_to_readers_of_the_same_turns() {
     let realm = Realm::new();
-    told(&realm).await;
+    with_every_visibility(&realm).await;
     let carl = observer("carl");
     let gist = realm.see(|view| view.summary(&carl, &conversation_id("c"), &Part::default(), false));
     assert_eq!((gist.kept_at, gist.for_all, gist.summary.lines), (None, false, 2));
@@ -265,14 +265,14 @@ async fn a_kept_summary_is_shown_only_to_those_who_read_the_same() {
     );
     realm.ask(&carl, Leave { conversation: conversation_id("c"), reason: None }).await;
     let outside = realm.see(|view| view.summary(&carl, &conversation_id("c"), &Part::default(), false));
-    assert_eq!((outside.kept_at, outside.summary.lines), (None, 1), "now it reads from outside");
+    assert_eq!((outside.kept_at, outside.summary.lines), (None, 1), "now it reads as an outsider");
     realm.ask(&carl, Join { conversation: conversation_id("c"), role: Some("assistant".into()) }).await;
     let back = realm.see(|view| view.summary(&carl, &conversation_id("c"), &Part::default(), false));
     assert_eq!((back.kept_at, back.summary.lines), (None, 1), "and as an assistant reads less than a worker");
 }
 
 #[tokio::test]
-async fn a_summary_of_what_some_may_not_read_is_not_for_all() {
+async fn summary_of_restricted_turns_is_not_for_all() {
     let realm = Realm::new();
     let [anna, ..] = realm.agents(["anna", "late"]).await;
     realm.conversation(&anna, "c", &[]).await;
@@ -303,7 +303,7 @@ async fn turns_page_both_ways_through_every_filter() {
         };
         realm.ask(if n % 2 == 0 { &anna } else { &bert }, turn).await;
     }
-    // Of every fifth turn, which is private, bert reads those it said itself.
+    // Every fifth turn is private; bert reads only its own of these.
     let seen = |n: usize| n == 0 || !n.is_multiple_of(5) || !n.is_multiple_of(2);
     type Fits = fn(usize) -> bool;
     let cases: Vec<(TurnQuery, Fits)> = vec![
@@ -351,9 +351,9 @@ async fn turns_page_both_ways_through_every_filter() {
 }
 
 #[tokio::test]
-async fn authors_whose_names_are_listed_by_the_same_number_are_told_apart() {
+async fn authors_with_the_same_name_hash_are_distinguished() {
     let names = ["costarring", "liquid"];
-    assert_eq!(short(names[0]), short(names[1]), "or this shows nothing");
+    assert_eq!(short(names[0]), short(names[1]), "otherwise this test proves nothing");
     let realm = Realm::new();
     let callers = realm.agents(names).await;
     realm.conversation(&callers[0], "c", &[names[1]]).await;
@@ -371,7 +371,7 @@ async fn authors_whose_names_are_listed_by_the_same_number_are_told_apart() {
 }
 
 #[tokio::test]
-async fn times_bound_turns_on_both_sides() {
+async fn turns_can_be_limited_by_time_on_both_sides() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     realm.conversation(&anna, "c", &[]).await;
@@ -390,7 +390,7 @@ async fn times_bound_turns_on_both_sides() {
 }
 
 #[tokio::test]
-async fn content_types_are_the_known_ones_or_extensions() {
+async fn content_type_must_be_known_or_an_extension() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     realm.conversation(&anna, "c", &[]).await;
@@ -404,7 +404,7 @@ async fn content_types_are_the_known_ones_or_extensions() {
 }
 
 #[tokio::test]
-async fn a_turn_answers_and_addresses_only_what_is_there() {
+async fn turn_can_refer_only_to_visible_turns_and_participants() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     realm.conversation(&anna, "c", &["bert"]).await;
@@ -422,7 +422,7 @@ async fn a_turn_answers_and_addresses_only_what_is_there() {
 }
 
 #[tokio::test]
-async fn threads_nest_to_a_limit_and_count_what_is_said_in_them() {
+async fn thread_depth_is_limited_and_thread_turns_are_counted() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     realm.rules(Rules { thread_depth: 2, ..Rules::default() }).await;
@@ -439,7 +439,7 @@ async fn threads_nest_to_a_limit_and_count_what_is_said_in_them() {
         realm.ask(who, Say { thread: Some(first.id), ..say("c", "in") }).await;
     }
     let thread = realm.see(|view| view.thread(&anna, &conversation_id("c"), first.id));
-    assert_eq!((thread.turn_count, thread.participant_count), (3, 2), "the root is not one of them");
+    assert_eq!((thread.turn_count, thread.participant_count), (3, 2), "the root is not counted");
     let below = realm.see(|view| view.threads(&anna, &conversation_id("c"), Some(first.id), 0, 9));
     assert_eq!(below.items.iter().map(|t| t.id).collect::<Vec<_>>(), [second.id]);
     let page = realm.see(|view| view.threads(&anna, &conversation_id("c"), None, 0, 1));
