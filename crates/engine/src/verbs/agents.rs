@@ -1,5 +1,6 @@
 //! Coming, changing and leaving: the address book's verbs.
 
+mod entrance;
 mod expected;
 mod new_name;
 mod reuse;
@@ -8,17 +9,18 @@ mod states;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Decided, Stop, Write, scopes};
-use crate::account;
+use super::scopes::{self, Joiner};
+use super::{Decide, Decided, Stop, Write};
 use crate::acl;
 use crate::error::Refusal;
 use crate::names::slug;
 use crate::nouns::{
-    Agent, AgentId, AgentKind, Bounds, ContactPolicy, Fact, Json, Privacy, ScopeId, Seq, Sight, Visibility,
+    Agent, AgentId, AgentKind, Bounds, ContactPolicy, Fact, Json, Privacy, ScopeId, Seq, Visibility,
 };
 use crate::sight;
 use crate::store::rows;
 
+pub(in crate::verbs) use entrance::Entrance;
 pub(crate) use expected::known_as;
 pub(in crate::verbs) use expected::{enter_sender, expect, meant};
 pub use new_name::Bearer;
@@ -106,13 +108,14 @@ impl Register {
             }
             before => {
                 Claim::new(to, self.bearer.as_ref()).check(&id)?;
-                self.enter(to, id, before)
+                let agent = self.enter(to, id, before.as_ref())?.write(to)?;
+                Ok(Registered { agent, resumed: false })
             }
         }
     }
 
     /// Refuses sorts that stand for the server or its administrators to all others.
-    fn check_kind(&self, to: &Write<'_>) -> Decided<()> {
+    fn check_kind(&self, to: &Decide<'_>) -> Decided<()> {
         let trusted = to.caller.rights.admin || self.bearer.as_ref().is_some_and(|bearer| bearer.admin);
         match self.kind {
             Some(AgentKind::System | AgentKind::Admin) if !trusted => {
@@ -123,7 +126,7 @@ impl Register {
         }
     }
 
-    fn choose_id(&self, to: &mut Write<'_>) -> Decided<AgentId> {
+    fn choose_id(&self, to: &Decide<'_>) -> Decided<AgentId> {
         if let Some(id) = &self.id {
             if id.is_office() {
                 return Err(Refusal::AgentExists { agent: id.clone() }.into());
@@ -188,103 +191,10 @@ impl Register {
             agent = change_state(to, agent, state)?;
         }
         check_scopes(to, &self.scopes)?;
-        scopes::enter_all(to, &agent, &self.scopes)?;
+        let entering = None;
+        Joiner::new(to, &agent, entering)?.named(&self.scopes)?.write(to, &agent)?;
         agent.scopes = rows::scopes_of(to.db, &agent.id)?;
         Ok(Registered { agent, resumed: true })
-    }
-
-    fn enter(&self, to: &mut Write<'_>, id: AgentId, before: Option<Agent>) -> Decided<Registered> {
-        let owner = self.owner.clone().or_else(|| (!to.caller.is(&id)).then(|| to.caller.agent.clone()));
-        let bearer = new_name::bearer_for(to, self.bearer.as_ref()).filter(|bearer| **bearer != id).cloned();
-        let account = match bearer {
-            Some(bearer) => Some(account::check_agents(to, &bearer)??),
-            None => None,
-        };
-        check_bounds(to, self.bounds.as_ref())?;
-        check_scopes(to, &self.scopes)?;
-        // A former holder's mail stays with its owner and with the token that entered it; any other caller that takes the
-        // name starts with an empty mailbox.
-        let born = match &before {
-            Some(before) if self.returns(to, before, owner.as_ref())? => before.born,
-            Some(before) => {
-                reuse::make_way(to, &before.id)?;
-                to.next_seq()
-            }
-            None => 0,
-        };
-        let agent = Agent {
-            id,
-            kind: self.kind.unwrap_or(AgentKind::Agent),
-            name: self.name.clone(),
-            description: self.description.clone(),
-            role: self.role.clone(),
-            parent: self.parent.clone(),
-            owner,
-            state: self.state.clone().unwrap_or_else(|| Agent::REGISTERED.to_owned()),
-            visibility: self.visibility.unwrap_or(Visibility::Public),
-            contact_policy: self.contact_policy.unwrap_or(ContactPolicy::Open),
-            privacy: self.privacy.unwrap_or(Privacy::Public),
-            keys: self.keys.clone(),
-            capabilities: self.capabilities.clone(),
-            bounds: self.bounds.clone(),
-            meta: self.meta.clone(),
-            via: to.caller.via.clone(),
-            scopes: Vec::new(),
-            created_at: to.now,
-            updated_at: to.now,
-            retired_at: None,
-            born,
-        };
-        write(to, &agent)?;
-        new_name::note_bearer(to, &agent.id, self.bearer.as_ref())?;
-        if let Some(account) = &account {
-            to.cache.borrow_mut().usage.note_agent(account);
-        }
-        let sight = match agent.visibility {
-            // The scopes it shares come with the next lines, so the books are asked later.
-            Visibility::Scope => Sight::Ask,
-            _ => sight::of_agent(to.db, &agent)?,
-        };
-        let fact = Fact::AgentRegistered {
-            agent: agent.id.clone(),
-            sort: agent.kind,
-            name: agent.name.clone(),
-            role: agent.role.clone(),
-            owner: shown(to, agent.owner.as_ref())?,
-            state: agent.state.clone(),
-            entry: self.told(to, &agent)?,
-        };
-        to.emit(fact, sight)?;
-        scopes::enter_all(to, &agent, &self.scopes)?;
-        scopes::enter_by_role(to, &agent)?;
-        let scopes = rows::scopes_of(to.db, &agent.id)?;
-        Ok(Registered { agent: Agent { scopes, ..agent }, resumed: false })
-    }
-}
-
-impl Register {
-    /// Whether the caller is the one that had the name before: its owner, or the token under which it was entered.
-    fn returns(&self, to: &Write<'_>, before: &Agent, owner: Option<&AgentId>) -> rusqlite::Result<bool> {
-        let owned =
-            owner.is_some_and(|owner| before.owner.as_ref() == Some(owner) && to.caller.may_act_for(owner));
-        if owned || self.bearer.is_none() {
-            return Ok(owned);
-        }
-        let noted = new_name::bearer_for(to, self.bearer.as_ref()).unwrap_or(&before.id);
-        Ok(bearer_of(to.db, &before.id)?.as_ref() == Some(noted))
-    }
-
-    /// A new entry as its line of history tells it. Clients come and go with each connection, and nobody asks who they are.
-    fn told(&self, to: &Write<'_>, agent: &Agent) -> Decided<Option<Box<Agent>>> {
-        if matches!(agent.kind, AgentKind::Client | AgentKind::Gateway | AgentKind::System) {
-            return Ok(None);
-        }
-        Ok(Some(Box::new(Agent {
-            parent: shown(to, agent.parent.as_ref())?,
-            owner: shown(to, agent.owner.as_ref())?,
-            scopes: scopes::about_to_enter(to, agent, &self.scopes)?,
-            ..agent.clone()
-        })))
     }
 }
 
@@ -438,7 +348,7 @@ impl Update {
                 to.emit(Fact::AgentUpdated { agent: agent.id.clone(), changes }, sight.clone())?;
             }
             if self.role.is_some() {
-                scopes::enter_by_role(to, &agent)?;
+                Joiner::new(to, &agent, None)?.by_role()?.write(to, &agent)?;
             }
         }
         if let Some(state) = state {
@@ -486,7 +396,7 @@ impl Unregister {
 }
 
 /// Refuses bounds that name too many: they are read for everyone who writes to the agent.
-fn check_bounds(to: &Write<'_>, bounds: Option<&Bounds>) -> Decided<()> {
+fn check_bounds(to: &Decide<'_>, bounds: Option<&Bounds>) -> Decided<()> {
     let limit = to.rules.bounds_names;
     if bounds.is_some_and(|bounds| bounds.names() > limit as usize) {
         return Err(Refusal::TooMany { what: "names in the bounds of one agent", limit: limit.into() }.into());
@@ -494,7 +404,7 @@ fn check_bounds(to: &Write<'_>, bounds: Option<&Bounds>) -> Decided<()> {
     Ok(())
 }
 
-fn check_scopes(to: &Write<'_>, scopes: &[ScopeId]) -> Decided<()> {
+fn check_scopes(to: &Decide<'_>, scopes: &[ScopeId]) -> Decided<()> {
     let limit = to.rules.scopes_per_agent;
     if scopes.len() > limit as usize {
         return Err(Refusal::TooMany { what: "scopes of one agent", limit: limit.into() }.into());
@@ -503,14 +413,14 @@ fn check_scopes(to: &Write<'_>, scopes: &[ScopeId]) -> Decided<()> {
 }
 
 /// An agent as everybody may be told of it: hidden ones are not named.
-fn shown(to: &Write<'_>, id: Option<&AgentId>) -> rusqlite::Result<Option<AgentId>> {
+fn shown(to: &Decide<'_>, id: Option<&AgentId>) -> rusqlite::Result<Option<AgentId>> {
     let Some(id) = id else { return Ok(None) };
     let hidden = rows::any_agent(to.db, id)?.is_some_and(|agent| agent.visibility != Visibility::Public);
     Ok((!hidden).then(|| id.clone()))
 }
 
 /// The agent, if the caller may change it: itself, its owner, an agent above it, or whoever runs the office.
-pub(super) fn changeable(to: &Write<'_>, id: &AgentId) -> Decided<Agent> {
+pub(super) fn changeable(to: &Decide<'_>, id: &AgentId) -> Decided<Agent> {
     let agent = to.known_agent(id)?;
     let owner = agent.owner.as_ref().is_some_and(|owner| to.caller.is(owner));
     if to.caller.may_act_for(id) || owner || acl::is_below(to.db, &agent.id, &to.caller.agent)? {
@@ -519,7 +429,7 @@ pub(super) fn changeable(to: &Write<'_>, id: &AgentId) -> Decided<Agent> {
     Err(Refusal::NotAllowed { need: "to be this agent, its owner or above it" }.into())
 }
 
-fn check_parent(to: &Write<'_>, id: &AgentId, parent: &AgentId) -> Decided<()> {
+fn check_parent(to: &Decide<'_>, id: &AgentId, parent: &AgentId) -> Decided<()> {
     let above = to.known_agent(parent)?;
     if id == parent || acl::is_below(to.db, &above.id, id)? {
         return Err(Refusal::CircularParent { agent: id.clone() }.into());

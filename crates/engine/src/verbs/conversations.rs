@@ -276,7 +276,7 @@ impl Leave {
     pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Participant> {
         let conversation = readable(to, &self.conversation)?;
         let part = own_part(to, &conversation)?;
-        depart(to, &conversation, part, self.reason.clone(), false)
+        Ok(depart(to, &conversation, part, self.reason.clone(), false)?)
     }
 }
 
@@ -327,7 +327,7 @@ impl Remove {
             .filter(|part| part.left_at.is_none())
             .ok_or_else(|| Refusal::NoSuchParticipant { agent: self.agent.clone() })?;
         let put_out = !to.caller.is(&self.agent);
-        depart(to, &conversation, part, self.reason.clone(), put_out)
+        Ok(depart(to, &conversation, part, self.reason.clone(), put_out)?)
     }
 }
 
@@ -445,7 +445,7 @@ pub(super) fn depart(
     mut part: Participant,
     reason: Option<String>,
     put_out: bool,
-) -> Decided<Participant> {
+) -> rusqlite::Result<Participant> {
     // The one who leaves still sees that it left.
     let sight = sight::of_conversation(to.db, conversation)?;
     part.left_at = Some(to.now);

@@ -12,8 +12,8 @@ use crate::commit::NewDelivery;
 use crate::error::Refusal;
 use crate::nouns::{
     Address, Agent, AgentId, AgentKind, Audience, Body, Caller, ContactPolicy, ConversationId, DeliveryState,
-    Fact, Json, Message, MessageId, Millis, Priority, Privacy, RealmName, RecipientKind, TaskId,
-    ThreadId, Turn, TurnId, TurnVisibility, Visibility,
+    Fact, Json, Message, MessageId, Millis, Priority, Privacy, RealmName, RecipientKind, TaskId, ThreadId,
+    Turn, TurnId, TurnVisibility, Visibility,
 };
 use crate::sight;
 use crate::store::{all, one, rows};
@@ -499,7 +499,7 @@ fn sender(to: &mut Write<'_>) -> Decided<Agent> {
     }
     // An administrator writes under any name; one that is new is entered with its first message, or not at all.
     let entered = match to.caller.rights.admin && rows::active_agent(to.db, id)?.is_none() {
-        true => agents::enter_sender(to, id)?,
+        true => agents::enter_sender(to, id)?.map(|entrance| entrance.write(to)).transpose()?,
         false => None,
     };
     let sender = entered.map_or_else(|| to.acting_agent(), Ok)?;

@@ -119,10 +119,10 @@ verbs! {
     apply turns::Say = "say" => Turn;
     apply turns::OpenThread = "open_thread" => Thread;
     apply turns::KeepSummary = "keep_summary" => ();
-    apply scopes::CreateScope = "create_scope" => Scope;
-    apply scopes::JoinScope = "join_scope" => Scope;
-    apply scopes::LeaveScope = "leave_scope" => Scope;
-    apply scopes::DeleteScope = "delete_scope" => Scope;
+    decide scopes::CreateScope = "create_scope" => Scope;
+    decide scopes::JoinScope = "join_scope" => Scope;
+    decide scopes::LeaveScope = "leave_scope" => Scope;
+    decide scopes::DeleteScope = "delete_scope" => Scope;
     apply tasks::CreateTask = "create_task" => Task;
     apply tasks::UpdateTask = "update_task" => Task;
     apply tasks::AddContributor = "add_contributor" => Task;

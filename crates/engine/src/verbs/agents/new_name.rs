@@ -11,7 +11,7 @@ use crate::nouns::{Agent, AgentId, Caller, Fact, Millis, RealmName};
 use crate::sight;
 use crate::skeleton::{bad_characters, skeleton, skeleton_of_shape};
 use crate::store::{Db, one, rows};
-use crate::verbs::{Decided, Write};
+use crate::verbs::{Decide, Decided, Write};
 
 /// The token that a caller came with, as far as names go. The door that checked it vouches for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub(crate) struct Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
-    pub(super) fn new(to: &'a Write<'_>, bearer: Option<&'a Bearer>) -> Self {
+    pub(super) fn new(to: &'a Decide<'_>, bearer: Option<&'a Bearer>) -> Self {
         Self { db: to.db, realm: to.realm, caller: to.caller, bearer, now: to.clock() }
     }
 
@@ -219,7 +219,7 @@ fn is_address(name: &str) -> bool {
 
 /// Refuses a token's name that no agent may have, or that looks like another valid token's. Several tokens may carry one
 /// name, and an administrator may give a token to an agent that is there.
-pub(in crate::verbs) fn check_token(to: &Write<'_>, name: &AgentId) -> Decided<()> {
+pub(in crate::verbs) fn check_token(to: &Decide<'_>, name: &AgentId) -> Decided<()> {
     // A door that proves identities by itself vouches for names that passed the rule when they were entered.
     if is_server(to.caller) {
         return Ok(());
@@ -235,18 +235,17 @@ pub(in crate::verbs) fn check_token(to: &Write<'_>, name: &AgentId) -> Decided<(
     }
 }
 
-/// The token under which a new entry is made; nothing where the server or an administrator makes it. A door that shows no
-/// token vouches for the caller's name.
-pub(super) fn bearer_for<'a>(to: &'a Write<'_>, bearer: Option<&'a Bearer>) -> Option<&'a AgentId> {
+/// The token under which the caller registers an agent. None for the server and administrators: what they register is the
+/// agent's own. A door that passes no token vouches for the caller's name.
+pub(super) fn bearer_for<'a>(to: &'a Decide<'_>, bearer: Option<&'a Bearer>) -> Option<&'a AgentId> {
     let admin = to.caller.rights.admin || bearer.is_some_and(|bearer| bearer.admin);
     (!admin).then(|| bearer.map_or(&to.caller.agent, |bearer| &bearer.name))
 }
 
-/// Notes under which token a new entry was made. What the server or an administrator entered is the agent's own.
-pub(super) fn note_bearer(to: &Write<'_>, id: &AgentId, bearer: Option<&Bearer>) -> rusqlite::Result<()> {
-    let name = bearer_for(to, bearer).unwrap_or(id);
+/// Notes under which token an agent is registered.
+pub(super) fn note_bearer(to: &Write<'_>, id: &AgentId, bearer: &AgentId) -> rusqlite::Result<()> {
     let sql = "UPDATE agents SET skeleton = ?2, bearer = ?3 WHERE id = ?1";
-    to.exec(sql, (id, skeleton(id.as_str()), name)).map(drop)
+    to.exec(sql, (id, skeleton(id.as_str()), bearer)).map(drop)
 }
 
 /// The token under which an agent was entered, if that is not known to be its own.
