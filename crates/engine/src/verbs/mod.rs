@@ -95,11 +95,11 @@ macro_rules! verbs {
 }
 
 verbs! {
-    apply agents::Register = "register" => agents::Registered;
-    apply agents::Update = "update" => Agent;
-    apply agents::SetState = "set_state" => Agent;
-    apply agents::Orphan = "orphan" => Agent;
-    apply agents::Unregister = "unregister" => Agent;
+    decide agents::Register = "register" => agents::Registered;
+    decide agents::Update = "update" => Agent;
+    decide agents::SetState = "set_state" => Agent;
+    decide agents::Orphan = "orphan" => Agent;
+    decide agents::Unregister = "unregister" => Agent;
     apply keys::ChangeKeys = "change_keys" => Agent;
     apply mail::SendMessage = "send" => mail::SendReceipt;
     apply signed::SendSigned = "send_sealed" => signed::SignedReceipt;

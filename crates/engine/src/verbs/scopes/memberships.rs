@@ -77,6 +77,14 @@ impl<'d, 'a> Joiner<'d, 'a> {
         Ok(Self { to, agent, entering, members, created: BTreeSet::new() })
     }
 
+    /// Counts scopes that an earlier part of the command joins.
+    pub(in crate::verbs) fn expect(&mut self, joined: &Memberships) {
+        self.members.extend(joined.0.iter().map(|joining| match joining {
+            Joining::Existing(scope) => scope.id.clone(),
+            Joining::New(id) => id.clone(),
+        }));
+    }
+
     /// The scopes that it names. One that does not exist is created, open to all; one that would not admit the agent is
     /// skipped.
     pub(in crate::verbs) fn named(&mut self, scopes: &[ScopeId]) -> Decided<Memberships> {
