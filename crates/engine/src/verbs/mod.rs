@@ -127,10 +127,10 @@ verbs! {
     apply tasks::UpdateTask = "update_task" => Task;
     apply tasks::AddContributor = "add_contributor" => Task;
     apply runs::Advance = "advance_run" => runs::Advanced;
-    apply reservations::Reserve = "reserve" => Reserved;
-    apply reservations::Renew = "renew" => Reserved;
-    apply reservations::ReserveEach = "reserve_each" => reservations::ReservedEach;
-    apply reservations::Release = "release" => Vec<Reservation>;
+    decide reservations::Reserve = "reserve" => Reserved;
+    decide reservations::Renew = "renew" => Reserved;
+    decide reservations::ReserveEach = "reserve_each" => reservations::ReservedEach;
+    decide reservations::Release = "release" => Vec<Reservation>;
     apply contacts::Ask = "ask_contact" => Contact;
     apply contacts::Answer = "answer_contact" => Contact;
     apply contacts::EndContact = "end_contact" => ();

@@ -101,11 +101,8 @@ impl Sweep {
             paths += held.paths.len();
             paths <= (limit as usize).saturating_mul(4) || paths == held.paths.len()
         });
-        for mut reservation in lapsed.iter().cloned() {
-            reservation.status = ReservationStatus::Expired;
-            reservations::end(to, &reservation)?;
-            let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
-            to.emit(Fact::ReservationExpired { reservation: Box::new(reservation) }, sight)?;
+        for reservation in lapsed.iter().cloned() {
+            reservations::expire(to, reservation)?;
         }
         // While the office is quiet the index catches up, so that searches need not lay out what is missing.
         to.index_texts()?;
