@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use rusqlite::types::Type;
 use rusqlite::Row;
+use rusqlite::types::Type;
 
 use super::{Db, all, one};
 use crate::nouns::{
