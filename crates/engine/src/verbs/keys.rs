@@ -67,7 +67,8 @@ impl ChangeKeys {
         }
         if self.revoke {
             let reason = Some("revoked".to_owned());
-            agent = Unregister { agent: agent.id, reason, cause: None }.apply(to)?;
+            let unregister = Unregister { agent: agent.id, reason, cause: None };
+            agent = unregister.decide(to)?(to)?;
             agent.state = Agent::REVOKED.to_owned();
             write(to, &agent)?;
         }

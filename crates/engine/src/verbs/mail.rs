@@ -495,7 +495,7 @@ fn sender(to: &mut Write<'_>) -> Decided<Agent> {
     }
     // An administrator writes under any name; one that is new is entered with its first message, or not at all.
     let entered = match to.caller.rights.admin && rows::active_agent(to.db, id)?.is_none() {
-        true => agents::enter_sender(to, id)?,
+        true => agents::enter_sender(to, id)?.map(|entrance| entrance.write(to)).transpose()?,
         false => None,
     };
     let sender = entered.map_or_else(|| to.acting_agent(), Ok)?;

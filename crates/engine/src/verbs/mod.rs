@@ -95,11 +95,11 @@ macro_rules! verbs {
 }
 
 verbs! {
-    apply agents::Register = "register" => agents::Registered;
-    apply agents::Update = "update" => Agent;
-    apply agents::SetState = "set_state" => Agent;
-    apply agents::Orphan = "orphan" => Agent;
-    apply agents::Unregister = "unregister" => Agent;
+    decide agents::Register = "register" => agents::Registered;
+    decide agents::Update = "update" => Agent;
+    decide agents::SetState = "set_state" => Agent;
+    decide agents::Orphan = "orphan" => Agent;
+    decide agents::Unregister = "unregister" => Agent;
     apply keys::ChangeKeys = "change_keys" => Agent;
     apply mail::SendMessage = "send" => mail::SendReceipt;
     apply signed::SendSigned = "send_sealed" => signed::SignedReceipt;
@@ -119,10 +119,10 @@ verbs! {
     decide turns::Say = "say" => Turn;
     decide turns::OpenThread = "open_thread" => Thread;
     decide turns::KeepSummary = "keep_summary" => ();
-    apply scopes::CreateScope = "create_scope" => Scope;
-    apply scopes::JoinScope = "join_scope" => Scope;
-    apply scopes::LeaveScope = "leave_scope" => Scope;
-    apply scopes::DeleteScope = "delete_scope" => Scope;
+    decide scopes::CreateScope = "create_scope" => Scope;
+    decide scopes::JoinScope = "join_scope" => Scope;
+    decide scopes::LeaveScope = "leave_scope" => Scope;
+    decide scopes::DeleteScope = "delete_scope" => Scope;
     apply tasks::CreateTask = "create_task" => Task;
     apply tasks::UpdateTask = "update_task" => Task;
     apply tasks::AddContributor = "add_contributor" => Task;

@@ -65,7 +65,9 @@ impl CreateToken {
         let sql = "UPDATE agents SET owner = NULL WHERE owner = ?1 AND id <> ?1 AND bearer IS NOT ?1 AND bearer IS NOT id";
         to.exec(sql, [&name])?;
         if let Some(agent) = rows::active_agent(to.db, &name)? {
-            agents::reclaim(to, agent)?;
+            if let Some(reclaim) = agents::Reclaim::decide(to, &agent)? {
+                reclaim.write(to)?;
+            }
         }
         to.emit(Fact::TokenCreated { token: token.id.clone(), name: token.name.clone() }, Sight::Admins)?;
         Ok(token)
