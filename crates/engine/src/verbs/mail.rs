@@ -245,7 +245,7 @@ impl SendMessage {
         let (turn, unrecorded) = match place {
             Place::None => (None, None),
             Place::Labelled(_, why) => (None, Some(why)),
-            Place::In(spot) => (Some(turns::record_letter(to, sender, *spot, &message)?), None),
+            Place::In(spot) => (Some(spot.record(to, sender.id.clone(), &message)?), None),
         };
         let turn = turn.map(|turn: Turn| turn.id);
         Ok(SendReceipt { message, receipts, refused, turn, unrecorded, repeated: false })
@@ -315,15 +315,11 @@ impl SendMessage {
     fn place(&self, to: &mut Write<'_>, sender: &Agent, recipients: &[Recipient]) -> Decided<Place> {
         let Some(within) = &self.within else { return Ok(Place::None) };
         check_reach(to, sender, recipients, within)?;
-        let others = recipients.iter().filter(|r| r.copy != RecipientKind::Bcc).map(|r| &r.agent);
-        let spot = match &within.join {
-            JoinMode::IfAllowed => turns::find_spot(to, sender, others, within),
-            JoinMode::Open { kind } | JoinMode::PartiesOnly { kind } | JoinMode::NameOnly { kind } => {
-                turns::gather(to, sender, others, within, kind, self.subject.as_deref())
-            }
-        };
+        let open = recipients.iter().filter(|r| r.copy != RecipientKind::Bcc).map(|r| &r.agent);
+        let parties = turns::Parties { sender, recipients: open.collect(), new_holders: &[] };
+        let spot = turns::find_place(to, &parties, within, self.subject.as_deref());
         match (spot, &within.join) {
-            (Ok(spot), _) => Ok(Place::In(Box::new(spot))),
+            (Ok(place), _) => Ok(Place::In(Box::new(place.prepare(to)?))),
             // The letter goes out under the name that it gave, so that whoever answers it can give the same.
             (Err(Stop::Refused(why)), JoinMode::IfAllowed | JoinMode::PartiesOnly { .. }) => {
                 Ok(Place::Labelled(within.conversation.clone(), why))

@@ -175,8 +175,10 @@ fn entitle(
     if ended.is_none() {
         return Ok(());
     }
-    match (Close { conversation: id.clone(), status: ended, reason: None }).apply(to) {
-        Ok(_) | Err(Stop::Refused(_)) => Ok(()),
+    let close = Close { conversation: id.clone(), status: ended, reason: None };
+    match close.decide(to) {
+        Ok(write) => Ok(write(to).map(drop)?),
+        Err(Stop::Refused(_)) => Ok(()),
         Err(halt) => Err(halt),
     }
 }

@@ -237,7 +237,7 @@ fn moved_on(
     if task.status.is_final() {
         end(to, task, conversation)
     } else {
-        conversations::reopen(to, conversation).map(drop)
+        Ok(conversations::reopen(to, conversation).map(drop)?)
     }
 }
 
@@ -250,7 +250,7 @@ fn end(to: &mut Write<'_>, task: &Task, conversation: Conversation) -> Decided<(
         TaskStatus::Failed => ConversationStatus::Failed,
         _ => ConversationStatus::Completed,
     };
-    conversations::close(to, conversation, status, None).map(drop)
+    Ok(conversations::close(to, conversation, status, None).map(drop)?)
 }
 
 /// Notes that somebody has had a part in a task.
@@ -299,6 +299,7 @@ fn join(
     if !conversations::takes_part(to, &conversation.id, agent)? {
         let permissions = Permissions::for_role(role).patched(given);
         let standing = if to.caller.is(agent) { Standing::Full } else { Standing::Invited };
+        conversations::check_participants(to, conversation.participant_count, 1)?;
         conversations::enter(to, conversation, agent, role, permissions, standing)?;
     }
     Ok(())
