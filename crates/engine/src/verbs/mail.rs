@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::recipients::{self, Found, Recipient};
-use super::{Decided, Stop, Write, agents, deliveries, turns};
+use super::{Decide, Decided, Stop, Write, agents, deliveries, turns};
 use crate::commit::NewDelivery;
 use crate::error::Refusal;
 use crate::nouns::{
@@ -511,7 +511,7 @@ fn is_guest(to: &Write<'_>, id: &AgentId) -> rusqlite::Result<bool> {
 }
 
 /// Whether a name is that of a neighbour's agent.
-pub(super) fn is_foreign(to: &Write<'_>, id: &AgentId) -> rusqlite::Result<bool> {
+pub(super) fn is_foreign(to: &Decide<'_>, id: &AgentId) -> rusqlite::Result<bool> {
     let Some((_, realm)) = id.as_str().rsplit_once('@') else { return Ok(false) };
     Ok(one(to.db, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some())
 }

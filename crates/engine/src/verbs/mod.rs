@@ -131,20 +131,20 @@ verbs! {
     decide reservations::Renew = "renew" => Reserved;
     decide reservations::ReserveEach = "reserve_each" => reservations::ReservedEach;
     decide reservations::Release = "release" => Vec<Reservation>;
-    apply contacts::Ask = "ask_contact" => Contact;
-    apply contacts::Answer = "answer_contact" => Contact;
-    apply contacts::EndContact = "end_contact" => ();
-    apply tokens::CreateToken = "create_token" => Token;
-    apply tokens::RevokeToken = "revoke_token" => Token;
-    apply tokens::RenewToken = "renew_token" => Token;
-    apply peers::PutPeer = "put_peer" => Peer;
-    apply peers::RemovePeer = "remove_peer" => ();
-    apply office::Announce = "announce" => crate::nouns::Seq;
-    apply office::SetRules = "set_rules" => crate::limits::Rules;
-    apply claims::Claim = "claim" => claims::Claimed;
-    apply claims::MoveClaim = "move_claim" => claims::Moved;
-    apply claims::ReleaseClaim = "release_claim" => Option<claims::Claimed>;
-    apply office::Sweep = "sweep" => office::Swept;
+    decide contacts::Ask = "ask_contact" => Contact;
+    decide contacts::Answer = "answer_contact" => Contact;
+    decide contacts::EndContact = "end_contact" => ();
+    decide tokens::CreateToken = "create_token" => Token;
+    decide tokens::RevokeToken = "revoke_token" => Token;
+    decide tokens::RenewToken = "renew_token" => Token;
+    decide peers::PutPeer = "put_peer" => Peer;
+    decide peers::RemovePeer = "remove_peer" => ();
+    decide office::Announce = "announce" => crate::nouns::Seq;
+    decide office::SetRules = "set_rules" => crate::limits::Rules;
+    decide claims::Claim = "claim" => claims::Claimed;
+    decide claims::MoveClaim = "move_claim" => claims::Moved;
+    decide claims::ReleaseClaim = "release_claim" => Option<claims::Claimed>;
+    decide office::Sweep = "sweep" => office::Swept;
 }
 
 /// A command that names more agents than these may take long.
