@@ -123,9 +123,9 @@ verbs! {
     decide scopes::JoinScope = "join_scope" => Scope;
     decide scopes::LeaveScope = "leave_scope" => Scope;
     decide scopes::DeleteScope = "delete_scope" => Scope;
-    apply tasks::CreateTask = "create_task" => Task;
-    apply tasks::UpdateTask = "update_task" => Task;
-    apply tasks::AddContributor = "add_contributor" => Task;
+    decide tasks::CreateTask = "create_task" => Task;
+    decide tasks::UpdateTask = "update_task" => Task;
+    decide tasks::AddContributor = "add_contributor" => Task;
     apply runs::Advance = "advance_run" => runs::Advanced;
     decide reservations::Reserve = "reserve" => Reserved;
     decide reservations::Renew = "renew" => Reserved;
