@@ -12,7 +12,7 @@ use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
 use posthaste_engine::verbs::tokens::{CreateToken, RenewToken, RevokeToken};
 
-use crate::harness::{Realm, admin, answer, id, json, message, member, realm as named, scope};
+use crate::harness::{Realm, admin, answer, id, json, member, message, realm as named, scope};
 
 /// Asks for a change to the directory, after whose answer the version must be another.
 async fn changes<V: Verb>(realm: &Realm, caller: &Caller, verb: V) -> V::Outcome {
