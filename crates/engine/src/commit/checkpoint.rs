@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use tracing::{debug, warn};
 
-use crate::store::{fold, open_checkpointer};
+use crate::store::{open_checkpointer, passive_checkpoint};
 
 /// Pages in the log that are worth folding.
 const LONG: i32 = 4_000;
@@ -60,7 +60,7 @@ impl Folding {
         } else if is_done || (self.beside.is_some() && pages >= TOO_LONG) {
             self.join();
             // All that is left; after that the next batch begins the log anew, if nobody reads in it.
-            if let Err(error) = fold(db) {
+            if let Err(error) = passive_checkpoint(db) {
                 debug!(%error, "the log was not folded to its end");
             }
         } else if self.beside.is_none() && pages >= self.next {
@@ -88,7 +88,7 @@ impl Folding {
                 None => open_checkpointer(&path)?,
             };
             for _ in 0..TRIES {
-                let (in_log, folded) = fold(&helper)?;
+                let (in_log, folded) = passive_checkpoint(&helper)?;
                 // Whoever reads in the log keeps it from being folded further; that is for another time.
                 if in_log - folded < FEW {
                     break;

@@ -23,18 +23,18 @@ use self::checkpoint::Folding;
 use self::fulltext::UnindexedTexts;
 use self::window::Gather;
 use crate::error::{EngineError, Fault, Refusal};
-use crate::files::Files;
+use crate::file_identity::DatabaseFiles;
 use crate::hub::Hub;
 use crate::limits::{Limits, Rules};
+use crate::liveness::Liveness;
 use crate::lock::DirectoryLock;
 use crate::log::{Record, Source, Work};
 use crate::meter::Meter;
 use crate::nouns::{Event, Millis, RealmName, Seq};
-use crate::store::{Db, Position, check_position, exec, fold, one, open_writer};
+use crate::store::{Db, Position, check_position, exec, one, open_writer, passive_checkpoint};
 use crate::usage;
 use crate::verbs::{BatchState, Command, Outcome, Stop, Write};
 use crate::views;
-use crate::vitals::Vitals;
 
 /// Why a realm takes no more writes. Set once; shared with everyone who asks about health.
 pub(crate) type Poison = Arc<OnceLock<String>>;
@@ -54,12 +54,12 @@ pub(crate) struct Writer {
     cache: RefCell<WriteCache>,
     hub: Arc<Hub>,
     meter: Arc<Meter>,
-    vitals: Arc<Vitals>,
+    liveness: Arc<Liveness>,
     poison: Poison,
     batch_limit: usize,
     gather: Gather,
     folding: Folding,
-    files: Arc<Files>,
+    files: Arc<DatabaseFiles>,
     notes: Notes,
     /// The directory stays taken for as long as somebody may write into it.
     _held: Option<Arc<DirectoryLock>>,
@@ -79,7 +79,7 @@ impl Writer {
         limits: &Limits,
         hub: Arc<Hub>,
         meter: Arc<Meter>,
-        vitals: Arc<Vitals>,
+        liveness: Arc<Liveness>,
         poison: Poison,
         held: Option<Arc<DirectoryLock>>,
     ) -> Result<Self, Fault> {
@@ -104,7 +104,7 @@ impl Writer {
         // A clock that was put back while nobody looked must not bring ids back.
         crate::stamp::ids_after(clock);
         let rules = views::rules(Db::new(&db))?;
-        let files = Arc::new(Files::of(path));
+        let files = Arc::new(DatabaseFiles::new(path));
         let texts = UnindexedTexts::read(&db)?;
         hub.start_at(last);
         Ok(Self {
@@ -116,7 +116,7 @@ impl Writer {
             cache: RefCell::default(),
             hub,
             meter,
-            vitals,
+            liveness,
             poison,
             batch_limit: limits.batch_commands.max(1),
             gather: Gather::default(),
@@ -130,7 +130,7 @@ impl Writer {
     }
 
     /// The files that it writes into.
-    pub(crate) fn files(&self) -> Arc<Files> {
+    pub(crate) fn files(&self) -> Arc<DatabaseFiles> {
         self.files.clone()
     }
 
@@ -157,7 +157,7 @@ impl Writer {
         let mut batch = Vec::new();
         while source.take(&mut batch, self.gather.most(self.batch_limit)) {
             let started = Instant::now();
-            self.vitals.batch_begins();
+            self.liveness.batch_begins();
             // A panic in a verb must not leave callers waiting for ever on a thread that is gone.
             let settled = match self.poison.get() {
                 Some(reason) => Err(Fault::Poisoned { reason: reason.clone() }),
@@ -175,7 +175,7 @@ impl Writer {
                 self.note_position(idle);
             }
             if !turned_away {
-                self.vitals.batch_ends();
+                self.liveness.batch_ends();
             }
         }
         self.close();
@@ -391,7 +391,7 @@ impl Writer {
         if idle && self.notes.folded != last {
             self.notes.folded = last;
             self.folding.join();
-            if let Err(error) = fold(&self.db) {
+            if let Err(error) = passive_checkpoint(&self.db) {
                 debug!(%error, "the log was not folded while idle");
             }
         }

@@ -28,8 +28,8 @@ pub(super) struct Mailboxes {
     /// Bytes of all letters in the queues. Only holders of the lock add to it.
     bytes: AtomicUsize,
     capacity: usize,
-    slot_bytes: usize,
-    slots_bytes: usize,
+    mailbox_bytes: usize,
+    all_mailboxes_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -65,9 +65,9 @@ impl Mailboxes {
             count: AtomicUsize::new(0),
             settled: AtomicI64::new(0),
             bytes: AtomicUsize::new(0),
-            capacity: limits.slot_letters,
-            slot_bytes: limits.slot_bytes,
-            slots_bytes: limits.slots_bytes,
+            capacity: limits.mailbox_messages,
+            mailbox_bytes: limits.mailbox_bytes,
+            all_mailboxes_bytes: limits.all_mailboxes_bytes,
         }
     }
 
@@ -75,8 +75,8 @@ impl Mailboxes {
     /// in all of them together.
     fn has_room(&self, slot: &Mailbox, bytes: usize) -> bool {
         let held = slot.flags.bytes.load(Ordering::Acquire);
-        (held == 0 || held + bytes <= self.slot_bytes)
-            && self.bytes.load(Ordering::Acquire) + bytes <= self.slots_bytes
+        (held == 0 || held + bytes <= self.mailbox_bytes)
+            && self.bytes.load(Ordering::Acquire) + bytes <= self.all_mailboxes_bytes
     }
 
     fn note_in(&self, slot: &Mailbox, bytes: usize) {
@@ -323,7 +323,7 @@ impl MailboxStream {
         let (caller, agent, last) = (self.caller.clone(), self.agent.clone(), self.last);
         let page = PAGE.min(self.engine.limits().page);
         let found = self.engine.read_patiently(move |view| {
-            view.budget.keep_to(PAGE_BYTES);
+            view.budget.limit_bytes(PAGE_BYTES);
             view.waiting(&caller, &agent, last, page)
         });
         let found = found.await?;

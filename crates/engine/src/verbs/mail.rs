@@ -12,8 +12,8 @@ use crate::commit::NewDelivery;
 use crate::error::Refusal;
 use crate::nouns::{
     Address, Agent, AgentId, AgentKind, Audience, Body, Caller, ContactPolicy, ConversationId, DeliveryState,
-    Fact, Json, Message, MessageId, Millis, Priority, Privacy, RealmName, RecipientKind, TaskId,
-    ThreadId, Turn, TurnId, TurnVisibility, Visibility,
+    Fact, Json, Message, MessageId, Millis, Priority, Privacy, RealmName, RecipientKind, TaskId, ThreadId,
+    Turn, TurnId, TurnVisibility, Visibility,
 };
 use crate::sight;
 use crate::store::{all, one, rows};

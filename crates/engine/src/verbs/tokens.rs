@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Decided, Write, agents};
+use crate::confusables::skeleton;
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Fact, Millis, Sight, Token, TokenRole};
-use crate::skeleton::skeleton;
 use crate::store::{one, rows};
 
 /// Keeps a new token.

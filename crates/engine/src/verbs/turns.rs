@@ -318,7 +318,7 @@ pub(super) fn record_letter(
     let Spot { mut conversation, thread, reply_to, visibility } = spot;
     let (content_type, content) = match &letter.body {
         Body::Json(json) => ("data", json.clone()),
-        Body::Text(text) => ("text", rows::letter_content(text)),
+        Body::Text(text) => ("text", rows::text_content(text)),
     };
     let turn = Turn {
         seq: to.next_seq(),

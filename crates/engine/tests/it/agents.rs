@@ -312,7 +312,7 @@ async fn what_an_owner_may_know_its_other_agents_may() {
     realm.ask(&owner, named("second")).await;
     assert_eq!(realm.see(|view| view.agent(&member("second"), &id("low"))).id, id("low"));
     // What an agent is kept to comes first.
-    let nobody = Bounds { sees: Some(AgentSet::Nobody), ..Bounds::default() };
+    let nobody = Bounds { sees: Some(AgentSet::Empty), ..Bounds::default() };
     realm.ask(&owner, Register { bounds: Some(nobody), ..named("kept") }).await;
     realm.ask(&owner, Register { visibility: Some(Visibility::System), ..named("away") }).await;
     assert_eq!(realm.hidden(|view| view.agent(&member("kept"), &id("away"))), no_such("away"));

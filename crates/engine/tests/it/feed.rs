@@ -92,7 +92,7 @@ async fn followers_miss_nothing_and_see_nothing_twice_while_four_write() {
         // Some come in the middle of it.
         for _ in 0..5 {
             let feed = follow(engine, &Caller::office(), Filter::everything(), Start::Now).await;
-            let after = feed.place();
+            let after = feed.seq();
             followers.push(tokio::spawn(collect(feed, after, END)));
         }
         for task in writers.into_iter().chain(followers) {
@@ -374,5 +374,5 @@ async fn strangers_hear_nothing() {
     announce(&realm.engine).await;
     let heard = tokio::time::timeout(Duration::from_millis(20), feed.next()).await;
     assert!(heard.is_err(), "{heard:?}");
-    assert_eq!(feed.place(), 2, "it has been all through the history");
+    assert_eq!(feed.seq(), 2, "it has been all through the history");
 }

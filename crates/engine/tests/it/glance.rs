@@ -24,7 +24,7 @@ async fn the_rate_counts_letters_by_the_way_they_came() {
     let minutes = realm.see(|view| view.rate(&anna, 60));
     assert_eq!(minutes.len(), 60);
     assert!(minutes.windows(2).all(|pair| pair[1].from - pair[0].from == 60_000));
-    let sum = |via: &str| minutes.iter().filter_map(|minute| minute.letters.get(via)).sum::<i64>();
+    let sum = |via: &str| minutes.iter().filter_map(|minute| minute.messages.get(via)).sum::<i64>();
     assert_eq!((sum(&anna.via), sum("pigeon")), (5, 1));
     let head = realm.see(|view| view.head());
     assert_eq!(minutes.iter().map(|minute| minute.events).sum::<i64>(), head, "every line of history once");
@@ -97,15 +97,15 @@ async fn dead_letters_are_seen_by_their_parties() {
     let end = soon();
     realm.ask(&anna, SendMessage { expires_at: Some(end), ..letter("bert", "too late") }).await;
     realm.send(&anna, "bert", "in time").await;
-    assert!(realm.see(|view| view.dead_letters(&anna, None, 9)).items.is_empty());
+    assert!(realm.see(|view| view.failed_deliveries(&anna, None, 9)).items.is_empty());
     realm.passed(end).await;
     realm.ask(&admin(), Sweep {}).await;
     for caller in [&anna, &bert, &admin()] {
-        let dead = realm.see(|view| view.dead_letters(caller, None, 9)).items;
+        let dead = realm.see(|view| view.failed_deliveries(caller, None, 9)).items;
         assert_eq!(dead.len(), 1);
         assert_eq!(dead[0].delivery.state, DeliveryState::Expired);
     }
-    assert!(realm.see(|view| view.dead_letters(&cleo, None, 9)).items.is_empty());
+    assert!(realm.see(|view| view.failed_deliveries(&cleo, None, 9)).items.is_empty());
 }
 
 #[tokio::test]
@@ -199,20 +199,20 @@ async fn who_is_there_and_who_writes_to_whom() {
     realm.send(&anna, "bert", "one").await;
     realm.send(&anna, "bert", "two").await;
     realm.send(&bert, "cleo", "three").await;
-    let troops = realm.see(|view| view.muster(&admin()));
+    let troops = realm.see(|view| view.agent_groups(&admin()));
     assert_eq!(troops.len(), 1);
     assert_eq!((troops[0].kind, troops[0].count), (AgentKind::Agent, 3));
-    assert_eq!(realm.see(|view| view.muster(&anna)), troops, "everybody is public here");
+    assert_eq!(realm.see(|view| view.agent_groups(&anna)), troops, "everybody is public here");
     let ties = |caller: &posthaste_engine::nouns::Caller| {
-        let ties = realm.see(|view| view.ties(caller, 9));
-        ties.iter().map(|tie| format!("{}>{} {}", tie.from, tie.to, tie.letters)).collect::<Vec<_>>()
+        let ties = realm.see(|view| view.links(caller, 9));
+        ties.iter().map(|tie| format!("{}>{} {}", tie.from, tie.to, tie.messages)).collect::<Vec<_>>()
     };
     assert_eq!(ties(&admin()), ["anna>bert 2", "bert>cleo 1"]);
     assert_eq!(ties(&anna), ["anna>bert 2"], "only what one may look at");
-    let traces = realm.see(|view| view.traces(&admin(), &id("anna")));
+    let traces = realm.see(|view| view.recent_activity(&admin(), &id("anna")));
     assert_eq!(traces.partners, [(id("bert"), 2)]);
     assert!(traces.last_sent.is_some_and(|at| at <= stamp::now()));
-    let from_outside = realm.see(|view| view.traces(&member("cleo"), &id("anna")));
+    let from_outside = realm.see(|view| view.recent_activity(&member("cleo"), &id("anna")));
     assert_eq!((from_outside.last_sent, from_outside.partners.len()), (None, 0));
     assert_eq!(realm.see(|view| view.unread_up_to(&bert, &id("bert"), 9)), 2);
     assert_eq!(realm.see(|view| view.unread_up_to(&bert, &id("bert"), 1)), 1, "no further than asked");

@@ -51,8 +51,8 @@ async fn what_was_kept_comes_first_and_then_what_is_sent() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_letter_comes_once_and_in_order_however_small_the_slot_and_however_often_asking_is_given_up() {
-    for (slot_letters, page) in [(1, 1_000), (3, 7), (256, 1_000)] {
-        let realm = Realm::with(Limits { slot_letters, page, ..Limits::default() });
+    for (mailbox_messages, page) in [(1, 1_000), (3, 7), (256, 1_000)] {
+        let realm = Realm::with(Limits { mailbox_messages, page, ..Limits::default() });
         let bob = realm.agent("bob").await;
         const SENDERS: usize = 4;
         const EACH: usize = 50;
@@ -83,7 +83,7 @@ async fn every_letter_comes_once_and_in_order_however_small_the_slot_and_however
                 })
             })
             .collect();
-        let mut chance = Chance::new(slot_letters as u64);
+        let mut chance = Chance::new(mailbox_messages as u64);
         let (mut got, started) = (Vec::<Seq>::new(), std::time::Instant::now());
         while got.len() < SENDERS * EACH {
             let patience = Duration::from_micros(chance.below(1_000) as u64);
@@ -117,7 +117,7 @@ async fn a_backlog_longer_than_a_page_comes_whole() {
 
 #[tokio::test]
 async fn receipts_say_delivered_only_while_somebody_has_the_letter_in_hand() {
-    let realm = Realm::with(Limits { slot_letters: 2, ..Limits::default() });
+    let realm = Realm::with(Limits { mailbox_messages: 2, ..Limits::default() });
     let ann = realm.agent("ann").await;
     let bob = realm.agent("bob").await;
     let state = async |text: &str| realm.send(&ann, "bob", text).await.receipts[0].state;
@@ -146,7 +146,8 @@ async fn receipts_say_delivered_only_while_somebody_has_the_letter_in_hand() {
 /// Before, 256 messages of any size waited in memory for each connected agent: 20 agents that did not read held 3 GB.
 #[tokio::test]
 async fn what_waits_in_memory_for_connected_agents_is_bounded_in_bytes() {
-    let realm = Realm::with(Limits { slot_bytes: 10_000, slots_bytes: 18_000, ..Limits::default() });
+    let realm =
+        Realm::with(Limits { mailbox_bytes: 10_000, all_mailboxes_bytes: 18_000, ..Limits::default() });
     let ann = realm.agent("ann").await;
     let (bob, cyd) = (realm.agent("bob").await, realm.agent("cyd").await);
     let state =

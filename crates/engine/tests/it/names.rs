@@ -148,7 +148,7 @@ async fn a_new_token_shuts_out_the_agent_that_another_token_entered_under_its_na
     realm.agent("boss").await;
     let squat = Register {
         parent: Some(id("boss")),
-        bounds: Some(Bounds { takes_from_agents: Some(AgentSet::Nobody), ..Bounds::default() }),
+        bounds: Some(Bounds { takes_from_agents: Some(AgentSet::Empty), ..Bounds::default() }),
         keys: Some(json(r#"{"public_key":"mallory's"}"#)),
         ..by("mallory", "carl")
     };
@@ -204,9 +204,9 @@ async fn kinds_of_the_server_and_its_administrators_are_not_for_others() {
     }
     // What an administrator enters as a part of the system asks for consent like any other.
     let closed = Bounds {
-        takes_from_agents: Some(AgentSet::Nobody),
-        takes_from_clients: Some(AgentSet::Nobody),
-        takes_from_systems: Some(AgentSet::Nobody),
+        takes_from_agents: Some(AgentSet::Empty),
+        takes_from_clients: Some(AgentSet::Empty),
+        takes_from_systems: Some(AgentSet::Empty),
         ..Bounds::default()
     };
     realm.ask(&member("ann"), Register { bounds: Some(closed), ..named("ann") }).await;

@@ -175,5 +175,5 @@ async fn what_happens_after_the_poison_is_not_announced() {
     let first = feed.next().await.expect("a step");
     assert!(matches!(&first, posthaste_engine::Step::Event { event, .. } if event.seq == 1), "{first:?}");
     let head = realm.engine.read(|view| view.head()).await.expect("a head");
-    assert_eq!((head, feed.place()), (1, 1));
+    assert_eq!((head, feed.seq()), (1, 1));
 }

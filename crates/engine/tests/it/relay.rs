@@ -162,7 +162,7 @@ async fn consent_is_asked_for_senders_of_another_realm() {
     let entry = |name: &str| Register { id: Some(id(name)), ..Register::default() };
     let shy = Register { contact_policy: Some(ContactPolicy::Contacts), ..entry("shy") };
     town.mill.submit(&member("shy"), shy).await.expect("a free name");
-    let bounds = Bounds { takes_from_agents: Some(AgentSet::Nobody), ..Bounds::default() };
+    let bounds = Bounds { takes_from_agents: Some(AgentSet::Empty), ..Bounds::default() };
     let bounded = Register { bounds: Some(bounds), ..entry("bounded") };
     town.mill.submit(&member("bounded"), bounded).await.expect("a free name");
     assert_eq!(

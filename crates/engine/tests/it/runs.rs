@@ -95,11 +95,12 @@ async fn a_run_is_a_task_and_a_conversation_of_those_it_involves() {
     assert!(realm.see(|view| view.run(&out, "user:insider", "r")).is_none());
 
     let record = realm.see(|view| view.run_record(&user, &talk("r"), 0, 99));
-    let copies: Vec<_> = record.letters[0].copies.iter().map(|(_, state, kept)| (*state, *kept)).collect();
+    let copies: Vec<_> =
+        record.messages[0].deliveries.iter().map(|(_, state, kept)| (*state, *kept)).collect();
     assert_eq!(copies, [(DeliveryState::Read, true)]);
     assert_eq!(record.notes.len(), 1);
     assert!(
-        record.notes[0].place <= record.letters[1].message.seq,
+        record.notes[0].before <= record.messages[1].message.seq,
         "what was done comes before what came of it"
     );
 
@@ -118,7 +119,11 @@ async fn a_letter_is_taken_once() {
     realm.ask(&admin(), take.clone()).await;
     assert_eq!(realm.refused(&admin(), take).await, Refusal::NoSuchMessage);
     let record = realm.see(|view| view.run_record(&admin(), &talk("r"), 0, 99));
-    assert_eq!(record.letters[0].copies, [(id("hand"), DeliveryState::Read, false)], "taken, and forgotten");
+    assert_eq!(
+        record.messages[0].deliveries,
+        [(id("hand"), DeliveryState::Read, false)],
+        "taken, and forgotten"
+    );
 }
 
 #[tokio::test]
@@ -129,7 +134,7 @@ async fn a_letter_under_a_key_is_written_once() {
     let first = realm.ask(&admin(), Advance { letters: vec![letter(1)], ..opening("r") }).await;
     let second = realm.ask(&admin(), Advance { letters: vec![letter(2)], ..opening("r") }).await;
     assert!(!first.repeated && second.repeated);
-    assert_eq!(realm.see(|view| view.run_record(&admin(), &talk("r"), 0, 99)).letters.len(), 1);
+    assert_eq!(realm.see(|view| view.run_record(&admin(), &talk("r"), 0, 99)).messages.len(), 1);
 }
 
 #[tokio::test]
@@ -146,7 +151,7 @@ async fn the_same_name_in_two_instances_is_two_tasks() {
     let second = realm.ask(&admin(), second).await;
     assert_eq!(second.run.task, talk("r~user:other"));
     for (caller, own, foreign) in [(&one, "r", "r~user:other"), (&other, "r~user:other", "r")] {
-        assert_eq!(realm.see(|view| view.run_record(caller, &talk(own), 0, 9)).letters.len(), 1);
+        assert_eq!(realm.see(|view| view.run_record(caller, &talk(own), 0, 9)).messages.len(), 1);
         let none = Refusal::NoSuchTask { task: talk(foreign) };
         assert_eq!(realm.hidden(|view| view.run_record(caller, &talk(foreign), 0, 9)), none);
     }
@@ -231,7 +236,7 @@ async fn a_letter_that_goes_elsewhere_is_no_turn_of_the_run() {
     let talk = realm.see(|view| view.conversation(&admin(), &opened.run.task));
     assert_eq!(talk.turn_count, 1);
     let record = realm.see(|view| view.run_record(&admin(), &opened.run.task, 0, 10));
-    assert_eq!(record.letters.len(), 1);
+    assert_eq!(record.messages.len(), 1);
 }
 
 /// A task that is opened, worked on by two and ended.
@@ -289,9 +294,9 @@ async fn steps_that_come_together_leave_what_they_would_leave_one_by_one() {
         }
         let record = realm.see(|view| view.run_record(&admin(), &talk("r"), 0, 99));
         let letters: Vec<_> = record
-            .letters
+            .messages
             .iter()
-            .map(|row| (row.message.id, row.message.body.as_str().to_owned(), row.copies.clone()))
+            .map(|row| (row.message.id, row.message.body.as_str().to_owned(), row.deliveries.clone()))
             .collect();
         let notes: Vec<_> = record.notes.iter().map(|note| (note.n, note.note.as_str().to_owned())).collect();
         let (run, task) = realm.see(|view| view.run(&admin(), "user:insider", "r")).expect("a run");
@@ -393,7 +398,7 @@ async fn letters_that_others_write_under_the_name_of_a_run_are_no_part_of_its_re
     realm.ask(&anna, under("bert")).await;
     realm.ask(&anna, under("insider")).await;
     realm.ask(&hand, under("boss")).await;
-    let count = |caller: &Caller| realm.see(|view| view.run_record(caller, &talk("r"), 0, 99)).letters.len();
+    let count = |caller: &Caller| realm.see(|view| view.run_record(caller, &talk("r"), 0, 99)).messages.len();
     assert_eq!((count(&user), count(&admin())), (1, 1));
     // What agents that take part say to each other is.
     realm.ask(&hand, under("insider")).await;
