@@ -19,11 +19,13 @@ use crate::hub::{Feed, Filter, Hub, MailboxStream, Start};
 use crate::limits::Limits;
 use crate::liveness::{Liveness, Reading};
 use crate::lock::DirectoryLock;
-use crate::log::{self, Account, AnswerSlip, CallerQuota, Local, Part, Place, Record};
+use crate::log::{self, Account, Local, PendingAnswer, QueueSlot, Record};
+
 use crate::meter::Meter;
 use crate::nouns::{Address, AgentId, Caller, RealmName};
 use crate::office::WeakOffice;
 use crate::presence::Presences;
+use crate::quota::{CallerQuota, QuotaPermit};
 use crate::stamp;
 use crate::store::{Db, Inspection, inspect, open_reader};
 use crate::usage;
@@ -66,7 +68,7 @@ struct Shared {
 /// are released when the read ends, even if its caller has left earlier.
 #[derive(Debug)]
 struct Turn {
-    part: Option<Part>,
+    part: Option<QuotaPermit>,
     _place: OwnedSemaphorePermit,
     _reading: Reading,
 }
@@ -74,14 +76,14 @@ struct Turn {
 /// Patterns of a subscription, counted towards the caller's quota until this is dropped.
 #[derive(Debug)]
 pub struct Patterns {
-    _part: Option<Part>,
+    _part: Option<QuotaPermit>,
 }
 
 /// A change that was requested and not yet answered. It is applied whether or not the caller waits; only a caller that
 /// waits and gets `Busy` knows that it was not.
 #[derive(Debug)]
 pub struct Pending<V> {
-    answer: AnswerSlip,
+    answer: PendingAnswer,
     verb: PhantomData<fn() -> V>,
 }
 
@@ -228,7 +230,7 @@ impl Engine {
         self.put(record).await?.wait().await
     }
 
-    async fn put(&self, record: Record) -> Result<AnswerSlip, EngineError> {
+    async fn put(&self, record: Record) -> Result<PendingAnswer, EngineError> {
         let bytes = check_size(&record.command, &self.shared.limits)?;
         if let Some(reason) = self.shared.poison.get() {
             return Err(Fault::Poisoned { reason: reason.clone() }.into());
@@ -253,7 +255,7 @@ impl Engine {
     /// Waits until everything that was requested so far is in the database, including messages that the fast path
     /// delivered earlier. For callers that do not wait for answers and want to read their own writes.
     pub async fn flush(&self) {
-        self.queue.flush().await;
+        self.queue.flush(self.own_account()).await;
     }
 
     /// Reads one snapshot of the database. The read is stopped when its budget is used up, and when this future is
@@ -283,7 +285,7 @@ impl Engine {
     /// Waits for a reader: first within the caller's quota, then for a free connection.
     async fn turn(&self) -> Result<Turn, EngineError> {
         let part = match &self.share {
-            Some(share) => share.look().await,
+            Some(share) => share.read().await,
             None => None,
         };
         let place = self.shared.turnstile.clone().acquire_owned().await.map_err(|_| Fault::Closing)?;
@@ -407,15 +409,16 @@ impl Engine {
     }
 
     /// Version of the agent and token directory, incremented before the response to any change is sent. Caches read it
-    /// before querying and treat another version as a miss.
+    /// before querying and treat another version as a miss. Scopes, contacts, peers and rules count as well. No two
+    /// openings of realms in a process share a version.
     #[must_use]
     pub fn directory_version(&self) -> u64 {
-        self.shared.hub.fast_path().epoch()
+        self.shared.hub.fast_path().directory_version()
     }
 
-    /// Number of names that changed their holder since the realm was opened: reused after the agent left, or taken by
-    /// the token that carries the name. Incremented before such a change is answered and before later events are
-    /// delivered, so that a door that caches the holder of a name checks again when the number differs.
+    /// Version of who holds which name: rises when a name is reused after its agent left, or goes to the token that carries
+    /// it. Incremented before such a change is answered and before later events are delivered, so that a door that knows who
+    /// holds a name checks again under another version.
     #[must_use]
     pub fn names_reassigned(&self) -> u64 {
         self.shared.hub.reassigned()
@@ -454,7 +457,7 @@ impl Engine {
     /// Number of agents with an open mail stream, and of event feeds.
     #[must_use]
     pub fn listeners(&self) -> (usize, usize) {
-        (self.shared.hub.attached(), self.shared.hub.followers())
+        (self.shared.hub.attached(), self.shared.hub.subscribers())
     }
 
     /// Why the realm takes no writes, if it does not.
@@ -502,7 +505,7 @@ impl Engine {
 
     /// Lets the writer end once every command so far is answered. Remaining handles can still read.
     pub async fn close(&self) {
-        self.queue.close().await;
+        self.queue.close();
     }
 
     /// Whether no handle besides the office's own is in use.
@@ -512,7 +515,7 @@ impl Engine {
     }
 
     /// Reserves room in the queue for a caller's command of this size.
-    pub(crate) async fn reserve(&self, caller: &Caller, bytes: usize) -> Result<Place<'_>, EngineError> {
+    pub(crate) async fn reserve(&self, caller: &Caller, bytes: usize) -> Result<QueueSlot<'_>, EngineError> {
         if !caller.rights.admin {
             self.shared.disk.check()?;
         }
@@ -520,11 +523,14 @@ impl Engine {
     }
 
     fn account(&self, caller: &Caller) -> Account<'_> {
-        match &self.share {
-            Some(share) => Account::CallerQuota(share),
-            None if caller.agent.is_office() => Account::House,
-            None => Account::Guest,
+        match self.own_account() {
+            Account::Uncounted if caller.agent.is_office() => Account::Server,
+            account => account,
         }
+    }
+
+    fn own_account(&self) -> Account<'_> {
+        self.share.as_ref().map_or(Account::Uncounted, Account::Quota)
     }
 
     pub(crate) fn hub(&self) -> &Hub {

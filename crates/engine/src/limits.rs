@@ -113,14 +113,13 @@ pub struct Limits {
     /// How long a command may wait until the writer starts it, from the time of the request. After that it is removed
     /// from the queue and its caller gets `Busy`.
     pub answer_wait: Duration,
-    /// Commands of one caller in the queue or in the current batch, while other callers are active (for doors that
-    /// identify callers): enough to share one sync, and few enough that other callers do not wait long behind them.
+    /// Commands that one token may have queued or in the writer's batch: enough to keep the writer busy. Callers are served in
+    /// turn, so others do not wait behind them.
     pub share_commands: usize,
-    /// The same while no other caller is active: enough to keep the writer busy, and few enough that the next caller
-    /// waits for milliseconds only.
-    pub share_alone: usize,
     /// Commands in one transaction.
     pub batch_commands: usize,
+    /// How long a transaction stays open for commands: a command waits this long and a commit behind those of other callers.
+    pub batch_open: Duration,
     /// Rows on one page of any list.
     pub page: usize,
     /// Bytes on one page of any list. A page of large messages ends early and says where the next one starts.
@@ -181,9 +180,9 @@ impl Default for Limits {
             queue_bytes: 64 << 20,
             queue_wait: Duration::from_secs(5),
             answer_wait: Duration::from_secs(5),
-            share_commands: 16,
-            share_alone: 256,
+            share_commands: 256,
             batch_commands: 1_024,
+            batch_open: Duration::from_millis(2),
             page: 1_000,
             page_bytes: 4 << 20,
             answer_bytes: 16 << 20,

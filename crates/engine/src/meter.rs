@@ -89,11 +89,7 @@ pub struct Meter {
     mean_commit_micros: AtomicU64,
     /// Events that feeds read from the database because they were behind.
     pub lagged: AtomicU64,
-    opening: u64,
 }
-
-/// Openings of realms in this process so far.
-static OPENINGS: AtomicU64 = AtomicU64::new(0);
 
 impl Meter {
     pub(crate) fn new() -> Self {
@@ -104,7 +100,6 @@ impl Meter {
             synced_at: 0.into(),
             mean_commit_micros: 0.into(),
             lagged: 0.into(),
-            opening: OPENINGS.fetch_add(1, Ordering::Relaxed),
         }
     }
 
@@ -137,17 +132,6 @@ impl Meter {
             Err(crate::EngineError::Failed(_)) => &tally.failed,
         };
         counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Identifies this opening of the realm within the process. Counters start again with each opening, so caches that
-    /// depend on a counter must store the opening with it.
-    pub fn opening(&self) -> u64 {
-        self.opening
-    }
-
-    /// Number of commands of one verb that succeeded.
-    pub fn done(&self, verb: &str) -> u64 {
-        self.verbs.get(verb).map_or(0, |tally| tally.done.load(Ordering::Acquire))
     }
 
     /// Results of all commands, by verb.

@@ -124,7 +124,20 @@ pub(crate) fn sees_scope(db: Db<'_>, caller: &Caller, scope: &Scope) -> rusqlite
     if caller.rights.admin {
         return Ok(true);
     }
-    if let Some(bounds) = acl::bounds_of(db, &caller.agent)?
+    sees_scope_within(db, caller, acl::bounds_of(db, &caller.agent)?.as_ref(), scope)
+}
+
+/// The same for a caller whose bounds are known.
+pub(crate) fn sees_scope_within(
+    db: Db<'_>,
+    caller: &Caller,
+    bounds: Option<&Bounds>,
+    scope: &Scope,
+) -> rusqlite::Result<bool> {
+    if caller.rights.admin {
+        return Ok(true);
+    }
+    if let Some(bounds) = bounds
         && !acl::allows_scope(db, bounds.sees_scopes.as_ref(), &caller.agent, scope)?
     {
         return Ok(false);

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use crate::commit::QueuedCommand;
 use crate::commit::{Poison, Writer};
 use crate::engine::{Engine, EngineGuard};
 use crate::error::{EngineError, Fault};
 use crate::hub::Hub;
 use crate::limits::Limits;
 use crate::liveness::Liveness;
-use crate::log::{Local, Record, Source, Work};
+use crate::log::{Local, Record, Source};
 use crate::meter::Meter;
 use crate::nouns::RealmName;
 use crate::store::{exec, open_writer};
@@ -55,11 +56,15 @@ pub fn open_watched(
 struct AtTheStart(Local);
 
 impl Source for AtTheStart {
-    fn take(&mut self, batch: &mut Vec<Work>, limit: usize) -> bool {
-        self.0.take(batch, limit)
+    fn take(&mut self, batch: &mut Vec<QueuedCommand>, limit: usize) -> bool {
+        let taken = self.0.take(batch, limit);
+        while self.0.waiting() > 0 && batch.len() < limit {
+            self.0.top_up(batch, limit);
+        }
+        taken
     }
 
-    fn top_up(&mut self, _batch: &mut Vec<Work>, _limit: usize) {}
+    fn top_up(&mut self, _batch: &mut Vec<QueuedCommand>, _limit: usize) {}
 
     fn waiting(&self) -> usize {
         self.0.waiting()
@@ -97,9 +102,9 @@ pub fn apply_batches(
     let mut work = |record| {
         let (answer, wait) = oneshot::channel();
         answers.push(wait);
-        Work { record, answer: Some(answer), claim: None, room: None, share: None }
+        QueuedCommand::unbounded(record, Some(answer))
     };
-    let batches: Vec<Vec<Work>> =
+    let batches: Vec<Vec<QueuedCommand>> =
         batches.into_iter().map(|batch| batch.into_iter().map(&mut work).collect()).collect();
     writer.run(&mut ByHand { batches: batches.into_iter() });
     let fetch = |mut wait: oneshot::Receiver<Answer>| wait.try_recv().unwrap_or(Err(Fault::Closing.into()));
@@ -108,14 +113,14 @@ pub fn apply_batches(
 
 /// Batches exactly as the test made them.
 struct ByHand {
-    batches: std::vec::IntoIter<Vec<Work>>,
+    batches: std::vec::IntoIter<Vec<QueuedCommand>>,
 }
 
 impl Source for ByHand {
-    fn take(&mut self, batch: &mut Vec<Work>, _limit: usize) -> bool {
+    fn take(&mut self, batch: &mut Vec<QueuedCommand>, _limit: usize) -> bool {
         batch.extend(self.batches.next().into_iter().flatten());
         !batch.is_empty()
     }
 
-    fn top_up(&mut self, _batch: &mut Vec<Work>, _limit: usize) {}
+    fn top_up(&mut self, _batch: &mut Vec<QueuedCommand>, _limit: usize) {}
 }

@@ -93,7 +93,7 @@ impl Feed {
         seq: Seq,
         buffer: usize,
     ) -> Self {
-        let head = engine.hub().wakeups.listen();
+        let head = engine.hub().wakeups.subscribe();
         let by_database = filter.needs_database();
         Self {
             engine,

@@ -63,11 +63,12 @@ impl ChangeKeys {
                 observe: false,
                 expires_at: self.token_ends,
             };
-            token.apply(to)?;
+            token.plan(to)?.write(to)?;
         }
         if self.revoke {
             let reason = Some("revoked".to_owned());
-            agent = Unregister { agent: agent.id, reason, cause: None }.apply(to)?;
+            let unregister = Unregister { agent: agent.id, reason, cause: None };
+            agent = unregister.decide(to)?(to)?;
             agent.state = Agent::REVOKED.to_owned();
             write(to, &agent)?;
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::recipients::{self, Found, Recipient};
-use super::{Decided, Stop, Write, agents, deliveries, turns};
+use super::{Decide, Decided, Stop, Write, agents, deliveries, turns};
 use crate::commit::NewDelivery;
 use crate::error::Refusal;
 use crate::nouns::{
@@ -245,7 +245,7 @@ impl SendMessage {
         let (turn, unrecorded) = match place {
             Place::None => (None, None),
             Place::Labelled(_, why) => (None, Some(why)),
-            Place::In(spot) => (Some(turns::record_letter(to, sender, *spot, &message)?), None),
+            Place::In(spot) => (Some(spot.record(to, sender.id.clone(), &message)?), None),
         };
         let turn = turn.map(|turn: Turn| turn.id);
         Ok(SendReceipt { message, receipts, refused, turn, unrecorded, repeated: false })
@@ -315,15 +315,11 @@ impl SendMessage {
     fn place(&self, to: &mut Write<'_>, sender: &Agent, recipients: &[Recipient]) -> Decided<Place> {
         let Some(within) = &self.within else { return Ok(Place::None) };
         check_reach(to, sender, recipients, within)?;
-        let others = recipients.iter().filter(|r| r.copy != RecipientKind::Bcc).map(|r| &r.agent);
-        let spot = match &within.join {
-            JoinMode::IfAllowed => turns::find_spot(to, sender, others, within),
-            JoinMode::Open { kind } | JoinMode::PartiesOnly { kind } | JoinMode::NameOnly { kind } => {
-                turns::gather(to, sender, others, within, kind, self.subject.as_deref())
-            }
-        };
+        let open = recipients.iter().filter(|r| r.copy != RecipientKind::Bcc).map(|r| &r.agent);
+        let parties = turns::Parties { sender, recipients: open.collect(), new_holders: &[] };
+        let spot = turns::find_place(to, &parties, within, self.subject.as_deref());
         match (spot, &within.join) {
-            (Ok(spot), _) => Ok(Place::In(Box::new(spot))),
+            (Ok(place), _) => Ok(Place::In(Box::new(place.prepare(to)?))),
             // The letter goes out under the name that it gave, so that whoever answers it can give the same.
             (Err(Stop::Refused(why)), JoinMode::IfAllowed | JoinMode::PartiesOnly { .. }) => {
                 Ok(Place::Labelled(within.conversation.clone(), why))
@@ -453,7 +449,7 @@ impl SendMessage {
     /// The letter as it will be written down, but for its place in the history and in a conversation.
     pub(crate) fn letter(&self, caller: &Caller, id: MessageId, at: Millis) -> Message {
         Message {
-            seq: crate::fast_path::UNPLACED,
+            seq: crate::fast_path::NO_SEQ,
             id,
             from: caller.agent.clone(),
             to: self.to.iter().chain(&self.cc).cloned().collect(),
@@ -499,7 +495,7 @@ fn sender(to: &mut Write<'_>) -> Decided<Agent> {
     }
     // An administrator writes under any name; one that is new is entered with its first message, or not at all.
     let entered = match to.caller.rights.admin && rows::active_agent(to.db, id)?.is_none() {
-        true => agents::enter_sender(to, id)?,
+        true => agents::enter_sender(to, id)?.map(|entrance| entrance.write(to)).transpose()?,
         false => None,
     };
     let sender = entered.map_or_else(|| to.acting_agent(), Ok)?;
@@ -515,7 +511,7 @@ fn is_guest(to: &Write<'_>, id: &AgentId) -> rusqlite::Result<bool> {
 }
 
 /// Whether a name is that of a neighbour's agent.
-pub(super) fn is_foreign(to: &Write<'_>, id: &AgentId) -> rusqlite::Result<bool> {
+pub(super) fn is_foreign(to: &Decide<'_>, id: &AgentId) -> rusqlite::Result<bool> {
     let Some((_, realm)) = id.as_str().rsplit_once('@') else { return Ok(false) };
     Ok(one(to.db, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some())
 }

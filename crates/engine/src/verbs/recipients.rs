@@ -284,7 +284,7 @@ fn direct(to: &mut Write<'_>, sender: &Agent, id: &AgentId, groups: &mut Groups<
     let id = &agents::meant(to, id)?;
     let agent = match rows::active_agent(to.db, id)? {
         Some(agent) => Some(agent),
-        None => agents::expect(to, id)?,
+        None => agents::expect(to, id)?.map(|entrance| entrance.write(to)).transpose()?,
     };
     let Some(agent) = agent else { return Err(unknown(to, id)?.into()) };
     // An agent that shows itself to few can be answered from another realm by those it wrote to.

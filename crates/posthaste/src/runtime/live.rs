@@ -467,7 +467,7 @@ impl Live {
 
 /// The call that an event tells of.
 fn call_of(name: &str, details: &Value) -> Option<ToolCall> {
-    (name == posthaste_wire::mail::words::events::TOOL_CALL).then(|| ToolCall {
+    (name == posthaste_wire::mail::events::TOOL_CALL).then(|| ToolCall {
         call_id: details["tool_call_id"].as_str().unwrap_or_default().to_owned(),
         tool: details["tool_name"].as_str().unwrap_or_default().to_owned(),
         args: details["tool_args"].clone(),

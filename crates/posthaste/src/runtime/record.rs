@@ -5,7 +5,7 @@ use posthaste_engine::nouns::{AgentId, Caller, Message, Seq, TaskId};
 use posthaste_engine::views::{RunMessageRow, RunRecord};
 use posthaste_engine::{Engine, EngineError};
 use posthaste_wire::mail::MsgType;
-use posthaste_wire::mail::words::{events, subjects};
+use posthaste_wire::mail::{events, subjects};
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 

@@ -66,7 +66,6 @@ fn limits_of(limits: &Limits, rules: &Rules) -> Value {
         "queue_commands": limits.queue_commands,
         "queue_bytes": limits.queue_bytes,
         "share_commands": limits.share_commands,
-        "share_alone": limits.share_alone,
         "batch_commands": limits.batch_commands,
         "page": limits.page,
         "page_bytes": limits.page_bytes,

@@ -315,7 +315,7 @@ impl Subscription {
         let (oldest, newest) =
             engine.read(move |view| Ok((view.time_of(lost.oldest)?, view.time_of(lost.newest)?))).await?;
         let id =
-            |seq, at: Option<i64>| EventId { at: at.unwrap_or(0), history: self.form.history, seq }.ulid();
+            |seq, at: Option<i64>| EventId { at: at.unwrap_or(0), log_tag: self.form.history, seq }.ulid();
         Ok(own_event(
             EventName::Overflow,
             self.served(engine).await?,
