@@ -15,16 +15,6 @@ const MANY_SUBSCRIBERS: usize = 16;
 /// The least time between two wake-ups of many subscribers.
 const MIN_INTERVAL: Duration = Duration::from_millis(2);
 
-fn interval() -> Duration {
-    static I: std::sync::OnceLock<Duration> = std::sync::OnceLock::new();
-    *I.get_or_init(|| {
-        std::env::var("PH_WAKE_US")
-            .ok()
-            .and_then(|v| v.parse().ok())
-            .map_or(MIN_INTERVAL, Duration::from_micros)
-    })
-}
-
 #[derive(Debug)]
 pub(super) struct Wakeups {
     /// The head of the event log as subscribers know it. They sleep on it.
@@ -73,7 +63,7 @@ impl Wakeups {
 /// Wakes all subscribers as soon as there is news and the last wake-up is long enough ago, until the realm is closed.
 async fn wake_many(head: Arc<watch::Sender<Seq>>, mut committed: watch::Receiver<Seq>) {
     loop {
-        let next = Instant::now() + interval();
+        let next = Instant::now() + MIN_INTERVAL;
         announce(&head, *committed.borrow_and_update());
         if committed.changed().await.is_err() {
             return;
