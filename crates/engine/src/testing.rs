@@ -1,5 +1,5 @@
-//! For tests: the writer fed by hand, and a look over its shoulder. Only built with the feature `testing`, which no
-//! program turns on.
+//! Test access to the writer: batches made by hand, and a hook for each command. Only built with the feature `testing`,
+//! which no program enables.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use crate::engine::{Engine, EngineGuard};
 use crate::error::{EngineError, Fault};
 use crate::hub::Hub;
 use crate::limits::Limits;
+use crate::liveness::Liveness;
 use crate::log::{Local, Record, Source};
 use crate::meter::Meter;
 use crate::nouns::RealmName;
 use crate::store::{exec, open_writer};
 use crate::verbs::Outcome;
-use crate::vitals::Vitals;
 
-/// Called on the writer's thread for each command, inside the transaction, before the command is applied. May block,
-/// which holds the writer up, or panic, as if the verb had.
+/// Called on the writer's thread for each command, inside the transaction, before the command is applied. It may block,
+/// which delays the writer, or panic, as if the verb had.
 pub type Watch = Box<dyn FnMut(&Record) + Send>;
 
-/// What became of a command.
+/// The result of a command.
 pub type Answer = Result<Outcome, EngineError>;
 
-/// What a batch is made of.
+/// Which commands a batch contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gathering {
-    /// What was waiting when it began, so that a test knows which batch a command is in.
+    /// Only commands that were queued when it began, so that a test knows which batch a command is in.
     AtTheStart,
-    /// What comes while it is applied as well, as in a real office.
+    /// Also commands that arrive while the batch is applied, as in production.
     OnTheWay,
 }
 
-/// Opens books like [`Engine::open`], watched.
+/// Opens a database like [`Engine::open`], with a hook for each command.
 ///
 /// # Errors
 /// When the file cannot be used.
@@ -52,7 +52,7 @@ pub fn open_watched(
     })
 }
 
-/// A queue whose batches are closed once they are taken.
+/// A queue that adds nothing to a batch once it is taken.
 struct AtTheStart(Local);
 
 impl Source for AtTheStart {
@@ -71,7 +71,7 @@ impl Source for AtTheStart {
     }
 }
 
-/// Submits a command with a stamp of the test's choosing.
+/// Submits a command with a stamp chosen by the test.
 ///
 /// # Errors
 /// As [`Engine::submit`].
@@ -79,8 +79,8 @@ pub async fn submit_record(engine: &Engine, record: Record) -> Answer {
     engine.submit_record(record).await
 }
 
-/// Applies stamped commands to the books at a path, one transaction for each batch, as a restarted office would; gives
-/// back what was answered to each. New books get the given name for their history, which is otherwise random.
+/// Applies stamped commands to the database at a path, one transaction per batch, as a restarted server would, and
+/// returns the answer to each. A new database gets the given event log id, which is random otherwise.
 ///
 /// # Errors
 /// When the file cannot be used.
@@ -96,8 +96,8 @@ pub fn apply_batches(
     let limits = Limits::default();
     let hub = Arc::new(Hub::new(&limits));
     let meter = Arc::new(Meter::new());
-    let vitals = Vitals::new(limits.readers);
-    let mut writer = Writer::open(path, realm, &limits, hub, meter, vitals, Poison::default(), None)?;
+    let liveness = Liveness::new(limits.readers);
+    let mut writer = Writer::open(path, realm, &limits, hub, meter, liveness, Poison::default(), None)?;
     let mut answers = Vec::new();
     let mut work = |record| {
         let (answer, wait) = oneshot::channel();

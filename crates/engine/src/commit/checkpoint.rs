@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use tracing::{debug, warn};
 
-use crate::store::{fold, open_checkpointer};
+use crate::store::{open_checkpointer, passive_checkpoint};
 
 /// Pages in the WAL from which it is checkpointed.
 const CHECKPOINT_AFTER_PAGES: i32 = 4_000;
@@ -60,7 +60,7 @@ impl Checkpointer {
         } else if is_done || (self.running.is_some() && pages >= WAIT_AFTER_PAGES) {
             self.join();
             // What is left; after that the next commit begins the WAL anew, unless a reader uses it.
-            if let Err(error) = fold(db) {
+            if let Err(error) = passive_checkpoint(db) {
                 debug!(%error, "the WAL was not checkpointed to its end");
             }
         } else if self.running.is_none() && pages >= self.next {
@@ -88,7 +88,7 @@ impl Checkpointer {
                 None => open_checkpointer(&path)?,
             };
             for _ in 0..MAX_PASSES {
-                let (in_wal, checkpointed) = fold(&connection)?;
+                let (in_wal, checkpointed) = passive_checkpoint(&connection)?;
                 // A reader may keep the rest from being checkpointed; the next checkpoint gets it.
                 if in_wal - checkpointed < LEFT_TO_WRITER_PAGES {
                     break;

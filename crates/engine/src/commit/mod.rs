@@ -29,18 +29,18 @@ use self::checkpoint::Checkpointer;
 use self::fulltext::UnindexedTexts;
 use self::window::Batch;
 use crate::error::{EngineError, Fault, Refusal};
-use crate::files::Files;
+use crate::file_identity::DatabaseFiles;
 use crate::hub::Hub;
 use crate::limits::{Limits, Rules};
+use crate::liveness::Liveness;
 use crate::lock::DirectoryLock;
 use crate::log::{Record, Source};
 use crate::meter::Meter;
 use crate::nouns::{Millis, RealmName, Seq};
-use crate::store::{Db, Position, check_position, exec, fold, one, open_writer};
+use crate::store::{Db, Position, check_position, exec, one, open_writer, passive_checkpoint};
 use crate::usage;
 use crate::verbs::{BatchState, Command, Decided, Outcome, Stop, Write};
 use crate::views;
-use crate::vitals::Vitals;
 
 /// Why a realm accepts no more writes. Set once; read by health checks.
 pub(crate) type Poison = Arc<OnceLock<String>>;
@@ -60,7 +60,7 @@ pub(crate) struct Writer {
     cache: RefCell<WriteCache>,
     hub: Arc<Hub>,
     meter: Arc<Meter>,
-    vitals: Arc<Vitals>,
+    liveness: Arc<Liveness>,
     poison: Poison,
     batch_limit: usize,
     batch_open: Duration,
@@ -68,7 +68,7 @@ pub(crate) struct Writer {
     expected: usize,
     last_commit: Duration,
     checkpointer: Checkpointer,
-    files: Arc<Files>,
+    files: Arc<DatabaseFiles>,
     position: PositionFile,
     /// The directory stays locked while the writer may write into it.
     _lock: Option<Arc<DirectoryLock>>,
@@ -88,7 +88,7 @@ impl Writer {
         limits: &Limits,
         hub: Arc<Hub>,
         meter: Arc<Meter>,
-        vitals: Arc<Vitals>,
+        liveness: Arc<Liveness>,
         poison: Poison,
         lock: Option<Arc<DirectoryLock>>,
     ) -> Result<Self, Fault> {
@@ -115,14 +115,14 @@ impl Writer {
             cache: RefCell::default(),
             hub,
             meter,
-            vitals,
+            liveness,
             poison,
             batch_limit: limits.batch_commands.max(1),
             batch_open: limits.batch_open,
             expected: 0,
             last_commit: Duration::ZERO,
             checkpointer,
-            files: Arc::new(Files::of(path)),
+            files: Arc::new(DatabaseFiles::new(path)),
             position: PositionFile::new(path, history, last),
             _lock: lock,
             #[cfg(feature = "testing")]
@@ -131,7 +131,7 @@ impl Writer {
     }
 
     /// The files that it writes into.
-    pub(crate) fn files(&self) -> Arc<Files> {
+    pub(crate) fn files(&self) -> Arc<DatabaseFiles> {
         self.files.clone()
     }
 
@@ -158,7 +158,7 @@ impl Writer {
         let mut batch = Vec::new();
         while source.take(&mut batch, self.batch_limit) {
             let opened = Instant::now();
-            self.vitals.batch_begins();
+            self.liveness.batch_begins();
             let (answers, was_busy) = match self.poison.get() {
                 Some(reason) => {
                     (self.same_for_all(&batch, Fault::Poisoned { reason: reason.clone() }), false)
@@ -176,7 +176,7 @@ impl Writer {
                 self.note_position(is_idle);
             }
             if !was_busy {
-                self.vitals.batch_ends();
+                self.liveness.batch_ends();
             }
         }
         self.close();
@@ -388,7 +388,7 @@ impl Writer {
         if is_idle && self.position.checkpointed != last {
             self.position.checkpointed = last;
             self.checkpointer.join();
-            if let Err(error) = fold(&self.db) {
+            if let Err(error) = passive_checkpoint(&self.db) {
                 debug!(%error, "the WAL was not checkpointed while idle");
             }
         }

@@ -67,9 +67,9 @@ impl Mailboxes {
             count: AtomicUsize::new(0),
             committed: AtomicI64::new(0),
             bytes: AtomicUsize::new(0),
-            max_messages: limits.slot_letters,
-            max_bytes: limits.slot_bytes,
-            max_bytes_in_all: limits.slots_bytes,
+            max_messages: limits.mailbox_messages,
+            max_bytes: limits.mailbox_bytes,
+            max_bytes_in_all: limits.all_mailboxes_bytes,
         }
     }
 
@@ -319,7 +319,7 @@ impl MailboxStream {
         let (caller, agent, last) = (self.caller.clone(), self.agent.clone(), self.last);
         let page = CATCH_UP_MESSAGES.min(self.engine.limits().page);
         let found = self.engine.read_patiently(move |view| {
-            view.budget.keep_to(CATCH_UP_BYTES);
+            view.budget.limit_bytes(CATCH_UP_BYTES);
             view.waiting(&caller, &agent, last, page)
         });
         let found = found.await?;

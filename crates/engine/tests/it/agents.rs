@@ -316,7 +316,7 @@ async fn agents_of_one_owner_see_each_other() {
     realm.ask(&owner, named("second")).await;
     assert_eq!(realm.see(|view| view.agent(&member("second"), &id("low"))).id, id("low"));
     // Bounds take precedence.
-    let sees_none = Bounds { sees: Some(AgentSet::Nobody), ..Bounds::default() };
+    let sees_none = Bounds { sees: Some(AgentSet::Empty), ..Bounds::default() };
     realm.ask(&owner, Register { bounds: Some(sees_none), ..named("kept") }).await;
     realm.ask(&owner, Register { visibility: Some(Visibility::System), ..named("away") }).await;
     assert_eq!(realm.hidden(|view| view.agent(&member("kept"), &id("away"))), no_such("away"));

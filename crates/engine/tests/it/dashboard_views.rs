@@ -24,7 +24,7 @@ async fn rate_counts_messages_by_door() {
     let minutes = realm.see(|view| view.rate(&anna, 60));
     assert_eq!(minutes.len(), 60);
     assert!(minutes.windows(2).all(|pair| pair[1].from - pair[0].from == 60_000));
-    let sum = |via: &str| minutes.iter().filter_map(|minute| minute.letters.get(via)).sum::<i64>();
+    let sum = |via: &str| minutes.iter().filter_map(|minute| minute.messages.get(via)).sum::<i64>();
     assert_eq!((sum(&anna.via), sum("pigeon")), (5, 1));
     let head = realm.see(|view| view.head());
     assert_eq!(minutes.iter().map(|minute| minute.events).sum::<i64>(), head, "every event once");
@@ -97,15 +97,15 @@ async fn undelivered_messages_are_visible_to_their_parties() {
     let end = soon();
     realm.ask(&anna, SendMessage { expires_at: Some(end), ..message("bert", "too late") }).await;
     realm.send(&anna, "bert", "in time").await;
-    assert!(realm.see(|view| view.dead_letters(&anna, None, 9)).items.is_empty());
+    assert!(realm.see(|view| view.failed_deliveries(&anna, None, 9)).items.is_empty());
     realm.passed(end).await;
     realm.ask(&admin(), Sweep {}).await;
     for caller in [&anna, &bert, &admin()] {
-        let dead = realm.see(|view| view.dead_letters(caller, None, 9)).items;
+        let dead = realm.see(|view| view.failed_deliveries(caller, None, 9)).items;
         assert_eq!(dead.len(), 1);
         assert_eq!(dead[0].delivery.state, DeliveryState::Expired);
     }
-    assert!(realm.see(|view| view.dead_letters(&cleo, None, 9)).items.is_empty());
+    assert!(realm.see(|view| view.failed_deliveries(&cleo, None, 9)).items.is_empty());
 }
 
 #[tokio::test]
@@ -199,20 +199,20 @@ async fn agent_groups_and_links_are_counted() {
     realm.send(&anna, "bert", "one").await;
     realm.send(&anna, "bert", "two").await;
     realm.send(&bert, "cleo", "three").await;
-    let groups = realm.see(|view| view.muster(&admin()));
+    let groups = realm.see(|view| view.agent_groups(&admin()));
     assert_eq!(groups.len(), 1);
     assert_eq!((groups[0].kind, groups[0].count), (AgentKind::Agent, 3));
-    assert_eq!(realm.see(|view| view.muster(&anna)), groups, "all agents are public here");
+    assert_eq!(realm.see(|view| view.agent_groups(&anna)), groups, "all agents are public here");
     let links = |caller: &posthaste_engine::nouns::Caller| {
-        let links = realm.see(|view| view.ties(caller, 9));
-        links.iter().map(|link| format!("{}>{} {}", link.from, link.to, link.letters)).collect::<Vec<_>>()
+        let links = realm.see(|view| view.links(caller, 9));
+        links.iter().map(|link| format!("{}>{} {}", link.from, link.to, link.messages)).collect::<Vec<_>>()
     };
     assert_eq!(links(&admin()), ["anna>bert 2", "bert>cleo 1"]);
     assert_eq!(links(&anna), ["anna>bert 2"], "only what the caller may see");
-    let traces = realm.see(|view| view.traces(&admin(), &id("anna")));
+    let traces = realm.see(|view| view.recent_activity(&admin(), &id("anna")));
     assert_eq!(traces.partners, [(id("bert"), 2)]);
     assert!(traces.last_sent.is_some_and(|at| at <= stamp::now()));
-    let from_outside = realm.see(|view| view.traces(&member("cleo"), &id("anna")));
+    let from_outside = realm.see(|view| view.recent_activity(&member("cleo"), &id("anna")));
     assert_eq!((from_outside.last_sent, from_outside.partners.len()), (None, 0));
     assert_eq!(realm.see(|view| view.unread_up_to(&bert, &id("bert"), 9)), 2);
     assert_eq!(realm.see(|view| view.unread_up_to(&bert, &id("bert"), 1)), 1, "not more than the limit");

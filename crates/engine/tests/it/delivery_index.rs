@@ -22,17 +22,22 @@ async fn delivery_index_lists_every_delivery_in_order() {
         ids.push(sent.message.id);
     }
     realm.ask(&bob, MarkRead { agent: id("bob"), message: ids[2], unread: false }).await;
-    let page = realm.engine.read_blocking(|view| view.ledger(&bob, &id("bob"), 0, 3)).unwrap();
+    let page = realm.engine.read_blocking(|view| view.delivery_index(&bob, &id("bob"), 0, 3)).unwrap();
     let found: Vec<_> = page.items.iter().map(|line| (line.message, line.key.clone(), line.state)).collect();
     let expected = [DeliveryState::Queued, DeliveryState::Queued, DeliveryState::Read];
     for (n, state) in expected.into_iter().enumerate() {
         assert_eq!(found[n], (ids[n], Some(format!("k{n}")), state));
     }
-    let rest =
-        realm.engine.read_blocking(|view| view.ledger(&bob, &id("bob"), page.next.unwrap(), 99)).unwrap();
+    let rest = realm
+        .engine
+        .read_blocking(|view| view.delivery_index(&bob, &id("bob"), page.next.unwrap(), 99))
+        .unwrap();
     assert_eq!(rest.items.iter().map(|line| line.message).collect::<Vec<_>>(), ids[3..]);
     assert_eq!(rest.next, None);
-    assert!(realm.engine.read_blocking(|view| view.ledger(&ann, &id("bob"), 0, 9)).is_err(), "not ann's");
+    assert!(
+        realm.engine.read_blocking(|view| view.delivery_index(&ann, &id("bob"), 0, 9)).is_err(),
+        "not ann's"
+    );
 }
 
 #[tokio::test]
@@ -46,12 +51,12 @@ async fn deliveries_of_a_message_are_paged_by_recipient() {
     let sent = realm.ask(&ann, SendMessage { to, ..message("b1", "x") }).await;
     let seq = sent.message.seq;
     let office = Caller::office();
-    let page = realm.engine.read_blocking(|view| view.copies(&office, seq, None, 2)).unwrap();
+    let page = realm.engine.read_blocking(|view| view.deliveries_of(&office, seq, None, 2)).unwrap();
     assert_eq!(page.items.iter().map(|delivery| delivery.agent.as_str()).collect::<Vec<_>>(), ["b1", "b2"]);
     let after = page.next.unwrap();
-    let rest = realm.engine.read_blocking(|view| view.copies(&office, seq, Some(&after), 2)).unwrap();
+    let rest = realm.engine.read_blocking(|view| view.deliveries_of(&office, seq, Some(&after), 2)).unwrap();
     assert_eq!(rest.items.iter().map(|delivery| delivery.agent.as_str()).collect::<Vec<_>>(), ["b3"]);
-    assert!(realm.engine.read_blocking(|view| view.copies(&member("ann"), seq, None, 9)).is_err());
+    assert!(realm.engine.read_blocking(|view| view.deliveries_of(&member("ann"), seq, None, 9)).is_err());
 }
 
 /// Everything except the id of the event log is the same, row for row.

@@ -93,7 +93,7 @@ async fn feeds_have_no_gaps_or_duplicates_during_concurrent_writes() {
         // Some start in the middle.
         for _ in 0..5 {
             let feed = follow(engine, &Caller::office(), Filter::everything(), Start::Now).await;
-            let after = feed.place();
+            let after = feed.seq();
             followers.push(tokio::spawn(collect(feed, after, END)));
         }
         for task in writers.into_iter().chain(followers) {
@@ -375,5 +375,5 @@ async fn stranger_gets_no_events() {
     announce(&realm.engine).await;
     let heard = tokio::time::timeout(Duration::from_millis(20), feed.next()).await;
     assert!(heard.is_err(), "{heard:?}");
-    assert_eq!(feed.place(), 2, "it has read the whole event log");
+    assert_eq!(feed.seq(), 2, "it has read the whole event log");
 }

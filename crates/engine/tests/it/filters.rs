@@ -162,7 +162,7 @@ async fn drain(mut feed: posthaste_engine::Feed) -> Vec<Seq> {
         match tokio::time::timeout(std::time::Duration::from_millis(5), feed.next()).await {
             Ok(Ok(Step::Event { event, .. })) => found.push(event.seq),
             Ok(other) => panic!("{other:?}"),
-            Err(_) if feed.place() >= 15 => return found,
+            Err(_) if feed.seq() >= 15 => return found,
             Err(_) => {}
         }
     }

@@ -51,8 +51,8 @@ async fn backlog_comes_before_new_messages() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn messages_arrive_once_and_in_order_despite_small_queues_and_cancelled_waits() {
-    for (slot_letters, page) in [(1, 1_000), (3, 7), (256, 1_000)] {
-        let realm = Realm::with(Limits { slot_letters, page, ..Limits::default() });
+    for (mailbox_messages, page) in [(1, 1_000), (3, 7), (256, 1_000)] {
+        let realm = Realm::with(Limits { mailbox_messages, page, ..Limits::default() });
         let bob = realm.agent("bob").await;
         const SENDERS: usize = 4;
         const EACH: usize = 50;
@@ -83,7 +83,7 @@ async fn messages_arrive_once_and_in_order_despite_small_queues_and_cancelled_wa
                 })
             })
             .collect();
-        let mut rng = Rng::new(slot_letters as u64);
+        let mut rng = Rng::new(mailbox_messages as u64);
         let (mut got, started) = (Vec::<Seq>::new(), std::time::Instant::now());
         while got.len() < SENDERS * EACH {
             let patience = Duration::from_micros(rng.below(1_000) as u64);
@@ -117,7 +117,7 @@ async fn backlog_longer_than_a_page_is_complete() {
 
 #[tokio::test]
 async fn receipt_says_delivered_only_if_a_stream_queued_the_message() {
-    let realm = Realm::with(Limits { slot_letters: 2, ..Limits::default() });
+    let realm = Realm::with(Limits { mailbox_messages: 2, ..Limits::default() });
     let ann = realm.agent("ann").await;
     let bob = realm.agent("bob").await;
     let state = async |text: &str| realm.send(&ann, "bob", text).await.receipts[0].state;
@@ -150,7 +150,8 @@ async fn receipt_says_delivered_only_if_a_stream_queued_the_message() {
 /// Regression: 256 messages of any size were queued per connected agent, so 20 agents that did not read held 3 GB.
 #[tokio::test]
 async fn stream_queues_are_bounded_in_bytes() {
-    let realm = Realm::with(Limits { slot_bytes: 10_000, slots_bytes: 18_000, ..Limits::default() });
+    let realm =
+        Realm::with(Limits { mailbox_bytes: 10_000, all_mailboxes_bytes: 18_000, ..Limits::default() });
     let ann = realm.agent("ann").await;
     let (bob, cyd) = (realm.agent("bob").await, realm.agent("cyd").await);
     let state =

@@ -148,7 +148,7 @@ async fn new_token_replaces_an_agent_registered_by_another_token() {
     realm.agent("boss").await;
     let squat = Register {
         parent: Some(id("boss")),
-        bounds: Some(Bounds { takes_from_agents: Some(AgentSet::Nobody), ..Bounds::default() }),
+        bounds: Some(Bounds { takes_from_agents: Some(AgentSet::Empty), ..Bounds::default() }),
         keys: Some(json(r#"{"public_key":"mallory's"}"#)),
         ..by("mallory", "carl")
     };
@@ -204,9 +204,9 @@ async fn system_and_admin_kinds_are_reserved() {
     }
     // An agent that an administrator registers as a system part needs consent like any other.
     let closed = Bounds {
-        takes_from_agents: Some(AgentSet::Nobody),
-        takes_from_clients: Some(AgentSet::Nobody),
-        takes_from_systems: Some(AgentSet::Nobody),
+        takes_from_agents: Some(AgentSet::Empty),
+        takes_from_clients: Some(AgentSet::Empty),
+        takes_from_systems: Some(AgentSet::Empty),
         ..Bounds::default()
     };
     realm.ask(&member("ann"), Register { bounds: Some(closed), ..named("ann") }).await;

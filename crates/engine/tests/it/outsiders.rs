@@ -311,9 +311,9 @@ fn rows() -> Vec<Row> {
             Box::new(move |view, caller, _| told(view.unacknowledged(caller, &id(agent), None, None, 99))),
         ));
     }
-    row!(dead_letters, |view, caller, _heard| view.dead_letters(caller, None, 99));
-    row!(ledger, |view, caller, _heard| view.ledger(caller, &id("zebra-friend"), 0, 99));
-    row!(copies, |view, caller, heard| view.copies(caller, heard.at, None, 99));
+    row!(failed_deliveries, |view, caller, _heard| view.failed_deliveries(caller, None, 99));
+    row!(delivery_index, |view, caller, _heard| view.delivery_index(caller, &id("zebra-friend"), 0, 99));
+    row!(deliveries_of, |view, caller, heard| view.deliveries_of(caller, heard.at, None, 99));
     row!(message, |view, caller, heard| view.message(caller, heard.message));
     row!(message_at, |view, caller, heard| view.message_at(caller, heard.at));
     row!(message_by_key, |view, caller, _heard| view.message_by_key(caller, &id("insider"), "zebra-key"));
@@ -344,7 +344,10 @@ fn rows() -> Vec<Row> {
     ));
     for agent in ["zebra-friend", "zebra-scope", "zebra-system", "child", "insider"] {
         rows.push(("agent", Box::new(move |view, caller, _| told(view.agent(caller, &id(agent))))));
-        rows.push(("traces", Box::new(move |view, caller, _| told(view.traces(caller, &id(agent))))));
+        rows.push((
+            "recent_activity",
+            Box::new(move |view, caller, _| told(view.recent_activity(caller, &id(agent)))),
+        ));
         rows.push((
             "relatives",
             Box::new(move |view, caller, _| told(view.relatives(caller, &id(agent), 9))),
@@ -452,7 +455,7 @@ fn rows() -> Vec<Row> {
         .reservations(caller, &ReservationQuery { ended: true, limit: 99, ..ReservationQuery::default() }));
     row!(in_force, |view, caller, _heard| view.in_force(caller, 99));
     row!(clashes, |view, caller, _heard| view.clashes(caller, 99));
-    row!(ties, |view, caller, _heard| view.ties(caller, 99));
+    row!(links, |view, caller, _heard| view.links(caller, 99));
     row!(would_conflict, |view, caller, _heard| view.would_conflict(caller, "repo", &["**".into()], true));
     row!(contacts, |view, caller, _heard| view.contacts(caller, &id("insider")));
     row!(contact_requests, |view, caller, _heard| view.contact_requests(caller, &id("insider")));
@@ -490,7 +493,7 @@ fn rows() -> Vec<Row> {
         let bearer = Bearer { name: id("zebra-scope"), admin: false };
         view.returning(caller, &bearer, "zebra-scope")
     });
-    row!(near, |view, caller, _heard| view.near(caller, "zebra-scopes"));
+    row!(similar_names, |view, caller, _heard| view.similar_names(caller, "zebra-scopes"));
     row!(bearer_of, |view, caller, _heard| view.bearer_of(caller, &id("ann")));
     row!(claims, |view, caller, _heard| view.claims(caller));
     row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));
@@ -503,7 +506,7 @@ fn rows() -> Vec<Row> {
     row!(agent_count, |view, caller, _heard| view.agent_count(caller));
     row!(message_count, |view, caller, _heard| view.message_count(caller));
     row!(rate, |view, caller, _heard| view.rate(caller, 60));
-    row!(muster, |view, caller, _heard| view.muster(caller));
+    row!(agent_groups, |view, caller, _heard| view.agent_groups(caller));
     // Numbers and limits that reveal nothing about an agent.
     row!(rules, |view, _caller, _heard| view.rules());
     row!(structure, |view, caller, _heard| view.structure(caller));
@@ -577,7 +580,7 @@ async fn same_views_show_private_items_to_permitted_callers() {
             "conversation_stats",
             "instances",
             "rate",
-            "muster",
+            "agent_groups",
             "unread_up_to",
         ])
         .collect();

@@ -182,5 +182,5 @@ async fn events_after_poisoning_are_not_published() {
         step = feed.next() => panic!("published: {step:?}"),
         () = tokio::task::yield_now() => {}
     }
-    assert_eq!(feed.place(), 1);
+    assert_eq!(feed.seq(), 1);
 }

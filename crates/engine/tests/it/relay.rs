@@ -170,7 +170,7 @@ async fn senders_of_another_realm_need_consent() {
     let entry = |name: &str| Register { id: Some(id(name)), ..Register::default() };
     let shy = Register { contact_policy: Some(ContactPolicy::Contacts), ..entry("shy") };
     realms.mill.submit(&member("shy"), shy).await.expect("a free name");
-    let bounds = Bounds { takes_from_agents: Some(AgentSet::Nobody), ..Bounds::default() };
+    let bounds = Bounds { takes_from_agents: Some(AgentSet::Empty), ..Bounds::default() };
     let bounded = Register { bounds: Some(bounds), ..entry("bounded") };
     realms.mill.submit(&member("bounded"), bounded).await.expect("a free name");
     assert_eq!(

@@ -100,11 +100,11 @@ async fn run_is_a_task_and_a_conversation_of_its_parties() {
 
     let record = realm.see(|view| view.run_record(&user, &conversation_id("r"), 0, 99));
     let deliveries: Vec<_> =
-        record.letters[0].copies.iter().map(|(_, state, kept)| (*state, *kept)).collect();
+        record.messages[0].deliveries.iter().map(|(_, state, kept)| (*state, *kept)).collect();
     assert_eq!(deliveries, [(DeliveryState::Read, true)]);
     assert_eq!(record.notes.len(), 1);
     assert!(
-        record.notes[0].place <= record.letters[1].message.seq,
+        record.notes[0].before <= record.messages[1].message.seq,
         "the note precedes the message that results from it"
     );
 
@@ -123,7 +123,11 @@ async fn message_is_taken_once() {
     realm.ask(&admin(), take.clone()).await;
     assert_eq!(realm.refused(&admin(), take).await, Refusal::NoSuchMessage);
     let record = realm.see(|view| view.run_record(&admin(), &conversation_id("r"), 0, 99));
-    assert_eq!(record.letters[0].copies, [(id("hand"), DeliveryState::Read, false)], "taken, and forgotten");
+    assert_eq!(
+        record.messages[0].deliveries,
+        [(id("hand"), DeliveryState::Read, false)],
+        "taken, and forgotten"
+    );
 }
 
 #[tokio::test]
@@ -134,7 +138,7 @@ async fn run_message_with_the_same_key_is_stored_once() {
     let first = realm.ask(&admin(), Advance { letters: vec![message(1)], ..opening("r") }).await;
     let second = realm.ask(&admin(), Advance { letters: vec![message(2)], ..opening("r") }).await;
     assert!(!first.repeated && second.repeated);
-    assert_eq!(realm.see(|view| view.run_record(&admin(), &conversation_id("r"), 0, 99)).letters.len(), 1);
+    assert_eq!(realm.see(|view| view.run_record(&admin(), &conversation_id("r"), 0, 99)).messages.len(), 1);
 }
 
 #[tokio::test]
@@ -151,7 +155,7 @@ async fn same_name_in_two_instances_is_two_tasks() {
     let second = realm.ask(&admin(), second).await;
     assert_eq!(second.run.task, conversation_id("r~user:other"));
     for (caller, own, foreign) in [(&one, "r", "r~user:other"), (&other, "r~user:other", "r")] {
-        assert_eq!(realm.see(|view| view.run_record(caller, &conversation_id(own), 0, 9)).letters.len(), 1);
+        assert_eq!(realm.see(|view| view.run_record(caller, &conversation_id(own), 0, 9)).messages.len(), 1);
         let none = Refusal::NoSuchTask { task: conversation_id(foreign) };
         assert_eq!(realm.hidden(|view| view.run_record(caller, &conversation_id(foreign), 0, 9)), none);
     }
@@ -236,7 +240,7 @@ async fn message_to_another_conversation_is_no_turn_of_the_run() {
     let conversation = realm.see(|view| view.conversation(&admin(), &opened.run.task));
     assert_eq!(conversation.turn_count, 1);
     let record = realm.see(|view| view.run_record(&admin(), &opened.run.task, 0, 10));
-    assert_eq!(record.letters.len(), 1);
+    assert_eq!(record.messages.len(), 1);
 }
 
 /// The steps of a task that is opened, worked on by two agents and ended.
@@ -294,9 +298,9 @@ async fn combined_steps_have_the_same_result_as_single_steps() {
         }
         let record = realm.see(|view| view.run_record(&admin(), &conversation_id("r"), 0, 99));
         let messages: Vec<_> = record
-            .letters
+            .messages
             .iter()
-            .map(|row| (row.message.id, row.message.body.as_str().to_owned(), row.copies.clone()))
+            .map(|row| (row.message.id, row.message.body.as_str().to_owned(), row.deliveries.clone()))
             .collect();
         let notes: Vec<_> = record.notes.iter().map(|note| (note.n, note.note.as_str().to_owned())).collect();
         let (run, task) = realm.see(|view| view.run(&admin(), "user:insider", "r")).expect("a run");
@@ -407,7 +411,7 @@ async fn messages_of_others_under_the_name_of_a_run_are_not_in_its_record() {
     realm.ask(&anna, under("insider")).await;
     realm.ask(&hand, under("boss")).await;
     let count = |caller: &Caller| {
-        realm.see(|view| view.run_record(caller, &conversation_id("r"), 0, 99)).letters.len()
+        realm.see(|view| view.run_record(caller, &conversation_id("r"), 0, 99)).messages.len()
     };
     assert_eq!((count(&user), count(&admin())), (1, 1));
     // Messages between its participants are.

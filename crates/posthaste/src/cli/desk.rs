@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use posthaste_engine::limits::Limits;
-use posthaste_engine::names::slips;
+use posthaste_engine::names::edit_distance;
 use posthaste_engine::nouns::RealmName;
 use posthaste_engine::{Fault, Office, OfficeGuard, database_path, list_realms};
 use serde_json::{Value, json};
@@ -278,7 +278,7 @@ fn must_exist(data: &Path, realm: &RealmName) -> Result<(), Failure> {
 pub(super) fn no_such_realm(data: &Path, realm: &RealmName) -> Failure {
     let known = list_realms(data).unwrap_or_default();
     let near: Vec<&str> =
-        known.iter().map(RealmName::as_str).filter(|name| slips(name, realm.as_str()) <= 2).collect();
+        known.iter().map(RealmName::as_str).filter(|name| edit_distance(name, realm.as_str()) <= 2).collect();
     let hint = match near.is_empty() {
         false => format!("; did you mean {}?", near.join(", ")),
         true => {

@@ -78,9 +78,9 @@ fn limits_of(limits: &Limits, rules: &Rules) -> Value {
         "search_rows": limits.search_rows,
         "replay_rows": limits.replay_rows,
         "live_events": limits.live_events,
-        "slot_letters": limits.slot_letters,
-        "slot_bytes": limits.slot_bytes,
-        "slots_bytes": limits.slots_bytes,
+        "slot_letters": limits.mailbox_messages,
+        "slot_bytes": limits.mailbox_bytes,
+        "slots_bytes": limits.all_mailboxes_bytes,
         "open_realms": limits.open_realms,
         "rules": rules,
     })

@@ -159,7 +159,7 @@ impl Subscription {
     ) -> Result<oneshot::Sender<()>, EngineError> {
         let mut feed = engine.follow(&session.caller(), self.filter.clone(), from, self.buffer).await?;
         feed.listen_as(session.followers()).await?;
-        self.place.store(feed.place(), Ordering::Release);
+        self.place.store(feed.seq(), Ordering::Release);
         let (go, gone) = oneshot::channel();
         let (subscription, engine, session) = (self.clone(), engine.clone(), session.clone());
         tokio::spawn(async move {

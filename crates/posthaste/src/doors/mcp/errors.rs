@@ -1,6 +1,6 @@
 //! What went wrong, in words an agent can act on, with a code it can branch on. Refusals are mapped once, here.
 
-use posthaste_engine::names::slips;
+use posthaste_engine::names::edit_distance;
 use posthaste_engine::{EngineError, Fault, Refusal, RefusalClass};
 use serde_json::{Value, json};
 
@@ -180,7 +180,7 @@ pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> 
         .filter(|name| name.len() <= 512 && wanted.len() <= 512)
         .filter_map(|name| {
             let candidate = name.to_lowercase();
-            let far = slips(&wanted, &candidate);
+            let far = edit_distance(&wanted, &candidate);
             // A third of the letters, or one being the beginning of the other.
             let near = far <= candidate.chars().count().max(wanted.chars().count()).div_ceil(3)
                 || (wanted.len() > 3 && (candidate.starts_with(&wanted) || wanted.starts_with(&candidate)));

@@ -112,7 +112,7 @@ pub(super) fn profile(project: &Project, agent: &Agent, seen: Option<&Presence>)
 /// The policy's word at this door.
 pub(super) fn policy(agent: &Agent) -> &'static str {
     let nobody = agent.bounds.as_ref().and_then(|bounds| bounds.takes_from_agents.as_ref());
-    if nobody == Some(&posthaste_engine::nouns::AgentSet::Nobody) {
+    if nobody == Some(&posthaste_engine::nouns::AgentSet::Empty) {
         return "block_all";
     }
     match agent.contact_policy {
