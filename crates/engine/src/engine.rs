@@ -208,7 +208,7 @@ impl Engine {
 
     /// A letter to another realm of the same office makes the two neighbours.
     async fn meet_neighbours(&self, command: &Command) -> Result<(), EngineError> {
-        let Some(send) = command.letter() else { return Ok(()) };
+        let Some(send) = command.message() else { return Ok(()) };
         for address in send.to.iter().chain(&send.cc).chain(&send.bcc) {
             if let Address::Remote { realm, .. } = address
                 && *realm != self.shared.realm
@@ -236,7 +236,7 @@ impl Engine {
             self.shared.disk.check()?;
         }
         let account = self.account(&record.caller);
-        if !record.command.is_slow_letter() {
+        if !record.command.sends() {
             return self.queue.put(record, bytes, account).await;
         }
         // Until it arrives, faster letters of the same sender must not overtake it.

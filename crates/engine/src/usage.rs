@@ -27,8 +27,9 @@ const REALM: &str = "";
 /// The bytes that a command asks to have stored, by its text alone.
 pub(crate) fn weight(command: &Command) -> u64 {
     let bytes = match command {
-        Command::SendMessage(send) => return letter(send),
-        Command::SendSigned(signed) => return letter(&signed.message),
+        Command::SendMessage(_) | Command::SendSigned(_) | Command::RecordDelivered(_) => {
+            return command.message().map_or(0, message);
+        }
         Command::Say(say) => {
             let meta = say.meta.as_ref().map_or(0, |meta| meta.as_str().len());
             return MESSAGE_BYTES + (say.content.as_str().len() + meta) as u64;
@@ -47,7 +48,7 @@ pub(crate) fn weight(command: &Command) -> u64 {
     if bytes > SMALL { bytes as u64 } else { 0 }
 }
 
-fn letter(send: &SendMessage) -> u64 {
+fn message(send: &SendMessage) -> u64 {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let addresses = 32 * (send.to.len() + send.cc.len() + send.bcc.len());
     let bytes = send.kind.len()
@@ -62,7 +63,7 @@ fn letter(send: &SendMessage) -> u64 {
 /// What carrying a command out has stored.
 pub(crate) fn stored(weight: u64, outcome: &Outcome) -> u64 {
     let sent = match outcome {
-        Outcome::SendMessage(sent) => sent,
+        Outcome::SendMessage(sent) | Outcome::RecordDelivered(sent) => sent,
         Outcome::SendSigned(signed) => &signed.sent,
         _ => return weight,
     };

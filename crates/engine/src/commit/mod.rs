@@ -362,7 +362,7 @@ impl Writer {
             Err(fault) => batch.iter().map(|_| Err(fault.clone().into())).collect(),
         };
         for (work, answer) in batch.drain(..).zip(answers) {
-            if work.record.command.is_slow_letter() {
+            if work.record.command.sends() {
                 self.hub.fast_path().arrived(&work.record.caller.agent);
             }
             self.meter.note_answer(work.record.command.word(), &answer);
@@ -425,9 +425,9 @@ fn apply_within_quota(to: &mut Write<'_>, record: &Record, hub: &Hub) -> crate::
     let checked = to.cache.borrow_mut().usage.check(to.db, caller, weight, to.rules)?;
     if let Err(refusal) = checked {
         // What recipients have already is recorded in any case; the sender's next message is queued and refused.
-        match command.letter().is_some_and(|letter| !letter.handed.is_empty()) {
-            true => hub.fast_path().set_out(&caller.agent),
-            false => return Err(refusal.into()),
+        match command {
+            Command::RecordDelivered(_) => hub.fast_path().set_out(&caller.agent),
+            _ => return Err(refusal.into()),
         }
     }
     let outcome = command.apply(to)?;

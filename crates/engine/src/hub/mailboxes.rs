@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Refusal};
-use crate::fast_path::UNPLACED;
+use crate::fast_path::NO_SEQ;
 use crate::limits::Limits;
 use crate::nouns::{AgentId, Caller, Seq};
 use crate::views::{InboxMessage, Weigh};
@@ -312,7 +312,7 @@ impl MailboxStream {
     /// A letter out of the queue, unless it has been handed out or the books have to be asked about it.
     fn wanted(&self, letter: InboxMessage) -> Option<InboxMessage> {
         // What came by the fast lane is not in the books yet, so it cannot have been found there.
-        if letter.message.seq == UNPLACED {
+        if letter.message.seq == NO_SEQ {
             return Some(letter);
         }
         let questioned = self.flags.questioned.load(Ordering::Acquire);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Decided, Write, mail};
+use super::{Decide, Decided, Write, mail};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Contact, ContactPolicy, ContactState, Fact, Millis, Sight};
 use crate::store::{one, rows};
@@ -135,7 +135,7 @@ impl EndContact {
 }
 
 /// Refuses requests to somebody who has too many to answer.
-pub(super) fn check_room(to: &Write<'_>, agent: &AgentId) -> Decided<()> {
+pub(super) fn check_room(to: &Decide<'_>, agent: &AgentId) -> Decided<()> {
     let sql = "SELECT count(*) FROM contacts WHERE recipient = ?1 AND state = 'pending'
                AND (expires_at IS NULL OR expires_at > ?2)";
     let waiting = one(to.db, sql, (agent, to.clock()), |row| row.get::<_, u32>(0))?.unwrap_or(0);

@@ -86,7 +86,7 @@ impl Sweep {
             let sql = "UPDATE deliveries SET state = ?3 WHERE agent = ?1 AND message = ?2";
             to.exec(sql, (agent, seq, DeliveryState::Expired))?;
             if let Some(message) = rows::message_at(to.db, *seq)? {
-                deliveries::tell(to, Fact::MessageExpired { agent: agent.clone() }, message)?;
+                deliveries::emit(to, Fact::MessageExpired { agent: agent.clone() }, message)?;
             }
         }
         let sql = format!(
