@@ -66,6 +66,13 @@ pub(crate) fn count_agents(db: Db<'_>, account: &AgentId) -> rusqlite::Result<i6
     Ok(one(db, sql, [account], |row| row.get(0))?.unwrap_or(0))
 }
 
+/// Whether other active agents were registered under an agent's name.
+pub(crate) fn has_agents(db: Db<'_>, agent: &AgentId) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM agents INDEXED BY agents_by_bearer
+               WHERE bearer = ?1 AND bearer IS NOT NULL AND id <> ?1 AND retired_at IS NULL LIMIT 1";
+    Ok(one(db, sql, [agent], |_| Ok(()))?.is_some())
+}
+
 /// Refuses one more scope where an account has made as many as it may. The same command may have decided on a registration,
 /// and to create scopes, none of which is written yet.
 pub(crate) fn check_scopes(to: &Decide<'_>, entering: Option<&Entering<'_>>, decided: usize) -> Decided<()> {

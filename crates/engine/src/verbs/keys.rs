@@ -63,7 +63,7 @@ impl ChangeKeys {
                 observe: false,
                 expires_at: self.token_ends,
             };
-            token.apply(to)?;
+            token.plan(to)?.write(to)?;
         }
         if self.revoke {
             let reason = Some("revoked".to_owned());

@@ -88,14 +88,17 @@ impl SendSigned {
             None => {}
             Some(SideEffect::Reserve(reserve)) => {
                 let told = (reserve.audience == Audience::Parties).then_some(told);
-                done.reserved = Some(reserve.announce(to, told)?);
+                done.reserved = Some(reserve.check_announced(to)?.compare(to)?.write(to, told)?);
             }
-            Some(SideEffect::Renew(renew)) => done.reserved = Some(renew.apply(to)?),
+            Some(SideEffect::Renew(renew)) => done.reserved = Some(renew.decide(to)?(to)?),
             Some(SideEffect::Release(which)) => {
-                let release = reservations::Release { which: vec![which.clone()], owner: None };
-                done.reserved = release.apply(to)?.pop().map(alone);
+                let held = reservations::own(to, which)?;
+                done.reserved = Some(alone(reservations::release(to, held)?));
             }
-            Some(SideEffect::Lapse(which)) => done.reserved = Some(alone(reservations::lapse(to, which)?)),
+            Some(SideEffect::Lapse(which)) => {
+                let held = reservations::own(to, which)?;
+                done.reserved = Some(alone(reservations::expire(to, held)?));
+            }
             Some(SideEffect::Acknowledge { response, .. }) => {
                 if let Some(message) = acked {
                     let verb = Acknowledge { agent: sender, message, response: response.clone() };
@@ -112,7 +115,7 @@ impl SendSigned {
     /// Refuses a deed that cannot be done; finds the letter that is to be acknowledged.
     fn check(&self, to: &mut Write<'_>) -> Decided<Option<MessageId>> {
         match &self.side_effect {
-            Some(SideEffect::Reserve(reserve)) => reserve.check_announced(to)?,
+            Some(SideEffect::Reserve(reserve)) => reserve.check_announced(to).map(drop)?,
             Some(SideEffect::Renew(renew)) => renew.check(to).map(drop)?,
             Some(SideEffect::Release(which) | SideEffect::Lapse(which)) => {
                 reservations::own(to, which).map(drop)?

@@ -61,7 +61,10 @@ impl Entrance {
         write(to, &agent)?;
         note_bearer(to, &agent.id, &self.bearer)?;
         if let Some(account) = &self.account {
-            to.cache.borrow_mut().usage.note_agent(account);
+            let registers_others = account::has_agents(to.db, &agent.id)?;
+            let usage = &mut to.cache.borrow_mut().usage;
+            // Agents that were registered under this one count against the account from now on, too.
+            if registers_others { usage.forget_agents() } else { usage.note_agent(account) }
         }
         let sight = match agent.visibility {
             // Its scopes are joined by the events that follow, so visibility is looked up when the event is read.

@@ -2,8 +2,7 @@
 //! Its mail is kept apart by the seq at which the new holder was born.
 
 use crate::error::Refusal;
-use crate::nouns::{AgentId, Fact, ReservationStatus, Seq};
-use crate::sight;
+use crate::nouns::{AgentId, Seq};
 use crate::store::{all, one, rows};
 use crate::verbs::{Decide, Decided, Write, conversations, reservations};
 
@@ -54,12 +53,8 @@ pub(super) fn end_former_holder(to: &mut Write<'_>, name: &AgentId) -> rusqlite:
         "SELECT {} FROM reservations r INDEXED BY reservations_held WHERE r.owner = ?1 AND r.status = 'active' ORDER BY r.seq",
         rows::RESERVATION
     );
-    for mut reservation in all(to.db, &sql, [name], rows::reservation)? {
-        reservation.status = ReservationStatus::Released;
-        reservation.released_at = Some(to.now);
-        reservations::end(to, &reservation)?;
-        let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
-        to.emit(Fact::ReservationReleased { reservation: Box::new(reservation) }, sight)?;
+    for reservation in all(to.db, &sql, [name], rows::reservation)? {
+        reservations::release(to, reservation)?;
     }
     Ok(())
 }
