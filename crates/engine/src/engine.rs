@@ -211,7 +211,7 @@ impl Engine {
 
     /// Registers two realms of the same office as peers when a message goes from one to the other.
     async fn meet_neighbours(&self, command: &Command) -> Result<(), EngineError> {
-        let Some(send) = command.letter() else { return Ok(()) };
+        let Some(send) = command.message() else { return Ok(()) };
         for address in send.to.iter().chain(&send.cc).chain(&send.bcc) {
             if let Address::Remote { realm, .. } = address
                 && *realm != self.shared.realm
@@ -239,7 +239,7 @@ impl Engine {
             self.shared.disk.check()?;
         }
         let account = self.account(&record.caller);
-        if !record.command.is_slow_letter() {
+        if !record.command.sends() {
             return self.queue.put(record, bytes, account).await;
         }
         // Until it is in the database, fast-path messages of the same sender must not overtake it.

@@ -27,8 +27,9 @@ const REALM_ACCOUNT: &str = "";
 /// The bytes that a command asks to store, by its text alone.
 pub(crate) fn weight(command: &Command) -> u64 {
     let bytes = match command {
-        Command::SendMessage(send) => return message_weight(send),
-        Command::SendSigned(signed) => return message_weight(&signed.message),
+        Command::SendMessage(_) | Command::SendSigned(_) | Command::RecordDelivered(_) => {
+            return command.message().map_or(0, message_weight);
+        }
         Command::Say(say) => {
             let meta = say.meta.as_ref().map_or(0, |meta| meta.as_str().len());
             return MESSAGE_OVERHEAD_BYTES + (say.content.as_str().len() + meta) as u64;
@@ -62,7 +63,7 @@ fn message_weight(send: &SendMessage) -> u64 {
 /// The bytes that a command has stored, with its recipients.
 pub(crate) fn stored(weight: u64, outcome: &Outcome) -> u64 {
     let sent = match outcome {
-        Outcome::SendMessage(sent) => sent,
+        Outcome::SendMessage(sent) | Outcome::RecordDelivered(sent) => sent,
         Outcome::SendSigned(signed) => &signed.sent,
         _ => return weight,
     };

@@ -423,9 +423,9 @@ fn apply_within_quota(to: &mut Write<'_>, record: &Record, hub: &Hub) -> Decided
     let checked = to.cache.borrow_mut().usage.check(to.db, caller, weight, to.rules)?;
     if let Err(refusal) = checked {
         // What recipients have already is recorded in any case; the sender's next message is queued and refused.
-        match command.letter().is_some_and(|letter| !letter.handed.is_empty()) {
-            true => hub.fast_path().set_out(&caller.agent),
-            false => return Err(refusal.into()),
+        match command {
+            Command::RecordDelivered(_) => hub.fast_path().set_out(&caller.agent),
+            _ => return Err(refusal.into()),
         }
     }
     let outcome = command.apply(to)?;

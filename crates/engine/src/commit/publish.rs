@@ -22,7 +22,7 @@ pub(super) fn publish(
     }
     let head = hub.keep(events);
     for (queued, answer) in batch.drain(..).zip(answers) {
-        if queued.record.command.is_slow_letter() {
+        if queued.record.command.sends() {
             hub.fast_path().arrived(&queued.record.caller.agent);
         }
         meter.note_answer(queued.record.command.word(), &answer);

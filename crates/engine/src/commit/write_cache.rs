@@ -105,7 +105,10 @@ impl WriteCache {
             },
             // These touch messages and deliveries, which are not cached.
             Command::SendMessage(send) => send.within.is_none(),
-            Command::MarkDelivered(_) | Command::MarkRead(_) | Command::Acknowledge(_) => true,
+            Command::RecordDelivered(_)
+            | Command::MarkDelivered(_)
+            | Command::MarkRead(_)
+            | Command::Acknowledge(_) => true,
             _ => false,
         };
         if !stays {

@@ -101,14 +101,15 @@ verbs! {
     decide agents::Orphan = "orphan" => Agent;
     decide agents::Unregister = "unregister" => Agent;
     apply keys::ChangeKeys = "change_keys" => Agent;
-    apply mail::SendMessage = "send" => mail::SendReceipt;
+    decide mail::SendMessage = "send" => mail::SendReceipt;
+    decide mail::RecordDelivered = "record_delivered" => mail::SendReceipt;
     apply signed::SendSigned = "send_sealed" => signed::SignedReceipt;
-    apply deliveries::MarkDelivered = "mark_delivered" => usize;
-    apply deliveries::MarkRead = "mark_read" => Delivery;
-    apply deliveries::Acknowledge = "acknowledge" => Delivery;
-    apply deliveries::Discard = "discard" => Delivery;
-    apply deliveries::MarkFailed = "mark_failed" => Delivery;
-    apply deliveries::Dispatched = "dispatched" => ();
+    decide deliveries::MarkDelivered = "mark_delivered" => usize;
+    decide deliveries::MarkRead = "mark_read" => Delivery;
+    decide deliveries::Acknowledge = "acknowledge" => Delivery;
+    decide deliveries::Discard = "discard" => Delivery;
+    decide deliveries::MarkFailed = "mark_failed" => Delivery;
+    decide deliveries::Dispatched = "dispatched" => ();
     decide conversations::Create = "create_conversation" => conversations::Created;
     decide conversations::Close = "close_conversation" => Conversation;
     decide conversations::Reopen = "reopen_conversation" => Conversation;
@@ -153,9 +154,9 @@ const FEW_NAMES: usize = 64;
 const FEW_PATHS: usize = 8;
 
 impl Command {
-    /// Whether it is a letter that nobody has yet.
-    pub(crate) fn is_slow_letter(&self) -> bool {
-        self.letter().is_some_and(|send| send.handed.is_empty())
+    /// Whether it sends a message that no recipient has yet.
+    pub(crate) fn sends(&self) -> bool {
+        matches!(self, Self::SendMessage(_) | Self::SendSigned(_))
     }
 
     /// Whether it reads messages, deliveries or turns, or writes such rows and reads them again. If so, rows that earlier
@@ -163,16 +164,18 @@ impl Command {
     pub(crate) fn reads_messages(&self) -> bool {
         match self {
             Self::SendMessage(send) => !send.stands_alone(),
+            Self::RecordDelivered(_) => false,
             Self::Say(say) => !say.is_plain(),
             _ => true,
         }
     }
 
-    /// Whether it may take long: it goes to groups, or names many.
+    /// Whether it may take long: it is addressed to groups, or names many agents.
     pub(crate) fn is_broad(&self) -> bool {
         match self {
-            Self::SendMessage(send) => send.is_broad(),
-            Self::SendSigned(signed) => signed.message.is_broad(),
+            Self::SendMessage(_) | Self::SendSigned(_) | Self::RecordDelivered(_) => {
+                self.message().is_some_and(mail::SendMessage::is_broad)
+            }
             Self::Create(create) => create.participants.len() > FEW_NAMES,
             Self::CreateTask(create) => create.participants.len() > FEW_NAMES,
             Self::Reserve(reserve) => reserve.paths.len() > FEW_PATHS,
@@ -182,11 +185,12 @@ impl Command {
         }
     }
 
-    /// The letter it sends.
-    pub(crate) fn letter(&self) -> Option<&mail::SendMessage> {
+    /// The message that it sends or records.
+    pub(crate) fn message(&self) -> Option<&mail::SendMessage> {
         match self {
             Self::SendMessage(send) => Some(send),
             Self::SendSigned(signed) => Some(&signed.message),
+            Self::RecordDelivered(record) => Some(record.message()),
             _ => None,
         }
     }

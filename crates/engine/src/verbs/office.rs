@@ -128,7 +128,7 @@ fn expire_delivery(to: &mut Write<'_>, agent: AgentId, seq: Seq) -> rusqlite::Re
     let sql = "UPDATE deliveries SET state = ?3 WHERE agent = ?1 AND message = ?2";
     to.exec(sql, (&agent, seq, DeliveryState::Expired))?;
     if let Some(message) = rows::message_at(to.db, seq)? {
-        deliveries::tell(to, Fact::MessageExpired { agent }, message)?;
+        deliveries::emit(to, Fact::MessageExpired { agent }, message)?;
     }
     Ok(())
 }

@@ -80,7 +80,7 @@ impl SendSigned {
         let fresh = marks::check(to, &sender, &self.marks)?;
         // What can be refused is asked before the first row is written.
         let acked = self.check(to)?;
-        let sent = self.message.apply(to)?;
+        let sent = self.message.decide(to)?(to)?;
         fresh.keep(to, sent.message.seq)?;
         let told: Vec<AgentId> = sent.receipts.iter().map(|receipt| receipt.agent.clone()).collect();
         let mut done = SignedReceipt { sent, reserved: None, acked: None };
@@ -102,7 +102,7 @@ impl SendSigned {
             Some(SideEffect::Acknowledge { response, .. }) => {
                 if let Some(message) = acked {
                     let verb = Acknowledge { agent: sender, message, response: response.clone() };
-                    done.acked = Some(verb.apply(to)?);
+                    done.acked = Some(verb.decide(to)?(to)?);
                 }
             }
             Some(SideEffect::Entitle { conversation, subject, ended }) => {

@@ -2,7 +2,7 @@
 
 mod placing;
 
-pub(super) use placing::{Parties, Place, Spot, find_place};
+pub(super) use placing::{Parties, Place, find_place};
 
 use std::sync::Arc;
 

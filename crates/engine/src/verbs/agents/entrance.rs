@@ -29,6 +29,11 @@ impl Entrance {
         &self.agent
     }
 
+    /// Whether the name had another holder, whose contacts, participations and message keys end.
+    pub(in crate::verbs) fn reuses_name(&self) -> bool {
+        self.reuses_name
+    }
+
     /// The same, with events in the name of the agent's holder.
     pub(super) fn by(self, holder: Caller) -> Self {
         Self { holder: Some(holder), ..self }

@@ -13,7 +13,7 @@ use crate::nouns::{
 };
 use crate::sight;
 use crate::store::{all, rows, short};
-use crate::verbs::{Decided, Write, mail};
+use crate::verbs::{Decided, Write};
 
 /// What participants of a run's conversation may do.
 static MAY: LazyLock<String> =
@@ -288,7 +288,7 @@ impl Course {
             via: to.caller.via.clone(),
             at: to.now,
         });
-        mail::insert(to, &message)?;
+        to.insert_message(message.clone())?;
         if let Some(key) = &letter.key {
             let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, x'', ?3) ON CONFLICT DO NOTHING";
             to.exec(sql, (&message.from, key, message.seq))?;

@@ -109,7 +109,6 @@ impl SendParams {
             to_nobody: false,
             pass_over: false,
             not_receiving: Vec::new(),
-            handed: Vec::new(),
         })
     }
 }
