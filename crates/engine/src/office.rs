@@ -275,7 +275,7 @@ impl Office {
             // A sweep that found nothing has nothing more to find, whatever the rules say of its size.
             while let Ok(swept) = engine.submit(&Caller::office(), Sweep {}).await
                 && swept.more
-                && swept.deliveries + swept.reservations + swept.marks > 0
+                && swept.deliveries + swept.reservations + swept.keys > 0
             {}
         }
         self.close_idle().await;

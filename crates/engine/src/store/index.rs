@@ -55,7 +55,7 @@ impl Tail {
             return Ok(());
         }
         // In the order of their places: the index would begin a new piece for each step back.
-        let sql = "INSERT INTO found(rowid, subject, body)
+        let sql = "INSERT INTO fulltext(rowid, subject, body)
              SELECT seq, subject, body FROM messages WHERE seq > ?1
              UNION ALL SELECT seq, NULL, content FROM turns WHERE seq > ?1 AND message IS NULL ORDER BY 1";
         exec(db, sql, [self.after])?;

@@ -15,12 +15,12 @@ static LETTERS: LazyLock<Insert> = LazyLock::new(|| {
     Insert::new("messages", columns)
 });
 static COPIES: LazyLock<Insert> = LazyLock::new(|| {
-    let columns = "agent, message, copy, kind, priority, expires_at, state, delivered_at";
+    let columns = "agent, message, recipient_kind, kind, priority, expires_at, state, delivered_at";
     Insert::new("deliveries", columns)
 });
 static TURNS: LazyLock<Insert> = LazyLock::new(|| {
     let columns = "seq, id, conversation, thread, author, content_type, content, message, in_reply_to, visibility, meta,
-                   at, talk, author_hash, type_hash";
+                   at, conversation_seq, author_hash, type_hash";
     Insert::new("turns", columns)
 });
 

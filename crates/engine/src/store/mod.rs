@@ -1,25 +1,23 @@
-//! The books: one SQLite file per realm, which is its log as well.
+//! The database: one SQLite file per realm, which is its event log as well.
 
 mod digest;
 mod history;
 mod index;
 mod late;
 mod many;
-mod marks;
 mod name_hash;
 mod open;
 mod portable;
 mod position;
 pub(crate) mod rows;
 mod schema;
-mod skeletons;
+mod seen_keys;
 mod wal;
 
 pub use digest::digest;
 pub(crate) use history::write_history;
 pub(crate) use index::{Tail, lay_out};
 pub(crate) use late::{LateCopy, LateRows, LateTurn};
-pub(crate) use marks::{KeptMark, Marks, hash};
 pub use name_hash::short;
 pub use open::{Inspection, check_integrity, open_reader, open_writer};
 pub(crate) use open::{fold, inspect, open_checkpointer};
@@ -27,6 +25,9 @@ pub use portable::{PortableError, count_rows, read_rows, write_rows};
 pub(crate) use position::Position;
 pub use position::{accept_loss, check_position, forget_position};
 pub use schema::VERSION;
+pub(crate) use seen_keys::{
+    SeenKeys, SeenLabel, count_message_keys_of, label_hash, message_key, seqs_with_label,
+};
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 

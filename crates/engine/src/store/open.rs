@@ -1,4 +1,4 @@
-//! Opening the books: the pragmas that make an answer durable, and connections for reading.
+//! Opening the database: the pragmas that make an answer durable, and connections for reading.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,10 +19,10 @@ const UNWRITTEN_PAGES: i64 = 4_096;
 /// Pages that each reader keeps, in KiB. After a commit it begins anew, so more would seldom be of use.
 const READER_KIB: i64 = 1 << 10;
 
-/// Opens the books for the one writer, making or upgrading them.
+/// Opens the database for the one writer, creating or upgrading it.
 ///
 /// # Errors
-/// When the file cannot be used, or is of a newer make.
+/// When the file cannot be used, or its version is not known to this program.
 pub fn open_writer(path: &Path) -> Result<Connection, Fault> {
     make_private(path).map_err(|error| Fault::Database { reason: format!("{}: {error}", path.display()) })?;
     let mut db = Connection::open(path)?;
@@ -37,7 +37,7 @@ pub fn open_writer(path: &Path) -> Result<Connection, Fault> {
     db.pragma_update(None, "journal_size_limit", 64 << 20)?;
     tune(&db, WRITER_KIB)?;
     db.pragma_update(None, "cache_spill", UNWRITTEN_PAGES)?;
-    let found: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let found = schema::version_of(&db)?;
     if found != schema::VERSION {
         let upgrade = db.transaction()?;
         schema::migrate(&upgrade, found)?;
@@ -56,23 +56,20 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Opens the books for reading only. A reader sees one moment and never waits for the writer.
+/// Opens the database for reading only. A reader sees one snapshot and never waits for the writer.
 ///
 /// # Errors
-/// When the file cannot be used.
+/// When the file cannot be used, or its version is not known to this program.
 pub fn open_reader(path: &Path) -> Result<Connection, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(Duration::from_secs(5))?;
     tune(&db, READER_KIB)?;
-    let found: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if found > schema::VERSION {
-        return Err(Fault::NewerDatabase { found, known: schema::VERSION });
-    }
+    schema::version_of(&db)?;
     Ok(db)
 }
 
-/// Opens the books for folding the log into them, beside the writer.
+/// Opens the database for checkpoints, beside the writer.
 pub(crate) fn open_checkpointer(path: &Path) -> rusqlite::Result<Connection> {
     let db = Connection::open_with_flags(
         path,

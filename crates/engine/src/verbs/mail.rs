@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::recipients::{self, Found, Recipient};
-use super::{Applied, Apply, Halt, Pen, agents, deliveries, turns};
+use super::{Applied, Apply, Halt, Pen, agents, deliveries, seen_keys, turns};
 use crate::error::Refusal;
 use crate::memory::Memory;
 use crate::nouns::{
@@ -17,7 +17,7 @@ use crate::nouns::{
 };
 use crate::sight;
 use crate::stamp::Stamp;
-use crate::store::{LateCopy, Tail, all, exec, one, rows};
+use crate::store::{LateCopy, Tail, all, exec, message_key, one, rows};
 use crate::views::View;
 
 /// Sends a letter from the caller to everyone the addresses reach.
@@ -277,22 +277,19 @@ impl SendMessage {
     /// The answer to an earlier sending under the same key.
     fn earlier(&self, to: &Apply<'_>) -> Applied<Option<SendReceipt>> {
         let Some(key) = &self.key else { return Ok(None) };
-        let sql = "SELECT digest, message FROM message_keys WHERE sender = ?1 AND key = ?2";
-        let found =
-            one(to.db, sql, (&to.caller.agent, key), |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?)))?;
-        let Some((digest, seq)) = found else { return Ok(None) };
+        let Some((digest, seq)) = message_key(to.db, &to.caller.agent, key)? else { return Ok(None) };
         if digest != self.digest() {
             return Err(Refusal::KeyReused { key: key.clone() }.into());
         }
         let message = rows::message_at(to.db, seq)?.ok_or(Refusal::NoSuchMessage)?;
-        let sql = "SELECT agent, copy, state FROM deliveries WHERE message = ?1 ORDER BY agent";
+        let sql = "SELECT agent, recipient_kind, state FROM deliveries WHERE message = ?1 ORDER BY agent";
         let receipts = all(to.db, sql, [seq], |row| {
             Ok(Receipt { agent: row.get(0)?, copy: row.get(1)?, state: row.get(2)? })
         })?;
         let turn = one(
             to.db,
             // A letter's turn comes right after the letter, so this does not walk the conversation.
-            "SELECT id FROM turns INDEXED BY turns_by_conversation WHERE talk = (SELECT seq FROM conversations WHERE id = ?1) AND seq > ?2 AND message = ?2
+            "SELECT id FROM turns INDEXED BY turns_by_conversation WHERE conversation_seq = (SELECT seq FROM conversations WHERE id = ?1) AND seq > ?2 AND message = ?2
              ORDER BY seq LIMIT 1",
             (&message.conversation, seq),
             |row| row.get(0),
@@ -358,8 +355,7 @@ impl SendMessage {
         let message = Arc::new(Message { seq: to.next_seq(), conversation, thread, audience, ..message });
         insert(to, &message)?;
         if let Some(key) = &self.key {
-            let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, ?3, ?4)";
-            exec(to.db, sql, (&message.from, key, self.digest(), message.seq))?;
+            seen_keys::store_message_key(to, &message.from, key, self.digest(), message.seq)?;
         }
         let mut receipts = Vec::with_capacity(recipients.len());
         let (state, delivered_at) = match self.handed.is_empty() {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply, deliveries, marks, reservations};
+use super::{Applied, Apply, deliveries, reservations, seen_keys};
 use crate::error::Refusal;
 use crate::limits::Rules;
 use crate::nouns::{AgentId, DeliveryState, Fact, Json, ReservationStatus, Seq, Sight};
@@ -46,9 +46,8 @@ pub struct SetRules {
 impl SetRules {
     pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Rules> {
         to.require_admin()?;
-        let text = serde_json::to_string(&self.rules).unwrap_or_default();
         let sql = "INSERT INTO meta(key, value) VALUES('rules', ?1) ON CONFLICT DO UPDATE SET value = ?1";
-        exec(to.db, sql, [text])?;
+        exec(to.db, sql, [self.rules.to_json()])?;
         to.tell(Fact::RulesChanged, Sight::Admins)?;
         *to.rules = self.rules.clone();
         Ok(self.rules.clone())
@@ -67,8 +66,8 @@ pub struct Swept {
     pub deliveries: usize,
     /// Reservations that lapsed.
     pub reservations: usize,
-    /// Marks that are forgotten.
-    pub marks: usize,
+    /// Single-use keys that expired.
+    pub keys: usize,
     /// Whether there may be more.
     pub more: bool,
 }
@@ -109,9 +108,9 @@ impl Sweep {
         }
         // While the office is quiet the index catches up, so that searches need not lay out what is missing.
         to.index_texts()?;
-        let marks = marks::forget_due(to, limit)?;
+        let keys = seen_keys::delete_expired(to, limit)?;
         let more = paths > (limit as usize).saturating_mul(4)
-            || [due.len(), lapsed.len(), marks].iter().any(|swept| *swept >= limit as usize);
-        Ok(Swept { deliveries: due.len(), reservations: lapsed.len(), marks, more })
+            || [due.len(), lapsed.len(), keys].iter().any(|swept| *swept >= limit as usize);
+        Ok(Swept { deliveries: due.len(), reservations: lapsed.len(), keys, more })
     }
 }

@@ -248,7 +248,7 @@ impl Shelf {
 /// Texts of more bytes than this are not ranked.
 const LONG_TEXT: usize = 64 << 10;
 
-static INDEX: LazyLock<Shelf> = LazyLock::new(|| Shelf::of("found"));
+static INDEX: LazyLock<Shelf> = LazyLock::new(|| Shelf::of("fulltext"));
 /// What is laid out by searches for themselves.
 static FRESH: LazyLock<Shelf> = LazyLock::new(|| Shelf::of("fresh"));
 

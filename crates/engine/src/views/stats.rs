@@ -174,7 +174,7 @@ impl View<'_> {
 
     /// To whom a letter went, without the blind copies that are none of the caller's business.
     fn shown_recipients(&self, caller: &Caller, from: &AgentId, seq: Seq) -> Viewed<Vec<AgentId>> {
-        let sql = "SELECT agent FROM deliveries WHERE message = ?1 AND (copy <> 'bcc' OR ?2 OR agent = ?3)
+        let sql = "SELECT agent FROM deliveries WHERE message = ?1 AND (recipient_kind <> 'bcc' OR ?2 OR agent = ?3)
                    ORDER BY agent LIMIT 64";
         let all_copies = caller.may_act_for(from);
         Ok(all(self.db, sql, (seq, all_copies, &caller.agent), |row| row.get(0))?)

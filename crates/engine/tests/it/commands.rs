@@ -19,13 +19,13 @@ use posthaste_engine::verbs::deliveries::{
 };
 use posthaste_engine::verbs::keys::ChangeKeys;
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
-use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::verbs::reservations::ReserveEach;
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
 use posthaste_engine::verbs::runs::{Advance, Opening, RunMessage};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
+use posthaste_engine::verbs::seen_keys::SingleUseKey;
 use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::verbs::tasks::{AddContributor, CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::{CreateToken, RenewToken, RevokeToken};
@@ -267,9 +267,9 @@ impl Commands {
         send
     }
 
-    fn mark(&mut self) -> Mark {
-        Mark {
-            label: format!("mark-{}", self.made / 20 + self.chance.below(4) as u64),
+    fn single_use_key(&mut self) -> SingleUseKey {
+        SingleUseKey {
+            label: format!("key-{}", self.made / 20 + self.chance.below(4) as u64),
             until: self.chance.once_in(2).then(|| self.later()),
             digest: self.chance.once_in(2).then(|| vec![self.chance.below(2) as u8]),
         }
@@ -281,7 +281,7 @@ impl Commands {
             1 => SideEffect::Release(self.which()),
             2 => SideEffect::Lapse(self.which()),
             3 => SideEffect::Acknowledge {
-                label: self.mark().label,
+                label: self.single_use_key().label,
                 message: self.chance.once_in(2).then(|| self.message()),
                 response: None,
             },
@@ -380,7 +380,7 @@ impl Commands {
                 agent: self.agent(),
                 before: self.chance.once_in(3).then(|| self.json()),
                 keys: self.json(),
-                marks: (0..self.chance.below(2)).map(|_| self.mark()).collect(),
+                proof_keys: (0..self.chance.below(2)).map(|_| self.single_use_key()).collect(),
                 token: self.chance.once_in(3).then(|| vec![self.chance.below(256) as u8; 32]),
                 token_door: None,
                 token_ends: None,
@@ -389,7 +389,7 @@ impl Commands {
             .into_command(),
             "send_sealed" => SendSigned {
                 message: self.send(),
-                marks: (0..self.chance.below(3)).map(|_| self.mark()).collect(),
+                keys: (0..self.chance.below(3)).map(|_| self.single_use_key()).collect(),
                 side_effect: self.chance.once_in(2).then(|| self.deed()),
             }
             .into_command(),

@@ -106,7 +106,8 @@ fn the_same_batches_give_byte_identical_books_and_every_verb_takes_part() {
 
     let db = open_writer(&first.path).expect("db");
     assert_eq!(check_integrity(&db).expect("a check"), Vec::<String>::new());
-    db.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
+    db.execute("INSERT INTO fulltext(fulltext, rank) VALUES('integrity-check', 1)", [])
+        .expect("a sound index");
 }
 
 /// Runs of turns are where the writer works from memory; what cuts them short must find the books complete.

@@ -39,6 +39,7 @@ mod reservations;
 mod returning;
 mod rights;
 mod runs;
+mod schema;
 mod scopes;
 mod sealed;
 mod search;

@@ -11,29 +11,29 @@ use posthaste_engine::verbs::agents::Register;
 use posthaste_engine::verbs::deliveries::Discard;
 use posthaste_engine::verbs::keys::ChangeKeys;
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
-use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::office::Sweep;
 use posthaste_engine::verbs::reservations::{Renew, Reserve, Which};
+use posthaste_engine::verbs::seen_keys::SingleUseKey;
 use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::verbs::tokens::CreateToken;
 use posthaste_engine::views::{ReservationQuery, TurnQuery};
 
 use crate::harness::{Realm, admin, id, json, later, letter, member, named, soon, talk};
 
-fn mark(label: &str) -> Mark {
-    Mark { label: label.into(), until: None, digest: None }
+fn key_of(label: &str) -> SingleUseKey {
+    SingleUseKey { label: label.into(), until: None, digest: None }
 }
 
-fn sealed(to: &str, text: &str, marks: &[&str]) -> SendSigned {
+fn sealed(to: &str, text: &str, labels: &[&str]) -> SendSigned {
     SendSigned {
         message: letter(to, text),
-        marks: marks.iter().map(|label| mark(label)).collect(),
+        keys: labels.iter().map(|label| key_of(label)).collect(),
         side_effect: None,
     }
 }
 
-fn with(to: &str, mark: &str, deed: SideEffect) -> SendSigned {
-    SendSigned { side_effect: Some(deed), ..sealed(to, "…", &[mark]) }
+fn with(to: &str, label: &str, deed: SideEffect) -> SendSigned {
+    SendSigned { side_effect: Some(deed), ..sealed(to, "…", &[label]) }
 }
 
 fn lease(key: &str, path: &str, expires_at: Millis) -> SideEffect {
@@ -55,7 +55,7 @@ fn key(name: &str) -> Which {
 }
 
 #[tokio::test]
-async fn a_mark_comes_once_even_after_a_restart() {
+async fn a_key_is_accepted_once_even_after_a_restart() {
     let realm = Realm::new();
     let [ann, bob] = realm.agents(["ann", "bob"]).await;
     realm.ask(&ann, sealed("bob", "one", &["id:1", "nonce:1"])).await;
@@ -70,21 +70,21 @@ async fn a_mark_comes_once_even_after_a_restart() {
     assert_eq!(realm.mail("bob"), ["one", "two"]);
 }
 
-/// More marks than are kept as they came: the first are in their places when the last come, and nobody can tell.
+/// More keys than wait for the index: the first are in it when the last come.
 #[tokio::test]
-async fn a_mark_comes_once_wherever_it_is_kept() {
+async fn a_key_is_accepted_once_in_and_outside_of_the_index() {
     let realm = Realm::new();
     let [ann, bob] = realm.agents(["ann", "bob"]).await;
-    let names: Vec<String> = (0..5_000).map(|n| format!("id:{n}")).collect();
+    let names: Vec<String> = (0..10_000).map(|n| format!("id:{n}")).collect();
     for some in names.chunks(500) {
         let some: Vec<&str> = some.iter().map(String::as_str).collect();
         realm.ask(&ann, sealed("bob", some[0], &some)).await;
     }
     let check = async |realm: &Realm| {
-        for name in ["id:0", "id:4094", "id:4095", "id:4096", "id:4999"] {
+        for name in ["id:0", "id:1807", "id:1808", "id:8191", "id:8192", "id:9999"] {
             let refused = realm.refused(&ann, sealed("bob", "again", &[name])).await;
             assert_eq!(refused, Refusal::KeyReused { key: name.into() });
-            let found = realm.see(|view| view.marked(&bob, &id("bob"), name));
+            let found = realm.see(|view| view.messages_with_label(&bob, &id("bob"), name));
             assert_eq!(found.len(), 1, "{name}");
         }
     };
@@ -93,17 +93,18 @@ async fn a_mark_comes_once_wherever_it_is_kept() {
     check(&realm).await;
     realm.ask(&Caller::office(), Sweep {}).await;
     check(&realm).await;
-    assert_eq!(realm.mail("bob").len(), 10);
+    assert_eq!(realm.mail("bob").len(), 20);
 }
 
-/// Numbers are not given again: a mark that comes after the latest were forgotten is not taken for one that has a place.
+/// Row numbers are not used again: a key that comes after the latest were deleted is not taken for one in the index.
 #[tokio::test]
-async fn a_mark_is_found_that_came_after_the_latest_were_forgotten() {
+async fn a_key_is_found_that_came_after_the_latest_were_deleted() {
     let realm = Realm::new();
     let [ann, _] = realm.agents(["ann", "bob"]).await;
     let until = soon();
-    let brief = (0..4_096).map(|n| Mark { label: format!("nonce:{n}"), until: Some(until), digest: None });
-    realm.ask(&ann, SendSigned { marks: brief.collect(), ..sealed("bob", "many", &[]) }).await;
+    let brief =
+        (0..4_096).map(|n| SingleUseKey { label: format!("nonce:{n}"), until: Some(until), digest: None });
+    realm.ask(&ann, SendSigned { keys: brief.collect(), ..sealed("bob", "many", &[]) }).await;
     realm.passed(until).await;
     while realm.ask(&Caller::office(), Sweep {}).await.more {}
     let realm = realm.reopened();
@@ -149,7 +150,7 @@ async fn a_mark_with_a_fingerprint_may_come_again_for_the_same_thing() {
     let realm = Realm::new();
     let [ann, ..] = realm.agents(["ann", "bob", "cid"]).await;
     let post = |to: &str, n: u8, digest: u8| SendSigned {
-        marks: vec![Mark { label: "mail:1".into(), until: None, digest: Some(vec![digest]) }],
+        keys: vec![SingleUseKey { label: "mail:1".into(), until: None, digest: Some(vec![digest]) }],
         ..sealed(to, &n.to_string(), &[])
     };
     realm.ask(&ann, post("bob", 1, 7)).await;
@@ -159,19 +160,19 @@ async fn a_mark_with_a_fingerprint_may_come_again_for_the_same_thing() {
 }
 
 #[tokio::test]
-async fn marks_that_are_due_are_forgotten() {
+async fn expired_keys_are_deleted_by_a_sweep() {
     let realm = Realm::new();
     let [ann, _] = realm.agents(["ann", "bob"]).await;
     let until = soon();
     let brief = SendSigned {
-        marks: vec![Mark { label: "nonce:1".into(), until: Some(until), digest: None }],
+        keys: vec![SingleUseKey { label: "nonce:1".into(), until: Some(until), digest: None }],
         ..sealed("bob", "one", &[])
     };
     realm.ask(&ann, brief.clone()).await;
     realm.refused(&ann, brief.clone()).await;
     realm.passed(until).await;
-    assert_eq!(realm.ask(&Caller::office(), Sweep {}).await.marks, 1);
-    assert_eq!(realm.ask(&Caller::office(), Sweep {}).await.marks, 0);
+    assert_eq!(realm.ask(&Caller::office(), Sweep {}).await.keys, 1);
+    assert_eq!(realm.ask(&Caller::office(), Sweep {}).await.keys, 0);
     realm.ask(&ann, brief).await;
 }
 
@@ -256,7 +257,7 @@ async fn only_a_recipient_acknowledges() {
     let [ann, bob, cid] = realm.agents(["ann", "bob", "cid"]).await;
     let mail = SendSigned {
         message: SendMessage { ack_required: true, ..letter("bob", "please confirm") },
-        marks: vec![mark("mail:m1")],
+        keys: vec![key_of("mail:m1")],
         side_effect: None,
     };
     let sent = realm.ask(&ann, mail).await.sent.message.id;
@@ -324,12 +325,12 @@ async fn a_broadcast_goes_as_far_as_its_sender_shows_itself() {
     assert!(realm.mail("bob").is_empty());
 }
 
-fn change(before: &Agent, keys: &str, marks: &[&str]) -> ChangeKeys {
+fn change(before: &Agent, keys: &str, labels: &[&str]) -> ChangeKeys {
     ChangeKeys {
         agent: before.id.clone(),
         before: before.keys.clone(),
         keys: json(keys),
-        marks: marks.iter().map(|label| mark(label)).collect(),
+        proof_keys: labels.iter().map(|label| key_of(label)).collect(),
         token: Some(vec![7; 32]),
         token_door: None,
         token_ends: None,

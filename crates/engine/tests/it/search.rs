@@ -226,7 +226,7 @@ async fn letters_are_found_before_while_and_after_the_index_takes_them_up() {
     assert!(before.is_sorted_by(|a, b| a > b), "newest first across both parts");
     let held = |realm: &Realm| {
         let db = posthaste_engine::store::open_reader(realm.engine.path()).expect("db");
-        let count = "SELECT count(*) FROM found WHERE found MATCH 'heron'";
+        let count = "SELECT count(*) FROM fulltext WHERE fulltext MATCH 'heron'";
         db.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count")
     };
     assert!((1_000..1_500).contains(&held(&realm)), "a pass was made and a tail is left: {}", held(&realm));
@@ -237,7 +237,8 @@ async fn letters_are_found_before_while_and_after_the_index_takes_them_up() {
     assert_eq!(held(&realm), 1_500, "a sweep brings the index up to date");
     assert_eq!(everything(&realm, SearchOrder::Newest), before, "and changes no answer");
     let db = posthaste_engine::store::open_writer(realm.engine.path()).expect("db");
-    db.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
+    db.execute("INSERT INTO fulltext(fulltext, rank) VALUES('integrity-check', 1)", [])
+        .expect("a sound index");
 }
 
 /// A letter that says one word over and over must not hold a search up.
@@ -259,7 +260,7 @@ async fn large_letters_are_indexed_sooner() {
     realm.send(&anna, "bert", &large).await;
     realm.send(&anna, "bert", &large).await;
     let db = posthaste_engine::store::open_reader(realm.engine.path()).expect("db");
-    let count = "SELECT count(*) FROM found WHERE found MATCH 'lapwing'";
+    let count = "SELECT count(*) FROM fulltext WHERE fulltext MATCH 'lapwing'";
     assert_eq!(db.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count"), 2);
     assert_eq!(find(&realm, "bert", &query("lapwing")).hits.len(), 2);
 }

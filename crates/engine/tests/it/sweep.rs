@@ -36,7 +36,7 @@ async fn letters_and_leases_that_ran_out_become_events_once() {
     let swept = realm.ask(&admin(), Sweep {}).await;
     assert_eq!(
         swept,
-        Swept { deliveries: 1, reservations: 1, marks: 0, more: false },
+        Swept { deliveries: 1, reservations: 1, keys: 0, more: false },
         "what was read in time is not lost"
     );
     assert_eq!(realm.ask(&admin(), Sweep {}).await, Swept::default(), "once");

@@ -4,7 +4,7 @@
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Fact, ReservationStatus, Seq};
 use crate::sight;
-use crate::store::{all, exec, one, rows};
+use crate::store::{all, count_message_keys_of, exec, one, rows};
 use crate::verbs::{Applied, Apply, conversations, reservations};
 
 /// Rows that a command of a plain caller takes away in a stroke.
@@ -17,9 +17,9 @@ fn check_traces(to: &Apply<'_>, name: &AgentId) -> Applied<()> {
     }
     let limit = to.rules.changes_per_command;
     let parts = "SELECT count(*) FROM (SELECT 1 FROM participants WHERE agent = ?1 LIMIT ?2)";
-    let keys = "SELECT count(*) FROM (SELECT 1 FROM message_keys WHERE sender = ?1 LIMIT ?2)";
-    for (sql, most) in [(parts, limit), (keys, MOST_KEYS)] {
-        let found = one(to.db, sql, (name, most + 1), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    let parts = one(to.db, parts, (name, limit + 1), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    let keys = count_message_keys_of(to.db, name, MOST_KEYS + 1)?;
+    for (found, most) in [(parts, limit), (keys, MOST_KEYS)] {
         if found > most {
             let what = "traces of the name's former holder; choose another name";
             return Err(Refusal::TooMany { what, limit: most.into() }.into());
@@ -34,7 +34,7 @@ pub(super) fn make_way(to: &mut Apply<'_>, name: &AgentId) -> Applied<()> {
     // Consent was given to the former holder. A block stays: it costs the new holder a word, not others their peace.
     let sql = "DELETE FROM contacts WHERE (sender = ?1 AND state <> 'blocked') OR recipient = ?1";
     exec(to.db, sql, [name])?;
-    exec(to.db, "DELETE FROM message_keys WHERE sender = ?1", [name])?;
+    to.memory.seen_keys(to.db)?.delete_message_keys_of(to.db, name)?;
     // Whoever owns an agent may read its mail, and whoever stands above it may change it.
     exec(to.db, "UPDATE agents SET owner = NULL WHERE owner = ?1", [name])?;
     exec(to.db, "UPDATE agents SET parent = NULL WHERE parent = ?1", [name])?;

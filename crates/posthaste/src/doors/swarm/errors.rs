@@ -128,6 +128,7 @@ fn failed(fault: &Fault) -> StatusCode {
         Fault::Database { .. }
         | Fault::Lost { .. }
         | Fault::NewerDatabase { .. }
+        | Fault::UnreleasedDatabase { .. }
         | Fault::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
