@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::agents::{Unregister, write};
-use super::marks::{self, Mark};
+use super::seen_keys::{self, SingleUseKey};
 use super::tokens::CreateToken;
 use super::{Decided, Write};
 use crate::error::Refusal;
@@ -21,9 +21,9 @@ pub struct ChangeKeys {
     pub before: Option<Json>,
     /// The keys from now on.
     pub keys: Json,
-    /// One-time words of the proof.
+    /// Single-use keys of the proof.
     #[serde(default)]
-    pub marks: Vec<Mark>,
+    pub proof_keys: Vec<SingleUseKey>,
     /// SHA-256 of the token that opens the door from now on.
     #[serde(default)]
     pub token: Option<Vec<u8>>,
@@ -45,14 +45,14 @@ impl ChangeKeys {
         if agent.keys != self.before {
             return Err(Refusal::WrongState { agent: agent.id, state: "changing its keys".to_owned() }.into());
         }
-        let fresh = marks::check(to, &agent.id, &self.marks)?;
+        let unused = seen_keys::check(to, &agent.id, &self.proof_keys)?;
         agent.keys = Some(self.keys.clone());
         agent.updated_at = to.now;
         write(to, &agent)?;
         let changes = Json::from_value(&json!({ "keys": self.keys.value() }));
         let sight = sight::of_agent(to.db, &agent)?;
         let seq = to.emit(Fact::AgentUpdated { agent: agent.id.clone(), changes }, sight)?;
-        fresh.keep(to, seq)?;
+        unused.store(to, seq)?;
         end_tokens(to, &agent.id)?;
         if let Some(hash) = &self.token {
             let token = CreateToken {

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::conversations::Close;
 use super::deliveries::Acknowledge;
 use super::mail::{SendMessage, SendReceipt};
-use super::marks::{self, Mark};
 use super::reservations::{self, Renew, Reserve, Which};
+use super::seen_keys::{self, SingleUseKey};
 use super::{Decided, Stop, Write};
 use crate::error::Refusal;
 use crate::nouns::{
@@ -22,8 +22,8 @@ use crate::store::rows;
 pub struct SendSigned {
     /// The letter.
     pub message: SendMessage,
-    /// Names that must not have come before from the same sender. They are kept if the letter is taken.
-    pub marks: Vec<Mark>,
+    /// Keys that the sender must not have used before. They are stored if the message is accepted.
+    pub keys: Vec<SingleUseKey>,
     /// What the letter does besides being read.
     #[serde(default)]
     pub side_effect: Option<SideEffect>,
@@ -41,11 +41,11 @@ pub enum SideEffect {
     Release(Which),
     /// Says that one is over, though it may be prolonged again.
     Lapse(Which),
-    /// Acknowledges the letter that its sender marked so.
+    /// Acknowledges the message that its sender gave this label.
     Acknowledge {
-        /// The mark.
+        /// The label.
         label: String,
-        /// The letter itself, if no sender marked one so: letters of other doors go by the office's own name.
+        /// The message itself, if no sender used the label: messages of other doors go by their id.
         #[serde(default)]
         message: Option<MessageId>,
         /// What the recipient has to say.
@@ -77,11 +77,11 @@ impl SendSigned {
     pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<SignedReceipt> {
         to.require_member()?;
         let sender = to.caller.agent.clone();
-        let fresh = marks::check(to, &sender, &self.marks)?;
+        let unused = seen_keys::check(to, &sender, &self.keys)?;
         // What can be refused is asked before the first row is written.
         let acked = self.check(to)?;
         let sent = self.message.decide(to)?(to)?;
-        fresh.keep(to, sent.message.seq)?;
+        unused.store(to, sent.message.seq)?;
         let told: Vec<AgentId> = sent.receipts.iter().map(|receipt| receipt.agent.clone()).collect();
         let mut done = SignedReceipt { sent, reserved: None, acked: None };
         match &self.side_effect {
@@ -121,17 +121,17 @@ impl SendSigned {
                 reservations::own(to, which).map(drop)?
             }
             Some(SideEffect::Acknowledge { label, message, .. }) => {
-                return self.marked(to, label, *message).map(Some);
+                return self.labelled(to, label, *message).map(Some);
             }
             Some(SideEffect::Entitle { .. }) | None => {}
         }
         Ok(None)
     }
 
-    /// The letter with a mark that the caller received; from one this letter is for, if there are several.
-    fn marked(&self, to: &mut Write<'_>, label: &str, ours: Option<MessageId>) -> Decided<MessageId> {
+    /// The message with a label that the caller received; from a recipient of this message, if there are several.
+    fn labelled(&self, to: &mut Write<'_>, label: &str, ours: Option<MessageId>) -> Decided<MessageId> {
         let mut received = None;
-        for (sender, seq) in marks::with_label(to, label)? {
+        for (sender, seq) in seen_keys::uses_of_label(to, label)? {
             if rows::delivery_of(to.db, &to.caller.agent, seq)?.is_none() {
                 continue;
             }

@@ -167,7 +167,7 @@ fn rows() -> Vec<Row> {
         agent: id("pet"),
         before: None,
         keys: json("{}"),
-        marks: Vec::new(),
+        proof_keys: Vec::new(),
         token: None,
         token_door: None,
         token_ends: None,
@@ -177,7 +177,7 @@ fn rows() -> Vec<Row> {
     row!("send", "xxxx.x", |_at| message("anna", "hello"));
     row!("send_sealed", "xxxx.x", |_at| SendSigned {
         message: message("anna", "hello"),
-        marks: Vec::new(),
+        keys: Vec::new(),
         side_effect: None
     });
     row!("mark_delivered", ".x...x", |at| MarkDelivered { agent: id("bert"), messages: vec![at.message] });
