@@ -97,7 +97,7 @@ impl Register {
             check_parent(to, &id, parent)?;
         }
         match rows::any_agent(to.db, &id)? {
-            Some(before) if before.is_active() => self.take_over(to, before).map(Plan::TakeOver),
+            Some(before) if before.is_active() => Ok(Plan::TakeOver(Box::new(self.take_over(to, before)?))),
             Some(before) if before.state == Agent::REVOKED => {
                 Err(Refusal::AgentExists { agent: before.id }.into())
             }
@@ -195,7 +195,7 @@ impl Register {
 
 enum Plan<'v> {
     Enter(Entrance),
-    TakeOver(TakeOver<'v>),
+    TakeOver(Box<TakeOver<'v>>),
 }
 
 /// An active agent that is registered again.
