@@ -59,11 +59,13 @@ impl Engine {
         let message = Arc::new(verb.letter(caller, first_id(&stamp), stamp.now));
         // A place in the queue first: what cannot be written behind is not handed round either.
         let place = self.reserve(caller, bytes).await?;
-        if !self.hub().hand_round(&recipients, |agent| letter(&message, agent)) {
+        if !self.hub().deliver_to_all(&recipients, |agent| letter(&message, agent)) {
             return Ok(Err(verb));
         }
         verb.handed = recipients.to_vec();
-        place.put(Record::stamped(stamp, caller.clone(), crate::verbs::Verb::into_command(verb)));
+        if !place.put(Record::stamped(stamp, caller.clone(), crate::verbs::Verb::into_command(verb))) {
+            return Err(crate::error::Fault::Closing.into());
+        }
         let receipts = recipients
             .iter()
             .map(|agent| Receipt {
@@ -85,15 +87,15 @@ impl Engine {
     ) -> Result<Option<Arc<[AgentId]>>, EngineError> {
         let fast_path = self.hub().fast_path();
         let key = FastPath::key(caller, &verb.to);
-        if let Some(known) = fast_path.recall(&key) {
+        let version = fast_path.directory_version();
+        if let Some(known) = fast_path.recipients().get(version, &key) {
             return Ok(Some(known));
         }
-        let epoch = fast_path.epoch();
         let (asking, asked, realm) = (caller.clone(), verb.clone(), self.realm().clone());
         let found = self.read(move |view| Ok(asked.preview(view, &realm, &asking))).await?;
         let Some(found) = found else { return Ok(None) };
         let found: Arc<[AgentId]> = found.into();
-        fast_path.remember(key, epoch, found.clone());
+        fast_path.recipients().put(version, key, found.clone());
         Ok(Some(found))
     }
 }
@@ -115,7 +117,7 @@ fn letter(message: &Arc<Message>, agent: &AgentId) -> InboxMessage {
 }
 
 /// The place that a letter has which is not in the books yet.
-pub(crate) const UNPLACED: i64 = 0;
+pub(crate) const NO_SEQ: i64 = 0;
 
 /// The name that the verb gives its letter when it is applied: the first that its stamp gives out.
 fn first_id(stamp: &Stamp) -> MessageId {

@@ -449,7 +449,7 @@ impl SendMessage {
     /// The letter as it will be written down, but for its place in the history and in a conversation.
     pub(crate) fn letter(&self, caller: &Caller, id: MessageId, at: Millis) -> Message {
         Message {
-            seq: crate::fast_path::UNPLACED,
+            seq: crate::fast_path::NO_SEQ,
             id,
             from: caller.agent.clone(),
             to: self.to.iter().chain(&self.cc).cloned().collect(),

@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use super::{Decided, Stop, Write, agents, contacts, mail};
 use crate::acl;
 use crate::error::Refusal;
-use crate::near;
 use crate::nouns::{
     Address, Agent, AgentId, Bounds, ContactPolicy, ContactState, Fact, Millis, Privacy, RealmName,
     RecipientKind, ScopeId, Sight,
 };
 use crate::sight;
+use crate::similar_names;
 use crate::store::{Db, all, one, rows};
 
 /// Somebody a letter goes to.
@@ -351,7 +351,7 @@ fn unknown(to: &Write<'_>, id: &AgentId) -> Decided<Refusal> {
     // Who is in the address book is not told to other realms.
     let near = match mail::is_foreign(to, &to.caller.agent)? {
         true => Vec::new(),
-        false => near::names(to.db, to.caller, id.as_str())?,
+        false => similar_names::find(to.db, to.caller, id.as_str())?,
     };
     Ok(Refusal::NoSuchAgent { agent: id.to_string(), near })
 }
