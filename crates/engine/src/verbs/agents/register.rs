@@ -103,7 +103,7 @@ impl Register {
             }
             before => {
                 Claim::new(to, self.bearer.as_ref()).check(&id)?;
-                self.enter(to, id, before.as_ref()).map(Plan::Enter)
+                Ok(Plan::Enter(Box::new(self.enter(to, id, before.as_ref())?)))
             }
         }
     }
@@ -194,7 +194,7 @@ impl Register {
 }
 
 enum Plan<'v> {
-    Enter(Entrance),
+    Enter(Box<Entrance>),
     TakeOver(Box<TakeOver<'v>>),
 }
 
