@@ -124,7 +124,7 @@ impl WriteCache {
     }
 
     /// The marks, with those that have no place yet.
-    pub(crate) fn marks(&mut self, db: &Connection) -> rusqlite::Result<&mut Marks> {
+    pub(crate) fn marks(&mut self, db: Db<'_>) -> rusqlite::Result<&mut Marks> {
         let marks = match self.marks.take() {
             Some(marks) => marks,
             None => Marks::read(db)?,
@@ -205,7 +205,7 @@ mod tests {
         let db = open_writer(&directory.path().join("db.db")).unwrap();
         db.execute_batch("BEGIN").unwrap();
         let mut memory = WriteCache::default();
-        let marks = memory.marks(&db).unwrap();
+        let marks = memory.marks(Db::new(&db)).unwrap();
         // So many that the first have to get their places.
         for n in 0..10_000 {
             let (label, sender) = (format!("id:{n}"), AgentId::new("ann").unwrap());

@@ -45,9 +45,9 @@ pub(crate) struct Marks {
 
 impl Marks {
     /// What is to be remembered of the books as they are.
-    pub(crate) fn read(db: &Connection) -> rusqlite::Result<Self> {
+    pub(crate) fn read(db: Db<'_>) -> rusqlite::Result<Self> {
         let known =
-            |key: &str| one(Db::new(db), "SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0));
+            |key: &str| one(db, "SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0));
         let (placed, round) = (known("placed")?.unwrap_or(0), known("round")?.unwrap_or(i64::MIN));
         let mut found = Self {
             unplaced: BTreeSet::new(),
@@ -58,11 +58,11 @@ impl Marks {
             is_written: true,
         };
         let sql = "SELECT n, label FROM marks WHERE n > ?1 ORDER BY n";
-        for (n, label) in all(Db::new(db), sql, [placed], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?
+        for (n, label) in all(db, sql, [placed], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?
         {
             let place = (hash(&label), n);
             let sql = "SELECT 1 FROM mark_places WHERE hash = ?1 AND n = ?2";
-            if one(Db::new(db), sql, place, |_| Ok(()))?.is_none() {
+            if one(db, sql, place, |_| Ok(()))?.is_none() {
                 found.unplaced.insert(place);
                 found.numbers.insert(n);
             }
@@ -72,7 +72,7 @@ impl Marks {
     }
 
     /// Whether a label of one of these hashes may have come before; if not, none has.
-    pub(crate) fn may_have(&self, db: &Connection, hashes: &[i64]) -> rusqlite::Result<bool> {
+    pub(crate) fn may_have(&self, db: Db<'_>, hashes: &[i64]) -> rusqlite::Result<bool> {
         let is_unplaced =
             |hash: &i64| self.unplaced.range((*hash, i64::MIN)..=(*hash, i64::MAX)).next().is_some();
         if hashes.iter().any(is_unplaced) {
@@ -82,7 +82,7 @@ impl Marks {
         for pair in hashes.chunks(2) {
             let sql = "SELECT 1 WHERE EXISTS(SELECT 1 FROM mark_places WHERE hash = ?1)
                 OR EXISTS(SELECT 1 FROM mark_places WHERE hash = ?2)";
-            if one(Db::new(db), sql, (pair[0], pair[pair.len() - 1]), |_| Ok(()))?.is_some() {
+            if one(db, sql, (pair[0], pair[pair.len() - 1]), |_| Ok(()))?.is_some() {
                 return Ok(true);
             }
         }
@@ -90,17 +90,17 @@ impl Marks {
     }
 
     /// The marks with a label.
-    pub(crate) fn with_label(&self, db: &Connection, label: &str) -> rusqlite::Result<Vec<KeptMark>> {
+    pub(crate) fn with_label(&self, db: Db<'_>, label: &str) -> rusqlite::Result<Vec<KeptMark>> {
         let hash = hash(label);
         let mut numbers: Vec<i64> =
             self.unplaced.range((hash, i64::MIN)..=(hash, i64::MAX)).map(|(_, n)| *n).collect();
         let sql = "SELECT n FROM mark_places WHERE hash = ?1";
-        numbers.extend(all(Db::new(db), sql, [hash], |row| row.get::<_, i64>(0))?);
+        numbers.extend(all(db, sql, [hash], |row| row.get::<_, i64>(0))?);
         let mut found = Vec::new();
         for n in numbers {
             // Another label may have the same hash.
             let sql = "SELECT sender, message, digest, until FROM marks WHERE n = ?1 AND label = ?2";
-            found.extend(one(Db::new(db), sql, (n, label), |row| {
+            found.extend(one(db, sql, (n, label), |row| {
                 let (sender, message) = (row.get(0)?, row.get(1)?);
                 Ok(KeptMark { sender, message, digest: row.get(2)?, until: row.get(3)? })
             })?);
@@ -193,7 +193,7 @@ impl Marks {
 pub(super) fn place_all(db: &Connection) -> rusqlite::Result<()> {
     exec(db, "DELETE FROM mark_places", [])?;
     exec(db, "DELETE FROM meta WHERE key IN ('placed', 'round')", [])?;
-    let mut marks = Marks::read(db)?;
+    let mut marks = Marks::read(Db::new(db))?;
     while !marks.unplaced.is_empty() {
         marks.place_one(db)?;
     }
@@ -227,7 +227,7 @@ mod tests {
     /// Writes marks down and forgets some, and reads the books again after every so many.
     fn keep(marks: usize, forgotten_at: &[usize], read_every: usize) -> Connection {
         let db = db();
-        let mut known = Marks::read(&db).unwrap();
+        let mut known = Marks::read(Db::new(&db)).unwrap();
         for n in 1..=marks {
             add(&mut known, &db, n);
             if forgotten_at.contains(&n) {
@@ -235,7 +235,7 @@ mod tests {
             }
             if n.is_multiple_of(read_every) {
                 known.flush(&db).unwrap();
-                known = Marks::read(&db).unwrap();
+                known = Marks::read(Db::new(&db)).unwrap();
             }
         }
         known.flush(&db).unwrap();
@@ -249,16 +249,16 @@ mod tests {
     #[test]
     fn each_is_found_with_and_without_a_place() {
         let db = keep(3 * MOST, &[], usize::MAX);
-        let marks = Marks::read(&db).unwrap();
+        let marks = Marks::read(Db::new(&db)).unwrap();
         assert_eq!(marks.unplaced.len(), MOST);
         assert_eq!(rows(&db, "SELECT hash, n FROM mark_places").len(), 2 * MOST);
         for n in (1..=3 * MOST).step_by(7) {
             let label = format!("id:{n}");
-            assert!(marks.may_have(&db, &[1, hash(&label)]).unwrap(), "{n}");
-            let found = marks.with_label(&db, &label).unwrap();
+            assert!(marks.may_have(Db::new(&db), &[1, hash(&label)]).unwrap(), "{n}");
+            let found = marks.with_label(Db::new(&db), &label).unwrap();
             assert_eq!(found.iter().map(|mark| mark.message).collect::<Vec<_>>(), [n as i64]);
         }
-        assert!(!marks.may_have(&db, &[hash("id:0"), hash("nonce:1")]).unwrap());
+        assert!(!marks.may_have(Db::new(&db), &[hash("id:0"), hash("nonce:1")]).unwrap());
         // Readers look through what has come since the oldest without a place.
         assert!(marks.next - marks.placed < 3 * MOST as i64, "{} to {}", marks.placed, marks.next);
     }
@@ -284,9 +284,9 @@ mod tests {
     fn those_read_in_all_get_a_place() {
         let db = keep(50, &[], usize::MAX);
         place_all(&db).unwrap();
-        let marks = Marks::read(&db).unwrap();
+        let marks = Marks::read(Db::new(&db)).unwrap();
         assert!(marks.unplaced.is_empty());
         assert_eq!((marks.placed, marks.next), (50, 51));
-        assert_eq!(marks.with_label(&db, "id:9").unwrap().len(), 1);
+        assert_eq!(marks.with_label(Db::new(&db), "id:9").unwrap().len(), 1);
     }
 }
