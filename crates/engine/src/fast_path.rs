@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::engine::{Engine, Pending};
-use crate::error::EngineError;
+use crate::error::{EngineError, Fault};
 use crate::hub::FastPath;
 use crate::log::Record;
 use crate::nouns::{AgentId, Caller, Delivery, DeliveryState, Message, MessageId, RecipientKind};
@@ -59,12 +59,14 @@ impl Engine {
         let stamp = Stamp::new();
         let message = Arc::new(verb.draft(caller, first_id(&stamp), stamp.now));
         // Room in the queue first: a message that could not be stored must not be delivered.
-        let place = self.reserve(caller, bytes).await?;
-        if !self.hub().hand_round(&recipients, |agent| inbox_message(&message, agent)) {
+        let slot = self.reserve(caller, bytes).await?;
+        if !self.hub().deliver_to_all(&recipients, |agent| inbox_message(&message, agent)) {
             return Ok(Err(verb));
         }
         let record = RecordDelivered::new(verb, recipients.to_vec());
-        place.put(Record::stamped(stamp, caller.clone(), record.into_command()));
+        if !slot.put(Record::stamped(stamp, caller.clone(), record.into_command())) {
+            return Err(Fault::Closing.into());
+        }
         let receipts = recipients
             .iter()
             .map(|agent| Receipt {
@@ -86,15 +88,15 @@ impl Engine {
     ) -> Result<Option<Arc<[AgentId]>>, EngineError> {
         let fast_path = self.hub().fast_path();
         let key = FastPath::key(caller, &verb.to);
-        if let Some(known) = fast_path.recall(&key) {
+        let version = fast_path.directory_version();
+        if let Some(known) = fast_path.recipients().get(version, &key) {
             return Ok(Some(known));
         }
-        let epoch = fast_path.epoch();
         let (asking, asked, realm) = (caller.clone(), verb.clone(), self.realm().clone());
         let found = self.read(move |view| Ok(asked.preview(view, &realm, &asking))).await?;
         let Some(found) = found else { return Ok(None) };
         let found: Arc<[AgentId]> = found.into();
-        fast_path.remember(key, epoch, found.clone());
+        fast_path.recipients().put(version, key, found.clone());
         Ok(Some(found))
     }
 }

@@ -1,4 +1,4 @@
-//! Who may see what: one rule for each noun, asked by verbs, views, search and the feed alike.
+//! Visibility: one rule for each noun, used by verbs, views, search and the feed alike.
 
 mod messages;
 
@@ -14,15 +14,15 @@ use crate::store::{Db, all, one, rows};
 
 pub(crate) use self::messages::{MessageHead, Searcher, audience_of, is_blind, of_message, sees_message};
 
-/// Beyond this many names a sight is not listed but asked for in the books.
-pub(crate) const LISTED: usize = 64;
+/// With more agents than this, visibility is not a list, but decided by a query per subscriber.
+pub(crate) const MAX_LISTED_AGENTS: usize = 64;
 
 /// Whether the caller may know that an agent exists.
 pub(crate) fn sees_agent(db: Db<'_>, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
-    if let Some(known) = sees_at_once(caller, agent) {
+    if let Some(known) = sees_by_right(caller, agent) {
         return Ok(known);
     }
-    if let Some(bounds) = acl::of(db, &caller.agent)?
+    if let Some(bounds) = acl::bounds_of(db, &caller.agent)?
         && !acl::allows(db, bounds.sees.as_ref(), &caller.agent, agent)?
     {
         return Ok(false);
@@ -30,7 +30,7 @@ pub(crate) fn sees_agent(db: Db<'_>, caller: &Caller, agent: &Agent) -> rusqlite
     sees_within_bounds(db, caller, agent)
 }
 
-/// The same for many agents: what the caller is kept to is read once.
+/// The same for many agents: the caller's bounds are read once.
 pub(crate) fn sees_agent_by(
     db: Db<'_>,
     caller: &Caller,
@@ -38,7 +38,7 @@ pub(crate) fn sees_agent_by(
     kin: &acl::Kin<'_>,
     agent: &Agent,
 ) -> rusqlite::Result<bool> {
-    if let Some(known) = sees_at_once(caller, agent) {
+    if let Some(known) = sees_by_right(caller, agent) {
         return Ok(known);
     }
     if let Some(bounds) = kept_to
@@ -49,8 +49,8 @@ pub(crate) fn sees_agent_by(
     sees_within_bounds(db, caller, agent)
 }
 
-/// What can be told without the books.
-fn sees_at_once(caller: &Caller, agent: &Agent) -> Option<bool> {
+/// What the caller's rights decide without the database.
+fn sees_by_right(caller: &Caller, agent: &Agent) -> Option<bool> {
     if caller.rights.admin || !caller.rights.member {
         return Some(caller.rights.admin);
     }
@@ -77,7 +77,7 @@ fn sees_within_bounds(db: Db<'_>, caller: &Caller, agent: &Agent) -> rusqlite::R
     }
 }
 
-/// Whether the caller is an owner of agents, or one of its agents: what an owner may know, they may.
+/// Whether the caller is an owner of agents, or one of its agents: agents see what their owner sees.
 fn speaks_for(db: Db<'_>, caller: &Caller, owner: Option<&AgentId>) -> rusqlite::Result<bool> {
     let Some(owner) = owner else { return Ok(false) };
     let sql = "SELECT 1 FROM agents WHERE id = ?1 AND owner = ?2";
@@ -94,9 +94,9 @@ pub(crate) fn of_agent(db: Db<'_>, agent: &Agent) -> rusqlite::Result<Sight> {
         Visibility::Scope => {
             let sql = "SELECT DISTINCT b.agent FROM scope_members a JOIN scope_members b ON a.scope = b.scope
                        WHERE a.agent = ?1 LIMIT ?2";
-            let most = i64::try_from(LISTED + 1).unwrap_or(i64::MAX);
+            let most = i64::try_from(MAX_LISTED_AGENTS + 1).unwrap_or(i64::MAX);
             known.extend(all(db, sql, (&agent.id, most), |row| row.get::<_, AgentId>(0))?);
-            if known.len() > LISTED {
+            if known.len() > MAX_LISTED_AGENTS {
                 return Ok(Sight::Ask);
             }
         }
@@ -107,11 +107,11 @@ pub(crate) fn of_agent(db: Db<'_>, agent: &Agent) -> rusqlite::Result<Sight> {
             }
         }
     }
-    let most = i64::try_from(LISTED + 1).unwrap_or(i64::MAX);
+    let most = i64::try_from(MAX_LISTED_AGENTS + 1).unwrap_or(i64::MAX);
     for owner in owners {
         let sql = "SELECT id FROM agents WHERE owner = ?1 AND retired_at IS NULL LIMIT ?2";
         let theirs: Vec<AgentId> = all(db, sql, (&owner, most), |row| row.get(0))?;
-        if theirs.len() > LISTED {
+        if theirs.len() > MAX_LISTED_AGENTS {
             return Ok(Sight::Ask);
         }
         known.extend(theirs.into_iter().chain([owner]));
@@ -124,7 +124,7 @@ pub(crate) fn sees_scope(db: Db<'_>, caller: &Caller, scope: &Scope) -> rusqlite
     if caller.rights.admin {
         return Ok(true);
     }
-    sees_scope_within(db, caller, acl::of(db, &caller.agent)?.as_ref(), scope)
+    sees_scope_within(db, caller, acl::bounds_of(db, &caller.agent)?.as_ref(), scope)
 }
 
 /// The same for a caller whose bounds are known.
@@ -166,7 +166,7 @@ pub(crate) fn of_scope(db: Db<'_>, scope: &Scope) -> rusqlite::Result<Sight> {
     }
 }
 
-/// Whether the caller may read a conversation at all, and as whom.
+/// Whether the caller may read a conversation at all, and in which capacity.
 pub(crate) fn reads_conversation(
     db: Db<'_>,
     caller: &Caller,
@@ -186,14 +186,14 @@ pub(crate) fn reads_conversation(
     Ok(open.then(|| Reader::Outsider(caller.agent.clone())))
 }
 
-/// In which capacity somebody reads a conversation.
+/// In which capacity a caller reads a conversation.
 #[derive(Debug)]
 pub(crate) enum Reader {
-    /// Runs the office.
+    /// An administrator.
     Overseer,
-    /// Takes part.
+    /// A current participant.
     Participant(Box<Participant>),
-    /// Looks on from outside.
+    /// An observer.
     Outsider(AgentId),
 }
 
@@ -207,7 +207,7 @@ impl Reader {
         }
     }
 
-    /// What happened after this place may be followed, even by those who may not look up history.
+    /// Events after this seq may be followed, even by participants that may not read earlier turns.
     pub(crate) fn follows_from(&self) -> Seq {
         match self {
             Self::Participant(part) if part.permissions.history != HistoryAccess::Full => part.joined,
@@ -215,7 +215,7 @@ impl Reader {
         }
     }
 
-    /// Whether this reader may follow a turn as it is said.
+    /// Whether this reader may see a turn as it is recorded.
     pub(crate) fn follows(&self, turn: &Turn) -> bool {
         match self {
             Self::Participant(part) => self.follows_from() < turn.seq && part_reads(part, turn),
@@ -223,11 +223,11 @@ impl Reader {
         }
     }
 
-    /// Turns up to this place are hidden, whatever they are.
+    /// Turns up to this seq are hidden from the reader.
     pub(crate) fn from(&self) -> Seq {
         match self {
             Self::Participant(part) if part.permissions.history == HistoryAccess::FromJoin => part.joined,
-            // "None" hides all history; what is followed live is not history and does not come this way.
+            // `None` hides all earlier turns; live events do not come this way.
             Self::Participant(part) if part.permissions.history == HistoryAccess::None => Seq::MAX,
             _ => 0,
         }
@@ -245,7 +245,7 @@ fn part_reads(part: &Participant, turn: &Turn) -> bool {
         }
 }
 
-/// Those who take part now.
+/// Current participants.
 pub(crate) fn participants(
     db: Db<'_>,
     conversation: &ConversationId,
@@ -260,9 +260,9 @@ pub(crate) fn participants(
     all(db, &NOW, (conversation, i64::try_from(limit).unwrap_or(i64::MAX)), rows::participant)
 }
 
-/// Whether too many take part for their names to be listed. They are counted, so that this costs nothing.
+/// Whether there are too many participants to list. Uses the stored count, so it costs no query.
 fn is_large(conversation: &Conversation) -> bool {
-    usize::try_from(conversation.participant_count).is_ok_and(|parts| parts > LISTED)
+    usize::try_from(conversation.participant_count).is_ok_and(|parts| parts > MAX_LISTED_AGENTS)
 }
 
 /// Who may see events about a conversation as a whole.
@@ -270,7 +270,7 @@ pub(crate) fn of_conversation(db: Db<'_>, conversation: &Conversation) -> rusqli
     if is_large(conversation) {
         return Ok(Sight::Ask);
     }
-    let parts = participants(db, &conversation.id, LISTED + 1)?;
+    let parts = participants(db, &conversation.id, MAX_LISTED_AGENTS + 1)?;
     let (seeing, blind): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.permissions.can_observe);
     Ok(sight(conversation.audience, seeing, blind))
 }
@@ -283,10 +283,10 @@ pub(crate) fn of_turn(db: Db<'_>, conversation: &Conversation, turn: &Turn) -> r
     if is_large(conversation) {
         return Ok(Sight::Ask);
     }
-    let parts = participants(db, &conversation.id, LISTED + 1)?;
+    let parts = participants(db, &conversation.id, MAX_LISTED_AGENTS + 1)?;
     let (seeing, blind): (Vec<_>, Vec<_>) =
         parts.into_iter().partition(|part| part.permissions.can_observe && part_reads(part, turn));
-    // Only what everyone in the conversation may read is for onlookers too.
+    // Only turns that all participants may read are visible to observers.
     let audience = if matches!(turn.visibility, TurnVisibility::All) {
         conversation.audience
     } else {
@@ -300,7 +300,7 @@ pub(crate) fn of_turn(db: Db<'_>, conversation: &Conversation, turn: &Turn) -> r
     })
 }
 
-/// Who may see a turn that everyone in the conversation may read, besides its author. Takes all participants.
+/// Who may see a turn that all readers of the conversation may read, besides its author. Takes all participants.
 pub(crate) fn of_open_turn(conversation: &Conversation, parts: Vec<Participant>) -> Sight {
     let (seeing, blind): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.permissions.can_observe);
     sight(conversation.audience, seeing, blind)
@@ -314,7 +314,7 @@ fn sight(audience: Audience, seeing: Vec<Participant>, blind: Vec<Participant>) 
     }
 }
 
-/// Whether the caller may see a reservation: the holder, accepted contacts, or the realm if it is open.
+/// Whether the caller may see a reservation: its holder, accepted contacts, or the realm if it is open.
 pub(crate) fn sees_reservation(
     db: Db<'_>,
     caller: &Caller,
@@ -333,7 +333,7 @@ pub(crate) fn sees_reservation(
     Ok(held.audience == Audience::Observers || are_contacts(db, &caller.agent, &held.owner, now)?)
 }
 
-/// Whether both have accepted each other, and neither acceptance has lapsed.
+/// Whether both have accepted each other, and neither acceptance has expired.
 pub(crate) fn are_contacts(
     db: Db<'_>,
     one_agent: &AgentId,
@@ -346,7 +346,7 @@ pub(crate) fn are_contacts(
     Ok(one(db, sql, (one_agent, other, now), |row| row.get::<_, i64>(0))? == Some(2))
 }
 
-/// Everyone with whom an agent has accepted contact, both ways, that has not lapsed.
+/// The agents with mutual accepted contact that has not expired.
 pub(crate) fn contacts_of(db: Db<'_>, agent: &AgentId, now: Millis) -> rusqlite::Result<Vec<AgentId>> {
     let sql = "SELECT a.recipient FROM contacts a JOIN contacts b ON b.sender = a.recipient AND b.recipient = a.sender
                WHERE a.sender = ?1 AND a.state = 'accepted' AND b.state = 'accepted'
@@ -376,8 +376,8 @@ pub(crate) fn any_sees(db: Db<'_>, callers: &[Caller], event: &Event, now: Milli
     Ok(false)
 }
 
-/// Whether the caller may see an event now that it is history. What changed since (someone joined, an agent became
-/// hidden) counts as it stands today.
+/// Whether the caller may see a past event. Decided by the current state: an agent that joined or became hidden since
+/// counts as it is now.
 pub(crate) fn sees_event(db: Db<'_>, caller: &Caller, event: &Event, now: Millis) -> rusqlite::Result<bool> {
     if caller.rights.admin {
         return Ok(true);
@@ -395,7 +395,7 @@ pub(crate) fn sees_event(db: Db<'_>, caller: &Caller, event: &Event, now: Millis
         | Fact::MessageAcked { agent, .. }
         | Fact::MessageExpired { agent }
         | Fact::MessageFailed { agent, .. } => match &event.message {
-            // How one recipient fared is between that recipient and the sender.
+            // The state of a delivery is between its recipient and the sender.
             Some(message) => {
                 let party = caller.is(&message.from) || caller.is(agent);
                 let open = caller.rights.observe
@@ -421,7 +421,7 @@ pub(crate) fn sees_event(db: Db<'_>, caller: &Caller, event: &Event, now: Millis
         Fact::ScopeCreated { scope } => sees_scope(db, caller, scope),
         Fact::ScopeDeleted { scope, .. } => sees_past_scope(db, caller, scope, event.seq),
         Fact::ScopeJoined { scope, agent } | Fact::ScopeLeft { scope, agent } => {
-            // A scope that everybody sees does not show the members that are hidden.
+            // A public scope does not show its hidden members.
             Ok(sees_past_scope(db, caller, scope, event.seq)?
                 && match rows::any_agent(db, agent)? {
                     Some(agent) => sees_agent(db, caller, &agent)?,
@@ -433,7 +433,7 @@ pub(crate) fn sees_event(db: Db<'_>, caller: &Caller, event: &Event, now: Millis
         | Fact::ReservationReleased { reservation }
         | Fact::ReservationExpired { reservation } => sees_reservation(db, caller, reservation, now),
         Fact::ReservationConflict { asked, asked_by, held_by, .. } => {
-            // The holder is told only of reservations that it may see.
+            // The holder learns only of reservations that it may see.
             Ok(caller.is(asked_by)
                 || (caller.is(held_by)
                     && match rows::reservation_at(db, *asked)? {
@@ -441,7 +441,7 @@ pub(crate) fn sees_event(db: Db<'_>, caller: &Caller, event: &Event, now: Millis
                         None => false,
                     }))
         }
-        // Whom one blocks is one's own affair.
+        // A block is visible only to the agent that made it.
         Fact::ContactChanged { to, state: Some(ContactState::Blocked), .. } => Ok(caller.is(to)),
         Fact::ContactChanged { from, to, .. } => Ok(caller.is(from) || caller.is(to)),
         Fact::Announced { to, .. } => Ok(to.as_ref().is_none_or(|to| to.contains(&caller.agent))),
@@ -464,13 +464,13 @@ pub(crate) fn sees_event(db: Db<'_>, caller: &Caller, event: &Event, now: Millis
             let Some(id) = event.fact.conversation() else { return Ok(false) };
             let Some(conversation) = rows::conversation_by_id(db, id)? else { return Ok(false) };
             let reader = reads_conversation(db, caller, &conversation)?;
-            // At that place itself is the reader's own coming, which it was told of.
+            // The event at `follows_from` itself is the reader's own joining, which it may see.
             Ok(reader.is_some_and(|reader| reader.follows_from() <= event.seq))
         }
     }
 }
 
-/// Whether the caller may know of a scope that may be gone: its creation event still tells who could see it.
+/// Whether the caller may know of a scope that may be deleted: its creation event still contains its visibility.
 fn sees_past_scope(db: Db<'_>, caller: &Caller, scope: &ScopeId, before: Seq) -> rusqlite::Result<bool> {
     if let Some(scope) = rows::scope_by_id(db, scope)? {
         return sees_scope(db, caller, &scope);

@@ -1,5 +1,5 @@
-//! Folding the log into the books. The log must not grow for ever, and folding takes milliseconds in which nobody would be
-//! answered. So it is done beside the writer, who only folds what came meanwhile, and begins the log anew.
+//! Checkpoints the WAL on another thread. The WAL must not grow without bound, and a checkpoint takes milliseconds during which
+//! no caller would be answered; so the writer only checkpoints what came meanwhile.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,95 +10,95 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use tracing::{debug, warn};
 
-use crate::store::{fold, open_checkpointer};
+use crate::store::{open_checkpointer, passive_checkpoint};
 
-/// Pages in the log that are worth folding.
-const LONG: i32 = 4_000;
-/// Pages in the log that are too many: the writer waits until they are folded.
-const TOO_LONG: i32 = 16 * LONG;
-/// So few left to fold that the writer does it between two batches.
-const FEW: i32 = 200;
-/// How often what came meanwhile is folded as well, before the rest is left to the writer.
-const TRIES: u32 = 4;
+/// Pages in the WAL from which it is checkpointed.
+const CHECKPOINT_AFTER_PAGES: i32 = 4_000;
+/// Pages in the WAL at which the writer waits for the checkpoint.
+const WAIT_AFTER_PAGES: i32 = 16 * CHECKPOINT_AFTER_PAGES;
+/// Pages left that the writer checkpoints itself, between two batches.
+const LEFT_TO_WRITER_PAGES: i32 = 200;
+/// Passes over what came meanwhile before the rest is left to the writer.
+const MAX_PASSES: u32 = 4;
 
-/// How far the log of a realm's books has come, and who folds it.
+/// The WAL of one database and the thread that checkpoints it.
 #[derive(Debug)]
-pub(crate) struct Folding {
+pub(crate) struct Checkpointer {
     path: PathBuf,
-    /// Pages in the log, as of the last commit.
+    /// Pages in the WAL, as of the last commit.
     pages: Arc<AtomicI32>,
-    /// From how many it is folded again.
+    /// Pages from which the next checkpoint begins.
     next: i32,
-    /// Folds at this moment.
-    beside: Option<JoinHandle<rusqlite::Result<Connection>>>,
-    /// The connection that is folded by, once there was something to fold.
-    helper: Option<Connection>,
+    running: Option<JoinHandle<rusqlite::Result<Connection>>>,
+    /// The thread's connection, kept between checkpoints.
+    connection: Option<Connection>,
 }
 
-impl Folding {
-    /// Takes the folding of these books over from SQLite, which would do it in the midst of a commit.
-    pub(crate) fn of(db: &mut Connection, path: &Path) -> rusqlite::Result<Self> {
+impl Checkpointer {
+    /// Takes checkpoints over from SQLite, which would run them inside a commit.
+    pub(crate) fn take_over(db: &mut Connection, path: &Path) -> rusqlite::Result<Self> {
         let pages = Arc::new(AtomicI32::new(0));
         let counted = pages.clone();
         db.wal_hook(Some(move |_: &mut Wal, now| {
             counted.store(now, Ordering::Relaxed);
             Ok(())
         }))?;
-        Ok(Self { path: path.to_owned(), pages, next: LONG, beside: None, helper: None })
+        let next = CHECKPOINT_AFTER_PAGES;
+        Ok(Self { path: path.to_owned(), pages, next, running: None, connection: None })
     }
 
-    /// Folds, if it is time to. Called between two batches.
-    pub(crate) fn go_on(&mut self, db: &Connection) {
+    /// Called between two batches: begins or finishes a checkpoint if it is due.
+    pub(crate) fn checkpoint_if_due(&mut self, db: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
-        let is_done = self.beside.as_ref().is_some_and(JoinHandle::is_finished);
-        if pages < LONG {
-            // The log has begun anew, and nothing is left to fold.
-            self.next = LONG;
+        let is_done = self.running.as_ref().is_some_and(JoinHandle::is_finished);
+        if pages < CHECKPOINT_AFTER_PAGES {
+            // The WAL has begun anew, and nothing is left.
+            self.next = CHECKPOINT_AFTER_PAGES;
             if is_done {
                 self.join();
             }
-        } else if is_done || (self.beside.is_some() && pages >= TOO_LONG) {
+        } else if is_done || (self.running.is_some() && pages >= WAIT_AFTER_PAGES) {
             self.join();
-            // All that is left; after that the next batch begins the log anew, if nobody reads in it.
-            if let Err(error) = fold(db) {
-                debug!(%error, "the log was not folded to its end");
+            // What is left; after that the next commit begins the WAL anew, unless a reader uses it.
+            if let Err(error) = passive_checkpoint(db) {
+                debug!(%error, "the WAL was not checkpointed to its end");
             }
-        } else if self.beside.is_none() && pages >= self.next {
-            self.next = pages + LONG;
+        } else if self.running.is_none() && pages >= self.next {
+            self.next = pages + CHECKPOINT_AFTER_PAGES;
             self.begin();
         }
     }
 
-    /// Waits until nobody folds any more.
+    /// Waits for a checkpoint that is running.
     pub(crate) fn join(&mut self) {
-        let Some(beside) = self.beside.take() else { return };
-        match beside.join() {
-            Ok(Ok(helper)) => self.helper = Some(helper),
-            // The log is whole, and stays until folding works again.
-            Ok(Err(error)) => warn!(%error, "the log could not be folded into the db"),
-            Err(_) => warn!("folding the log failed unexpectedly"),
+        let Some(running) = self.running.take() else { return };
+        match running.join() {
+            Ok(Ok(connection)) => self.connection = Some(connection),
+            // The WAL is whole, and grows until a checkpoint succeeds.
+            Ok(Err(error)) => warn!(%error, "the WAL could not be checkpointed"),
+            Err(_) => warn!("the checkpoint thread panicked"),
         }
     }
 
     fn begin(&mut self) {
-        let (path, helper) = (self.path.clone(), self.helper.take());
-        let folding = move || {
-            let helper = match helper {
-                Some(helper) => helper,
+        let (path, connection) = (self.path.clone(), self.connection.take());
+        let checkpoint = move || {
+            let connection = match connection {
+                Some(connection) => connection,
                 None => open_checkpointer(&path)?,
             };
-            for _ in 0..TRIES {
-                let (in_log, folded) = fold(&helper)?;
-                // Whoever reads in the log keeps it from being folded further; that is for another time.
-                if in_log - folded < FEW {
+            for _ in 0..MAX_PASSES {
+                let (in_wal, checkpointed) = passive_checkpoint(&connection)?;
+                // A reader may keep the rest from being checkpointed; the next checkpoint gets it.
+                if in_wal - checkpointed < LEFT_TO_WRITER_PAGES {
                     break;
                 }
             }
-            Ok(helper)
+            Ok(connection)
         };
-        match std::thread::Builder::new().name("folding".to_owned()).spawn(folding) {
-            Ok(beside) => self.beside = Some(beside),
-            Err(error) => warn!(%error, "nobody can fold the log beside the writer"),
+        match std::thread::Builder::new().name("checkpoint".to_owned()).spawn(checkpoint) {
+            Ok(running) => self.running = Some(running),
+            Err(error) => warn!(%error, "no thread for a checkpoint"),
         }
     }
 }

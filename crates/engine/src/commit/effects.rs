@@ -63,8 +63,17 @@ pub(crate) struct Effects {
     /// Rules that the command at hand has set.
     rules: Option<Rules>,
     texts: UnindexedTexts,
+    restore: Restore,
     /// Whether rows are buffered. Rows of a command that may read them again are written at once.
     buffering: bool,
+}
+
+/// What a rollback goes back to.
+#[derive(Clone, Copy, Debug)]
+struct Restore {
+    events: usize,
+    last: Seq,
+    texts: UnindexedTexts,
 }
 
 impl Effects {
@@ -79,6 +88,7 @@ impl Effects {
             last,
             rules: None,
             texts,
+            restore: Restore { events: 0, last, texts },
             buffering: false,
         }
     }
@@ -86,11 +96,6 @@ impl Effects {
     /// The seq of the last event.
     pub(crate) fn last(&self) -> Seq {
         self.last
-    }
-
-    /// Texts that the full-text index does not have yet.
-    pub(crate) fn texts(&self) -> UnindexedTexts {
-        self.texts
     }
 
     /// Prepares for a command: its rows are buffered unless it reads messages, deliveries or turns; then the tables are
@@ -166,17 +171,25 @@ impl Effects {
         Ok(())
     }
 
-    /// The events of a batch that is committed.
-    pub(crate) fn take_events(&mut self) -> Vec<Arc<Event>> {
-        self.written_events = 0;
-        std::mem::take(&mut self.events)
+    /// Everything so far is committed.
+    pub(crate) fn committed(&mut self) {
+        self.restore = Restore { events: self.events.len(), last: self.last, texts: self.texts };
     }
 
-    /// Puts the events of transactions that were committed before this one in front again.
-    pub(crate) fn put_back_events(&mut self, mut committed: Vec<Arc<Event>>) {
-        committed.append(&mut self.events);
-        self.written_events = committed.len();
-        self.events = committed;
+    /// Forgets everything since the last commit.
+    pub(crate) fn roll_back(&mut self) {
+        let Restore { events, last, texts } = self.restore;
+        self.messages.clear();
+        self.deliveries.clear();
+        self.turns.clear();
+        self.events.truncate(events);
+        (self.written_events, self.last, self.texts, self.rules) = (events, last, texts, None);
+    }
+
+    /// The events that were committed and not published yet.
+    pub(crate) fn take_events(&mut self) -> Vec<Arc<Event>> {
+        (self.written_events, self.restore.events) = (0, 0);
+        std::mem::take(&mut self.events)
     }
 
     fn flush_unless_buffering(&mut self, db: &Connection) -> rusqlite::Result<()> {

@@ -1,12 +1,18 @@
-//! The one owner of a realm's file: gathers commands, applies them in one transaction, commits, tells the hub, answers.
+//! The one writer of a realm's database. It takes a batch of commands, applies them in one transaction, commits, and publishes.
+//!
+//! `queue` is where commands wait, `window` says when a batch closes, `effects` and `fulltext` are what commands write,
+//! `checkpoint` keeps the WAL short, `publish` is what happens after the sync.
 
 mod checkpoint;
 mod effects;
 mod fulltext;
+mod publish;
+mod queue;
 mod window;
 mod write_cache;
 
 pub(crate) use effects::{Effects, NewDelivery, NewTurn};
+pub(crate) use queue::{CallerKey, FairQueue, Marker, QueuedCommand, Room, TAKE_AT_ONCE, Wanted};
 pub(crate) use write_cache::WriteCache;
 
 use std::cell::{Cell, RefCell};
@@ -19,30 +25,30 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode};
 use tracing::{debug, error, warn};
 
-use self::checkpoint::Folding;
+use self::checkpoint::Checkpointer;
 use self::fulltext::UnindexedTexts;
-use self::window::Gather;
+use self::window::Batch;
 use crate::error::{EngineError, Fault, Refusal};
-use crate::files::Files;
+use crate::file_identity::DatabaseFiles;
 use crate::hub::Hub;
 use crate::limits::{Limits, Rules};
+use crate::liveness::Liveness;
 use crate::lock::DirectoryLock;
-use crate::log::{Record, Source, Work};
+use crate::log::{Record, Source};
 use crate::meter::Meter;
-use crate::nouns::{Event, Millis, RealmName, Seq};
-use crate::store::{Db, Position, check_position, exec, fold, one, open_writer};
+use crate::nouns::{Millis, RealmName, Seq};
+use crate::store::{Db, Position, check_position, exec, one, open_writer, passive_checkpoint};
 use crate::usage;
-use crate::verbs::{BatchState, Command, Outcome, Stop, Write};
+use crate::verbs::{BatchState, Command, Decided, Outcome, Stop, Write};
 use crate::views;
-use crate::vitals::Vitals;
 
-/// Why a realm takes no more writes. Set once; shared with everyone who asks about health.
+/// Why a realm accepts no more writes. Set once; read by health checks.
 pub(crate) type Poison = Arc<OnceLock<String>>;
 
-/// What became of one command.
+/// What a command is answered.
 type Answer = Result<Outcome, EngineError>;
 
-/// The writing side of a realm. Lives on its own thread.
+/// The writing side of a realm. Runs on its own thread.
 pub(crate) struct Writer {
     realm: RealmName,
     db: Connection,
@@ -54,21 +60,24 @@ pub(crate) struct Writer {
     cache: RefCell<WriteCache>,
     hub: Arc<Hub>,
     meter: Arc<Meter>,
-    vitals: Arc<Vitals>,
+    liveness: Arc<Liveness>,
     poison: Poison,
     batch_limit: usize,
-    gather: Gather,
-    folding: Folding,
-    files: Arc<Files>,
-    notes: Notes,
-    /// The directory stays taken for as long as somebody may write into it.
-    _held: Option<Arc<DirectoryLock>>,
+    batch_open: Duration,
+    /// Callers that may come back for the next batch, and how long the last commit took.
+    expected: usize,
+    last_commit: Duration,
+    checkpointer: Checkpointer,
+    files: Arc<DatabaseFiles>,
+    position: PositionFile,
+    /// The directory stays locked while the writer may write into it.
+    _lock: Option<Arc<DirectoryLock>>,
     #[cfg(feature = "testing")]
     watch: Option<crate::testing::Watch>,
 }
 
 impl Writer {
-    /// Opens the books, making them if they are not there.
+    /// Opens the database, creating it if it does not exist.
     #[expect(
         clippy::too_many_arguments,
         reason = "what the writer shares with the handles, each made by the engine"
@@ -79,32 +88,22 @@ impl Writer {
         limits: &Limits,
         hub: Arc<Hub>,
         meter: Arc<Meter>,
-        vitals: Arc<Vitals>,
+        liveness: Arc<Liveness>,
         poison: Poison,
-        held: Option<Arc<DirectoryLock>>,
+        lock: Option<Arc<DirectoryLock>>,
     ) -> Result<Self, Fault> {
         check_position(path)?;
         let mut db = open_writer(path)?;
-        let folding = Folding::of(&mut db, path)?;
-        // Somebody else's lock on the file is waited for as long as a place in the queue is.
+        let checkpointer = Checkpointer::take_over(&mut db, path)?;
+        // Another process's lock on the file is waited for as long as room in the queue is.
         db.busy_timeout(limits.queue_wait)?;
-        let named: Option<String> =
-            one(Db::new(&db), "SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0))?;
-        let history = match named {
-            Some(history) => history,
-            None => {
-                let name = crate::stamp::Stamp::new().id.to_string();
-                exec(&db, "INSERT INTO meta(key, value) VALUES('history', ?1)", [&name])?;
-                name
-            }
-        };
+        let history = history_name(&db)?;
         let last = views::head(Db::new(&db))?;
-        let clock =
-            one(Db::new(&db), "SELECT at FROM events WHERE seq = ?1", [last], |row| row.get(0))?.unwrap_or(0);
-        // A clock that was put back while nobody looked must not bring ids back.
+        let sql = "SELECT at FROM events WHERE seq = ?1";
+        let clock = one(Db::new(&db), sql, [last], |row| row.get(0))?.unwrap_or(0);
+        // A clock that was put back while the server was down must not bring ids back.
         crate::stamp::ids_after(clock);
         let rules = views::rules(Db::new(&db))?;
-        let files = Arc::new(Files::of(path));
         let texts = UnindexedTexts::read(&db)?;
         hub.start_at(last);
         Ok(Self {
@@ -116,21 +115,23 @@ impl Writer {
             cache: RefCell::default(),
             hub,
             meter,
-            vitals,
+            liveness,
             poison,
             batch_limit: limits.batch_commands.max(1),
-            gather: Gather::default(),
-            folding,
-            files,
-            notes: Notes { path: path.to_owned(), history, seq: None, folded: last, at: Instant::now() },
-            _held: held,
+            batch_open: limits.batch_open,
+            expected: 0,
+            last_commit: Duration::ZERO,
+            checkpointer,
+            files: Arc::new(DatabaseFiles::new(path)),
+            position: PositionFile::new(path, history, last),
+            _lock: lock,
             #[cfg(feature = "testing")]
             watch: None,
         })
     }
 
     /// The files that it writes into.
-    pub(crate) fn files(&self) -> Arc<Files> {
+    pub(crate) fn files(&self) -> Arc<DatabaseFiles> {
         self.files.clone()
     }
 
@@ -145,120 +146,120 @@ impl Writer {
     pub(crate) fn start(mut self, mut source: impl Source) -> std::io::Result<JoinHandle<()>> {
         let name = format!("writer {}", self.realm);
         std::thread::Builder::new().name(name).spawn(move || {
-            // Verbs are caught one batch at a time; whatever else fails must not look like health.
+            // A panic in a verb is caught with its batch; any other must not look like health.
             if catch_unwind(AssertUnwindSafe(|| self.run(&mut source))).is_err() {
-                drop(self.give_up("the writer panicked".to_owned()));
+                drop(self.set_poison("the writer panicked".to_owned()));
             }
         })
     }
 
-    /// Works until the source ends, on this thread.
+    /// Commits batches until the source ends, on this thread.
     pub(crate) fn run(&mut self, source: &mut impl Source) {
         let mut batch = Vec::new();
-        while source.take(&mut batch, self.gather.most(self.batch_limit)) {
-            let started = Instant::now();
-            self.vitals.batch_begins();
-            // A panic in a verb must not leave callers waiting for ever on a thread that is gone.
-            let settled = match self.poison.get() {
-                Some(reason) => Err(Fault::Poisoned { reason: reason.clone() }),
-                None => catch_unwind(AssertUnwindSafe(|| self.settle(&mut batch, source)))
-                    .unwrap_or_else(|_| Err(self.give_up("the writer panicked".to_owned()))),
+        while source.take(&mut batch, self.batch_limit) {
+            let opened = Instant::now();
+            self.liveness.batch_begins();
+            let (answers, was_busy) = match self.poison.get() {
+                Some(reason) => {
+                    (self.same_for_all(&batch, Fault::Poisoned { reason: reason.clone() }), false)
+                }
+                None => self.commit(&mut batch, opened, source),
             };
-            if settled.is_ok() {
-                self.meter.note_batch(batch.len(), started.elapsed());
-            }
-            let turned_away = settled.as_ref().is_ok_and(|settled| settled.turned_away);
-            let idle = batch.iter().all(|work| matches!(work.record.command, Command::Sweep(_)));
-            self.answer(&mut batch, settled);
             if self.poison.get().is_none() {
-                self.folding.go_on(&self.db);
-                self.note_position(idle);
+                self.meter.note_batch(batch.len(), opened.elapsed());
             }
-            if !turned_away {
-                self.vitals.batch_ends();
+            let is_idle = batch.iter().all(|queued| matches!(queued.record.command, Command::Sweep(_)));
+            let events = self.effects.get_mut().take_events();
+            publish::publish(&self.hub, &self.meter, &mut batch, answers, events);
+            if self.poison.get().is_none() {
+                self.checkpointer.checkpoint_if_due(&self.db);
+                self.note_position(is_idle);
+            }
+            if !was_busy {
+                self.liveness.batch_ends();
             }
         }
         self.close();
     }
 
-    /// Applies a batch and commits it. Answers leave only after this returns, refusals too: a refusal may depend on a row of
-    /// the same batch. If a command fails or panics, the batch is rolled back and its commands are applied one transaction
-    /// each, so that only the failing one is left out.
-    fn settle(&mut self, batch: &mut Vec<Work>, source: &mut impl Source) -> Result<Settled, Fault> {
-        let answers = match self.try_batch(batch, Some(source)) {
-            Err(BatchError::Command(_)) if batch.len() > 1 => self.settle_one_by_one(batch),
-            Err(BatchError::Command(error)) => Ok(vec![Err(error)]),
-            tried => tried,
+    /// Applies a batch and commits it; returns an answer for each command, and whether the database was locked by another
+    /// process. Answers leave only after this returns, refusals too: a refusal may depend on a row of the same batch.
+    ///
+    /// If a command fails or panics, the batch is rolled back and its commands are committed one by one, so that only the
+    /// failing one is left out.
+    fn commit(
+        &mut self,
+        batch: &mut Vec<QueuedCommand>,
+        opened: Instant,
+        source: &mut impl Source,
+    ) -> (Vec<Answer>, bool) {
+        let committed = match self.transact(batch, Some((opened, source))) {
+            Err(BatchError::Command(_)) if batch.len() > 1 => self.commit_one_by_one(batch),
+            committed => committed,
         };
-        match answers {
-            // Nothing is acknowledged that went into files which are no longer there to be opened again.
-            Ok(answers) => match self.files.check() {
-                Ok(()) => {
-                    let events = self.effects.get_mut().take_events();
-                    Ok(Settled { answers, events, turned_away: false })
-                }
-                Err(reason) => Err(self.give_up(reason)),
-            },
+        // Nothing is acknowledged that went into files which are no longer there to be opened again.
+        let committed = committed.and_then(|answers| match self.files.check() {
+            Ok(()) => Ok(answers),
+            Err(reason) => Err(BatchError::Storage(reason)),
+        });
+        match committed {
+            Ok(answers) => (answers, false),
+            Err(BatchError::Command(error)) => (vec![Err(error)], false),
             Err(BatchError::Busy) => {
                 warn!(realm = %self.realm, "another process holds the database; a batch was refused");
-                Ok(Settled::turned_away(batch.len()))
+                (self.same_for_all(batch, Refusal::Busy), true)
             }
-            Err(BatchError::Command(error)) => Err(self.give_up(error.to_string())),
-            Err(BatchError::Storage(reason)) => Err(self.give_up(reason)),
+            Err(BatchError::Storage(reason)) => {
+                let poisoned = self.set_poison(reason);
+                self.effects.get_mut().take_events();
+                (self.same_for_all(batch, poisoned), false)
+            }
         }
     }
 
-    fn settle_one_by_one(&mut self, batch: &mut Vec<Work>) -> Result<Vec<Answer>, BatchError> {
+    /// Each command in its own transaction. Those that fail are answered with their failure.
+    fn commit_one_by_one(&mut self, batch: &mut Vec<QueuedCommand>) -> Result<Vec<Answer>, BatchError> {
         let mut answers = Vec::with_capacity(batch.len());
-        let mut done = Vec::with_capacity(batch.len());
-        for work in batch.drain(..) {
-            let mut alone = vec![work];
-            let answer = match self.try_batch(&mut alone, None::<&mut crate::log::Local>) {
-                Ok(answer) => Ok(answer),
-                Err(BatchError::Command(error)) => Ok(vec![Err(error)]),
-                Err(error) => Err(error),
-            };
-            done.append(&mut alone);
-            answers.push(answer);
+        for queued in std::mem::take(batch) {
+            batch.push(queued);
+            let mut alone = batch.split_off(batch.len() - 1);
+            let committed = self.transact(&mut alone, None::<(Instant, &mut crate::log::Local)>);
+            batch.append(&mut alone);
+            match committed {
+                Ok(mut answer) => answers.append(&mut answer),
+                Err(BatchError::Command(error)) => answers.push(Err(error)),
+                // Those before it are committed and must not be told otherwise.
+                Err(BatchError::Busy) => answers.push(Err(Refusal::Busy.into())),
+                Err(storage @ BatchError::Storage(_)) => return Err(storage),
+            }
         }
-        *batch = done;
-        let mut all = Vec::with_capacity(batch.len());
-        for answer in answers {
-            all.append(&mut answer?);
-        }
-        Ok(all)
+        Ok(answers)
     }
 
-    /// One transaction with everything in it. An error rolls all of it back.
-    fn try_batch(
+    /// One transaction. With a source, commands that arrive meanwhile join the batch. An error rolls everything back.
+    fn transact(
         &mut self,
-        batch: &mut Vec<Work>,
-        source: Option<&mut impl Source>,
+        batch: &mut Vec<QueuedCommand>,
+        source: Option<(Instant, &mut impl Source)>,
     ) -> Result<Vec<Answer>, BatchError> {
-        let (last, texts) = {
-            let effects = self.effects.borrow();
-            (effects.last(), effects.texts())
-        };
         let before = (self.clock, self.rules.clone());
-        let committed_events = self.effects.get_mut().take_events();
-        let tried = catch_unwind(AssertUnwindSafe(|| self.apply_all(batch, source)))
+        let applied = catch_unwind(AssertUnwindSafe(|| self.apply_and_commit(batch, source)))
             .unwrap_or_else(|_| Err(BatchError::Command(panicked())));
-        if tried.is_err() {
-            *self.effects.get_mut() = Effects::after(last, texts);
-            self.cache.get_mut().forget();
+        if applied.is_err() {
+            self.effects.get_mut().roll_back();
+            *self.cache.get_mut() = WriteCache::default();
             (self.clock, self.rules) = before;
             if !self.db.is_autocommit() {
                 self.run_sql("ROLLBACK")?;
             }
         }
-        self.effects.get_mut().put_back_events(committed_events);
-        tried
+        applied
     }
 
-    fn apply_all(
+    fn apply_and_commit(
         &mut self,
-        batch: &mut Vec<Work>,
-        source: Option<&mut impl Source>,
+        batch: &mut Vec<QueuedCommand>,
+        mut source: Option<(Instant, &mut impl Source)>,
     ) -> Result<Vec<Answer>, BatchError> {
         self.db.execute_batch("BEGIN IMMEDIATE").map_err(|error| match error.sqlite_error_code() {
             // Nothing was tried yet, so nothing failed: the callers may try again.
@@ -266,36 +267,55 @@ impl Writer {
             _ => BatchError::Storage(error.to_string()),
         })?;
         let mut answers = Vec::with_capacity(batch.len());
-        self.gather.begin(batch.len());
-        let most = self.gather.most(self.batch_limit);
-        let mut source = source;
-        // Commands that arrive while others are applied join the batch, so that one sync serves them all.
-        while answers.len() < batch.len() {
-            for work in &batch[answers.len()..] {
-                if !work.take_up() {
-                    answers.push(Err(Refusal::Busy.into()));
-                    continue;
-                }
-                answers.push(self.apply_one(&work.record)?);
-                self.effects.get_mut().index_texts_if_due(&self.db)?;
+        let mut is_awaited = false;
+        loop {
+            for queued in &batch[answers.len()..] {
+                is_awaited |= queued.answer.is_some();
+                answers.push(match queued.begin() {
+                    true => self.apply(&queued.record)?,
+                    false => Err(Refusal::Busy.into()),
+                });
             }
-            let Some(source) = &mut source else { break };
-            source.top_up(batch, most);
-            while answers.len() == batch.len() && batch.len() < most && self.gather.waits(batch.len()) {
-                source.top_up(batch, most);
+            let Some((opened, source)) = &mut source else { break };
+            let window = Batch {
+                opened: *opened,
+                commands: batch.len(),
+                is_awaited: is_awaited || source.is_awaited(),
+                expected: self.expected,
+                max_open: self.batch_open,
+                last_commit: self.last_commit,
+            };
+            if !self.fill(batch, &window, *source) {
+                break;
             }
         }
         self.cache.get_mut().flush(&self.db)?;
         self.effects.get_mut().flush(&self.db)?;
         let started = Instant::now();
         self.run_sql("COMMIT")?;
-        if let Some(source) = source {
-            self.gather.committed(answers.len(), source.waiting(), started.elapsed());
+        self.effects.get_mut().committed();
+        if let Some((_, source)) = source {
+            let answered = batch.iter().filter(|queued| queued.answer.is_some()).count();
+            (self.expected, self.last_commit) = (answered + source.waiting(), started.elapsed());
         }
         Ok(answers)
     }
 
-    fn apply_one(&mut self, record: &Record) -> Result<Answer, BatchError> {
+    /// Adds commands to a batch, waiting for them while its window is open; returns false once it closes.
+    fn fill(&self, batch: &mut Vec<QueuedCommand>, window: &Batch, source: &mut impl Source) -> bool {
+        let before = batch.len();
+        if before >= self.batch_limit || window::is_overdue(Instant::now(), window) {
+            return false;
+        }
+        source.top_up(batch, self.batch_limit);
+        if batch.len() == before && !window::should_close(Instant::now(), window) {
+            source.wait_until(window.deadline(), window.wanted());
+            source.top_up(batch, self.batch_limit);
+        }
+        batch.len() > before
+    }
+
+    fn apply(&mut self, record: &Record) -> Result<Answer, BatchError> {
         #[cfg(feature = "testing")]
         if let Some(watch) = &mut self.watch {
             watch(record);
@@ -303,7 +323,8 @@ impl Writer {
         self.cache.get_mut().prepare_for(&self.db, record)?;
         self.effects.get_mut().prepare_for(&self.db, record.command.reads_messages())?;
         let now = self.clock.max(record.stamp.now);
-        let (last, changes) = (self.effects.borrow().last(), self.db.total_changes());
+        let last = self.effects.get_mut().last();
+        let changes = self.db.total_changes();
         let ids = Cell::new(0);
         let batch = BatchState {
             connection: &self.db,
@@ -313,15 +334,15 @@ impl Writer {
             cache: &self.cache,
         };
         let mut to = Write::new(&batch, &record.caller, &record.stamp, now, &ids);
-        let applied = match apply_within_quota(&mut to, record, &self.hub) {
+        let answer = match apply_within_quota(&mut to, record, &self.hub) {
             Ok(outcome) => Ok(outcome),
-            // TRANSITION: until every verb decides before it writes.
-            Err(Stop::Refused(refusal))
-                if self.db.total_changes() != changes || self.effects.borrow().last() != last =>
-            {
-                return Err(BatchError::Command(refusal.into()));
+            Err(Stop::Refused(refusal)) => {
+                // TRANSITION
+                if self.db.total_changes() != changes || self.effects.borrow().last() != last {
+                    return Err(BatchError::Command(refusal.into()));
+                }
+                Err(refusal.into())
             }
-            Err(Stop::Refused(refusal)) => Err(refusal.into()),
             Err(Stop::Recorded(refusal, record)) => {
                 record(&mut to)?;
                 Err(refusal.into())
@@ -335,91 +356,68 @@ impl Writer {
                 return Err(error);
             }
         };
-        if self.effects.borrow().last() > last {
+        let effects = self.effects.get_mut();
+        if effects.last() > last {
             self.clock = now;
         }
-        if let Some(rules) = self.effects.get_mut().take_rules() {
+        if let Some(rules) = effects.take_rules() {
             self.rules = rules;
         }
-        Ok(applied)
+        effects.index_texts_if_due(&self.db)?;
+        Ok(answer)
     }
 
     fn run_sql(&self, sql: &str) -> Result<(), BatchError> {
         self.db.execute_batch(sql).map_err(|error| BatchError::Storage(error.to_string()))
     }
 
-    fn answer(&self, batch: &mut Vec<Work>, settled: Result<Settled, Fault>) {
-        let mut news = None;
-        let answers: Vec<Answer> = match settled {
-            Ok(Settled { mut answers, mut events, .. }) => {
-                self.hub.question(&events);
-                for outcome in answers.iter_mut().flatten() {
-                    self.hub.deliver(outcome, &mut events);
-                }
-                news = self.hub.keep(events);
-                answers
-            }
-            Err(fault) => batch.iter().map(|_| Err(fault.clone().into())).collect(),
-        };
-        for (work, answer) in batch.drain(..).zip(answers) {
-            if work.record.command.sends() {
-                self.hub.fast_path().arrived(&work.record.caller.agent);
-            }
-            self.meter.note_answer(work.record.command.word(), &answer);
-            drop((work.room, work.share));
-            if let Some(waiting) = work.answer {
-                // A caller that went away does not need its answer; what it asked for is done.
-                drop(waiting.send(answer));
-            }
-        }
-        // Last, because callers need not wait until thousands of followers are awake.
-        if let Some(last) = news {
-            self.hub.call(last);
-        }
+    fn same_for_all(&self, batch: &[QueuedCommand], error: impl Into<EngineError> + Clone) -> Vec<Answer> {
+        batch.iter().map(|_| Err(error.clone().into())).collect()
     }
 
-    fn give_up(&self, reason: String) -> Fault {
+    fn set_poison(&self, reason: String) -> Fault {
         error!(realm = %self.realm, reason, "a write failed; the realm is read-only until the office is restarted");
         let reason = self.poison.get_or_init(|| format!("a write failed: {reason}")).clone();
         Fault::Poisoned { reason }
     }
 
-    /// Notes beside the file how far it is, now and then. When nothing was asked for since the last sweep, the log is folded:
-    /// a small realm must not live in its log alone.
-    fn note_position(&mut self, idle: bool) {
+    /// Notes the position beside the file, now and then. When the realm is idle the WAL is checkpointed: a small realm must not
+    /// live in its WAL alone.
+    fn note_position(&mut self, is_idle: bool) {
         let last = self.effects.get_mut().last();
-        if idle && self.notes.folded != last {
-            self.notes.folded = last;
-            self.folding.join();
-            if let Err(error) = fold(&self.db) {
-                debug!(%error, "the log was not folded while idle");
+        if is_idle && self.position.checkpointed != last {
+            self.position.checkpointed = last;
+            self.checkpointer.join();
+            if let Err(error) = passive_checkpoint(&self.db) {
+                debug!(%error, "the WAL was not checkpointed while idle");
             }
         }
-        if self.notes.seq != Some(last) && (idle || self.notes.at.elapsed() > NOTE_EVERY) {
-            self.notes.write(last, false);
+        if self.position.noted != Some(last) && (is_idle || self.position.at.elapsed() > NOTE_POSITION_EVERY)
+        {
+            self.position.write(last, false);
         }
     }
 
     fn close(&mut self) {
-        self.folding.join();
+        self.checkpointer.join();
         if self.poison.get().is_some() {
             return;
         }
-        // Folding the log into the file makes the next start quick; the log alone would do.
-        let folded = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        match folded {
+        // An empty WAL makes the next start quick; a full one would do.
+        let checkpointed = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        match checkpointed {
             Ok(()) => {
                 let last = self.effects.get_mut().last();
-                self.notes.write(last, true);
-                debug!(realm = %self.realm, "the db are closed");
+                self.position.write(last, true);
+                debug!(realm = %self.realm, "the database is closed");
             }
-            Err(error) => warn!(realm = %self.realm, %error, "the log was not folded into the db"),
+            Err(error) => warn!(realm = %self.realm, %error, "the WAL was not checkpointed at the end"),
         }
     }
 }
 
 /// Carries a command out if its caller's account has room for it, and counts what it stored.
-fn apply_within_quota(to: &mut Write<'_>, record: &Record, hub: &Hub) -> crate::verbs::Decided<Outcome> {
+fn apply_within_quota(to: &mut Write<'_>, record: &Record, hub: &Hub) -> Decided<Outcome> {
     let (caller, command) = (&record.caller, &record.command);
     let weight = usage::weight(command);
     let checked = to.cache.borrow_mut().usage.check(to.db, caller, weight, to.rules)?;
@@ -442,47 +440,47 @@ fn apply_within_quota(to: &mut Write<'_>, record: &Record, hub: &Hub) -> crate::
     Ok(outcome)
 }
 
-/// How often the position is noted while there is something to do.
-const NOTE_EVERY: Duration = Duration::from_secs(1);
-
-/// What is noted beside the file.
-struct Notes {
-    path: PathBuf,
-    history: String,
-    /// The position that was noted last, when it was, and up to where the log was folded while idle.
-    seq: Option<Seq>,
-    at: Instant,
-    folded: Seq,
+/// The name of the event log, made with the database.
+fn history_name(db: &Connection) -> Result<String, Fault> {
+    let named = one(Db::new(db), "SELECT value FROM meta WHERE key = 'history'", [], |row| row.get(0))?;
+    if let Some(name) = named {
+        return Ok(name);
+    }
+    let name = crate::stamp::Stamp::new().id.to_string();
+    exec(db, "INSERT INTO meta(key, value) VALUES('history', ?1)", [&name])?;
+    Ok(name)
 }
 
-impl Notes {
+/// How often the position is noted while there is something to do.
+const NOTE_POSITION_EVERY: Duration = Duration::from_secs(1);
+
+/// The file beside the database that says how far it is.
+struct PositionFile {
+    database: PathBuf,
+    history: String,
+    /// The position that was noted last, and when.
+    noted: Option<Seq>,
+    at: Instant,
+    /// The position up to which the WAL was checkpointed while idle.
+    checkpointed: Seq,
+}
+
+impl PositionFile {
+    fn new(database: &Path, history: String, last: Seq) -> Self {
+        Self { database: database.to_owned(), history, noted: None, at: Instant::now(), checkpointed: last }
+    }
+
     /// Notes a position that is durable.
     fn write(&mut self, seq: Seq, sync: bool) {
-        (self.seq, self.at) = (Some(seq), Instant::now());
+        (self.noted, self.at) = (Some(seq), Instant::now());
         let position = Position { history: self.history.clone(), seq };
-        if let Err(error) = position.write(&self.path, sync) {
+        if let Err(error) = position.write(&self.database, sync) {
             warn!(%error, "the position of the database was not noted");
         }
     }
 }
 
-/// A batch that has been applied.
-struct Settled {
-    answers: Vec<Answer>,
-    events: Vec<Arc<Event>>,
-    /// Whether nothing was done, because another process holds the file.
-    turned_away: bool,
-}
-
-impl Settled {
-    /// A batch of which nothing was done.
-    fn turned_away(commands: usize) -> Self {
-        let answers = (0..commands).map(|_| Err(Refusal::Busy.into())).collect();
-        Self { answers, events: Vec::new(), turned_away: true }
-    }
-}
-
-/// Why a batch was rolled back.
+/// Why a transaction was rolled back.
 enum BatchError {
     /// A command failed or panicked; the others need not.
     Command(EngineError),
@@ -508,7 +506,7 @@ fn panicked() -> EngineError {
 /// Whether an error says that the file itself failed, as opposed to one statement.
 fn is_storage(error: &rusqlite::Error) -> bool {
     let rusqlite::Error::SqliteFailure(failure, _) = error else { return false };
-    // The plain SQLITE_ERROR, which has no name of its own, is about what a statement said.
+    // The plain SQLITE_ERROR, which has no variant of its own, is about what a statement said.
     if failure.extended_code & 0xff == rusqlite::ffi::SQLITE_ERROR {
         return false;
     }

@@ -45,8 +45,8 @@ pub(crate) struct CachedConversation {
 impl CachedConversation {
     fn read(db: &Connection, id: &ConversationId) -> rusqlite::Result<Option<Self>> {
         let Some(conversation) = rows::conversation_by_id(Db::new(db), id)? else { return Ok(None) };
-        let parts = sight::participants(Db::new(db), id, sight::LISTED + 1)?;
-        if parts.len() > sight::LISTED {
+        let parts = sight::participants(Db::new(db), id, sight::MAX_LISTED_AGENTS + 1)?;
+        if parts.len() > sight::MAX_LISTED_AGENTS {
             return Ok(None);
         }
         let sight = sight::of_open_turn(&conversation, parts.clone());

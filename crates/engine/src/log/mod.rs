@@ -1,53 +1,36 @@
-//! Where stamped commands come from, in order. Today a queue in this process; a replicated stream has the same face,
-//! and nobody outside this room can tell which it is.
+//! Where stamped commands come from, in the one order in which they are applied. Today that is a queue in this process; a
+//! replicated log has the same interface, and nothing outside this folder can tell which it is.
 
 mod claim;
 mod local;
 mod record;
-mod share;
 
 pub(crate) use claim::Claim;
-pub(crate) use local::{AnswerSlip, Local, Place, Sender, local};
+pub(crate) use local::{Account, Local, PendingAnswer, QueueSlot, Sender, local};
 pub use record::{RECORD_VERSION, Record, RecordError};
-pub use share::CallerQuota;
-pub(crate) use share::{Account, Company, Part};
 
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use std::time::Instant;
 
-use crate::error::EngineError;
-use crate::verbs::Outcome;
+use crate::commit::{QueuedCommand, Wanted};
 
-/// A command on its way to the writer.
-#[derive(Debug)]
-pub(crate) struct Work {
-    /// The command, stamped.
-    pub(crate) record: Record,
-    /// Who waits for the answer; nobody for commands that other offices submitted.
-    pub(crate) answer: Option<oneshot::Sender<Result<Outcome, EngineError>>>,
-    /// Whether it is still to be carried out; nothing if it is in any case.
-    pub(crate) claim: Option<Claim>,
-    /// The room it takes in the queue; given back when it has been applied.
-    pub(crate) room: Option<OwnedSemaphorePermit>,
-    /// What it takes of its caller's share; given back at the same time.
-    pub(crate) share: Option<Part>,
-}
-
-impl Work {
-    /// Takes the command up; false if its caller has withdrawn it.
-    pub(crate) fn take_up(&self) -> bool {
-        self.claim.as_ref().is_none_or(Claim::take_up)
-    }
-}
-
-/// Hands out commands in the one order in which they are to be applied.
+/// Hands out commands in the order in which they are applied.
 pub(crate) trait Source: Send + 'static {
-    /// Waits for at least one command, then takes what is there up to a limit. False when no more will come.
-    fn take(&mut self, batch: &mut Vec<Work>, limit: usize) -> bool;
+    /// Waits for at least one command, then takes some, up to a limit. False when no more will come. What was taken before has
+    /// been answered by now.
+    fn take(&mut self, batch: &mut Vec<QueuedCommand>, limit: usize) -> bool;
 
-    /// Adds what has come since, up to the limit, without waiting.
-    fn top_up(&mut self, batch: &mut Vec<Work>, limit: usize);
+    /// Adds some of what has come since, up to the limit, without waiting.
+    fn top_up(&mut self, batch: &mut Vec<QueuedCommand>, limit: usize);
 
-    /// How many commands are there that were not taken yet, as far as that is known.
+    /// Waits until a deadline, or until what is wanted has come. Returns at once if waiting is of no use.
+    fn wait_until(&mut self, _deadline: Instant, _wanted: Wanted) {}
+
+    /// Whether a caller waits for the batch besides those that wait for answers.
+    fn is_awaited(&self) -> bool {
+        false
+    }
+
+    /// How many commands have come and were not taken.
     fn waiting(&self) -> usize {
         0
     }

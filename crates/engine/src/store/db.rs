@@ -1,4 +1,4 @@
-//! Read access to a database, as a type: what holds a [`Db`] can query and cannot change a row.
+//! Read access to a database, as a type: code with a [`Db`] can query and cannot change a row.
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 

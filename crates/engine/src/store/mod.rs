@@ -1,4 +1,4 @@
-//! The books: one SQLite file per realm, which is its log as well.
+//! The database: one SQLite file per realm, which is its event log as well.
 
 mod db;
 mod digest;
@@ -20,7 +20,7 @@ pub use digest::digest;
 pub(crate) use marks::{KeptMark, Marks, hash};
 pub use name_hash::short;
 pub use open::{Inspection, check_integrity, open_reader, open_writer};
-pub(crate) use open::{fold, inspect, open_checkpointer};
+pub(crate) use open::{inspect, open_checkpointer, passive_checkpoint};
 pub use portable::{PortableError, count_rows, read_rows, write_rows};
 pub(crate) use position::Position;
 pub use position::{accept_loss, check_position, forget_position};

@@ -1,39 +1,39 @@
-//! Inserting many rows with one statement: sixteen at a time cost about half of sixteen times one, because the way down
-//! each tree is found once.
+//! Multi-row inserts: a statement with sixteen rows costs about half of sixteen statements, because each B-tree is
+//! searched once.
 
 use rusqlite::{CachedStatement, Connection, ToSql};
 
-/// Rows written with one statement, where there are so many. What is left of them goes in smaller groups.
-const GROUPS: [usize; 3] = [16, 4, 1];
+/// Rows per statement. Rows that do not fill a larger group are written in smaller ones.
+const GROUP_SIZES: [usize; 3] = [16, 4, 1];
 
 /// The statements that insert rows into one table.
 #[derive(Debug)]
 pub(crate) struct MultiInsert {
-    /// One for each size of a group.
-    sql: [String; GROUPS.len()],
+    /// One statement for each group size.
+    sql: [String; GROUP_SIZES.len()],
     columns: usize,
 }
 
 impl MultiInsert {
-    /// Into a table, with columns as SQL lists them.
+    /// For a table, with columns as in SQL.
     pub(crate) fn new(table: &str, columns: &str) -> Self {
         let count = columns.split(',').count();
         let row = format!("({})", vec!["?"; count].join(","));
-        let sql = GROUPS.map(|rows| {
-            // A group that fails is taken back with its batch; SQLite need not be able to take it back by itself.
+        let sql = GROUP_SIZES.map(|rows| {
+            // A failure rolls back the whole batch, so SQLite need not be able to undo the statement alone.
             format!("INSERT OR FAIL INTO {table}({columns}) VALUES{}", vec![row.as_str(); rows].join(","))
         });
         Self { sql, columns: count }
     }
 
-    /// Writes rows, each as `bind` spells it.
+    /// Inserts rows, each bound by `bind`.
     pub(crate) fn write<T>(
         &self,
         db: &Connection,
         mut rows: &[T],
         bind: impl Fn(&mut Columns<'_, '_>, &T) -> rusqlite::Result<()>,
     ) -> rusqlite::Result<()> {
-        for (size, sql) in GROUPS.into_iter().zip(&self.sql) {
+        for (size, sql) in GROUP_SIZES.into_iter().zip(&self.sql) {
             if rows.len() < size {
                 continue;
             }
@@ -53,7 +53,7 @@ impl MultiInsert {
     }
 }
 
-/// The columns of a group's rows, one after the other.
+/// The parameters of a group's rows, in order.
 pub(crate) struct Columns<'s, 'b> {
     statement: &'s mut CachedStatement<'b>,
     bound: usize,
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_written_once_whatever_their_number() {
+    fn every_row_is_inserted_once_for_any_count() {
         let insert = MultiInsert::new("numbers", "n, twice");
         for count in [0, 1, 3, 4, 5, 15, 16, 17, 39, 64] {
             let db = Connection::open_in_memory().unwrap();

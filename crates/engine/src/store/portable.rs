@@ -1,5 +1,4 @@
-//! The books as lines of JSON and back: every row of every table, nothing left out. The full-text index is not written;
-//! it is made again from what is.
+//! The database as lines of JSON and back: every row of every table. The full-text index is not written, but rebuilt.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -14,21 +13,21 @@ use super::{marks, name_hash, skeletons};
 use crate::error::Fault;
 use crate::stamp::Stamp;
 
-/// The form of the lines.
-const FORM: i64 = 1;
-/// The longest line that is read: the largest letter with the largest envelope, in the most wasteful spelling.
-const LONGEST_LINE: u64 = 64 << 20;
+/// The format version of the lines.
+const FORMAT: i64 = 1;
+/// The longest line that is read, in bytes: the largest message with the largest envelope, with everything escaped.
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
-/// Why books could not be written out or read in.
+/// Why a database could not be exported or imported.
 #[derive(Debug, Error)]
 pub enum PortableError {
     /// The stream.
     #[error(transparent)]
     Stream(#[from] io::Error),
-    /// The books.
+    /// The database.
     #[error(transparent)]
     Database(#[from] Fault),
-    /// Not what was once written.
+    /// Not a valid export.
     #[error("line {line}: {why}")]
     Damaged {
         /// Which line.
@@ -36,7 +35,7 @@ pub enum PortableError {
         /// What is wrong with it.
         why: String,
     },
-    /// Somebody said stop.
+    /// Interrupted by the caller.
     #[error("interrupted; nothing was changed")]
     Stopped,
 }
@@ -47,7 +46,7 @@ impl From<rusqlite::Error> for PortableError {
     }
 }
 
-/// How many rows the books have.
+/// Number of rows in the database.
 ///
 /// # Errors
 /// When they cannot be read.
@@ -60,30 +59,30 @@ pub fn count_rows(db: &Connection) -> Result<u64, Fault> {
     Ok(count)
 }
 
-/// Writes the books as they are at one moment, between a line that says what they are and one that seals them. `each` is
-/// called with every row's number and says whether to go on.
+/// Writes one snapshot of the database, between a header line and a line with a checksum. `each` is called with every
+/// row's number and returns whether to continue.
 ///
 /// # Errors
-/// When the books cannot be read or the stream does not take them.
+/// When the database cannot be read or the stream cannot be written.
 pub fn write_rows(
     db: &Connection,
     realm: &str,
     out: &mut dyn Write,
     each: &mut dyn FnMut(u64) -> bool,
 ) -> Result<u64, PortableError> {
-    let moment = db.unchecked_transaction()?;
-    let version: i64 = moment.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let snapshot = db.unchecked_transaction()?;
+    let version: i64 = snapshot.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let mut out = Sealed { out, hash: Sha256::new() };
-    out.line(&json!({ "posthaste": "realm", "form": FORM, "db": version, "realm": realm }))?;
+    out.line(&json!({ "posthaste": "realm", "form": FORMAT, "db": version, "realm": realm }))?;
     let mut count = 0;
-    for table in tables(&moment)? {
-        let mut statement = moment.prepare(&format!("SELECT * FROM \"{table}\""))?;
+    for table in tables(&snapshot)? {
+        let mut statement = snapshot.prepare(&format!("SELECT * FROM \"{table}\""))?;
         let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let mut cursor = statement.query([])?;
         while let Some(row) = cursor.next()? {
             let mut fields = Map::new();
-            for (place, column) in columns.iter().enumerate() {
-                let value = to_json(row.get_ref(place)?);
+            for (index, column) in columns.iter().enumerate() {
+                let value = to_json(row.get_ref(index)?);
                 if !value.is_null() {
                     fields.insert(column.clone(), value);
                 }
@@ -98,15 +97,15 @@ pub fn write_rows(
     let seal = out.seal();
     out.line(&json!({ "end": { "rows": count, "sha256": seal } }))?;
     out.out.flush()?;
-    moment.finish()?;
+    snapshot.finish()?;
     Ok(count)
 }
 
-/// Reads lines into new books, which must have been made by [`super::open_writer`] and hold nothing of worth: what is in
-/// them goes. All or nothing. The history gets a new name, because from here on it is another one.
+/// Reads lines into a new database, which must have been created by [`super::open_writer`]; its rows are replaced. All
+/// or nothing. The event log gets a new id, because from here on it is another one.
 ///
 /// # Errors
-/// When the lines are damaged, cut off or of a newer make, or the books fail; then they are as they were.
+/// When the lines are damaged, truncated or of a newer version, or the database fails; then it is unchanged.
 pub fn read_rows(
     db: &mut Connection,
     input: &mut dyn BufRead,
@@ -121,7 +120,7 @@ pub fn read_rows(
     let mut hash = Sha256::new();
     loop {
         let mut line = Vec::new();
-        input.take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+        input.take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
         if line.is_empty() {
             break;
         }
@@ -130,7 +129,7 @@ pub fn read_rows(
         if sealed {
             return Err(damaged("something follows the last line".to_owned()));
         }
-        if line.len() as u64 == LONGEST_LINE || line.last() != Some(&b'\n') {
+        if line.len() as u64 == MAX_LINE_BYTES || line.last() != Some(&b'\n') {
             return Err(damaged("cut off".to_owned()));
         }
         let value: Json = serde_json::from_slice(&line).map_err(|error| damaged(error.to_string()))?;
@@ -154,15 +153,15 @@ pub fn read_rows(
     if !sealed {
         return Err(PortableError::Damaged { line: number, why: "the last line is missing".to_owned() });
     }
-    // Lines of books in which the index was never behind say nothing of it.
+    // Exports of databases in which the index was never behind do not contain it.
     let sql = "INSERT INTO meta(key, value) SELECT 'indexed', coalesce(max(seq), 0) FROM events WHERE true
                ON CONFLICT DO NOTHING";
     change.execute(sql, [])?;
     change.execute("INSERT INTO found(found) VALUES('rebuild')", [])?;
     marks::place_all(&change)?;
-    // So do lines of books in which turns had no numbers.
+    // Nor do exports of databases in which turns had no numbers contain these.
     name_hash::number_turns(&change)?;
-    // And lines of version 10 in which names had no skeletons.
+    // Nor do exports of version 10 contain skeletons.
     skeletons::fill(&change)?;
     let name = Stamp::new().id.to_string();
     change.execute("UPDATE meta SET value = ?1 WHERE key = 'history'", [name])?;
@@ -175,13 +174,13 @@ fn check_head(head: &Json) -> Result<(), String> {
         return Err("this is not what `posthaste export` writes".to_owned());
     }
     match (head["form"].as_i64(), head["db"].as_i64()) {
-        (Some(form), Some(db)) if form <= FORM && db <= VERSION => Ok(()),
+        (Some(form), Some(db)) if form <= FORMAT && db <= VERSION => Ok(()),
         _ => Err("it was written by a newer program".to_owned()),
     }
 }
 
 fn insert(db: &Connection, known: &[String], line: &Json) -> Result<(), String> {
-    // Books of version 4 had the latest marks apart.
+    // Databases of version 4 had the latest marks in another table.
     let table = match line["table"].as_str().unwrap_or_default() {
         "new_marks" => "marks",
         table => table,
@@ -191,7 +190,7 @@ fn insert(db: &Connection, known: &[String], line: &Json) -> Result<(), String> 
         return Err(format!("there is no table {table:?}"));
     }
     let Some(fields) = line["row"].as_object() else { return Err("a row is missing".to_owned()) };
-    // Marks are numbered anew, in the order of the lines.
+    // Marks are numbered again, in the order of the lines.
     let is_given = |field: &String| table != "marks" || field != "n";
     let (fields, given): (Vec<&String>, Vec<&Json>) =
         fields.iter().filter(|(field, _)| is_given(field)).unzip();
@@ -204,14 +203,14 @@ fn insert(db: &Connection, known: &[String], line: &Json) -> Result<(), String> 
         return Err(format!("the table {table} has no column {unknown:?}"));
     }
     let names: Vec<String> = fields.iter().map(|field| format!("\"{field}\"")).collect();
-    let places = vec!["?"; names.len()].join(",");
+    let parameters = vec!["?"; names.len()].join(",");
     let values = given.into_iter().map(from_json).collect::<Result<Vec<Value>, String>>()?;
-    let sql = format!("INSERT INTO \"{table}\"({}) VALUES({places})", names.join(","));
+    let sql = format!("INSERT INTO \"{table}\"({}) VALUES({parameters})", names.join(","));
     let mut statement = db.prepare_cached(&sql).map_err(|error| error.to_string())?;
     statement.execute(params_from_iter(values)).map(drop).map_err(|error| error.to_string())
 }
 
-/// The tables that hold rows of their own; the full-text index and the places of marks are made again.
+/// The tables that hold rows of their own; the full-text index and the places of marks are rebuilt.
 fn tables(db: &Connection) -> Result<Vec<String>, Fault> {
     let sql =
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
@@ -227,7 +226,7 @@ fn to_json(value: ValueRef<'_>) -> Json {
     match value {
         ValueRef::Null => Json::Null,
         ValueRef::Integer(number) => json!(number),
-        // A fraction is written so that it cannot be taken for an integer.
+        // A float is written so that it cannot be taken for an integer.
         ValueRef::Real(number) => json!({ "real": number.to_bits().to_string() }),
         ValueRef::Text(text) => json!(String::from_utf8_lossy(text)),
         ValueRef::Blob(bytes) => json!({ "hex": hex(bytes) }),
@@ -288,13 +287,13 @@ mod tests {
     use super::*;
     use crate::store::{Marks, open_writer, short};
 
-    /// New books into which these rows of an earlier version were read.
+    /// A new database into which these rows of an earlier version were read.
     fn read_in(version: i64, rows: &[(&str, Json)]) -> (tempfile::TempDir, Connection) {
         let directory = tempfile::tempdir().unwrap();
         let mut db = open_writer(&directory.path().join("db.db")).unwrap();
         let mut lines = Vec::new();
         let mut out = Sealed { out: &mut lines, hash: Sha256::new() };
-        out.line(&json!({ "posthaste": "realm", "form": FORM, "db": version, "realm": "main" })).unwrap();
+        out.line(&json!({ "posthaste": "realm", "form": FORMAT, "db": version, "realm": "main" })).unwrap();
         for (table, row) in rows {
             out.line(&json!({ "table": table, "row": row })).unwrap();
         }

@@ -424,7 +424,7 @@ mod tests {
             .unwrap();
         assert_eq!(found, ["Carl carl mallory", "ann ann ann", "dora dora mallory"]);
         let looks: String = db.query_row("SELECT skeleton FROM tokens", [], |row| row.get(0)).unwrap();
-        assert_eq!(looks, crate::skeleton::skeleton("mallory"));
+        assert_eq!(looks, crate::confusables::skeleton("mallory"));
         let bare = "SELECT count(*) FROM agents WHERE skeleton IS NULL OR bearer IS NULL";
         assert_eq!(db.query_row(bare, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
     }

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::{all, exec};
-use crate::skeleton::skeleton;
+use crate::confusables::skeleton;
 
 /// Names that get their skeletons at a time.
 const AT_ONCE: i64 = 1_000;

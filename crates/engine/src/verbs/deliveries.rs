@@ -254,11 +254,7 @@ pub(super) fn find(to: &Decide<'_>, agent: &AgentId, id: MessageId) -> Decided<(
     lookup(to, agent, id)?.ok_or_else(|| Refusal::NoSuchMessage.into())
 }
 
-fn lookup(
-    to: &Decide<'_>,
-    agent: &AgentId,
-    id: MessageId,
-) -> rusqlite::Result<Option<(Message, Delivery)>> {
+fn lookup(to: &Decide<'_>, agent: &AgentId, id: MessageId) -> rusqlite::Result<Option<(Message, Delivery)>> {
     let Some(message) = rows::message_by_id(to.db, id)? else { return Ok(None) };
     let Some(delivery) = rows::delivery_of(to.db, agent, message.seq)? else { return Ok(None) };
     // Mail of the name's former holder does not belong to the agent.

@@ -325,11 +325,8 @@ impl SendMessage {
             .map(|entrance| entrance.agent().id.clone())
             .collect();
         let open = recipients.iter().filter(|r| r.copy != RecipientKind::Bcc).map(|r| &r.agent);
-        let parties = turns::Parties {
-            sender: &sender.agent,
-            recipients: open.collect(),
-            new_holders: &new_holders,
-        };
+        let parties =
+            turns::Parties { sender: &sender.agent, recipients: open.collect(), new_holders: &new_holders };
         check_reach(to, &parties, recipients, &within.conversation)?;
         let found = turns::find_place(to, &parties, within, self.subject.as_deref());
         match (found, &within.join) {
@@ -371,8 +368,11 @@ impl SendMessage {
         };
         let (message, receipts) = self.post(to, &post)?;
         for (index, agent) in refused.iter().enumerate() {
-            let why =
-                if index < unwilling { "it takes no messages from the sender" } else { "it gets no messages" };
+            let why = if index < unwilling {
+                "it takes no messages from the sender"
+            } else {
+                "it gets no messages"
+            };
             deliveries::emit_refused(to, agent, why, message.clone())?;
         }
         let turn = match spot {

@@ -8,12 +8,12 @@ use super::mail::{self, Sender};
 use super::{Decide, Decided, Stop, Write, contacts};
 use crate::acl;
 use crate::error::Refusal;
-use crate::near;
 use crate::nouns::{
     Address, Agent, AgentId, Bounds, ContactPolicy, ContactState, Fact, Millis, Privacy, RealmName,
     RecipientKind, ScopeId, Sight,
 };
 use crate::sight;
+use crate::similar_names;
 use crate::store::{Db, all, one, rows};
 
 /// A recipient of a message.
@@ -278,8 +278,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let free = sender.id == agent.id || sender.id.is_office();
         Ok(free
             || (self.sender_kin.lets_pass(sender, agent)?
-                && consent(self.contact(&agent.id, self.to.clock()), agent.contact_policy)
-                    == Consent::Given))
+                && consent(self.contact(&agent.id, self.to.clock()), agent.contact_policy) == Consent::Given))
     }
 
     fn sees(&self, agent: &Agent) -> rusqlite::Result<bool> {
@@ -432,7 +431,7 @@ fn unknown(to: &Decide<'_>, id: &AgentId) -> Decided<Refusal> {
     // Other realms are not told the names of agents.
     let near = match mail::is_foreign(to, &to.caller.agent)? {
         true => Vec::new(),
-        false => near::names(to.db, to.caller, id.as_str())?,
+        false => similar_names::find(to.db, to.caller, id.as_str())?,
     };
     Ok(Refusal::NoSuchAgent { agent: id.to_string(), near })
 }

@@ -334,7 +334,11 @@ impl Release {
         } else {
             let most = to.rules.paths_per_reservation.saturating_mul(to.rules.reservations_per_scope);
             if self.which.len() > most as usize {
-                return Err(Refusal::TooMany { what: "reservations in one call", limit: most.into() }.into());
+                return Err(Refusal::TooManyReservations {
+                    what: "reservations in one call",
+                    limit: most.into(),
+                }
+                .into());
             }
             let find = |which| of_owner(to, &owner, which);
             let mut held = self.which.iter().map(find).collect::<Decided<Vec<_>>>()?;

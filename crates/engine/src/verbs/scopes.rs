@@ -85,7 +85,7 @@ fn insert(to: &mut Write<'_>, given: &CreateScope, id: ScopeId) -> rusqlite::Res
         roles: given.roles.clone(),
         visibility: given.visibility.unwrap_or(ScopeVisibility::Public),
         send_policy: given.send_policy.unwrap_or(SendPolicy::Any),
-        letters: given.letters.unwrap_or_default(),
+        messages_seen_by: given.letters.unwrap_or_default(),
         auto_delete: given.auto_delete,
         meta: given.meta.clone(),
         created_by: to.caller.agent.clone(),
@@ -110,7 +110,7 @@ fn insert(to: &mut Write<'_>, given: &CreateScope, id: ScopeId) -> rusqlite::Res
         scope.created_by,
         scope.created_at,
         scope.seq,
-        (!scope.letters.is_usual()).then_some(scope.letters),
+        (!scope.messages_seen_by.is_usual()).then_some(scope.messages_seen_by),
     ];
     to.exec(sql, params)?;
     let sight = sight::of_scope(to.db, &scope)?;

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::agents::{self, Reclaim};
 use super::{Decide, Decided, Write};
+use crate::confusables::skeleton;
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Fact, Millis, Sight, Token, TokenRole};
-use crate::skeleton::skeleton;
 use crate::store::{one, rows};
 
 /// Creates a token.

@@ -7,8 +7,8 @@ use posthaste_engine::nouns::{AgentId, MessageId, RunPhase, Seq, Taken, TaskId};
 use posthaste_engine::stamp::{self, Stamp};
 use posthaste_engine::verbs::runs::{Advance, Advanced, Opening};
 use posthaste_engine::{EngineError, Refusal};
-use posthaste_wire::mail::words::{events, subjects};
 use posthaste_wire::mail::{AddressType, FieldError, MailAddress, MsgType, Owner, OwnerRole, ResumeFrom};
+use posthaste_wire::mail::{events, subjects};
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use posthaste_engine::nouns::{Address, Json, RunPhase};
 use posthaste_engine::verbs::runs::Advanced;
-use posthaste_wire::mail::words::{events, subjects};
 use posthaste_wire::mail::{AddressType, MailAddress, MsgType, Owner, split};
+use posthaste_wire::mail::{events, subjects};
 use serde_json::{Value, json};
 
 use super::definition::Swarm;

@@ -3,8 +3,8 @@
 use posthaste_engine::nouns::{AgentId, Caller, Json, RunPhase, Taken, TaskId};
 use posthaste_engine::verbs::runs::{Advance, Opening};
 use posthaste_engine::{EngineError, Refusal};
-use posthaste_wire::mail::words::{events, subjects};
 use posthaste_wire::mail::{AddressType, Interswarm, MailAddress, Owner, OwnerRole, split};
+use posthaste_wire::mail::{events, subjects};
 use serde_json::{Value, json};
 
 use super::letters::{Draft, Extra};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use posthaste_engine::nouns::{Address, AgentId, Json, Message, RunPhase, Taken};
 use posthaste_engine::verbs::runs::{Advance, Advanced};
 use posthaste_engine::{EngineError, Refusal};
-use posthaste_wire::mail::words::{events, subjects};
 use posthaste_wire::mail::{AddressType, MsgType, split};
+use posthaste_wire::mail::{events, subjects};
 use serde_json::json;
 
 use super::definition::Swarm;
@@ -211,7 +211,7 @@ impl Runtime {
         }
         let Slot::Loaded(live) = &mut *held else { return };
         if live.phase != RunPhase::Ended {
-            if MsgType::from_word(&message.kind).is_some_and(is_question) {
+            if MsgType::parse(&message.kind).is_some_and(is_question) {
                 live.state.questions.forget_one_to(swarm);
             }
             let own = self.swarm();

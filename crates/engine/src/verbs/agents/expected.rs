@@ -2,8 +2,8 @@
 //! to such a name registers it, so that mail waits for the holder.
 
 use super::{Bearer, Claim, Entrance, Register};
+use crate::confusables::skeleton;
 use crate::nouns::{Agent, AgentId, AgentKind, Caller, Millis, TokenRole};
-use crate::skeleton::skeleton;
 use crate::store::{Db, one, rows};
 use crate::verbs::{Decide, Decided};
 

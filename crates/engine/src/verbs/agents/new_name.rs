@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::expected::{OPERATOR, OPERATOR_WORD};
 use super::write;
+use crate::confusables::{bad_characters, skeleton, skeleton_of_shape};
 use crate::error::Refusal;
 use crate::names::slug;
 use crate::nouns::{Agent, AgentId, Caller, Fact, Millis, RealmName};
 use crate::sight;
-use crate::skeleton::{bad_characters, skeleton, skeleton_of_shape};
 use crate::store::{Db, one, rows};
 use crate::verbs::{Decide, Decided, Write};
 

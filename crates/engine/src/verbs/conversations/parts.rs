@@ -102,7 +102,7 @@ pub(in crate::verbs) fn check_entries(to: &Decide<'_>, entries: usize) -> Decide
     let limit = to.rules.changes_per_command;
     if entries > limit as usize {
         let what = "participants at once; invite the others one by one";
-        return Err(Refusal::TooMany { what, limit: limit.into() }.into());
+        return Err(Refusal::TooManyParticipants { what, limit: limit.into() }.into());
     }
     Ok(())
 }
@@ -118,7 +118,7 @@ pub(in crate::verbs) fn check_participants(to: &Decide<'_>, present: i64, enteri
 
 /// The refusal of more participants than a conversation may have.
 pub(super) fn too_many_participants(to: &Decide<'_>) -> Stop {
-    Refusal::TooMany { what: "participants", limit: to.rules.participants.into() }.into()
+    Refusal::TooManyParticipants { what: "participants", limit: to.rules.participants.into() }.into()
 }
 
 /// Refuses kinds and roles that are empty or long.

@@ -59,7 +59,7 @@ pub(super) fn check_paths(to: &Decide<'_>, scope: &str, owner: &AgentId, paths: 
     let in_all: i64 = held.iter().map(|(_, paths)| paths).sum();
     if in_all + paths > most {
         let what = "reservations in this scope: it is full, counted in paths";
-        return Err(Refusal::TooMany { what, limit: to.rules.paths_per_scope.into() }.into());
+        return Err(Refusal::TooManyReservations { what, limit: to.rules.paths_per_scope.into() }.into());
     }
     if in_all + paths > most / 2 && !to.caller.rights.admin {
         let account = account::of(to.db, owner)?;
@@ -71,7 +71,11 @@ pub(super) fn check_paths(to: &Decide<'_>, scope: &str, owner: &AgentId, paths: 
         }
         if own > most / 2 {
             let what = "reservations of one owner's agents in this scope, counted in paths";
-            return Err(Refusal::TooMany { what, limit: u64::from(to.rules.paths_per_scope / 2) }.into());
+            return Err(Refusal::TooManyReservations {
+                what,
+                limit: u64::from(to.rules.paths_per_scope / 2),
+            }
+            .into());
         }
     }
     let sql =
@@ -80,7 +84,7 @@ pub(super) fn check_paths(to: &Decide<'_>, scope: &str, owner: &AgentId, paths: 
     let own: i64 = one(to.db, sql, [owner], |row| row.get(0))?.unwrap_or(0);
     if own + paths > i64::from(to.rules.paths_per_agent) {
         let what = "reservations of one agent, counted in paths";
-        return Err(Refusal::TooMany { what, limit: to.rules.paths_per_agent.into() }.into());
+        return Err(Refusal::TooManyReservations { what, limit: to.rules.paths_per_agent.into() }.into());
     }
     Ok(())
 }
@@ -92,7 +96,7 @@ pub(super) fn check_room(to: &Decide<'_>, scope: &str, owner: &AgentId, paths: u
     let held = one(to.db, sql, (scope, owner, to.clock()), |row| row.get::<_, u32>(0))?.unwrap_or(0);
     if held >= to.rules.reservations_per_scope {
         let limit = to.rules.reservations_per_scope.into();
-        return Err(Refusal::TooMany { what: "reservations in this scope", limit }.into());
+        return Err(Refusal::TooManyReservations { what: "reservations in this scope", limit }.into());
     }
     check_paths(to, scope, owner, paths)
 }

@@ -315,7 +315,7 @@ impl Course {
             thread: None,
             author: message.from.clone(),
             content_type: "text".to_owned(),
-            content: rows::letter_content(&letter.body),
+            content: rows::text_content(&letter.body),
             in_reply_to: None,
             visibility: TurnVisibility::All,
             source: TurnSource::Intercepted(message.id),

@@ -173,7 +173,7 @@ fn sees(to: &Decide<'_>, scope: &Scope, agent: &Agent) -> rusqlite::Result<bool>
     let bounds = if to.caller.is(&agent.id) {
         agent.bounds.as_ref()
     } else {
-        stored = acl::of(to.db, &to.caller.agent)?;
+        stored = acl::bounds_of(to.db, &to.caller.agent)?;
         stored.as_ref()
     };
     sight::sees_scope_within(to.db, to.caller, bounds, scope)

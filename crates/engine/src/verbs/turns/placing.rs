@@ -140,7 +140,7 @@ impl Spot {
         let Self { mut conversation, thread, reply_to, visibility } = self;
         let (content_type, content) = match &message.body {
             Body::Json(json) => ("data", json.clone()),
-            Body::Text(text) => ("text", rows::letter_content(text)),
+            Body::Text(text) => ("text", rows::text_content(text)),
         };
         let turn = Turn {
             seq: to.next_seq(),

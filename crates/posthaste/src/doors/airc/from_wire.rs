@@ -8,7 +8,9 @@ use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::reservations::{Renew, Reserve, Which};
 use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
-use posthaste_wire::airc::{MAX_MESSAGE, Payload, Reservation, ReservationStatus, Target, ThreadStatus};
+use posthaste_wire::airc::{
+    MAX_MESSAGE_BYTES, Payload, Reservation, ReservationStatus, Target, ThreadStatus,
+};
 use posthaste_wire::canonical::canonicalize_value;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -63,15 +65,15 @@ impl Draft {
             return Err(Trouble::new(400, "invalid_envelope", "a message needs a body or a payload"));
         }
         // What came in a text that is short enough need not be measured.
-        if self.envelope.as_ref().is_some_and(|text| text.len() <= MAX_MESSAGE) {
+        if self.envelope.as_ref().is_some_and(|text| text.len() <= MAX_MESSAGE_BYTES) {
             return Ok(());
         }
         let sizes = [
             self.body.as_ref().map_or(0, String::len),
             self.raw_payload.as_ref().map_or(0, |payload| payload.to_string().len()),
         ];
-        if sizes.iter().any(|size| *size > MAX_MESSAGE) {
-            let why = format!("body and payload have at most {MAX_MESSAGE} bytes each");
+        if sizes.iter().any(|size| *size > MAX_MESSAGE_BYTES) {
+            let why = format!("body and payload have at most {MAX_MESSAGE_BYTES} bytes each");
             return Err(Trouble::new(413, "payload_too_large", why));
         }
         Ok(())

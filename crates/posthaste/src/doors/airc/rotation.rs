@@ -7,7 +7,7 @@ use posthaste_engine::nouns::{Agent, AgentId, Json as Kept, Millis};
 use posthaste_engine::stamp;
 use posthaste_engine::verbs::keys::ChangeKeys;
 use posthaste_engine::verbs::marks::Mark;
-use posthaste_wire::airc::{CLOCK_WINDOW, RevokeProof, RotateProof};
+use posthaste_wire::airc::{CLOCK_WINDOW_MS, RevokeProof, RotateProof};
 use posthaste_wire::signing::PublicKey;
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
@@ -159,7 +159,7 @@ fn replayed(error: posthaste_engine::EngineError) -> Trouble {
 }
 
 fn check_time(at: Millis) -> Answer<()> {
-    if (stamp::now() - at).abs() <= CLOCK_WINDOW {
+    if (stamp::now() - at).abs() <= CLOCK_WINDOW_MS {
         return Ok(());
     }
     Err(Trouble::new(401, "invalid_timestamp", "the timestamp is more than 300 s away from now"))

@@ -1,14 +1,14 @@
-//! Signs of life of a realm's writer and readers. Plain atomics, so that asking for them waits for neither.
+//! Liveness of a realm's writer and readers. Plain atomics, so that a health check waits for neither.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// When the writer took up what it is at, and how busy the readers are.
+/// When the writer started its current batch, and how busy the readers are.
 #[derive(Debug)]
-pub(crate) struct Vitals {
+pub(crate) struct Liveness {
     opened: Instant,
-    /// Milliseconds after `opened` at which the writer took up its batch, plus one; zero while it has none.
+    /// Milliseconds after `opened` at which the writer started its batch, plus one; zero while it has none.
     batch_since: AtomicU64,
     readers: usize,
     reading: AtomicUsize,
@@ -16,11 +16,11 @@ pub(crate) struct Vitals {
     read_changed: AtomicU64,
 }
 
-/// A read that goes on, from the moment it has a reader until it gives it back.
+/// A read in progress, from the moment it has a reader until it returns it.
 #[derive(Debug)]
-pub(crate) struct Reading(Arc<Vitals>);
+pub(crate) struct Reading(Arc<Liveness>);
 
-impl Vitals {
+impl Liveness {
     pub(crate) fn new(readers: usize) -> Arc<Self> {
         Arc::new(Self {
             opened: Instant::now(),
@@ -31,26 +31,26 @@ impl Vitals {
         })
     }
 
-    /// The writer has taken up a batch, unless it is still trying to get one done.
+    /// Called when the writer starts a batch. A retry of the same batch keeps the first time.
     pub(crate) fn batch_begins(&self) {
         let since = self.millis() + 1;
-        // One writer notes; if it has begun before, that time stays.
+        // Only the writer calls this; an earlier start stays.
         let _ = self.batch_since.compare_exchange(0, since, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// The writer has got a batch done, or given up for good. A batch that was turned away is neither.
+    /// Called when a batch is committed or given up for good, but not when it is to be retried.
     pub(crate) fn batch_ends(&self) {
         self.batch_since.store(0, Ordering::Release);
     }
 
-    /// A read has got a reader.
+    /// Called when a read gets a reader connection.
     pub(crate) fn read_begins(self: &Arc<Self>) -> Reading {
         self.reading.fetch_add(1, Ordering::AcqRel);
         self.read_changed.store(self.millis(), Ordering::Release);
         Reading(self.clone())
     }
 
-    /// What has been stuck for at least that long.
+    /// Describes what has been stuck for at least this long.
     pub(crate) fn stuck(&self, after: Duration) -> Option<String> {
         let now = self.millis();
         let age = |since: u64| Duration::from_millis(now.saturating_sub(since));

@@ -1,4 +1,4 @@
-//! Letters under seal: each is taken once, together with what it does or not at all; keys change at once and for all.
+//! Signed messages: each is accepted once, atomically with its side effect; key changes take effect at once.
 
 use posthaste_engine::Refusal;
 use posthaste_engine::limits::Rules;
@@ -18,25 +18,25 @@ use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::verbs::tokens::CreateToken;
 use posthaste_engine::views::{ReservationQuery, TurnQuery};
 
-use crate::harness::{Realm, admin, id, json, later, letter, member, named, soon, talk};
+use crate::harness::{Realm, admin, conversation_id, id, json, later, member, message, named, soon};
 
-fn mark(label: &str) -> Mark {
+fn single_use_key(label: &str) -> Mark {
     Mark { label: label.into(), until: None, digest: None }
 }
 
-fn sealed(to: &str, text: &str, marks: &[&str]) -> SendSigned {
+fn signed(to: &str, text: &str, keys: &[&str]) -> SendSigned {
     SendSigned {
-        message: letter(to, text),
-        marks: marks.iter().map(|label| mark(label)).collect(),
+        message: message(to, text),
+        marks: keys.iter().map(|label| single_use_key(label)).collect(),
         side_effect: None,
     }
 }
 
-fn with(to: &str, mark: &str, deed: SideEffect) -> SendSigned {
-    SendSigned { side_effect: Some(deed), ..sealed(to, "…", &[mark]) }
+fn with(to: &str, key: &str, side_effect: SideEffect) -> SendSigned {
+    SendSigned { side_effect: Some(side_effect), ..signed(to, "…", &[key]) }
 }
 
-fn lease(key: &str, path: &str, expires_at: Millis) -> SideEffect {
+fn reserve(key: &str, path: &str, expires_at: Millis) -> SideEffect {
     SideEffect::Reserve(Reserve {
         key: Some(key.into()),
         scope: "repo:x".into(),
@@ -55,34 +55,34 @@ fn key(name: &str) -> Which {
 }
 
 #[tokio::test]
-async fn a_mark_comes_once_even_after_a_restart() {
+async fn single_use_key_is_accepted_once_even_after_a_restart() {
     let realm = Realm::new();
     let [ann, bob] = realm.agents(["ann", "bob"]).await;
-    realm.ask(&ann, sealed("bob", "one", &["id:1", "nonce:1"])).await;
-    let refused = realm.refused(&ann, sealed("bob", "two", &["id:2", "nonce:1"])).await;
+    realm.ask(&ann, signed("bob", "one", &["id:1", "nonce:1"])).await;
+    let refused = realm.refused(&ann, signed("bob", "two", &["id:2", "nonce:1"])).await;
     assert_eq!(refused, Refusal::KeyReused { key: "nonce:1".into() });
-    realm.ask(&bob, sealed("ann", "another sender may use it", &["id:1"])).await;
+    realm.ask(&bob, signed("ann", "another sender may use it", &["id:1"])).await;
     let realm = realm.reopened();
-    let refused = realm.refused(&ann, sealed("bob", "one", &["id:1"])).await;
+    let refused = realm.refused(&ann, signed("bob", "one", &["id:1"])).await;
     assert_eq!(refused, Refusal::KeyReused { key: "id:1".into() });
-    // What was refused burnt nothing.
-    realm.ask(&ann, sealed("bob", "two", &["id:2", "nonce:2"])).await;
+    // A refused message uses up no key.
+    realm.ask(&ann, signed("bob", "two", &["id:2", "nonce:2"])).await;
     assert_eq!(realm.mail("bob"), ["one", "two"]);
 }
 
-/// More marks than are kept as they came: the first are in their places when the last come, and nobody can tell.
+/// More keys than the in-memory index holds, so that the oldest are found in the hash table and the newest in memory.
 #[tokio::test]
-async fn a_mark_comes_once_wherever_it_is_kept() {
+async fn single_use_key_is_accepted_once_wherever_it_is_stored() {
     let realm = Realm::new();
     let [ann, bob] = realm.agents(["ann", "bob"]).await;
     let names: Vec<String> = (0..5_000).map(|n| format!("id:{n}")).collect();
     for some in names.chunks(500) {
         let some: Vec<&str> = some.iter().map(String::as_str).collect();
-        realm.ask(&ann, sealed("bob", some[0], &some)).await;
+        realm.ask(&ann, signed("bob", some[0], &some)).await;
     }
     let check = async |realm: &Realm| {
         for name in ["id:0", "id:4094", "id:4095", "id:4096", "id:4999"] {
-            let refused = realm.refused(&ann, sealed("bob", "again", &[name])).await;
+            let refused = realm.refused(&ann, signed("bob", "again", &[name])).await;
             assert_eq!(refused, Refusal::KeyReused { key: name.into() });
             let found = realm.see(|view| view.marked(&bob, &id("bob"), name));
             assert_eq!(found.len(), 1, "{name}");
@@ -96,30 +96,31 @@ async fn a_mark_comes_once_wherever_it_is_kept() {
     assert_eq!(realm.mail("bob").len(), 10);
 }
 
-/// Numbers are not given again: a mark that comes after the latest were forgotten is not taken for one that has a place.
+/// Row numbers are not reused: a key stored after the latest ones expired is not mistaken for one that is
+/// already in the hash table.
 #[tokio::test]
-async fn a_mark_is_found_that_came_after_the_latest_were_forgotten() {
+async fn single_use_key_is_found_after_the_latest_ones_expired() {
     let realm = Realm::new();
     let [ann, _] = realm.agents(["ann", "bob"]).await;
     let until = soon();
     let brief = (0..4_096).map(|n| Mark { label: format!("nonce:{n}"), until: Some(until), digest: None });
-    realm.ask(&ann, SendSigned { marks: brief.collect(), ..sealed("bob", "many", &[]) }).await;
+    realm.ask(&ann, SendSigned { marks: brief.collect(), ..signed("bob", "many", &[]) }).await;
     realm.passed(until).await;
     while realm.ask(&Caller::office(), Sweep {}).await.more {}
     let realm = realm.reopened();
-    realm.ask(&ann, sealed("bob", "one", &["id:1"])).await;
+    realm.ask(&ann, signed("bob", "one", &["id:1"])).await;
     let realm = realm.reopened();
-    let refused = realm.refused(&ann, sealed("bob", "two", &["id:1"])).await;
+    let refused = realm.refused(&ann, signed("bob", "two", &["id:1"])).await;
     assert_eq!(refused, Refusal::KeyReused { key: "id:1".into() });
 }
 
 #[tokio::test]
-async fn of_many_at_once_one_is_taken() {
+async fn one_of_many_concurrent_uses_is_accepted() {
     let realm = Realm::new();
     let [ann, _] = realm.agents(["ann", "bob"]).await;
     let tries = (0..32).map(|n| {
         let (engine, ann) = (realm.engine.clone(), ann.clone());
-        tokio::spawn(async move { engine.submit(&ann, sealed("bob", &n.to_string(), &["nonce:x"])).await })
+        tokio::spawn(async move { engine.submit(&ann, signed("bob", &n.to_string(), &["nonce:x"])).await })
     });
     let mut taken = 0;
     for one in tries.collect::<Vec<_>>() {
@@ -129,28 +130,28 @@ async fn of_many_at_once_one_is_taken() {
 }
 
 #[tokio::test]
-async fn a_letter_that_is_refused_burns_no_mark_and_does_nothing() {
+async fn refused_signed_message_uses_no_key_and_has_no_side_effect() {
     let realm = Realm::new();
     let ann = realm.agent("ann").await;
     let shy = Register { contact_policy: Some(ContactPolicy::Contacts), ..Register::default() };
     let bob = realm.register("bob", shy).await;
-    let verb = with("bob", "id:1", lease("r", "src/a", later()));
+    let verb = with("bob", "id:1", reserve("r", "src/a", later()));
     assert!(matches!(realm.refused(&ann, verb.clone()).await, Refusal::ConsentPending { .. }));
     let all = ReservationQuery { ended: true, limit: 9, ..ReservationQuery::default() };
     assert!(realm.see(|view| view.reservations(&admin(), &all)).items.is_empty());
     realm
         .ask(&bob, crate::harness::answer(&id("ann"), posthaste_engine::nouns::ContactState::Accepted))
         .await;
-    assert!(realm.ask(&ann, verb).await.reserved.is_some(), "the same letter goes once it may");
+    assert!(realm.ask(&ann, verb).await.reserved.is_some(), "the same message is accepted after consent");
 }
 
 #[tokio::test]
-async fn a_mark_with_a_fingerprint_may_come_again_for_the_same_thing() {
+async fn key_with_a_digest_may_be_repeated_for_the_same_content() {
     let realm = Realm::new();
     let [ann, ..] = realm.agents(["ann", "bob", "cid"]).await;
     let post = |to: &str, n: u8, digest: u8| SendSigned {
         marks: vec![Mark { label: "mail:1".into(), until: None, digest: Some(vec![digest]) }],
-        ..sealed(to, &n.to_string(), &[])
+        ..signed(to, &n.to_string(), &[])
     };
     realm.ask(&ann, post("bob", 1, 7)).await;
     realm.ask(&ann, post("cid", 2, 7)).await;
@@ -159,13 +160,13 @@ async fn a_mark_with_a_fingerprint_may_come_again_for_the_same_thing() {
 }
 
 #[tokio::test]
-async fn marks_that_are_due_are_forgotten() {
+async fn expired_keys_are_removed() {
     let realm = Realm::new();
     let [ann, _] = realm.agents(["ann", "bob"]).await;
     let until = soon();
     let brief = SendSigned {
         marks: vec![Mark { label: "nonce:1".into(), until: Some(until), digest: None }],
-        ..sealed("bob", "one", &[])
+        ..signed("bob", "one", &[])
     };
     realm.ask(&ann, brief.clone()).await;
     realm.refused(&ann, brief.clone()).await;
@@ -176,37 +177,41 @@ async fn marks_that_are_due_are_forgotten() {
 }
 
 #[tokio::test]
-async fn a_reservation_is_seen_by_those_who_were_told() {
+async fn reservation_is_visible_to_recipients_of_its_message() {
     let realm = Realm::new();
     let [ann, bob, cid] = realm.agents(["ann", "bob", "cid"]).await;
     realm.befriend(&ann, &cid).await;
-    realm.ask(&ann, with("bob", "id:1", lease("r", "src/a", later()))).await;
+    realm.ask(&ann, with("bob", "id:1", reserve("r", "src/a", later()))).await;
     let seen = |who: &Caller| {
         let all = ReservationQuery { limit: 9, ..ReservationQuery::default() };
         realm.see(|view| view.reservations(who, &all)).items.len()
     };
-    assert_eq!((seen(&ann), seen(&bob), seen(&cid)), (1, 1, 0), "a contact who was not told sees nothing");
-    let overlap = realm.ask(&cid, with("bob", "id:1", lease("c", "src", later()))).await;
+    assert_eq!(
+        (seen(&ann), seen(&bob), seen(&cid)),
+        (1, 1, 0),
+        "a contact that is not a recipient sees nothing"
+    );
+    let overlap = realm.ask(&cid, with("bob", "id:1", reserve("c", "src", later()))).await;
     assert!(overlap.reserved.unwrap().conflicts.is_empty());
-    let overlap = realm.ask(&bob, with("ann", "id:1", lease("b", "src/**", later()))).await;
+    let overlap = realm.ask(&bob, with("ann", "id:1", reserve("b", "src/**", later()))).await;
     let held = overlap.reserved.unwrap();
     let conflict = held.conflicts.iter().find(|conflict| conflict.key == "r").expect("ann's");
     assert_eq!((conflict.held_path.as_str(), conflict.reason.as_deref()), ("src/a", Some("why")));
-    // Telling somebody else shows it to them as well, and takes nothing twice.
-    realm.ask(&ann, with("cid", "id:2", lease("r", "src/a", later()))).await;
+    // Another recipient sees it as well, and the reservation is made only once.
+    realm.ask(&ann, with("cid", "id:2", reserve("r", "src/a", later()))).await;
     assert_eq!(seen(&cid), 2);
-    let other = realm.refused(&ann, with("cid", "id:3", lease("r", "src/b", later()))).await;
+    let other = realm.refused(&ann, with("cid", "id:3", reserve("r", "src/b", later()))).await;
     assert_eq!(other, Refusal::ReservationExists { key: "r".into() });
 }
 
 #[tokio::test]
-async fn a_lease_told_of_too_late_is_never_in_force_but_can_be_prolonged() {
+async fn reservation_announced_too_late_is_never_active_but_can_be_renewed() {
     let realm = Realm::new();
     let [ann, bob] = realm.agents(["ann", "bob"]).await;
     let past = stamp::now() - 1_000;
-    let told = realm.ask(&ann, with("bob", "id:1", lease("r", "src/a", past))).await;
+    let told = realm.ask(&ann, with("bob", "id:1", reserve("r", "src/a", past))).await;
     assert_eq!(told.reserved.unwrap().reservation.status, ReservationStatus::Expired);
-    let mine = realm.ask(&bob, with("ann", "id:1", lease("b", "src/a", later()))).await;
+    let mine = realm.ask(&bob, with("ann", "id:1", reserve("b", "src/a", later()))).await;
     assert!(mine.reserved.unwrap().conflicts.is_empty());
     let renewed = with("bob", "id:2", SideEffect::Renew(Renew { which: key("r"), expires_at: later() }));
     let renewed = realm.ask(&ann, renewed).await.reserved.unwrap();
@@ -215,18 +220,18 @@ async fn a_lease_told_of_too_late_is_never_in_force_but_can_be_prolonged() {
 }
 
 #[tokio::test]
-async fn a_lease_is_its_owners_to_prolong_and_to_give_back() {
+async fn only_the_owner_may_renew_and_release_a_reservation() {
     let realm = Realm::new();
     let [ann, bob] = realm.agents(["ann", "bob"]).await;
-    realm.ask(&ann, with("bob", "id:1", lease("r", "src/a", later()))).await;
-    for deed in [
+    realm.ask(&ann, with("bob", "id:1", reserve("r", "src/a", later()))).await;
+    for side_effect in [
         SideEffect::Renew(Renew { which: key("r"), expires_at: later() }),
         SideEffect::Release(key("r")),
         SideEffect::Lapse(key("r")),
     ] {
-        assert_eq!(realm.refused(&bob, with("ann", "id:9", deed)).await, Refusal::NoSuchReservation);
+        assert_eq!(realm.refused(&bob, with("ann", "id:9", side_effect)).await, Refusal::NoSuchReservation);
     }
-    assert!(realm.mail("ann").is_empty(), "nothing of it was delivered");
+    assert!(realm.mail("ann").is_empty(), "no message was delivered");
     assert_eq!(realm.see(|view| view.reservations_called(&bob, "r")).len(), 1, "bob knows whose it is");
     let over = realm.ask(&ann, with("bob", "id:2", SideEffect::Lapse(key("r")))).await.reserved.unwrap();
     assert_eq!(over.reservation.status, ReservationStatus::Expired);
@@ -236,47 +241,47 @@ async fn a_lease_is_its_owners_to_prolong_and_to_give_back() {
     let back = realm.ask(&ann, with("bob", "id:4", SideEffect::Release(key("r")))).await.reserved.unwrap();
     assert_eq!(back.reservation.status, ReservationStatus::Released);
     let again = with("bob", "id:5", SideEffect::Renew(Renew { which: key("r"), expires_at: later() }));
-    assert_eq!(realm.refused(&ann, again).await, Refusal::NoSuchReservation, "released is for good");
+    assert_eq!(realm.refused(&ann, again).await, Refusal::NoSuchReservation, "a release is final");
 }
 
 #[tokio::test]
-async fn more_leases_than_allowed_are_refused_with_their_letters() {
+async fn message_is_refused_with_a_reservation_over_the_limit() {
     let realm = Realm::new();
     realm.rules(Rules { reservations_per_scope: 1, ..Rules::default() }).await;
     let [ann, _] = realm.agents(["ann", "bob"]).await;
-    realm.ask(&ann, with("bob", "id:1", lease("a", "a", later()))).await;
-    let refused = realm.refused(&ann, with("bob", "id:2", lease("b", "b", later()))).await;
-    assert!(matches!(refused, Refusal::TooMany { .. }), "{refused:?}");
+    realm.ask(&ann, with("bob", "id:1", reserve("a", "a", later()))).await;
+    let refused = realm.refused(&ann, with("bob", "id:2", reserve("b", "b", later()))).await;
+    assert!(matches!(refused, Refusal::TooManyReservations { .. }), "{refused:?}");
     assert_eq!(realm.mail("bob").len(), 1);
 }
 
 #[tokio::test]
-async fn only_a_recipient_acknowledges() {
+async fn only_a_recipient_may_acknowledge() {
     let realm = Realm::new();
     let [ann, bob, cid] = realm.agents(["ann", "bob", "cid"]).await;
     let mail = SendSigned {
-        message: SendMessage { ack_required: true, ..letter("bob", "please confirm") },
-        marks: vec![mark("mail:m1")],
+        message: SendMessage { ack_required: true, ..message("bob", "please confirm") },
+        marks: vec![single_use_key("mail:m1")],
         side_effect: None,
     };
     let sent = realm.ask(&ann, mail).await.sent.message.id;
     let ack =
         || SideEffect::Acknowledge { label: "mail:m1".into(), message: None, response: Some("seen".into()) };
     assert_eq!(realm.refused(&cid, with("ann", "id:1", ack())).await, Refusal::NoSuchMessage);
-    let acked = realm.ask(&bob, with("ann", "id:1", ack())).await.acked.expect("a copy");
+    let acked = realm.ask(&bob, with("ann", "id:1", ack())).await.acked.expect("a delivery");
     assert_eq!((acked.state, acked.note.as_deref()), (DeliveryState::Acked, Some("seen")));
-    let copy = realm.see(|view| view.message(&ann, sent)).deliveries.remove(0);
-    assert_eq!(copy.state, DeliveryState::Acked);
+    let delivery = realm.see(|view| view.message(&ann, sent)).deliveries.remove(0);
+    assert_eq!(delivery.state, DeliveryState::Acked);
 }
 
 #[tokio::test]
-async fn what_two_say_in_a_thread_is_not_read_by_a_third() {
+async fn thread_messages_of_two_agents_are_hidden_from_a_third() {
     let realm = Realm::new();
     let [ann, _, cid] = realm.agents(["ann", "bob", "cid"]).await;
     let among = |to: &[&str], text: &str, n: &str| SendSigned {
         message: SendMessage {
             within: Some(ConversationRef {
-                conversation: talk("auth-fix"),
+                conversation: conversation_id("auth-fix"),
                 thread: None,
                 reply_to: None,
                 visibility: None,
@@ -284,52 +289,53 @@ async fn what_two_say_in_a_thread_is_not_read_by_a_third() {
             }),
             ..SendMessage::text(to.iter().map(|name| Address::Agent(id(name))).collect(), text)
         },
-        ..sealed("bob", "", &[n])
+        ..signed("bob", "", &[n])
     };
     realm.ask(&ann, among(&["bob", "cid"], "for both", "id:1")).await;
     realm.ask(&ann, among(&["bob"], "for bob", "id:2")).await;
     let turns = TurnQuery { limit: 9, ..TurnQuery::default() };
-    let read = |who: &Caller| realm.see(|view| view.turns(who, &talk("auth-fix"), &turns)).items.len();
+    let read =
+        |who: &Caller| realm.see(|view| view.turns(who, &conversation_id("auth-fix"), &turns)).items.len();
     assert_eq!((read(&ann), read(&cid)), (2, 1));
-    // Strangers who happen to use the same name still get their letters; their words are recorded nowhere else.
+    // Other agents that use the same name still get their messages, which are not recorded in the conversation.
     let [eve, _] = realm.agents(["eve", "fay"]).await;
     let sent = realm.ask(&eve, among(&["fay"], "elsewhere", "id:1")).await.sent;
     assert!(sent.turn.is_none() && matches!(sent.unrecorded, Some(Refusal::NotAParticipant { .. })));
     assert_eq!(realm.mail("fay"), ["elsewhere"]);
 
     let end = SideEffect::Entitle {
-        conversation: talk("auth-fix"),
+        conversation: conversation_id("auth-fix"),
         subject: "Fix auth".into(),
         ended: Some(ConversationStatus::Completed),
     };
     realm.ask(&eve, with("fay", "id:2", end.clone())).await;
-    let found = realm.see(|view| view.conversation(&ann, &talk("auth-fix")));
-    assert_eq!((found.status, found.subject), (ConversationStatus::Active, None), "not eve's to end");
+    let found = realm.see(|view| view.conversation(&ann, &conversation_id("auth-fix")));
+    assert_eq!((found.status, found.subject), (ConversationStatus::Active, None), "eve may not end it");
     realm.ask(&ann, with("bob", "id:3", end)).await;
-    let found = realm.see(|view| view.conversation(&ann, &talk("auth-fix")));
+    let found = realm.see(|view| view.conversation(&ann, &conversation_id("auth-fix")));
     assert_eq!((found.status, found.subject.as_deref()), (ConversationStatus::Completed, Some("Fix auth")));
 }
 
 #[tokio::test]
-async fn a_broadcast_goes_as_far_as_its_sender_shows_itself() {
+async fn broadcast_is_limited_by_the_privacy_of_its_sender() {
     let realm = Realm::new();
     let hidden = Register { privacy: Some(Privacy::Contacts), ..Register::default() };
     let ann = realm.register("ann", hidden).await;
     realm.agent("bob").await;
-    let shout = |n: &str| SendSigned {
+    let broadcast = |n: &str| SendSigned {
         message: SendMessage { to_nobody: true, ..SendMessage::text(vec![Address::Public], "all") },
-        ..sealed("bob", "", &[n])
+        ..signed("bob", "", &[n])
     };
-    assert_eq!(realm.refused(&ann, shout("id:1")).await, Refusal::PrivacyMismatch);
+    assert_eq!(realm.refused(&ann, broadcast("id:1")).await, Refusal::PrivacyMismatch);
     assert!(realm.mail("bob").is_empty());
 }
 
-fn change(before: &Agent, keys: &str, marks: &[&str]) -> ChangeKeys {
+fn change(before: &Agent, keys: &str, single_use: &[&str]) -> ChangeKeys {
     ChangeKeys {
         agent: before.id.clone(),
         before: before.keys.clone(),
         keys: json(keys),
-        marks: marks.iter().map(|label| mark(label)).collect(),
+        marks: single_use.iter().map(|label| single_use_key(label)).collect(),
         token: Some(vec![7; 32]),
         token_door: None,
         token_ends: None,
@@ -338,7 +344,7 @@ fn change(before: &Agent, keys: &str, marks: &[&str]) -> ChangeKeys {
 }
 
 #[tokio::test]
-async fn new_keys_end_every_token_and_a_proof_counts_once() {
+async fn key_change_revokes_all_tokens_and_a_proof_is_accepted_once() {
     let realm = Realm::new();
     let given = Register { keys: Some(json(r#"{"k":1}"#)), ..Register::default() };
     realm.register("ann", given).await;
@@ -362,7 +368,7 @@ async fn new_keys_end_every_token_and_a_proof_counts_once() {
     assert_eq!((opens(1), opens(7)), (false, true));
     assert!(
         matches!(realm.refused(&admin(), verb).await, Refusal::WrongState { .. }),
-        "somebody was quicker"
+        "the keys have changed since"
     );
     let now = realm.see(|view| view.agent(&admin(), &id("ann")));
     let replay = ChangeKeys { token: None, ..change(&now, r#"{"k":3}"#, &["proof:1"]) };
@@ -370,18 +376,18 @@ async fn new_keys_end_every_token_and_a_proof_counts_once() {
 }
 
 #[tokio::test]
-async fn whoever_is_revoked_is_gone_and_nobody_takes_the_name() {
+async fn revoked_agent_is_gone_and_its_name_stays_taken() {
     let realm = Realm::new();
     let [ann, bob] = realm.agents(["ann", "bob"]).await;
-    realm.ask(&ann, sealed("bob", "before", &["id:1"])).await;
+    realm.ask(&ann, signed("bob", "before", &["id:1"])).await;
     let before = realm.see(|view| view.agent(&admin(), &id("ann")));
     let verb = ChangeKeys { token: None, revoke: true, ..change(&before, "{}", &[]) };
     assert_eq!(realm.ask(&admin(), verb).await.state, Agent::REVOKED);
     assert!(matches!(
-        realm.refused(&ann, sealed("bob", "after", &["id:2"])).await,
+        realm.refused(&ann, signed("bob", "after", &["id:2"])).await,
         Refusal::NoSuchAgent { .. }
     ));
-    assert!(matches!(realm.refused(&bob, letter("ann", "hello?")).await, Refusal::NoSuchAgent { .. }));
+    assert!(matches!(realm.refused(&bob, message("ann", "hello?")).await, Refusal::NoSuchAgent { .. }));
     assert_eq!(realm.mail("bob"), ["before"]);
     assert!(matches!(realm.refused(&ann, named("ann")).await, Refusal::AgentExists { .. }));
     assert!(matches!(realm.refused(&member("ANN"), named("ANN")).await, Refusal::LooksTaken { .. }));
@@ -389,19 +395,19 @@ async fn whoever_is_revoked_is_gone_and_nobody_takes_the_name() {
 }
 
 #[tokio::test]
-async fn what_is_thrown_away_is_gone_from_the_inbox_alone() {
+async fn discarded_message_is_removed_only_from_the_inbox() {
     let realm = Realm::new();
     let [ann, bob] = realm.agents(["ann", "bob"]).await;
-    let sent = realm.send(&ann, "bob", "away with it").await.message.id;
+    let sent = realm.send(&ann, "bob", "discard me").await.message.id;
     let discard = Discard { agent: id("bob"), message: sent };
     realm.refused(&ann, discard.clone()).await;
     realm.ask(&bob, discard).await;
     assert!(realm.mail("bob").is_empty());
-    assert_eq!(realm.see(|view| view.message(&ann, sent)).message.body.as_str(), "away with it");
+    assert_eq!(realm.see(|view| view.message(&ann, sent)).message.body.as_str(), "discard me");
 }
 
 #[tokio::test]
-async fn an_exchange_is_both_ways_and_between_two() {
+async fn exchange_lists_both_directions_between_two_agents() {
     let realm = Realm::new();
     let [ann, bob, cid] = realm.agents(["ann", "bob", "cid"]).await;
     realm.send(&ann, "bob", "one").await;

@@ -1,4 +1,4 @@
-//! How large rows are, so that a page ends before it fills the memory: a page is bounded in rows and in bytes.
+//! Sizes of rows, so that a page ends before it fills the memory: a page is limited in rows and in bytes.
 
 use rusqlite::{Params, Row};
 
@@ -9,23 +9,23 @@ use crate::nouns::{
     Scope, Task, Thread, Turn, TurnVisibility,
 };
 
-/// What a row counts besides its texts.
-const ROW: usize = 256;
+/// What a row counts besides its texts, in bytes.
+const ROW_BYTES: usize = 256;
 
-/// About how many bytes something takes in an answer. Texts that callers choose count in full.
+/// About how many bytes a row takes in an answer. Texts that callers choose count in full.
 pub(crate) trait Weigh {
     fn weight(&self) -> usize;
 }
 
-/// Rows of one statement, as far as a page's bytes go.
-pub(super) struct Stretch<T> {
+/// Rows of one query, up to a page's bytes.
+pub(super) struct RowBatch<T> {
     pub(super) rows: Vec<T>,
-    /// Whether there was more.
+    /// Whether there were more rows.
     pub(super) cut: bool,
 }
 
-impl<T> Stretch<T> {
-    /// Several stretches, each in the order of its keys, as one. Where one was cut, the others end there, too.
+impl<T> RowBatch<T> {
+    /// Several batches, each in the order of its keys, as one. Where one was cut, the others end there, too.
     pub(super) fn merged<K: Ord + Copy>(
         parts: Vec<Self>,
         newest_first: bool,
@@ -50,78 +50,78 @@ impl<T> Stretch<T> {
 }
 
 impl View<'_> {
-    /// The rows of a kept query, no more than a page's bytes and at least one. What is beyond is not even read.
-    pub(super) fn stretch_of<T: Weigh>(
+    /// The rows of a cached query, up to a page's bytes and at least one. Further rows are not read.
+    pub(super) fn read_rows<T: Weigh>(
         &self,
         sql: &str,
         params: impl Params,
         mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Viewed<Stretch<T>> {
+    ) -> Viewed<RowBatch<T>> {
         let mut statement = self.db.prepare(sql)?;
         let mut found = statement.query(params)?;
-        let mut stretch = Stretch { rows: Vec::new(), cut: false };
+        let mut batch = RowBatch { rows: Vec::new(), cut: false };
         let mut bytes = 0;
         while let Some(row) = found.next()? {
             if bytes >= self.limits.page_bytes {
-                stretch.cut = true;
+                batch.cut = true;
                 break;
             }
             let row = read(row)?;
             bytes += row.weight();
-            stretch.rows.push(row);
+            batch.rows.push(row);
         }
-        Ok(stretch)
+        Ok(batch)
     }
 
-    /// A page of rows of which one more than the page holds was asked for. Ends early where the answer is full.
+    /// A page of rows that were read with a limit of one more than the page holds. Ends early where the answer is full.
     pub(super) fn page_of<T: Weigh, C>(
         &self,
-        stretch: Stretch<T>,
+        batch: RowBatch<T>,
         limit: usize,
         key: impl FnOnce(&T) -> C,
     ) -> Page<T, C> {
-        let mut filling = self.filling(limit);
-        filling.more = stretch.cut;
-        for row in stretch.rows {
-            if !filling.take(row) {
+        let mut page = self.page_builder(limit);
+        page.more = batch.cut;
+        for row in batch.rows {
+            if !page.push(row) {
                 break;
             }
         }
-        filling.page(key)
+        page.finish(key)
     }
 
-    /// Notes that an answer holds one thing by itself.
-    pub(super) fn bring<T: Weigh>(&self, one: T) -> T {
-        self.budget.bring(one.weight());
+    /// Counts a single row of an answer towards the read's budget.
+    pub(super) fn counted<T: Weigh>(&self, one: T) -> T {
+        self.budget.add_bytes(one.weight());
         one
     }
 
     /// An empty page.
-    pub(super) fn filling<T: Weigh>(&self, limit: usize) -> Filling<'_, T> {
-        Filling { view: self, limit, items: Vec::new(), more: false }
+    pub(super) fn page_builder<T: Weigh>(&self, limit: usize) -> PageBuilder<'_, T> {
+        PageBuilder { view: self, limit, items: Vec::new(), more: false }
     }
 }
 
 /// A page that is being filled.
-pub(super) struct Filling<'v, T> {
+pub(super) struct PageBuilder<'v, T> {
     view: &'v View<'v>,
     limit: usize,
     pub(super) items: Vec<T>,
-    /// Whether something did not find room.
+    /// Whether a row found no room.
     pub(super) more: bool,
 }
 
-impl<T: Weigh> Filling<'_, T> {
-    /// Puts one more row on the page; false if there is no room, and nothing that comes after it has a place either. The
-    /// first row always has.
-    pub(super) fn take(&mut self, row: T) -> bool {
+impl<T: Weigh> PageBuilder<'_, T> {
+    /// Adds a row to the page; false if there is no room, and then none for later rows either. The first row always has
+    /// room.
+    pub(super) fn push(&mut self, row: T) -> bool {
         let weight = row.weight();
         let budget = self.view.budget;
         if self.items.len() >= self.limit || (!self.items.is_empty() && !budget.has_room(weight)) {
             self.more = true;
             return false;
         }
-        budget.bring(weight);
+        budget.add_bytes(weight);
         self.items.push(row);
         true
     }
@@ -131,7 +131,7 @@ impl<T: Weigh> Filling<'_, T> {
         self.items.len() >= self.limit
     }
 
-    pub(super) fn page<C>(self, key: impl FnOnce(&T) -> C) -> Page<T, C> {
+    pub(super) fn finish<C>(self, key: impl FnOnce(&T) -> C) -> Page<T, C> {
         let next = if self.more { self.items.last().map(key) } else { None };
         Page { items: self.items, next }
     }
@@ -149,7 +149,8 @@ impl Weigh for Message {
     fn weight(&self) -> usize {
         let addresses: usize = self.to.iter().map(address).sum();
         let texts = [&self.subject, &self.correlation, &self.key, &self.envelope];
-        ROW + self.body.as_str().len()
+        ROW_BYTES
+            + self.body.as_str().len()
             + self.kind.len()
             + addresses
             + texts.into_iter().map(|it| text(it.as_ref())).sum::<usize>()
@@ -180,7 +181,7 @@ impl Weigh for (std::sync::Arc<Message>, AgentId) {
 
 impl Weigh for Delivery {
     fn weight(&self) -> usize {
-        ROW + text(self.note.as_ref())
+        ROW_BYTES + text(self.note.as_ref())
     }
 }
 
@@ -191,25 +192,29 @@ impl Weigh for Turn {
             TurnVisibility::Roles(roles) => roles.iter().map(String::len).sum(),
             TurnVisibility::All | TurnVisibility::Internal | TurnVisibility::Private => 0,
         };
-        ROW + self.content.as_str().len() + self.content_type.len() + json(self.meta.as_ref()) + visible_to
+        ROW_BYTES
+            + self.content.as_str().len()
+            + self.content_type.len()
+            + json(self.meta.as_ref())
+            + visible_to
     }
 }
 
 impl Weigh for Conversation {
     fn weight(&self) -> usize {
-        ROW + self.kind.len() + text(self.subject.as_ref()) + json(self.meta.as_ref())
+        ROW_BYTES + self.kind.len() + text(self.subject.as_ref()) + json(self.meta.as_ref())
     }
 }
 
 impl Weigh for Participant {
     fn weight(&self) -> usize {
-        ROW + self.role.len()
+        ROW_BYTES + self.role.len()
     }
 }
 
 impl Weigh for Thread {
     fn weight(&self) -> usize {
-        ROW + text(self.subject.as_ref())
+        ROW_BYTES + text(self.subject.as_ref())
     }
 }
 
@@ -217,7 +222,8 @@ impl Weigh for Agent {
     fn weight(&self) -> usize {
         let texts = [&self.name, &self.description, &self.role];
         let values = [&self.keys, &self.capabilities, &self.meta];
-        ROW + texts.into_iter().map(|it| text(it.as_ref())).sum::<usize>()
+        ROW_BYTES
+            + texts.into_iter().map(|it| text(it.as_ref())).sum::<usize>()
             + values.into_iter().map(|it| json(it.as_ref())).sum::<usize>()
             + self.scopes.len() * 32
     }
@@ -225,7 +231,8 @@ impl Weigh for Agent {
 
 impl Weigh for Task {
     fn weight(&self) -> usize {
-        ROW + text(self.title.as_ref())
+        ROW_BYTES
+            + text(self.title.as_ref())
             + text(self.description.as_ref())
             + json(self.result.as_ref())
             + json(self.meta.as_ref())
@@ -235,7 +242,8 @@ impl Weigh for Task {
 
 impl Weigh for Scope {
     fn weight(&self) -> usize {
-        ROW + text(self.name.as_ref())
+        ROW_BYTES
+            + text(self.name.as_ref())
             + text(self.description.as_ref())
             + json(self.meta.as_ref())
             + self.roles.iter().map(String::len).sum::<usize>()
@@ -244,13 +252,14 @@ impl Weigh for Scope {
 
 impl Weigh for Contact {
     fn weight(&self) -> usize {
-        ROW + text(self.reason.as_ref())
+        ROW_BYTES + text(self.reason.as_ref())
     }
 }
 
 impl Weigh for Reservation {
     fn weight(&self) -> usize {
-        ROW + self.paths.iter().map(String::len).sum::<usize>()
+        ROW_BYTES
+            + self.paths.iter().map(String::len).sum::<usize>()
             + self.scope.len()
             + text(self.reason.as_ref())
             + json(self.meta.as_ref())
@@ -260,6 +269,6 @@ impl Weigh for Reservation {
 
 impl Weigh for Run {
     fn weight(&self) -> usize {
-        ROW + self.instance.len() + self.name.len() + json(self.state.as_ref())
+        ROW_BYTES + self.instance.len() + self.name.len() + json(self.state.as_ref())
     }
 }

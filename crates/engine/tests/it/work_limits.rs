@@ -1,4 +1,4 @@
-//! What one command may cost is counted: the dearest are refused, whatever their number of bytes.
+//! Work limits of commands: a command that is too expensive is refused, whatever its size in bytes.
 
 use posthaste_engine::Refusal;
 use posthaste_engine::limits::Rules;
@@ -26,8 +26,8 @@ fn reserve(paths: Vec<String>) -> Reserve {
     }
 }
 
-/// As dear to compare as a pattern may be.
-fn dear(n: usize) -> String {
+/// A pattern that is as expensive to compare as allowed.
+fn expensive_pattern(n: usize) -> String {
     let middle = "a".repeat(28);
     let mut path = format!("*{middle}").repeat(8);
     path.push_str(&n.to_string());
@@ -39,7 +39,7 @@ fn is_too_much(refusal: &Refusal) -> bool {
 }
 
 #[tokio::test]
-async fn a_path_has_a_bounded_length_and_few_wildcards() {
+async fn path_length_and_wildcards_are_limited() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     let refused =
@@ -58,24 +58,24 @@ async fn a_path_has_a_bounded_length_and_few_wildcards() {
 }
 
 #[tokio::test]
-async fn dear_comparisons_are_refused_and_plain_ones_go_on() {
+async fn expensive_comparisons_are_refused_and_cheap_ones_still_work() {
     let realm = Realm::new();
-    // A full scope: 5,000 of the dearest patterns, of five owners.
+    // A full scope: 5,000 of the most expensive patterns, held by five owners.
     for holder in ["h1", "h2", "h3", "h4", "h5"] {
         let holder = realm.agent(holder).await;
         for n in 0..10 {
-            let paths = (0..100).map(|path| dear(100 * n + path)).collect();
-            // Shared ones do not conflict with each other, so making them is cheap.
+            let paths = (0..100).map(|path| expensive_pattern(100 * n + path)).collect();
+            // Shared reservations do not conflict with each other, so making them is cheap.
             realm.ask(&holder, Reserve { exclusive: false, ..reserve(paths) }).await;
         }
     }
     let mallory = realm.agent("mallory").await;
     let full = realm.refused(&mallory, reserve(vec!["src/app.rs".into()])).await;
-    assert!(matches!(full, Refusal::TooMany { limit: 5_000, .. }), "{full}");
+    assert!(matches!(full, Refusal::TooManyReservations { limit: 5_000, .. }), "{full}");
     let h5 = member("h5");
     realm.ask(&h5, Release { which: Vec::new(), owner: None }).await;
-    // Within the limits of paths and bytes, and yet dear.
-    let asked: Vec<String> = (0..100).map(dear).collect();
+    // Within the limits of paths and bytes, but expensive.
+    let asked: Vec<String> = (0..100).map(expensive_pattern).collect();
     let each = ReserveEach {
         scope: "repo".into(),
         paths: asked.clone(),
@@ -94,7 +94,7 @@ async fn dear_comparisons_are_refused_and_plain_ones_go_on() {
     let why = realm.hidden(|view| view.would_conflict(&mallory, "repo", &asked, true));
     assert!(is_too_much(&why), "{why}");
     assert_eq!(realm.see(|view| view.head()), before, "a refusal leaves nothing behind");
-    // What plain agents ask for is granted all the same, and pages are shown.
+    // Ordinary reservations and views still work.
     let anna = realm.agent("anna").await;
     let made = realm.ask(&anna, reserve(vec!["src/app.rs".into(), "docs/*.md".into()])).await;
     assert_eq!(made.conflicts, []);
@@ -103,7 +103,7 @@ async fn dear_comparisons_are_refused_and_plain_ones_go_on() {
 }
 
 #[tokio::test]
-async fn one_owners_agents_leave_half_of_a_scope_to_others() {
+async fn agents_of_one_owner_may_hold_only_half_of_a_scope() {
     let realm = Realm::new();
     realm.rules(Rules { paths_per_scope: 20, ..Rules::default() }).await;
     let owner = realm.agent("owner").await;
@@ -119,7 +119,7 @@ async fn one_owners_agents_leave_half_of_a_scope_to_others() {
 }
 
 #[tokio::test]
-async fn a_command_reports_so_many_conflicts_and_no_more() {
+async fn number_of_reported_conflicts_is_limited() {
     let realm = Realm::new();
     realm.rules(Rules { conflicts: 3, ..Rules::default() }).await;
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
@@ -128,13 +128,16 @@ async fn a_command_reports_so_many_conflicts_and_no_more() {
 }
 
 fn is_too_many(refusal: &Refusal, most: u64) -> bool {
-    matches!(refusal, Refusal::TooMany { limit, .. } if *limit == most)
+    let (Refusal::TooMany { limit, .. } | Refusal::TooManyParticipants { limit, .. }) = refusal else {
+        return false;
+    };
+    *limit == most
 }
 
 #[tokio::test]
-async fn the_same_group_again_is_looked_up_once_and_groups_are_few() {
+async fn repeated_group_is_resolved_once_and_groups_are_limited() {
     let realm = Realm::new();
-    // So few may be looked at that a second look at everyone would be refused.
+    // The limit is low enough that resolving all agents twice would be refused.
     realm.rules(Rules { recipients: 4, ..Rules::default() }).await;
     let [anna, ..] = realm.agents(["anna", "bert", "carl", "dora", "emil"]).await;
     let sent = realm.ask(&anna, SendMessage::text(vec![Address::All; 1_000], "x")).await;
@@ -153,7 +156,7 @@ async fn the_same_group_again_is_looked_up_once_and_groups_are_few() {
 }
 
 #[tokio::test]
-async fn an_owner_has_so_many_agents_and_scopes_also_by_its_agents() {
+async fn agents_and_scopes_per_owner_are_limited_including_its_agents() {
     let realm = Realm::new();
     realm.rules(Rules { agents_per_owner: 3, scopes_per_owner: 2, ..Rules::default() }).await;
     let owner = realm.agent("owner").await;
@@ -167,7 +170,7 @@ async fn an_owner_has_so_many_agents_and_scopes_also_by_its_agents() {
     let gone = posthaste_engine::verbs::agents::Unregister { agent: id("one"), reason: None, cause: None };
     realm.ask(&owner, gone).await;
     realm.ask(&owner, entry("four")).await;
-    // The token counts, whoever owns the agents: each session of a token may own those that it enters.
+    // The limit is per token, because each session of a token may own the agents that it registers.
     let bearer = Some(Bearer { name: id("owner"), admin: false });
     let session = Register { owner: Some(id("session-2")), bearer, ..entry("six") };
     assert!(is_too_many(&realm.refused(&member("session-2"), session).await, 3));
@@ -178,13 +181,13 @@ async fn an_owner_has_so_many_agents_and_scopes_also_by_its_agents() {
 }
 
 #[tokio::test]
-async fn a_command_changes_so_many_things_of_others_and_no_more() {
+async fn changes_per_command_are_limited() {
     let realm = Realm::new();
     realm.rules(Rules { changes_per_command: 3, bounds_names: 3, ..Rules::default() }).await;
     let [anna, ..] = realm.agents(["anna", "bert", "carl", "dora", "emil"]).await;
     let invitee =
         |n: usize| Invitee { agent: id(&format!("x{n}")), role: None, permissions: Default::default() };
-    let create = |n| Create { participants: (0..n).map(invitee).collect(), ..conversation("talk", &[]) };
+    let create = |n| Create { participants: (0..n).map(invitee).collect(), ..conversation("chat", &[]) };
     assert!(is_too_many(&realm.refused(&anna, create(4)).await, 3));
     realm.ask(&anna, create(3)).await;
     let within = ConversationRef {
@@ -194,8 +197,8 @@ async fn a_command_changes_so_many_things_of_others_and_no_more() {
         visibility: None,
         join: JoinMode::Open { kind: "thread".into() },
     };
-    let gather = SendMessage { within: Some(within), ..SendMessage::text(vec![Address::All], "x") };
-    assert!(is_too_many(&realm.refused(&anna, gather).await, 3));
+    let to_all = SendMessage { within: Some(within), ..SendMessage::text(vec![Address::All], "x") };
+    assert!(is_too_many(&realm.refused(&anna, to_all).await, 3));
     let only = |n: usize| Bounds {
         writes_to: Some(AgentSet::Only((0..n).map(|n| id(&format!("x{n}"))).collect())),
         ..Bounds::default()

@@ -1,4 +1,4 @@
-//! A realm whose writer can be stopped in the middle of a batch, or made to panic.
+//! A realm whose writer a test can pause in the middle of a batch, or make panic.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,28 +18,28 @@ use tokio::task::JoinHandle;
 const HOLD: &str = "hold the writer";
 const PANIC: &str = "panic in the verb";
 
-/// An open realm with a watched writer.
-pub struct Watched {
+/// An open realm with a writer that can be paused.
+pub struct PausableRealm {
     pub engine: Engine,
     guard: EngineGuard,
     directory: TempDir,
     stopped: signals::UnboundedReceiver<()>,
     go_on: mpsc::Sender<()>,
-    /// How often the writer has set about applying a command.
+    /// How often the writer has started to apply a command.
     pub applied: Arc<AtomicUsize>,
 }
 
-impl Watched {
+impl PausableRealm {
     pub fn new(limits: Limits) -> Self {
         Self::with(limits, "")
     }
 
-    /// Whose batches take in what comes while they are applied, as in a real office.
+    /// With batches that also take commands that arrive while they are applied, as in production.
     pub fn gathering(limits: Limits) -> Self {
         Self::open(limits, "", Gathering::OnTheWay)
     }
 
-    /// With something added to the schema first, such as a trigger that fails.
+    /// With additional schema, such as a trigger that fails.
     pub fn with(limits: Limits, schema: &str) -> Self {
         Self::open(limits, schema, Gathering::AtTheStart)
     }
@@ -54,11 +54,11 @@ impl Watched {
         let count = applied.clone();
         let look = move |record: &Record| match &record.command {
             Command::Announce(said) if said.word == HOLD => {
-                tell.send(()).expect("a test that waits");
-                // A test that ends lets the writer go.
+                tell.send(()).expect("the test waits");
+                // When the test ends, the writer continues.
                 wait.recv().unwrap_or_default();
             }
-            Command::Announce(said) if said.word == PANIC => panic!("as the test asked"),
+            Command::Announce(said) if said.word == PANIC => panic!("requested by the test"),
             _ => {}
         };
         let watch: Watch = Box::new(move |record| {
@@ -69,7 +69,7 @@ impl Watched {
         Self { engine, guard, directory, stopped, go_on, applied }
     }
 
-    /// Queues a command at which the writer stops.
+    /// Queues a command at which the writer pauses.
     pub fn queue_hold(&self) -> JoinHandle<Result<Seq, EngineError>> {
         self.announce(HOLD)
     }
@@ -79,31 +79,31 @@ impl Watched {
         self.announce(PANIC)
     }
 
-    /// Waits until the writer has stopped.
+    /// Waits until the writer is paused.
     pub async fn stopped(&mut self) {
         self.stopped.recv().await.expect("a writer");
     }
 
-    /// Stops the writer in a batch of its own.
+    /// Pauses the writer in a batch of its own.
     pub async fn hold(&mut self) -> JoinHandle<Result<Seq, EngineError>> {
         let held = self.queue_hold();
         self.stopped().await;
         held
     }
 
-    /// Lets the writer go on.
+    /// Resumes the writer.
     pub fn go_on(&self) {
         self.go_on.send(()).expect("a writer");
     }
 
-    /// Waits until so many commands are in the queue.
+    /// Waits until at least `commands` are in the queue.
     pub async fn queued(&self, commands: usize) {
         while self.engine.queue_depth() < commands {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Closes the books and says where they are.
+    /// Closes the database and returns its path.
     pub fn closed(self) -> (PathBuf, TempDir) {
         let Self { engine, guard, directory, go_on, .. } = self;
         drop((engine, go_on));

@@ -1,4 +1,4 @@
-//! The views for people who watch: they say what is, they are bounded, and they page without loss.
+//! The views behind dashboards: their results are correct and bounded, and they page without gaps.
 
 use posthaste_engine::Filter;
 use posthaste_engine::nouns::{AgentKind, Audience, DeliveryState, ReservationStatus, Seq, TaskStatus};
@@ -10,31 +10,31 @@ use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
 use posthaste_engine::views::{SearchQuery, TaskQuery};
 use posthaste_engine::{Refusal, stamp};
 
-use crate::harness::{Realm, admin, id, later, letter, member, observer, soon, talk};
+use crate::harness::{Realm, admin, conversation_id, id, later, member, message, observer, soon};
 
 #[tokio::test]
-async fn the_rate_counts_letters_by_the_way_they_came() {
+async fn rate_counts_messages_by_door() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     for n in 0..5 {
-        realm.send(&anna, "bert", &format!("letter {n}")).await;
+        realm.send(&anna, "bert", &format!("message {n}")).await;
     }
-    let by_post = posthaste_engine::nouns::Caller::member(id("anna"), "pigeon");
-    realm.send(&by_post, "bert", "by another way").await;
+    let by_other_door = posthaste_engine::nouns::Caller::member(id("anna"), "pigeon");
+    realm.send(&by_other_door, "bert", "by another door").await;
     let minutes = realm.see(|view| view.rate(&anna, 60));
     assert_eq!(minutes.len(), 60);
     assert!(minutes.windows(2).all(|pair| pair[1].from - pair[0].from == 60_000));
-    let sum = |via: &str| minutes.iter().filter_map(|minute| minute.letters.get(via)).sum::<i64>();
+    let sum = |via: &str| minutes.iter().filter_map(|minute| minute.messages.get(via)).sum::<i64>();
     assert_eq!((sum(&anna.via), sum("pigeon")), (5, 1));
     let head = realm.see(|view| view.head());
-    assert_eq!(minutes.iter().map(|minute| minute.events).sum::<i64>(), head, "every line of history once");
+    assert_eq!(minutes.iter().map(|minute| minute.events).sum::<i64>(), head, "every event once");
     assert!(minutes.iter().all(|minute| minute.exact));
     assert_eq!(realm.see(|view| view.rate(&anna, 0)).len(), 1, "within bounds");
     assert_eq!(realm.see(|view| view.rate(&anna, usize::MAX)).len(), 1_440, "within bounds");
 }
 
 #[tokio::test]
-async fn looking_back_pages_through_everything() {
+async fn earlier_events_are_paged_completely() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     for n in 0..25 {
@@ -45,9 +45,9 @@ async fn looking_back_pages_through_everything() {
     loop {
         let page = realm.see(|view| view.earlier(&admin(), before, &filter, 7));
         assert!(page.events.is_sorted_by_key(|event| event.seq) && page.events.len() <= 7);
-        let mut places: Vec<Seq> = page.events.iter().map(|event| event.seq).collect();
-        places.extend(seen);
-        seen = places;
+        let mut seqs: Vec<Seq> = page.events.iter().map(|event| event.seq).collect();
+        seqs.extend(seen);
+        seen = seqs;
         if !page.more {
             break;
         }
@@ -60,29 +60,29 @@ async fn looking_back_pages_through_everything() {
 }
 
 #[tokio::test]
-async fn what_was_asked_for_is_outstanding_until_it_is_given() {
+async fn requested_ack_is_outstanding_until_given() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let mut asked = Vec::new();
     for n in 0..5 {
-        realm.send(&anna, "bert", "asks for nothing").await;
+        realm.send(&anna, "bert", "needs no ack").await;
         let sent =
-            realm.ask(&anna, SendMessage { ack_required: true, ..letter("bert", &format!("{n}")) }).await;
+            realm.ask(&anna, SendMessage { ack_required: true, ..message("bert", &format!("{n}")) }).await;
         asked.push(sent.message);
     }
     let outstanding = |before: Option<Seq>, limit: usize| {
         let page = realm.see(|view| view.unacknowledged(&bert, &id("bert"), None, before, limit));
-        (page.items.iter().map(|letter| letter.message.seq).collect::<Vec<_>>(), page.next)
+        (page.items.iter().map(|item| item.message.seq).collect::<Vec<_>>(), page.next)
     };
-    let places: Vec<Seq> = asked.iter().rev().map(|message| message.seq).collect();
-    assert_eq!(outstanding(None, 99), (places.clone(), None));
+    let seqs: Vec<Seq> = asked.iter().rev().map(|message| message.seq).collect();
+    assert_eq!(outstanding(None, 99), (seqs.clone(), None));
     let (first, next) = outstanding(None, 2);
-    assert_eq!(first, places[..2]);
-    assert_eq!(outstanding(next, 99).0, places[2..], "the next page goes on where the first ended");
-    // Reading is not acknowledging.
+    assert_eq!(first, seqs[..2]);
+    assert_eq!(outstanding(next, 99).0, seqs[2..], "the next page continues where the first ended");
+    // Marking as read does not acknowledge.
     realm.ask(&bert, MarkRead { agent: id("bert"), message: asked[0].id, unread: false }).await;
     realm.ask(&bert, Acknowledge { agent: id("bert"), message: asked[4].id, response: None }).await;
-    assert_eq!(outstanding(None, 99).0, places[1..]);
+    assert_eq!(outstanding(None, 99).0, seqs[1..]);
     let late =
         |time| realm.see(|view| view.unacknowledged(&bert, &id("bert"), Some(time), None, 99)).items.len();
     assert_eq!((late(asked[0].at - 1), late(later())), (0, 4));
@@ -91,29 +91,29 @@ async fn what_was_asked_for_is_outstanding_until_it_is_given() {
 }
 
 #[tokio::test]
-async fn dead_letters_are_seen_by_their_parties() {
+async fn undelivered_messages_are_visible_to_their_parties() {
     let realm = Realm::new();
     let [anna, bert, cleo] = realm.agents(["anna", "bert", "cleo"]).await;
     let end = soon();
-    realm.ask(&anna, SendMessage { expires_at: Some(end), ..letter("bert", "too late") }).await;
+    realm.ask(&anna, SendMessage { expires_at: Some(end), ..message("bert", "too late") }).await;
     realm.send(&anna, "bert", "in time").await;
-    assert!(realm.see(|view| view.dead_letters(&anna, None, 9)).items.is_empty());
+    assert!(realm.see(|view| view.failed_deliveries(&anna, None, 9)).items.is_empty());
     realm.passed(end).await;
     realm.ask(&admin(), Sweep {}).await;
     for caller in [&anna, &bert, &admin()] {
-        let dead = realm.see(|view| view.dead_letters(caller, None, 9)).items;
+        let dead = realm.see(|view| view.failed_deliveries(caller, None, 9)).items;
         assert_eq!(dead.len(), 1);
         assert_eq!(dead[0].delivery.state, DeliveryState::Expired);
     }
-    assert!(realm.see(|view| view.dead_letters(&cleo, None, 9)).items.is_empty());
+    assert!(realm.see(|view| view.failed_deliveries(&cleo, None, 9)).items.is_empty());
 }
 
 #[tokio::test]
-async fn the_course_of_a_task_leaves_out_what_was_said() {
+async fn task_events_exclude_turns() {
     let realm = Realm::new();
     let [anna, _, cleo] = realm.agents(["anna", "bert", "cleo"]).await;
     let task = |name: &str| CreateTask {
-        id: Some(talk(name)),
+        id: Some(conversation_id(name)),
         title: Some(name.into()),
         description: None,
         status: None,
@@ -127,21 +127,21 @@ async fn the_course_of_a_task_leaves_out_what_was_said() {
     realm.ask(&anna, task("second")).await;
     realm.say(&anna, "first", "a word").await;
     let status = Some(TaskStatus::InProgress);
-    realm.ask(&anna, UpdateTask { status, ..UpdateTask::of(talk("first")) }).await;
-    let words = realm.see(|view| view.course(&anna, &talk("first"), 0, 99));
+    realm.ask(&anna, UpdateTask { status, ..UpdateTask::of(conversation_id("first")) }).await;
+    let words = realm.see(|view| view.course(&anna, &conversation_id("first"), 0, 99));
     let words: Vec<&str> = words.iter().map(|event| event.fact.kind()).collect();
     assert!(words.contains(&"task.created") && words.contains(&"task.status"), "{words:?}");
     assert!(!words.contains(&"turn.added"), "{words:?}");
-    let hidden = realm.hidden(|view| view.course(&cleo, &talk("first"), 0, 99));
+    let hidden = realm.hidden(|view| view.course(&cleo, &conversation_id("first"), 0, 99));
     assert!(matches!(hidden, Refusal::NoSuchConversation { .. }));
     let newest = TaskQuery { newest_first: true, limit: 1, ..TaskQuery::default() };
     let page = realm.see(|view| view.tasks(&anna, &newest));
-    assert_eq!(page.items[0].id, talk("second"));
+    assert_eq!(page.items[0].id, conversation_id("second"));
     let older = TaskQuery { after: page.next.expect("another"), ..newest };
-    assert_eq!(realm.see(|view| view.tasks(&anna, &older)).items[0].id, talk("first"));
+    assert_eq!(realm.see(|view| view.tasks(&anna, &older)).items[0].id, conversation_id("first"));
 }
 
-fn lease(key: &str, paths: &[&str], exclusive: bool, expires_at: i64) -> Reserve {
+fn reserve(key: &str, paths: &[&str], exclusive: bool, expires_at: i64) -> Reserve {
     Reserve {
         key: Some(key.into()),
         scope: "repo".into(),
@@ -156,12 +156,12 @@ fn lease(key: &str, paths: &[&str], exclusive: bool, expires_at: i64) -> Reserve
 }
 
 #[tokio::test]
-async fn clashes_name_each_pair_once() {
+async fn conflicts_list_each_pair_once() {
     let realm = Realm::new();
     let [anna, bert, cleo] = realm.agents(["anna", "bert", "cleo"]).await;
-    realm.ask(&anna, lease("a", &["src/**", "doc/x"], true, later())).await;
-    realm.ask(&bert, lease("b", &["src/main.rs"], false, later())).await;
-    realm.ask(&cleo, lease("c", &["test/*"], true, later())).await;
+    realm.ask(&anna, reserve("a", &["src/**", "doc/x"], true, later())).await;
+    realm.ask(&bert, reserve("b", &["src/main.rs"], false, later())).await;
+    realm.ask(&cleo, reserve("c", &["test/*"], true, later())).await;
     let clashes = realm.see(|view| view.clashes(&observer("cleo"), 9));
     assert_eq!(clashes.len(), 1);
     assert_eq!((clashes[0].reservation.key.as_str(), clashes[0].with.key.as_str()), ("b", "a"));
@@ -176,12 +176,12 @@ async fn clashes_name_each_pair_once() {
 }
 
 #[tokio::test]
-async fn a_lapsed_reservation_that_is_released_cannot_be_renewed() {
+async fn expired_reservation_cannot_be_renewed_after_release() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     let end = soon();
     for key in ["kept", "gone"] {
-        realm.ask(&anna, lease(key, &["x"], false, end)).await;
+        realm.ask(&anna, reserve(key, &["x"], false, end)).await;
     }
     realm.passed(end).await;
     realm.ask(&admin(), Sweep {}).await;
@@ -193,33 +193,33 @@ async fn a_lapsed_reservation_that_is_released_cannot_be_renewed() {
 }
 
 #[tokio::test]
-async fn who_is_there_and_who_writes_to_whom() {
+async fn agent_groups_and_links_are_counted() {
     let realm = Realm::new();
     let [anna, bert, _] = realm.agents(["anna", "bert", "cleo"]).await;
     realm.send(&anna, "bert", "one").await;
     realm.send(&anna, "bert", "two").await;
     realm.send(&bert, "cleo", "three").await;
-    let troops = realm.see(|view| view.muster(&admin()));
-    assert_eq!(troops.len(), 1);
-    assert_eq!((troops[0].kind, troops[0].count), (AgentKind::Agent, 3));
-    assert_eq!(realm.see(|view| view.muster(&anna)), troops, "everybody is public here");
-    let ties = |caller: &posthaste_engine::nouns::Caller| {
-        let ties = realm.see(|view| view.ties(caller, 9));
-        ties.iter().map(|tie| format!("{}>{} {}", tie.from, tie.to, tie.letters)).collect::<Vec<_>>()
+    let groups = realm.see(|view| view.agent_groups(&admin()));
+    assert_eq!(groups.len(), 1);
+    assert_eq!((groups[0].kind, groups[0].count), (AgentKind::Agent, 3));
+    assert_eq!(realm.see(|view| view.agent_groups(&anna)), groups, "all agents are public here");
+    let links = |caller: &posthaste_engine::nouns::Caller| {
+        let links = realm.see(|view| view.links(caller, 9));
+        links.iter().map(|link| format!("{}>{} {}", link.from, link.to, link.messages)).collect::<Vec<_>>()
     };
-    assert_eq!(ties(&admin()), ["anna>bert 2", "bert>cleo 1"]);
-    assert_eq!(ties(&anna), ["anna>bert 2"], "only what one may look at");
-    let traces = realm.see(|view| view.traces(&admin(), &id("anna")));
+    assert_eq!(links(&admin()), ["anna>bert 2", "bert>cleo 1"]);
+    assert_eq!(links(&anna), ["anna>bert 2"], "only what the caller may see");
+    let traces = realm.see(|view| view.recent_activity(&admin(), &id("anna")));
     assert_eq!(traces.partners, [(id("bert"), 2)]);
     assert!(traces.last_sent.is_some_and(|at| at <= stamp::now()));
-    let from_outside = realm.see(|view| view.traces(&member("cleo"), &id("anna")));
+    let from_outside = realm.see(|view| view.recent_activity(&member("cleo"), &id("anna")));
     assert_eq!((from_outside.last_sent, from_outside.partners.len()), (None, 0));
     assert_eq!(realm.see(|view| view.unread_up_to(&bert, &id("bert"), 9)), 2);
-    assert_eq!(realm.see(|view| view.unread_up_to(&bert, &id("bert"), 1)), 1, "no further than asked");
+    assert_eq!(realm.see(|view| view.unread_up_to(&bert, &id("bert"), 1)), 1, "not more than the limit");
 }
 
 #[tokio::test]
-async fn the_marks_of_a_match_can_be_chosen() {
+async fn snippet_markers_are_configurable() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     realm.send(&anna, "bert", "a [red] fox").await;

@@ -1,15 +1,15 @@
-//! Chance that can be had again: a small generator of numbers from a seed.
+//! A small seeded random number generator, so that every run is reproducible.
 
-/// A splitmix64 generator; the same seed gives the same numbers on every machine and for ever.
+/// A splitmix64 generator; the same seed gives the same numbers on every machine.
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct Rng(u64);
 
-impl Chance {
+impl Rng {
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub fn number(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,7 +19,7 @@ impl Chance {
 
     /// A number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
-        (self.number() % end as u64) as usize
+        (self.next_u64() % end as u64) as usize
     }
 
     /// True once in `times`.
@@ -31,7 +31,7 @@ impl Chance {
         &among[self.below(among.len())]
     }
 
-    /// Something now and then, mostly nothing.
+    /// `Some` once in three times.
     pub fn maybe<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
         self.once_in(3).then(|| make(self))
     }

@@ -1,4 +1,4 @@
-//! Leases path by path, thread names as labels, and other names of realms.
+//! One reservation per path, conversation names without joining, and claims of realm aliases.
 
 use posthaste_engine::nouns::{Audience, ReservationStatus};
 use posthaste_engine::verbs::claims::{Claim, MoveClaim, ReleaseClaim};
@@ -8,7 +8,7 @@ use posthaste_engine::verbs::reservations::{ReserveEach, ReservedEach, plain};
 use posthaste_engine::views::ReservationQuery;
 use posthaste_engine::{EngineError, Refusal};
 
-use crate::harness::{Realm, admin, id, later, letter, member, realm as named, talk};
+use crate::harness::{Realm, admin, conversation_id, id, later, member, message, realm as named};
 
 fn each(paths: &[&str]) -> ReserveEach {
     ReserveEach {
@@ -24,11 +24,11 @@ fn each(paths: &[&str]) -> ReserveEach {
 }
 
 fn numbers(taken: &ReservedEach) -> Vec<i64> {
-    taken.reservations.iter().map(|lease| lease.reservation.seq).collect()
+    taken.reservations.iter().map(|held| held.reservation.seq).collect()
 }
 
 #[tokio::test]
-async fn each_path_has_a_lease_of_its_own_which_asking_again_prolongs() {
+async fn each_path_has_its_own_reservation_which_a_repeated_request_extends() {
     let realm = Realm::new();
     let ann = realm.agent("ann").await;
     let first = realm.ask(&ann, each(&["src/**", "README.md"])).await;
@@ -36,38 +36,38 @@ async fn each_path_has_a_lease_of_its_own_which_asking_again_prolongs() {
     let again = realm.ask(&ann, ReserveEach { expires_at: until, ..each(&["README.md", "docs/x.md"]) }).await;
     assert_eq!(numbers(&again)[0], numbers(&first)[1]);
     assert_eq!(again.reservations[0].reservation.expires_at, until);
-    assert!(again.reservations.iter().all(|lease| lease.conflicts.is_empty()));
-    // Given back by itself, and free to be taken anew under another number.
+    assert!(again.reservations.iter().all(|held| held.conflicts.is_empty()));
+    // Released individually, and available again under another number.
     let which = vec![Which::Number(numbers(&first)[1])];
     assert_eq!(realm.ask(&ann, Release { which, owner: None }).await[0].status, ReservationStatus::Released);
-    let anew = realm.ask(&ann, each(&["README.md"])).await;
-    assert_ne!(numbers(&anew)[0], numbers(&first)[1]);
-    // Shared is another way of holding than alone.
+    let again = realm.ask(&ann, each(&["README.md"])).await;
+    assert_ne!(numbers(&again)[0], numbers(&first)[1]);
+    // Shared and exclusive reservations of a path are different.
     let shared = realm.ask(&ann, ReserveEach { exclusive: false, ..each(&["src/**"]) }).await;
     assert_ne!(numbers(&shared)[0], numbers(&first)[0]);
 }
 
 #[tokio::test]
-async fn overlaps_are_told_or_refuse_everything() {
+async fn overlaps_are_reported_or_refuse_the_whole_request() {
     let realm = Realm::new();
     let (ann, bob) = (realm.agent("ann").await, realm.agent("bob").await);
     realm.ask(&ann, each(&["src/app.rs"])).await;
     let taken = realm.ask(&bob, each(&["docs/**", "src/**"])).await;
-    let told: Vec<usize> = taken.reservations.iter().map(|lease| lease.conflicts.len()).collect();
+    let told: Vec<usize> = taken.reservations.iter().map(|held| held.conflicts.len()).collect();
     assert_eq!(told, [0, 1]);
     realm.ask(&bob, Release { which: Vec::new(), owner: None }).await;
     let refused = realm.ask(&bob, ReserveEach { only_if_free: true, ..each(&["docs/**", "src/**"]) }).await;
     assert_eq!((refused.reservations.len(), refused.in_the_way.len()), (0, 1));
     let query = ReservationQuery { owner: Some(bob.agent.clone()), limit: 9, ..ReservationQuery::default() };
     let held = realm.engine.read_blocking(|view| view.reservations(&bob, &query)).unwrap();
-    assert!(held.items.is_empty(), "nothing is taken by halves");
+    assert!(held.items.is_empty(), "the request is atomic");
 }
 
 #[tokio::test]
-async fn many_paths_may_be_held_but_not_any_number() {
+async fn number_of_held_paths_is_limited() {
     let realm = Realm::new();
     let ann = realm.agent("ann").await;
-    // Ten leases of a hundred paths each, by number of paths.
+    // Ten requests of a hundred paths each.
     for page in 0..10 {
         let paths: Vec<String> = (0..100).map(|n| format!("p{page}/f{n}")).collect();
         realm.ask(&ann, each(&paths.iter().map(String::as_str).collect::<Vec<_>>())).await;
@@ -83,7 +83,7 @@ async fn many_paths_may_be_held_but_not_any_number() {
 }
 
 #[test]
-fn a_path_is_compared_without_detours() {
+fn paths_are_normalised_before_comparison() {
     for (written, meant) in [
         ("./src//a.py", "src/a.py"),
         ("src/", "src"),
@@ -95,39 +95,45 @@ fn a_path_is_compared_without_detours() {
     }
 }
 
-fn labelled(to: &str, text: &str) -> SendMessage {
+fn under_name(to: &str, text: &str) -> SendMessage {
     let join = JoinMode::NameOnly { kind: "thread".into() };
-    let within =
-        ConversationRef { conversation: talk("t"), thread: None, reply_to: None, visibility: None, join };
-    SendMessage { within: Some(within), ..letter(to, text) }
+    let within = ConversationRef {
+        conversation: conversation_id("t"),
+        thread: None,
+        reply_to: None,
+        visibility: None,
+        join,
+    };
+    SendMessage { within: Some(within), ..message(to, text) }
 }
 
 #[tokio::test]
-async fn whoever_uses_a_label_writes_under_it_and_does_not_come_in_by_it() {
+async fn name_only_message_does_not_join_the_conversation() {
     let realm = Realm::new();
     let (ann, bob, cid) = (realm.agent("ann").await, realm.agent("bob").await, realm.agent("cid").await);
-    let first = realm.ask(&ann, labelled("bob", "between us")).await;
+    let first = realm.ask(&ann, under_name("bob", "between us")).await;
     assert!(first.turn.is_some());
-    let third = realm.ask(&cid, labelled("ann", "me too")).await;
-    assert_eq!(third.message.conversation, Some(talk("t")));
+    let third = realm.ask(&cid, under_name("ann", "me too")).await;
+    assert_eq!(third.message.conversation, Some(conversation_id("t")));
     assert!(third.turn.is_none());
     assert!(matches!(third.unrecorded, Some(Refusal::NotAParticipant { .. })));
     let seen = |who: &posthaste_engine::nouns::Caller| {
-        let found = realm.engine.read_blocking(|view| view.correspondence(who, &talk("t"), 0, 9)).unwrap();
+        let found =
+            realm.engine.read_blocking(|view| view.correspondence(who, &conversation_id("t"), 0, 9)).unwrap();
         found.items.len()
     };
     assert_eq!((seen(&ann), seen(&bob), seen(&cid)), (2, 1, 1));
-    assert!(realm.engine.read_blocking(|view| view.conversation(&cid, &talk("t"))).is_err());
-    // A letter of a sender that may not invite brings no recipient in.
-    realm.ask(&bob, labelled("cid", "welcome")).await;
-    assert!(realm.ask(&cid, labelled("bob", "thanks")).await.turn.is_none());
-    // Answered by one who may, cid is in.
-    realm.ask(&ann, labelled("cid", "welcome")).await;
-    assert!(realm.ask(&cid, labelled("bob", "thanks")).await.turn.is_some());
+    assert!(realm.engine.read_blocking(|view| view.conversation(&cid, &conversation_id("t"))).is_err());
+    // A message of a sender that may not invite adds no recipient.
+    realm.ask(&bob, under_name("cid", "welcome")).await;
+    assert!(realm.ask(&cid, under_name("bob", "thanks")).await.turn.is_none());
+    // A message of a sender that may invite adds cid.
+    realm.ask(&ann, under_name("cid", "welcome")).await;
+    assert!(realm.ask(&cid, under_name("bob", "thanks")).await.turn.is_some());
 }
 
 #[tokio::test]
-async fn the_first_claim_to_a_name_stands() {
+async fn first_claim_of_an_alias_wins() {
     let realm = Realm::new();
     let claim = |alias: &str, name: &str| Claim {
         alias: alias.into(),
@@ -150,9 +156,9 @@ async fn the_first_claim_to_a_name_stands() {
     }
 }
 
-// F2: a claim can be moved and taken back; where it stood is remembered.
+// F2: a claim can be moved and released; its former realms are kept.
 #[tokio::test]
-async fn claims_are_moved_and_taken_back() {
+async fn claims_can_be_moved_and_released() {
     let realm = Realm::new();
     let moved = |alias: &str, name: &str| MoveClaim {
         alias: alias.into(),
@@ -176,12 +182,12 @@ async fn claims_are_moved_and_taken_back() {
     // The same again changes nothing, and a later claim does not undo it.
     assert_eq!(realm.ask(&admin(), moved("/srv/app", "main")).await.claim, after.claim);
     assert_eq!(realm.ask(&admin(), claim("srv-app")).await, after.claim);
-    // A name that was not claimed can be moved, too.
+    // An alias that was not claimed can be moved too.
     assert_eq!(realm.ask(&admin(), moved("/srv/site", "east")).await.before, None);
-    // Back again: the realm it left is the former one.
+    // Moved back: the realm it left is the former one.
     let back = realm.ask(&admin(), moved("/srv/app", "srv-app")).await;
     assert_eq!(back.claim.former, [named("main")]);
-    // Taken back, it stands for no realm, and the next claim counts.
+    // After release it maps to no realm, and the next claim wins.
     let released = realm.ask(&admin(), ReleaseClaim { alias: "/srv/app".into() }).await;
     assert_eq!(released, Some(back.claim));
     assert_eq!(realm.ask(&admin(), ReleaseClaim { alias: "/srv/app".into() }).await, None);
@@ -192,14 +198,14 @@ async fn claims_are_moved_and_taken_back() {
     assert_eq!(app.former, [named("main"), named("srv-app")]);
     let again = realm.ask(&admin(), claim("west")).await;
     assert_eq!((again.realm.as_str(), again.released, again.former.len()), ("west", false, 2));
-    // Only administrators, and only names that can be shown.
+    // Only administrators, and only printable names.
     realm.agent("ann").await;
     assert!(realm.engine.submit(&member("ann"), moved("/x", "main")).await.is_err());
     assert!(realm.engine.submit(&member("ann"), ReleaseClaim { alias: "/srv/app".into() }).await.is_err());
     for bad in ["", "a\nb"] {
         assert!(realm.engine.submit(&admin(), moved(bad, "main")).await.is_err(), "{bad:?}");
     }
-    // What is remembered is bounded.
+    // The list of former realms is bounded.
     for number in 0..40 {
         realm.ask(&admin(), moved("/srv/app", &format!("r{number}"))).await;
     }

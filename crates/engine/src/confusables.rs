@@ -1,19 +1,19 @@
-//! Names as a reader sees them: which characters a new name may have, and the skeleton by which look-alikes are compared
-//! (UTS 39, with case folded).
+//! Confusable names: which characters a new name may have, and the skeletons by which look-alikes are compared (UTS 39,
+//! with case folded).
 
 use std::sync::LazyLock;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::{GeneralSecurityProfile, RestrictionLevel, RestrictionLevelDetection};
 
-/// What each ASCII character becomes. Most names are ASCII and need no tables.
+/// The skeleton of each ASCII character. Most names are ASCII and need no Unicode tables.
 static ASCII: LazyLock<Vec<String>> =
     LazyLock::new(|| (0..=127_u8).map(|byte| folded(&char::from(byte).to_string())).collect());
 
-/// What a name looks like: two names with the same skeleton are easily taken for each other.
+/// The skeleton of a name: two names with the same skeleton are easily confused.
 ///
-/// Skeletons are stored beside names. A release of `unicode-security` with other tables needs a migration that computes
-/// them again; the test below notices the most likely changes.
+/// Skeletons are stored with names. A release of `unicode-security` with other tables needs a migration that computes
+/// them again; the test below detects the most likely changes.
 pub(crate) fn skeleton(name: &str) -> String {
     if name.is_ascii() {
         return name.bytes().map(|byte| ASCII[usize::from(byte)].as_str()).collect();
@@ -21,8 +21,8 @@ pub(crate) fn skeleton(name: &str) -> String {
     folded(name)
 }
 
-/// The skeleton of a name's letters as they stand, before case is folded. Capitals of other scripts look like Latin
-/// capitals where their small letters look like nothing Latin, so a new name is compared by this as well.
+/// The skeleton of a name before case is folded. Upper-case characters of other scripts may look like Latin ones where
+/// their lower-case forms do not, so new names are compared by this as well.
 pub(crate) fn skeleton_of_shape(name: &str) -> String {
     if name.is_ascii() {
         return skeleton(name);
@@ -33,24 +33,26 @@ pub(crate) fn skeleton_of_shape(name: &str) -> String {
 
 fn folded(name: &str) -> String {
     let compatible: String = name.nfkc().collect();
-    // By way of capitals, because some small letters share one.
+    // By way of upper case, because some lower-case characters share an upper-case form.
     let lower = compatible.to_uppercase().to_lowercase();
     let shape: String = unicode_security::skeleton(&lower).collect();
-    // A capital I looks like a small l, and a skeleton must not depend on case: both letters count as one.
+    // `I` looks like `l`, and a skeleton must not depend on case, so `i` and `l` are the same.
     shape.to_lowercase().replace('i', "l")
 }
 
-/// Why a new name cannot have these characters, if it cannot.
+/// Why a new name must not contain its characters, if so.
 pub(crate) fn bad_characters(name: &str) -> Option<&'static str> {
     if name.is_ascii() {
         return None;
     }
     if name.chars().any(|c| !c.is_ascii() && !c.identifier_allowed()) {
-        return Some("besides ASCII it may have letters and digits only, none of them invisible");
+        return Some(
+            "besides ASCII it may have alphabetic characters and digits only, none of them invisible",
+        );
     }
-    let letters: String = name.chars().filter(|c| !c.is_ascii() || c.is_ascii_alphanumeric()).collect();
-    if !letters.check_restriction_level(RestrictionLevel::ModeratelyRestrictive) {
-        return Some("it mixes alphabets whose letters look alike");
+    let alphanumeric: String = name.chars().filter(|c| !c.is_ascii() || c.is_ascii_alphanumeric()).collect();
+    if !alphanumeric.check_restriction_level(RestrictionLevel::ModeratelyRestrictive) {
+        return Some("it mixes alphabets with characters that look alike");
     }
     None
 }
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn ascii_names_have_the_skeletons_of_the_tables() {
+    fn the_ascii_table_agrees_with_unicode_security() {
         for byte in 0..=127_u8 {
             let name = format!("a{}b", char::from(byte));
             assert_eq!(skeleton(&name), folded(&name));
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn skeletons_are_as_they_are_stored() {
+    fn skeletons_match_those_in_existing_databases() {
         // A change here needs a migration that computes every stored skeleton again.
         let stored =
             [("GreenHarbor", "greenharbor"), ("build_bot.v1-x", "bulld_bot.vl-x"), ("m0", "rno"), ("Ж", "ж")];
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_mislead_are_refused() {
+    fn confusable_and_invisible_characters_are_refused() {
         for bad in [
             "carl\u{200b}",
             "carl\u{202e}",
