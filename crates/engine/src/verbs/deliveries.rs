@@ -250,7 +250,7 @@ fn check_may_act(to: &Decide<'_>, agent: &AgentId) -> Decided<()> {
 }
 
 /// A message and its delivery to an agent.
-fn find(to: &Decide<'_>, agent: &AgentId, id: MessageId) -> Decided<(Message, Delivery)> {
+pub(super) fn find(to: &Decide<'_>, agent: &AgentId, id: MessageId) -> Decided<(Message, Delivery)> {
     lookup(to, agent, id)?.ok_or_else(|| Refusal::NoSuchMessage.into())
 }
 

@@ -100,10 +100,10 @@ verbs! {
     decide agents::SetState = "set_state" => Agent;
     decide agents::Orphan = "orphan" => Agent;
     decide agents::Unregister = "unregister" => Agent;
-    apply keys::ChangeKeys = "change_keys" => Agent;
+    decide keys::ChangeKeys = "change_keys" => Agent;
     decide mail::SendMessage = "send" => mail::SendReceipt;
     decide mail::RecordDelivered = "record_delivered" => mail::SendReceipt;
-    apply signed::SendSigned = "send_sealed" => signed::SignedReceipt;
+    decide signed::SendSigned = "send_sealed" => signed::SignedReceipt;
     decide deliveries::MarkDelivered = "mark_delivered" => usize;
     decide deliveries::MarkRead = "mark_read" => Delivery;
     decide deliveries::Acknowledge = "acknowledge" => Delivery;
@@ -127,7 +127,7 @@ verbs! {
     decide tasks::CreateTask = "create_task" => Task;
     decide tasks::UpdateTask = "update_task" => Task;
     decide tasks::AddContributor = "add_contributor" => Task;
-    apply runs::Advance = "advance_run" => runs::Advanced;
+    decide runs::Advance = "advance_run" => runs::Advanced;
     decide reservations::Reserve = "reserve" => Reserved;
     decide reservations::Renew = "renew" => Reserved;
     decide reservations::ReserveEach = "reserve_each" => reservations::ReservedEach;

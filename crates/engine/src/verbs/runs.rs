@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use self::course::{Course, Dealt};
-use super::{Decided, Write};
+use self::course::{Course, TakenMessages};
+use super::{Decide, Decided, Write};
 use crate::error::Refusal;
 use crate::nouns::{
     Address, AgentId, AgentKind, ConversationId, Json, Message, MessageId, Priority, RealmName, Run,
@@ -144,37 +144,50 @@ impl Advance {
         256 + json(&self.note) + json(&self.result) + json(&self.state) + letters + further
     }
 
-    pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Advanced> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Advanced> + use<'v>> {
+        let plan = self.plan(to)?;
+        Ok(move |to: &mut Write<'_>| match plan {
+            Plan::Repeated(advanced) => Ok(*advanced),
+            Plan::Advance { run, is_new, taken } => {
+                let mut course = Course::start(to, run, is_new, self, taken)?;
+                for step in self.all_steps() {
+                    course.take(to, step)?;
+                }
+                course.finish(to)
+            }
+        })
+    }
+
+    fn plan(&self, to: &Decide<'_>) -> Decided<Plan> {
         to.require_admin()?;
         let found = run_of(to, &self.instance, &self.name)?;
-        let fresh = found.is_none();
+        let is_new = found.is_none();
         if let Some(repeated) = self.repeated(to, found.as_ref())? {
-            return Ok(repeated);
+            return Ok(Plan::Repeated(Box::new(repeated)));
         }
         let run = match (found, &self.open) {
             (Some(run), None) if run.phase == RunPhase::Ended => {
                 return Err(Refusal::TaskEnded { task: run.task }.into());
             }
             (Some(run), _) => run,
-            (None, Some(_)) => self.planned(to)?,
+            (None, Some(_)) => self.new_run(to)?,
             (None, None) => {
                 let task = TaskId::new(&self.name).map_err(Refusal::from)?;
                 return Err(Refusal::NoSuchTask { task }.into());
             }
         };
         self.check_steps(&run)?;
-        let dealt = Dealt::check(to, self)?;
+        let taken = TakenMessages::check(to, self)?;
         for (peer, _) in self.all_letters().flat_map(|letter| &letter.away) {
             let known = one(to.db, "SELECT 1 FROM peers WHERE name = ?1", [peer], |_| Ok(()))?.is_some();
             if !known {
                 return Err(Refusal::NoSuchPeer { peer: peer.to_string() }.into());
             }
         }
-        let mut course = Course::start(to, run, fresh, self, dealt)?;
-        for step in self.all_steps() {
-            course.take(to, step)?;
-        }
-        course.write_down(to)
+        Ok(Plan::Advance { run, is_new, taken })
     }
 
     /// This step and those that go with it.
@@ -204,7 +217,7 @@ impl Advance {
     }
 
     /// The answer if one of the letters was taken before.
-    fn repeated(&self, to: &Write<'_>, run: Option<&Run>) -> Decided<Option<Advanced>> {
+    fn repeated(&self, to: &Decide<'_>, run: Option<&Run>) -> Decided<Option<Advanced>> {
         let Some(run) = run else { return Ok(None) };
         for letter in self.all_letters() {
             let Some(key) = &letter.key else { continue };
@@ -220,7 +233,7 @@ impl Advance {
     }
 
     /// A run that is not there yet. Its task takes the run's name, unless that is somebody else's already.
-    fn planned(&self, to: &Write<'_>) -> Decided<Run> {
+    fn new_run(&self, to: &Decide<'_>) -> Decided<Run> {
         let plain = TaskId::new(&self.name).map_err(Refusal::from)?;
         let taken = |id: &TaskId| one(to.db, "SELECT 1 FROM conversations WHERE id = ?1", [id], |_| Ok(()));
         let task = match taken(&plain)? {
@@ -246,16 +259,27 @@ impl Advance {
     }
 }
 
-/// How a delivery is marked whose letter the recipient did not want to remember.
+/// What was decided about a run.
+enum Plan {
+    /// One of its messages was sent before under its key.
+    Repeated(Box<Advanced>),
+    Advance {
+        run: Run,
+        is_new: bool,
+        taken: TakenMessages,
+    },
+}
+
+/// The note of a delivery whose message the recipient did not want to keep.
 pub(crate) const FORGOTTEN: &str = "forgotten";
 
-fn run_of(to: &Write<'_>, instance: &str, name: &str) -> rusqlite::Result<Option<Run>> {
+fn run_of(to: &Decide<'_>, instance: &str, name: &str) -> rusqlite::Result<Option<Run>> {
     let sql = "SELECT task, instance, name, phase, steps, notes, state, seq FROM runs WHERE instance = ?1 AND name = ?2";
     one(to.db, sql, (instance, name), rows::run)
 }
 
 /// The place of a letter that is waiting to be taken.
-fn waiting(to: &Write<'_>, taken: &Taken) -> Decided<Seq> {
+fn waiting(to: &Decide<'_>, taken: &Taken) -> Decided<Seq> {
     let sql = "SELECT d.message FROM messages m JOIN deliveries d ON d.agent = ?2 AND d.message = m.seq
                WHERE m.id = ?1 AND d.state < 2";
     one(to.db, sql, (taken.message, &taken.agent), |row| row.get(0))?

@@ -13,13 +13,13 @@ use crate::nouns::{
 };
 use crate::sight;
 use crate::store::{all, rows, short};
-use crate::verbs::{Decided, Write, seen_keys};
+use crate::verbs::{Decide, Decided, Write, seen_keys};
 
 /// What participants of a run's conversation may do.
 static MAY: LazyLock<String> =
     LazyLock::new(|| serde_json::to_string(&Permissions::for_role("worker")).unwrap_or_default());
 
-/// How a delivery is marked whose letter nobody dealt with before the end.
+/// How a delivery is marked whose letter nobody taken with before the end.
 const GIVEN_UP: &str = "the task ended";
 
 /// What becomes of a copy that is written by the command which also deals with it.
@@ -32,34 +32,34 @@ enum Fate {
 
 /// Where the letters are that a command takes in hand.
 #[derive(Default)]
-pub(super) struct Dealt {
+pub(super) struct TakenMessages {
     /// Letters that were waiting.
     waiting: HashMap<Taken, Seq>,
     /// Letters that the command itself sends.
     own: HashMap<Taken, Fate>,
 }
 
-impl Dealt {
+impl TakenMessages {
     /// Refuses to take what does not wait, or what is taken already.
-    pub(super) fn check(to: &Write<'_>, command: &Advance) -> Decided<Self> {
-        let mut dealt = Self::default();
+    pub(super) fn check(to: &Decide<'_>, command: &Advance) -> Decided<Self> {
+        let mut found = Self::default();
         let mut sent: HashSet<(&AgentId, MessageId)> = HashSet::new();
         for step in command.all_steps() {
             for taken in &step.took {
-                let known = dealt.waiting.contains_key(taken) || dealt.own.contains_key(taken);
+                let known = found.waiting.contains_key(taken) || found.own.contains_key(taken);
                 if known {
                     return Err(Refusal::NoSuchMessage.into());
                 }
                 if sent.contains(&(&taken.agent, taken.message)) {
                     let fate = if step.forget { Fate::Forgotten } else { Fate::Read };
-                    dealt.own.insert(taken.clone(), fate);
+                    found.own.insert(taken.clone(), fate);
                 } else {
-                    dealt.waiting.insert(taken.clone(), waiting(to, taken)?);
+                    found.waiting.insert(taken.clone(), waiting(to, taken)?);
                 }
             }
             for taken in &step.gave_up {
                 if sent.contains(&(&taken.agent, taken.message)) {
-                    dealt.own.entry(taken.clone()).or_insert(Fate::GivenUp);
+                    found.own.entry(taken.clone()).or_insert(Fate::GivenUp);
                 }
             }
             // A lone step cannot take what it sends.
@@ -68,7 +68,7 @@ impl Dealt {
                 sent.extend(copies);
             }
         }
-        Ok(dealt)
+        Ok(found)
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Course {
     run: Run,
     fresh: bool,
     place: Seq,
-    dealt: Dealt,
+    taken: TakenMessages,
     /// Those who take part. Runs have few agents, so there is no need to ask for each listener.
     seeing: Vec<AgentId>,
     joined: i64,
@@ -95,8 +95,8 @@ impl Course {
         mut run: Run,
         fresh: bool,
         first: &Advance,
-        dealt: Dealt,
-    ) -> Decided<Self> {
+        taken: TakenMessages,
+    ) -> rusqlite::Result<Self> {
         let previous = if fresh { RunPhase::Running } else { run.phase };
         let place = to.next_seq();
         let (seeing, opening) = match &first.open {
@@ -109,11 +109,11 @@ impl Course {
             _ => (participants(to, &run.task)?, None),
         };
         let (joined, letters) = (0, Vec::with_capacity(first.all_letters().count()));
-        Ok(Self { run, fresh, place, dealt, seeing, joined, letters, previous, result: None, opening })
+        Ok(Self { run, fresh, place, taken, seeing, joined, letters, previous, result: None, opening })
     }
 
     /// Takes one step.
-    pub(super) fn take(&mut self, to: &mut Write<'_>, step: &Advance) -> Decided<()> {
+    pub(super) fn take(&mut self, to: &mut Write<'_>, step: &Advance) -> rusqlite::Result<()> {
         to.set_actor(&step.agent);
         let before = self.run.phase;
         let run = &mut self.run;
@@ -130,14 +130,14 @@ impl Course {
             self.contribute(to, contributor)?;
         }
         for taken in &step.took {
-            let Some(seq) = self.dealt.waiting.get(taken) else { continue };
+            let Some(seq) = self.taken.waiting.get(taken) else { continue };
             let sql = "UPDATE deliveries SET state = 2, delivered_at = coalesce(delivered_at, ?3), read_at = ?3, note = ?4
                        WHERE agent = ?1 AND message = ?2";
             let note = step.forget.then_some(FORGOTTEN);
             to.exec(sql, (&taken.agent, seq, to.now, note))?;
         }
         for taken in &step.gave_up {
-            if self.dealt.own.contains_key(taken) {
+            if self.taken.own.contains_key(taken) {
                 continue;
             }
             let sql = "UPDATE deliveries SET state = 5, note = ?3 WHERE agent = ?1 AND state < 2
@@ -162,7 +162,7 @@ impl Course {
     }
 
     /// Writes what belongs to the run as a whole.
-    pub(super) fn write_down(mut self, to: &mut Write<'_>) -> Decided<Advanced> {
+    pub(super) fn finish(mut self, to: &mut Write<'_>) -> rusqlite::Result<Advanced> {
         let task = &self.run.task;
         let own =
             self.letters.iter().filter(|(message, _)| message.conversation.as_ref() == Some(task)).count();
@@ -223,7 +223,7 @@ impl Course {
     }
 
     /// Says that the run has ended, rests, or goes on.
-    fn tell_move(&self, to: &mut Write<'_>, before: RunPhase, step: &Advance) -> Decided<()> {
+    fn tell_move(&self, to: &mut Write<'_>, before: RunPhase, step: &Advance) -> rusqlite::Result<()> {
         if self.run.phase == before {
             return Ok(());
         }
@@ -263,7 +263,7 @@ impl Course {
     }
 
     /// Writes a letter, its copies and its turn.
-    fn post(&self, to: &mut Write<'_>, letter: &RunMessage) -> Decided<Arc<Message>> {
+    fn post(&self, to: &mut Write<'_>, letter: &RunMessage) -> rusqlite::Result<Arc<Message>> {
         let task = &self.run.task;
         let message = Arc::new(Message {
             seq: to.next_seq(),
@@ -334,9 +334,9 @@ impl Course {
 
     /// Writes a copy, as it stands at the end of the command.
     fn copy(&self, to: &Write<'_>, agent: &AgentId, message: &Message) -> rusqlite::Result<()> {
-        let fate = match self.dealt.own.is_empty() {
+        let fate = match self.taken.own.is_empty() {
             true => None,
-            false => self.dealt.own.get(&Taken { agent: agent.clone(), message: message.id }),
+            false => self.taken.own.get(&Taken { agent: agent.clone(), message: message.id }),
         };
         let (state, note) = match fate {
             None => (0, None),
@@ -360,7 +360,7 @@ fn tell_beginning(
     opening: &Opening,
     first: Option<&AgentId>,
     creator: &AgentId,
-) -> Decided<()> {
+) -> rusqlite::Result<()> {
     let conversation = Conversation {
         id: run.task.clone(),
         kind: "agent-task".to_owned(),
@@ -410,7 +410,7 @@ fn status_of(phase: RunPhase) -> TaskStatus {
     }
 }
 
-fn participants(to: &Write<'_>, task: &TaskId) -> rusqlite::Result<Vec<AgentId>> {
-    let sql = "SELECT agent FROM participants WHERE conversation = ?1 AND left_at IS NULL LIMIT 1000";
+fn participants(to: &Decide<'_>, task: &TaskId) -> rusqlite::Result<Vec<AgentId>> {
+    let sql = "SELECT agent FROM participants WHERE conversation = ?1 AND left_at IS NULL ORDER BY agent LIMIT 1000";
     all(to.db, sql, [task], |row| row.get(0))
 }
