@@ -324,7 +324,6 @@ impl Writer {
         self.effects.get_mut().prepare_for(&self.db, record.command.reads_messages())?;
         let now = self.clock.max(record.stamp.now);
         let last = self.effects.get_mut().last();
-        let changes = self.db.total_changes();
         let ids = Cell::new(0);
         let batch = BatchState {
             connection: &self.db,
@@ -336,13 +335,7 @@ impl Writer {
         let mut to = Write::new(&batch, &record.caller, &record.stamp, now, &ids);
         let answer = match apply_within_quota(&mut to, record, &self.hub) {
             Ok(outcome) => Ok(outcome),
-            Err(Stop::Refused(refusal)) => {
-                // TRANSITION
-                if self.db.total_changes() != changes || self.effects.borrow().last() != last {
-                    return Err(BatchError::Command(refusal.into()));
-                }
-                Err(refusal.into())
-            }
+            Err(Stop::Refused(refusal)) => Err(refusal.into()),
             Err(Stop::Recorded(refusal, record)) => {
                 record(&mut to)?;
                 Err(refusal.into())

@@ -1,64 +1,64 @@
-//! What the writer remembers of the books from one command to the next, so that a lively conversation is not looked up
-//! again for everything that is said in it. That is kept only while commands come that cannot change it otherwise; any
-//! other command finds the books complete and nothing remembered. The state of the single-use keys is kept throughout.
+//! What the writer caches between commands: conversations that are being talked in, single-use keys, and what accounts have
+//! stored. Without the cached conversations a turn costs five times as much, because its conversation, participants and
+//! counters are read and written for each.
 
 use std::collections::{HashMap, HashSet};
 
 use rusqlite::Connection;
 
 use crate::log::Record;
-use crate::nouns::{AgentId, Conversation, ConversationId, Participant, Sight, Standing};
+use crate::nouns::{AgentId, Conversation, ConversationId, Millis, Participant, Sight, Standing};
 use crate::sight;
 use crate::store::{Db, SeenKeys, exec, rows};
 use crate::usage::Usage;
 use crate::verbs::Command;
 use crate::verbs::turns::Say;
 
-/// Conversations remembered at a time; beyond these all are forgotten.
-const TALKS: usize = 256;
+/// Conversations cached at a time; when there are more, all are dropped.
+const MAX_CONVERSATIONS: usize = 256;
 
-/// What is remembered.
+/// The writer's cache.
 #[derive(Debug, Default)]
 pub(crate) struct WriteCache {
-    talks: HashMap<ConversationId, CachedConversation>,
-    /// Agents known not to have been told to pause.
-    awake: HashSet<AgentId>,
+    conversations: HashMap<ConversationId, CachedConversation>,
+    /// Agents known not to be suspended.
+    not_suspended: HashSet<AgentId>,
     /// The state of the single-use keys, once one was looked up.
     seen_keys: Option<SeenKeys>,
     /// What accounts have stored.
     pub(crate) usage: Usage,
 }
 
-/// A conversation in which the last things said were plain turns.
+/// A conversation whose latest turns were plain.
 #[derive(Debug)]
 pub(crate) struct CachedConversation {
-    /// The conversation, with what has been said since it was written down.
+    /// The conversation, counting turns that the database does not count yet.
     pub(crate) conversation: Conversation,
-    /// Those who take part, by name; all of them.
-    parts: Vec<Participant>,
-    /// Who sees what everyone in the conversation may read.
+    /// All participants, by name.
+    participants: Vec<Participant>,
+    /// Who sees a turn that every participant may read.
     sight: Sight,
-    /// Turns of each type that the books do not count yet.
+    /// Turns of each content type that the database does not count yet.
     uncounted: Vec<(String, i64)>,
 }
 
 impl CachedConversation {
-    fn read(db: &Connection, id: &ConversationId) -> rusqlite::Result<Option<Self>> {
-        let Some(conversation) = rows::conversation_by_id(Db::new(db), id)? else { return Ok(None) };
-        let parts = sight::participants(Db::new(db), id, sight::MAX_LISTED_AGENTS + 1)?;
-        if parts.len() > sight::MAX_LISTED_AGENTS {
+    fn read(db: Db<'_>, id: &ConversationId) -> rusqlite::Result<Option<Self>> {
+        let Some(conversation) = rows::conversation_by_id(db, id)? else { return Ok(None) };
+        let participants = sight::participants(db, id, sight::MAX_LISTED_AGENTS + 1)?;
+        if participants.len() > sight::MAX_LISTED_AGENTS {
             return Ok(None);
         }
-        let sight = sight::of_open_turn(&conversation, parts.clone());
-        Ok(Some(Self { conversation, parts, sight, uncounted: Vec::new() }))
+        let sight = sight::of_open_turn(&conversation, participants.clone());
+        Ok(Some(Self { conversation, participants, sight, uncounted: Vec::new() }))
     }
 
-    fn part_of(&self, agent: &AgentId) -> Option<&Participant> {
-        let place = self.parts.binary_search_by(|part| part.agent.cmp(agent)).ok()?;
-        self.parts.get(place)
+    fn participant(&self, agent: &AgentId) -> Option<&Participant> {
+        let index = self.participants.binary_search_by(|participant| participant.agent.cmp(agent)).ok()?;
+        self.participants.get(index)
     }
 
-    /// Who sees a turn of that author which everyone in the conversation may read.
+    /// Who sees a turn of this author that every participant may read.
     pub(crate) fn sight(&self, author: &AgentId) -> Sight {
         match &self.sight {
             Sight::Agents(agents) if agents.binary_search(author).is_err() => {
@@ -68,8 +68,8 @@ impl CachedConversation {
         }
     }
 
-    /// Counts a turn; the books follow.
-    pub(crate) fn count(&mut self, content_type: &str, now: i64) {
+    /// Counts a turn. The database gets the counts with the next flush.
+    pub(crate) fn count(&mut self, content_type: &str, now: Millis) {
         self.conversation.turn_count += 1;
         self.conversation.updated_at = now;
         match self.uncounted.iter_mut().find(|(known, _)| known == content_type) {
@@ -94,14 +94,13 @@ impl CachedConversation {
 }
 
 impl WriteCache {
-    /// Prepares for a command: conversations stay cached only if the command cannot change them otherwise. If it can, the
-    /// database is completed and the cache emptied.
+    /// Prepares for a command: conversations stay cached only if the command cannot change them by another way.
     pub(crate) fn prepare_for(&mut self, db: &Connection, record: &Record) -> rusqlite::Result<()> {
         let stays = match &record.command {
-            Command::Say(say) => match self.holds(db, record, say) {
+            Command::Say(say) => match self.can_record(db, record, say) {
                 // A row that cannot be decoded is that command's failure, not the file's.
                 Err(error) if !matches!(error, rusqlite::Error::SqliteFailure(..)) => false,
-                held => held?,
+                cached => cached?,
             },
             // These touch messages and deliveries, which are not cached.
             Command::SendMessage(send) => send.within.is_none(),
@@ -111,11 +110,7 @@ impl WriteCache {
             | Command::Acknowledge(_) => true,
             _ => false,
         };
-        if !stays {
-            self.flush_conversations(db)?;
-            self.forget_conversations();
-        }
-        Ok(())
+        if stays { Ok(()) } else { self.drop_conversations(db) }
     }
 
     /// The single-use keys, with the labels that are not in their index yet.
@@ -127,61 +122,58 @@ impl WriteCache {
         Ok(self.seen_keys.insert(keys))
     }
 
-    /// The conversation that a turn is for, if the turn is sure to be recorded there by the ordinary rules.
+    /// The conversation that a turn is for, if the turn can be recorded from the cache alone.
     pub(crate) fn conversation_for(&mut self, say: &Say) -> Option<&mut CachedConversation> {
-        say.is_plain().then(|| self.talks.get_mut(&say.conversation)).flatten()
+        say.is_plain().then(|| self.conversations.get_mut(&say.conversation)).flatten()
     }
 
-    /// Brings the books up to what is remembered. Comes before each commit.
+    /// Writes what only the cache has. Comes before each commit.
     pub(crate) fn flush(&mut self, db: &Connection) -> rusqlite::Result<()> {
         self.flush_conversations(db)?;
         self.usage.flush(db)?;
         self.seen_keys.iter_mut().try_for_each(|keys| keys.flush(db))
     }
 
+    /// Completes the database and forgets all conversations: the command at hand changes them by another way.
+    pub(crate) fn drop_conversations(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        self.flush_conversations(db)?;
+        self.conversations.clear();
+        self.not_suspended.clear();
+        Ok(())
+    }
+
     fn flush_conversations(&mut self, db: &Connection) -> rusqlite::Result<()> {
-        self.talks.values_mut().try_for_each(|talk| talk.flush(db))
+        self.conversations.values_mut().try_for_each(|cached| cached.flush(db))
     }
 
-    /// Forgets everything, written down or not.
-    pub(crate) fn forget(&mut self) {
-        self.forget_conversations();
-        self.seen_keys = None;
-        self.usage.forget();
-    }
-
-    fn forget_conversations(&mut self) {
-        self.talks.clear();
-        self.awake.clear();
-    }
-
-    /// Whether everything is remembered that decides about a turn, and nothing speaks against it.
-    fn holds(&mut self, db: &Connection, record: &Record, say: &Say) -> rusqlite::Result<bool> {
+    /// Whether everything that decides about a turn is cached, and the turn is allowed.
+    fn can_record(&mut self, db: &Connection, record: &Record, say: &Say) -> rusqlite::Result<bool> {
         let caller = &record.caller;
         if !say.is_plain() || !caller.rights.member {
             return Ok(false);
         }
-        if !self.talks.contains_key(&say.conversation) {
-            let Some(talk) = CachedConversation::read(db, &say.conversation)? else { return Ok(false) };
-            if self.talks.len() >= TALKS {
-                self.flush_conversations(db)?;
-                self.forget_conversations();
+        if !self.conversations.contains_key(&say.conversation) {
+            let Some(cached) = CachedConversation::read(Db::new(db), &say.conversation)? else {
+                return Ok(false);
+            };
+            if self.conversations.len() >= MAX_CONVERSATIONS {
+                self.drop_conversations(db)?;
             }
-            self.talks.insert(say.conversation.clone(), talk);
+            self.conversations.insert(say.conversation.clone(), cached);
         }
-        let Some(talk) = self.talks.get(&say.conversation) else { return Ok(false) };
-        // The first turn of one that was invited changes its part.
-        let may_send = talk
-            .part_of(&caller.agent)
-            .is_some_and(|part| part.permissions.can_send && part.standing != Standing::Invited);
-        if !may_send || talk.conversation.status.is_closed() {
+        let Some(cached) = self.conversations.get(&say.conversation) else { return Ok(false) };
+        // The first turn of an invited participant changes its standing.
+        let may_send = cached.participant(&caller.agent).is_some_and(|participant| {
+            participant.permissions.can_send && participant.standing != Standing::Invited
+        });
+        if !may_send || cached.conversation.status.is_closed() {
             return Ok(false);
         }
-        if !self.awake.contains(&caller.agent) {
+        if !self.not_suspended.contains(&caller.agent) {
             if rows::active_agent(Db::new(db), &caller.agent)?.is_some_and(|agent| agent.is_suspended()) {
                 return Ok(false);
             }
-            self.awake.insert(caller.agent.clone());
+            self.not_suspended.insert(caller.agent.clone());
         }
         Ok(true)
     }

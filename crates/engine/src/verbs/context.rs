@@ -197,7 +197,12 @@ impl<'a> Write<'a> {
         exec(self.connection, sql, params)
     }
 
-    /// For stores that write by themselves.
+    /// Completes the database and drops cached conversations, for writes that change participants behind the cache.
+    pub(crate) fn drop_cached_conversations(&self) -> rusqlite::Result<()> {
+        self.cache.borrow_mut().drop_conversations(self.connection)
+    }
+
+    /// For the store of single-use keys, which numbers its own rows.
     pub(super) fn connection(&self) -> &'a Connection {
         self.connection
     }

@@ -40,20 +40,8 @@ pub trait Verb: Sized {
     fn from_outcome(outcome: Outcome) -> Option<Self::Outcome>;
 }
 
-macro_rules! carry_out {
-    (apply $verb:ident $to:ident) => {
-        $verb.apply($to)
-    };
-    (decide $verb:ident $to:ident) => {
-        match $verb.decide($to) {
-            Ok(write) => write($to).map_err(Stop::from),
-            Err(stop) => Err(stop),
-        }
-    };
-}
-
 macro_rules! verbs {
-    ($($how:ident $room:ident :: $name:ident = $word:literal => $outcome:ty;)+) => {
+    ($($room:ident :: $name:ident = $word:literal => $outcome:ty;)+) => {
         /// Everything that can be asked of a realm. Serialisable, because commands are what a replicated log carries.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "verb", content = "with")]
@@ -80,7 +68,12 @@ macro_rules! verbs {
 
             /// Decides, then writes. Deterministic: sees only the command and the database.
             pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Outcome> {
-                match self { $(Self::$name(verb) => carry_out!($how verb to).map(|outcome| Outcome::$name(Box::new(outcome)))),+ }
+                match self {
+                    $(Self::$name(verb) => {
+                        let write = verb.decide(to)?;
+                        Ok(Outcome::$name(Box::new(write(to)?)))
+                    })+
+                }
             }
         }
 
@@ -95,57 +88,57 @@ macro_rules! verbs {
 }
 
 verbs! {
-    decide agents::Register = "register" => agents::Registered;
-    decide agents::Update = "update" => Agent;
-    decide agents::SetState = "set_state" => Agent;
-    decide agents::Orphan = "orphan" => Agent;
-    decide agents::Unregister = "unregister" => Agent;
-    decide keys::ChangeKeys = "change_keys" => Agent;
-    decide mail::SendMessage = "send" => mail::SendReceipt;
-    decide mail::RecordDelivered = "record_delivered" => mail::SendReceipt;
-    decide signed::SendSigned = "send_sealed" => signed::SignedReceipt;
-    decide deliveries::MarkDelivered = "mark_delivered" => usize;
-    decide deliveries::MarkRead = "mark_read" => Delivery;
-    decide deliveries::Acknowledge = "acknowledge" => Delivery;
-    decide deliveries::Discard = "discard" => Delivery;
-    decide deliveries::MarkFailed = "mark_failed" => Delivery;
-    decide deliveries::Dispatched = "dispatched" => ();
-    decide conversations::Create = "create_conversation" => conversations::Created;
-    decide conversations::Close = "close_conversation" => Conversation;
-    decide conversations::Reopen = "reopen_conversation" => Conversation;
-    decide conversations::Join = "join_conversation" => conversations::Joined;
-    decide conversations::Leave = "leave_conversation" => Participant;
-    decide conversations::Invite = "invite" => Participant;
-    decide conversations::Remove = "remove_participant" => Participant;
-    decide turns::Say = "say" => Turn;
-    decide turns::OpenThread = "open_thread" => Thread;
-    decide turns::KeepSummary = "keep_summary" => ();
-    decide scopes::CreateScope = "create_scope" => Scope;
-    decide scopes::JoinScope = "join_scope" => Scope;
-    decide scopes::LeaveScope = "leave_scope" => Scope;
-    decide scopes::DeleteScope = "delete_scope" => Scope;
-    decide tasks::CreateTask = "create_task" => Task;
-    decide tasks::UpdateTask = "update_task" => Task;
-    decide tasks::AddContributor = "add_contributor" => Task;
-    decide runs::Advance = "advance_run" => runs::Advanced;
-    decide reservations::Reserve = "reserve" => Reserved;
-    decide reservations::Renew = "renew" => Reserved;
-    decide reservations::ReserveEach = "reserve_each" => reservations::ReservedEach;
-    decide reservations::Release = "release" => Vec<Reservation>;
-    decide contacts::Ask = "ask_contact" => Contact;
-    decide contacts::Answer = "answer_contact" => Contact;
-    decide contacts::EndContact = "end_contact" => ();
-    decide tokens::CreateToken = "create_token" => Token;
-    decide tokens::RevokeToken = "revoke_token" => Token;
-    decide tokens::RenewToken = "renew_token" => Token;
-    decide peers::PutPeer = "put_peer" => Peer;
-    decide peers::RemovePeer = "remove_peer" => ();
-    decide office::Announce = "announce" => crate::nouns::Seq;
-    decide office::SetRules = "set_rules" => crate::limits::Rules;
-    decide claims::Claim = "claim" => claims::Claimed;
-    decide claims::MoveClaim = "move_claim" => claims::Moved;
-    decide claims::ReleaseClaim = "release_claim" => Option<claims::Claimed>;
-    decide office::Sweep = "sweep" => office::Swept;
+    agents::Register = "register" => agents::Registered;
+    agents::Update = "update" => Agent;
+    agents::SetState = "set_state" => Agent;
+    agents::Orphan = "orphan" => Agent;
+    agents::Unregister = "unregister" => Agent;
+    keys::ChangeKeys = "change_keys" => Agent;
+    mail::SendMessage = "send" => mail::SendReceipt;
+    mail::RecordDelivered = "record_delivered" => mail::SendReceipt;
+    signed::SendSigned = "send_sealed" => signed::SignedReceipt;
+    deliveries::MarkDelivered = "mark_delivered" => usize;
+    deliveries::MarkRead = "mark_read" => Delivery;
+    deliveries::Acknowledge = "acknowledge" => Delivery;
+    deliveries::Discard = "discard" => Delivery;
+    deliveries::MarkFailed = "mark_failed" => Delivery;
+    deliveries::Dispatched = "dispatched" => ();
+    conversations::Create = "create_conversation" => conversations::Created;
+    conversations::Close = "close_conversation" => Conversation;
+    conversations::Reopen = "reopen_conversation" => Conversation;
+    conversations::Join = "join_conversation" => conversations::Joined;
+    conversations::Leave = "leave_conversation" => Participant;
+    conversations::Invite = "invite" => Participant;
+    conversations::Remove = "remove_participant" => Participant;
+    turns::Say = "say" => Turn;
+    turns::OpenThread = "open_thread" => Thread;
+    turns::KeepSummary = "keep_summary" => ();
+    scopes::CreateScope = "create_scope" => Scope;
+    scopes::JoinScope = "join_scope" => Scope;
+    scopes::LeaveScope = "leave_scope" => Scope;
+    scopes::DeleteScope = "delete_scope" => Scope;
+    tasks::CreateTask = "create_task" => Task;
+    tasks::UpdateTask = "update_task" => Task;
+    tasks::AddContributor = "add_contributor" => Task;
+    runs::Advance = "advance_run" => runs::Advanced;
+    reservations::Reserve = "reserve" => Reserved;
+    reservations::Renew = "renew" => Reserved;
+    reservations::ReserveEach = "reserve_each" => reservations::ReservedEach;
+    reservations::Release = "release" => Vec<Reservation>;
+    contacts::Ask = "ask_contact" => Contact;
+    contacts::Answer = "answer_contact" => Contact;
+    contacts::EndContact = "end_contact" => ();
+    tokens::CreateToken = "create_token" => Token;
+    tokens::RevokeToken = "revoke_token" => Token;
+    tokens::RenewToken = "renew_token" => Token;
+    peers::PutPeer = "put_peer" => Peer;
+    peers::RemovePeer = "remove_peer" => ();
+    office::Announce = "announce" => crate::nouns::Seq;
+    office::SetRules = "set_rules" => crate::limits::Rules;
+    claims::Claim = "claim" => claims::Claimed;
+    claims::MoveClaim = "move_claim" => claims::Moved;
+    claims::ReleaseClaim = "release_claim" => Option<claims::Claimed>;
+    office::Sweep = "sweep" => office::Swept;
 }
 
 /// A command that names more agents than these may take long.

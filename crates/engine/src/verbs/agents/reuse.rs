@@ -29,6 +29,8 @@ pub(super) fn check_traces(to: &Decide<'_>, name: &AgentId) -> Decided<()> {
 
 /// Ends what a name's former holder agreed to, took part in and held.
 pub(super) fn end_former_holder(to: &mut Write<'_>, name: &AgentId) -> rusqlite::Result<()> {
+    // A message to an expected name gets here without the writer having dropped its cache.
+    to.drop_cached_conversations()?;
     // Consent was given to the former holder. A block stays, to protect the agent that set it.
     let sql = "DELETE FROM contacts WHERE (sender = ?1 AND state <> 'blocked') OR recipient = ?1";
     to.exec(sql, [name])?;
