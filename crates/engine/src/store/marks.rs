@@ -46,8 +46,7 @@ pub(crate) struct Marks {
 impl Marks {
     /// What is to be remembered of the books as they are.
     pub(crate) fn read(db: Db<'_>) -> rusqlite::Result<Self> {
-        let known =
-            |key: &str| one(db, "SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0));
+        let known = |key: &str| one(db, "SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0));
         let (placed, round) = (known("placed")?.unwrap_or(0), known("round")?.unwrap_or(i64::MIN));
         let mut found = Self {
             unplaced: BTreeSet::new(),
@@ -58,8 +57,7 @@ impl Marks {
             is_written: true,
         };
         let sql = "SELECT n, label FROM marks WHERE n > ?1 ORDER BY n";
-        for (n, label) in all(db, sql, [placed], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?
-        {
+        for (n, label) in all(db, sql, [placed], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))? {
             let place = (hash(&label), n);
             let sql = "SELECT 1 FROM mark_places WHERE hash = ?1 AND n = ?2";
             if one(db, sql, place, |_| Ok(()))?.is_none() {

@@ -285,7 +285,7 @@ impl Sealed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Marks, open_writer, short};
+    use crate::store::{Db, Marks, open_writer, short};
 
     /// A new database into which these rows of an earlier version were read.
     fn read_in(version: i64, rows: &[(&str, Json)]) -> (tempfile::TempDir, Connection) {
@@ -322,9 +322,9 @@ mod tests {
         let mut late = mark("id:2", 8);
         late["n"] = json!(i64::MAX);
         let (_directory, db) = read_in(4, &[("marks", mark("id:1", 7)), ("new_marks", late)]);
-        let marks = Marks::read(&db).unwrap();
+        let marks = Marks::read(Db::new(&db)).unwrap();
         for (label, message) in [("id:1", 7), ("id:2", 8)] {
-            assert_eq!(marks.with_label(&db, label).unwrap()[0].message, message, "{label}");
+            assert_eq!(marks.with_label(Db::new(&db), label).unwrap()[0].message, message, "{label}");
         }
     }
 }

@@ -366,7 +366,7 @@ CREATE VIRTUAL TABLE found USING fts5(subject, body, content='letters', content_
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Marks, short};
+    use crate::store::{Db, Marks, short};
 
     #[test]
     fn what_scopes_of_version_7_were_asked_to_keep_they_keep() {
@@ -468,9 +468,9 @@ mod tests {
              INSERT INTO new_marks(label, sender, message, digest) VALUES('id:c', 'ann', 8, x'01'), ('id:a', 'bob', 9, NULL);";
         db.execute_batch(rows).unwrap();
         migrate(&db, 4).unwrap();
-        let marks = Marks::read(&db).unwrap();
+        let marks = Marks::read(Db::new(&db)).unwrap();
         let found = |label: &str| {
-            let found = marks.with_label(&db, label).unwrap().into_iter();
+            let found = marks.with_label(Db::new(&db), label).unwrap().into_iter();
             found
                 .map(|it| format!("{} {} {:?} {:?}", it.sender, it.message, it.digest, it.until))
                 .collect::<Vec<_>>()

@@ -264,7 +264,11 @@ impl Advance {
 enum Plan {
     /// One of its messages was sent before under its key.
     Repeated(Box<Advanced>),
-    Advance { run: Run, is_new: bool, taken: TakenMessages },
+    Advance {
+        run: Run,
+        is_new: bool,
+        taken: TakenMessages,
+    },
 }
 
 /// The note of a delivery whose message the recipient did not want to keep.

@@ -9,7 +9,8 @@ use super::reservations::{self, Announcement, Renew, Renewal, Reserve, Which};
 use super::{Decide, Decided, Stop, Write, deliveries};
 use crate::error::Refusal;
 use crate::nouns::{
-    Address, Audience, ConversationId, ConversationStatus, Delivery, Message, MessageId, Reservation, Reserved,
+    Address, Audience, ConversationId, ConversationStatus, Delivery, Message, MessageId, Reservation,
+    Reserved,
 };
 use crate::sight;
 use crate::store::rows;
