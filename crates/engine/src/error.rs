@@ -462,13 +462,22 @@ pub enum Fault {
         /// What was found.
         found: String,
     },
-    /// A newer version of the program wrote the database.
-    #[error("the database has version {found}, this program knows {known}")]
+    /// The database was written by a newer program.
+    #[error("the database has version {found}, this program knows versions up to {known}")]
     NewerDatabase {
-        /// The database's version.
+        /// The version of the database.
         found: i64,
-        /// The newest version that this program reads.
+        /// The version that this program writes.
         known: i64,
+    },
+    /// The database has a layout from before the first release.
+    #[error(
+        "the database was written by a build before the first release (its version {found}), and this program cannot \
+         read it; keep the file, and export it with that build if its content is needed"
+    )]
+    UnreleasedDatabase {
+        /// The version that build gave it.
+        found: i64,
     },
     /// Another process uses the data directory.
     #[error("the data directory {directory} is in use by process {holder}")]

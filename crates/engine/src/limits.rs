@@ -63,6 +63,31 @@ pub struct Rules {
     pub reach: BTreeMap<AgentId, BTreeSet<AgentId>>,
 }
 
+impl Rules {
+    /// All rules as the database keeps them.
+    pub(crate) fn to_json(&self) -> String {
+        // Plain data with text keys: writing it as JSON cannot fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads rules from the database. Commands may leave rules out, which means the default; the database may not,
+    /// because another program may have another default.
+    pub(crate) fn from_json(text: &str) -> Result<Self, String> {
+        let rules: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let given: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let all: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(&rules.to_json()).map_err(|error| error.to_string())?;
+        if let Some(missing) = all.keys().find(|rule| !given.contains_key(*rule)) {
+            return Err(format!("the rule `{missing}` is missing"));
+        }
+        match given.keys().find(|rule| !all.contains_key(*rule) && *rule != "reach") {
+            Some(unknown) => Err(format!("the rule `{unknown}` is not known to this program")),
+            None => Ok(rules),
+        }
+    }
+}
+
 impl Default for Rules {
     fn default() -> Self {
         Self {

@@ -277,7 +277,7 @@ impl Office {
             // A sweep that changed nothing is the last one, whatever the rules say about its size.
             while let Ok(swept) = engine.submit(&Caller::office(), Sweep {}).await
                 && swept.more
-                && swept.deliveries + swept.reservations + swept.marks > 0
+                && swept.deliveries + swept.reservations + swept.keys > 0
             {}
         }
         self.close_idle().await;

@@ -97,15 +97,15 @@ impl<'a> RowWriter<'a> {
                 "INSERT INTO messages(seq, id, sender, recipients, kind, subject, body, is_json, priority,
                  ack_required, conversation, audience, via, at) VALUES(?1,?2,?3,?4,?5,?6,?7,0,3,0,?8,'parties','bench',?9)",
             ),
-            index: prepare("INSERT INTO found(rowid, subject, body) VALUES(?1, ?2, ?3)"),
+            index: prepare("INSERT INTO fulltext(rowid, subject, body) VALUES(?1, ?2, ?3)"),
             delivery: prepare(
-                "INSERT INTO deliveries(agent, message, copy, state, kind, priority) VALUES(?1, ?2, 'to', ?3, ?4, 3)",
+                "INSERT INTO deliveries(agent, message, recipient_kind, state, kind, priority) VALUES(?1, ?2, 'to', ?3, ?4, 3)",
             ),
             event: prepare(
                 "INSERT INTO events(seq, at, kind, actor, message, conversation, fact) VALUES(?1,?2,?3,?4,?5,?6,?7)",
             ),
             turn: prepare(
-                "INSERT INTO turns(seq, id, conversation, author, content_type, message, at, talk, author_hash, type_hash)
+                "INSERT INTO turns(seq, id, conversation, author, content_type, message, at, conversation_seq, author_hash, type_hash)
                  VALUES(?1,?2,?3,?4,?5,?6,?7,0,?8,?9)",
             ),
             last: db.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0)).expect("a head"),

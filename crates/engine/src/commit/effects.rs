@@ -20,12 +20,12 @@ static MESSAGES: LazyLock<MultiInsert> = LazyLock::new(|| {
     MultiInsert::new("messages", columns)
 });
 static DELIVERIES: LazyLock<MultiInsert> = LazyLock::new(|| {
-    let columns = "agent, message, copy, kind, priority, expires_at, state, delivered_at";
+    let columns = "agent, message, recipient_kind, kind, priority, expires_at, state, delivered_at";
     MultiInsert::new("deliveries", columns)
 });
 static TURNS: LazyLock<MultiInsert> = LazyLock::new(|| {
     let columns = "seq, id, conversation, thread, author, content_type, content, message, in_reply_to, visibility, meta,
-                   at, talk, author_hash, type_hash";
+                   at, conversation_seq, author_hash, type_hash";
     MultiInsert::new("turns", columns)
 });
 static EVENTS: LazyLock<MultiInsert> =

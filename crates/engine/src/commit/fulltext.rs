@@ -50,7 +50,11 @@ impl UnindexedTexts {
             return Ok(());
         }
         // In the order of their seq: FTS5 would begin a new segment for each step back.
-        exec(db, &format!("INSERT INTO found(rowid, subject, body) {TEXTS_AFTER} ORDER BY 1"), [self.after])?;
+        exec(
+            db,
+            &format!("INSERT INTO fulltext(rowid, subject, body) {TEXTS_AFTER} ORDER BY 1"),
+            [self.after],
+        )?;
         exec(db, "UPDATE meta SET value = ?1 WHERE key = 'indexed'", [last])?;
         *self = Self { after: last, ..Self::default() };
         Ok(())

@@ -1,6 +1,6 @@
 //! What the writer remembers of the books from one command to the next, so that a lively conversation is not looked up
 //! again for everything that is said in it. That is kept only while commands come that cannot change it otherwise; any
-//! other command finds the books complete and nothing remembered. Marks that came lately are remembered throughout.
+//! other command finds the books complete and nothing remembered. The state of the single-use keys is kept throughout.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::log::Record;
 use crate::nouns::{AgentId, Conversation, ConversationId, Participant, Sight, Standing};
 use crate::sight;
-use crate::store::{Db, Marks, exec, rows};
+use crate::store::{Db, SeenKeys, exec, rows};
 use crate::usage::Usage;
 use crate::verbs::Command;
 use crate::verbs::turns::Say;
@@ -23,8 +23,8 @@ pub(crate) struct WriteCache {
     talks: HashMap<ConversationId, CachedConversation>,
     /// Agents known not to have been told to pause.
     awake: HashSet<AgentId>,
-    /// The marks that have no place yet, if they were asked for.
-    marks: Option<Marks>,
+    /// The state of the single-use keys, once one was looked up.
+    seen_keys: Option<SeenKeys>,
     /// What accounts have stored.
     pub(crate) usage: Usage,
 }
@@ -118,18 +118,13 @@ impl WriteCache {
         Ok(())
     }
 
-    /// Whether a turn can be recorded from the cache alone.
-    pub(crate) fn has_conversation_for(&self, say: &Say) -> bool {
-        say.is_plain() && self.talks.contains_key(&say.conversation)
-    }
-
-    /// The marks, with those that have no place yet.
-    pub(crate) fn marks(&mut self, db: Db<'_>) -> rusqlite::Result<&mut Marks> {
-        let marks = match self.marks.take() {
-            Some(marks) => marks,
-            None => Marks::read(db)?,
+    /// The single-use keys, with the labels that are not in their index yet.
+    pub(crate) fn seen_keys(&mut self, db: Db<'_>) -> rusqlite::Result<&mut SeenKeys> {
+        let keys = match self.seen_keys.take() {
+            Some(keys) => keys,
+            None => SeenKeys::read(db)?,
         };
-        Ok(self.marks.insert(marks))
+        Ok(self.seen_keys.insert(keys))
     }
 
     /// The conversation that a turn is for, if the turn is sure to be recorded there by the ordinary rules.
@@ -141,7 +136,7 @@ impl WriteCache {
     pub(crate) fn flush(&mut self, db: &Connection) -> rusqlite::Result<()> {
         self.flush_conversations(db)?;
         self.usage.flush(db)?;
-        self.marks.iter_mut().try_for_each(|marks| marks.flush(db))
+        self.seen_keys.iter_mut().try_for_each(|keys| keys.flush(db))
     }
 
     fn flush_conversations(&mut self, db: &Connection) -> rusqlite::Result<()> {
@@ -151,7 +146,7 @@ impl WriteCache {
     /// Forgets everything, written down or not.
     pub(crate) fn forget(&mut self) {
         self.forget_conversations();
-        self.marks = None;
+        self.seen_keys = None;
         self.usage.forget();
     }
 
@@ -196,27 +191,27 @@ impl WriteCache {
 mod tests {
     use super::*;
     use crate::nouns::Caller;
-    use crate::store::{KeptMark, hash, open_writer};
+    use crate::store::{SeenLabel, label_hash, open_writer};
     use crate::verbs::{Verb, office::Sweep};
 
     #[test]
-    fn marks_are_written_down_for_a_batch_and_not_for_each_command() {
+    fn the_state_of_single_use_keys_is_written_once_for_a_batch() {
         let directory = tempfile::tempdir().unwrap();
         let db = open_writer(&directory.path().join("db.db")).unwrap();
         db.execute_batch("BEGIN").unwrap();
-        let mut memory = WriteCache::default();
-        let marks = memory.marks(Db::new(&db)).unwrap();
-        // So many that the first have to get their places.
+        let mut cache = WriteCache::default();
+        let keys = cache.seen_keys(Db::new(&db)).unwrap();
+        // Enough that the first are moved into the index.
         for n in 0..10_000 {
             let (label, sender) = (format!("id:{n}"), AgentId::new("ann").unwrap());
-            let mark = KeptMark { sender, message: n, digest: None, until: None };
-            marks.add(&db, hash(&label), &label, &mark).unwrap();
+            let used = SeenLabel { sender, seq: n, digest: None, expires_at: None };
+            keys.add_label(&db, label_hash(&label), &label, &used).unwrap();
         }
         let before = db.total_changes();
         let other = Record::new(Caller::office(), Sweep {}.into_command());
-        memory.prepare_for(&db, &other).unwrap();
+        cache.prepare_for(&db, &other).unwrap();
         assert_eq!(db.total_changes(), before);
-        memory.flush(&db).unwrap();
-        assert_eq!(db.total_changes(), before + 2, "up to where all have places, and how far the round is");
+        cache.flush(&db).unwrap();
+        assert_eq!(db.total_changes(), before + 2, "`keys_indexed` and `keys_cursor`");
     }
 }

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Fault;
 
-/// Hashes every row of every table, in order. The insides of the full-text index (`found_…`) depend on how commands
+/// Hashes every row of every table, in order. The insides of the full-text index (`fulltext_…`) depend on how commands
 /// were batched into transactions, so they can be left out.
 ///
 /// # Errors
@@ -16,7 +16,7 @@ pub fn digest(db: &Connection, with_index: bool) -> Result<String, Fault> {
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name",
     )?;
     let mut names: Vec<String> = tables.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    names.retain(|name| name != "found" && (with_index || !name.starts_with("found_")));
+    names.retain(|name| name != "fulltext" && (with_index || !name.starts_with("fulltext_")));
     let mut hash = Sha256::new();
     for name in names {
         // Table names come from our own schema, so they are safe to put into the statement.

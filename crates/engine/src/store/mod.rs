@@ -2,7 +2,6 @@
 
 mod db;
 mod digest;
-mod marks;
 pub(crate) mod multi_insert;
 mod name_hash;
 mod open;
@@ -11,13 +10,12 @@ mod position;
 mod recent_texts;
 pub(crate) mod rows;
 mod schema;
-mod skeletons;
+mod seen_keys;
 mod wal;
 
 pub use db::Db;
 pub(crate) use db::{all, one};
 pub use digest::digest;
-pub(crate) use marks::{KeptMark, Marks, hash};
 pub use name_hash::short;
 pub use open::{Inspection, check_integrity, open_reader, open_writer};
 pub(crate) use open::{inspect, open_checkpointer, passive_checkpoint};
@@ -26,6 +24,9 @@ pub(crate) use position::Position;
 pub use position::{accept_loss, check_position, forget_position};
 pub(crate) use recent_texts::{TEXTS_AFTER, index_recent_texts, indexed_up_to};
 pub use schema::VERSION;
+pub(crate) use seen_keys::{
+    SeenKeys, SeenLabel, count_message_keys_of, label_hash, message_key, seqs_with_label,
+};
 
 use rusqlite::{Connection, Params};
 

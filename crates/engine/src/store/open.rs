@@ -22,7 +22,7 @@ const READER_CACHE_KIB: i64 = 1 << 10;
 /// Opens the database for the one writer, creating or upgrading it.
 ///
 /// # Errors
-/// When the file cannot be used, or is of a newer version.
+/// When the file cannot be used, or its version is not known to this program.
 pub fn open_writer(path: &Path) -> Result<Connection, Fault> {
     make_private(path).map_err(|error| Fault::Database { reason: format!("{}: {error}", path.display()) })?;
     let mut db = Connection::open(path)?;
@@ -37,7 +37,7 @@ pub fn open_writer(path: &Path) -> Result<Connection, Fault> {
     db.pragma_update(None, "journal_size_limit", 64 << 20)?;
     tune(&db, WRITER_CACHE_KIB)?;
     db.pragma_update(None, "cache_spill", CACHE_SPILL_PAGES)?;
-    let found: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let found = schema::version_of(&db)?;
     if found != schema::VERSION {
         let upgrade = db.transaction()?;
         schema::migrate(&upgrade, found)?;
@@ -59,16 +59,13 @@ fn make_private(path: &Path) -> std::io::Result<()> {
 /// Opens the database for reading only. A reader sees one snapshot and never waits for the writer.
 ///
 /// # Errors
-/// When the file cannot be used.
+/// When the file cannot be used, or its version is not known to this program.
 pub fn open_reader(path: &Path) -> Result<Connection, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(Duration::from_secs(5))?;
     tune(&db, READER_CACHE_KIB)?;
-    let found: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if found > schema::VERSION {
-        return Err(Fault::NewerDatabase { found, known: schema::VERSION });
-    }
+    schema::version_of(&db)?;
     Ok(db)
 }
 

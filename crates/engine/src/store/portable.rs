@@ -1,4 +1,5 @@
-//! The database as lines of JSON and back: every row of every table. The full-text index is not written, but rebuilt.
+//! The books as lines of JSON and back: every row of every table, nothing left out. The full-text index is not written;
+//! it is made again from what is.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -9,25 +10,26 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::schema::VERSION;
-use super::{marks, name_hash, skeletons};
+use super::{Db, seen_keys};
 use crate::error::Fault;
 use crate::stamp::Stamp;
+use crate::views;
 
-/// The format version of the lines.
-const FORMAT: i64 = 1;
-/// The longest line that is read, in bytes: the largest message with the largest envelope, with everything escaped.
-const MAX_LINE_BYTES: u64 = 64 << 20;
+/// The form of the lines. Form 1 was written before the first release, for other tables.
+const FORM: i64 = 2;
+/// The longest line that is read: the largest letter with the largest envelope, in the most wasteful spelling.
+const LONGEST_LINE: u64 = 64 << 20;
 
-/// Why a database could not be exported or imported.
+/// Why books could not be written out or read in.
 #[derive(Debug, Error)]
 pub enum PortableError {
     /// The stream.
     #[error(transparent)]
     Stream(#[from] io::Error),
-    /// The database.
+    /// The books.
     #[error(transparent)]
     Database(#[from] Fault),
-    /// Not a valid export.
+    /// Not what was once written.
     #[error("line {line}: {why}")]
     Damaged {
         /// Which line.
@@ -35,7 +37,7 @@ pub enum PortableError {
         /// What is wrong with it.
         why: String,
     },
-    /// Interrupted by the caller.
+    /// Somebody said stop.
     #[error("interrupted; nothing was changed")]
     Stopped,
 }
@@ -46,7 +48,7 @@ impl From<rusqlite::Error> for PortableError {
     }
 }
 
-/// Number of rows in the database.
+/// How many rows the books have.
 ///
 /// # Errors
 /// When they cannot be read.
@@ -59,30 +61,30 @@ pub fn count_rows(db: &Connection) -> Result<u64, Fault> {
     Ok(count)
 }
 
-/// Writes one snapshot of the database, between a header line and a line with a checksum. `each` is called with every
-/// row's number and returns whether to continue.
+/// Writes the books as they are at one moment, between a line that says what they are and one that seals them. `each` is
+/// called with every row's number and says whether to go on.
 ///
 /// # Errors
-/// When the database cannot be read or the stream cannot be written.
+/// When the books cannot be read or the stream does not take them.
 pub fn write_rows(
     db: &Connection,
     realm: &str,
     out: &mut dyn Write,
     each: &mut dyn FnMut(u64) -> bool,
 ) -> Result<u64, PortableError> {
-    let snapshot = db.unchecked_transaction()?;
-    let version: i64 = snapshot.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let moment = db.unchecked_transaction()?;
+    let version: i64 = moment.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let mut out = Sealed { out, hash: Sha256::new() };
-    out.line(&json!({ "posthaste": "realm", "form": FORMAT, "db": version, "realm": realm }))?;
+    out.line(&json!({ "posthaste": "realm", "form": FORM, "database": version, "realm": realm }))?;
     let mut count = 0;
-    for table in tables(&snapshot)? {
-        let mut statement = snapshot.prepare(&format!("SELECT * FROM \"{table}\""))?;
+    for table in tables(&moment)? {
+        let mut statement = moment.prepare(&format!("SELECT * FROM \"{table}\""))?;
         let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let mut cursor = statement.query([])?;
         while let Some(row) = cursor.next()? {
             let mut fields = Map::new();
-            for (index, column) in columns.iter().enumerate() {
-                let value = to_json(row.get_ref(index)?);
+            for (place, column) in columns.iter().enumerate() {
+                let value = to_json(row.get_ref(place)?);
                 if !value.is_null() {
                     fields.insert(column.clone(), value);
                 }
@@ -97,15 +99,15 @@ pub fn write_rows(
     let seal = out.seal();
     out.line(&json!({ "end": { "rows": count, "sha256": seal } }))?;
     out.out.flush()?;
-    snapshot.finish()?;
+    moment.finish()?;
     Ok(count)
 }
 
-/// Reads lines into a new database, which must have been created by [`super::open_writer`]; its rows are replaced. All
-/// or nothing. The event log gets a new id, because from here on it is another one.
+/// Reads lines into new books, which must have been made by [`super::open_writer`] and hold nothing of worth: what is in
+/// them goes. All or nothing. The history gets a new name, because from here on it is another one.
 ///
 /// # Errors
-/// When the lines are damaged, truncated or of a newer version, or the database fails; then it is unchanged.
+/// When the lines are damaged, cut off or of a newer make, or the books fail; then they are as they were.
 pub fn read_rows(
     db: &mut Connection,
     input: &mut dyn BufRead,
@@ -120,7 +122,7 @@ pub fn read_rows(
     let mut hash = Sha256::new();
     loop {
         let mut line = Vec::new();
-        input.take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
+        input.take(LONGEST_LINE).read_until(b'\n', &mut line)?;
         if line.is_empty() {
             break;
         }
@@ -129,7 +131,7 @@ pub fn read_rows(
         if sealed {
             return Err(damaged("something follows the last line".to_owned()));
         }
-        if line.len() as u64 == MAX_LINE_BYTES || line.last() != Some(&b'\n') {
+        if line.len() as u64 == LONGEST_LINE || line.last() != Some(&b'\n') {
             return Err(damaged("cut off".to_owned()));
         }
         let value: Json = serde_json::from_slice(&line).map_err(|error| damaged(error.to_string()))?;
@@ -153,16 +155,14 @@ pub fn read_rows(
     if !sealed {
         return Err(PortableError::Damaged { line: number, why: "the last line is missing".to_owned() });
     }
-    // Exports of databases in which the index was never behind do not contain it.
+    let damaged = |why: String| PortableError::Damaged { line: number, why };
+    views::rules(Db::new(&change)).map_err(|fault| damaged(fault.to_string()))?;
+    // Lines that do not say how far the index was are taken in completely.
     let sql = "INSERT INTO meta(key, value) SELECT 'indexed', coalesce(max(seq), 0) FROM events WHERE true
                ON CONFLICT DO NOTHING";
     change.execute(sql, [])?;
-    change.execute("INSERT INTO found(found) VALUES('rebuild')", [])?;
-    marks::place_all(&change)?;
-    // Nor do exports of databases in which turns had no numbers contain these.
-    name_hash::number_turns(&change)?;
-    // Nor do exports of version 10 contain skeletons.
-    skeletons::fill(&change)?;
+    change.execute("INSERT INTO fulltext(fulltext) VALUES('rebuild')", [])?;
+    seen_keys::rebuild_index(&change)?;
     let name = Stamp::new().id.to_string();
     change.execute("UPDATE meta SET value = ?1 WHERE key = 'history'", [name])?;
     change.commit()?;
@@ -173,25 +173,24 @@ fn check_head(head: &Json) -> Result<(), String> {
     if head["posthaste"] != "realm" {
         return Err("this is not what `posthaste export` writes".to_owned());
     }
-    match (head["form"].as_i64(), head["db"].as_i64()) {
-        (Some(form), Some(db)) if form <= FORMAT && db <= VERSION => Ok(()),
+    match (head["form"].as_i64(), head["database"].as_i64()) {
+        (Some(1), _) => {
+            Err("it was written by a build before the first release, for other tables".to_owned())
+        }
+        (Some(FORM), Some(1..=VERSION)) => Ok(()),
         _ => Err("it was written by a newer program".to_owned()),
     }
 }
 
 fn insert(db: &Connection, known: &[String], line: &Json) -> Result<(), String> {
-    // Databases of version 4 had the latest marks in another table.
-    let table = match line["table"].as_str().unwrap_or_default() {
-        "new_marks" => "marks",
-        table => table,
-    };
+    let table = line["table"].as_str().unwrap_or_default();
     // Only our own tables; a name from outside never gets into a statement.
     if !known.iter().any(|name| name == table) {
         return Err(format!("there is no table {table:?}"));
     }
     let Some(fields) = line["row"].as_object() else { return Err("a row is missing".to_owned()) };
-    // Marks are numbered again, in the order of the lines.
-    let is_given = |field: &String| table != "marks" || field != "n";
+    // Keys are numbered anew, in the order of the lines.
+    let is_given = |field: &String| table != "seen_keys" || field != "n";
     let (fields, given): (Vec<&String>, Vec<&Json>) =
         fields.iter().filter(|(field, _)| is_given(field)).unzip();
     let columns: Vec<String> = {
@@ -203,14 +202,14 @@ fn insert(db: &Connection, known: &[String], line: &Json) -> Result<(), String> 
         return Err(format!("the table {table} has no column {unknown:?}"));
     }
     let names: Vec<String> = fields.iter().map(|field| format!("\"{field}\"")).collect();
-    let parameters = vec!["?"; names.len()].join(",");
+    let places = vec!["?"; names.len()].join(",");
     let values = given.into_iter().map(from_json).collect::<Result<Vec<Value>, String>>()?;
-    let sql = format!("INSERT INTO \"{table}\"({}) VALUES({parameters})", names.join(","));
+    let sql = format!("INSERT INTO \"{table}\"({}) VALUES({places})", names.join(","));
     let mut statement = db.prepare_cached(&sql).map_err(|error| error.to_string())?;
     statement.execute(params_from_iter(values)).map(drop).map_err(|error| error.to_string())
 }
 
-/// The tables that hold rows of their own; the full-text index and the places of marks are rebuilt.
+/// The tables that hold rows of their own; the full-text index and the hashes of labels are made again.
 fn tables(db: &Connection) -> Result<Vec<String>, Fault> {
     let sql =
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
@@ -218,7 +217,7 @@ fn tables(db: &Connection) -> Result<Vec<String>, Fault> {
     let names: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(names
         .into_iter()
-        .filter(|name| name != "found" && !name.starts_with("found_") && name != "mark_places")
+        .filter(|name| name != "fulltext" && !name.starts_with("fulltext_") && name != "seen_key_hashes")
         .collect())
 }
 
@@ -226,7 +225,7 @@ fn to_json(value: ValueRef<'_>) -> Json {
     match value {
         ValueRef::Null => Json::Null,
         ValueRef::Integer(number) => json!(number),
-        // A float is written so that it cannot be taken for an integer.
+        // A fraction is written so that it cannot be taken for an integer.
         ValueRef::Real(number) => json!({ "real": number.to_bits().to_string() }),
         ValueRef::Text(text) => json!(String::from_utf8_lossy(text)),
         ValueRef::Blob(bytes) => json!({ "hex": hex(bytes) }),
@@ -279,52 +278,5 @@ impl Sealed<'_> {
 
     fn seal(&self) -> String {
         hex(&self.hash.clone().finalize())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::{Db, Marks, open_writer, short};
-
-    /// A new database into which these rows of an earlier version were read.
-    fn read_in(version: i64, rows: &[(&str, Json)]) -> (tempfile::TempDir, Connection) {
-        let directory = tempfile::tempdir().unwrap();
-        let mut db = open_writer(&directory.path().join("db.db")).unwrap();
-        let mut lines = Vec::new();
-        let mut out = Sealed { out: &mut lines, hash: Sha256::new() };
-        out.line(&json!({ "posthaste": "realm", "form": FORMAT, "db": version, "realm": "main" })).unwrap();
-        for (table, row) in rows {
-            out.line(&json!({ "table": table, "row": row })).unwrap();
-        }
-        let seal = out.seal();
-        out.line(&json!({ "end": { "rows": rows.len(), "sha256": seal } })).unwrap();
-        assert_eq!(read_rows(&mut db, &mut lines.as_slice(), &mut |_| true).unwrap(), rows.len() as u64);
-        (directory, db)
-    }
-
-    #[test]
-    fn turns_of_version_6_are_read_in_with_numbers() {
-        let conversation = json!({ "id": "c", "kind": "talk", "status": "active", "created_by": "ann",
-            "audience": "parties", "participant_count": 0, "turn_count": 1, "thread_count": 0,
-            "created_at": 1, "updated_at": 1, "seq": 5 });
-        let turn = json!({ "seq": 6, "id": { "hex": "0a" }, "conversation": "c", "author": "ann",
-            "content_type": "text", "at": 1 });
-        let (_directory, db) = read_in(6, &[("turns", turn), ("conversations", conversation)]);
-        let sql = "SELECT talk, author_hash, type_hash FROM turns";
-        let numbers = db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-        assert_eq!(numbers, Ok((5, short("ann"), short("text"))));
-    }
-
-    #[test]
-    fn marks_of_version_4_are_read_in_with_all_others() {
-        let mark = |label: &str, message: i64| json!({ "label": label, "sender": "ann", "message": message });
-        let mut late = mark("id:2", 8);
-        late["n"] = json!(i64::MAX);
-        let (_directory, db) = read_in(4, &[("marks", mark("id:1", 7)), ("new_marks", late)]);
-        let marks = Marks::read(Db::new(&db)).unwrap();
-        for (label, message) in [("id:1", 7), ("id:2", 8)] {
-            assert_eq!(marks.with_label(Db::new(&db), label).unwrap()[0].message, message, "{label}");
-        }
     }
 }

@@ -133,7 +133,7 @@ pub(crate) fn indexed_kind(kind: &str) -> &str {
 }
 
 pub(crate) const DELIVERY: &str =
-    "d.message, d.agent, d.copy, d.state, d.delivered_at, d.read_at, d.acked_at, d.note";
+    "d.message, d.agent, d.recipient_kind, d.state, d.delivered_at, d.read_at, d.acked_at, d.note";
 
 /// A delivery whose columns start at `first`.
 pub(crate) fn delivery(row: &Row<'_>, first: usize) -> rusqlite::Result<Delivery> {
@@ -291,7 +291,7 @@ pub(crate) fn thread_by_id(db: Db<'_>, id: ThreadId) -> rusqlite::Result<Option<
 }
 
 pub(crate) const SCOPE: &str = "id, name, description, parent, join_policy, roles, visibility, send_policy, \
-     auto_delete, meta, created_by, created_at, seq, letters";
+     auto_delete, meta, created_by, created_at, seq, messages_seen_by";
 
 pub(crate) fn scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
     Ok(Scope {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::agents::{Unregister, write};
-use super::marks::{self, Mark};
+use super::seen_keys::{self, SingleUseKey};
 use super::tokens::CreateToken;
 use super::{Decide, Decided, Write};
 use crate::error::Refusal;
@@ -23,7 +23,7 @@ pub struct ChangeKeys {
     pub keys: Json,
     /// Single-use keys of the proof.
     #[serde(default)]
-    pub marks: Vec<Mark>,
+    pub proof_keys: Vec<SingleUseKey>,
     /// SHA-256 of the agent's new token.
     #[serde(default)]
     pub token: Option<Vec<u8>>,
@@ -48,7 +48,7 @@ impl ChangeKeys {
         if agent.keys != self.before {
             return Err(Refusal::WrongState { agent: agent.id, state: "changing its keys".to_owned() }.into());
         }
-        let unused = marks::check(to, &agent.id, &self.marks)?;
+        let unused = seen_keys::check(to, &agent.id, &self.proof_keys)?;
         let token = match &self.token {
             Some(hash) => Some(self.token(hash).plan(to)?),
             None => None,
@@ -60,7 +60,7 @@ impl ChangeKeys {
             let changes = Json::from_value(&json!({ "keys": self.keys.value() }));
             let sight = sight::of_agent(to.db, &agent)?;
             let seq = to.emit(Fact::AgentUpdated { agent: agent.id.clone(), changes }, sight)?;
-            unused.keep(to, seq)?;
+            unused.store(to, seq)?;
             revoke_tokens(to, &agent.id)?;
             if let Some(token) = token {
                 token.write(to)?;

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::agents::Entrance;
 use super::recipients::{self, Found, Recipient};
-use super::{Decide, Decided, Stop, Write, deliveries, turns};
+use super::{Decide, Decided, Stop, Write, deliveries, seen_keys, turns};
 use crate::commit::NewDelivery;
 use crate::error::Refusal;
 use crate::nouns::{
@@ -24,7 +24,7 @@ use crate::nouns::{
 };
 use crate::sight;
 use crate::stamp::Stamp;
-use crate::store::{all, one, rows};
+use crate::store::{all, message_key, one, rows};
 use crate::views::View;
 
 /// Sends a message from the caller to the agents that the addresses resolve to.
@@ -275,22 +275,19 @@ impl SendMessage {
     /// The receipt of an earlier message under the same key.
     fn earlier(&self, to: &Decide<'_>) -> Decided<Option<SendReceipt>> {
         let Some(key) = &self.key else { return Ok(None) };
-        let sql = "SELECT digest, message FROM message_keys WHERE sender = ?1 AND key = ?2";
-        let found =
-            one(to.db, sql, (&to.caller.agent, key), |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?)))?;
-        let Some((digest, seq)) = found else { return Ok(None) };
+        let Some((digest, seq)) = message_key(to.db, &to.caller.agent, key)? else { return Ok(None) };
         if digest != self.digest() {
             return Err(Refusal::KeyReused { key: key.clone() }.into());
         }
         let message = rows::message_at(to.db, seq)?.ok_or(Refusal::NoSuchMessage)?;
-        let sql = "SELECT agent, copy, state FROM deliveries WHERE message = ?1 ORDER BY agent";
+        let sql = "SELECT agent, recipient_kind, state FROM deliveries WHERE message = ?1 ORDER BY agent";
         let receipts = all(to.db, sql, [seq], |row| {
             Ok(Receipt { agent: row.get(0)?, copy: row.get(1)?, state: row.get(2)? })
         })?;
         let turn = one(
             to.db,
             // A message's turn comes right after the message, so this does not scan the conversation.
-            "SELECT id FROM turns INDEXED BY turns_by_conversation WHERE talk = (SELECT seq FROM conversations WHERE id = ?1) AND seq > ?2 AND message = ?2
+            "SELECT id FROM turns INDEXED BY turns_by_conversation WHERE conversation_seq = (SELECT seq FROM conversations WHERE id = ?1) AND seq > ?2 AND message = ?2
              ORDER BY seq LIMIT 1",
             (&message.conversation, seq),
             |row| row.get(0),
@@ -391,8 +388,7 @@ impl SendMessage {
         let message = Arc::new(Message { seq: to.next_seq(), conversation, thread, audience, ..message });
         to.insert_message(message.clone())?;
         if let Some(key) = &self.key {
-            let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, ?3, ?4)";
-            to.exec(sql, (&message.from, key, self.digest(), message.seq))?;
+            seen_keys::store_message_key(to, &message.from, key, self.digest(), message.seq)?;
         }
         let mut receipts = Vec::with_capacity(post.recipients.len());
         let state = post.state;

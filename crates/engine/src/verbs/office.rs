@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Decide, Decided, Write, deliveries, marks, reservations};
+use super::{Decide, Decided, Write, deliveries, reservations, seen_keys};
 use crate::error::Refusal;
 use crate::limits::Rules;
 use crate::nouns::{AgentId, DeliveryState, Fact, Json, Seq, Sight};
@@ -54,9 +54,8 @@ impl SetRules {
     ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Rules> + use<'v>> {
         to.require_admin()?;
         Ok(|to: &mut Write<'_>| {
-            let text = serde_json::to_string(&self.rules).unwrap_or_default();
             let sql = "INSERT INTO meta(key, value) VALUES('rules', ?1) ON CONFLICT DO UPDATE SET value = ?1";
-            to.exec(sql, [text])?;
+            to.exec(sql, [self.rules.to_json()])?;
             to.emit(Fact::RulesChanged, Sight::Admins)?;
             to.set_rules(self.rules.clone());
             Ok(self.rules.clone())
@@ -77,7 +76,7 @@ pub struct Swept {
     /// Reservations that expired.
     pub reservations: usize,
     /// Single-use keys that were deleted.
-    pub marks: usize,
+    pub keys: usize,
     /// Whether more may be due.
     pub more: bool,
 }
@@ -116,10 +115,10 @@ impl Sweep {
             }
             // The full-text index catches up while the server is idle, so that searches need not scan what it lacks.
             to.index_texts()?;
-            let marks = marks::forget_due(to, limit)?;
+            let keys = seen_keys::delete_expired(to, limit)?;
             let more = paths > (limit as usize).saturating_mul(4)
-                || [expired, lapsed, marks].iter().any(|swept| *swept >= limit as usize);
-            Ok(Swept { deliveries: expired, reservations: lapsed, marks, more })
+                || [expired, lapsed, keys].iter().any(|swept| *swept >= limit as usize);
+            Ok(Swept { deliveries: expired, reservations: lapsed, keys, more })
         })
     }
 }

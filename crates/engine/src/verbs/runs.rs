@@ -13,7 +13,7 @@ use crate::nouns::{
     Address, AgentId, AgentKind, ConversationId, Json, Message, MessageId, Priority, RealmName, Run,
     RunPhase, Seq, Taken, TaskId,
 };
-use crate::store::{one, rows};
+use crate::store::{message_key, one, rows};
 
 /// Moves a run along, or not at all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -221,8 +221,7 @@ impl Advance {
         let Some(run) = run else { return Ok(None) };
         for letter in self.all_letters() {
             let Some(key) = &letter.key else { continue };
-            let sql = "SELECT message FROM message_keys WHERE sender = ?1 AND key = ?2";
-            let Some(seq) = one(to.db, sql, (&letter.from, key), |row| row.get(0))? else { continue };
+            let Some((_, seq)) = message_key(to.db, &letter.from, key)? else { continue };
             let Some(message) = rows::message_at(to.db, seq)? else { continue };
             if message.task.as_ref() == Some(&run.task) {
                 let letters = vec![(Arc::new(message), Vec::new())];

@@ -93,7 +93,7 @@ fn insert(to: &mut Write<'_>, given: &CreateScope, id: ScopeId) -> rusqlite::Res
         seq: to.next_seq(),
     };
     let sql = "INSERT INTO scopes(id, name, description, parent, join_policy, roles, visibility, send_policy,
-                   auto_delete, meta, created_by, created_at, seq, letters)
+                   auto_delete, meta, created_by, created_at, seq, messages_seen_by)
                VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)";
     let roles = serde_json::to_string(&scope.roles).unwrap_or_default();
     let params = rusqlite::params![

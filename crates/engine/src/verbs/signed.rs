@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::conversations::Close;
 use super::mail::{SendMessage, SendReceipt};
-use super::marks::{self, Mark};
 use super::reservations::{self, Announcement, Renew, Renewal, Reserve, Which};
+use super::seen_keys::{self, SingleUseKey};
 use super::{Decide, Decided, Stop, Write, deliveries};
 use crate::error::Refusal;
 use crate::nouns::{
@@ -21,7 +21,7 @@ pub struct SendSigned {
     /// The message.
     pub message: SendMessage,
     /// Keys that the sender must not have used before. They are stored if the message is accepted.
-    pub marks: Vec<Mark>,
+    pub keys: Vec<SingleUseKey>,
     /// What the message does besides being delivered.
     #[serde(default)]
     pub side_effect: Option<SideEffect>,
@@ -78,13 +78,13 @@ impl SendSigned {
         to: &Decide<'_>,
     ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<SignedReceipt> + use<'v>> {
         to.require_member()?;
-        let unused = marks::check(to, &to.caller.agent, &self.marks)?;
+        let unused = seen_keys::check(to, &to.caller.agent, &self.keys)?;
         let effect = self.check_effect(to)?;
         let message = self.message.decide(to)?;
         let effect = effect.compare(to)?;
         Ok(move |to: &mut Write<'_>| {
             let sent = message(to)?;
-            unused.keep(to, sent.message.seq)?;
+            unused.store(to, sent.message.seq)?;
             let mut done = SignedReceipt { sent, reserved: None, acked: None };
             effect.write(to, &mut done)?;
             Ok(done)
@@ -114,7 +114,7 @@ impl SendSigned {
     /// The message with a label that the caller received; from a recipient of this message, if there are several.
     fn labelled(&self, to: &Decide<'_>, label: &str, ours: Option<MessageId>) -> Decided<MessageId> {
         let mut received = None;
-        for (sender, seq) in marks::with_label(to, label)? {
+        for (sender, seq) in seen_keys::uses_of_label(to, label)? {
             if rows::delivery_of(to.db, &to.caller.agent, seq)?.is_none() {
                 continue;
             }

@@ -6,28 +6,27 @@ use super::inbox::InboxMessage;
 use super::page_weight::RowBatch;
 use super::{Page, View, Viewed, one_more};
 use crate::nouns::{AgentId, Caller, Seq};
-use crate::store::{self, all, rows};
+use crate::store::{rows, seqs_with_label};
 
 impl View<'_> {
-    /// The messages in an agent's inbox that came with this label, the latest first; there are several if several
-    /// senders used it. For the agent, its owner and administrators.
+    /// The messages in an agent's inbox that came with this label (a [`crate::verbs::seen_keys::SingleUseKey`]), the latest
+    /// first; there are several if several senders used it. For the agent, its owner and administrators.
     ///
     /// # Errors
     /// Refused for other callers, as if there were no such agent.
-    pub fn marked(&self, caller: &Caller, agent: &AgentId, label: &str) -> Viewed<Vec<InboxMessage>> {
+    pub fn messages_with_label(
+        &self,
+        caller: &Caller,
+        agent: &AgentId,
+        label: &str,
+    ) -> Viewed<Vec<InboxMessage>> {
         let me = self.mailbox(caller, agent)?;
-        let sql = "SELECT m.message FROM mark_places p JOIN marks m ON m.n = p.n
-                 WHERE p.hash = ?4 AND m.label = ?1 AND m.message > ?2
-             UNION SELECT message FROM marks
-                 WHERE n > coalesce((SELECT value FROM meta WHERE key = 'placed'), 0) AND label = ?1 AND message > ?2
-             ORDER BY message DESC LIMIT ?3";
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
-        let places: Vec<Seq> =
-            all(self.db, sql, (label, me.born, limit, store::hash(label)), |row| row.get(0))?;
-        let mut found = self.page_builder(places.len());
-        for place in places {
-            if let Some(delivery) = rows::delivery_of(self.db, agent, place)?
-                && let Some(message) = rows::message_at(self.db, place)?
+        let seqs = seqs_with_label(self.db, label, me.born, limit)?;
+        let mut found = self.page_builder(seqs.len());
+        for seq in seqs {
+            if let Some(delivery) = rows::delivery_of(self.db, agent, seq)?
+                && let Some(message) = rows::message_at(self.db, seq)?
                 && !found.push(InboxMessage { message: Arc::new(message), delivery })
             {
                 break;

@@ -9,7 +9,7 @@ use crate::nouns::{
     Seq,
 };
 use crate::sight;
-use crate::store::{all, one, rows};
+use crate::store::{all, message_key, rows};
 
 /// A message with its deliveries, as far as the caller may see them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,10 +46,8 @@ impl View<'_> {
     /// # Errors
     /// Refused if there is none that the caller may look at.
     pub fn message_by_key(&self, caller: &Caller, sender: &AgentId, key: &str) -> Viewed<Tracked> {
-        let sql = "SELECT message FROM message_keys WHERE sender = ?1 AND key = ?2";
-        let seq: Option<Seq> = one(self.db, sql, (sender, key), |row| row.get(0))?;
-        let message = match seq {
-            Some(seq) => rows::message_at(self.db, seq)?,
+        let message = match message_key(self.db, sender, key)? {
+            Some((_, seq)) => rows::message_at(self.db, seq)?,
             None => None,
         };
         self.tracked(caller, message.map(|message| self.counted(message)))

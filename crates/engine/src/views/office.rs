@@ -1,6 +1,7 @@
 //! The server as administrators see it: tokens, peers, rules, statistics.
 
 use super::{View, Viewed, require_admin, require_member};
+use crate::error::Fault;
 use crate::limits::Rules;
 use crate::nouns::{AgentKind, Caller, Peer, RealmName, Token};
 use crate::store::{Db, all, one, rows};
@@ -152,8 +153,12 @@ fn shown(caller: &Caller, peer: Peer) -> Peer {
     Peer { token_ref, ..peer }
 }
 
-/// The rules as the database has them.
-pub(crate) fn rules(db: Db<'_>) -> rusqlite::Result<Rules> {
+/// The rules in force. They decide outcomes, so a row that cannot be read is an error and never means the defaults.
+pub(crate) fn rules(db: Db<'_>) -> Result<Rules, Fault> {
     let text: Option<String> = one(db, "SELECT value FROM meta WHERE key = 'rules'", [], |row| row.get(0))?;
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    let text =
+        text.ok_or_else(|| Fault::Database { reason: "`rules` is missing in the table `meta`".to_owned() })?;
+    Rules::from_json(&text).map_err(|why| Fault::Database {
+        reason: format!("`rules` in the table `meta` cannot be read: {why}"),
+    })
 }

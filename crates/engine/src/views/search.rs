@@ -254,7 +254,7 @@ impl TextIndex {
 /// Texts of more bytes than this are not ranked.
 const MAX_RANKED_BYTES: usize = 64 << 10;
 
-static MAIN_INDEX: LazyLock<TextIndex> = LazyLock::new(|| TextIndex::new("found"));
+static MAIN_INDEX: LazyLock<TextIndex> = LazyLock::new(|| TextIndex::new("fulltext"));
 /// The temporary index that searches build on their connection.
 static RECENT_INDEX: LazyLock<TextIndex> = LazyLock::new(|| TextIndex::new("recent"));
 

@@ -176,7 +176,7 @@ impl View<'_> {
 
     /// The recipients of a message, without blind copies that the caller may not see.
     fn shown_recipients(&self, caller: &Caller, from: &AgentId, seq: Seq) -> Viewed<Vec<AgentId>> {
-        let sql = "SELECT agent FROM deliveries WHERE message = ?1 AND (copy <> 'bcc' OR ?2 OR agent = ?3)
+        let sql = "SELECT agent FROM deliveries WHERE message = ?1 AND (recipient_kind <> 'bcc' OR ?2 OR agent = ?3)
                    ORDER BY agent LIMIT 64";
         let sees_all = caller.may_act_for(from);
         Ok(all(self.db, sql, (seq, sees_all, &caller.agent), |row| row.get(0))?)

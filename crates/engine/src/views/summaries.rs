@@ -136,7 +136,7 @@ impl View<'_> {
 
     /// Whether a conversation has turns that not all its readers may read.
     pub(super) fn has_restricted_turns(&self, conversation: Seq) -> Viewed<bool> {
-        let sql = "SELECT 1 FROM turns INDEXED BY turns_restricted WHERE talk = ?1 AND visibility IS NOT NULL LIMIT 1";
+        let sql = "SELECT 1 FROM turns INDEXED BY turns_restricted WHERE conversation_seq = ?1 AND visibility IS NOT NULL LIMIT 1";
         Ok(one(self.db, sql, [conversation], |_| Ok(()))?.is_some())
     }
 
@@ -148,7 +148,7 @@ impl View<'_> {
     }
 
     fn last_turn(&self, conversation: Seq) -> Viewed<Seq> {
-        let sql = "SELECT seq FROM turns INDEXED BY turns_by_conversation WHERE talk = ?1 ORDER BY seq DESC LIMIT 1";
+        let sql = "SELECT seq FROM turns INDEXED BY turns_by_conversation WHERE conversation_seq = ?1 ORDER BY seq DESC LIMIT 1";
         Ok(one(self.db, sql, [conversation], |row| row.get(0))?.unwrap_or(0))
     }
 }

@@ -72,7 +72,7 @@ impl View<'_> {
         let unfiltered = query.thread.is_none() && query.content_types.is_empty() && query.author.is_none();
         if unfiltered && (matches!(reader, Reader::Overseer) || !self.has_restricted_turns(conversation)?) {
             let sql = "SELECT count(*) FROM turns INDEXED BY turns_by_conversation
-                       WHERE talk = ?1 AND seq > ?2 AND seq < ?3";
+                       WHERE conversation_seq = ?1 AND seq > ?2 AND seq < ?3";
             let count = one(self.db, sql, (conversation, bounds.0, bounds.1), |row| row.get(0))?;
             return Ok(count.unwrap_or(0));
         }
@@ -115,7 +115,7 @@ impl View<'_> {
     /// The first turn of a content type in the conversation with this seq.
     pub(super) fn first_turn_of(&self, conversation: Seq, content_type: &str) -> Viewed<Option<Seq>> {
         let sql = "SELECT seq FROM turns INDEXED BY turns_by_content_type
-                   WHERE talk = ?1 AND type_hash = ?2 AND content_type = ?3 ORDER BY seq LIMIT 1";
+                   WHERE conversation_seq = ?1 AND type_hash = ?2 AND content_type = ?3 ORDER BY seq LIMIT 1";
         Ok(one(self.db, sql, (conversation, short(content_type), content_type), |row| row.get(0))?)
     }
 
@@ -174,7 +174,7 @@ impl View<'_> {
             (None, None, false) => "turns_by_content_type",
             (None, Some(_), false) => "turns_by_author_and_type",
         };
-        let mut conditions = String::from("t.talk = ?1 AND t.seq > ?2 AND t.seq < ?3");
+        let mut conditions = String::from("t.conversation_seq = ?1 AND t.seq > ?2 AND t.seq < ?3");
         conditions.push_str(if query.thread.is_some() { " AND t.thread = ?5" } else { " AND ?5 IS NULL" });
         conditions.push_str(match query.author {
             Some(_) => " AND t.author_hash = ?6 AND t.author = ?7",

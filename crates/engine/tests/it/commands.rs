@@ -20,13 +20,13 @@ use posthaste_engine::verbs::deliveries::{
 };
 use posthaste_engine::verbs::keys::ChangeKeys;
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
-use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::verbs::reservations::ReserveEach;
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
 use posthaste_engine::verbs::runs::{Advance, Opening, RunMessage};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
+use posthaste_engine::verbs::seen_keys::SingleUseKey;
 use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::verbs::tasks::{AddContributor, CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::{CreateToken, RenewToken, RevokeToken};
@@ -267,9 +267,9 @@ impl Commands {
         send
     }
 
-    fn single_use_key(&mut self) -> Mark {
-        Mark {
-            label: format!("nonce-{}", self.made / 20 + self.rng.below(4) as u64),
+    fn single_use_key(&mut self) -> SingleUseKey {
+        SingleUseKey {
+            label: format!("key-{}", self.made / 20 + self.rng.below(4) as u64),
             until: self.rng.once_in(2).then(|| self.later()),
             digest: self.rng.once_in(2).then(|| vec![self.rng.below(2) as u8]),
         }
@@ -381,7 +381,7 @@ impl Commands {
                 agent: self.agent(),
                 before: self.rng.once_in(3).then(|| self.json()),
                 keys: self.json(),
-                marks: (0..self.rng.below(2)).map(|_| self.single_use_key()).collect(),
+                proof_keys: (0..self.rng.below(2)).map(|_| self.single_use_key()).collect(),
                 token: self.rng.once_in(3).then(|| vec![self.rng.below(256) as u8; 32]),
                 token_door: None,
                 token_ends: None,
@@ -390,7 +390,7 @@ impl Commands {
             .into_command(),
             "send_sealed" => SendSigned {
                 message: self.send(),
-                marks: (0..self.rng.below(3)).map(|_| self.single_use_key()).collect(),
+                keys: (0..self.rng.below(3)).map(|_| self.single_use_key()).collect(),
                 side_effect: self.rng.once_in(2).then(|| self.side_effect()),
             }
             .into_command(),

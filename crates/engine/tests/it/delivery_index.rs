@@ -3,12 +3,16 @@
 
 use std::io::BufReader;
 
-use posthaste_engine::nouns::{Caller, DeliveryState};
+use posthaste_engine::limits::Limits;
+use posthaste_engine::nouns::{Caller, DeliveryState, RealmName};
 use posthaste_engine::store::{
     self, PortableError, count_rows, open_reader, open_writer, read_rows, write_rows,
 };
 use posthaste_engine::verbs::deliveries::MarkRead;
 use posthaste_engine::verbs::mail::SendMessage;
+use posthaste_engine::verbs::seen_keys::SingleUseKey;
+use posthaste_engine::verbs::signed::SendSigned;
+use posthaste_engine::{Engine, EngineError, Refusal};
 
 use crate::harness::{Realm, id, member, message};
 
@@ -90,7 +94,7 @@ async fn exported_and_imported_database_is_the_same() {
     assert_eq!(changed, 1, "another event log has another id");
     assert_eq!(store::digest(&imported, false).unwrap(), store::digest(&db, false).unwrap());
     let found: i64 = imported
-        .query_row("SELECT count(*) FROM found WHERE found MATCH 'zebra'", [], |row| row.get(0))
+        .query_row("SELECT count(*) FROM fulltext WHERE fulltext MATCH 'zebra'", [], |row| row.get(0))
         .unwrap();
     assert_eq!(found, 20, "the index is rebuilt");
     assert!(store::check_integrity(&imported).unwrap().is_empty());
@@ -106,4 +110,49 @@ async fn exported_and_imported_database_is_the_same() {
         Err(PortableError::Stopped)
     ));
     assert_eq!(store::digest(&imported, false).unwrap(), before);
+}
+
+#[tokio::test]
+async fn single_use_keys_survive_export_and_import() {
+    let realm = Realm::new();
+    let [ann, bob] = realm.agents(["ann", "bob"]).await;
+    let keyed = || SendMessage { key: Some("id:1".into()), ..message("bob", "keyed") };
+    let signed = |label: &str| SendSigned {
+        message: message("bob", "signed"),
+        keys: vec![SingleUseKey { label: label.into(), until: None, digest: None }],
+        side_effect: None,
+    };
+    realm.ask(&ann, signed("id:1")).await;
+    let first = realm.ask(&ann, keyed()).await;
+    let mut lines = Vec::new();
+    write_rows(&open_reader(realm.engine.path()).unwrap(), "test", &mut lines, &mut |_| true).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("copy.db");
+    read_rows(&mut open_writer(&path).unwrap(), &mut BufReader::new(&lines[..]), &mut |_| true).unwrap();
+    let (copy, guard) = Engine::open(&path, RealmName::main(), Limits::default()).unwrap();
+    let again = copy.submit(&ann, keyed()).await.unwrap();
+    assert_eq!((again.repeated, again.message.id), (true, first.message.id));
+    let refused = copy.submit(&ann, signed("id:1")).await;
+    assert!(matches!(refused, Err(EngineError::Refused(Refusal::KeyReused { .. }))), "{refused:?}");
+    copy.submit(&ann, signed("id:2")).await.expect("a new key");
+    let found = copy.read(move |view| view.messages_with_label(&bob, &id("bob"), "id:1")).await.unwrap();
+    assert_eq!(found.len(), 1);
+    drop(copy);
+    guard.join();
+}
+
+#[test]
+fn lines_that_are_not_for_these_tables_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut db = open_writer(&dir.path().join("new.db")).unwrap();
+    for (head, why) in [
+        (r#"{"posthaste":"realm","form":1,"db":11}"#, "before the first release"),
+        (r#"{"posthaste":"realm","form":3,"database":1}"#, "newer program"),
+        (r#"{"posthaste":"realm","form":2,"database":99}"#, "newer program"),
+        (r#"{"posthaste":"realm","form":2}"#, "newer program"),
+    ] {
+        let lines = format!("{head}\n");
+        let refused = read_rows(&mut db, &mut lines.as_bytes(), &mut |_| true).expect_err("refused");
+        assert!(refused.to_string().contains(why), "{refused}");
+    }
 }

@@ -110,7 +110,8 @@ fn same_batches_of_all_verbs_give_an_identical_database() {
 
     let db = open_writer(&first.path).expect("db");
     assert_eq!(check_integrity(&db).expect("a check"), Vec::<String>::new());
-    db.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
+    db.execute("INSERT INTO fulltext(fulltext, rank) VALUES('integrity-check', 1)", [])
+        .expect("a sound index");
 }
 
 /// The writer caches state over runs of turns; a command that ends a run must see complete rows.

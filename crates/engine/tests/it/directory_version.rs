@@ -47,7 +47,7 @@ async fn every_change_to_a_token_raises_the_version() {
         agent: id("anna"),
         before: None,
         keys: json("{}"),
-        marks: Vec::new(),
+        proof_keys: Vec::new(),
         token: None,
         token_door: None,
         token_ends: None,

@@ -41,6 +41,7 @@ mod returning;
 mod rights;
 mod rng;
 mod runs;
+mod schema;
 mod scopes;
 mod search;
 mod short_ids;

@@ -16,12 +16,12 @@ use posthaste_engine::verbs::contacts::Ask;
 use posthaste_engine::verbs::conversations::{Create, Invitee};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
-use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::office::{Announce, Sweep};
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::reservations::Reserve;
 use posthaste_engine::verbs::runs::{Advance, RunMessage};
 use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
+use posthaste_engine::verbs::seen_keys::SingleUseKey;
 use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::CreateToken;
@@ -97,7 +97,7 @@ async fn fill(realm: &Realm) -> KnownIds {
         .await;
     let signed = SendSigned {
         message: message("zebra-friend", "zebra signed"),
-        marks: vec![Mark { label: "zebra-nonce".into(), until: None, digest: None }],
+        keys: vec![SingleUseKey { label: "zebra-label".into(), until: None, digest: None }],
         side_effect: Some(SideEffect::Reserve(Reserve {
             key: Some("zebra-told".into()),
             scope: "repo".into(),
@@ -357,7 +357,11 @@ fn rows() -> Vec<Row> {
     for agent in ["zebra-friend", "zebra-scope", "zebra-system"] {
         rows.push(("entry", Box::new(move |view, caller, _| told(view.entry(caller, &id(agent))))));
     }
-    row!(marked, |view, caller, _heard| view.marked(caller, &id("zebra-friend"), "zebra-nonce"));
+    row!(messages_with_label, |view, caller, _heard| view.messages_with_label(
+        caller,
+        &id("zebra-friend"),
+        "zebra-label"
+    ));
     row!(exchange, |view, caller, _heard| view.exchange(caller, &id("insider"), &id("zebra-friend"), 0, 99));
     row!(reservations_called, |view, caller, _heard| view.reservations_called(caller, "zebra-told"));
     row!(agents, |view, caller, _heard| view.agents(caller, &agents()));

@@ -168,7 +168,7 @@ fn rows() -> Vec<Row> {
         agent: id("pet"),
         before: None,
         keys: json("{}"),
-        marks: Vec::new(),
+        proof_keys: Vec::new(),
         token: None,
         token_door: None,
         token_ends: None,
@@ -180,7 +180,7 @@ fn rows() -> Vec<Row> {
     row!("record_delivered", "xxxx.x", |_at| record_delivered(message("anna", "hello"), vec![id("anna")]));
     row!("send_sealed", "xxxx.x", |_at| SendSigned {
         message: message("anna", "hello"),
-        marks: Vec::new(),
+        keys: Vec::new(),
         side_effect: None
     });
     row!("mark_delivered", ".x...x", |at| MarkDelivered { agent: id("bert"), messages: vec![at.message] });

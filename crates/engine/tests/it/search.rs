@@ -226,7 +226,7 @@ async fn messages_are_found_before_during_and_after_indexing() {
     assert!(before.is_sorted_by(|a, b| a > b), "newest first across index and tail");
     let held = |realm: &Realm| {
         let db = posthaste_engine::store::open_reader(realm.engine.path()).expect("db");
-        let count = "SELECT count(*) FROM found WHERE found MATCH 'heron'";
+        let count = "SELECT count(*) FROM fulltext WHERE fulltext MATCH 'heron'";
         db.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count")
     };
     assert!(
@@ -241,7 +241,8 @@ async fn messages_are_found_before_during_and_after_indexing() {
     assert_eq!(held(&realm), 1_500, "a sweep brings the index up to date");
     assert_eq!(everything(&realm, SearchOrder::Newest), before, "and changes no result");
     let db = posthaste_engine::store::open_writer(realm.engine.path()).expect("db");
-    db.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
+    db.execute("INSERT INTO fulltext(fulltext, rank) VALUES('integrity-check', 1)", [])
+        .expect("a sound index");
 }
 
 /// A message that repeats one word must not slow down a search.
@@ -263,7 +264,7 @@ async fn large_messages_are_indexed_sooner() {
     realm.send(&anna, "bert", &large).await;
     realm.send(&anna, "bert", &large).await;
     let db = posthaste_engine::store::open_reader(realm.engine.path()).expect("db");
-    let count = "SELECT count(*) FROM found WHERE found MATCH 'lapwing'";
+    let count = "SELECT count(*) FROM fulltext WHERE fulltext MATCH 'lapwing'";
     assert_eq!(db.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count"), 2);
     assert_eq!(find(&realm, "bert", &query("lapwing")).hits.len(), 2);
 }

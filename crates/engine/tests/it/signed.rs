@@ -11,23 +11,23 @@ use posthaste_engine::verbs::agents::Register;
 use posthaste_engine::verbs::deliveries::Discard;
 use posthaste_engine::verbs::keys::ChangeKeys;
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
-use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::office::Sweep;
 use posthaste_engine::verbs::reservations::{Renew, Reserve, Which};
+use posthaste_engine::verbs::seen_keys::SingleUseKey;
 use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::verbs::tokens::CreateToken;
 use posthaste_engine::views::{ReservationQuery, TurnQuery};
 
 use crate::harness::{Realm, admin, conversation_id, id, json, later, member, message, named, soon};
 
-fn single_use_key(label: &str) -> Mark {
-    Mark { label: label.into(), until: None, digest: None }
+fn single_use_key(label: &str) -> SingleUseKey {
+    SingleUseKey { label: label.into(), until: None, digest: None }
 }
 
 fn signed(to: &str, text: &str, keys: &[&str]) -> SendSigned {
     SendSigned {
         message: message(to, text),
-        marks: keys.iter().map(|label| single_use_key(label)).collect(),
+        keys: keys.iter().map(|label| single_use_key(label)).collect(),
         side_effect: None,
     }
 }
@@ -75,16 +75,16 @@ async fn single_use_key_is_accepted_once_even_after_a_restart() {
 async fn single_use_key_is_accepted_once_wherever_it_is_stored() {
     let realm = Realm::new();
     let [ann, bob] = realm.agents(["ann", "bob"]).await;
-    let names: Vec<String> = (0..5_000).map(|n| format!("id:{n}")).collect();
+    let names: Vec<String> = (0..10_000).map(|n| format!("id:{n}")).collect();
     for some in names.chunks(500) {
         let some: Vec<&str> = some.iter().map(String::as_str).collect();
         realm.ask(&ann, signed("bob", some[0], &some)).await;
     }
     let check = async |realm: &Realm| {
-        for name in ["id:0", "id:4094", "id:4095", "id:4096", "id:4999"] {
+        for name in ["id:0", "id:1807", "id:1808", "id:8191", "id:8192", "id:9999"] {
             let refused = realm.refused(&ann, signed("bob", "again", &[name])).await;
             assert_eq!(refused, Refusal::KeyReused { key: name.into() });
-            let found = realm.see(|view| view.marked(&bob, &id("bob"), name));
+            let found = realm.see(|view| view.messages_with_label(&bob, &id("bob"), name));
             assert_eq!(found.len(), 1, "{name}");
         }
     };
@@ -93,7 +93,7 @@ async fn single_use_key_is_accepted_once_wherever_it_is_stored() {
     check(&realm).await;
     realm.ask(&Caller::office(), Sweep {}).await;
     check(&realm).await;
-    assert_eq!(realm.mail("bob").len(), 10);
+    assert_eq!(realm.mail("bob").len(), 20);
 }
 
 /// Row numbers are not reused: a key stored after the latest ones expired is not mistaken for one that is
@@ -103,8 +103,9 @@ async fn single_use_key_is_found_after_the_latest_ones_expired() {
     let realm = Realm::new();
     let [ann, _] = realm.agents(["ann", "bob"]).await;
     let until = soon();
-    let brief = (0..4_096).map(|n| Mark { label: format!("nonce:{n}"), until: Some(until), digest: None });
-    realm.ask(&ann, SendSigned { marks: brief.collect(), ..signed("bob", "many", &[]) }).await;
+    let brief =
+        (0..4_096).map(|n| SingleUseKey { label: format!("nonce:{n}"), until: Some(until), digest: None });
+    realm.ask(&ann, SendSigned { keys: brief.collect(), ..signed("bob", "many", &[]) }).await;
     realm.passed(until).await;
     while realm.ask(&Caller::office(), Sweep {}).await.more {}
     let realm = realm.reopened();
@@ -150,7 +151,7 @@ async fn key_with_a_digest_may_be_repeated_for_the_same_content() {
     let realm = Realm::new();
     let [ann, ..] = realm.agents(["ann", "bob", "cid"]).await;
     let post = |to: &str, n: u8, digest: u8| SendSigned {
-        marks: vec![Mark { label: "mail:1".into(), until: None, digest: Some(vec![digest]) }],
+        keys: vec![SingleUseKey { label: "mail:1".into(), until: None, digest: Some(vec![digest]) }],
         ..signed(to, &n.to_string(), &[])
     };
     realm.ask(&ann, post("bob", 1, 7)).await;
@@ -165,14 +166,14 @@ async fn expired_keys_are_removed() {
     let [ann, _] = realm.agents(["ann", "bob"]).await;
     let until = soon();
     let brief = SendSigned {
-        marks: vec![Mark { label: "nonce:1".into(), until: Some(until), digest: None }],
+        keys: vec![SingleUseKey { label: "nonce:1".into(), until: Some(until), digest: None }],
         ..signed("bob", "one", &[])
     };
     realm.ask(&ann, brief.clone()).await;
     realm.refused(&ann, brief.clone()).await;
     realm.passed(until).await;
-    assert_eq!(realm.ask(&Caller::office(), Sweep {}).await.marks, 1);
-    assert_eq!(realm.ask(&Caller::office(), Sweep {}).await.marks, 0);
+    assert_eq!(realm.ask(&Caller::office(), Sweep {}).await.keys, 1);
+    assert_eq!(realm.ask(&Caller::office(), Sweep {}).await.keys, 0);
     realm.ask(&ann, brief).await;
 }
 
@@ -261,7 +262,7 @@ async fn only_a_recipient_may_acknowledge() {
     let [ann, bob, cid] = realm.agents(["ann", "bob", "cid"]).await;
     let mail = SendSigned {
         message: SendMessage { ack_required: true, ..message("bob", "please confirm") },
-        marks: vec![single_use_key("mail:m1")],
+        keys: vec![single_use_key("mail:m1")],
         side_effect: None,
     };
     let sent = realm.ask(&ann, mail).await.sent.message.id;
@@ -335,7 +336,7 @@ fn change(before: &Agent, keys: &str, single_use: &[&str]) -> ChangeKeys {
         agent: before.id.clone(),
         before: before.keys.clone(),
         keys: json(keys),
-        marks: single_use.iter().map(|label| single_use_key(label)).collect(),
+        proof_keys: single_use.iter().map(|label| single_use_key(label)).collect(),
         token: Some(vec![7; 32]),
         token_door: None,
         token_ends: None,

@@ -36,7 +36,7 @@ async fn expired_messages_and_reservations_emit_one_event_each() {
     let swept = realm.ask(&admin(), Sweep {}).await;
     assert_eq!(
         swept,
-        Swept { deliveries: 1, reservations: 1, marks: 0, more: false },
+        Swept { deliveries: 1, reservations: 1, keys: 0, more: false },
         "a message read in time does not expire"
     );
     assert_eq!(realm.ask(&admin(), Sweep {}).await, Swept::default(), "once");

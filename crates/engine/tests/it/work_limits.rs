@@ -3,7 +3,7 @@
 use posthaste_engine::Refusal;
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{Address, AgentKind, AgentSet, Audience, Bounds};
-use posthaste_engine::verbs::agents::{Bearer, Register};
+use posthaste_engine::verbs::agents::{Bearer, Existing, Register};
 use posthaste_engine::verbs::conversations::{Create, Invitee};
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::verbs::reservations::ReserveEach;
@@ -178,6 +178,70 @@ async fn agents_and_scopes_per_owner_are_limited_including_its_agents() {
     realm.ask(&owner, CreateScope::default()).await;
     realm.ask(&member("three"), CreateScope::default()).await;
     assert!(is_too_many(&realm.refused(&member("four"), CreateScope::default()).await, 2));
+}
+
+#[tokio::test]
+async fn scopes_that_one_registration_creates_count_against_the_owner() {
+    let realm = Realm::new();
+    realm.rules(Rules { scopes_per_owner: 2, ..Rules::default() }).await;
+    let owner = realm.agent("owner").await;
+    let entry = |name: &str, scopes: &[&str]| Register {
+        id: Some(id(name)),
+        scopes: scopes.iter().copied().map(scope).collect(),
+        ..Register::default()
+    };
+    let before = realm.replayed(&admin()).len();
+    assert!(is_too_many(&realm.refused(&owner, entry("one", &["a", "b", "c"])).await, 2));
+    assert_eq!(realm.replayed(&admin()).len(), before, "a refused registration emits nothing");
+    // A scope that is named twice is created once.
+    let entered = realm.ask(&owner, entry("one", &["a", "b", "a"])).await;
+    assert_eq!(entered.agent.scopes, [scope("a"), scope("b")]);
+    assert!(is_too_many(&realm.refused(&owner, entry("two", &["c"])).await, 2));
+    realm.ask(&owner, entry("two", &["b"])).await;
+}
+
+#[tokio::test]
+async fn refused_take_over_changes_nothing() {
+    let realm = Realm::new();
+    realm.rules(Rules { scopes_per_agent: 1, ..Rules::default() }).await;
+    let owner = realm.agent("owner").await;
+    let scopes = vec![scope("a")];
+    realm.ask(&owner, Register { id: Some(id("one")), scopes, ..Register::default() }).await;
+    let again = Register {
+        id: Some(id("one")),
+        name: Some("One".into()),
+        state: Some("busy".into()),
+        scopes: vec![scope("b")],
+        existing: Existing::TakeOver,
+        ..Register::default()
+    };
+    let before = realm.replayed(&admin()).len();
+    assert!(is_too_many(&realm.refused(&owner, again.clone()).await, 1));
+    assert_eq!(realm.replayed(&admin()).len(), before);
+    let taken = realm.ask(&owner, Register { scopes: vec![scope("a")], ..again }).await;
+    assert_eq!(
+        (taken.resumed, taken.agent.name.as_deref(), taken.agent.state.as_str()),
+        (true, Some("One"), "busy")
+    );
+}
+
+#[tokio::test]
+async fn agents_that_an_agent_registered_count_against_its_new_account() {
+    let realm = Realm::new();
+    realm.rules(Rules { agents_per_owner: 3, ..Rules::default() }).await;
+    let owner = realm.agent("owner").await;
+    let child = realm.agent("child").await;
+    let entry = |name: &str| Register { id: Some(id(name)), ..Register::default() };
+    for name in ["one", "two"] {
+        realm.ask(&child, entry(name)).await;
+    }
+    let gone = posthaste_engine::verbs::agents::Unregister { agent: id("child"), reason: None, cause: None };
+    realm.ask(&child, gone).await;
+    // The count of the owner's agents is cached here, and changes by three with the next registration.
+    realm.ask(&owner, entry("three")).await;
+    let bearer = Some(Bearer { name: id("owner"), admin: false });
+    realm.ask(&child, Register { bearer, ..entry("child") }).await;
+    assert!(is_too_many(&realm.refused(&owner, entry("four")).await, 3));
 }
 
 #[tokio::test]

@@ -292,7 +292,7 @@ async fn a_realm_is_exported_and_imported_without_loss() {
     damaged("changed", text.replace("n48", "n47"));
     damaged("table", text.replacen("\"table\":\"agents\"", "\"table\":\"sqlite_schema\"", 1));
     damaged("other", "{\"hello\":1}\n".to_owned());
-    damaged("newer", text.replacen("\"form\":1", "\"form\":9", 1));
+    damaged("newer", text.replacen("\"form\":2", "\"form\":9", 1));
 }
 
 #[test]

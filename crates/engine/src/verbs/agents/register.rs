@@ -97,13 +97,13 @@ impl Register {
             check_parent(to, &id, parent)?;
         }
         match rows::any_agent(to.db, &id)? {
-            Some(before) if before.is_active() => self.take_over(to, before).map(Plan::TakeOver),
+            Some(before) if before.is_active() => Ok(Plan::TakeOver(Box::new(self.take_over(to, before)?))),
             Some(before) if before.state == Agent::REVOKED => {
                 Err(Refusal::AgentExists { agent: before.id }.into())
             }
             before => {
                 Claim::new(to, self.bearer.as_ref()).check(&id)?;
-                self.enter(to, id, before.as_ref()).map(Plan::Enter)
+                Ok(Plan::Enter(Box::new(self.enter(to, id, before.as_ref())?)))
             }
         }
     }
@@ -194,8 +194,8 @@ impl Register {
 }
 
 enum Plan<'v> {
-    Enter(Entrance),
-    TakeOver(TakeOver<'v>),
+    Enter(Box<Entrance>),
+    TakeOver(Box<TakeOver<'v>>),
 }
 
 /// An active agent that is registered again.

@@ -3,8 +3,8 @@
 
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Seq};
-use crate::store::{all, one, rows};
-use crate::verbs::{Decide, Decided, Write, conversations, reservations};
+use crate::store::{all, count_message_keys_of, one, rows};
+use crate::verbs::{Decide, Decided, Write, conversations, reservations, seen_keys};
 
 /// Idempotency keys that one command of a caller without admin rights may delete.
 const MAX_KEYS: u32 = 20_000;
@@ -16,9 +16,9 @@ pub(super) fn check_traces(to: &Decide<'_>, name: &AgentId) -> Decided<()> {
     }
     let limit = to.rules.changes_per_command;
     let parts = "SELECT count(*) FROM (SELECT 1 FROM participants WHERE agent = ?1 LIMIT ?2)";
-    let keys = "SELECT count(*) FROM (SELECT 1 FROM message_keys WHERE sender = ?1 LIMIT ?2)";
-    for (sql, most) in [(parts, limit), (keys, MAX_KEYS)] {
-        let found = one(to.db, sql, (name, most + 1), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    let parts = one(to.db, parts, (name, limit + 1), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    let keys = count_message_keys_of(to.db, name, MAX_KEYS + 1)?;
+    for (found, most) in [(parts, limit), (keys, MAX_KEYS)] {
         if found > most {
             let what = "traces of the name's former holder; choose another name";
             return Err(Refusal::TooMany { what, limit: most.into() }.into());
@@ -32,7 +32,7 @@ pub(super) fn end_former_holder(to: &mut Write<'_>, name: &AgentId) -> rusqlite:
     // Consent was given to the former holder. A block stays, to protect the agent that set it.
     let sql = "DELETE FROM contacts WHERE (sender = ?1 AND state <> 'blocked') OR recipient = ?1";
     to.exec(sql, [name])?;
-    to.exec("DELETE FROM message_keys WHERE sender = ?1", [name])?;
+    seen_keys::delete_message_keys_of(to, name)?;
     // An agent's owner may read its mail, and an agent above it may change it.
     to.exec("UPDATE agents SET owner = NULL WHERE owner = ?1", [name])?;
     to.exec("UPDATE agents SET parent = NULL WHERE parent = ?1", [name])?;

@@ -13,7 +13,7 @@ use crate::nouns::{
 };
 use crate::sight;
 use crate::store::{all, rows, short};
-use crate::verbs::{Decide, Decided, Write};
+use crate::verbs::{Decide, Decided, Write, seen_keys};
 
 /// What participants of a run's conversation may do.
 static MAY: LazyLock<String> =
@@ -290,8 +290,7 @@ impl Course {
         });
         to.insert_message(message.clone())?;
         if let Some(key) = &letter.key {
-            let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, x'', ?3) ON CONFLICT DO NOTHING";
-            to.exec(sql, (&message.from, key, message.seq))?;
+            seen_keys::store_message_key(to, &message.from, key, Vec::new(), message.seq)?;
         }
         let mut recipients = letter.to.clone();
         for agent in &letter.to {
@@ -322,7 +321,7 @@ impl Course {
             meta: None,
             at: to.now,
         };
-        let sql = "INSERT INTO turns(seq, id, conversation, author, content_type, message, at, talk, author_hash, type_hash)
+        let sql = "INSERT INTO turns(seq, id, conversation, author, content_type, message, at, conversation_seq, author_hash, type_hash)
                    VALUES(?1,?2,?3,?4,'text',?5,?6,?7,?8,?9)";
         let (talk, author, kind) = (self.run.seq, short(turn.author.as_str()), short(&turn.content_type));
         let params =
@@ -347,7 +346,7 @@ impl Course {
         };
         let read = (state == 2).then_some(to.now);
         let sql =
-            "INSERT INTO deliveries(agent, message, copy, kind, priority, state, delivered_at, read_at, note)
+            "INSERT INTO deliveries(agent, message, recipient_kind, kind, priority, state, delivered_at, read_at, note)
                    VALUES(?1, ?2, 'to', ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT DO NOTHING";
         let kind = rows::indexed_kind(&message.kind);
         to.exec(sql, (agent, message.seq, kind, message.priority, state, read, note)).map(drop)

@@ -128,6 +128,7 @@ fn of_fault(fault: &Fault) -> Trouble {
         Fault::Database { .. }
         | Fault::Lost { .. }
         | Fault::NewerDatabase { .. }
+        | Fault::UnreleasedDatabase { .. }
         | Fault::Locked { .. }
         | Fault::Internal { .. } => (500, "internal_error"),
     };

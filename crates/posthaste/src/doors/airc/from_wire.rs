@@ -5,8 +5,8 @@ use posthaste_engine::nouns::{
     Priority, RealmName,
 };
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
-use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::reservations::{Renew, Reserve, Which};
+use posthaste_engine::verbs::seen_keys::SingleUseKey;
 use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_wire::airc::{
     MAX_MESSAGE_BYTES, Payload, Reservation, ReservationStatus, Target, ThreadStatus,
@@ -43,21 +43,21 @@ impl Draft {
     pub(super) fn into_verb(self, now: Millis) -> Answer<SendSigned> {
         self.check()?;
         let address = self.address()?;
-        let mut marks = Vec::new();
+        let mut keys = Vec::new();
         if let Some(id) = &self.id {
-            marks.push(Mark { label: format!("id:{id}"), until: None, digest: None });
+            keys.push(SingleUseKey { label: format!("id:{id}"), until: None, digest: None });
         }
         if let Some(nonce) = &self.nonce {
-            marks.push(Mark {
+            keys.push(SingleUseKey {
                 label: format!("nonce:{nonce}"),
                 until: Some(now + NONCE_LASTS),
                 digest: None,
             });
         }
-        marks.extend(self.named()?);
+        keys.extend(self.named()?);
         let deed = self.deed()?;
         let letter = self.letter(address);
-        Ok(SendSigned { message: letter, marks, side_effect: deed })
+        Ok(SendSigned { message: letter, keys, side_effect: deed })
     }
 
     fn check(&self) -> Answer<()> {
@@ -98,7 +98,7 @@ impl Draft {
     }
 
     /// Names inside the payload that stand for one thing of the sender's for ever.
-    fn named(&self) -> Answer<Option<Mark>> {
+    fn named(&self) -> Answer<Option<SingleUseKey>> {
         let label = match &self.payload {
             Some(Payload::Mailbox(mail)) => format!("mail:{}", mail.id),
             Some(Payload::Reservation(held)) if held.status == ReservationStatus::Active => {
@@ -113,7 +113,7 @@ impl Draft {
         let canonical = canonicalize_value(payload)
             .map_err(|error| Trouble::new(400, "invalid_payload", error.to_string()))?;
         let digest = Some(Sha256::digest(canonical).to_vec());
-        Ok(Some(Mark { label, until: None, digest }))
+        Ok(Some(SingleUseKey { label, until: None, digest }))
     }
 
     fn deed(&self) -> Answer<Option<SideEffect>> {

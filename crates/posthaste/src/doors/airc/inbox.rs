@@ -225,7 +225,7 @@ pub(super) async fn discard(context: Context) -> Answer {
 async fn own(context: &Context) -> Answer<(Actor, MessageId)> {
     let id = context.param("id").to_owned();
     let look = move |view: &posthaste_engine::views::View<'_>, caller: &posthaste_engine::nouns::Caller| {
-        let marked = view.marked(caller, &caller.agent, &format!("id:{id}"))?;
+        let marked = view.messages_with_label(caller, &caller.agent, &format!("id:{id}"))?;
         let ours = id.parse().ok().map(MessageId);
         Ok(marked.first().map(|letter| letter.message.id).or(ours))
     };

@@ -84,6 +84,7 @@ impl From<Fault> for Failure {
             Fault::Poisoned { .. }
             | Fault::Database { .. }
             | Fault::NewerDatabase { .. }
+            | Fault::UnreleasedDatabase { .. }
             | Fault::Lost { .. }
             | Fault::Locked { .. }
             | Fault::Internal { .. } => INTERNAL_ERROR,

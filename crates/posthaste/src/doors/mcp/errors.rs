@@ -59,6 +59,7 @@ impl From<Fault> for Problem {
             Fault::Database { .. }
             | Fault::Lost { .. }
             | Fault::NewerDatabase { .. }
+            | Fault::UnreleasedDatabase { .. }
             | Fault::Locked { .. }
             | Fault::Internal { .. } => {
                 tracing::error!(%fault, "a tool failed");

@@ -76,6 +76,7 @@ fn failed(fault: &Fault) -> StatusCode {
         Fault::Database { .. }
         | Fault::Lost { .. }
         | Fault::NewerDatabase { .. }
+        | Fault::UnreleasedDatabase { .. }
         | Fault::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
