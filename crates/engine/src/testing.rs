@@ -15,9 +15,10 @@ use crate::limits::Limits;
 use crate::liveness::Liveness;
 use crate::log::{Local, Record, Source};
 use crate::meter::Meter;
-use crate::nouns::RealmName;
+use crate::nouns::{AgentId, RealmName};
 use crate::store::{exec, open_writer};
 use crate::verbs::Outcome;
+use crate::verbs::mail::{RecordDelivered, SendMessage};
 
 /// Called on the writer's thread for each command, inside the transaction, before the command is applied. It may block,
 /// which delays the writer, or panic, as if the verb had.
@@ -77,6 +78,12 @@ impl Source for AtTheStart {
 /// As [`Engine::submit`].
 pub async fn submit_record(engine: &Engine, record: Record) -> Answer {
     engine.submit_record(record).await
+}
+
+/// The command by which the fast path records a message that it has delivered.
+#[must_use]
+pub fn record_delivered(message: SendMessage, recipients: Vec<AgentId>) -> RecordDelivered {
+    RecordDelivered::new(message, recipients)
 }
 
 /// Applies stamped commands to the database at a path, one transaction per batch, as a restarted server would, and

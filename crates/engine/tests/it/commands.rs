@@ -10,6 +10,7 @@ use posthaste_engine::nouns::{
     ThreadId, TokenRole, TurnId, TurnVisibility, Visibility,
 };
 use posthaste_engine::stamp::Stamp;
+use posthaste_engine::testing::record_delivered;
 use posthaste_engine::verbs::agents::{Existing, Orphan, Register, SetState, Unregister, Update};
 use posthaste_engine::verbs::claims::{Claim, MoveClaim, ReleaseClaim};
 use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
@@ -413,6 +414,13 @@ impl Commands {
             "orphan" => Orphan { agent: self.agent(), cause: None }.into_command(),
             "unregister" => Unregister { agent: self.agent(), reason: None, cause: None }.into_command(),
             "send" => self.send().into_command(),
+            "record_delivered" => {
+                let (one, other) = (self.agent(), self.agent());
+                let mut recipients = vec![one, other];
+                recipients.dedup();
+                let to = recipients.iter().cloned().map(Address::Agent).collect();
+                record_delivered(SendMessage::text(to, self.words()), recipients).into_command()
+            }
             "mark_delivered" => {
                 MarkDelivered { agent: self.agent(), messages: vec![self.message(), self.message()] }
                     .into_command()
@@ -686,7 +694,9 @@ impl Iterator for Commands {
         };
         // The first id that a command assigns is that of its stamp, so what it creates is known before it is applied.
         match &command {
-            Command::SendMessage(_) | Command::SendSigned(_) => self.messages.push(MessageId(stamp.id)),
+            Command::SendMessage(_) | Command::SendSigned(_) | Command::RecordDelivered(_) => {
+                self.messages.push(MessageId(stamp.id));
+            }
             Command::Say(verb) => self.turns.push((verb.conversation.clone(), TurnId(stamp.id))),
             Command::OpenThread(verb) => self.threads.push((verb.conversation.clone(), ThreadId(stamp.id))),
             Command::CreateToken(_) => self.tokens.push(stamp.id.to_string()),

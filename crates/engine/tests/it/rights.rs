@@ -9,6 +9,7 @@ use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
     Audience, Caller, ContactState, MessageId, PeerKind, Seq, Summary, TokenRole, TurnId,
 };
+use posthaste_engine::testing::record_delivered;
 use posthaste_engine::verbs::Command;
 use posthaste_engine::verbs::agents::{Existing, Orphan, Register, SetState, Unregister, Update};
 use posthaste_engine::verbs::claims::{Claim, MoveClaim, ReleaseClaim};
@@ -175,6 +176,8 @@ fn rows() -> Vec<Row> {
     });
     // Messages belong to their senders, delivery states to the recipients.
     row!("send", "xxxx.x", |_at| message("anna", "hello"));
+    // Only the engine makes this command, and only after it has checked the recipients.
+    row!("record_delivered", "xxxx.x", |_at| record_delivered(message("anna", "hello"), vec![id("anna")]));
     row!("send_sealed", "xxxx.x", |_at| SendSigned {
         message: message("anna", "hello"),
         keys: Vec::new(),
