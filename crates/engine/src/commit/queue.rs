@@ -103,16 +103,16 @@ pub(crate) struct Wanted {
 }
 
 impl FairQueue {
-    /// Queues a command; gives it back if the queue is closed.
-    pub(crate) fn push(&self, caller: CallerKey, command: QueuedCommand) -> Result<(), QueuedCommand> {
+    /// Queues a command; returns false if the queue is closed.
+    pub(crate) fn push(&self, caller: CallerKey, command: QueuedCommand) -> bool {
         let mut state = self.lock();
         if state.closed {
-            return Err(command);
+            return false;
         }
         let waits = command.answer.is_some();
         state.push(caller, Item::Command(Box::new(command)));
         self.wake(state, waits);
-        Ok(())
+        true
     }
 
     /// Queues a marker behind everything that the caller has queued. Dropped if the queue is closed.
@@ -268,7 +268,7 @@ mod tests {
     fn push(queue: &FairQueue, caller: u64) -> uuid::Uuid {
         let command = command();
         let id = command.record.stamp.id;
-        queue.push(CallerKey(caller), command).expect("an open queue");
+        assert!(queue.push(CallerKey(caller), command), "the queue is open");
         id
     }
 
@@ -322,7 +322,7 @@ mod tests {
         let queue = FairQueue::default();
         push(&queue, 1);
         queue.close();
-        assert!(queue.push(CallerKey(1), command()).is_err());
+        assert!(!queue.push(CallerKey(1), command()));
         assert!(queue.wait_for_first(), "one command is left");
         assert_eq!(take(&queue, 10).len(), 1);
         assert!(!queue.wait_for_first());

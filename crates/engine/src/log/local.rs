@@ -117,7 +117,7 @@ impl QueueSlot<'_> {
         claim: Option<Claim>,
     ) -> bool {
         let Self { queue, key, slot, room } = self;
-        queue.push(key, QueuedCommand { record, answer, claim, slot: Some(slot), room: Some(room) }).is_ok()
+        queue.push(key, QueuedCommand { record, answer, claim, slot: Some(slot), room: Some(room) })
     }
 }
 

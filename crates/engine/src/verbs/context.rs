@@ -20,12 +20,15 @@ use crate::sight;
 use crate::stamp::{Stamp, derived};
 use crate::store::{Db, exec, rows};
 
+/// What is written about a refusal.
+pub(crate) type RecordRefusal = Box<dyn FnOnce(&mut Write<'_>) -> rusqlite::Result<()>>;
+
 /// Why a verb stopped.
 pub(crate) enum Stop {
     /// The caller's request was refused; nothing was written.
     Refused(Refusal),
     /// The caller's request was refused, and that is recorded (a contact request, for example).
-    Recorded(Refusal, Box<dyn FnOnce(&mut Write<'_>) -> rusqlite::Result<()>>),
+    Recorded(Refusal, RecordRefusal),
     /// The database failed.
     Failed(rusqlite::Error),
 }

@@ -152,7 +152,7 @@ impl Advance {
         Ok(move |to: &mut Write<'_>| match plan {
             Plan::Repeated(advanced) => Ok(*advanced),
             Plan::Advance { run, is_new, taken } => {
-                let mut course = Course::start(to, run, is_new, self, taken)?;
+                let mut course = Course::start(to, *run, is_new, self, taken)?;
                 for step in self.all_steps() {
                     course.take(to, step)?;
                 }
@@ -187,7 +187,7 @@ impl Advance {
                 return Err(Refusal::NoSuchPeer { peer: peer.to_string() }.into());
             }
         }
-        Ok(Plan::Advance { run, is_new, taken })
+        Ok(Plan::Advance { run: Box::new(run), is_new, taken })
     }
 
     /// This step and those that go with it.
@@ -264,7 +264,7 @@ enum Plan {
     /// One of its messages was sent before under its key.
     Repeated(Box<Advanced>),
     Advance {
-        run: Run,
+        run: Box<Run>,
         is_new: bool,
         taken: TakenMessages,
     },
