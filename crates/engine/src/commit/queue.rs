@@ -47,7 +47,8 @@ pub(crate) struct Room {
 }
 
 impl QueuedCommand {
-    /// A command without bounds, for tests and for commands from elsewhere.
+    /// A command without bounds.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn unbounded(
         record: Record,
         answer: Option<oneshot::Sender<Result<Outcome, EngineError>>>,

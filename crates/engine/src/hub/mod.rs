@@ -148,7 +148,7 @@ impl Hub {
         if advanced.repeated || self.mailboxes.is_empty() {
             return;
         }
-        for (message, agents) in &advanced.letters {
+        for (message, agents) in &advanced.messages {
             for agent in agents {
                 self.mailboxes.offer(agent, || InboxMessage {
                     message: message.clone(),

@@ -1,4 +1,4 @@
-//! The books as lines of JSON and back: every row of every table, nothing left out. The full-text index is not written;
+//! Export and import: a database as lines of JSON, every row of every table. The full-text index is not written;
 //! it is made again from what is.
 
 use std::io::{self, BufRead, Read, Write};
@@ -17,16 +17,16 @@ use crate::views;
 
 /// The form of the lines. Form 1 was written before the first release, for other tables.
 const FORM: i64 = 2;
-/// The longest line that is read: the largest letter with the largest envelope, in the most wasteful spelling.
+/// The longest line that is read: the largest message with the largest envelope, with every character escaped.
 const LONGEST_LINE: u64 = 64 << 20;
 
-/// Why books could not be written out or read in.
+/// Why an export or import failed.
 #[derive(Debug, Error)]
 pub enum PortableError {
     /// The stream.
     #[error(transparent)]
     Stream(#[from] io::Error),
-    /// The books.
+    /// The database failed.
     #[error(transparent)]
     Database(#[from] Fault),
     /// Not what was once written.
@@ -37,7 +37,7 @@ pub enum PortableError {
         /// What is wrong with it.
         why: String,
     },
-    /// Somebody said stop.
+    /// The caller stopped it.
     #[error("interrupted; nothing was changed")]
     Stopped,
 }
@@ -48,7 +48,7 @@ impl From<rusqlite::Error> for PortableError {
     }
 }
 
-/// How many rows the books have.
+/// How many rows a database has.
 ///
 /// # Errors
 /// When they cannot be read.
@@ -61,11 +61,11 @@ pub fn count_rows(db: &Connection) -> Result<u64, Fault> {
     Ok(count)
 }
 
-/// Writes the books as they are at one moment, between a line that says what they are and one that seals them. `each` is
-/// called with every row's number and says whether to go on.
+/// Writes one snapshot of a database, between a header line and a line with its checksum. `each` is called with every row's
+/// number and returns whether to continue.
 ///
 /// # Errors
-/// When the books cannot be read or the stream does not take them.
+/// When the database cannot be read or the stream cannot be written.
 pub fn write_rows(
     db: &Connection,
     realm: &str,
@@ -103,11 +103,11 @@ pub fn write_rows(
     Ok(count)
 }
 
-/// Reads lines into new books, which must have been made by [`super::open_writer`] and hold nothing of worth: what is in
-/// them goes. All or nothing. The history gets a new name, because from here on it is another one.
+/// Replaces the content of a database that [`super::open_writer`] has just made; all or nothing. Its event log gets a new name,
+/// because from here on it differs from the exported one.
 ///
 /// # Errors
-/// When the lines are damaged, cut off or of a newer make, or the books fail; then they are as they were.
+/// When the lines are damaged, cut off or of a newer version, or the database fails; then it is unchanged.
 pub fn read_rows(
     db: &mut Connection,
     input: &mut dyn BufRead,

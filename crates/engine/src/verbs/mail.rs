@@ -79,7 +79,7 @@ pub struct SendMessage {
     pub audience: Audience,
     /// Whether empty groups are allowed. Otherwise a message without recipients is refused.
     #[serde(default)]
-    pub to_nobody: bool,
+    pub allow_no_recipients: bool,
     /// Whether named agents that take no messages from the sender are passed over, if there are other recipients.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pass_over: bool,
@@ -153,7 +153,7 @@ impl SendMessage {
             envelope: None,
             meta: None,
             audience: Audience::Parties,
-            to_nobody: false,
+            allow_no_recipients: false,
             pass_over: false,
             not_receiving: Vec::new(),
         }
@@ -265,7 +265,7 @@ impl SendMessage {
                 refused.push(agent.clone());
             }
         }
-        if recipients.is_empty() && !self.to_nobody {
+        if recipients.is_empty() && !self.allow_no_recipients {
             return Err(Refusal::NoRecipients.into());
         }
         let place = self.find_place(to, sender, &recipients, &entrances)?;

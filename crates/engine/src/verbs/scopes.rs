@@ -39,7 +39,7 @@ pub struct CreateScope {
     pub send_policy: Option<SendPolicy>,
     /// Who may see messages to it besides their parties; all observers if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub letters: Option<MessagesSeenBy>,
+    pub messages_seen_by: Option<MessagesSeenBy>,
     /// Whether it is deleted with its last member.
     pub auto_delete: bool,
     /// Other data.
@@ -85,7 +85,7 @@ fn insert(to: &mut Write<'_>, given: &CreateScope, id: ScopeId) -> rusqlite::Res
         roles: given.roles.clone(),
         visibility: given.visibility.unwrap_or(ScopeVisibility::Public),
         send_policy: given.send_policy.unwrap_or(SendPolicy::Any),
-        messages_seen_by: given.letters.unwrap_or_default(),
+        messages_seen_by: given.messages_seen_by.unwrap_or_default(),
         auto_delete: given.auto_delete,
         meta: given.meta.clone(),
         created_by: to.caller.agent.clone(),

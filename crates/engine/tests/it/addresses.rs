@@ -15,7 +15,7 @@ use crate::harness::{Realm, admin, answer, id, message, names, realm, scope, to}
 
 /// The recipients of a message with this address.
 async fn recipients_of(realm: &Realm, from: &Caller, address: Address) -> Vec<String> {
-    let message = SendMessage { to_nobody: true, ..SendMessage::text(vec![address], "hello") };
+    let message = SendMessage { allow_no_recipients: true, ..SendMessage::text(vec![address], "hello") };
     let sent = realm.ask(from, message).await;
     let mut found: Vec<String> = sent.receipts.iter().map(|receipt| receipt.agent.to_string()).collect();
     found.sort();
@@ -154,7 +154,7 @@ async fn empty_group_is_refused_unless_allowed() {
     let message = SendMessage::text(vec![Address::Siblings], "hello");
     assert_eq!(realm.refused(&anna, message.clone()).await, Refusal::NoRecipients);
     assert_eq!(realm.refused(&anna, SendMessage::text(vec![], "hello")).await, Refusal::NoRecipients);
-    let sent = realm.ask(&anna, SendMessage { to_nobody: true, ..message }).await;
+    let sent = realm.ask(&anna, SendMessage { allow_no_recipients: true, ..message }).await;
     assert!(sent.receipts.is_empty());
 }
 
@@ -219,8 +219,10 @@ async fn privacy_of_the_sender_limits_broad_addresses() {
         let given = Register { privacy: Some(privacy), ..Register::default() };
         let sender = realm.register(name, given).await;
         for (address, allowed) in [(Address::Contacts, contacts), (Address::Public, public)] {
-            let message =
-                SendMessage { to_nobody: true, ..SendMessage::text(vec![address.clone()], "hello") };
+            let message = SendMessage {
+                allow_no_recipients: true,
+                ..SendMessage::text(vec![address.clone()], "hello")
+            };
             if allowed {
                 realm.ask(&sender, message).await;
             } else {

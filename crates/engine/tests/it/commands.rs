@@ -248,7 +248,7 @@ impl Commands {
         send.key = self.rng.once_in(6).then(|| self.key());
         send.meta = self.rng.once_in(5).then(|| self.json());
         send.audience = self.audience();
-        send.to_nobody = self.rng.once_in(2);
+        send.allow_no_recipients = self.rng.once_in(2);
         if self.rng.once_in(3) {
             let join = match self.rng.below(4) {
                 0 => JoinMode::IfAllowed,
@@ -319,12 +319,12 @@ impl Commands {
                 instance: first.instance.clone(),
                 name: first.name.clone(),
                 open: None,
-                letters: Vec::new(),
+                messages: Vec::new(),
                 took: Vec::new(),
                 ..self.one_step()
             };
             let sent =
-                first.letters.iter().find_map(|message| Some((message.to.first()?.clone(), message.id)));
+                first.messages.iter().find_map(|message| Some((message.to.first()?.clone(), message.id)));
             if let Some((agent, message)) = sent {
                 let list = if self.rng.once_in(4) { &mut second.gave_up } else { &mut second.took };
                 list.push(Taken { agent, message });
@@ -365,7 +365,7 @@ impl Commands {
             forget: self.rng.once_in(5),
             gave_up: Vec::new(),
             note: self.rng.once_in(2).then(|| self.json()),
-            letters: messages,
+            messages: messages,
             steps: 1,
             phase: self.rng.maybe(|c| *c.pick(RunPhase::ALL)),
             result: self.rng.once_in(4).then(|| self.json()),

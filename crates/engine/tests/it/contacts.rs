@@ -56,7 +56,10 @@ async fn sender_of_a_first_message_accepts_the_reply() {
     let bert = with_policy(&realm, "bert", ContactPolicy::Contacts).await;
     let dora = with_policy(&realm, "dora", ContactPolicy::Contacts).await;
     realm
-        .ask(&bert, SendMessage { to_nobody: true, ..SendMessage::text(vec![Address::All], "to all") })
+        .ask(
+            &bert,
+            SendMessage { allow_no_recipients: true, ..SendMessage::text(vec![Address::All], "to all") },
+        )
         .await;
     let pending = Refusal::ConsentPending { agent: id("bert") };
     assert_eq!(realm.refused(&anna, message("bert", "was that for me?")).await, pending);

@@ -187,7 +187,7 @@ async fn fill(realm: &Realm) -> KnownIds {
     realm.scope(&insider, "zebra-club", members, &["insider"]).await;
     // Open to observers, but addressed to scopes that restrict who sees their messages.
     for (name, seen_by) in [("den", MessagesSeenBy::Members), ("office", MessagesSeenBy::System)] {
-        let made = CreateScope { letters: Some(seen_by), ..CreateScope::default() };
+        let made = CreateScope { messages_seen_by: Some(seen_by), ..CreateScope::default() };
         realm.scope(&insider, name, made, &["insider", "boss"]).await;
         let message = SendMessage::text(vec![Address::Scope(scope(name))], "zebra among us");
         realm.ask(&insider, SendMessage { audience: Audience::Observers, ..message }).await;
@@ -259,7 +259,7 @@ async fn fill(realm: &Realm) -> KnownIds {
         away: vec![(named("north"), id("zebra@north"))],
         ..run_message(n, "insider", "zebra-friend", "zebra")
     };
-    let run = Advance { letters: vec![secret(7)], note: Some(json("\"zebra\"")), ..opening("zebra-run") };
+    let run = Advance { messages: vec![secret(7)], note: Some(json("\"zebra\"")), ..opening("zebra-run") };
     realm.ask(&boss, run).await;
     let told = Announce { word: "zebra".into(), data: json("\"zebra\""), to: Some(vec![id("insider")]) };
     realm.ask(&insider, told).await;

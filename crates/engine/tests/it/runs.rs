@@ -48,7 +48,7 @@ fn step(name: &str) -> Advance {
         forget: false,
         gave_up: Vec::new(),
         note: None,
-        letters: Vec::new(),
+        messages: Vec::new(),
         steps: 0,
         phase: None,
         result: None,
@@ -67,13 +67,13 @@ async fn run_is_a_task_and_a_conversation_of_its_parties() {
     let realm = Realm::new();
     let [user, hand, out] = realm.agents(["insider", "hand", "out"]).await;
     let message = run_message(1, "insider", "hand", "marzipan");
-    let opened = realm.ask(&admin(), Advance { letters: vec![message], ..opening("r") }).await;
+    let opened = realm.ask(&admin(), Advance { messages: vec![message], ..opening("r") }).await;
     assert!(opened.opened && opened.run.phase == RunPhase::Running);
     let end = RunMessage { to: Vec::new(), ..run_message(2, "hand", "insider", "done") };
     let last = Advance {
         took: taken("hand", 1),
         note: Some(json("{\"did\":1}")),
-        letters: vec![end],
+        messages: vec![end],
         steps: 1,
         phase: Some(RunPhase::Ended),
         result: Some(json("\"done\"")),
@@ -118,7 +118,7 @@ async fn message_is_taken_once() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
     let message = run_message(1, "insider", "hand", "x");
-    realm.ask(&admin(), Advance { letters: vec![message], ..opening("r") }).await;
+    realm.ask(&admin(), Advance { messages: vec![message], ..opening("r") }).await;
     let take = Advance { took: taken("hand", 1), forget: true, ..step("r") };
     realm.ask(&admin(), take.clone()).await;
     assert_eq!(realm.refused(&admin(), take).await, Refusal::NoSuchMessage);
@@ -135,8 +135,8 @@ async fn run_message_with_the_same_key_is_stored_once() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
     let message = |n| RunMessage { key: Some("far/1".into()), ..run_message(n, "insider", "hand", "x") };
-    let first = realm.ask(&admin(), Advance { letters: vec![message(1)], ..opening("r") }).await;
-    let second = realm.ask(&admin(), Advance { letters: vec![message(2)], ..opening("r") }).await;
+    let first = realm.ask(&admin(), Advance { messages: vec![message(1)], ..opening("r") }).await;
+    let second = realm.ask(&admin(), Advance { messages: vec![message(2)], ..opening("r") }).await;
     assert!(!first.repeated && second.repeated);
     assert_eq!(realm.see(|view| view.run_record(&admin(), &conversation_id("r"), 0, 99)).messages.len(), 1);
 }
@@ -145,11 +145,11 @@ async fn run_message_with_the_same_key_is_stored_once() {
 async fn same_name_in_two_instances_is_two_tasks() {
     let realm = Realm::new();
     let [one, _, other] = realm.agents(["insider", "hand", "other"]).await;
-    let first = Advance { letters: vec![run_message(1, "insider", "hand", "mine")], ..opening("r") };
+    let first = Advance { messages: vec![run_message(1, "insider", "hand", "mine")], ..opening("r") };
     realm.ask(&admin(), first).await;
     let second = Advance {
         instance: "user:other".into(),
-        letters: vec![run_message(2, "other", "hand", "theirs")],
+        messages: vec![run_message(2, "other", "hand", "theirs")],
         ..opening("r")
     };
     let second = realm.ask(&admin(), second).await;
@@ -167,11 +167,11 @@ async fn same_name_in_two_instances_is_two_tasks() {
 async fn reopened_run_continues_with_new_counts() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
-    let first = Advance { letters: vec![run_message(1, "insider", "hand", "a")], steps: 3, ..opening("r") };
+    let first = Advance { messages: vec![run_message(1, "insider", "hand", "a")], steps: 3, ..opening("r") };
     realm.ask(&admin(), first).await;
     realm.ask(&admin(), Advance { phase: Some(RunPhase::Ended), ..step("r") }).await;
     assert!(realm.see(|view| view.live_runs(&admin(), 0, 9)).is_empty());
-    let again = Advance { letters: vec![run_message(2, "insider", "hand", "b")], ..opening("r") };
+    let again = Advance { messages: vec![run_message(2, "insider", "hand", "b")], ..opening("r") };
     let again = realm.ask(&admin(), again).await;
     assert_eq!((again.opened, again.run.phase, again.run.steps), (false, RunPhase::Running, 0));
     assert_eq!(realm.see(|view| view.task(&admin(), &conversation_id("r"))).status, TaskStatus::InProgress);
@@ -187,7 +187,7 @@ async fn messages_for_a_peer_wait_in_the_outbox() {
         away: vec![(named("north"), id("x@north"))],
         ..run_message(1, "hand", "insider", "over there")
     };
-    let go = Advance { letters: vec![away.clone()], ..opening("r") };
+    let go = Advance { messages: vec![away.clone()], ..opening("r") };
     assert_eq!(realm.refused(&admin(), go.clone()).await, Refusal::NoSuchPeer { peer: "north".into() });
     let peer = PutPeer {
         name: named("north"),
@@ -222,19 +222,19 @@ async fn only_admin_may_advance_runs() {
 async fn message_to_another_conversation_is_no_turn_of_the_run() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
-    let go = Advance { letters: vec![run_message(1, "insider", "hand", "please")], ..opening("r") };
+    let go = Advance { messages: vec![run_message(1, "insider", "hand", "please")], ..opening("r") };
     let opened = realm.ask(&admin(), go).await;
     let answer = RunMessage {
-        in_reply_to: Some(opened.letters[0].0.id),
+        in_reply_to: Some(opened.messages[0].0.id),
         elsewhere: Some(crate::harness::conversation_id("other")),
         ..run_message(2, "hand", "insider", "done")
     };
-    let done = realm.ask(&admin(), Advance { letters: vec![answer], ..step("r") }).await;
-    let sent = &done.letters[0].0;
+    let done = realm.ask(&admin(), Advance { messages: vec![answer], ..step("r") }).await;
+    let sent = &done.messages[0].0;
     assert_eq!(sent.conversation, Some(crate::harness::conversation_id("other")));
     assert_eq!(
         (sent.task.as_ref(), sent.in_reply_to),
-        (Some(&opened.run.task), Some(opened.letters[0].0.id))
+        (Some(&opened.run.task), Some(opened.messages[0].0.id))
     );
     assert_eq!(realm.mail("insider"), ["done"]);
     let conversation = realm.see(|view| view.conversation(&admin(), &opened.run.task));
@@ -250,11 +250,11 @@ fn complete_run() -> Vec<Advance> {
     let late = RunMessage { from_kind: AgentKind::Agent, ..run_message(3, "hand", "helper", "too late") };
     let end = RunMessage { to: Vec::new(), ..run_message(4, "helper", "insider", "done") };
     vec![
-        Advance { letters: vec![ask], state: Some(json("1")), ..opening("r") },
+        Advance { messages: vec![ask], state: Some(json("1")), ..opening("r") },
         Advance {
             took: taken("hand", 1),
             note: Some(json("{\"did\":1}")),
-            letters: vec![pass, late],
+            messages: vec![pass, late],
             steps: 1,
             ..step("r")
         },
@@ -264,7 +264,7 @@ fn complete_run() -> Vec<Advance> {
             forget: true,
             gave_up: taken("helper", 3),
             note: Some(json("{\"did\":2}")),
-            letters: vec![end],
+            messages: vec![end],
             steps: 1,
             phase: Some(RunPhase::Ended),
             result: Some(json("\"done\"")),
@@ -359,7 +359,7 @@ async fn reach_rule_applies_only_inside_runs() {
     let reach = [(id("hand"), [id("boss")].into())].into();
     realm.rules(Rules { reach, ..Rules::default() }).await;
     let ask = run_message(1, "insider", "hand", "marzipan");
-    realm.ask(&admin(), Advance { letters: vec![ask], ..opening("r") }).await;
+    realm.ask(&admin(), Advance { messages: vec![ask], ..opening("r") }).await;
     let within = |name: &str, join: JoinMode| ConversationRef {
         conversation: conversation_id(name),
         thread: None,
@@ -397,7 +397,7 @@ async fn messages_of_others_under_the_name_of_a_run_are_not_in_its_record() {
     let realm = Realm::new();
     let [user, hand, anna, _, _] = realm.agents(["insider", "hand", "anna", "bert", "boss"]).await;
     let ask = run_message(1, "insider", "hand", "marzipan");
-    realm.ask(&admin(), Advance { letters: vec![ask], ..opening("r") }).await;
+    realm.ask(&admin(), Advance { messages: vec![ask], ..opening("r") }).await;
     let join = JoinMode::NameOnly { kind: "thread".into() };
     let within = ConversationRef {
         conversation: conversation_id("r"),

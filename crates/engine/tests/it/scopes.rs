@@ -220,7 +220,7 @@ fn with_role(role: &str) -> Register {
 
 /// A scope that restricts who sees its messages.
 fn messages_seen_by(seen_by: MessagesSeenBy) -> CreateScope {
-    CreateScope { letters: Some(seen_by), ..CreateScope::default() }
+    CreateScope { messages_seen_by: Some(seen_by), ..CreateScope::default() }
 }
 
 /// A message that its sender opens to observers.

@@ -324,7 +324,7 @@ async fn broadcast_is_limited_by_the_privacy_of_its_sender() {
     let ann = realm.register("ann", hidden).await;
     realm.agent("bob").await;
     let broadcast = |n: &str| SendSigned {
-        message: SendMessage { to_nobody: true, ..SendMessage::text(vec![Address::Public], "all") },
+        message: SendMessage { allow_no_recipients: true, ..SendMessage::text(vec![Address::Public], "all") },
         ..signed("bob", "", &[n])
     };
     assert_eq!(realm.refused(&ann, broadcast("id:1")).await, Refusal::PrivacyMismatch);

@@ -146,7 +146,7 @@ async fn repeated_group_is_resolved_once_and_groups_are_limited() {
     assert!(is_too_many(&realm.refused(&anna, SendMessage::text(twice, "x")).await, 4));
     let roles = |n: usize| {
         let role = |n: usize| Address::Role { role: format!("role-{n}"), within: None };
-        SendMessage { to_nobody: true, ..SendMessage::text((0..n).map(role).collect(), "x") }
+        SendMessage { allow_no_recipients: true, ..SendMessage::text((0..n).map(role).collect(), "x") }
     };
     realm.ask(&anna, roles(16)).await;
     assert!(is_too_many(&realm.refused(&anna, roles(17)).await, 16));

@@ -204,7 +204,7 @@ impl Runtime {
             open: Some(Opening { owner: ask.owner.to_string(), title }),
             agent: person,
             gave_up: stale,
-            letters: vec![draft.into_letter(&swarm)],
+            messages: vec![draft.into_letter(&swarm)],
             phase: Some(RunPhase::Running),
             state: live.state_json(),
             ..step_of(&live.key)
@@ -266,7 +266,7 @@ impl Runtime {
             open: Some(Opening { owner: live.owner.clone(), title: None }),
             agent: AgentId::new(&breakpoint.agent).unwrap_or_else(|_| AgentId::office()),
             note: note.to_json(),
-            letters: vec![draft.into_letter(&swarm)],
+            messages: vec![draft.into_letter(&swarm)],
             phase: Some(RunPhase::Running),
             state: live.state_json(),
             ..step_of(&live.key)
@@ -326,7 +326,7 @@ impl Runtime {
 
 /// The message with which a turn of a task begins.
 fn first_of(advanced: &Advanced) -> MessageId {
-    advanced.letters.first().map_or(MessageId(uuid::Uuid::nil()), |(message, _)| message.id)
+    advanced.messages.first().map_or(MessageId(uuid::Uuid::nil()), |(message, _)| message.id)
 }
 
 fn sender_of(ask: &Ask, swarm: &Swarm) -> MailAddress {

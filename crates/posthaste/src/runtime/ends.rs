@@ -112,7 +112,7 @@ impl Runtime {
     /// What a task ended with.
     pub(super) fn finish_of(&self, key: &Key, advanced: &Advanced) -> Option<Finish> {
         let swarm = self.inner.engine.realm().as_str();
-        let (message, _) = advanced.letters.iter().rev().find(|(message, _)| {
+        let (message, _) = advanced.messages.iter().rev().find(|(message, _)| {
             message.kind == MsgType::BroadcastComplete.as_str()
                 || message.to.iter().any(|to| matches!(to, Address::Agent(_)))
                     && message.kind == MsgType::Response.as_str()

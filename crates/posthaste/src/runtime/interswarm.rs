@@ -254,7 +254,7 @@ impl Runtime {
             agent: AgentId::office(),
             gave_up,
             note: note.to_json(),
-            letters: vec![draft.into_letter(&swarm)],
+            messages: vec![draft.into_letter(&swarm)],
             phase,
             result: over.then(|| Json::from_value(&Value::from(payload.body.as_str()))),
             state: live.state_json(),

@@ -57,7 +57,7 @@ impl Runtime {
             forget: mv.forget,
             gave_up: ending.gave_up,
             note: if empty { None } else { mv.note.to_json() },
-            letters,
+            messages: letters,
             steps: in_hand.map_or(0, |incoming| u32::from(incoming.counts())),
             phase: ending.phase,
             result: ending.result,
@@ -151,7 +151,7 @@ impl Runtime {
         let step = Advance {
             took: in_hand.iter().map(|one| Taken { agent: mover.clone(), message: one.id }).collect(),
             agent: mover,
-            letters,
+            messages: letters,
             phase: ends.then_some(RunPhase::Ended),
             state: live.state_json(),
             ..step_of(&live.key)
@@ -170,7 +170,7 @@ impl Runtime {
         live.task = advanced.run.task.clone();
         live.phase = advanced.run.phase;
         let mut last = advanced.place;
-        for (message, agents) in &advanced.letters {
+        for (message, agents) in &advanced.messages {
             last = message.seq;
             if message.to.iter().any(|to| matches!(to, Address::Remote { .. })) {
                 self.inner.outbox.notify_one();
@@ -267,7 +267,7 @@ pub(super) fn step_of(key: &Key) -> Advance {
         forget: false,
         gave_up: Vec::new(),
         note: None,
-        letters: Vec::new(),
+        messages: Vec::new(),
         steps: 0,
         phase: None,
         result: None,

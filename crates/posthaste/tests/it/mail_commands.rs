@@ -13,7 +13,7 @@ fn run(dir: &TestDir, args: &[&str]) -> Ran {
 }
 
 #[test]
-fn a_letter_to_nobody_is_refused() {
+fn a_letter_allow_no_recipients_is_refused() {
     let dir = TestDir::new();
     let refused = run(&dir, &["send", "--from=ann", "--to=nobody", "--body=x"]);
     assert_eq!(refused.code, 8, "{}", refused.stderr);

@@ -1,5 +1,5 @@
-//! Writing steps of a run down: letters, copies, turns and notes as they come, and what belongs to the run as a whole
-//! (its row, its task, its conversation's counts) once, however many steps came together.
+//! Writes the steps of a run: messages, deliveries, turns and notes one by one, and what belongs to the run as a whole (its row,
+//! its task, its conversation's counts) once for all steps of a command.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -19,28 +19,28 @@ use crate::verbs::{Decide, Decided, Write, seen_keys};
 static MAY: LazyLock<String> =
     LazyLock::new(|| serde_json::to_string(&Permissions::for_role("worker")).unwrap_or_default());
 
-/// How a delivery is marked whose letter nobody taken with before the end.
+/// The note of a delivery that no agent handled before the run ended.
 const GIVEN_UP: &str = "the task ended";
 
-/// What becomes of a copy that is written by the command which also deals with it.
+/// The final state of a delivery that is written by the command that also handles it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum Disposal {
     Read,
     Forgotten,
     GivenUp,
 }
 
-/// Where the letters are that a command takes in hand.
+/// The messages that a command takes.
 #[derive(Default)]
 pub(super) struct TakenMessages {
-    /// Letters that were waiting.
+    /// Messages that were waiting.
     waiting: HashMap<Taken, Seq>,
-    /// Letters that the command itself sends.
-    own: HashMap<Taken, Fate>,
+    /// Messages that the command itself sends.
+    own: HashMap<Taken, Disposal>,
 }
 
 impl TakenMessages {
-    /// Refuses to take what does not wait, or what is taken already.
+    /// Refuses messages that are not waiting, or that were taken already.
     pub(super) fn check(to: &Decide<'_>, command: &Advance) -> Decided<Self> {
         let mut found = Self::default();
         let mut sent: HashSet<(&AgentId, MessageId)> = HashSet::new();
@@ -51,7 +51,7 @@ impl TakenMessages {
                     return Err(Refusal::NoSuchMessage.into());
                 }
                 if sent.contains(&(&taken.agent, taken.message)) {
-                    let fate = if step.forget { Fate::Forgotten } else { Fate::Read };
+                    let fate = if step.forget { Disposal::Forgotten } else { Disposal::Read };
                     found.own.insert(taken.clone(), fate);
                 } else {
                     found.waiting.insert(taken.clone(), waiting(to, taken)?);
@@ -59,33 +59,34 @@ impl TakenMessages {
             }
             for taken in &step.gave_up {
                 if sent.contains(&(&taken.agent, taken.message)) {
-                    found.own.entry(taken.clone()).or_insert(Fate::GivenUp);
+                    found.own.entry(taken.clone()).or_insert(Disposal::GivenUp);
                 }
             }
-            // A lone step cannot take what it sends.
+            // A single step cannot take what it sends.
             if !command.then.is_empty() {
-                let copies = step.letters.iter().flat_map(|one| one.to.iter().map(|agent| (agent, one.id)));
-                sent.extend(copies);
+                let deliveries =
+                    step.messages.iter().flat_map(|one| one.to.iter().map(|agent| (agent, one.id)));
+                sent.extend(deliveries);
             }
         }
         Ok(found)
     }
 }
 
-/// A run on its way through a command.
+/// A run while a command is applied to it.
 pub(super) struct Course {
     run: Run,
     fresh: bool,
     place: Seq,
     taken: TakenMessages,
-    /// Those who take part. Runs have few agents, so there is no need to ask for each listener.
+    /// The participants. Runs have few, so events list them.
     seeing: Vec<AgentId>,
     joined: i64,
-    letters: Vec<(Arc<Message>, Vec<AgentId>)>,
-    /// The phase that the books have.
+    messages: Vec<(Arc<Message>, Vec<AgentId>)>,
+    /// The phase in the database.
     previous: RunPhase,
     result: Option<Json>,
-    /// Of a run that is not in the books yet.
+    /// Of a run that is not in the database yet.
     opening: Option<(Opening, AgentId)>,
 }
 
@@ -102,14 +103,14 @@ impl Course {
         let (seeing, opening) = match &first.open {
             Some(opening) if fresh => {
                 run.seq = place;
-                let creator = first.letters.first().map_or(&first.agent, |letter| &letter.from);
-                tell_beginning(to, &run, opening, first.letters.first().map(|letter| &letter.from), creator)?;
+                let creator = first.messages.first().map_or(&first.agent, |draft| &draft.from);
+                emit_beginning(to, &run, opening, first.messages.first().map(|draft| &draft.from), creator)?;
                 (Vec::new(), Some((opening.clone(), creator.clone())))
             }
             _ => (participants(to, &run.task)?, None),
         };
-        let (joined, letters) = (0, Vec::with_capacity(first.all_letters().count()));
-        Ok(Self { run, fresh, place, taken, seeing, joined, letters, previous, result: None, opening })
+        let (joined, messages) = (0, Vec::with_capacity(first.all_messages().count()));
+        Ok(Self { run, fresh, place, taken, seeing, joined, messages, previous, result: None, opening })
     }
 
     /// Takes one step.
@@ -150,22 +151,22 @@ impl Course {
             let params = (&self.run.task, self.run.notes, to.next_seq(), &step.agent, to.now, note);
             to.exec(sql, params)?;
         }
-        for letter in &step.letters {
-            self.seat(to, letter)?;
-            let message = self.post(to, letter)?;
-            self.letters.push((message, letter.to.clone()));
+        for draft in &step.messages {
+            self.add_participants(to, draft)?;
+            let message = self.post(to, draft)?;
+            self.messages.push((message, draft.to.clone()));
         }
         if step.result.is_some() {
             self.result.clone_from(&step.result);
         }
-        self.tell_move(to, if self.fresh && opens { RunPhase::Running } else { before }, step)
+        self.emit_phase(to, if self.fresh && opens { RunPhase::Running } else { before }, step)
     }
 
     /// Writes what belongs to the run as a whole.
     pub(super) fn finish(mut self, to: &mut Write<'_>) -> rusqlite::Result<Advanced> {
         let task = &self.run.task;
         let own =
-            self.letters.iter().filter(|(message, _)| message.conversation.as_ref() == Some(task)).count();
+            self.messages.iter().filter(|(message, _)| message.conversation.as_ref() == Some(task)).count();
         let turns = i64::try_from(own).unwrap_or(i64::MAX);
         if turns > 0 {
             let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, 'text', ?2)
@@ -176,8 +177,8 @@ impl Course {
             Some((opening, creator)) => self.enter(to, &opening, &creator, turns)?,
             None => self.update(to, turns)?,
         }
-        let Self { run, place, letters, fresh, .. } = self;
-        Ok(Advanced { run, place, letters, opened: fresh, repeated: false })
+        let Self { run, place, messages, fresh, .. } = self;
+        Ok(Advanced { run, place, messages, opened: fresh, repeated: false })
     }
 
     fn enter(
@@ -207,7 +208,7 @@ impl Course {
 
     fn update(&self, to: &mut Write<'_>, turns: i64) -> rusqlite::Result<()> {
         let run = &self.run;
-        if !self.letters.is_empty() {
+        if !self.messages.is_empty() {
             let sql = "UPDATE conversations SET participant_count = participant_count + ?2, turn_count = turn_count + ?3,
                            updated_at = ?4 WHERE id = ?1";
             to.exec(sql, (&run.task, self.joined, turns, to.now))?;
@@ -223,7 +224,7 @@ impl Course {
     }
 
     /// Says that the run has ended, rests, or goes on.
-    fn tell_move(&self, to: &mut Write<'_>, before: RunPhase, step: &Advance) -> rusqlite::Result<()> {
+    fn emit_phase(&self, to: &mut Write<'_>, before: RunPhase, step: &Advance) -> rusqlite::Result<()> {
         if self.run.phase == before {
             return Ok(());
         }
@@ -243,11 +244,11 @@ impl Course {
         to.exec(sql, (&self.run.task, contributor)).map(drop)
     }
 
-    /// Makes sender and recipients of a letter take part.
-    fn seat(&mut self, to: &Write<'_>, letter: &RunMessage) -> rusqlite::Result<()> {
-        let others = letter.to.iter().chain(letter.away.iter().map(|(_, agent)| agent));
+    /// Makes sender and recipients of a message participants.
+    fn add_participants(&mut self, to: &Write<'_>, draft: &RunMessage) -> rusqlite::Result<()> {
+        let others = draft.to.iter().chain(draft.away.iter().map(|(_, agent)| agent));
         let parties =
-            std::iter::once((&letter.from, letter.from_kind)).chain(others.map(|a| (a, AgentKind::Agent)));
+            std::iter::once((&draft.from, draft.from_kind)).chain(others.map(|a| (a, AgentKind::Agent)));
         for (agent, kind) in parties {
             if self.seeing.contains(agent) {
                 continue;
@@ -262,49 +263,49 @@ impl Course {
         Ok(())
     }
 
-    /// Writes a letter, its copies and its turn.
-    fn post(&self, to: &mut Write<'_>, letter: &RunMessage) -> rusqlite::Result<Arc<Message>> {
+    /// Writes a message, its deliveries and its turn.
+    fn post(&self, to: &mut Write<'_>, draft: &RunMessage) -> rusqlite::Result<Arc<Message>> {
         let task = &self.run.task;
         let message = Arc::new(Message {
             seq: to.next_seq(),
-            id: letter.id,
-            from: letter.from.clone(),
-            to: letter.addressed.clone(),
-            kind: letter.kind.clone(),
-            subject: Some(letter.subject.clone()),
-            body: Body::Text(letter.body.clone()),
-            priority: letter.priority,
+            id: draft.id,
+            from: draft.from.clone(),
+            to: draft.addressed.clone(),
+            kind: draft.kind.clone(),
+            subject: Some(draft.subject.clone()),
+            body: Body::Text(draft.body.clone()),
+            priority: draft.priority,
             ack_required: false,
             expires_at: None,
-            correlation: letter.correlation.clone(),
-            conversation: Some(letter.elsewhere.as_ref().unwrap_or(task).clone()),
+            correlation: draft.correlation.clone(),
+            conversation: Some(draft.elsewhere.as_ref().unwrap_or(task).clone()),
             thread: None,
-            in_reply_to: letter.in_reply_to,
+            in_reply_to: draft.in_reply_to,
             task: Some(task.clone()),
-            key: letter.key.clone(),
+            key: draft.key.clone(),
             envelope: None,
-            meta: letter.meta.clone(),
+            meta: draft.meta.clone(),
             audience: Audience::Parties,
             via: to.caller.via.clone(),
             at: to.now,
         });
         to.insert_message(message.clone())?;
-        if let Some(key) = &letter.key {
+        if let Some(key) = &draft.key {
             seen_keys::store_message_key(to, &message.from, key, Vec::new(), message.seq)?;
         }
-        let mut recipients = letter.to.clone();
-        for agent in &letter.to {
-            self.copy(to, agent, &message)?;
+        let mut recipients = draft.to.clone();
+        for agent in &draft.to {
+            self.deliver(to, agent, &message)?;
         }
-        for (peer, agent) in &letter.away {
-            self.copy(to, agent, &message)?;
+        for (peer, agent) in &draft.away {
+            self.deliver(to, agent, &message)?;
             let sql = "INSERT INTO outbound(peer, message, agent) VALUES(?1, ?2, ?3)";
             to.exec(sql, (peer, message.seq, agent))?;
             recipients.push(agent.clone());
         }
         let sight = sight::of_message(to.db, &message, recipients)?;
         to.emit_of(Fact::MessageSent, message.clone(), None, sight)?;
-        if letter.elsewhere.is_some() {
+        if draft.elsewhere.is_some() {
             return Ok(message);
         }
         let turn = Turn {
@@ -314,7 +315,7 @@ impl Course {
             thread: None,
             author: message.from.clone(),
             content_type: "text".to_owned(),
-            content: rows::text_content(&letter.body),
+            content: rows::text_content(&draft.body),
             in_reply_to: None,
             visibility: TurnVisibility::All,
             source: TurnSource::Intercepted(message.id),
@@ -332,17 +333,17 @@ impl Course {
         Ok(message)
     }
 
-    /// Writes a copy, as it stands at the end of the command.
-    fn copy(&self, to: &Write<'_>, agent: &AgentId, message: &Message) -> rusqlite::Result<()> {
+    /// Writes a delivery in the state that it has at the end of the command.
+    fn deliver(&self, to: &Write<'_>, agent: &AgentId, message: &Message) -> rusqlite::Result<()> {
         let fate = match self.taken.own.is_empty() {
             true => None,
             false => self.taken.own.get(&Taken { agent: agent.clone(), message: message.id }),
         };
         let (state, note) = match fate {
             None => (0, None),
-            Some(Fate::Read) => (2, None),
-            Some(Fate::Forgotten) => (2, Some(FORGOTTEN)),
-            Some(Fate::GivenUp) => (5, Some(GIVEN_UP)),
+            Some(Disposal::Read) => (2, None),
+            Some(Disposal::Forgotten) => (2, Some(FORGOTTEN)),
+            Some(Disposal::GivenUp) => (5, Some(GIVEN_UP)),
         };
         let read = (state == 2).then_some(to.now);
         let sql =
@@ -353,8 +354,8 @@ impl Course {
     }
 }
 
-/// The lines of history with which a run begins.
-fn tell_beginning(
+/// Emits the events with which a run begins.
+fn emit_beginning(
     to: &mut Write<'_>,
     run: &Run,
     opening: &Opening,

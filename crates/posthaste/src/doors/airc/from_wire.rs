@@ -212,7 +212,7 @@ impl Draft {
             within,
             envelope: self.envelope,
             meta: self.meta.as_ref().map(Kept::from_value),
-            to_nobody: self.target.is_broadcast(),
+            allow_no_recipients: self.target.is_broadcast(),
             ..SendMessage::text(vec![address], String::new())
         }
     }
