@@ -365,7 +365,7 @@ impl Commands {
             forget: self.rng.once_in(5),
             gave_up: Vec::new(),
             note: self.rng.once_in(2).then(|| self.json()),
-            messages: messages,
+            messages,
             steps: 1,
             phase: self.rng.maybe(|c| *c.pick(RunPhase::ALL)),
             result: self.rng.once_in(4).then(|| self.json()),
