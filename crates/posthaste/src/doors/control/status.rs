@@ -67,6 +67,7 @@ fn limits_of(limits: &Limits, rules: &Rules) -> Value {
         "queue_bytes": limits.queue_bytes,
         "share_commands": limits.share_commands,
         "batch_commands": limits.batch_commands,
+        "batch_open_ms": limits.batch_open.as_millis(),
         "page": limits.page,
         "page_bytes": limits.page_bytes,
         "answer_bytes": limits.answer_bytes,
