@@ -3,7 +3,6 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::error::Fault;
 
@@ -14,8 +13,8 @@ pub struct DirectoryLock {
     _file: File,
 }
 
-/// How long to wait before a second attempt: `lock_holder` of another process holds the lock for a moment.
-const RETRY_DELAY: Duration = Duration::from_millis(10);
+/// Attempts while only probes ([`lock_holder`]) of other processes hold the lock, each for microseconds.
+const PROBED_ATTEMPTS: u32 = 10_000;
 
 /// The path of the lock file in a data directory.
 #[must_use]
@@ -39,15 +38,7 @@ impl DirectoryLock {
             .truncate(false)
             .open(&path)
             .map_err(broken)?;
-        let taken = match file.try_lock() {
-            Err(std::fs::TryLockError::WouldBlock) => {
-                // `lock_holder` of another process may hold it for a moment.
-                std::thread::sleep(RETRY_DELAY);
-                file.try_lock()
-            }
-            taken => taken,
-        };
-        match taken {
+        match try_lock(&file) {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => {
                 let directory = directory.display().to_string();
@@ -62,6 +53,20 @@ impl DirectoryLock {
         file.flush().map_err(broken)?;
         Ok(Self { _file: file })
     }
+}
+
+/// Locks the file unless another process has locked it for good.
+fn try_lock(file: &File) -> Result<(), std::fs::TryLockError> {
+    for _ in 0..PROBED_ATTEMPTS {
+        match file.try_lock() {
+            // A shared lock can be had beside probes, and not beside the holder's exclusive one.
+            Err(std::fs::TryLockError::WouldBlock) => file.try_lock_shared()?,
+            taken => return taken,
+        }
+        file.unlock().map_err(std::fs::TryLockError::Error)?;
+        std::thread::yield_now();
+    }
+    Err(std::fs::TryLockError::WouldBlock)
 }
 
 /// The process that holds the directory's lock, if any. Creates no file.

@@ -1,5 +1,5 @@
 //! Wakes subscribers when events are committed. A few are woken at once. Waking many costs each of them a task switch and a
-//! packet, so many are woken at intervals, and events of the meantime share a wake-up. The interval is short, and long
+//! packet, so they are woken at intervals, and events of the meantime share a wake-up. The interval is short, and long
 //! under load: a long one saves a fifth of the server's CPU where 100 subscribers get 3,000 events a second.
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,10 +1,10 @@
 //! Agents that register again, and names that are known before their agent registers.
 
-use posthaste_engine::Refusal;
 use posthaste_engine::nouns::{Address, AgentKind, Caller, TokenRole};
 use posthaste_engine::verbs::agents::{Bearer, Existing, Register, Unregister};
 use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
+use posthaste_engine::{Filter, Refusal, Start, Step};
 
 use crate::harness::{Realm, admin, id, member, message, named};
 
@@ -191,4 +191,24 @@ async fn suggestions_ignore_case_and_accents() {
         let Refusal::NoSuchAgent { near, .. } = refused else { panic!("{written}: {refused:?}") };
         assert_eq!(near, [id(meant)], "{written}");
     }
+}
+
+/// Before, the writer's cached conversation still had the former holder, and the live event of a turn reached the new one.
+#[tokio::test]
+async fn new_holder_of_a_name_gets_no_turns_of_its_former_conversations() {
+    let realm = Realm::new();
+    let ann = realm.agent("ann").await;
+    realm.ask(&member("p1"), by("fleet", "bob", "p1")).await;
+    realm.conversation(&ann, "c", &["bob"]).await;
+    realm.ask(&Caller::office(), gone("bob")).await;
+    realm.ask(&admin(), token("bob", 7, TokenRole::Agent)).await;
+    realm.say(&ann, "c", "fills the cache").await;
+    // Registers the token's bearer under the name, with an empty mailbox.
+    realm.send(&ann, "bob", "welcome").await;
+    let filter = Filter::everything();
+    let mut feed = realm.engine.follow(&member("bob"), filter, Start::Now, 16).await.expect("a feed");
+    realm.say(&ann, "c", "not for the new holder").await;
+    realm.send(&ann, "bob", "this one is").await;
+    let Step::Event { event, .. } = feed.next().await.expect("a step") else { panic!("an overflow") };
+    assert_eq!(event.fact.kind(), "message.sent");
 }
