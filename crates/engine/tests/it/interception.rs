@@ -1,6 +1,7 @@
 //! Messages within a conversation: recorded as turns if the rules allow, or adding their parties as participants.
 
 use posthaste_engine::Refusal;
+use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
     Audience, Body, PermissionsPatch, RecipientKind, ThreadId, TurnSource, TurnVisibility,
 };
@@ -10,7 +11,7 @@ use posthaste_engine::verbs::turns::OpenThread;
 use posthaste_engine::views::{SearchQuery, TurnQuery};
 
 use crate::harness::{
-    Realm, conversation, conversation_id, id, invitee, json, member, message, names, observer, to,
+    Realm, admin, conversation, conversation_id, id, invitee, json, member, message, names, observer, to,
 };
 
 fn within(join: JoinMode) -> ConversationRef {
@@ -194,6 +195,31 @@ async fn open_mode_keeps_thread_and_visibility() {
     let refused = realm.refused(&anna, SendMessage { within: Some(lost), ..message("bert", "x") }).await;
     assert_eq!(refused, Refusal::NoSuchThread);
     assert_eq!(realm.mail("bert").len(), 2);
+}
+
+#[tokio::test]
+async fn message_to_oneself_enters_its_sender_once() {
+    let realm = Realm::new();
+    let [anna, _] = realm.agents(["anna", "bert"]).await;
+    realm.ask(&anna, opening(&["anna", "bert"])).await;
+    let opened = realm.see(|view| view.conversation(&anna, &conversation_id("c")));
+    assert_eq!(opened.participant_count, 2);
+    let joined = realm.replayed(&anna).into_iter().filter(|word| *word == "participant.joined").count();
+    assert_eq!(joined, 2);
+}
+
+#[tokio::test]
+async fn unrecorded_message_leaves_no_conversation_behind() {
+    let realm = Realm::new();
+    let [anna, ..] = realm.agents(["anna", "bert", "carl"]).await;
+    realm.rules(Rules { participants: 2, ..Rules::default() }).await;
+    let join = JoinMode::PartiesOnly { kind: "thread".into() };
+    let both = SendMessage { to: vec![to("bert"), to("carl")], ..under(join, "bert", "for both") };
+    let sent = realm.ask(&anna, both).await;
+    assert!(matches!(sent.unrecorded, Some(Refusal::TooManyParticipants { .. })), "{:?}", sent.unrecorded);
+    assert_eq!((sent.turn, sent.receipts.len()), (None, 2));
+    let refusal = realm.hidden(|view| view.conversation(&admin(), &conversation_id("c")));
+    assert!(matches!(refusal, Refusal::NoSuchConversation { .. }), "{refusal}");
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 //! Agents that register again, and names that are known before their agent registers.
 
-use posthaste_engine::nouns::{Address, AgentKind, Caller, TokenRole};
+use posthaste_engine::nouns::{Address, AgentKind, Caller, ContactPolicy, PeerKind, TokenRole};
 use posthaste_engine::verbs::agents::{Bearer, Existing, Register, Unregister};
 use posthaste_engine::verbs::mail::SendMessage;
+use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
 use posthaste_engine::{Filter, Refusal, Start, Step};
 
-use crate::harness::{Realm, admin, id, member, message, named};
+use crate::harness::{self, Realm, admin, id, member, message, named};
 
 fn token(name: &str, number: u8, role: TokenRole) -> CreateToken {
     let hash = vec![number; 32];
@@ -177,6 +178,38 @@ async fn administrator_may_send_under_new_names_but_not_address_words() {
         let refused = realm.refused(&admin(), entry).await;
         assert!(matches!(refused, Refusal::BadName { .. }), "{name}: {refused:?}");
     }
+}
+
+#[tokio::test]
+async fn contact_request_of_a_new_sender_registers_it() {
+    let realm = Realm::new();
+    let asks = Register { contact_policy: Some(ContactPolicy::Contacts), ..named("ann") };
+    realm.ask(&member("ann"), asks).await;
+    let me = Caller::admin(id("me"), "test");
+    // The second refusal finds the request pending and changes nothing.
+    for _ in 0..2 {
+        let refused = realm.refused(&me, message("ann", "hello")).await;
+        assert!(matches!(refused, Refusal::ConsentPending { .. }), "{refused:?}");
+    }
+    let words = realm.replayed(&admin());
+    assert_eq!(words, ["agent.registered", "agent.registered", "contact.changed"]);
+    // The server records the request of a peer's agent in that agent's name, and registers no agent.
+    let peer = PutPeer {
+        name: harness::realm("east"),
+        kind: PeerKind::Office,
+        url: None,
+        token_ref: None,
+        reachable: true,
+        volatile: false,
+        meta: None,
+        seen_at: None,
+    };
+    realm.ask(&admin(), peer).await;
+    let refused = realm.refused(&Caller::admin(id("far@east"), "test"), message("ann", "hello")).await;
+    assert!(matches!(refused, Refusal::ConsentPending { .. }), "{refused:?}");
+    let replay = realm.see(|view| view.events(&admin(), 0, &Filter::everything(), 99));
+    let request = replay.events.last().expect("events");
+    assert_eq!((request.fact.kind(), request.actor.as_str()), ("contact.changed", "far@east"));
 }
 
 // F34
