@@ -138,8 +138,8 @@ pub struct Limits {
     /// How long a command may wait until the writer starts it, from the time of the request. After that it is removed
     /// from the queue and its caller gets `Busy`.
     pub answer_wait: Duration,
-    /// Commands that one token may have queued or in the writer's batch: enough to keep the writer busy. Callers are served in
-    /// turn, so others do not wait behind them.
+    /// Commands that one token may have queued or in the writer's batch: enough for one commit to serve many, few enough that a
+    /// flood leaves the processors to others between two commits.
     pub share_commands: usize,
     /// Commands in one transaction.
     pub batch_commands: usize,
@@ -205,7 +205,7 @@ impl Default for Limits {
             queue_bytes: 64 << 20,
             queue_wait: Duration::from_secs(5),
             answer_wait: Duration::from_secs(5),
-            share_commands: 256,
+            share_commands: 64,
             batch_commands: 1_024,
             batch_open: Duration::from_millis(2),
             page: 1_000,

@@ -243,8 +243,11 @@ impl Writer {
         source: Option<(Instant, &mut impl Source)>,
     ) -> Result<Vec<Answer>, BatchError> {
         let before = (self.clock, self.rules.clone());
-        let applied = catch_unwind(AssertUnwindSafe(|| self.apply_and_commit(batch, source)))
-            .unwrap_or_else(|_| Err(BatchError::Command(panicked())));
+        let applied =
+            catch_unwind(AssertUnwindSafe(|| self.apply_and_commit(batch, source))).unwrap_or_else(|_| {
+                error!(realm = %self.realm, "a command panicked; its batch is rolled back");
+                Err(BatchError::Command(panicked()))
+            });
         if applied.is_err() {
             self.effects.get_mut().roll_back();
             *self.cache.get_mut() = WriteCache::default();
