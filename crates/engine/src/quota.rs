@@ -16,6 +16,20 @@ const READ_CREDIT_CPU: Duration = Duration::from_millis(250);
 /// Counted CPU time is paid off at this fraction of the time that passes.
 const READ_PAYOFF_DIVISOR: u32 = 2;
 
+/// Write-behind commands per command that a caller may have under way: no caller waits for these.
+const WRITE_BEHIND_FACTOR: usize = 4;
+
+/// What a command draws on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommandKind {
+    /// A caller waits for it.
+    Plain,
+    /// A caller waits for it, and it may take long.
+    Broad,
+    /// No caller waits for it.
+    WriteBehind,
+}
+
 /// One caller's quota. A caller that wants more waits for its own commands to finish; other callers do not.
 #[derive(Debug)]
 pub struct CallerQuota {
@@ -23,6 +37,8 @@ pub struct CallerQuota {
     commands: Arc<Semaphore>,
     /// Commands that may take long.
     broad: Arc<Semaphore>,
+    /// Commands that no caller waits for.
+    write_behind: Arc<Semaphore>,
     reads: Arc<Semaphore>,
     patterns: Arc<Semaphore>,
     /// CPU time of expensive reads that the caller has not paid off.
@@ -80,9 +96,11 @@ impl CallerQuota {
         static KEYS: AtomicU64 = AtomicU64::new(CallerKey::UNCOUNTED.0 + 1);
         // One reader is always left to other callers.
         let reads = limits.share_readers.min(limits.readers.saturating_sub(1)).max(1);
+        let commands = limits.share_commands.max(1);
         Arc::new(Self {
             key: CallerKey(KEYS.fetch_add(1, Ordering::Relaxed)),
-            commands: Arc::new(Semaphore::new(limits.share_commands.max(1))),
+            commands: Arc::new(Semaphore::new(commands)),
+            write_behind: Arc::new(Semaphore::new(commands.saturating_mul(WRITE_BEHIND_FACTOR))),
             broad: Arc::new(Semaphore::new(limits.share_broad.max(1))),
             reads: Arc::new(Semaphore::new(reads)),
             patterns: Arc::new(Semaphore::new(limits.share_patterns)),
@@ -97,6 +115,7 @@ impl CallerQuota {
             key: self.key,
             commands: self.commands.clone(),
             broad: self.broad.clone(),
+            write_behind: self.write_behind.clone(),
             reads: self.reads.clone(),
             patterns: self.patterns.clone(),
             debt: self.debt.clone(),
@@ -110,11 +129,18 @@ impl CallerQuota {
     /// Waits until the caller may have one more command under way; calls `must_wait` if it has to wait.
     pub(crate) async fn command(
         self: &Arc<Self>,
-        broad: bool,
+        kind: CommandKind,
         must_wait: impl Fn(),
     ) -> Option<CommandPermit> {
-        let broad = if broad { Some(acquire(&self.broad, &must_wait).await?) } else { None };
-        let command = acquire(&self.commands, &must_wait).await?;
+        let broad = match kind {
+            CommandKind::Broad => Some(acquire(&self.broad, &must_wait).await?),
+            CommandKind::Plain | CommandKind::WriteBehind => None,
+        };
+        let commands = match kind {
+            CommandKind::WriteBehind => &self.write_behind,
+            CommandKind::Plain | CommandKind::Broad => &self.commands,
+        };
+        let command = acquire(commands, &must_wait).await?;
         Some(CommandPermit { _broad: broad, _command: command, _quota: self.clone() })
     }
 
@@ -168,24 +194,32 @@ mod tests {
     #[tokio::test]
     async fn few_broad_commands_are_under_way_at_once() {
         let quota = CallerQuota::new(&Limits { share_broad: 2, ..Limits::default() });
-        let first = quota.command(true, || ()).await;
-        let _second = quota.command(true, || ()).await;
-        assert!(now(quota.command(true, || ())).await.is_none());
-        assert!(now(quota.branch().command(true, || ())).await.is_none(), "in all realms together");
-        assert!(now(quota.command(false, || ())).await.is_some(), "its other commands go on");
+        let first = quota.command(CommandKind::Broad, || ()).await;
+        let _second = quota.command(CommandKind::Broad, || ()).await;
+        assert!(now(quota.command(CommandKind::Broad, || ())).await.is_none());
+        assert!(
+            now(quota.branch().command(CommandKind::Broad, || ())).await.is_none(),
+            "in all realms together"
+        );
+        assert!(now(quota.command(CommandKind::Plain, || ())).await.is_some(), "its other commands go on");
         drop(first);
-        assert!(now(quota.command(true, || ())).await.is_some());
+        assert!(now(quota.command(CommandKind::Broad, || ())).await.is_some());
     }
 
     #[tokio::test]
     async fn commands_of_one_caller_are_bounded_and_its_wait_is_reported() {
         let [one, other] =
             [0, 1].map(|_| CallerQuota::new(&Limits { share_commands: 2, ..Limits::default() }));
-        let _held = [one.command(false, || ()).await, one.command(false, || ()).await];
+        let _held =
+            [one.command(CommandKind::Plain, || ()).await, one.command(CommandKind::Plain, || ()).await];
         let waited = std::cell::Cell::new(false);
-        assert!(now(one.command(false, || waited.set(true))).await.is_none());
+        assert!(now(one.command(CommandKind::Plain, || waited.set(true))).await.is_none());
         assert!(waited.get());
-        assert!(now(other.command(false, || ())).await.is_some(), "another caller has its own bound");
+        assert!(now(one.command(CommandKind::WriteBehind, || ())).await.is_some(), "these are counted apart");
+        assert!(
+            now(other.command(CommandKind::Plain, || ())).await.is_some(),
+            "another caller has its own bound"
+        );
         assert_ne!(one.key(), other.key());
         assert_eq!(one.key(), one.branch().key());
     }

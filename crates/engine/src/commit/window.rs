@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::queue::Wanted;
 
-/// Commands that are enough for a batch whose callers do not wait.
+/// Commands that are enough for a batch whose callers do not wait: half of what one caller may have queued, so that it queues
+/// the other half while these are written.
 const WRITE_BEHIND_COMMANDS: usize = 128;
 /// Fewer callers than these are not waited for: they would be answered later for little gain.
 const MIN_CALLERS: usize = 8;

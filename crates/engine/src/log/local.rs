@@ -10,7 +10,7 @@ use super::{Claim, Record, Source};
 use crate::commit::{CallerKey, FairQueue, Marker, QueuedCommand, Room, TAKE_AT_ONCE, Wanted};
 use crate::error::{EngineError, Fault, Refusal};
 use crate::limits::Limits;
-use crate::quota::CallerQuota;
+use crate::quota::{CallerQuota, CommandKind};
 use crate::verbs::Outcome;
 
 /// Permits are counted in units of this many bytes, so that a large bound fits the semaphore.
@@ -132,34 +132,35 @@ impl Sender {
         let until = Instant::now() + self.0.answer_wait;
         let claim = (!matches!(account, Account::Server)).then(Claim::default);
         let (answer, wait) = oneshot::channel();
-        let slot = self.reserve_for(bytes, account, record.command.is_broad()).await?;
+        let kind = if record.command.is_broad() { CommandKind::Broad } else { CommandKind::Plain };
+        let slot = self.reserve_for(bytes, account, kind).await?;
         if !slot.push(record, Some(answer), claim.clone()) {
             return Err(Fault::Closing.into());
         }
         Ok(PendingAnswer { answer: wait, claim: claim.map(|claim| (claim, until)) })
     }
 
-    /// Waits for room for a command of that size.
+    /// Waits for room for a command of that size whose answer no caller will wait for.
     pub(crate) async fn reserve(
         &self,
         bytes: usize,
         account: Account<'_>,
     ) -> Result<QueueSlot<'_>, EngineError> {
-        self.reserve_for(bytes, account, false).await
+        self.reserve_for(bytes, account, CommandKind::WriteBehind).await
     }
 
     async fn reserve_for(
         &self,
         bytes: usize,
         account: Account<'_>,
-        broad: bool,
+        kind: CommandKind,
     ) -> Result<QueueSlot<'_>, EngineError> {
         let shared = &*self.0;
         let bytes = u32::try_from(bytes / BYTES_PER_PERMIT + 1).unwrap_or(u32::MAX).min(shared.permits);
         let room = async {
             // The caller's own bound first: what is above it does not stand before other callers.
             let quota = match account {
-                Account::Quota(quota) => Some(quota.command(broad, || shared.queue.hurry()).await?),
+                Account::Quota(quota) => Some(quota.command(kind, || shared.queue.hurry()).await?),
                 Account::Uncounted | Account::Server => None,
             };
             let bytes = shared.bytes.clone().acquire_many_owned(bytes).await.ok()?;
