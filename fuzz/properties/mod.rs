@@ -340,7 +340,7 @@ pub(crate) fn sse_stream(bytes: &[u8]) {
 /// Moments and durations: read or refused, and what is written is read alike.
 pub(crate) fn times(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Ok(millis) = time::parse_moment(text) {
+    if let Ok(millis) = time::parse_timestamp(text) {
         assert_eq!(time::parse_rfc3339(&time::to_rfc3339(millis)), Ok(millis), "{text}");
     }
     if let Ok(millis) = time::parse_duration(text) {

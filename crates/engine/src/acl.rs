@@ -1,33 +1,31 @@
-//! Whether agents keep within each other's bounds: asked on sight and on sending alike.
+//! Whether agents are within each other's bounds: checked for visibility and for sending alike.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-use rusqlite::Connection;
+use crate::nouns::{Agent, AgentId, AgentKind, AgentSet, Bounds, Caller, Scope, ScopeSet, SendPolicy};
+use crate::store::{Db, all, one, rows};
 
-use crate::nouns::{Agent, AgentId, AgentKind, AgentSet, Bounds, Caller, Scope, ScopeCircle, SendPolicy};
-use crate::store::{all, one, rows};
-
-/// The bounds of an agent; most have none.
-pub(crate) fn of(db: &Connection, agent: &AgentId) -> rusqlite::Result<Option<Bounds>> {
+/// The bounds of an agent; most agents have none.
+pub(crate) fn bounds_of(db: Db<'_>, agent: &AgentId) -> rusqlite::Result<Option<Bounds>> {
     let sql = "SELECT bounds FROM agents WHERE id = ?1 AND bounds IS NOT NULL";
     let text: Option<String> = one(db, sql, [agent], |row| row.get(0))?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-/// Whether an agent stands in a circle around another.
+/// Whether the set, as seen from `centre`, contains the other agent.
 pub(crate) fn allows(
-    db: &Connection,
-    circle: Option<&AgentSet>,
+    db: Db<'_>,
+    set: Option<&AgentSet>,
     centre: &AgentId,
     other: &Agent,
 ) -> rusqlite::Result<bool> {
     if *centre == other.id {
         return Ok(true);
     }
-    Ok(match circle {
+    Ok(match set {
         None | Some(AgentSet::All) => true,
-        Some(AgentSet::Nobody) => false,
+        Some(AgentSet::Empty) => false,
         Some(AgentSet::Only(list)) => list.contains(&other.id),
         Some(AgentSet::Direct) => {
             let above = rows::any_agent(db, centre)?.and_then(|agent| agent.parent);
@@ -39,17 +37,17 @@ pub(crate) fn allows(
 }
 
 /// Whether two agents are members of one scope.
-pub(crate) fn shares_scope(db: &Connection, one_agent: &AgentId, other: &AgentId) -> rusqlite::Result<bool> {
+pub(crate) fn shares_scope(db: Db<'_>, one_agent: &AgentId, other: &AgentId) -> rusqlite::Result<bool> {
     let sql = "SELECT 1 FROM scope_members a JOIN scope_members b ON a.scope = b.scope
                WHERE a.agent = ?1 AND b.agent = ?2 LIMIT 1";
     Ok(one(db, sql, (one_agent, other), |_| Ok(()))?.is_some())
 }
 
-/// The agents around one agent, read once for questions about many. Every circle but a list is the same seen from either
-/// side, so it serves for the agent's own bounds and for those of the others.
+/// The agents related to one agent, read once for many checks. Every set but a list is symmetric, so this serves for
+/// the agent's own bounds and for those of the others.
 #[derive(Debug)]
 pub(crate) struct Kin<'a> {
-    db: &'a Connection,
+    db: Db<'a>,
     agent: AgentId,
     parent: Option<AgentId>,
     hierarchy: OnceCell<HashSet<AgentId>>,
@@ -57,24 +55,25 @@ pub(crate) struct Kin<'a> {
 }
 
 impl<'a> Kin<'a> {
-    pub(crate) fn of(db: &'a Connection, agent: &AgentId, parent: Option<&AgentId>) -> Self {
+    pub(crate) fn of(db: Db<'a>, agent: &AgentId, parent: Option<&AgentId>) -> Self {
         let (agent, parent) = (agent.clone(), parent.cloned());
         Self { db, agent, parent, hierarchy: OnceCell::new(), scoped: OnceCell::new() }
     }
 
-    /// Whether a circle around one of the two agents takes in the other, which a list would have to name.
+    /// Whether a set around one of the two agents contains the other. `named` is the agent that a list would have to
+    /// contain.
     pub(crate) fn allows(
         &self,
-        circle: Option<&AgentSet>,
+        set: Option<&AgentSet>,
         other: &Agent,
         named: &AgentId,
     ) -> rusqlite::Result<bool> {
         if self.agent == other.id {
             return Ok(true);
         }
-        Ok(match circle {
+        Ok(match set {
             None | Some(AgentSet::All) => true,
-            Some(AgentSet::Nobody) => false,
+            Some(AgentSet::Empty) => false,
             Some(AgentSet::Only(list)) => list.contains(named),
             Some(AgentSet::Direct) => {
                 self.parent.as_ref() == Some(&other.id) || other.parent.as_ref() == Some(&self.agent)
@@ -84,7 +83,7 @@ impl<'a> Kin<'a> {
         })
     }
 
-    /// Whether both the agent's bounds as a sender and a recipient's let a letter pass.
+    /// Whether the sender's bounds and the recipient's bounds allow a message.
     pub(crate) fn lets_pass(&self, from: &Agent, to: &Agent) -> rusqlite::Result<bool> {
         if let Some(bounds) = &from.bounds
             && !self.allows(bounds.writes_to.as_ref(), to, &to.id)?
@@ -92,10 +91,10 @@ impl<'a> Kin<'a> {
             return Ok(false);
         }
         let Some(bounds) = &to.bounds else { return Ok(true) };
-        self.allows(taken_from(bounds, from.kind), to, &from.id)
+        self.allows(accepted_senders(bounds, from.kind), to, &from.id)
     }
 
-    /// Those in the same scopes.
+    /// Agents that share a scope with this one.
     pub(crate) fn scoped(&self) -> rusqlite::Result<&HashSet<AgentId>> {
         if let Some(known) = self.scoped.get() {
             return Ok(known);
@@ -106,7 +105,7 @@ impl<'a> Kin<'a> {
         Ok(self.scoped.get_or_init(|| found))
     }
 
-    /// Those above and below.
+    /// Agents above and below this one.
     fn hierarchy(&self) -> rusqlite::Result<&HashSet<AgentId>> {
         if let Some(known) = self.hierarchy.get() {
             return Ok(known);
@@ -124,34 +123,34 @@ impl<'a> Kin<'a> {
     }
 }
 
-/// From whom of that sort an agent with these bounds takes letters.
-fn taken_from(bounds: &Bounds, sort: AgentKind) -> Option<&AgentSet> {
-    match sort {
+/// The set of senders of this kind that an agent with these bounds accepts messages from.
+fn accepted_senders(bounds: &Bounds, kind: AgentKind) -> Option<&AgentSet> {
+    match kind {
         AgentKind::Agent => bounds.takes_from_agents.as_ref(),
         AgentKind::User | AgentKind::Admin | AgentKind::Client => bounds.takes_from_clients.as_ref(),
-        // The server itself needs no consent and does not come here; what calls itself a part of it does.
+        // The server itself needs no consent and is not checked here; other agents of kind `system` are.
         AgentKind::Gateway | AgentKind::System => bounds.takes_from_systems.as_ref(),
     }
 }
 
-/// Whether a scope is among those that an agent is kept to.
+/// Whether a scope is in the set of scopes that an agent is limited to.
 pub(crate) fn allows_scope(
-    db: &Connection,
-    circle: Option<&ScopeCircle>,
+    db: Db<'_>,
+    set: Option<&ScopeSet>,
     agent: &AgentId,
     scope: &Scope,
 ) -> rusqlite::Result<bool> {
-    Ok(match circle {
-        None | Some(ScopeCircle::All) => true,
-        Some(ScopeCircle::Nobody) => false,
-        Some(ScopeCircle::Only(list)) => list.contains(&scope.id),
-        Some(ScopeCircle::Member) => *agent == scope.created_by || rows::is_member(db, &scope.id, agent)?,
+    Ok(match set {
+        None | Some(ScopeSet::All) => true,
+        Some(ScopeSet::Empty) => false,
+        Some(ScopeSet::Only(list)) => list.contains(&scope.id),
+        Some(ScopeSet::Member) => *agent == scope.created_by || rows::is_member(db, &scope.id, agent)?,
     })
 }
 
-/// What somebody who wants to write to a scope lacks, if anything.
+/// What a sender that wants to write to a scope lacks, if anything.
 pub(crate) fn bar_to_scope(
-    db: &Connection,
+    db: Db<'_>,
     caller: &Caller,
     sender: &Agent,
     scope: &Scope,
@@ -165,19 +164,19 @@ pub(crate) fn bar_to_scope(
     Ok((!holds).then_some("to be allowed to write to the scope"))
 }
 
-/// Whether both the sender's and the recipient's bounds let a letter pass.
-pub(crate) fn let_pass(db: &Connection, from: &Agent, to: &Agent) -> rusqlite::Result<bool> {
+/// Whether the sender's bounds and the recipient's bounds allow a message.
+pub(crate) fn let_pass(db: Db<'_>, from: &Agent, to: &Agent) -> rusqlite::Result<bool> {
     if let Some(bounds) = &from.bounds
         && !allows(db, bounds.writes_to.as_ref(), &from.id, to)?
     {
         return Ok(false);
     }
     let Some(bounds) = &to.bounds else { return Ok(true) };
-    allows(db, taken_from(bounds, from.kind), &to.id, from)
+    allows(db, accepted_senders(bounds, from.kind), &to.id, from)
 }
 
-/// Whether an agent stands somewhere below another.
-pub(crate) fn is_below(db: &Connection, agent: &AgentId, above: &AgentId) -> rusqlite::Result<bool> {
+/// Whether an agent is a descendant of another.
+pub(crate) fn is_below(db: Db<'_>, agent: &AgentId, above: &AgentId) -> rusqlite::Result<bool> {
     let sql = "WITH RECURSIVE up(id, n) AS (
                    SELECT ?1, 0
                    UNION SELECT a.parent, up.n + 1 FROM agents a JOIN up ON a.id = up.id

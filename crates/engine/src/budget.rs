@@ -1,7 +1,7 @@
-//! What one read may cost: CPU time, wall-clock time and bytes, and whether its caller still waits for it.
+//! The budget of one read: CPU time, wall-clock time and bytes, and whether its caller still waits.
 //!
-//! Every reader connection has a progress handler that asks the budget every [`OPS`] instructions of SQLite's virtual
-//! machine; views that loop in Rust ask at each turn of the loop.
+//! Every reader connection has a progress handler that checks the budget every [`OPS_PER_CHECK`] instructions of
+//! SQLite's virtual machine; views that loop in Rust check it in every iteration.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -13,34 +13,34 @@ use tokio::task::futures::TaskLocalFuture;
 use crate::error::{EngineError, Fault, Refusal};
 use crate::limits::Limits;
 
-/// Instructions of SQLite's virtual machine between two looks at the budget: some tens of microseconds.
-const OPS: i32 = 1_000;
+/// Instructions of SQLite's virtual machine between two checks of the budget: some tens of microseconds.
+const OPS_PER_CHECK: i32 = 1_000;
 
-/// A request that goes on for longer than this, like one that waits for mail, earns more as it goes on: so much of the time
-/// that passes as CPU time.
-const LONG_REQUEST: Duration = Duration::from_secs(5);
-const EARNED: u32 = 10;
-/// The same for bytes, for each second.
-const EARNED_BYTES: u64 = 1 << 20;
+/// A request that runs longer than this, such as one that waits for mail, gets extra budget while it runs.
+const EXTRA_BUDGET_AFTER: Duration = Duration::from_secs(5);
+/// Extra CPU time: this fraction (one tenth) of the time beyond [`EXTRA_BUDGET_AFTER`].
+const EXTRA_CPU_DIVISOR: u32 = 10;
+/// Extra bytes for each second beyond [`EXTRA_BUDGET_AFTER`].
+const EXTRA_BYTES_PER_SECOND: u64 = 1 << 20;
 
-const NARROWER: &str = "narrow the query, or ask for fewer rows";
-const ALONE: &str = "one request has brought all that it may; ask for the rest in another";
+const HINT_NARROW_QUERY: &str = "narrow the query, or ask for fewer rows";
+const HINT_SPLIT_REQUEST: &str = "one request has returned as much as it may; ask for the rest in another";
 
-/// How long a read may take.
+/// Limits of one read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) cpu: Duration,
     pub(crate) wall: Duration,
-    /// How much it may bring in all. A page ends earlier than that; this is for views that read many pages.
+    /// Bytes that all pages of the read may return together. A single page is limited separately.
     pub(crate) bytes: u64,
 }
 
-/// Set when a caller no longer waits for its read. Dropping it says so.
+/// Tells a read that its caller no longer waits: the flag is set when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting(Arc<AtomicBool>);
 
 impl Waiting {
-    /// What the read looks at.
+    /// The flag that the read checks.
     pub(crate) fn gone(&self) -> Arc<AtomicBool> {
         self.0.clone()
     }
@@ -52,31 +52,31 @@ impl Drop for Waiting {
     }
 }
 
-/// What one read may still cost. Made on the thread that reads, whose CPU time is measured.
+/// The remaining budget of one read. Created on the thread that reads, whose CPU time is measured.
 #[derive(Debug)]
 pub(crate) struct Budget {
     bounds: Option<Bounds>,
     cpu_at_start: Duration,
     started: Instant,
     bytes: AtomicUsize,
-    brought: AtomicU64,
+    bytes_returned: AtomicU64,
     gone: Arc<AtomicBool>,
     closing: Arc<AtomicBool>,
     end: AtomicU8,
 }
 
-const OPEN: u8 = 0;
-const SPENT: u8 = 1;
-const GONE: u8 = 2;
+const RUNNING: u8 = 0;
+const EXHAUSTED: u8 = 1;
+const CALLER_GONE: u8 = 2;
 const CLOSING: u8 = 3;
 
 impl Budget {
-    /// For programs and tests that read on their own thread and their own account.
+    /// For programs and tests that read on their own thread, without limits.
     pub(crate) fn unbounded(limits: &Limits) -> Arc<Self> {
-        Self::of(None, limits.page_bytes, Arc::default(), Arc::default())
+        Self::new(None, limits.page_bytes, Arc::default(), Arc::default())
     }
 
-    pub(crate) fn of(
+    pub(crate) fn new(
         bounds: Option<Bounds>,
         bytes: usize,
         gone: Arc<AtomicBool>,
@@ -87,25 +87,25 @@ impl Budget {
             cpu_at_start: thread_cpu(),
             started: Instant::now(),
             bytes: AtomicUsize::new(bytes),
-            brought: AtomicU64::new(0),
+            bytes_returned: AtomicU64::new(0),
             gone,
             closing,
-            end: AtomicU8::new(OPEN),
+            end: AtomicU8::new(RUNNING),
         })
     }
 
-    /// Has a connection stop what it runs when the budget is over.
+    /// Makes a connection interrupt its statements when the budget is exhausted.
     pub(crate) fn watch(self: &Arc<Self>, db: &mut Connection) -> rusqlite::Result<()> {
         let budget = self.clone();
-        db.progress_handler(OPS, Some(move || budget.is_over()))
+        db.progress_handler(OPS_PER_CHECK, Some(move || budget.is_over()))
     }
 
-    /// Takes the watch off a connection.
+    /// Removes the progress handler from a connection.
     pub(crate) fn unwatch(db: &mut Connection) -> rusqlite::Result<()> {
         db.progress_handler(0, None::<fn() -> bool>)
     }
 
-    /// Refuses to go on when the budget is over. To be asked in every loop over rows.
+    /// Returns an error when the budget is exhausted. To be called in every loop over rows.
     pub(crate) fn checkpoint(&self) -> Result<(), EngineError> {
         match self.is_over() {
             true => Err(self.verdict().unwrap_or_else(|| Fault::Closing.into())),
@@ -116,13 +116,13 @@ impl Budget {
     /// Why the read was stopped, if it was.
     pub(crate) fn verdict(&self) -> Option<EngineError> {
         match self.end.load(Ordering::Acquire) {
-            OPEN => None,
-            SPENT => Some(Refusal::TooCostly { hint: NARROWER }.into()),
+            RUNNING => None,
+            EXHAUSTED => Some(Refusal::TooCostly { hint: HINT_NARROW_QUERY }.into()),
             _ => Some(Fault::Closing.into()),
         }
     }
 
-    /// Whether half of the time is used: a view that can hand out a part and a cursor does so now.
+    /// Whether half of the time is used: a view that can return a part and a cursor does so now.
     pub(crate) fn is_half_spent(&self) -> bool {
         self.bounds
             .is_some_and(|bounds| self.cpu() >= bounds.cpu / 2 || self.started.elapsed() >= bounds.wall / 2)
@@ -133,52 +133,52 @@ impl Budget {
         thread_cpu().saturating_sub(self.cpu_at_start)
     }
 
-    /// Bytes handed out so far.
-    pub(crate) fn brought(&self) -> u64 {
-        self.brought.load(Ordering::Relaxed)
+    /// Bytes returned so far.
+    pub(crate) fn bytes_returned(&self) -> u64 {
+        self.bytes_returned.load(Ordering::Relaxed)
     }
 
-    /// Whether the answer has room for that many bytes more.
+    /// Whether the answer has room for this many more bytes.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         bytes <= self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Keeps the answer to fewer bytes than it may hold otherwise.
-    pub(crate) fn keep_to(&self, bytes: usize) {
+    /// Lowers the limit of the answer to this many bytes.
+    pub(crate) fn limit_bytes(&self, bytes: usize) {
         let left = self.bytes.load(Ordering::Relaxed);
         self.bytes.store(left.min(bytes), Ordering::Relaxed);
     }
 
-    /// Whether the answer holds all that it may.
+    /// Whether the answer has reached its limit.
     pub(crate) fn is_full(&self) -> bool {
         !self.has_room(1)
     }
 
-    /// Notes bytes that were added to the answer. A read that goes on for long after it is full is stopped.
-    pub(crate) fn bring(&self, bytes: usize) {
+    /// Counts bytes that were added to the answer. A read that goes far beyond its limit is stopped.
+    pub(crate) fn add_bytes(&self, bytes: usize) {
         let left = self.bytes.load(Ordering::Relaxed);
         self.bytes.store(left.saturating_sub(bytes), Ordering::Relaxed);
-        let brought = self.brought.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        if self.bounds.is_some_and(|bounds| brought > bounds.bytes)
-            && self.end.load(Ordering::Acquire) == OPEN
+        let bytes_returned = self.bytes_returned.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        if self.bounds.is_some_and(|bounds| bytes_returned > bounds.bytes)
+            && self.end.load(Ordering::Acquire) == RUNNING
         {
-            self.end.store(SPENT, Ordering::Release);
+            self.end.store(EXHAUSTED, Ordering::Release);
         }
     }
 
     fn is_over(&self) -> bool {
-        if self.end.load(Ordering::Acquire) != OPEN {
+        if self.end.load(Ordering::Acquire) != RUNNING {
             return true;
         }
         let end = if self.closing.load(Ordering::Acquire) {
             CLOSING
         } else if self.gone.load(Ordering::Acquire) {
-            GONE
+            CALLER_GONE
         } else if self
             .bounds
             .is_some_and(|bounds| self.cpu() >= bounds.cpu || self.started.elapsed() >= bounds.wall)
         {
-            SPENT
+            EXHAUSTED
         } else {
             return false;
         };
@@ -187,7 +187,7 @@ impl Budget {
     }
 }
 
-/// The CPU time of this thread: unlike the time of day it does not grow while others have the processor.
+/// The CPU time of this thread: unlike wall-clock time it does not grow while other threads run.
 fn thread_cpu() -> Duration {
     #[cfg(unix)]
     {
@@ -206,7 +206,7 @@ tokio::task_local! {
     static REQUEST: Arc<Request>;
 }
 
-/// What the reads of one request have cost together.
+/// The cost of all reads of one request.
 #[derive(Debug)]
 pub struct Request {
     started: Instant,
@@ -215,29 +215,30 @@ pub struct Request {
 }
 
 impl Request {
-    /// The request that this task is at work on, if a door has said where one begins and ends.
+    /// The request that the current task works on, if a door has marked its beginning and end.
     pub(crate) fn current() -> Option<Arc<Self>> {
         REQUEST.try_with(Arc::clone).ok()
     }
 
-    /// The bounds of its next read.
+    /// The limits of the request's next read.
     ///
     /// # Errors
-    /// Refused if the reads before it have used everything up.
+    /// Refused if earlier reads have used up the budget.
     pub(crate) fn next_read(&self, bounds: Bounds, limits: &Limits) -> Result<(Bounds, usize), EngineError> {
-        let age = self.started.elapsed().saturating_sub(LONG_REQUEST);
+        let age = self.started.elapsed().saturating_sub(EXTRA_BUDGET_AFTER);
         let used = Duration::from_micros(self.cpu_micros.load(Ordering::Relaxed));
-        let cpu = (bounds.cpu + age / EARNED).saturating_sub(used).min(bounds.cpu);
-        let may_bring = (limits.answer_bytes as u64).saturating_add(age.as_secs() * EARNED_BYTES);
-        let bytes = may_bring.saturating_sub(self.bytes.load(Ordering::Relaxed));
+        let cpu = (bounds.cpu + age / EXTRA_CPU_DIVISOR).saturating_sub(used).min(bounds.cpu);
+        let allowed_bytes =
+            (limits.answer_bytes as u64).saturating_add(age.as_secs() * EXTRA_BYTES_PER_SECOND);
+        let bytes = allowed_bytes.saturating_sub(self.bytes.load(Ordering::Relaxed));
         if cpu.is_zero() || bytes == 0 {
-            return Err(Refusal::TooCostly { hint: ALONE }.into());
+            return Err(Refusal::TooCostly { hint: HINT_SPLIT_REQUEST }.into());
         }
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).min(limits.page_bytes);
         Ok((Bounds { cpu, ..bounds }, bytes))
     }
 
-    /// Notes what a read has cost.
+    /// Adds the cost of a read.
     pub(crate) fn charge(&self, cpu: Duration, bytes: u64) {
         let micros = u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX);
         self.cpu_micros.fetch_add(micros, Ordering::Relaxed);
@@ -245,11 +246,10 @@ impl Request {
     }
 }
 
-/// What [`one_request`] gives back.
+/// The future that [`one_request`] returns.
 pub type OneRequest<F> = TaskLocalFuture<Arc<Request>, F>;
 
-/// Runs what one request asks for. All reads in it, of however many calls, share the bounds of one. Within a request it
-/// changes nothing.
+/// Runs one request: all reads in it, of any number of calls, share one budget. Has no effect inside another request.
 pub fn one_request<F: Future>(work: F) -> OneRequest<F> {
     let begin = || {
         let (cpu_micros, bytes) = (AtomicU64::new(0), AtomicU64::new(0));

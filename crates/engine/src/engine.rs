@@ -1,4 +1,4 @@
-//! The handle to one realm: the only way to its books, for every door.
+//! The handle to one realm: the only access to its database, for every door.
 
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -11,33 +11,35 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::acl;
 use crate::budget::{Bounds, Budget, Request, Waiting};
+use crate::commit::{Poison, Writer};
 use crate::disk::Disk;
 use crate::error::{EngineError, Fault, Refusal};
-use crate::files::Files;
+use crate::file_identity::DatabaseFiles;
 use crate::hub::{Feed, Filter, Hub, MailboxStream, Start};
 use crate::limits::Limits;
+use crate::liveness::{Liveness, Reading};
 use crate::lock::DirectoryLock;
+use crate::log::{self, Account, Local, PendingAnswer, QueueSlot, Record};
+
 use crate::meter::Meter;
 use crate::nouns::{Address, AgentId, Caller, RealmName};
 use crate::office::WeakOffice;
 use crate::presence::Presences;
-use crate::source::{self, Account, AnswerSlip, CallerQuota, Local, Part, Place, Record};
+use crate::quota::{CallerQuota, QuotaPermit};
 use crate::stamp;
-use crate::store::{Inspection, inspect, open_reader};
+use crate::store::{Db, Inspection, inspect, open_reader};
 use crate::usage;
 use crate::verbs::{Command, Verb};
 use crate::views::{View, Viewed};
-use crate::vitals::{Reading, Vitals};
-use crate::writer::{Poison, Writer};
 
-/// A realm that is open. Cheap to clone.
+/// An open realm. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Engine {
     shared: Arc<Shared>,
-    queue: source::Sender,
-    /// On whose share it draws; nobody counts what the office itself does.
+    queue: log::Sender,
+    /// The caller quota that its commands and reads are charged to; none for the server's own.
     share: Option<Arc<CallerQuota>>,
-    /// Whether its reads may take as long as the operator's.
+    /// Whether its reads get the longer limits of the operator.
     unhurried: bool,
 }
 
@@ -49,48 +51,48 @@ struct Shared {
     hub: Arc<Hub>,
     meter: Arc<Meter>,
     poison: Poison,
-    files: Arc<Files>,
+    files: Arc<DatabaseFiles>,
     disk: Disk,
     presences: Presences,
-    /// The office the realm is part of, if it is; knows the neighbours.
+    /// The office that the realm belongs to, if it does; knows the other realms.
     office: Option<WeakOffice>,
     readers: Mutex<Vec<Connection>>,
-    /// As many readers at once as there are connections.
+    /// One permit for each reader connection.
     turnstile: Arc<Semaphore>,
-    vitals: Arc<Vitals>,
-    /// Set when the process is about to end: reads that are under way stop.
+    liveness: Arc<Liveness>,
+    /// Set when the process is about to end; reads in progress stop.
     closing: Arc<AtomicBool>,
 }
 
-/// A reader's place and what it takes of its caller's share. Held by the thread that reads, so that both are free when
-/// the read ends, and not before, even if its caller has left.
+/// A reader permit and the part of the caller's quota that the read uses. Held by the thread that reads, so that both
+/// are released when the read ends, even if its caller has left earlier.
 #[derive(Debug)]
 struct Turn {
-    part: Option<Part>,
+    part: Option<QuotaPermit>,
     _place: OwnedSemaphorePermit,
     _reading: Reading,
 }
 
-/// Patterns of a subscription, counted for as long as this is kept.
+/// Patterns of a subscription, counted towards the caller's quota until this is dropped.
 #[derive(Debug)]
 pub struct Patterns {
-    _part: Option<Part>,
+    _part: Option<QuotaPermit>,
 }
 
-/// A change that has been asked for and not yet been answered. It is carried out whether or not anyone waits; only a caller
-/// that waits and is told that the office is busy knows that it is not.
+/// A change that was requested and not yet answered. It is applied whether or not the caller waits; only a caller that
+/// waits and gets `Busy` knows that it was not.
 #[derive(Debug)]
 pub struct Pending<V> {
-    answer: AnswerSlip,
+    answer: PendingAnswer,
     verb: PhantomData<fn() -> V>,
 }
 
 impl<V: Verb> Pending<V> {
-    /// Waits until the answer is durable.
+    /// Waits until the change is durable and returns its result.
     ///
     /// # Errors
-    /// A refusal is the caller's to mend, a fault is ours. `Busy` if the writer did not take the change up in time; it is
-    /// not carried out then.
+    /// A refusal can be fixed by the caller, a fault cannot. `Busy` if the writer did not start the change in time;
+    /// then it is not applied.
     pub async fn answer(self) -> Result<V::Outcome, EngineError> {
         let outcome = self.answer.wait().await?;
         V::from_outcome(outcome)
@@ -98,24 +100,25 @@ impl<V: Verb> Pending<V> {
     }
 }
 
-/// Owns the writer. When the engine's handles are gone, waiting for it makes sure that everything taken was answered.
+/// Owns the writer thread. Joining it, after the engine's handles are dropped, makes sure that every accepted command
+/// was answered.
 #[derive(Debug)]
 pub struct EngineGuard {
     writer: Option<JoinHandle<()>>,
 }
 
 impl EngineGuard {
-    /// Waits until the writer has answered everything and closed the books. Every handle must have been dropped.
+    /// Waits until the writer has answered every command and closed the database. Every handle must have been dropped.
     pub fn join(mut self) {
         if let Some(writer) = self.writer.take() {
-            // A writer that panicked has already said so and poisoned the realm.
+            // A writer that panicked has logged that and poisoned the realm.
             drop(writer.join());
         }
     }
 }
 
 impl Engine {
-    /// Opens the books of a realm at a path, making them if they are not there.
+    /// Opens the database of a realm at a path and creates it if it does not exist.
     ///
     /// # Errors
     /// When the file cannot be used.
@@ -123,7 +126,7 @@ impl Engine {
         Self::open_with(path, realm, limits, None, Writer::start)
     }
 
-    /// Opens books in a directory that is held; the writer keeps hold of it until it ends.
+    /// Opens a database in a locked directory; the writer holds the lock until it ends.
     pub(crate) fn open_with(
         path: &Path,
         realm: RealmName,
@@ -137,23 +140,23 @@ impl Engine {
         let hub = Arc::new(Hub::new(&limits));
         let meter = Arc::new(Meter::new());
         let poison = Poison::default();
-        let vitals = Vitals::new(limits.readers.max(1));
+        let liveness = Liveness::new(limits.readers.max(1));
         let writer = Writer::open(
             path,
             realm.clone(),
             &limits,
             hub.clone(),
             meter.clone(),
-            vitals.clone(),
+            liveness.clone(),
             poison.clone(),
             held,
         )?;
         let files = writer.files();
         let readers: Vec<_> =
             (0..limits.readers.max(1)).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
-        let (queue, local) = source::local(&limits);
+        let (queue, local) = log::local(&limits);
         let writer = start(writer, local).map_err(|error| Fault::Database { reason: error.to_string() })?;
-        let disk = Disk::of(path, limits.disk_reserve);
+        let disk = Disk::new(path, limits.disk_reserve);
         let shared = Shared {
             realm,
             path: path.to_owned(),
@@ -167,38 +170,38 @@ impl Engine {
             presences: Presences::default(),
             office,
             readers: Mutex::new(readers),
-            vitals,
+            liveness,
             closing,
         };
         let engine = Self { shared: Arc::new(shared), queue, share: None, unhurried: false };
         Ok((engine, EngineGuard { writer: Some(writer) }))
     }
 
-    /// The same realm for somebody who has no more than a share of it.
+    /// The same realm with its commands and reads charged to a caller quota.
     #[must_use]
     pub fn with_caller_quota(&self, share: Arc<CallerQuota>) -> Self {
         Self { share: Some(share), ..self.clone() }
     }
 
-    /// The same realm for the operator, whose reads may take longer than those of others.
+    /// The same realm for the operator, whose reads have longer limits.
     #[must_use]
     pub fn unhurried(&self) -> Self {
         Self { unhurried: true, ..self.clone() }
     }
 
-    /// Asks for a change and waits until the answer is durable.
+    /// Requests a change and waits until it is durable.
     ///
     /// # Errors
-    /// A refusal is the caller's to mend, a fault is ours.
+    /// A refusal can be fixed by the caller, a fault cannot.
     pub async fn submit<V: Verb>(&self, caller: &Caller, verb: V) -> Result<V::Outcome, EngineError> {
         self.enqueue(caller, verb).await?.answer().await
     }
 
-    /// Puts a change into the queue, where it has its place among all others, without waiting for the answer. Callers
-    /// that keep several changes in flight and want them carried out in order post them one after the other.
+    /// Puts a change into the queue without waiting for the answer. Callers with several changes in flight that must be
+    /// applied in order enqueue them one after the other.
     ///
     /// # Errors
-    /// Refused if it is too large or the office is busy; a fault if the realm takes no writes.
+    /// Refused if it is too large or the queue is full; a fault if the realm takes no writes.
     pub async fn enqueue<V: Verb>(&self, caller: &Caller, verb: V) -> Result<Pending<V>, EngineError> {
         let command = verb.into_command();
         self.meet_neighbours(&command).await?;
@@ -206,15 +209,15 @@ impl Engine {
         Ok(Pending { answer, verb: PhantomData })
     }
 
-    /// A letter to another realm of the same office makes the two neighbours.
+    /// Registers two realms of the same office as peers when a message goes from one to the other.
     async fn meet_neighbours(&self, command: &Command) -> Result<(), EngineError> {
-        let Some(send) = command.letter() else { return Ok(()) };
+        let Some(send) = command.message() else { return Ok(()) };
         for address in send.to.iter().chain(&send.cc).chain(&send.bcc) {
             if let Address::Remote { realm, .. } = address
                 && *realm != self.shared.realm
                 && let Some(office) = self.shared.office.as_ref().and_then(WeakOffice::upgrade)
             {
-                // Introducing submits a verb of its own, so the future must not contain itself.
+                // `introduce` submits a verb itself, so its future is boxed: a future cannot contain itself.
                 Box::pin(office.introduce(self, realm)).await?;
             }
         }
@@ -227,7 +230,7 @@ impl Engine {
         self.put(record).await?.wait().await
     }
 
-    async fn put(&self, record: Record) -> Result<AnswerSlip, EngineError> {
+    async fn put(&self, record: Record) -> Result<PendingAnswer, EngineError> {
         let bytes = check_size(&record.command, &self.shared.limits)?;
         if let Some(reason) = self.shared.poison.get() {
             return Err(Fault::Poisoned { reason: reason.clone() }.into());
@@ -236,10 +239,10 @@ impl Engine {
             self.shared.disk.check()?;
         }
         let account = self.account(&record.caller);
-        if !record.command.is_slow_letter() {
+        if !record.command.sends() {
             return self.queue.put(record, bytes, account).await;
         }
-        // Until it arrives, faster letters of the same sender must not overtake it.
+        // Until it is in the database, fast-path messages of the same sender must not overtake it.
         let (fast_path, sender) = (self.shared.hub.fast_path(), record.caller.agent.clone());
         fast_path.set_out(&sender);
         let put = self.queue.put(record, bytes, account).await;
@@ -249,18 +252,18 @@ impl Engine {
         put
     }
 
-    /// Waits until everything that was asked for so far is in the books, letters included that were handed round before.
-    /// Whoever does not wait for answers and wants to read what it has written waits for this.
+    /// Waits until everything that was requested so far is in the database, including messages that the fast path
+    /// delivered earlier. For callers that do not wait for answers and want to read their own writes.
     pub async fn flush(&self) {
-        self.queue.flush().await;
+        self.queue.flush(self.own_account()).await;
     }
 
-    /// Reads the books as they are at one moment. The read is stopped when it has used up its time, and when this future
-    /// is dropped.
+    /// Reads one snapshot of the database. The read is stopped when its budget is used up, and when this future is
+    /// dropped.
     ///
     /// # Errors
-    /// Whatever the view answers; refused if it takes too long, or if no reader is free for a while; a fault if the
-    /// books cannot be read.
+    /// The view's own errors; refused if it takes too long or if no reader becomes free in time; a fault if the
+    /// database cannot be read.
     pub async fn read<T: Send + 'static>(
         &self,
         look: impl FnOnce(&View<'_>) -> Viewed<T> + Send + 'static,
@@ -270,7 +273,7 @@ impl Engine {
         self.read_in_turn(turn, look).await
     }
 
-    /// As [`Engine::read`], for streams, which wait for a reader however long that takes instead of being refused.
+    /// As [`Engine::read`], for streams, which wait for a reader without a time limit instead of being refused.
     pub(crate) async fn read_patiently<T: Send + 'static>(
         &self,
         look: impl FnOnce(&View<'_>) -> Viewed<T> + Send + 'static,
@@ -279,14 +282,14 @@ impl Engine {
         self.read_in_turn(turn, look).await
     }
 
-    /// Waits for a reader: first for one of those that the caller may hold, then for a free one.
+    /// Waits for a reader: first within the caller's quota, then for a free connection.
     async fn turn(&self) -> Result<Turn, EngineError> {
         let part = match &self.share {
-            Some(share) => share.look().await,
+            Some(share) => share.read().await,
             None => None,
         };
         let place = self.shared.turnstile.clone().acquire_owned().await.map_err(|_| Fault::Closing)?;
-        Ok(Turn { part, _place: place, _reading: self.shared.vitals.read_begins() })
+        Ok(Turn { part, _place: place, _reading: self.shared.liveness.read_begins() })
     }
 
     async fn read_in_turn<T: Send + 'static>(
@@ -311,14 +314,14 @@ impl Engine {
         let gone = waiting.gone();
         let shared = self.shared.clone();
         let looked = tokio::task::spawn_blocking(move || {
-            let budget = Budget::of(Some(bounds), bytes, gone, shared.closing.clone());
+            let budget = Budget::new(Some(bounds), bytes, gone, shared.closing.clone());
             let looked = shared.look(&budget, look);
             let cpu = budget.cpu();
             if let Some(part) = &turn.part {
                 part.charge(cpu);
             }
             if let Some(request) = request {
-                request.charge(cpu, budget.brought());
+                request.charge(cpu, budget.bytes_returned());
             }
             drop(turn);
             looked
@@ -328,15 +331,15 @@ impl Engine {
         looked
     }
 
-    /// Reads the books on this thread, however long it takes. For programs and tests that are not asynchronous.
+    /// Reads the database on this thread, without a time limit. For programs and tests that are not asynchronous.
     ///
     /// # Errors
-    /// Whatever the view answers; a fault if the books cannot be read.
+    /// The view's own errors; a fault if the database cannot be read.
     pub fn read_blocking<T>(&self, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Viewed<T> {
         self.shared.look(&Budget::unbounded(&self.shared.limits), look)
     }
 
-    /// Counts the patterns of a subscription towards what its caller may have in all, until the answer is dropped.
+    /// Counts the patterns of a subscription towards the caller's quota until the result is dropped.
     ///
     /// # Errors
     /// Refused if the caller has too many already.
@@ -349,10 +352,10 @@ impl Engine {
         Ok(Patterns { _part: Some(part) })
     }
 
-    /// Follows the history from a place, with as much as `buffer` events kept for a follower that holds the feed up.
+    /// Follows the event log from a seq. While the subscriber pauses the feed, up to `buffer` events are kept for it.
     ///
     /// # Errors
-    /// Refused for a place that this history has not reached.
+    /// Refused for a seq that the event log has not reached.
     pub async fn follow(
         &self,
         caller: &Caller,
@@ -360,10 +363,10 @@ impl Engine {
         start: Start,
         buffer: usize,
     ) -> Result<Feed, EngineError> {
-        // The head is read from the books: what is committed is there before it is announced.
+        // The head is read from the database: events are committed before they are announced.
         let asking = caller.agent.clone();
         let (head, bounded) =
-            self.read(move |view| Ok((view.head()?, acl::of(view.db, &asking)?.is_some()))).await?;
+            self.read(move |view| Ok((view.head()?, acl::bounds_of(view.db, &asking)?.is_some()))).await?;
         let place = match start {
             Start::Now => head,
             Start::After(place) if (0..=head).contains(&place) => place,
@@ -372,49 +375,50 @@ impl Engine {
         Ok(Feed::new(self.clone(), caller.clone(), bounded, filter, place, buffer))
     }
 
-    /// Waits for an agent's mail: what is kept for it and what comes.
+    /// Streams an agent's mail: waiting messages first, then new ones.
     ///
     /// # Errors
-    /// Refused for anybody but the agent, its owner, or those who run the office.
+    /// Refused for callers other than the agent, its owner and administrators.
     pub async fn attach(&self, caller: &Caller, agent: &AgentId) -> Result<MailboxStream, EngineError> {
         let (asking, name) = (caller.clone(), agent.clone());
         self.read(move |view| view.mailbox(&asking, &name).map(drop)).await?;
         Ok(MailboxStream::open(self.clone(), caller.clone(), agent.clone(), 0))
     }
 
-    /// Whether somebody waits for an agent's mail right now.
+    /// Whether a stream for an agent's mail is open.
     #[must_use]
     pub fn is_attached(&self, agent: &AgentId) -> bool {
         self.shared.hub.is_attached(agent)
     }
 
-    /// The doors by which an agent is connected right now: none if it is not.
+    /// The doors by which an agent is connected; empty if it is not.
     #[must_use]
     pub fn attached_by(&self, agent: &AgentId) -> Vec<String> {
         self.shared.hub.doors_of(agent)
     }
 
-    /// Lets go of everyone who waits for an agent's mail: they get what is in their hands and nothing more.
+    /// Closes all mail streams of an agent: they deliver what is already queued in them and nothing more.
     pub fn close_mailboxes(&self, agent: &AgentId) {
         self.shared.hub.close_mailboxes(agent);
     }
 
-    /// Who is about.
+    /// The heartbeats of the realm's agents.
     #[must_use]
     pub fn presences(&self) -> &Presences {
         &self.shared.presences
     }
 
-    /// A number that changes before any change to an agent or a token is answered. Whoever remembers who somebody is
-    /// takes it before asking the books, and asks again once it is another.
+    /// Version of the agent and token directory, incremented before the response to any change is sent. Caches read it
+    /// before querying and treat another version as a miss. Scopes, contacts, peers and rules count as well. No two
+    /// openings of realms in a process share a version.
     #[must_use]
     pub fn directory_version(&self) -> u64 {
-        self.shared.hub.fast_path().epoch()
+        self.shared.hub.fast_path().directory_version()
     }
 
-    /// How many names went from one holder to another since the realm was opened: given up and taken again, or lost to the
-    /// bearer of the token that carries them. Counted before such a change is answered and before events that follow it are
-    /// handed out: a door that remembers who holds a name asks again when the count is another.
+    /// Version of who holds which name: rises when a name is reused after its agent left, or goes to the token that carries
+    /// it. Incremented before such a change is answered and before later events are delivered, so that a door that knows who
+    /// holds a name checks again under another version.
     #[must_use]
     pub fn names_reassigned(&self) -> u64 {
         self.shared.hub.reassigned()
@@ -426,7 +430,7 @@ impl Engine {
         &self.shared.realm
     }
 
-    /// Where the books are.
+    /// The path of the database.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.shared.path
@@ -438,7 +442,7 @@ impl Engine {
         &self.shared.limits
     }
 
-    /// What the engine counts about itself.
+    /// The engine's own counters.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         &self.shared.meter
@@ -450,10 +454,10 @@ impl Engine {
         self.queue.depth()
     }
 
-    /// Agents whose mail somebody waits for, and followers of the history.
+    /// Number of agents with an open mail stream, and of event feeds.
     #[must_use]
     pub fn listeners(&self) -> (usize, usize) {
-        (self.shared.hub.attached(), self.shared.hub.followers())
+        (self.shared.hub.attached(), self.shared.hub.subscribers())
     }
 
     /// Why the realm takes no writes, if it does not.
@@ -462,18 +466,18 @@ impl Engine {
         self.shared.poison.get().map(String::as_str)
     }
 
-    /// What has been stuck for longer than `stuck_after`, if anything has. Waits for neither writer nor readers.
+    /// What has been stuck for longer than `stuck_after`, if anything. Waits for neither writer nor readers.
     #[must_use]
     pub fn stuck(&self) -> Option<String> {
-        self.shared.vitals.stuck(self.shared.limits.stuck_after)
+        self.shared.liveness.stuck(self.shared.limits.stuck_after)
     }
 
-    /// Stops the reads that are under way and those that come: the process is about to end.
+    /// Stops the reads in progress and all later ones: the process is about to end.
     pub fn stop_reading(&self) {
         self.shared.closing.store(true, Ordering::Release);
     }
 
-    /// Looks whether the files are still those that were opened; the realm takes no more writes if not.
+    /// Checks that the files are still those that were opened; if not, the realm becomes read-only.
     pub fn check_files(&self) {
         if let Err(reason) = self.shared.files.check() {
             let reason = self.shared.poison.get_or_init(|| reason);
@@ -481,8 +485,8 @@ impl Engine {
         }
     }
 
-    /// Looks through the file for damage on this thread, for as long as `within`. A realm that is damaged takes no more
-    /// writes: they could spread the damage, and a backup would be the older the longer it went on.
+    /// Checks the file for damage on this thread, for at most `within`. A damaged realm becomes read-only: writes could
+    /// spread the damage, and the last good backup would get older with each of them.
     pub fn inspect(&self, within: std::time::Duration) -> Inspection {
         let (start, closing) = (std::time::Instant::now(), self.shared.closing.clone());
         let go_on = move || !closing.load(Ordering::Acquire) && start.elapsed() < within;
@@ -499,19 +503,19 @@ impl Engine {
         found
     }
 
-    /// Lets the writer end once everything asked so far is answered. Handles that are left can still read.
+    /// Lets the writer end once every command so far is answered. Remaining handles can still read.
     pub async fn close(&self) {
-        self.queue.close().await;
+        self.queue.close();
     }
 
-    /// Whether anyone besides the office itself holds this realm.
+    /// Whether no handle besides the office's own is in use.
     pub(crate) fn is_idle(&self) -> bool {
-        // One handle is the office's own; followers and mailslots hold handles too.
+        // One handle is the office's own; feeds and mailbox streams hold handles too.
         Arc::strong_count(&self.shared) == 1 && self.queue.depth() == 0
     }
 
-    /// A place in the queue for a caller's command of that size.
-    pub(crate) async fn reserve(&self, caller: &Caller, bytes: usize) -> Result<Place<'_>, EngineError> {
+    /// Reserves room in the queue for a caller's command of this size.
+    pub(crate) async fn reserve(&self, caller: &Caller, bytes: usize) -> Result<QueueSlot<'_>, EngineError> {
         if !caller.rights.admin {
             self.shared.disk.check()?;
         }
@@ -519,11 +523,14 @@ impl Engine {
     }
 
     fn account(&self, caller: &Caller) -> Account<'_> {
-        match &self.share {
-            Some(share) => Account::CallerQuota(share),
-            None if caller.agent.is_office() => Account::House,
-            None => Account::Guest,
+        match self.own_account() {
+            Account::Uncounted if caller.agent.is_office() => Account::Server,
+            account => account,
         }
+    }
+
+    fn own_account(&self) -> Account<'_> {
+        self.share.as_ref().map_or(Account::Uncounted, Account::Quota)
     }
 
     pub(crate) fn hub(&self) -> &Hub {
@@ -536,7 +543,7 @@ impl Shared {
         let kept = self.lock().pop();
         let mut db = match kept {
             Some(db) => db,
-            // Blocking readers do not pass the turnstile, so there may be none left.
+            // Blocking reads do not acquire a permit, so the pool may be empty.
             None => open_reader(&self.path)?,
         };
         budget.watch(&mut db)?;
@@ -555,15 +562,16 @@ impl Shared {
         budget: &Budget,
         look: impl FnOnce(&View<'_>) -> Viewed<T>,
     ) -> Viewed<T> {
-        // One transaction, so that a view of several statements sees one moment.
+        // One transaction, so that all statements of a view see the same snapshot.
         let moment = db.unchecked_transaction()?;
-        let view = View { db: &moment, limits: &self.limits, now: stamp::now(), budget };
+        let view = View { db: Db::new(&moment), limits: &self.limits, now: stamp::now(), budget };
         let looked = look(&view);
-        // Whatever a view made of a statement that was stopped, it is not an answer. Rolled back when it is dropped.
+        // After an interrupted statement the view's result is incomplete, so the verdict wins. Dropping rolls back.
         if let Some(verdict) = budget.verdict() {
             return Err(verdict);
         }
-        // Not taken back: what a search laid out for itself is of use to the next one.
+        // Committed, not rolled back: the temporary index of recent texts that a search builds is reused by the next
+        // search.
         moment.commit()?;
         looked
     }
@@ -573,15 +581,16 @@ impl Shared {
     }
 }
 
-/// Refuses what is too large without troubling the writer; says how much room the command takes in the queue.
+/// Refuses commands that are too large before they reach the writer; returns the bytes that the command takes in the
+/// queue.
 fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> {
     let send = match command {
         Command::SendMessage(send) => send,
         Command::SendSigned(signed) => &signed.message,
         Command::Advance(advance) => {
-            return too_large("the letters of a turn", advance.weight(), limits.message_bytes);
+            return too_large("the messages of a turn", advance.weight(), limits.message_bytes);
         }
-        // The most common command of this kind; its content is text already and need not be written down to be measured.
+        // The most common command of this kind; its content is text already, so it is measured without serialising it.
         Command::Say(say) => {
             let visible_to = say.visibility.as_ref();
             let bytes = 128
@@ -592,7 +601,8 @@ fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> 
                 + visible_to.map_or(0, |to| serde_json::to_vec(to).map_or(0, |bytes| bytes.len()));
             return too_large("the command", bytes, limits.message_bytes);
         }
-        // These are read again with every list of their kind, and for everyone who is written to.
+        // Entries are read again with every list of their kind and for every message to them, so their limit is
+        // smaller.
         Command::Register(_)
         | Command::Update(_)
         | Command::CreateScope(_)
@@ -604,7 +614,7 @@ fn check_size(command: &Command, limits: &Limits) -> Result<usize, EngineError> 
         }
         other => {
             let bytes = serde_json::to_vec(other).map_or(0, |bytes| bytes.len());
-            // Everything a verb holds together is bounded like a message.
+            // All other commands have the limit of a message.
             return too_large("the command", bytes, limits.message_bytes);
         }
     };

@@ -1,11 +1,11 @@
-//! The post office behind every door.
+//! The messaging engine behind every door: nouns, verbs, views, the database and the event feed.
 //!
-//! - [`nouns`]: what is talked about. [`verbs`]: what a caller can ask to change. [`views`]: what a caller can read.
+//! - [`nouns`]: the data. [`verbs`]: the changes that a caller can request. [`views`]: what a caller can read.
 //! - [`Engine`]: the handle to one realm. Every write goes through [`Engine::submit`], every read through
-//!   [`Engine::read`], and whoever wants to know what happens follows with [`Engine::follow`] or [`Engine::attach`].
-//! - [`Office`]: many realms in one data directory, held by one process.
+//!   [`Engine::read`]; subscribers receive events with [`Engine::follow`] and deliveries with [`Engine::attach`].
+//! - [`Office`]: all realms of one data directory, locked by one process.
 //!
-//! The engine knows no protocol. A door turns its wire form into a verb or a view and renders what comes back.
+//! The engine knows no protocol. A door converts its wire format into a verb or a view and renders the result.
 
 pub mod globs;
 pub mod limits;
@@ -25,33 +25,33 @@ pub mod views;
 mod account;
 mod acl;
 mod budget;
-mod courtesy;
+mod commit;
+mod confusables;
 mod disk;
 mod engine;
 mod error;
 mod fast_path;
-mod files;
-mod fold;
-mod gather;
+mod file_identity;
 mod hub;
+mod liveness;
 mod lock;
-mod memory;
-mod near;
+mod log;
 mod office;
 mod overlaps;
+mod quota;
 mod relay;
 mod sight;
-mod skeleton;
-mod source;
+mod similar_names;
 mod usage;
-mod vitals;
-mod writer;
+mod versioned;
 
 pub use budget::{OneRequest, Request, one_request};
 pub use engine::{Engine, EngineGuard, Patterns, Pending};
-pub use error::{EngineError, Fault, Refusal};
+pub use error::{EngineError, Fault, Refusal, RefusalClass};
 pub use fast_path::Dispatch;
 pub use hub::{AgentTest, Feed, Filter, MailboxStream, Overflow, Start, Step, Test};
 pub use lock::{DirectoryLock, lock_holder, lock_path};
+pub use log::{RECORD_VERSION, Record, RecordError};
 pub use office::{Office, OfficeGuard, database_path, list_realms, realms_in};
-pub use source::{CallerQuota, RECORD_VERSION, Record, RecordError};
+pub use quota::CallerQuota;
+pub use versioned::{VerifiedAt, Versioned};

@@ -1,30 +1,29 @@
-//! One office per data directory: a lock held by the operating system, which lets go when its holder dies.
+//! One process per data directory: a lock held by the operating system, which releases it when the process dies.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::error::Fault;
 
-/// Held for as long as the office has the directory.
+/// The lock of a data directory, held until this is dropped.
 #[derive(Debug)]
 pub struct DirectoryLock {
     // Kept open: closing the file is what releases the lock.
     _file: File,
 }
 
-/// How long another process may look at the lock without being taken for its holder.
-const GLANCE: Duration = Duration::from_millis(10);
+/// Attempts while only probes ([`lock_holder`]) of other processes hold the lock, each for microseconds.
+const PROBED_ATTEMPTS: u32 = 10_000;
 
-/// Where the lock lives in a data directory.
+/// The path of the lock file in a data directory.
 #[must_use]
 pub fn lock_path(directory: &Path) -> PathBuf {
     directory.join("office.lock")
 }
 
 impl DirectoryLock {
-    /// Takes the directory, or says at once who has it.
+    /// Locks the directory, or reports at once which process holds it.
     ///
     /// # Errors
     /// When another process holds it, or the file cannot be made.
@@ -39,15 +38,7 @@ impl DirectoryLock {
             .truncate(false)
             .open(&path)
             .map_err(broken)?;
-        let taken = match file.try_lock() {
-            Err(std::fs::TryLockError::WouldBlock) => {
-                // `lock_holder` of another process holds it for a moment.
-                std::thread::sleep(GLANCE);
-                file.try_lock()
-            }
-            taken => taken,
-        };
-        match taken {
+        match try_lock(&file) {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => {
                 let directory = directory.display().to_string();
@@ -55,7 +46,7 @@ impl DirectoryLock {
             }
             Err(std::fs::TryLockError::Error(error)) => return Err(broken(error)),
         }
-        // Who comes second reads this to name the holder; it means nothing once the lock is free.
+        // The next process reads this to name the holder; it is meaningless once the lock is free.
         file.set_len(0).map_err(broken)?;
         file.seek(SeekFrom::Start(0)).map_err(broken)?;
         write!(file, "{}", std::process::id()).map_err(broken)?;
@@ -64,12 +55,26 @@ impl DirectoryLock {
     }
 }
 
-/// The process that has the directory now, if one has. Makes nothing.
+/// Locks the file unless another process has locked it for good.
+fn try_lock(file: &File) -> Result<(), std::fs::TryLockError> {
+    for _ in 0..PROBED_ATTEMPTS {
+        match file.try_lock() {
+            // A shared lock can be had beside probes, and not beside the holder's exclusive one.
+            Err(std::fs::TryLockError::WouldBlock) => file.try_lock_shared()?,
+            taken => return taken,
+        }
+        file.unlock().map_err(std::fs::TryLockError::Error)?;
+        std::thread::yield_now();
+    }
+    Err(std::fs::TryLockError::WouldBlock)
+}
+
+/// The process that holds the directory's lock, if any. Creates no file.
 #[must_use]
 pub fn lock_holder(directory: &Path) -> Option<u32> {
     let mut file = File::open(lock_path(directory)).ok()?;
     match file.try_lock_shared() {
-        // Free: closing the file gives it back.
+        // Free: closing the file releases it.
         Ok(()) => None,
         Err(std::fs::TryLockError::WouldBlock) => holder(&mut file).parse().ok(),
         Err(std::fs::TryLockError::Error(_)) => None,

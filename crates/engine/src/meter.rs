@@ -1,4 +1,4 @@
-//! What the engine counts about itself. Plain atomics; the program renders them.
+//! The engine's own counters. Plain atomics; the program renders them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -28,7 +28,7 @@ impl<const N: usize> Histogram<N> {
         Self { ends, counts: std::array::from_fn(|_| AtomicU64::new(0)), count: 0.into(), sum: 0.into() }
     }
 
-    fn note(&self, value: u64) {
+    fn record(&self, value: u64) {
         if let Some(bucket) = self.ends.iter().position(|end| value <= *end) {
             self.counts[bucket].fetch_add(1, Ordering::Relaxed);
         }
@@ -57,14 +57,14 @@ impl<const N: usize> Histogram<N> {
     }
 }
 
-/// What happened to the commands of one verb.
+/// Results of the commands of one verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VerbCount {
     /// Carried out.
     pub done: u64,
     /// Refused.
     pub refused: u64,
-    /// Failed on our side.
+    /// Failed by a fault of the server.
     pub failed: u64,
 }
 
@@ -83,16 +83,13 @@ pub struct Meter {
     pub batches: Histogram<8>,
     /// Time from the first command of a batch to the end of its sync, in microseconds.
     pub commits: Histogram<10>,
-    /// When a batch was last synced, and how long batches take of late, in microseconds.
+    /// When a batch was last synced.
     synced_at: AtomicI64,
-    of_late: AtomicU64,
-    /// Events that followers read from the books because they were behind.
+    /// Moving mean of the commit times, in microseconds.
+    mean_commit_micros: AtomicU64,
+    /// Events that feeds read from the database because they were behind.
     pub lagged: AtomicU64,
-    opening: u64,
 }
-
-/// Openings of realms in this process so far.
-static OPENINGS: AtomicU64 = AtomicU64::new(0);
 
 impl Meter {
     pub(crate) fn new() -> Self {
@@ -101,27 +98,26 @@ impl Meter {
             batches: Histogram::new(BATCH_BUCKETS),
             commits: Histogram::new(COMMIT_BUCKETS),
             synced_at: 0.into(),
-            of_late: 0.into(),
+            mean_commit_micros: 0.into(),
             lagged: 0.into(),
-            opening: OPENINGS.fetch_add(1, Ordering::Relaxed),
         }
     }
 
     pub(crate) fn note_batch(&self, commands: usize, took: Duration) {
-        self.batches.note(commands as u64);
+        self.batches.record(commands as u64);
         let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.commits.note(took);
-        // One writer notes, so nothing comes between reading and writing. A moving mean over about eight batches.
-        let before = self.of_late.load(Ordering::Relaxed);
+        self.commits.record(took);
+        // Only the writer calls this, so nothing comes between load and store. A moving mean over about eight batches.
+        let before = self.mean_commit_micros.load(Ordering::Relaxed);
         let mean = if before == 0 { took } else { before - before / 8 + took / 8 };
-        self.of_late.store(mean, Ordering::Relaxed);
+        self.mean_commit_micros.store(mean, Ordering::Relaxed);
         self.synced_at.store(stamp::now(), Ordering::Relaxed);
     }
 
-    /// When a batch was last synced, if one was, and how long batches take of late.
+    /// When a batch was last synced, if one was, and the recent mean commit time.
     pub fn synced(&self) -> Option<(Millis, Duration)> {
         let at = self.synced_at.load(Ordering::Relaxed);
-        (at > 0).then(|| (at, Duration::from_micros(self.of_late.load(Ordering::Relaxed))))
+        (at > 0).then(|| (at, Duration::from_micros(self.mean_commit_micros.load(Ordering::Relaxed))))
     }
 
     pub(crate) fn note_answer(
@@ -138,18 +134,7 @@ impl Meter {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Tells this opening of the realm from all others in this process. Counters start again with each, so whoever
-    /// remembers something for as long as a counter stands still must remember the opening with it.
-    pub fn opening(&self) -> u64 {
-        self.opening
-    }
-
-    /// How many commands of one verb were carried out.
-    pub fn done(&self, verb: &str) -> u64 {
-        self.verbs.get(verb).map_or(0, |tally| tally.done.load(Ordering::Acquire))
-    }
-
-    /// What happened to the commands, by verb.
+    /// Results of all commands, by verb.
     pub fn verbs(&self) -> impl Iterator<Item = (&'static str, VerbCount)> + '_ {
         self.verbs.iter().map(|(word, tally)| {
             let count = VerbCount {

@@ -1,26 +1,26 @@
-//! Names for agents: memorable ones made from a number, and ids made from any name.
+//! Names for agents: memorable names made from a number, and ids made from any name.
 
 /// The longest [`slug`], in bytes.
 pub const MAX_SLUG: usize = 64;
 
 /// A memorable name such as `GreenHarbor`, made from a number.
 ///
-/// The same number always gives the same name, and as many numbers in a row as there are names give each once: a
-/// taken name is got round by asking for the next number.
+/// The same number always gives the same name, and consecutive numbers repeat no name until all have been used: if a
+/// name is taken, try the next number.
 pub fn memorable(seed: u64) -> String {
-    // Steps of about the golden ratio of all names, so that neighbours share neither word. Sharing no divisor with
-    // the number of names, the steps reach every one.
+    // A step of about the golden ratio of the number of names, so that consecutive names share neither word. The step
+    // and the number of names have no common divisor, so every name is reached.
     const STEP: u64 = 10_223;
     const NAMES: u64 = (ADJECTIVES.len() * NOUNS.len()) as u64;
     let index = (seed % NAMES * STEP % NAMES) as usize;
     [ADJECTIVES[index / NOUNS.len()], NOUNS[index % NOUNS.len()]].concat()
 }
 
-/// An agent id made from a display name: ASCII letters in lower case, digits, `-`, `_` and `.`.
+/// An agent id made from a display name: lower-case `a` to `z`, digits, `-`, `_` and `.`.
 ///
-/// Everything else becomes `-`, in a row only one; `-` and `.` at either end go, as an id that starts with a dot
-/// would be hidden, or climb, where it names a file. Never empty and never longer than [`MAX_SLUG`]; a slug is its
-/// own slug.
+/// Everything else becomes `-`, several in a row only one; `-` and `.` at either end are removed, because an id that
+/// starts with a dot would be hidden, or climb, where it names a file. Never empty and never longer than [`MAX_SLUG`];
+/// a slug is its own slug.
 pub fn slug(name: &str) -> String {
     let mut out = String::new();
     for c in name.chars().map(|c| c.to_ascii_lowercase()) {
@@ -69,9 +69,9 @@ const NOUNS: &[&str] = &[
     "Tulip", "Tundra", "Valley", "Village", "Walnut", "Wave", "Willow", "Wind", "Wolf", "Wren",
 ];
 
-/// How many slips of the pen lie between two words: letters left out, put in or taken for others (Levenshtein).
+/// The Levenshtein distance of two words: characters to insert, delete or replace.
 #[must_use]
-pub fn slips(a: &str, b: &str) -> usize {
+pub fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {
@@ -95,10 +95,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_are_many_different_and_plain() {
+    fn word_lists_are_long_sorted_and_capitalised() {
         assert!(ADJECTIVES.len() >= 75 && NOUNS.len() >= 130);
         for list in [ADJECTIVES, NOUNS] {
-            assert!(list.is_sorted_by(|a, b| a < b), "sorted, so none is there twice");
+            assert!(list.is_sorted_by(|a, b| a < b), "sorted, so no word is listed twice");
             for word in list {
                 let (first, rest) = word.split_at(1);
                 assert!(first.bytes().all(|c| c.is_ascii_uppercase()), "{word}");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_comes_once_before_any_comes_again() {
+    fn every_name_is_used_once_before_any_repeats() {
         let count = (ADJECTIVES.len() * NOUNS.len()) as u64;
         let names: BTreeSet<String> = (7..7 + count).map(memorable).collect();
         assert_eq!(names.len() as u64, count);
@@ -116,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn a_number_keeps_its_name() {
-        // Names are kept and remembered: a change to a list or to the step would give agents other ones.
+    fn the_names_of_numbers_never_change() {
+        // Names are stored: a change to a list or to the step would give agents other names.
         assert_eq!(
             [0, 1, 2, u64::MAX].map(memorable),
             ["AgileAcorn", "NimbleLark", "DeftBadger", "EagerWind"]

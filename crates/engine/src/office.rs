@@ -1,5 +1,5 @@
-//! Many realms in one data directory: each its own file, opened on first use and closed when it is not in use, or when
-//! another one is to be opened and too many are open.
+//! All realms of one data directory: each is a database file, opened on first use and closed when it is idle, or when
+//! too many realms are open and another one is needed.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, info};
 
+use crate::commit::Writer;
 use crate::engine::{Engine, EngineGuard};
 use crate::error::{EngineError, Fault, Refusal};
 use crate::limits::Limits;
 use crate::lock::DirectoryLock;
 use crate::nouns::{Caller, RealmName};
 use crate::verbs::office::Sweep;
-use crate::writer::Writer;
 
-/// Realms that are opened at once. Opening reads and may recover a database.
-const OPENINGS: usize = 4;
-/// How often to look again for a realm that can be closed, while all are in use.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// Realms that may be opening at the same time. Opening reads and may recover a database.
+const MAX_CONCURRENT_OPENINGS: usize = 4;
+/// How often to check for a realm that can be closed, while all are in use.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A data directory in use. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -34,24 +34,25 @@ struct Shared {
     directory: PathBuf,
     limits: Limits,
     open: Mutex<Open>,
-    /// One for each realm that may be open.
-    places: Arc<Semaphore>,
+    /// One permit for each realm that may be open.
+    open_permits: Arc<Semaphore>,
     openings: Arc<Semaphore>,
-    /// Set when the process is about to end: reads in all realms stop.
+    /// Set when the process is about to end; reads in all realms stop.
     reads_end: Arc<AtomicBool>,
 }
 
-/// What is open, and the right to open more.
+/// The open realms, and the lock that allows opening more.
 #[derive(Debug)]
 struct Open {
-    /// Given up when the office closes. Every writer has a share in it, so the directory is free when the last has ended.
+    /// Dropped when the office closes. Every writer has a clone, so the directory is unlocked when the last writer has
+    /// ended.
     lock: Option<Arc<DirectoryLock>>,
-    realms: HashMap<RealmName, Arc<Mailbox>>,
+    realms: HashMap<RealmName, Arc<RealmSlot>>,
 }
 
-/// Where a realm is while it is open. Opening or closing one realm does not hold up the others.
+/// Holds a realm while it is open. Each realm has its own gate, so opening or closing one does not block the others.
 #[derive(Debug, Default)]
-struct Mailbox {
+struct RealmSlot {
     realm: Mutex<Option<OpenRealm>>,
     /// Held while the realm is opened or closed.
     gate: Arc<AsyncMutex<()>>,
@@ -62,15 +63,16 @@ struct OpenRealm {
     engine: Engine,
     guard: EngineGuard,
     used: Instant,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
-impl Mailbox {
+impl RealmSlot {
     /// The realm's handle, if it is open.
     fn engine(&self) -> Option<Engine> {
         lock(&self.realm).as_ref().map(|realm| realm.engine.clone())
     }
 
+    /// The realm's handle, if it is open; counts as a use.
     fn use_now(&self) -> Option<Engine> {
         let mut realm = lock(&self.realm);
         let realm = realm.as_mut()?;
@@ -78,13 +80,13 @@ impl Mailbox {
         Some(realm.engine.clone())
     }
 
-    /// When it was last used, if it is open and not in use.
+    /// When the realm was last used, if it is open and idle.
     fn idle_since(&self) -> Option<Instant> {
         lock(&self.realm).as_ref().filter(|realm| realm.engine.is_idle()).map(|realm| realm.used)
     }
 
-    /// Takes the realm to close it, if it is not in use and was not used after that moment. A caller that wants it
-    /// meanwhile waits at the gate.
+    /// Takes the realm out to close it, if it is idle and was not used after `used`. A caller that needs it meanwhile
+    /// waits at the gate.
     fn take_idle(&self, used: Instant) -> Option<(OwnedMutexGuard<()>, OpenRealm)> {
         let gate = self.gate.clone().try_lock_owned().ok()?;
         let mut realm = lock(&self.realm);
@@ -100,7 +102,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A handle that does not keep the office open, for its own realms.
+/// A handle that does not keep the office open, held by its realms.
 #[derive(Clone, Debug)]
 pub(crate) struct WeakOffice(Weak<Shared>);
 
@@ -110,17 +112,17 @@ impl WeakOffice {
     }
 }
 
-/// Closes the office in good order: closing waits for every realm's writer, then the directory is free.
+/// Closes the office: waits for every realm's writer, then unlocks the directory.
 #[derive(Debug)]
 pub struct OfficeGuard {
     shared: Arc<Shared>,
 }
 
 impl Office {
-    /// Takes a data directory, making it if it is not there.
+    /// Locks a data directory and creates it if it does not exist.
     ///
     /// # Errors
-    /// When another process has it, or it cannot be made.
+    /// When another process holds it, or it cannot be created.
     pub fn open(directory: &Path, limits: Limits) -> Result<(Self, OfficeGuard), Fault> {
         let realms = realms_in(directory);
         let broken =
@@ -131,19 +133,19 @@ impl Office {
         let shared = Arc::new(Shared {
             directory: directory.to_owned(),
             open,
-            places: Arc::new(Semaphore::new(limits.open_realms)),
-            openings: Arc::new(Semaphore::new(OPENINGS)),
+            open_permits: Arc::new(Semaphore::new(limits.open_realms)),
+            openings: Arc::new(Semaphore::new(MAX_CONCURRENT_OPENINGS)),
             reads_end: Arc::default(),
             limits,
         });
         Ok((Self { shared: shared.clone() }, OfficeGuard { shared }))
     }
 
-    /// A realm, opened or made if need be. If as many are open as may be, the one that was not used for longest is
-    /// closed.
+    /// A realm, opened or created if necessary. If the maximum number of realms is open, the least recently used idle
+    /// one is closed.
     ///
     /// # Errors
-    /// When its books cannot be used, all open realms are in use, or the office is closing.
+    /// When its database cannot be used, all open realms are in use, or the office is closing.
     pub async fn realm(&self, name: &RealmName) -> Result<Engine, EngineError> {
         let slot = {
             let mut open = lock(&self.shared.open);
@@ -162,39 +164,39 @@ impl Office {
         if let Some(engine) = slot.use_now() {
             return Ok(engine);
         }
-        let place = self.place().await?;
+        let permit = self.open_permit().await?;
         let turn = self.shared.openings.clone().acquire_owned().await.map_err(|_| Fault::Closing)?;
-        // Asked with the gate held: an office that closes waits at the gate, and finds what is opened now.
+        // Checked with the gate held: closing the office waits at the gate, so it finds a realm that is opened now.
         let Some(directory) = lock(&self.shared.open).lock.clone() else { return Err(Fault::Closing.into()) };
         let held = (directory, WeakOffice(Arc::downgrade(&self.shared)));
         let (path, name, limits) = (self.path_of(name), name.clone(), self.shared.limits.clone());
-        // Goes on when the caller goes away: a realm half opened must not meet a second opening.
+        // Runs to its end even if the caller goes away: a realm must not be opened twice at the same time.
         let opened = tokio::task::spawn_blocking(move || -> Result<Engine, Fault> {
             let _held_until_done = (gate, turn);
             let (engine, guard) = Engine::open_with(&path, name.clone(), limits, Some(held), Writer::start)?;
             info!(realm = %name, "realm opened");
-            let realm = OpenRealm { engine: engine.clone(), guard, used: Instant::now(), _place: place };
+            let realm = OpenRealm { engine: engine.clone(), guard, used: Instant::now(), _permit: permit };
             *lock(&slot.realm) = Some(realm);
             Ok(engine)
         });
         Ok(opened.await.map_err(|error| Fault::Internal { reason: error.to_string() })??)
     }
 
-    /// What stops the reads of all realms when it is set: the process is about to end.
+    /// The flag that stops the reads of all realms when it is set: the process is about to end.
     #[must_use]
     pub fn reads_end(&self) -> Arc<AtomicBool> {
         self.shared.reads_end.clone()
     }
 
-    /// A place for one more realm.
-    async fn place(&self) -> Result<OwnedSemaphorePermit, EngineError> {
+    /// Waits for a permit for one more open realm.
+    async fn open_permit(&self) -> Result<OwnedSemaphorePermit, EngineError> {
         let limits = &self.shared.limits;
         let start = Instant::now();
         loop {
-            if let Ok(place) = self.shared.places.clone().try_acquire_owned() {
-                return Ok(place);
+            if let Ok(permit) = self.shared.open_permits.clone().try_acquire_owned() {
+                return Ok(permit);
             }
-            if let Some((gate, realm)) = self.least_used() {
+            if let Some((gate, realm)) = self.least_recently_used() {
                 debug!(realm = %realm.engine.realm(), "realm closed: another one is opened");
                 let closed = tokio::task::spawn_blocking(move || {
                     let _held_until_done = gate;
@@ -208,25 +210,25 @@ impl Office {
                     Refusal::TooMany { what: "realms in use", limit: limits.open_realms as u64 }.into()
                 );
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
         }
     }
 
-    /// The open realm that was not used for longest and is not in use.
-    fn least_used(&self) -> Option<(OwnedMutexGuard<()>, OpenRealm)> {
+    /// Takes out the idle realm that was unused for longest.
+    fn least_recently_used(&self) -> Option<(OwnedMutexGuard<()>, OpenRealm)> {
         let open = lock(&self.shared.open);
         let idle = open.realms.values().filter_map(|slot| Some((slot.idle_since()?, slot)));
         let (used, slot) = idle.min_by_key(|(used, _)| *used)?;
         slot.take_idle(used)
     }
 
-    /// Whether a realm of that name has books.
+    /// Whether a database exists for this realm.
     #[must_use]
     pub fn has_realm(&self, name: &RealmName) -> bool {
         self.path_of(name).exists()
     }
 
-    /// Where a realm's books are.
+    /// The path of a realm's database.
     #[must_use]
     pub fn path_of(&self, name: &RealmName) -> PathBuf {
         database_path(&self.shared.directory, name)
@@ -240,20 +242,20 @@ impl Office {
         engines
     }
 
-    /// The names of the realms that are open now. Unlike handles, names keep no realm from being closed.
+    /// The names of the open realms. Unlike handles, names keep no realm open.
     pub(crate) fn open_names(&self) -> Vec<RealmName> {
         let open = lock(&self.shared.open);
-        let is_open = |slot: &Mailbox| lock(&slot.realm).is_some();
+        let is_open = |slot: &RealmSlot| lock(&slot.realm).is_some();
         open.realms.iter().filter(|(_, slot)| is_open(slot)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// A realm if it is open, without counting as a use of it.
+    /// A realm if it is open; does not count as a use.
     pub(crate) fn if_open(&self, name: &RealmName) -> Option<Engine> {
         let slot = lock(&self.shared.open).realms.get(name)?.clone();
         slot.engine()
     }
 
-    /// The realms that have books, by name.
+    /// The realms that have a database, by name.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -267,30 +269,30 @@ impl Office {
         &self.shared.limits
     }
 
-    /// Turns expiry into events, forgets stale presence, and closes realms that nobody uses. To be called now and then.
+    /// Turns expiry into events, removes stale presence, and closes unused realms. To be called regularly.
     pub async fn tidy(&self) {
         for name in self.open_names() {
             let Some(engine) = self.if_open(&name) else { continue };
             engine.presences().sweep();
-            // A sweep that found nothing has nothing more to find, whatever the rules say of its size.
+            // A sweep that changed nothing is the last one, whatever the rules say about its size.
             while let Ok(swept) = engine.submit(&Caller::office(), Sweep {}).await
                 && swept.more
-                && swept.deliveries + swept.reservations + swept.marks > 0
+                && swept.deliveries + swept.reservations + swept.keys > 0
             {}
         }
         self.close_idle().await;
     }
 
-    /// Closes the realms that are not in use, and forgets those that are closed.
+    /// Closes the realms that have been idle for long enough, and drops the slots of closed realms.
     async fn close_idle(&self) {
-        let patience = self.shared.limits.realm_idle;
+        let max_idle = self.shared.limits.realm_idle;
         let idle: Vec<(OwnedMutexGuard<()>, OpenRealm)> = {
             let mut open = lock(&self.shared.open);
-            // Callers on their way have a handle to the slot, which they got under this lock.
+            // Callers that are about to open a realm hold its slot, which they cloned under this lock.
             open.realms.retain(|_, slot| Arc::strong_count(slot) > 1 || lock(&slot.realm).is_some());
-            let old = |slot: &Arc<Mailbox>| {
+            let old = |slot: &Arc<RealmSlot>| {
                 let used = slot.idle_since()?;
-                if used.elapsed() > patience { slot.take_idle(used) } else { None }
+                if used.elapsed() > max_idle { slot.take_idle(used) } else { None }
             };
             open.realms.values().filter_map(old).collect()
         };
@@ -306,7 +308,7 @@ impl Office {
 }
 
 impl OpenRealm {
-    /// Lets go of the realm and waits for its writer.
+    /// Drops the handle and waits for the writer.
     fn close(self) {
         drop(self.engine);
         self.guard.join();
@@ -314,18 +316,18 @@ impl OpenRealm {
 }
 
 impl OfficeGuard {
-    /// Lets go of every realm and waits until all that was taken is answered and on disk; then the directory is free.
-    /// Handles that are left elsewhere can still read, but not write. Nothing can be opened afterwards.
+    /// Closes every realm and waits until all accepted commands are answered and on disk; then the directory is
+    /// unlocked. Remaining handles can still read, but not write. Nothing can be opened afterwards.
     pub async fn close(self) {
-        let (directory, mailboxes) = {
+        let (directory, slots) = {
             let mut open = lock(&self.shared.open);
             (open.lock.take(), open.realms.drain().map(|(_, slot)| slot).collect::<Vec<_>>())
         };
         let mut gates = Vec::new();
-        for slot in &mailboxes {
+        for slot in &slots {
             gates.push(slot.gate.clone().lock_owned().await);
         }
-        let realms: Vec<OpenRealm> = mailboxes.iter().filter_map(|slot| lock(&slot.realm).take()).collect();
+        let realms: Vec<OpenRealm> = slots.iter().filter_map(|slot| lock(&slot.realm).take()).collect();
         for realm in &realms {
             realm.engine.close().await;
         }
@@ -337,7 +339,7 @@ impl OfficeGuard {
     }
 }
 
-/// Makes a directory that only its owner can enter: the mail of others is none of anybody's business.
+/// Creates a directory that only its owner can enter, because it holds private mail.
 fn make_private(path: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -346,20 +348,20 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-/// Where a data directory keeps its realms.
+/// The directory of the realms' databases within a data directory.
 #[must_use]
 pub fn realms_in(directory: &Path) -> PathBuf {
     directory.join("realms")
 }
 
-/// Where a realm's books are in a data directory.
+/// The path of a realm's database in a data directory.
 #[must_use]
 pub fn database_path(directory: &Path, name: &RealmName) -> PathBuf {
     // A realm name is checked to be a plain file name, so it cannot lead elsewhere.
     realms_in(directory).join(format!("{name}.db"))
 }
 
-/// The realms in a data directory, by name. Files that are not realms are passed over.
+/// The realms in a data directory, by name. Other files are skipped.
 ///
 /// # Errors
 /// When the directory cannot be read.

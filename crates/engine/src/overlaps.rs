@@ -1,25 +1,24 @@
-//! Which reservations overlap, found within a counted budget: the writer compares patterns that any member may choose.
+//! Which reservations overlap, found within a counted budget: members choose the patterns, and the writer compares
+//! them.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
-
-use rusqlite::Connection;
 
 use crate::error::Refusal;
 use crate::globs::{PathPattern, Steps};
 use crate::limits::Rules;
 use crate::nouns::{AgentId, Caller, Conflict, Millis, Reservation, ReservationStatus, Seq};
 use crate::sight;
-use crate::store::{all, rows};
+use crate::store::{Db, all, rows};
 
-/// What reading one reservation costs, in steps of a comparison.
+/// What reading one reservation costs, in [`Steps`].
 const ROW_STEPS: usize = 1_024;
-/// What parsing one byte of a pattern costs.
+/// What parsing one byte of a pattern costs, in [`Steps`].
 const PARSE_STEPS: usize = 16;
 /// Text that all conflicts of one command may carry together, in bytes.
 const CONFLICT_BYTES: usize = 1 << 20;
 
-/// A reservation with its patterns parsed. Patterns that this program cannot read overlap with nothing.
+/// A reservation with its patterns parsed. Patterns that do not parse overlap with nothing.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) reservation: Reservation,
@@ -27,7 +26,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Parses the patterns; nothing if the budget does not suffice.
+    /// Parses the patterns; `None` if the budget does not suffice.
     pub(crate) fn parse(reservation: Reservation, steps: &Steps) -> Option<Self> {
         let bytes: usize = reservation.paths.iter().map(String::len).sum();
         if !steps.spend(ROW_STEPS + PARSE_STEPS * bytes) {
@@ -50,7 +49,7 @@ impl Held {
     }
 }
 
-/// Other agents' reservations in force that patterns may overlap with, as far as the caller may see them.
+/// Active reservations of other agents that patterns may overlap with, as far as the caller may see them.
 #[derive(Debug)]
 pub(crate) struct Rivals {
     held: Vec<Held>,
@@ -59,7 +58,7 @@ pub(crate) struct Rivals {
     left: Cell<(usize, usize)>,
 }
 
-/// Whose patterns are compared, and how they are reserved.
+/// For whom patterns are compared, and whether they are to be exclusive.
 pub(crate) struct Asking<'a> {
     pub(crate) scope: &'a str,
     pub(crate) owner: &'a AgentId,
@@ -67,9 +66,9 @@ pub(crate) struct Asking<'a> {
 }
 
 impl Rivals {
-    /// Reads every reservation that may overlap with one of the patterns. Two shared ones never do.
+    /// Reads every reservation that may overlap with one of the patterns. Two shared reservations never do.
     pub(crate) fn of(
-        db: &Connection,
+        db: Db<'_>,
         caller: &Caller,
         asking: &Asking<'_>,
         patterns: &[PathPattern],
@@ -118,7 +117,7 @@ impl Rivals {
         if self.steps.is_spent() { Err(too_much()) } else { Ok(found) }
     }
 
-    /// The same for several patterns.
+    /// As [`Self::conflicts_of`], for several patterns.
     pub(crate) fn conflicts(&self, patterns: &[PathPattern]) -> Result<Vec<Conflict>, Refusal> {
         let mut found = Vec::new();
         for pattern in patterns {
@@ -165,8 +164,8 @@ fn size(conflict: &Conflict) -> usize {
 }
 
 /// Reservations of the scope whose paths could start like one of these. Patterns with different literal first segments
-/// never overlap, so only those with the same one and the open-ended ones are read.
-fn candidates(db: &Connection, scope: &str, patterns: &[PathPattern]) -> rusqlite::Result<BTreeSet<Seq>> {
+/// never overlap, so only those with the same first segment and those with a wildcard there are read.
+fn candidates(db: Db<'_>, scope: &str, patterns: &[PathPattern]) -> rusqlite::Result<BTreeSet<Seq>> {
     let heads: Option<BTreeSet<&str>> = patterns.iter().map(PathPattern::head).collect();
     let Some(heads) = heads else {
         let sql = "SELECT seq FROM reservations WHERE scope = ?1 AND status = 'active'";

@@ -1,4 +1,4 @@
-//! Who is about right now. Memory only, by design: presence is a heartbeat, and one from before a restart says nothing.
+//! Agent presence. In memory only, by design: presence is a heartbeat, and one from before a restart is stale.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,16 +9,16 @@ use crate::stamp;
 use crate::store::rows;
 use crate::views::{View, Viewed};
 
-/// What an agent last said of itself.
+/// An agent's last heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presence {
     /// Available, busy, away, …
     pub status: String,
     /// What it is working on.
     pub note: Option<String>,
-    /// When it said so.
+    /// When the heartbeat was received.
     pub seen_at: Millis,
-    /// Until when that counts.
+    /// When it expires.
     pub expires_at: Millis,
 }
 
@@ -29,7 +29,7 @@ pub struct Presences {
 }
 
 impl Presences {
-    /// Notes a heartbeat that counts for a while.
+    /// Records a heartbeat that is valid for `lasts` milliseconds.
     pub fn beat(&self, agent: AgentId, status: impl Into<String>, note: Option<String>, lasts: Millis) {
         let now = stamp::now();
         let presence =
@@ -37,21 +37,21 @@ impl Presences {
         self.lock().insert(agent, presence);
     }
 
-    /// Forgets an agent that said goodbye.
+    /// Removes the presence of an agent that signed off.
     pub fn leave(&self, agent: &AgentId) {
         self.lock().remove(agent);
     }
 
-    /// Forgets heartbeats that have long expired, so that the map does not grow for ever.
+    /// Removes expired heartbeats, so that the map does not grow forever.
     pub fn sweep(&self) {
         let now = stamp::now();
         self.lock().retain(|_, presence| presence.expires_at > now);
     }
 
-    /// An agent's presence, if it counts still and the caller may see it under the agent's privacy tier.
+    /// An agent's presence, if it has not expired and the agent's privacy tier shows it to the caller.
     ///
     /// # Errors
-    /// When the books cannot be read.
+    /// When the database cannot be read.
     pub fn of(&self, view: &View<'_>, caller: &Caller, agent: &Agent) -> Viewed<Option<Presence>> {
         let presence = self.lock().get(&agent.id).cloned();
         let Some(presence) = presence.filter(|presence| presence.expires_at > view.now) else {
@@ -60,10 +60,10 @@ impl Presences {
         Ok(may_see(view, caller, agent)?.then_some(presence))
     }
 
-    /// Everyone whose heartbeat counts still and whom the caller may see, by name.
+    /// All agents with a valid heartbeat that the caller may see, by name.
     ///
     /// # Errors
-    /// When the books cannot be read.
+    /// When the database cannot be read.
     pub fn list(&self, view: &View<'_>, caller: &Caller) -> Viewed<Vec<(Agent, Presence)>> {
         let mut known: Vec<(AgentId, Presence)> = {
             let known = self.lock();

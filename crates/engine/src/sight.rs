@@ -1,10 +1,8 @@
-//! Who may see what: one rule for each noun, asked by verbs, views, search and the feed alike.
+//! Visibility: one rule for each noun, used by verbs, views, search and the feed alike.
 
 mod messages;
 
 use std::sync::LazyLock;
-
-use rusqlite::Connection;
 
 use crate::acl;
 use crate::nouns::{
@@ -12,19 +10,19 @@ use crate::nouns::{
     HistoryAccess, Millis, Participant, Reservation, Scope, ScopeId, ScopeVisibility, Seq, Sight, Turn,
     TurnVisibility, Visibility,
 };
-use crate::store::{all, one, rows};
+use crate::store::{Db, all, one, rows};
 
 pub(crate) use self::messages::{MessageHead, Searcher, audience_of, is_blind, of_message, sees_message};
 
-/// Beyond this many names a sight is not listed but asked for in the books.
-pub(crate) const LISTED: usize = 64;
+/// With more agents than this, visibility is not a list, but decided by a query per subscriber.
+pub(crate) const MAX_LISTED_AGENTS: usize = 64;
 
 /// Whether the caller may know that an agent exists.
-pub(crate) fn sees_agent(db: &Connection, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
-    if let Some(known) = sees_at_once(caller, agent) {
+pub(crate) fn sees_agent(db: Db<'_>, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
+    if let Some(known) = sees_by_right(caller, agent) {
         return Ok(known);
     }
-    if let Some(bounds) = acl::of(db, &caller.agent)?
+    if let Some(bounds) = acl::bounds_of(db, &caller.agent)?
         && !acl::allows(db, bounds.sees.as_ref(), &caller.agent, agent)?
     {
         return Ok(false);
@@ -32,15 +30,15 @@ pub(crate) fn sees_agent(db: &Connection, caller: &Caller, agent: &Agent) -> rus
     sees_within_bounds(db, caller, agent)
 }
 
-/// The same for many agents: what the caller is kept to is read once.
+/// The same for many agents: the caller's bounds are read once.
 pub(crate) fn sees_agent_by(
-    db: &Connection,
+    db: Db<'_>,
     caller: &Caller,
     kept_to: Option<&Bounds>,
     kin: &acl::Kin<'_>,
     agent: &Agent,
 ) -> rusqlite::Result<bool> {
-    if let Some(known) = sees_at_once(caller, agent) {
+    if let Some(known) = sees_by_right(caller, agent) {
         return Ok(known);
     }
     if let Some(bounds) = kept_to
@@ -51,8 +49,8 @@ pub(crate) fn sees_agent_by(
     sees_within_bounds(db, caller, agent)
 }
 
-/// What can be told without the books.
-fn sees_at_once(caller: &Caller, agent: &Agent) -> Option<bool> {
+/// What the caller's rights decide without the database.
+fn sees_by_right(caller: &Caller, agent: &Agent) -> Option<bool> {
     if caller.rights.admin || !caller.rights.member {
         return Some(caller.rights.admin);
     }
@@ -60,7 +58,7 @@ fn sees_at_once(caller: &Caller, agent: &Agent) -> Option<bool> {
     own.then_some(true)
 }
 
-fn sees_within_bounds(db: &Connection, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
+fn sees_within_bounds(db: Db<'_>, caller: &Caller, agent: &Agent) -> rusqlite::Result<bool> {
     if agent.visibility != Visibility::Public && speaks_for(db, caller, agent.owner.as_ref())? {
         return Ok(true);
     }
@@ -79,15 +77,15 @@ fn sees_within_bounds(db: &Connection, caller: &Caller, agent: &Agent) -> rusqli
     }
 }
 
-/// Whether the caller is an owner of agents, or one of its agents: what an owner may know, they may.
-fn speaks_for(db: &Connection, caller: &Caller, owner: Option<&AgentId>) -> rusqlite::Result<bool> {
+/// Whether the caller is an owner of agents, or one of its agents: agents see what their owner sees.
+fn speaks_for(db: Db<'_>, caller: &Caller, owner: Option<&AgentId>) -> rusqlite::Result<bool> {
     let Some(owner) = owner else { return Ok(false) };
     let sql = "SELECT 1 FROM agents WHERE id = ?1 AND owner = ?2";
     Ok(caller.is(owner) || one(db, sql, (&caller.agent, owner), |_| Ok(()))?.is_some())
 }
 
 /// Who may see events about an agent.
-pub(crate) fn of_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<Sight> {
+pub(crate) fn of_agent(db: Db<'_>, agent: &Agent) -> rusqlite::Result<Sight> {
     let mut known = vec![agent.id.clone()];
     let mut owners: Vec<AgentId> = agent.owner.iter().cloned().collect();
     match agent.visibility {
@@ -96,9 +94,9 @@ pub(crate) fn of_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<Sight
         Visibility::Scope => {
             let sql = "SELECT DISTINCT b.agent FROM scope_members a JOIN scope_members b ON a.scope = b.scope
                        WHERE a.agent = ?1 LIMIT ?2";
-            let most = i64::try_from(LISTED + 1).unwrap_or(i64::MAX);
+            let most = i64::try_from(MAX_LISTED_AGENTS + 1).unwrap_or(i64::MAX);
             known.extend(all(db, sql, (&agent.id, most), |row| row.get::<_, AgentId>(0))?);
-            if known.len() > LISTED {
+            if known.len() > MAX_LISTED_AGENTS {
                 return Ok(Sight::Ask);
             }
         }
@@ -109,11 +107,11 @@ pub(crate) fn of_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<Sight
             }
         }
     }
-    let most = i64::try_from(LISTED + 1).unwrap_or(i64::MAX);
+    let most = i64::try_from(MAX_LISTED_AGENTS + 1).unwrap_or(i64::MAX);
     for owner in owners {
         let sql = "SELECT id FROM agents WHERE owner = ?1 AND retired_at IS NULL LIMIT ?2";
         let theirs: Vec<AgentId> = all(db, sql, (&owner, most), |row| row.get(0))?;
-        if theirs.len() > LISTED {
+        if theirs.len() > MAX_LISTED_AGENTS {
             return Ok(Sight::Ask);
         }
         known.extend(theirs.into_iter().chain([owner]));
@@ -122,11 +120,24 @@ pub(crate) fn of_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<Sight
 }
 
 /// Whether the caller may know that a scope exists.
-pub(crate) fn sees_scope(db: &Connection, caller: &Caller, scope: &Scope) -> rusqlite::Result<bool> {
+pub(crate) fn sees_scope(db: Db<'_>, caller: &Caller, scope: &Scope) -> rusqlite::Result<bool> {
     if caller.rights.admin {
         return Ok(true);
     }
-    if let Some(bounds) = acl::of(db, &caller.agent)?
+    sees_scope_within(db, caller, acl::bounds_of(db, &caller.agent)?.as_ref(), scope)
+}
+
+/// The same for a caller whose bounds are known.
+pub(crate) fn sees_scope_within(
+    db: Db<'_>,
+    caller: &Caller,
+    bounds: Option<&Bounds>,
+    scope: &Scope,
+) -> rusqlite::Result<bool> {
+    if caller.rights.admin {
+        return Ok(true);
+    }
+    if let Some(bounds) = bounds
         && !acl::allows_scope(db, bounds.sees_scopes.as_ref(), &caller.agent, scope)?
     {
         return Ok(false);
@@ -142,7 +153,7 @@ pub(crate) fn sees_scope(db: &Connection, caller: &Caller, scope: &Scope) -> rus
 }
 
 /// Who may see events about a scope.
-pub(crate) fn of_scope(db: &Connection, scope: &Scope) -> rusqlite::Result<Sight> {
+pub(crate) fn of_scope(db: Db<'_>, scope: &Scope) -> rusqlite::Result<Sight> {
     match scope.visibility {
         ScopeVisibility::Public => Ok(Sight::Everyone),
         ScopeVisibility::System => Ok(Sight::Admins),
@@ -155,9 +166,9 @@ pub(crate) fn of_scope(db: &Connection, scope: &Scope) -> rusqlite::Result<Sight
     }
 }
 
-/// Whether the caller may read a conversation at all, and as whom.
+/// Whether the caller may read a conversation at all, and in which capacity.
 pub(crate) fn reads_conversation(
-    db: &Connection,
+    db: Db<'_>,
     caller: &Caller,
     conversation: &Conversation,
 ) -> rusqlite::Result<Option<Reader>> {
@@ -175,14 +186,14 @@ pub(crate) fn reads_conversation(
     Ok(open.then(|| Reader::Outsider(caller.agent.clone())))
 }
 
-/// In which capacity somebody reads a conversation.
+/// In which capacity a caller reads a conversation.
 #[derive(Debug)]
 pub(crate) enum Reader {
-    /// Runs the office.
+    /// An administrator.
     Overseer,
-    /// Takes part.
+    /// A current participant.
     Participant(Box<Participant>),
-    /// Looks on from outside.
+    /// An observer.
     Outsider(AgentId),
 }
 
@@ -196,7 +207,7 @@ impl Reader {
         }
     }
 
-    /// What happened after this place may be followed, even by those who may not look up history.
+    /// Events after this seq may be followed, even by participants that may not read earlier turns.
     pub(crate) fn follows_from(&self) -> Seq {
         match self {
             Self::Participant(part) if part.permissions.history != HistoryAccess::Full => part.joined,
@@ -204,7 +215,7 @@ impl Reader {
         }
     }
 
-    /// Whether this reader may follow a turn as it is said.
+    /// Whether this reader may see a turn as it is recorded.
     pub(crate) fn follows(&self, turn: &Turn) -> bool {
         match self {
             Self::Participant(part) => self.follows_from() < turn.seq && part_reads(part, turn),
@@ -212,11 +223,11 @@ impl Reader {
         }
     }
 
-    /// Turns up to this place are hidden, whatever they are.
+    /// Turns up to this seq are hidden from the reader.
     pub(crate) fn from(&self) -> Seq {
         match self {
             Self::Participant(part) if part.permissions.history == HistoryAccess::FromJoin => part.joined,
-            // "None" hides all history; what is followed live is not history and does not come this way.
+            // `None` hides all earlier turns; live events do not come this way.
             Self::Participant(part) if part.permissions.history == HistoryAccess::None => Seq::MAX,
             _ => 0,
         }
@@ -234,9 +245,9 @@ fn part_reads(part: &Participant, turn: &Turn) -> bool {
         }
 }
 
-/// Those who take part now.
+/// Current participants.
 pub(crate) fn participants(
-    db: &Connection,
+    db: Db<'_>,
     conversation: &ConversationId,
     limit: usize,
 ) -> rusqlite::Result<Vec<Participant>> {
@@ -249,33 +260,33 @@ pub(crate) fn participants(
     all(db, &NOW, (conversation, i64::try_from(limit).unwrap_or(i64::MAX)), rows::participant)
 }
 
-/// Whether too many take part for their names to be listed. They are counted, so that this costs nothing.
+/// Whether there are too many participants to list. Uses the stored count, so it costs no query.
 fn is_large(conversation: &Conversation) -> bool {
-    usize::try_from(conversation.participant_count).is_ok_and(|parts| parts > LISTED)
+    usize::try_from(conversation.participant_count).is_ok_and(|parts| parts > MAX_LISTED_AGENTS)
 }
 
 /// Who may see events about a conversation as a whole.
-pub(crate) fn of_conversation(db: &Connection, conversation: &Conversation) -> rusqlite::Result<Sight> {
+pub(crate) fn of_conversation(db: Db<'_>, conversation: &Conversation) -> rusqlite::Result<Sight> {
     if is_large(conversation) {
         return Ok(Sight::Ask);
     }
-    let parts = participants(db, &conversation.id, LISTED + 1)?;
+    let parts = participants(db, &conversation.id, MAX_LISTED_AGENTS + 1)?;
     let (seeing, blind): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.permissions.can_observe);
     Ok(sight(conversation.audience, seeing, blind))
 }
 
 /// Who may see a turn as it is recorded.
-pub(crate) fn of_turn(db: &Connection, conversation: &Conversation, turn: &Turn) -> rusqlite::Result<Sight> {
+pub(crate) fn of_turn(db: Db<'_>, conversation: &Conversation, turn: &Turn) -> rusqlite::Result<Sight> {
     if matches!(turn.visibility, TurnVisibility::Private) {
         return Ok(Sight::Agents(Sight::list(vec![turn.author.clone()])));
     }
     if is_large(conversation) {
         return Ok(Sight::Ask);
     }
-    let parts = participants(db, &conversation.id, LISTED + 1)?;
+    let parts = participants(db, &conversation.id, MAX_LISTED_AGENTS + 1)?;
     let (seeing, blind): (Vec<_>, Vec<_>) =
         parts.into_iter().partition(|part| part.permissions.can_observe && part_reads(part, turn));
-    // Only what everyone in the conversation may read is for onlookers too.
+    // Only turns that all participants may read are visible to observers.
     let audience = if matches!(turn.visibility, TurnVisibility::All) {
         conversation.audience
     } else {
@@ -289,7 +300,7 @@ pub(crate) fn of_turn(db: &Connection, conversation: &Conversation, turn: &Turn)
     })
 }
 
-/// Who may see a turn that everyone in the conversation may read, besides its author. Takes all participants.
+/// Who may see a turn that all readers of the conversation may read, besides its author. Takes all participants.
 pub(crate) fn of_open_turn(conversation: &Conversation, parts: Vec<Participant>) -> Sight {
     let (seeing, blind): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.permissions.can_observe);
     sight(conversation.audience, seeing, blind)
@@ -303,9 +314,9 @@ fn sight(audience: Audience, seeing: Vec<Participant>, blind: Vec<Participant>) 
     }
 }
 
-/// Whether the caller may see a reservation: the holder, accepted contacts, or the realm if it is open.
+/// Whether the caller may see a reservation: its holder, accepted contacts, or the realm if it is open.
 pub(crate) fn sees_reservation(
-    db: &Connection,
+    db: Db<'_>,
     caller: &Caller,
     held: &Reservation,
     now: Millis,
@@ -322,9 +333,9 @@ pub(crate) fn sees_reservation(
     Ok(held.audience == Audience::Observers || are_contacts(db, &caller.agent, &held.owner, now)?)
 }
 
-/// Whether both have accepted each other, and neither acceptance has lapsed.
+/// Whether both have accepted each other, and neither acceptance has expired.
 pub(crate) fn are_contacts(
-    db: &Connection,
+    db: Db<'_>,
     one_agent: &AgentId,
     other: &AgentId,
     now: Millis,
@@ -335,8 +346,8 @@ pub(crate) fn are_contacts(
     Ok(one(db, sql, (one_agent, other, now), |row| row.get::<_, i64>(0))? == Some(2))
 }
 
-/// Everyone with whom an agent has accepted contact, both ways, that has not lapsed.
-pub(crate) fn contacts_of(db: &Connection, agent: &AgentId, now: Millis) -> rusqlite::Result<Vec<AgentId>> {
+/// The agents with mutual accepted contact that has not expired.
+pub(crate) fn contacts_of(db: Db<'_>, agent: &AgentId, now: Millis) -> rusqlite::Result<Vec<AgentId>> {
     let sql = "SELECT a.recipient FROM contacts a JOIN contacts b ON b.sender = a.recipient AND b.recipient = a.sender
                WHERE a.sender = ?1 AND a.state = 'accepted' AND b.state = 'accepted'
                AND (a.expires_at IS NULL OR a.expires_at > ?2) AND (b.expires_at IS NULL OR b.expires_at > ?2)
@@ -345,7 +356,7 @@ pub(crate) fn contacts_of(db: &Connection, agent: &AgentId, now: Millis) -> rusq
 }
 
 /// Who may see events about a reservation.
-pub(crate) fn of_reservation(db: &Connection, held: &Reservation, now: Millis) -> rusqlite::Result<Sight> {
+pub(crate) fn of_reservation(db: Db<'_>, held: &Reservation, now: Millis) -> rusqlite::Result<Sight> {
     let mut known = match (&held.told, held.audience) {
         (Some(told), _) => told.clone(),
         (None, Audience::Observers) => return Ok(Sight::Everyone),
@@ -356,12 +367,7 @@ pub(crate) fn of_reservation(db: &Connection, held: &Reservation, now: Millis) -
 }
 
 /// Whether one of the callers may see an event.
-pub(crate) fn any_sees(
-    db: &Connection,
-    callers: &[Caller],
-    event: &Event,
-    now: Millis,
-) -> rusqlite::Result<bool> {
+pub(crate) fn any_sees(db: Db<'_>, callers: &[Caller], event: &Event, now: Millis) -> rusqlite::Result<bool> {
     for caller in callers {
         if sees_event(db, caller, event, now)? {
             return Ok(true);
@@ -370,14 +376,9 @@ pub(crate) fn any_sees(
     Ok(false)
 }
 
-/// Whether the caller may see an event now that it is history. What changed since (someone joined, an agent became
-/// hidden) counts as it stands today.
-pub(crate) fn sees_event(
-    db: &Connection,
-    caller: &Caller,
-    event: &Event,
-    now: Millis,
-) -> rusqlite::Result<bool> {
+/// Whether the caller may see a past event. Decided by the current state: an agent that joined or became hidden since
+/// counts as it is now.
+pub(crate) fn sees_event(db: Db<'_>, caller: &Caller, event: &Event, now: Millis) -> rusqlite::Result<bool> {
     if caller.rights.admin {
         return Ok(true);
     }
@@ -394,7 +395,7 @@ pub(crate) fn sees_event(
         | Fact::MessageAcked { agent, .. }
         | Fact::MessageExpired { agent }
         | Fact::MessageFailed { agent, .. } => match &event.message {
-            // How one recipient fared is between that recipient and the sender.
+            // The state of a delivery is between its recipient and the sender.
             Some(message) => {
                 let party = caller.is(&message.from) || caller.is(agent);
                 let open = caller.rights.observe
@@ -420,7 +421,7 @@ pub(crate) fn sees_event(
         Fact::ScopeCreated { scope } => sees_scope(db, caller, scope),
         Fact::ScopeDeleted { scope, .. } => sees_past_scope(db, caller, scope, event.seq),
         Fact::ScopeJoined { scope, agent } | Fact::ScopeLeft { scope, agent } => {
-            // A scope that everybody sees does not show the members that are hidden.
+            // A public scope does not show its hidden members.
             Ok(sees_past_scope(db, caller, scope, event.seq)?
                 && match rows::any_agent(db, agent)? {
                     Some(agent) => sees_agent(db, caller, &agent)?,
@@ -432,7 +433,7 @@ pub(crate) fn sees_event(
         | Fact::ReservationReleased { reservation }
         | Fact::ReservationExpired { reservation } => sees_reservation(db, caller, reservation, now),
         Fact::ReservationConflict { asked, asked_by, held_by, .. } => {
-            // The holder is told only of reservations that it may see.
+            // The holder learns only of reservations that it may see.
             Ok(caller.is(asked_by)
                 || (caller.is(held_by)
                     && match rows::reservation_at(db, *asked)? {
@@ -440,7 +441,7 @@ pub(crate) fn sees_event(
                         None => false,
                     }))
         }
-        // Whom one blocks is one's own affair.
+        // A block is visible only to the agent that made it.
         Fact::ContactChanged { to, state: Some(ContactState::Blocked), .. } => Ok(caller.is(to)),
         Fact::ContactChanged { from, to, .. } => Ok(caller.is(from) || caller.is(to)),
         Fact::Announced { to, .. } => Ok(to.as_ref().is_none_or(|to| to.contains(&caller.agent))),
@@ -463,14 +464,14 @@ pub(crate) fn sees_event(
             let Some(id) = event.fact.conversation() else { return Ok(false) };
             let Some(conversation) = rows::conversation_by_id(db, id)? else { return Ok(false) };
             let reader = reads_conversation(db, caller, &conversation)?;
-            // At that place itself is the reader's own coming, which it was told of.
+            // The event at `follows_from` itself is the reader's own joining, which it may see.
             Ok(reader.is_some_and(|reader| reader.follows_from() <= event.seq))
         }
     }
 }
 
-/// Whether the caller may know of a scope that may be gone: its creation event still tells who could see it.
-fn sees_past_scope(db: &Connection, caller: &Caller, scope: &ScopeId, before: Seq) -> rusqlite::Result<bool> {
+/// Whether the caller may know of a scope that may be deleted: its creation event still contains its visibility.
+fn sees_past_scope(db: Db<'_>, caller: &Caller, scope: &ScopeId, before: Seq) -> rusqlite::Result<bool> {
     if let Some(scope) = rows::scope_by_id(db, scope)? {
         return sees_scope(db, caller, &scope);
     }

@@ -1,5 +1,5 @@
-//! What each account has stored. An account is an owner with all its agents. It is counted in memory and written with each
-//! commit, so that a message costs no statement of its own.
+//! Stored bytes per account. An account is an owner with all its agents. Usage is counted in memory and written with
+//! each commit, so that a message costs no extra statement.
 
 use std::collections::HashMap;
 
@@ -9,32 +9,33 @@ use crate::account;
 use crate::error::Refusal;
 use crate::limits::Rules;
 use crate::nouns::{AgentId, Caller};
-use crate::store::{exec, one};
+use crate::store::{Db, exec, one};
 use crate::verbs::mail::SendMessage;
 use crate::verbs::{Command, Outcome};
 
-/// What a message takes besides its text: its row, its event, its place in the indices.
-const MESSAGE_BYTES: u64 = 512;
-/// What each recipient of a message takes.
-const RECIPIENT_BYTES: u64 = 128;
-/// Other commands that are no longer than this are not counted: states and heartbeats are not mail.
-const SMALL: usize = 512;
-/// Accounts remembered at a time; beyond these all are read again.
-const REMEMBERED: usize = 4_096;
-/// The account that the whole realm is counted on; no agent has this name.
-const REALM: &str = "";
+/// What a message takes besides its text: its row, its event, its index entries.
+const MESSAGE_OVERHEAD_BYTES: u64 = 512;
+/// What each recipient of a message adds.
+const RECIPIENT_OVERHEAD_BYTES: u64 = 128;
+/// Other commands of at most this size are not counted: states and heartbeats are not mail.
+const MAX_UNCOUNTED_BYTES: usize = 512;
+/// Entries that each cache may hold; when one is larger at a commit, all are cleared.
+const MAX_CACHE_ENTRIES: usize = 4_096;
+/// The account that counts the whole realm; no agent has this name.
+const REALM_ACCOUNT: &str = "";
 
-/// The bytes that a command asks to have stored, by its text alone.
+/// The bytes that a command asks to store, by its text alone.
 pub(crate) fn weight(command: &Command) -> u64 {
     let bytes = match command {
-        Command::SendMessage(send) => return letter(send),
-        Command::SendSigned(signed) => return letter(&signed.message),
+        Command::SendMessage(_) | Command::SendSigned(_) | Command::RecordDelivered(_) => {
+            return command.message().map_or(0, message_weight);
+        }
         Command::Say(say) => {
             let meta = say.meta.as_ref().map_or(0, |meta| meta.as_str().len());
-            return MESSAGE_BYTES + (say.content.as_str().len() + meta) as u64;
+            return MESSAGE_OVERHEAD_BYTES + (say.content.as_str().len() + meta) as u64;
         }
         Command::Advance(advance) => return advance.weight() as u64,
-        // These change what is there, or end it.
+        // These change or end existing entries.
         Command::MarkDelivered(_)
         | Command::MarkRead(_)
         | Command::Dispatched(_)
@@ -44,10 +45,10 @@ pub(crate) fn weight(command: &Command) -> u64 {
         | Command::Sweep(_) => return 0,
         other => serde_json::to_vec(other).map_or(0, |bytes| bytes.len()),
     };
-    if bytes > SMALL { bytes as u64 } else { 0 }
+    if bytes > MAX_UNCOUNTED_BYTES { bytes as u64 } else { 0 }
 }
 
-fn letter(send: &SendMessage) -> u64 {
+fn message_weight(send: &SendMessage) -> u64 {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let addresses = 32 * (send.to.len() + send.cc.len() + send.bcc.len());
     let bytes = send.kind.len()
@@ -56,32 +57,32 @@ fn letter(send: &SendMessage) -> u64 {
         + text(&send.envelope)
         + send.meta.as_ref().map_or(0, |meta| meta.as_str().len())
         + addresses;
-    MESSAGE_BYTES + bytes as u64
+    MESSAGE_OVERHEAD_BYTES + bytes as u64
 }
 
-/// What carrying a command out has stored.
+/// The bytes that a command has stored, with its recipients.
 pub(crate) fn stored(weight: u64, outcome: &Outcome) -> u64 {
     let sent = match outcome {
-        Outcome::SendMessage(sent) => sent,
+        Outcome::SendMessage(sent) | Outcome::RecordDelivered(sent) => sent,
         Outcome::SendSigned(signed) => &signed.sent,
         _ => return weight,
     };
     match sent.repeated {
         true => 0,
-        false => weight + RECIPIENT_BYTES * sent.receipts.len() as u64,
+        false => weight + RECIPIENT_OVERHEAD_BYTES * sent.receipts.len() as u64,
     }
 }
 
-/// What is remembered of the table.
+/// Cache of the table `usage`.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     realm: Option<Used>,
     accounts: Vec<(AgentId, Used)>,
-    /// The places of accounts in that list, by their names.
+    /// Index into `accounts`, by account.
     by_account: HashMap<AgentId, usize>,
-    /// The same by agents that spoke lately: one look-up for each message.
+    /// Index into `accounts`, by agents that sent recently: one lookup per message.
     by_agent: HashMap<AgentId, usize>,
-    /// How many agents in force accounts have, counted once and kept up while agents are only entered.
+    /// Number of active agents per account, counted once and kept up while agents are only added.
     agents: HashMap<AgentId, i64>,
 }
 
@@ -105,10 +106,11 @@ impl Used {
 }
 
 impl Usage {
-    /// Refuses what would go beyond the quota of the caller's account or of the realm. The operator has none.
+    /// Refuses a command that would exceed the quota of the caller's account or of the realm. Administrators have no
+    /// quota.
     pub(crate) fn check(
         &mut self,
-        db: &Connection,
+        db: Db<'_>,
         caller: &Caller,
         weight: u64,
         rules: &Rules,
@@ -116,8 +118,8 @@ impl Usage {
         if caller.rights.admin || weight == 0 {
             return Ok(Ok(()));
         }
-        let place = self.place(db, &caller.agent)?;
-        let (account, used) = &self.accounts[place];
+        let index = self.account_index(db, &caller.agent)?;
+        let (account, used) = &self.accounts[index];
         if !used.has_room(weight, rules.mail_bytes_per_sender) {
             let (whose, limit) = (format!("the owner {account}"), rules.mail_bytes_per_sender);
             return Ok(Err(Refusal::QuotaExceeded { whose, limit, rule: "mail_bytes_per_sender" }));
@@ -130,19 +132,19 @@ impl Usage {
     }
 
     /// Counts what was stored.
-    pub(crate) fn charge(&mut self, db: &Connection, caller: &Caller, bytes: u64) -> rusqlite::Result<()> {
+    pub(crate) fn charge(&mut self, db: Db<'_>, caller: &Caller, bytes: u64) -> rusqlite::Result<()> {
         if bytes == 0 {
             return Ok(());
         }
         if !caller.rights.admin {
-            let place = self.place(db, &caller.agent)?;
-            self.accounts[place].1.add(bytes);
+            let index = self.account_index(db, &caller.agent)?;
+            self.accounts[index].1.add(bytes);
         }
         self.realm(db)?.add(bytes);
         Ok(())
     }
 
-    /// Forgets whose agents are whose, after a command that may have changed it.
+    /// Forgets which agent belongs to which account, after a command that may have changed it.
     pub(crate) fn forget_accounts(&mut self) {
         self.by_agent.clear();
     }
@@ -151,8 +153,8 @@ impl Usage {
         *self = Self::default();
     }
 
-    /// How many agents in force an account has, itself included.
-    pub(crate) fn agents(&mut self, db: &Connection, account: &AgentId) -> rusqlite::Result<i64> {
+    /// Number of active agents of an account, itself included.
+    pub(crate) fn agents(&mut self, db: Db<'_>, account: &AgentId) -> rusqlite::Result<i64> {
         if let Some(count) = self.agents.get(account) {
             return Ok(*count);
         }
@@ -161,21 +163,21 @@ impl Usage {
         Ok(count)
     }
 
-    /// Notes that an agent was entered.
+    /// Counts an agent that was registered.
     pub(crate) fn note_agent(&mut self, account: &AgentId) {
         if let Some(count) = self.agents.get_mut(account) {
             *count += 1;
         }
     }
 
-    /// Has agents counted again, after one left or changed hands.
+    /// Has agents counted again, after one left or changed its owner.
     pub(crate) fn forget_agents(&mut self) {
         self.agents.clear();
     }
 
-    /// Brings the table up to what is remembered.
-    pub(crate) fn write_down(&mut self, db: &Connection) -> rusqlite::Result<()> {
-        let realm = self.realm.iter_mut().map(|used| (REALM, used));
+    /// Writes changed counters to the table.
+    pub(crate) fn flush(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        let realm = self.realm.iter_mut().map(|used| (REALM_ACCOUNT, used));
         let accounts = self.accounts.iter_mut().map(|(account, used)| (account.as_str(), used));
         for (account, used) in realm.chain(accounts).filter(|(_, used)| used.changed) {
             let sql = "INSERT INTO usage(account, bytes, messages) VALUES(?1, ?2, ?3)
@@ -186,41 +188,41 @@ impl Usage {
         }
         if [self.accounts.len(), self.by_agent.len(), self.agents.len()]
             .into_iter()
-            .any(|len| len > REMEMBERED)
+            .any(|len| len > MAX_CACHE_ENTRIES)
         {
             self.forget();
         }
         Ok(())
     }
 
-    /// Where the account of an agent is in the list.
-    fn place(&mut self, db: &Connection, agent: &AgentId) -> rusqlite::Result<usize> {
-        if let Some(place) = self.by_agent.get(agent) {
-            return Ok(*place);
+    /// The index of an agent's account in `accounts`.
+    fn account_index(&mut self, db: Db<'_>, agent: &AgentId) -> rusqlite::Result<usize> {
+        if let Some(index) = self.by_agent.get(agent) {
+            return Ok(*index);
         }
         let account = account::of(db, agent)?;
-        let place = match self.by_account.get(&account) {
-            Some(place) => *place,
+        let index = match self.by_account.get(&account) {
+            Some(index) => *index,
             None => {
                 self.accounts.push((account.clone(), read(db, account.as_str())?));
                 self.by_account.insert(account, self.accounts.len() - 1);
                 self.accounts.len() - 1
             }
         };
-        self.by_agent.insert(agent.clone(), place);
-        Ok(place)
+        self.by_agent.insert(agent.clone(), index);
+        Ok(index)
     }
 
-    fn realm(&mut self, db: &Connection) -> rusqlite::Result<&mut Used> {
+    fn realm(&mut self, db: Db<'_>) -> rusqlite::Result<&mut Used> {
         let used = match self.realm {
             Some(used) => used,
-            None => read(db, REALM)?,
+            None => read(db, REALM_ACCOUNT)?,
         };
         Ok(self.realm.insert(used))
     }
 }
 
-fn read(db: &Connection, account: &str) -> rusqlite::Result<Used> {
+fn read(db: Db<'_>, account: &str) -> rusqlite::Result<Used> {
     let sql = "SELECT bytes, messages FROM usage WHERE account = ?1";
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
     let (bytes, messages) = one(db, sql, [account], read)?.unwrap_or((0, 0));

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{AgentId, Caller, Millis, RealmName, Token, TokenRole};
 use posthaste_engine::verbs::agents::Bearer;
-use posthaste_engine::{CallerQuota, Engine, EngineError, Refusal, stamp};
+use posthaste_engine::{CallerQuota, Engine, EngineError, Refusal, Versioned, stamp};
 
 use crate::http::errors::answer;
 use crate::http::rate::{Bucket, network};
@@ -174,10 +174,9 @@ impl Shared {
         id: String,
         door: &str,
     ) -> Result<(Identity, Option<Pass>), AuthError> {
-        let before = self.remembered().before(engine);
         let token = engine.read(move |view| view.token_by_id(&id)).await?;
-        let memory = token.and_then(|token| Memory::of(&token, before.epoch)).ok_or(AuthError::Invalid)?;
-        memory.at(door).map(|(identity, pass)| (identity, Some(pass)))
+        let known = token.as_ref().and_then(KnownToken::new).ok_or(AuthError::Invalid)?;
+        known.at(door).map(|(identity, pass)| (identity, Some(pass)))
     }
 
     /// Who bears the token with that hash: the admin's key, or a token of the realm that is still good.
@@ -190,17 +189,15 @@ impl Shared {
         if self.admin().has_hash(&hash) {
             return Ok((Identity::operator(), None));
         }
-        let memory = match self.remembered().get(engine, &hash) {
-            Some(memory) => memory,
+        let (cache, realm, version) = (self.token_cache(), engine.realm(), engine.directory_version());
+        let known = match cache.get(realm, version, &hash) {
+            Some(known) => known,
             None => {
-                let before = self.remembered().before(engine);
-                let known = engine.read(move |view| view.token_by_hash(&hash)).await?;
-                known
-                    .and_then(|token| self.remembered().put(before, hash, &token))
-                    .ok_or(AuthError::Invalid)?
+                let token = engine.read(move |view| view.token_by_hash(&hash)).await?;
+                token.and_then(|token| cache.put(realm, version, hash, &token)).ok_or(AuthError::Invalid)?
             }
         };
-        memory.at(door).map(|(identity, pass)| (identity, Some(pass)))
+        known.at(door).map(|(identity, pass)| (identity, Some(pass)))
     }
 }
 
@@ -271,36 +268,38 @@ impl Shares {
     }
 }
 
-/// Whose tokens were looked up, for as long as no token is made or revoked: busy callers need not be looked up each
-/// time. The one memory of tokens, for all doors.
-#[derive(Debug, Default)]
-pub(crate) struct Remembered {
-    known: Mutex<HashMap<(RealmName, [u8; 32]), Memory>>,
-    /// Hashes of tokens that were good in some realm; they may have lapsed since.
+/// Tokens cached at once, in all realms.
+const CACHED_TOKENS: usize = 10_000;
+
+/// The tokens of all realms that were looked up lately, for all doors. A change to the directory invalidates those of
+/// its realm, so a revoked token is refused from the moment its revocation is answered.
+#[derive(Debug)]
+pub(crate) struct TokenCache {
+    tokens: Versioned<(RealmName, [u8; 32]), KnownToken>,
+    /// Hashes of tokens that were valid in some realm; they may have ended since.
     met: Mutex<HashSet<[u8; 32]>>,
 }
 
-/// What was found out about a token.
+/// What the database said about a valid token.
 #[derive(Clone, Debug)]
-pub(crate) struct Memory {
+pub(crate) struct KnownToken {
     identity: Identity,
     pass: Pass,
     /// The only door that the token opens.
     door: Option<String>,
-    epoch: Epoch,
 }
 
-impl Memory {
-    /// A token as the books have it; nothing if its name cannot be an agent's.
-    fn of(token: &Token, epoch: Epoch) -> Option<Self> {
+impl KnownToken {
+    /// Nothing if the token's name cannot be an agent's.
+    fn new(token: &Token) -> Option<Self> {
         let name = AgentId::new(&token.name).ok()?;
         let observe = token.observe || token.role == TokenRole::Admin;
         let identity = Identity { role: token.role, name, everywhere: false, observe };
         let pass = Pass { id: Some(token.id.clone()), expires_at: token.expires_at };
-        Some(Self { identity, pass, door: token.door.clone(), epoch })
+        Some(Self { identity, pass, door: token.door.clone() })
     }
 
-    /// What the token says at a door, if it opens that door.
+    /// Whom the token stands for at a door, if it opens that door.
     pub(crate) fn at(self, door: &str) -> Result<(Identity, Pass), AuthError> {
         match self.door {
             Some(only) if only != door => Err(AuthError::OtherDoor { door: only }),
@@ -309,64 +308,41 @@ impl Memory {
     }
 }
 
-/// How things stood before the books were asked, so that what changes meanwhile counts.
-#[derive(Debug)]
-pub(crate) struct Before {
-    realm: RealmName,
-    epoch: Epoch,
+impl Default for TokenCache {
+    fn default() -> Self {
+        Self { tokens: Versioned::new(CACHED_TOKENS), met: Mutex::default() }
+    }
 }
 
-/// Which opening of the realm, and how many tokens were made or revoked in it.
-type Epoch = (u64, u64);
-
-/// Tokens remembered at once; beyond it all are looked up again.
-const MOST_REMEMBERED: usize = 10_000;
-
-impl Remembered {
-    /// Who bears the token of this hash, if that was found out before and still holds.
-    pub(crate) fn get(&self, engine: &Engine, hash: &[u8; 32]) -> Option<Memory> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let memory = known.get(&(engine.realm().clone(), *hash))?;
-        let fresh =
-            memory.epoch == epoch(engine) && memory.pass.expires_at.is_none_or(|end| stamp::now() < end);
-        fresh.then(|| memory.clone())
+impl TokenCache {
+    /// The token of this hash, if it was looked up under this version of the realm's directory and has not expired.
+    pub(crate) fn get(&self, realm: &RealmName, version: u64, hash: &[u8; 32]) -> Option<KnownToken> {
+        let known = self.tokens.get(version, &(realm.clone(), *hash))?;
+        known.pass.expires_at.is_none_or(|end| stamp::now() < end).then_some(known)
     }
 
-    /// Whether a token of this hash was good in some realm when it was last looked up. For counting, not for letting in.
+    /// Whether a token of this hash was valid in some realm when it was last looked up. For counting, not for letting in.
     pub(crate) fn has_met(&self, hash: &[u8; 32]) -> bool {
         self.met.lock().unwrap_or_else(PoisonError::into_inner).contains(hash)
     }
 
-    /// To be taken before the books are asked for a token.
-    pub(crate) fn before(&self, engine: &Engine) -> Before {
-        Before { realm: engine.realm().clone(), epoch: epoch(engine) }
-    }
-
-    /// Remembers a token as the books had it; nothing if its name is nobody's.
-    pub(crate) fn put(&self, before: Before, hash: [u8; 32], token: &Token) -> Option<Memory> {
-        let memory = Memory::of(token, before.epoch)?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST_REMEMBERED {
-            known.clear();
-        }
-        known.insert((before.realm, hash), memory.clone());
-        drop(known);
+    /// Keeps a valid token. `version` was read before the token was looked up. Nothing if its name cannot be an agent's.
+    pub(crate) fn put(
+        &self,
+        realm: &RealmName,
+        version: u64,
+        hash: [u8; 32],
+        token: &Token,
+    ) -> Option<KnownToken> {
+        let known = KnownToken::new(token)?;
+        self.tokens.put(version, (realm.clone(), hash), known.clone());
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        if met.len() >= MOST_REMEMBERED {
+        if met.len() >= CACHED_TOKENS {
             met.clear();
         }
         met.insert(hash);
-        Some(memory)
+        Some(known)
     }
-}
-
-/// Changes whenever a token of the realm is made or revoked; new keys end the tokens of the old ones. A realm that was
-/// closed and opened again counts from nothing, hence the opening.
-fn epoch(engine: &Engine) -> Epoch {
-    let meter = engine.meter();
-    let verbs = ["create_token", "revoke_token", "renew_token", "change_keys"];
-    let changes = verbs.iter().map(|verb| meter.done(verb)).sum();
-    (meter.opening(), changes)
 }
 
 /// The bearer token of a request's headers.
@@ -375,6 +351,9 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
+
+/// The error code for a realm that does not exist.
+pub(crate) const NO_SUCH_REALM: &str = "no_such_realm";
 
 /// The realm a request is about: the one in its path, or the default. Only realms that exist can be reached from
 /// outside; a request never makes one.
@@ -385,7 +364,7 @@ impl FromRequestParts<Shared> for Realm {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Response> {
-        let unknown = || answer(StatusCode::NOT_FOUND, "no_such_realm", "there is no such realm");
+        let unknown = || answer(StatusCode::NOT_FOUND, NO_SUCH_REALM, "there is no such realm");
         let params =
             RawPathParams::from_request_parts(parts, shared).await.map_err(IntoResponse::into_response)?;
         let named = params.iter().find(|(name, _)| *name == "realm").map(|(_, value)| value.to_owned());

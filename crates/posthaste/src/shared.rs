@@ -8,8 +8,8 @@ use posthaste_engine::Office;
 use posthaste_engine::nouns::RealmName;
 use tokio_util::sync::CancellationToken;
 
-use crate::caller::{Remembered, Shares};
-use crate::doors::{Challenges, Checks, Faces, Halls, McpDesk};
+use crate::caller::{Shares, TokenCache};
+use crate::doors::{ActorCache, Challenges, Checks, Halls, McpDesk};
 use crate::http::dial::Trust;
 use crate::http::rate::{Limiter, Rates};
 use crate::http::reach::Reaches;
@@ -86,7 +86,7 @@ struct Inner {
     halls: Halls,
     challenges: Challenges,
     checks: Checks,
-    faces: Faces,
+    actors: ActorCache,
     limiter: Limiter,
     mcp: McpDesk,
     attachments: crate::attachments::Usage,
@@ -96,8 +96,7 @@ struct Inner {
     runtime: OnceLock<Runtime>,
     /// The key of JSON web tokens, if they are accepted.
     jwt: OnceLock<JwtKey>,
-    /// Whose tokens were looked up.
-    remembered: Remembered,
+    token_cache: TokenCache,
     /// What part of the office each of them has.
     shares: Shares,
     /// Who watches over the tokens of open connections.
@@ -126,7 +125,7 @@ impl Shared {
             halls: Halls::default(),
             challenges: Challenges::default(),
             checks: Checks::default(),
-            faces: Faces::default(),
+            actors: ActorCache::default(),
             limiter: Limiter::default(),
             mcp: McpDesk::default(),
             attachments: crate::attachments::Usage::default(),
@@ -134,7 +133,7 @@ impl Shared {
             health,
             runtime: OnceLock::new(),
             jwt: OnceLock::new(),
-            remembered: Remembered::default(),
+            token_cache: TokenCache::default(),
             shares: Shares::default(),
             wardens: Wardens::default(),
             mail_dir: OnceLock::new(),
@@ -197,9 +196,9 @@ impl Shared {
         &self.inner.checks
     }
 
-    /// How AIRC's senders stood in the address book a moment ago.
-    pub(crate) fn faces(&self) -> &Faces {
-        &self.inner.faces
+    /// Directory entries of AIRC's senders.
+    pub(crate) fn actors(&self) -> &ActorCache {
+        &self.inner.actors
     }
 
     /// Everyone who is connected by MAP.
@@ -245,8 +244,8 @@ impl Shared {
         &self.inner.shares
     }
 
-    pub(crate) fn remembered(&self) -> &Remembered {
-        &self.inner.remembered
+    pub(crate) fn token_cache(&self) -> &TokenCache {
+        &self.inner.token_cache
     }
 
     /// What moves the tasks of a realm along, if the realm hosts a swarm.

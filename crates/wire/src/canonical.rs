@@ -1,6 +1,6 @@
-//! Canonical JSON bytes (RFC 8785): one spelling for each value, so that a signature means something.
+//! Canonical JSON (RFC 8785): one byte sequence for each value, so that values can be signed.
 //!
-//! The order of a map in memory plays no part here: members are sorted when they are written.
+//! Output does not depend on the in-memory order of maps: members are sorted when they are written.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,55 +10,58 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
-/// Nesting this deep is refused, in texts (where `serde_json` has the same bound) as in values.
-pub const TOO_DEEP: usize = 128;
+/// Nesting depth at which texts and values are refused; the same as `serde_json`'s recursion limit for texts.
+pub const DEPTH_LIMIT: usize = 128;
 
-/// Why a text or value has no canonical spelling.
+/// Why a text or value has no canonical form.
 #[derive(Debug, thiserror::Error)]
 pub enum CanonicalError {
-    /// The text is not JSON, or nests too deep, or holds a lone surrogate or a number no double can hold.
+    /// The text is not JSON, nests too deep, or contains a lone surrogate or a number beyond the range of a double.
     #[error("not JSON: {0}")]
     Syntax(#[from] serde_json::Error),
-    /// An object names the same member twice; readers would disagree on which one counts.
+    /// An object has two members of one name; parsers disagree on which one counts.
     #[error("the member {0:?} occurs twice in one object")]
     Duplicate(String),
-    /// A value nests as deep as [`TOO_DEEP`].
-    #[error("nested {TOO_DEEP} deep")]
+    /// The value nests to [`DEPTH_LIMIT`] or deeper.
+    #[error("nested {DEPTH_LIMIT} or more levels deep")]
     TooDeep,
-    /// A value holds a number that no double can hold.
+    /// The value contains a number beyond the range of a double.
     #[error("a number is too large")]
     TooLarge,
-    /// A member was to be left out, but the text holds no object.
+    /// A member was to be removed, but the text is not an object.
     #[error("not a JSON object")]
     NotAnObject,
 }
 
-/// Spells the JSON value in `text` canonically.
+/// The canonical form of the JSON value in `text`.
 ///
-/// Numbers are doubles, as the RFC has it: an integer beyond 2^53 comes out as its nearest double.
+/// Numbers are doubles, as the RFC demands: an integer beyond 2^53 becomes the nearest double.
 pub fn canonicalize(text: &str) -> Result<String, CanonicalError> {
-    Node::parse(text)?.spell()
+    Node::parse(text)?.canonical()
 }
 
-/// Spells the JSON object in `text` canonically, without its top-level member `member`.
+/// The canonical form of the JSON object in `text` without its top-level member `member`.
 pub fn canonicalize_without(text: &str, member: &str) -> Result<String, CanonicalError> {
-    take(text, member).map(|(spelled, _)| spelled)
+    canonicalize_and_remove(text, member).map(|(canonical, _)| canonical)
 }
 
-/// Spells `value` canonically.
+/// The canonical form of `value`.
 pub fn canonicalize_value(value: &Value) -> Result<String, CanonicalError> {
-    Node::of(value, 1)?.spell()
+    Node::from_value(value, 1)?.canonical()
 }
 
-/// Spells the object in `text` without `member`, and hands out what that member held.
-pub(crate) fn take<'a>(text: &'a str, member: &str) -> Result<(String, Option<Node<'a>>), CanonicalError> {
+/// The canonical form of the object in `text` without `member`, and the removed value.
+pub(crate) fn canonicalize_and_remove<'a>(
+    text: &'a str,
+    member: &str,
+) -> Result<(String, Option<Node<'a>>), CanonicalError> {
     let node = Node::parse(text)?;
-    let spelled = node.spell_without(member)?;
+    let canonical = node.canonical_without(member)?;
     let Node::Object(members) = node else { return Err(CanonicalError::NotAnObject) };
-    Ok((spelled, members.into_iter().find(|(name, _)| name.0 == member).map(|(_, it)| it)))
+    Ok((canonical, members.into_iter().find(|(name, _)| name.0 == member).map(|(_, it)| it)))
 }
 
-/// A JSON value that keeps every member it was given, in the order given.
+/// A JSON value that keeps duplicate members and their order, so that duplicates can be detected.
 #[derive(Debug)]
 pub(crate) enum Node<'a> {
     Null,
@@ -69,7 +72,7 @@ pub(crate) enum Node<'a> {
     Object(Vec<(Name<'a>, Node<'a>)>),
 }
 
-/// A member's name, borrowed from the text where it has no escapes.
+/// A member name, borrowed from the text unless it has escapes.
 #[derive(Debug, PartialEq, Deserialize)]
 pub(crate) struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -78,9 +81,9 @@ impl<'a> Node<'a> {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// Borrows `value`, which is the `level`th in a nest of arrays and objects if it is one.
-    fn of(value: &'a Value, level: usize) -> Result<Self, CanonicalError> {
-        if level >= TOO_DEEP && (value.is_array() || value.is_object()) {
+    /// Borrows `value`; `level` is its nesting depth if it is an array or object.
+    fn from_value(value: &'a Value, level: usize) -> Result<Self, CanonicalError> {
+        if level >= DEPTH_LIMIT && (value.is_array() || value.is_object()) {
             return Err(CanonicalError::TooDeep);
         }
         Ok(match value {
@@ -88,19 +91,19 @@ impl<'a> Node<'a> {
             Value::Bool(it) => Node::Bool(*it),
             Value::Number(it) => Node::Number(it.clone()),
             Value::String(it) => Node::Text(Cow::Borrowed(it)),
-            Value::Array(items) => {
-                Node::Array(items.iter().map(|item| Node::of(item, level + 1)).collect::<Result<_, _>>()?)
-            }
+            Value::Array(items) => Node::Array(
+                items.iter().map(|item| Node::from_value(item, level + 1)).collect::<Result<_, _>>()?,
+            ),
             Value::Object(members) => Node::Object(
                 members
                     .iter()
-                    .map(|(name, it)| Ok((Name(Cow::Borrowed(name)), Node::of(it, level + 1)?)))
+                    .map(|(name, it)| Ok((Name(Cow::Borrowed(name)), Node::from_value(it, level + 1)?)))
                     .collect::<Result<_, CanonicalError>>()?,
             ),
         })
     }
 
-    /// The same value in the usual form. Of members with one name, which spelling it refuses, the last counts.
+    /// Converts to a `Value`. The last of several members of one name wins; `canonical_without` refuses them anyway.
     pub(crate) fn into_value(self) -> Value {
         match self {
             Node::Null => Value::Null,
@@ -114,17 +117,17 @@ impl<'a> Node<'a> {
         }
     }
 
-    fn spell(&self) -> Result<String, CanonicalError> {
+    fn canonical(&self) -> Result<String, CanonicalError> {
         let mut out = String::new();
         self.write(&mut out)?;
         Ok(out)
     }
 
-    /// Spells an object without one of its members.
-    pub(crate) fn spell_without(&self, member: &str) -> Result<String, CanonicalError> {
+    /// The canonical form of an object without one of its members.
+    pub(crate) fn canonical_without(&self, member: &str) -> Result<String, CanonicalError> {
         let Node::Object(members) = self else { return Err(CanonicalError::NotAnObject) };
-        let mut members = in_order(members)?;
-        // Duplicates are refused before the removal: two signatures are no better than two bodies.
+        let mut members = sorted_unique(members)?;
+        // Removed after the duplicate check, so that an object with two signatures is refused.
         members.retain(|(name, _)| name.0 != member);
         let mut out = String::with_capacity(512);
         write_object(&mut out, &members)?;
@@ -148,7 +151,7 @@ impl<'a> Node<'a> {
                 }
                 out.push(']');
             }
-            Node::Object(members) => write_object(out, &in_order(members)?)?,
+            Node::Object(members) => write_object(out, &sorted_unique(members)?)?,
         }
         Ok(())
     }
@@ -156,17 +159,17 @@ impl<'a> Node<'a> {
 
 type Member<'a> = (Name<'a>, Node<'a>);
 
-/// Puts members in order and refuses names that occur twice, which the order brings together.
-fn in_order<'m, 'a>(members: &'m [Member<'a>]) -> Result<Vec<&'m Member<'a>>, CanonicalError> {
+/// Sorts members and refuses duplicate names, which are adjacent once sorted.
+fn sorted_unique<'m, 'a>(members: &'m [Member<'a>]) -> Result<Vec<&'m Member<'a>>, CanonicalError> {
     let mut members: Vec<_> = members.iter().collect();
     members.sort_by(|(a, _), (b, _)| compare(&a.0, &b.0));
     match members.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        Some(twins) => Err(CanonicalError::Duplicate(twins[0].0.0.to_string())),
+        Some(pair) => Err(CanonicalError::Duplicate(pair[0].0.0.to_string())),
         None => Ok(members),
     }
 }
 
-/// By UTF-16 code units: bytes of UTF-8 would put U+1F600 after U+FB33.
+/// Compares by UTF-16 code units, as RFC 8785 demands. UTF-8 order differs: it puts U+1F600 after U+FB33.
 fn compare(a: &str, b: &str) -> Ordering {
     if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
 }
@@ -185,35 +188,36 @@ fn write_object(out: &mut String, members: &[&Member<'_>]) -> Result<(), Canonic
     Ok(())
 }
 
-/// Spells a finite double as ECMAScript's `Number::toString` does.
+/// Writes a finite double like ECMAScript's `Number::toString`.
 ///
-/// Like Rust it prints the fewest digits that round-trip; it differs in zero's sign, in when the exponent
-/// appears, in its plus, and where two spellings are equally near: Rust gives the greater, it the even one.
+/// Like Rust, ECMAScript prints the fewest digits that round-trip. It differs in the sign of zero, in when it uses an
+/// exponent, in the exponent's `+`, and in ties between two equally near digit strings: it takes the even one, Rust the
+/// greater.
 fn write_number(out: &mut String, number: f64) {
     if number == 0.0 {
         return out.push('0');
     }
-    let size = number.abs();
-    let plain = (1e-6..1e21).contains(&size);
-    let mut spelled = if plain { number.to_string() } else { format!("{number:e}") };
-    if let Some((_, tail)) = spelled.split_once('.') {
-        // Asked for as many places, Rust rounds to even. Next to a power of two, where doubles
-        // lie closer on one side, what is nearest need not round-trip.
-        let places = tail.find('e').unwrap_or(tail.len());
-        let even = if plain { format!("{number:.places$}") } else { format!("{number:.places$e}") };
+    let magnitude = number.abs();
+    let is_decimal = (1e-6..1e21).contains(&magnitude);
+    let mut digits = if is_decimal { number.to_string() } else { format!("{number:e}") };
+    if let Some((_, tail)) = digits.split_once('.') {
+        // With an explicit number of decimals Rust rounds ties to even. Next to a power of two, where doubles are
+        // closer on one side, the result may not round-trip and is dropped.
+        let decimals = tail.find('e').unwrap_or(tail.len());
+        let even = if is_decimal { format!("{number:.decimals$}") } else { format!("{number:.decimals$e}") };
         if even.parse() == Ok(number) {
-            spelled = even;
+            digits = even;
         }
     }
-    if !plain && size > 1.0 {
-        spelled = spelled.replace('e', "e+");
+    if !is_decimal && magnitude > 1.0 {
+        digits = digits.replace('e', "e+");
     }
-    out.push_str(&spelled);
+    out.push_str(&digits);
 }
 
 fn write_text(out: &mut String, text: &str) {
     out.push('"');
-    // All that needs an escape is one byte long, so what lies between can be copied whole.
+    // Every character that needs an escape is one byte long, so the text between them is copied in one piece.
     let mut rest = text;
     while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
         out.push_str(&rest[..at]);
@@ -304,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_spelled_as_ecmascript_does() {
+    fn numbers_are_written_like_ecmascript() {
         for (text, expect) in [
             ("1.0", "1"),
             ("-0", "0"),
@@ -331,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_escape_only_what_they_must() {
+    fn strings_use_minimal_escapes() {
         check(r#" "\u0041\u00e9\/\"\\" "#, r#""Aé/\"\\""#);
         check(r#""\b\t\n\f\r\u0000\u001F\u007f""#, "\"\\b\\t\\n\\f\\r\\u0000\\u001f\u{7f}\"");
         check(r#""\ud83d\ude00""#, "\"😀\"");
@@ -344,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_refused_however_they_are_spelled() {
+    fn duplicate_members_are_refused_even_if_escaped() {
         for text in [r#"{"a":1,"a":1}"#, r#"{"a":1,"b":2,"\u0061":3}"#, r#"[{"x":{"a":1,"a":2}}]"#] {
             assert!(
                 matches!(canonicalize(text), Err(CanonicalError::Duplicate(name)) if name == "a"),
@@ -356,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_refused() {
+    fn invalid_json_is_refused() {
         for text in [
             "",
             "1 2",
@@ -375,19 +379,19 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_bounded_alike_in_texts_and_values() {
+    fn depth_limit_is_the_same_for_texts_and_values() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-        assert!(canonicalize(&nested(TOO_DEEP - 1)).is_ok());
-        assert!(matches!(canonicalize(&nested(TOO_DEEP)), Err(CanonicalError::Syntax(_))));
+        assert!(canonicalize(&nested(DEPTH_LIMIT - 1)).is_ok());
+        assert!(matches!(canonicalize(&nested(DEPTH_LIMIT)), Err(CanonicalError::Syntax(_))));
 
         let value =
             |depth: usize| (1..depth).fold(Value::Array(vec![]), |inner, _| Value::Array(vec![inner]));
-        assert!(canonicalize_value(&value(TOO_DEEP - 1)).is_ok());
-        assert!(matches!(canonicalize_value(&value(TOO_DEEP)), Err(CanonicalError::TooDeep)));
+        assert!(canonicalize_value(&value(DEPTH_LIMIT - 1)).is_ok());
+        assert!(matches!(canonicalize_value(&value(DEPTH_LIMIT)), Err(CanonicalError::TooDeep)));
     }
 
     #[test]
-    fn only_the_top_level_member_is_left_out() {
+    fn only_the_top_level_member_is_removed() {
         let text = r#"{"signature":"s","b":{"signature":1},"a":2}"#;
         assert_eq!(canonicalize_without(text, "signature").unwrap(), r#"{"a":2,"b":{"signature":1}}"#);
         assert_eq!(canonicalize_without(r#"{"b":1,"a":2}"#, "signature").unwrap(), r#"{"a":2,"b":1}"#);

@@ -1,69 +1,69 @@
-//! One 128-bit id in the spellings protocols want: UUID, ULID, or a ULID behind a prefix.
+//! 128-bit ids in the text formats of the protocols: UUID, ULID, or prefixed ULID.
 //!
-//! There is no default spelling: whoever writes an id says which one its reader expects.
+//! There is no default format, hence no `Display`: the caller chooses the one that the protocol expects.
 
 use std::fmt;
 use std::str::FromStr;
 
 use uuid::Uuid;
 
-/// Crockford's base 32: no I, L, O or U.
+/// Crockford's base 32, without I, L, O and U.
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID_LEN: usize = 26;
 const UUID_LEN: usize = 36;
 
-/// A 128-bit id; ids, their UUIDs and their ULIDs all sort alike.
+/// A 128-bit id. Ids sort in the same order as their UUID and ULID texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub u128);
 
-/// Why a text is no [`Id`].
+/// Why a text is not an [`Id`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// The text has the length of no spelling.
+    /// The length matches no format.
     #[error("an id is a UUID, a ULID, or a prefix and a ULID")]
     Shape,
-    /// The text is as long as a UUID and starts like one, but is none.
+    /// The text has the length and first hyphen of a UUID, but is not one.
     #[error("not a UUID of hexadecimal digits in groups of 8-4-4-4-12")]
     Uuid,
-    /// The 26 characters hold something other than Crockford's base 32.
-    #[error("not a ULID: a character is not of Crockford's base 32")]
+    /// One of the 26 characters is not in Crockford's base 32.
+    #[error("not a ULID: a character is not in Crockford's base 32")]
     Ulid,
-    /// The 26 characters spell a number of more than 128 bits.
+    /// The 26 characters encode more than 128 bits.
     #[error("not a ULID: greater than 7ZZZZZZZZZZZZZZZZZZZZZZZZZ")]
     Overflow,
-    /// What stands before the ULID is not the prefix wanted, or not a prefix at all.
+    /// The prefix is malformed, or not the expected one.
     #[error("the id has a wrong prefix")]
     Prefix,
 }
 
 impl Id {
-    /// Spells the id as a hyphenated UUID in lower case.
+    /// Formats the id as a hyphenated lower-case UUID.
     pub fn uuid(self) -> impl fmt::Display {
         Uuid::from_u128(self.0).hyphenated()
     }
 
-    /// Spells the id as a ULID.
+    /// Formats the id as a ULID.
     pub fn ulid(self) -> impl fmt::Display {
         self.prefixed("")
     }
 
-    /// Spells the id as `prefix`, which brings its own separator, and a ULID: `conv-01J...`.
+    /// Formats the id as `prefix` (separator included) and a ULID: `conv-01J...`.
     pub fn prefixed(self, prefix: &str) -> impl fmt::Display {
         Prefixed { prefix, id: self }
     }
 
-    /// Reads a ULID behind exactly this prefix.
+    /// Parses a ULID with exactly this prefix.
     pub fn parse_prefixed(text: &str, prefix: &str) -> Result<Self, IdError> {
         parse_ulid(text.strip_prefix(prefix).ok_or(IdError::Prefix)?)
     }
 }
 
-/// Reads any spelling; letters of UUIDs and ULIDs may be of either case.
+/// Parses any format; UUIDs and ULIDs are case-insensitive.
 impl FromStr for Id {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        // A prefix that makes a ULID as long as a UUID has its separator at byte 9, and no other beside it.
+        // A prefixed ULID of this length ends its prefix at byte 9, and separators are never adjacent, so byte 8 is no hyphen.
         if text.len() == UUID_LEN && text.as_bytes()[8] == b'-' {
             let uuid = Uuid::try_parse(text).map_err(|_| IdError::Uuid)?;
             return Ok(Id(uuid.as_u128()));
@@ -77,7 +77,7 @@ impl FromStr for Id {
     }
 }
 
-/// Words of lower-case letters and digits, each followed by `-` or `_`.
+/// Whether the text is one or more runs of `a-z0-9`, each followed by `-` or `_`.
 fn is_prefix(text: &str) -> bool {
     text.split_inclusive(['-', '_']).all(|word| match word.strip_suffix(['-', '_']) {
         Some(word) => {
@@ -112,8 +112,8 @@ struct Prefixed<'a> {
 impl fmt::Display for Prefixed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.prefix)?;
-        (0..ULID_LEN).rev().try_for_each(|place| {
-            let digit = (self.id.0 >> (5 * place)) as usize & 31;
+        (0..ULID_LEN).rev().try_for_each(|position| {
+            let digit = (self.id.0 >> (5 * position)) as usize & 31;
             fmt::Write::write_char(f, DIGITS[digit] as char)
         })
     }
@@ -123,12 +123,12 @@ impl fmt::Display for Prefixed<'_> {
 mod tests {
     use super::*;
 
-    /// The example of the ULID text, and the same bits as a UUID.
+    /// The example of the ULID specification, and the same bits as a UUID.
     const ULID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
     const UUID: &str = "01563e3a-b5d3-d676-4c61-efb99302bd5b";
 
     #[test]
-    fn all_spellings_are_the_same_id() {
+    fn all_formats_parse_to_the_same_id() {
         let id: Id = ULID.parse().unwrap();
         assert_eq!(id.uuid().to_string(), UUID);
         assert_eq!(id.ulid().to_string(), ULID);
@@ -139,7 +139,7 @@ mod tests {
             &ULID.to_lowercase(),
             &format!("conv-{ULID}"),
             &format!("msg_{ULID}"),
-            // As long as a UUID, but a prefix of ten.
+            // Same length as a UUID, with a prefix of ten characters.
             &format!("very-long-{ULID}"),
         ] {
             assert_eq!(text.parse(), Ok(id), "{text}");
@@ -148,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_range_are_spelled() {
+    fn smallest_and_largest_ids_format() {
         assert_eq!(Id(0).ulid().to_string(), "00000000000000000000000000");
         assert_eq!(Id(u128::MAX).ulid().to_string(), "7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
         assert_eq!("8ZZZZZZZZZZZZZZZZZZZZZZZZZ".parse::<Id>(), Err(IdError::Overflow));
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn invalid_ids_are_refused() {
         for (text, error) in [
             ("", IdError::Shape),
             ("conv-", IdError::Shape),

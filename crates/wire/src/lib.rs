@@ -1,20 +1,20 @@
-//! What is said on the wire, without who carries it: types, parsing, and exact bytes.
+//! Wire formats of every protocol: types, parsers and serializers, independent of transport.
 //!
-//! - [`canonical`]: the one spelling of a JSON value that can be signed (RFC 8785).
-//! - [`signing`]: Ed25519 keys, signatures, and envelopes signed with them.
-//! - [`files`]: mail as files: names, stamps, fields and exact bytes.
-//! - [`ids`]: one 128-bit id, spelled as UUID, as ULID, or with a prefix.
-//! - [`time`]: Unix milliseconds, RFC 3339, and durations.
-//! - [`airc`]: AIRC's handles, envelopes, payloads and proofs.
-//! - [`mail`]: MAIL's messages, wrappers between swarms, request bodies, tools and words.
-//! - [`map`]: MAP's addresses, event names, filters, codes and event ids.
-//! - [`rpc`]: JSON-RPC 2.0 frames, messages and answers.
-//! - [`sse`]: server-sent events, written and read.
+//! - [`canonical`]: canonical JSON (RFC 8785), the input of signatures.
+//! - [`signing`]: Ed25519 keys, signatures and signed envelopes.
+//! - [`files`]: file-based mail: file names, timestamps, fields and exact bytes.
+//! - [`ids`]: 128-bit ids, formatted as UUID, ULID or prefixed ULID.
+//! - [`time`]: Unix milliseconds, RFC 3339 and durations.
+//! - [`airc`]: AIRC handles, envelopes, payloads and proofs.
+//! - [`mail`]: MAIL messages, interswarm messages, request bodies, tools and reserved names.
+//! - [`map`]: MAP addresses, event names, filters, error codes and event ids.
+//! - [`rpc`]: JSON-RPC 2.0 frames, messages and responses.
+//! - [`sse`]: server-sent events, writer and parser.
 //!
-//! Bytes go in and values come out, and back. Not here: sockets, files, a runtime, a clock, or random
-//! numbers (callers bring the time and the seeds), and any rule about what mail may do.
+//! This crate does no I/O and reads no clock and no random numbers (callers pass times and seeds). It checks form
+//! only; rules about what a message may do belong to the engine.
 //!
-//! Input is somebody else's, so reading it never panics, and memory and depth are bounded by what the caller allows.
+//! Input is untrusted: parsers never panic, and memory and nesting depth are bounded by limits that the caller sets.
 
 #![warn(missing_docs)]
 

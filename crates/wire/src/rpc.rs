@@ -1,6 +1,6 @@
-//! JSON-RPC 2.0 without the carrier: what a frame of text holds, and how answers are spelled.
+//! JSON-RPC 2.0, independent of transport: parses frames of text and writes requests and responses.
 //!
-//! Payloads stay the JSON text they are: neither side of this module parses or prints them again.
+//! Params and results are kept as raw JSON text; this module neither parses nor reformats them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,26 +11,26 @@ use serde_json::value::RawValue;
 
 /// The text is not JSON.
 pub const PARSE_ERROR: i64 = -32700;
-/// The JSON is not a request.
+/// The JSON is not a valid request.
 pub const INVALID_REQUEST: i64 = -32600;
 /// There is no such method.
 pub const METHOD_NOT_FOUND: i64 = -32601;
-/// The parameters do not fit the method.
+/// The parameters are invalid for the method.
 pub const INVALID_PARAMS: i64 = -32602;
-/// The fault is ours.
+/// The server failed internally.
 pub const INTERNAL_ERROR: i64 = -32603;
 
-/// What JSON allows between values.
-const BLANK: [char; 4] = [' ', '\t', '\n', '\r'];
+/// White space as JSON defines it.
+const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// The id of a request, kept as the JSON text it came in, to be echoed exactly.
+/// The id of a request, kept as its JSON text so that the response echoes it exactly.
 ///
-/// Two ids are equal if their texts are: `"a"` and `"\u0061"` are not.
+/// Ids are compared as texts: `"a"` and `"\u0061"` are different.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(Box<str>);
 
 impl RequestId {
-    /// The id `null`, for answers to what has no id that can be read.
+    /// The id `null`, for responses to messages without a readable id.
     pub fn null() -> Self {
         RequestId("null".into())
     }
@@ -40,7 +40,7 @@ impl RequestId {
         &self.0
     }
 
-    /// Takes a string, an integer of any size, or null.
+    /// Accepts a string, an integer of any size, or null.
     fn from_raw(raw: &RawValue) -> Option<Self> {
         let text = raw.get();
         let integer = || text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
@@ -57,93 +57,93 @@ impl From<i64> for RequestId {
 /// The error member of a response.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ErrorObject {
-    /// What kind of error, for programs.
+    /// The error code.
     pub code: i64,
-    /// What happened, for people.
+    /// A description for people.
     pub message: String,
-    /// Whatever else helps.
+    /// Optional details, in a form that depends on the error.
     pub data: Option<Box<RawValue>>,
 }
 
 impl ErrorObject {
-    /// Makes an error without data.
+    /// Creates an error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         ErrorObject { code, message: message.into(), data: None }
     }
 }
 
-/// One message of a peer.
+/// One message from a peer.
 #[derive(Clone, Debug)]
 pub enum Message {
-    /// A call to be answered.
+    /// A call that expects a response.
     Request {
-        /// To be echoed in the answer.
+        /// The id to echo in the response.
         id: RequestId,
-        /// The method called.
+        /// The method name.
         method: String,
         /// An object or array, if given.
         params: Option<Box<RawValue>>,
     },
-    /// A call not to be answered.
+    /// A call without a response.
     Notification {
-        /// The method called.
+        /// The method name.
         method: String,
         /// An object or array, if given.
         params: Option<Box<RawValue>>,
     },
-    /// An answer to a call of ours.
+    /// A response to a request of ours.
     Response {
-        /// The id we gave the call; null if the peer could not read it.
+        /// The id of our request; null if the peer could not read it.
         id: RequestId,
-        /// What came of it.
+        /// The result or error.
         outcome: Result<Box<RawValue>, ErrorObject>,
     },
-    /// None of these; to be answered with the error.
+    /// An invalid message; the response is the error.
     Invalid {
-        /// The id to answer with, null if none could be read.
+        /// The id for the response; null if none could be read.
         id: RequestId,
-        /// What is wrong.
+        /// The error.
         error: ErrorObject,
     },
 }
 
-/// One value of a frame, and so the form its answer takes.
+/// One JSON value of a frame; the response has the same form.
 #[derive(Clone, Debug)]
 pub enum Item {
-    /// A message by itself.
+    /// A single message.
     Single(Message),
-    /// Messages in an array, at least one; their answers go into one array.
+    /// A non-empty array of messages; their responses form one array.
     Batch(Vec<Message>),
 }
 
-/// Reads a frame: one message or batch, or several with line breaks between them.
+/// Parses a frame: one message or batch, or several separated by line breaks.
 ///
-/// A frame may hold `limit` messages in all; what follows one too many is not read. What is malformed is answered for
-/// once, and reading goes on with the next line that begins like a message.
+/// A frame may contain at most `limit` messages in total; parsing stops after that. Each malformed part yields one
+/// invalid message, and parsing continues with the next line that starts like a message.
 pub fn parse(text: &str, limit: usize) -> Vec<Item> {
-    // Nearly every frame is one object, which need not be walked over first to find its end.
+    // Fast path: nearly every frame is one object, which can be parsed without finding its end first.
     if limit > 0
         && let Some(parts) = whole_object(text)
     {
         return vec![Item::Single(read_message(&parts))];
     }
     let mut items = Vec::new();
-    let mut room = limit;
-    let mut rest = text.trim_start_matches(BLANK);
+    let mut remaining = limit;
+    let mut rest = text.trim_start_matches(WHITE_SPACE);
     loop {
         let (value, after) = match read_value(rest) {
             Ok(read) => read,
             Err(why) => {
                 items.push(Item::Single(invalid(PARSE_ERROR, why)));
-                match (room.checked_sub(1), next_message(rest)) {
-                    (Some(left), Some(next)) => (room, rest) = (left, next),
+                match (remaining.checked_sub(1), next_message(rest)) {
+                    (Some(left), Some(next)) => (remaining, rest) = (left, next),
                     _ => return items,
                 }
                 continue;
             }
         };
         rest = after;
-        let Some(item) = parse_item(value, &mut room) else {
+        let Some(item) = parse_item(value, &mut remaining) else {
             items.push(Item::Single(invalid(INVALID_REQUEST, format!("more than {limit} messages at once"))));
             return items;
         };
@@ -154,12 +154,12 @@ pub fn parse(text: &str, limit: usize) -> Vec<Item> {
     }
 }
 
-/// The value that a text begins with, and what follows it on the lines below.
+/// Parses the JSON value at the start of a text; returns it and the text from the next non-empty line on.
 fn read_value(text: &str) -> Result<(&RawValue, &str), &'static str> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     let Some(Ok(value)) = values.next() else { return Err("not JSON") };
     let after = &text[values.byte_offset()..];
-    let rest = after.trim_start_matches(BLANK);
+    let rest = after.trim_start_matches(WHITE_SPACE);
     let gap = &after[..after.len() - rest.len()];
     if !rest.is_empty() && !gap.contains('\n') {
         return Err("more text follows the JSON value");
@@ -167,28 +167,28 @@ fn read_value(text: &str) -> Result<(&RawValue, &str), &'static str> {
     Ok((value, rest))
 }
 
-/// Where to go on after a malformed text: at the next line that begins like a message. Not if there was a bracket on the
-/// way: the line may be one of a batch, and a part of a batch is not carried out.
+/// The text from the next line that starts like a message. `None` if a `[` comes before it: the line may be inside a
+/// batch, and parts of a malformed batch must not be executed.
 fn next_message(malformed: &str) -> Option<&str> {
     let mut rest = malformed;
     loop {
-        let (line, below) = rest.split_once('\n')?;
+        let (line, next_lines) = rest.split_once('\n')?;
         if line.contains('[') {
             return None;
         }
-        rest = below.trim_start_matches(BLANK);
+        rest = next_lines.trim_start_matches(WHITE_SPACE);
         if rest.starts_with(['{', '[']) {
             return Some(rest);
         }
     }
 }
 
-/// Spells the answer to a request that went well.
+/// Writes a successful response.
 pub fn write_result(id: &RequestId, result: &RawValue) -> String {
     write_result_text(id, result.get())
 }
 
-/// The same where the result is text that is known to be JSON.
+/// Like [`write_result`], for a result given as text that must be valid JSON.
 pub fn write_result_text(id: &RequestId, result: &str) -> String {
     let result = one_line(result);
     let mut out = String::with_capacity(result.len() + id.0.len() + 40);
@@ -198,7 +198,7 @@ pub fn write_result_text(id: &RequestId, result: &str) -> String {
     out
 }
 
-/// Spells the answer to a request that did not.
+/// Writes an error response.
 pub fn write_error(id: &RequestId, error: &ErrorObject) -> String {
     let mut out = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":{},"message":"#, id.0, error.code);
     push_string(&mut out, &error.message);
@@ -207,25 +207,27 @@ pub fn write_error(id: &RequestId, error: &ErrorObject) -> String {
     out
 }
 
-/// Spells a request of ours; `params` must be an object or array.
+/// Writes a request; `params` must be an object or array.
 pub fn write_request(id: &RequestId, method: &str, params: Option<&RawValue>) -> String {
     write_call(format!(r#"{{"jsonrpc":"2.0","id":{},"method":"#, id.0), method, params)
 }
 
-/// Spells a notification; `params` must be an object or array.
+/// Writes a notification; `params` must be an object or array.
 pub fn write_notification(method: &str, params: Option<&RawValue>) -> String {
     write_call(r#"{"jsonrpc":"2.0","method":"#.to_owned(), method, params)
 }
 
-/// Puts the answers to a batch into one array; there is nothing to send if there are none.
-pub fn write_batch<T: AsRef<str>>(answers: &[T]) -> Option<String> {
-    let (first, others) = answers.split_first()?;
-    let mut out = String::with_capacity(answers.iter().map(|it| it.as_ref().len() + 1).sum::<usize>() + 1);
+/// Writes the responses to a batch as one array; `None` if there are no responses.
+pub fn write_batch<T: AsRef<str>>(responses: &[T]) -> Option<String> {
+    let (first, others) = responses.split_first()?;
+    let mut out = String::with_capacity(
+        responses.iter().map(|response| response.as_ref().len() + 1).sum::<usize>() + 1,
+    );
     out.push('[');
     out.push_str(first.as_ref());
-    for answer in others {
+    for response in others {
         out.push(',');
-        out.push_str(answer.as_ref());
+        out.push_str(response.as_ref());
     }
     out.push(']');
     Some(out)
@@ -249,8 +251,8 @@ fn push_member(out: &mut String, name: &str, value: Option<&RawValue>) {
     }
 }
 
-/// Payloads may come with line breaks, which would end a message where lines are the frames.
-/// Inside a string JSON has no raw ones, so each is mere space.
+/// Replaces line breaks by spaces, because some transports frame messages by lines. Strings cannot contain raw line
+/// breaks in JSON, so the value does not change.
 fn one_line(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
     if bytes.contains(&b'\n') || bytes.contains(&b'\r') {
@@ -264,24 +266,24 @@ fn invalid(code: i64, message: impl Into<String>) -> Message {
     Message::Invalid { id: RequestId::null(), error: ErrorObject::new(code, message) }
 }
 
-/// Reads one value of the frame and takes its messages off `room`, or gives up when that is too small.
-fn parse_item(value: &RawValue, room: &mut usize) -> Option<Item> {
+/// Parses one value of the frame and subtracts its messages from `remaining`; `None` if there are more than that.
+fn parse_item(value: &RawValue, remaining: &mut usize) -> Option<Item> {
     if !value.get().starts_with('[') {
-        *room = room.checked_sub(1)?;
+        *remaining = remaining.checked_sub(1)?;
         return Some(Item::Single(parse_message(value)));
     }
-    // The text is known to be an array, so only `Bounded` itself can fail here.
+    // The text is valid JSON and an array, so only the limit of `Bounded` can fail here.
     let mut array = serde_json::Deserializer::from_str(value.get());
-    let values = array.deserialize_seq(Bounded(*room)).ok()?;
+    let values = array.deserialize_seq(Bounded(*remaining)).ok()?;
     if values.is_empty() {
-        *room = room.checked_sub(1)?;
+        *remaining = remaining.checked_sub(1)?;
         return Some(Item::Single(invalid(INVALID_REQUEST, "the batch is empty")));
     }
-    *room -= values.len();
+    *remaining -= values.len();
     Some(Item::Batch(values.into_iter().map(parse_message).collect()))
 }
 
-/// Collects the values of an array, but no more than this many.
+/// Collects the values of an array; fails if there are more than the given number.
 struct Bounded(usize);
 
 impl<'de> Visitor<'de> for Bounded {
@@ -303,7 +305,7 @@ impl<'de> Visitor<'de> for Bounded {
     }
 }
 
-/// The members of any message. Those of other names are ignored; of these none may come twice.
+/// The members of a message. Unknown members are ignored; duplicates of these are refused.
 #[derive(Deserialize)]
 struct Parts<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
@@ -320,20 +322,20 @@ struct Parts<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Keeps a member that is null apart from one that is missing.
+/// Deserializes a null member as `Some`, to distinguish it from a missing one.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// The members of a frame that is one object and nothing else. Whatever is wrong with a frame is found the long way.
+/// The members of a frame that is exactly one object. Errors are left to the general path of [`parse`].
 fn whole_object(text: &str) -> Option<Parts<'_>> {
-    text.trim_start_matches(BLANK).starts_with('{').then(|| serde_json::from_str(text).ok())?
+    text.trim_start_matches(WHITE_SPACE).starts_with('{').then(|| serde_json::from_str(text).ok())?
 }
 
 fn parse_message(value: &RawValue) -> Message {
     match object::<Parts<'_>>(value) {
         Some(parts) => read_message(&parts),
-        None => invalid(INVALID_REQUEST, "not an object that names each member once"),
+        None => invalid(INVALID_REQUEST, "not an object, or a member occurs twice"),
     }
 }
 
@@ -378,7 +380,7 @@ fn classify(parts: &Parts<'_>, id: Option<RequestId>) -> Result<Message, &'stati
     }
 }
 
-/// Reads an object, and only that: serde would also take an array for the members in order.
+/// Deserializes an object only; serde would also accept an array of the members in order.
 fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok())?
 }

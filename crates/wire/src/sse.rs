@@ -1,12 +1,12 @@
-//! Server-sent events, as WHATWG has them: writers, and a parser fed whatever chunks the network gives.
+//! Server-sent events (WHATWG HTML): writers, and an incremental parser for chunks of any size.
 
 use std::fmt::Write as _;
 use std::mem;
 
-/// Writes one event: an id for resuming, a type, and data of as many lines as it has.
+/// Writes one event: an optional id (the client resumes from it), an optional type, and data of any number of lines.
 ///
-/// The format has no room for line breaks or NULs in `id` and `event`, so they are left out, and
-/// all line breaks in `data` become `\n`.
+/// The format cannot represent line breaks or NULs in `id` and `event`, so they are removed. Line breaks in `data`
+/// become `\n`.
 pub fn write_event(out: &mut String, id: Option<&str>, event: Option<&str>, data: &str) {
     for (field, value) in [("id", id), ("event", event)] {
         if let Some(value) = value {
@@ -19,21 +19,21 @@ pub fn write_event(out: &mut String, id: Option<&str>, event: Option<&str>, data
     out.push('\n');
 }
 
-/// Tells the reader how many milliseconds to wait before it connects again.
+/// Writes the reconnection delay of the client, in milliseconds.
 pub fn write_retry(out: &mut String, millis: u64) {
     let _ = write!(out, "retry: {millis}\n\n");
 }
 
-/// Writes a comment, which readers drop; it keeps an idle connection open.
+/// Writes a comment. Clients ignore it; it keeps an idle connection open.
 pub fn write_comment(out: &mut String, text: &str) {
     write_lines(out, ": ", text);
     out.push('\n');
 }
 
-fn write_lines(out: &mut String, lead: &str, text: &str) {
+fn write_lines(out: &mut String, prefix: &str, text: &str) {
     let mut rest = text;
     loop {
-        out.push_str(lead);
+        out.push_str(prefix);
         let Some(at) = rest.find(['\r', '\n']) else { break };
         out.push_str(&rest[..at]);
         out.push('\n');
@@ -43,45 +43,45 @@ fn write_lines(out: &mut String, lead: &str, text: &str) {
     out.push('\n');
 }
 
-/// An event as it was read.
+/// A parsed event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The last id the stream had named by then, which may be that of an earlier event; empty if none.
+    /// The last id in the stream so far, possibly from an earlier event; empty if there was none.
     pub id: String,
-    /// The type, `message` if the stream names none.
+    /// The event type; `message` if the stream gives none.
     pub event: String,
-    /// The data, its lines joined by `\n`.
+    /// The data lines, joined by `\n`.
     pub data: String,
 }
 
-/// An event was larger than the parser may hold; the stream cannot be read further.
+/// An event exceeds the parser's size limit. The parser reads no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event is larger than {limit} bytes")]
 pub struct TooLarge {
-    /// The bound that was given to the parser.
+    /// The parser's limit, in bytes.
     pub limit: usize,
 }
 
-/// Reads events from bytes that arrive in chunks of any size.
+/// Incremental parser for an event stream.
 #[derive(Debug)]
 pub struct Parser {
     limit: usize,
-    /// The line that has not ended yet. Kept as bytes: a chunk may end inside a character.
+    /// The current, incomplete line. Bytes, because a chunk may end inside a character.
     line: Vec<u8>,
     data: String,
     event: String,
-    /// The id named last; it counts once the event it came with is complete.
+    /// The id of the current event; copied to `last_event_id` when the event is complete.
     id: String,
     last_event_id: String,
     retry: Option<u64>,
     first_line: bool,
-    /// The last byte was CR, so that LF would be the second half of the same line break.
+    /// True if the last byte was CR, so that a following LF belongs to the same line break.
     after_cr: bool,
     overflowed: bool,
 }
 
 impl Parser {
-    /// Makes a parser that holds at most `limit` bytes of an unfinished event.
+    /// Creates a parser that buffers at most `limit` bytes of an incomplete event.
     pub fn new(limit: usize) -> Self {
         Parser {
             limit,
@@ -97,7 +97,7 @@ impl Parser {
         }
     }
 
-    /// Reads a chunk and adds the events it completes to `events`, also those before an event too large.
+    /// Parses a chunk and appends completed events to `events`, including those before an event that is too large.
     pub fn feed(&mut self, chunk: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
         let mut rest = chunk;
         while !rest.is_empty() && !self.overflowed {
@@ -107,7 +107,7 @@ impl Parser {
             }
             let end = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
             let (line, next) = rest.split_at(end.unwrap_or(rest.len()));
-            if self.held() + line.len() > self.limit {
+            if self.buffered() + line.len() > self.limit {
                 self.overflowed = true;
                 break;
             }
@@ -122,24 +122,24 @@ impl Parser {
         if self.overflowed { Err(TooLarge { limit: self.limit }) } else { Ok(()) }
     }
 
-    /// What to send as `Last-Event-ID` when connecting again: the id of the last complete event.
+    /// The id of the last complete event, to send as `Last-Event-ID` on reconnection.
     pub fn last_event_id(&self) -> &str {
         &self.last_event_id
     }
 
-    /// How many milliseconds the stream last asked to wait before connecting again.
+    /// The last reconnection delay that the stream set, in milliseconds.
     pub fn retry(&self) -> Option<u64> {
         self.retry
     }
 
-    /// Begins a new connection: drops an unfinished event, keeps the last id and the delay.
+    /// Prepares for a new connection: drops an incomplete event, keeps the last event id and the delay.
     pub fn reconnect(&mut self) {
         let last_event_id = mem::take(&mut self.last_event_id);
         *self =
             Parser { id: last_event_id.clone(), last_event_id, retry: self.retry, ..Parser::new(self.limit) };
     }
 
-    fn held(&self) -> usize {
+    fn buffered(&self) -> usize {
         self.line.len() + self.data.len() + self.event.len() + self.id.len()
     }
 
@@ -147,7 +147,7 @@ impl Parser {
         let mut line = mem::take(&mut self.line);
         let bom = mem::take(&mut self.first_line) && line.starts_with(b"\xef\xbb\xbf");
         let bytes = if bom { &line[3..] } else { &line };
-        // Line breaks are ASCII, so no character can span lines and each may be decoded by itself.
+        // Line breaks are ASCII, so no character spans lines and each line can be decoded separately.
         let text = String::from_utf8_lossy(bytes);
         let event = if text.is_empty() {
             self.end_event()
@@ -155,7 +155,7 @@ impl Parser {
             self.field(&text);
             None
         };
-        // The next line may use the same memory.
+        // Reuse the allocation for the next line.
         line.clear();
         self.line = line;
         event
@@ -171,11 +171,11 @@ impl Parser {
             }
             "event" => value.clone_into(&mut self.event),
             "id" if !value.contains('\0') => value.clone_into(&mut self.id),
-            // Signs, which `parse` would take, are not allowed.
+            // Digits only: `parse` would also accept a sign.
             "retry" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
                 self.retry = value.parse().ok().or(self.retry);
             }
-            // A comment (its name is empty) or a field of some later version.
+            // A comment (empty name) or an unknown field.
             _ => {}
         }
     }
@@ -184,7 +184,7 @@ impl Parser {
         self.id.clone_into(&mut self.last_event_id);
         let event = mem::take(&mut self.event);
         let mut data = mem::take(&mut self.data);
-        // Each data line has added a break; without any there is no event.
+        // Each data line ends with a line break. Without data lines there is no event.
         data.pop()?;
         let event = if event.is_empty() { "message".to_owned() } else { event };
         Some(Event { id: self.id.clone(), event, data })
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_written_line_by_line() {
+    fn events_comments_and_retry_are_written() {
         let mut out = String::new();
         write_event(&mut out, Some("7"), Some("mail"), "a\nb\r\nc\rd\n");
         write_event(&mut out, None, None, "");
@@ -223,15 +223,15 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_smuggle_a_field_through_an_id_or_type() {
+    fn line_breaks_in_id_and_type_inject_no_field() {
         let mut out = String::new();
         write_event(&mut out, Some("1\ndata: x\r\0"), Some("a\n\nb"), "y");
         assert_eq!(read(out), [event("1data: x", "ab", "y")]);
     }
 
-    /// The examples of the WHATWG text.
+    /// The examples of the WHATWG standard.
     #[test]
-    fn the_examples_of_the_standard() {
+    fn examples_of_the_standard_parse() {
         assert_eq!(read("data: YHOO\ndata: +2\ndata: 10\n\n"), [event("", "message", "YHOO\n+2\n10")]);
         assert_eq!(
             read(
@@ -254,22 +254,22 @@ mod tests {
     }
 
     #[test]
-    fn every_line_break_and_a_bom_are_understood() {
+    fn all_line_breaks_and_a_bom_are_parsed() {
         let expect = [event("", "message", "a\nb"), event("", "message", "c")];
         for br in ["\n", "\r", "\r\n"] {
             assert_eq!(read(["\u{feff}data:a", "data:b", "", "data:c", "", ""].join(br)), expect, "{br:?}");
         }
-        // Only the first BOM is none of the text.
+        // Only the first BOM is skipped.
         assert_eq!(read("\u{feff}\u{feff}data:a\n\n"), []);
     }
 
     #[test]
-    fn bytes_that_are_no_utf8_are_replaced() {
+    fn invalid_utf8_is_replaced() {
         assert_eq!(read(b"data: \xf0\x9f\n\n"), [event("", "message", "\u{fffd}")]);
     }
 
     #[test]
-    fn ids_last_until_another_and_ignore_nul() {
+    fn id_persists_and_ids_with_nul_are_ignored() {
         assert_eq!(
             read("id: 1\ndata: a\n\ndata: b\n\nid: 2\0\ndata: c\n\nid\ndata: d\n\n"),
             [
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_connection_goes_on_from_the_last_complete_event() {
+    fn reconnect_resumes_after_the_last_complete_event() {
         let mut parser = Parser::new(LIMIT);
         let mut events = Vec::new();
         parser.feed(b"id: 1\n\nretry: 20\nretry: -5\nretry: 1e3\nid: 2\ndata: lost", &mut events).unwrap();
@@ -294,10 +294,10 @@ mod tests {
     }
 
     #[test]
-    fn an_event_too_large_ends_the_stream() {
+    fn oversized_event_ends_the_stream() {
         let mut parser = Parser::new(16);
         let mut events = Vec::new();
-        // Comments are not kept, so any number may pass.
+        // Comments are not buffered, so any number is allowed.
         parser.feed(": 0123456789\n".repeat(9).as_bytes(), &mut events).unwrap();
         let all = parser.feed(b"data: ok\n\ndata: 1234567\ndata: 1234567\n\n", &mut events);
         assert_eq!(all, Err(TooLarge { limit: 16 }));

@@ -1,4 +1,5 @@
-//! The rows of a letter written straight into the books: what the engine is compared with, and how large books are made.
+//! The rows of a message written directly into the database: the baseline for the engine, and how large databases are
+//! made.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,23 +10,23 @@ use rusqlite::{Connection, Statement};
 use uuid::Uuid;
 
 pub const AGENTS: usize = 100;
-/// The mailbox that gets half of all seeded letters.
+/// The mailbox that gets half of all seeded messages.
 pub const READER: usize = 0;
-/// In how many seeded letters the rare word stands.
-pub const RARE: usize = 20;
+/// Number of seeded messages with the rare word.
+pub const RARE_WORD_MESSAGES: usize = 20;
 
 pub fn agent(n: usize) -> AgentId {
     AgentId::new(format!("agent-{n:03}")).expect("an agent id")
 }
 
 pub fn conversation() -> ConversationId {
-    ConversationId::new("the-long-talk").expect("a conversation id")
+    ConversationId::new("the-long-conversation").expect("a conversation id")
 }
 
-/// Repeatable chance.
-pub struct Dice(u64);
+/// A repeatable random generator.
+pub struct Rng(u64);
 
-impl Dice {
+impl Rng {
     pub fn new() -> Self {
         Self(0x9E37_79B9_7F4A_7C15)
     }
@@ -39,8 +40,8 @@ impl Dice {
 
     /// A word out of five thousand, common ones far more often than rare ones, as in prose.
     fn word(&mut self, to: &mut String) {
-        let chance = self.below(1 << 20) as f64 / f64::from(1 << 20);
-        let mut rank = (chance.powi(4) * 5_000.0) as usize + 7;
+        let uniform = self.below(1 << 20) as f64 / f64::from(1 << 20);
+        let mut rank = (uniform.powi(4) * 5_000.0) as usize + 7;
         while rank > 0 {
             to.push_str(["ka", "lo", "mi", "ter", "sun", "ve", "ri", "dan"][rank % 8]);
             rank /= 8;
@@ -48,7 +49,7 @@ impl Dice {
     }
 
     /// A subject of four words and a body of about two hundred bytes.
-    pub fn letter(&mut self) -> (String, String) {
+    pub fn message(&mut self) -> (String, String) {
         let (mut subject, mut body) = (String::new(), String::new());
         for _ in 0..4 {
             self.word(&mut subject);
@@ -62,11 +63,11 @@ impl Dice {
     }
 }
 
-/// The most common word of the letters.
-pub const COMMON: &str = "dan";
+/// The most common word of the messages.
+pub const COMMON_WORD: &str = "dan";
 
-/// One letter to be written.
-pub struct Letter<'a> {
+/// The columns of one message.
+pub struct MessageRow<'a> {
     pub from: &'a str,
     pub to: &'a str,
     pub kind: &'a str,
@@ -78,17 +79,17 @@ pub struct Letter<'a> {
 }
 
 /// The statements, prepared once.
-pub struct Ledger<'a> {
+pub struct RowWriter<'a> {
     message: Statement<'a>,
     index: Statement<'a>,
     delivery: Statement<'a>,
     event: Statement<'a>,
     turn: Statement<'a>,
-    /// The last place taken.
+    /// The last seq used.
     pub last: i64,
 }
 
-impl<'a> Ledger<'a> {
+impl<'a> RowWriter<'a> {
     pub fn new(db: &'a Connection) -> Self {
         let prepare = |sql| db.prepare(sql).expect("a statement of the schema");
         Self {
@@ -96,28 +97,28 @@ impl<'a> Ledger<'a> {
                 "INSERT INTO messages(seq, id, sender, recipients, kind, subject, body, is_json, priority,
                  ack_required, conversation, audience, via, at) VALUES(?1,?2,?3,?4,?5,?6,?7,0,3,0,?8,'parties','bench',?9)",
             ),
-            index: prepare("INSERT INTO found(rowid, subject, body) VALUES(?1, ?2, ?3)"),
+            index: prepare("INSERT INTO fulltext(rowid, subject, body) VALUES(?1, ?2, ?3)"),
             delivery: prepare(
-                "INSERT INTO deliveries(agent, message, copy, state, kind, priority) VALUES(?1, ?2, 'to', ?3, ?4, 3)",
+                "INSERT INTO deliveries(agent, message, recipient_kind, state, kind, priority) VALUES(?1, ?2, 'to', ?3, ?4, 3)",
             ),
             event: prepare(
                 "INSERT INTO events(seq, at, kind, actor, message, conversation, fact) VALUES(?1,?2,?3,?4,?5,?6,?7)",
             ),
             turn: prepare(
-                "INSERT INTO turns(seq, id, conversation, author, content_type, message, at, talk, author_hash, type_hash)
+                "INSERT INTO turns(seq, id, conversation, author, content_type, message, at, conversation_seq, author_hash, type_hash)
                  VALUES(?1,?2,?3,?4,?5,?6,?7,0,?8,?9)",
             ),
             last: db.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0)).expect("a head"),
         }
     }
 
-    /// The four rows of a letter, and a turn with its event if it is part of a conversation.
-    pub fn write(&mut self, letter: &Letter<'_>) {
+    /// The four rows of a message, and a turn with its event if it is part of a conversation.
+    pub fn write(&mut self, message: &MessageRow<'_>) {
         let seq = self.last + 1;
         let at = 1_700_000_000_000 + seq;
-        let recipients = format!("[{{\"agent\":\"{}\"}}]", letter.to);
+        let recipients = format!("[{{\"agent\":\"{}\"}}]", message.to);
         let id = id_at(at, seq);
-        let Letter { from, to, kind, subject, body, state, conversation } = letter;
+        let MessageRow { from, to, kind, subject, body, state, conversation } = message;
         self.message
             .execute(rusqlite::params![
                 seq,
@@ -140,19 +141,9 @@ impl<'a> Ledger<'a> {
             let turn = seq + 1;
             let content_type = if seq % 20 < 2 { "data" } else { "text" };
             let id = id_at(at, turn);
-            let listed_by = (short(from), short(content_type));
+            let hashes = (short(from), short(content_type));
             self.turn
-                .execute((
-                    turn,
-                    id.as_bytes(),
-                    conversation,
-                    from,
-                    content_type,
-                    seq,
-                    at,
-                    listed_by.0,
-                    listed_by.1,
-                ))
+                .execute((turn, id.as_bytes(), conversation, from, content_type, seq, at, hashes.0, hashes.1))
                 .expect("a turn");
             let fact = format!("{{\"kind\":\"turn.added\",\"conversation\":\"{conversation}\"}}");
             self.event
@@ -163,7 +154,7 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// An id of version 7 that rises with the place, as the engine's do.
+/// A UUIDv7 that increases with the seq, as the engine's do.
 pub fn id_at(at: i64, seq: i64) -> Uuid {
     let random = u64::try_from(seq).unwrap_or(0).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
     let mut tail = [0; 10];
@@ -171,7 +162,7 @@ pub fn id_at(at: i64, seq: i64) -> Uuid {
     uuid::Builder::from_unix_timestamp_millis(u64::try_from(at).unwrap_or(0), &tail).into_uuid()
 }
 
-/// Puts the agents into the address book of empty books.
+/// Inserts the agents into an empty database.
 pub fn enter_agents(db: &Connection) {
     let mut statement = db
         .prepare(
@@ -184,53 +175,53 @@ pub fn enter_agents(db: &Connection) {
     }
 }
 
-/// Makes books with so many letters, each a turn of one conversation as well. Says how long it took.
+/// Creates a database with this many messages, each also a turn of one conversation. Returns how long it took.
 ///
-/// Half of the letters are the reader's; nine of ten have been read; one in ten is a task.
-pub fn seed(path: &Path, letters: usize) -> Duration {
+/// Half of the messages are for the reader; nine of ten have been read; one in ten is a task.
+pub fn seed(path: &Path, messages: usize) -> Duration {
     let started = Instant::now();
     let db = open_writer(path).expect("db");
-    // Nothing here is anybody's mail yet, so it need not survive a power cut.
+    // No mail here needs to survive a power cut.
     db.execute_batch("PRAGMA synchronous = off; PRAGMA cache_size = -262144; BEGIN").expect("settings");
     enter_agents(&db);
-    let talk = conversation();
+    let conversation = conversation();
     let rights = "{\"can_send\":true,\"can_observe\":true,\"can_invite\":false,\"can_remove\":false,\
                   \"can_create_threads\":true,\"history\":\"full\",\"can_see_internal\":false}";
     db
         .execute(
             "INSERT INTO conversations(id, kind, status, created_by, audience, participant_count, turn_count, thread_count,
                  created_at, updated_at, seq) VALUES(?1, 'multi-agent', 'active', ?2, 'parties', ?3, ?4, 0, 0, 0, 0)",
-            (&talk, agent(0), AGENTS.to_string(), letters.to_string()),
+            (&conversation, agent(0), AGENTS.to_string(), messages.to_string()),
         )
         .expect("a conversation");
     for n in 0..AGENTS {
         let part = "INSERT INTO participants(conversation, agent, kind, role, permissions, joined_at, joined, conversation_seq)
                     VALUES(?1, ?2, 'agent', 'assistant', ?3, 0, 0, 0)";
-        db.execute(part, (&talk, agent(n), rights)).expect("a participant");
+        db.execute(part, (&conversation, agent(n), rights)).expect("a participant");
     }
-    let mut dice = Dice::new();
-    let mut ledger = Ledger::new(&db);
+    let mut rng = Rng::new();
+    let mut writer = RowWriter::new(&db);
     let names: Vec<AgentId> = (0..AGENTS).map(agent).collect();
-    for n in 0..letters {
-        let (subject, mut body) = dice.letter();
-        if n % (letters / RARE) == 0 {
+    for n in 0..messages {
+        let (subject, mut body) = rng.message();
+        if n % (messages / RARE_WORD_MESSAGES) == 0 {
             body.push_str(" needle");
         }
-        let to = if n % 2 == 0 { READER } else { 1 + dice.below(AGENTS - 1) };
-        ledger.write(&Letter {
-            from: names[dice.below(20)].as_str(),
+        let to = if n % 2 == 0 { READER } else { 1 + rng.below(AGENTS - 1) };
+        writer.write(&MessageRow {
+            from: names[rng.below(20)].as_str(),
             to: names[to].as_str(),
-            kind: if dice.below(10) == 0 { "task" } else { "" },
+            kind: if rng.below(10) == 0 { "task" } else { "" },
             subject: &subject,
             body: &body,
-            state: if dice.below(10) == 0 { 0 } else { 2 },
-            conversation: Some(talk.as_str()),
+            state: if rng.below(10) == 0 { 0 } else { 2 },
+            conversation: Some(conversation.as_str()),
         });
         if n % 50_000 == 49_999 {
             db.execute_batch("COMMIT; BEGIN").expect("a commit");
         }
     }
-    drop(ledger);
+    drop(writer);
     db.execute_batch("COMMIT").expect("a commit");
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("a checkpoint");
     started.elapsed()

@@ -1,4 +1,4 @@
-//! The measuring frame: clocks, percentiles, tables and bars.
+//! The measuring frame: clocks, percentiles, tables and targets.
 
 use std::time::{Duration, Instant};
 
@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 /// What to run.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// Small books and short runs.
+    /// Small databases and short runs.
     pub quick: bool,
-    /// One JSON object instead of tables.
+    /// Print one JSON object instead of tables.
     pub json: bool,
     /// Sections to run; all if empty.
     pub sections: Vec<String>,
@@ -22,7 +22,7 @@ impl Options {
     }
 }
 
-/// A stretch of work: how long it took, and how much of the processors.
+/// Wall-clock and CPU time of some work.
 #[derive(Clone, Copy, Debug)]
 pub struct Spent {
     pub wall: Duration,
@@ -50,7 +50,7 @@ fn cpu_time() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Memory of this process that is not a mapped file, and all of it, in bytes.
+/// Anonymous and total resident memory of this process, in bytes.
 pub fn memory() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
@@ -60,7 +60,7 @@ pub fn memory() -> (u64, u64) {
     (field("RssAnon:").unwrap_or(0) << 10, field("VmRSS:").unwrap_or(0) << 10)
 }
 
-/// Times in microseconds of which percentiles are asked.
+/// Times in microseconds, for percentiles.
 #[derive(Debug, Default)]
 pub struct Samples(Vec<f64>);
 
@@ -72,19 +72,19 @@ impl Samples {
     pub fn percentile(&self, percent: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
-        let place = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
-        sorted.get(place.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+        let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
+        sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
     }
 }
 
-/// The middle one.
+/// The median.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Everything measured, told at the end or as it comes.
+/// Everything measured, printed as tables at once or as JSON at the end.
 pub struct Report {
     json: bool,
     sections: Map<String, Value>,
@@ -117,7 +117,7 @@ impl Report {
         }
     }
 
-    /// A promise, and whether it holds. `most` says whether the value is to stay below.
+    /// A target, and whether it is met. `most` says whether the limit is an upper bound.
     pub fn bar(&mut self, what: &str, value: f64, limit: f64, most: bool) {
         let holds = if most { value <= limit } else { value >= limit };
         self.bars.push(json!({ "what": what, "value": value, "limit": limit, "holds": holds }));

@@ -1,4 +1,4 @@
-//! Fan-out to followers, and memory.
+//! Fan-out to subscribers, and memory.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,9 +16,9 @@ use tokio::sync::Notify;
 
 use crate::db::{AGENTS, agent, enter_agents};
 use crate::frame::{Clock, Options, Report, Samples, memory};
-use crate::pages::{Shelf, open};
+use crate::pages::{Database, open};
 
-fn news() -> Announce {
+fn announcement() -> Announce {
     Announce { word: "bench".to_owned(), data: Json::new("{\"n\":1}").expect("JSON"), to: None }
 }
 
@@ -43,7 +43,7 @@ pub fn fan_out(options: &Options, runtime: &Runtime, report: &mut Report) {
     report.table("one event to many", &columns, &rows);
 }
 
-/// Time from the call to its answer, to the last follower, and the processors' time for each delivery.
+/// Time from the call to its answer and to the last subscriber, and the CPU time for each delivery.
 async fn one_event_to(engine: &Engine, followers: usize, rounds: usize) -> (Samples, Samples, f64) {
     let reached = Arc::new(AtomicUsize::new(0));
     let all = Arc::new(Notify::new());
@@ -62,15 +62,15 @@ async fn one_event_to(engine: &Engine, followers: usize, rounds: usize) -> (Samp
     }
     let (mut answered, mut last) = (Samples::default(), Samples::default());
     let office = Caller::office();
-    // Two rounds that do not count, to let everyone fall asleep in the right place.
+    // Two rounds that do not count, until every subscriber waits.
     for _ in 0..2 {
-        engine.submit(&office, news()).await.expect("an announcement");
+        engine.submit(&office, announcement()).await.expect("an announcement");
         all.notified().await;
     }
     let clock = Clock::start();
     for _ in 0..rounds {
         let started = Instant::now();
-        engine.submit(&office, news()).await.expect("an announcement");
+        engine.submit(&office, announcement()).await.expect("an announcement");
         answered.note(started.elapsed());
         all.notified().await;
         last.note(started.elapsed());
@@ -85,11 +85,11 @@ async fn one_event_to(engine: &Engine, followers: usize, rounds: usize) -> (Samp
     (answered, last, cpu)
 }
 
-/// Memory is measured in a process of its own, which has done nothing else.
-pub fn footprint(shelf: &Shelf, report: &mut Report) {
+/// Memory is measured in a new process, which has done nothing else.
+pub fn footprint(database: &Database, report: &mut Report) {
     let this = std::env::current_exe().expect("this program");
     let ask = |what: &str| -> Vec<f64> {
-        let answer = Command::new(&this).arg(what).arg(&shelf.path).output().expect("a child");
+        let answer = Command::new(&this).arg(what).arg(&database.path).output().expect("a child");
         let text = String::from_utf8_lossy(&answer.stdout).into_owned();
         text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
     };
@@ -100,18 +100,18 @@ pub fn footprint(shelf: &Shelf, report: &mut Report) {
         ("open and idle".to_owned(), vec![mega(idle[2]), mega(idle[3])]),
         ("after 20,000 sends".to_owned(), vec![mega(idle[4]), mega(idle[5])]),
     ];
-    report.table(&format!("memory, {} letters", shelf.letters), &["own MB", "resident MB"], &rows);
+    report.table(&format!("memory, {} messages", database.messages), &["own MB", "resident MB"], &rows);
     let live = ask("--child-live");
-    let rows = [("a follower".to_owned(), vec![live[0]]), ("a mailslot".to_owned(), vec![live[1]])];
-    report.table("memory for each listener", &["bytes"], &rows);
+    let rows = [("a feed".to_owned(), vec![live[0]]), ("a mailbox stream".to_owned(), vec![live[1]])];
+    report.table("memory for each stream", &["bytes"], &rows);
     report.bar("idle memory, MB", mega(idle[3]), 40.0, true);
 }
 
-/// What the child does.
+/// The measurements in the child process.
 pub fn child(what: &str, path: &Path, runtime: &Runtime) {
     let before = memory();
-    let shelf = Shelf { letters: 0, path: path.to_owned() };
-    let (engine, guard) = open(&shelf);
+    let database = Database { messages: 0, path: path.to_owned() };
+    let (engine, guard) = open(&database);
     if what == "--child-idle" {
         let idle = memory();
         runtime.block_on(crate::sends::burst(&engine, 20_000));
@@ -119,7 +119,7 @@ pub fn child(what: &str, path: &Path, runtime: &Runtime) {
         println!("{} {} {} {} {} {}", before.0, before.1, idle.0, idle.1, after.0, after.1);
     } else {
         let each = 5_000_usize;
-        let mark = memory().0;
+        let at_start = memory().0;
         let caller = Caller::member(agent(0), "bench");
         let mut feeds = Vec::new();
         for _ in 0..each {
@@ -127,16 +127,16 @@ pub fn child(what: &str, path: &Path, runtime: &Runtime) {
             feeds.push(feed.expect("a feed"));
         }
         let followed = memory().0;
-        let mut mailboxes = Vec::new();
+        let mut streams = Vec::new();
         for n in 0..each {
-            // A slot's agent need not be another for each: what is measured is the slot.
+            // Several streams may share an agent: what is measured is the stream.
             let name = agent(1 + n % (AGENTS - 1));
-            let slot = runtime.block_on(engine.attach(&Caller::office(), &name));
-            mailboxes.push(slot.expect("a mailslot"));
+            let stream = runtime.block_on(engine.attach(&Caller::office(), &name));
+            streams.push(stream.expect("a mailbox stream"));
         }
         let attached = memory().0;
         let share = |bytes: u64| bytes as f64 / each as f64;
-        println!("{} {}", share(followed.saturating_sub(mark)), share(attached.saturating_sub(followed)));
+        println!("{} {}", share(followed.saturating_sub(at_start)), share(attached.saturating_sub(followed)));
     }
     drop(engine);
     guard.join();

@@ -1,4 +1,4 @@
-//! What the engine costs, beside what SQLite alone would cost. `cargo bench -p posthaste-engine -- [--quick] [--json]
+//! What the engine costs, compared with SQLite alone. `cargo bench -p posthaste-engine -- [--quick] [--json]
 //! [sends|pages|search|live|start|memory …]`; see docs/BENCH.md.
 
 #![allow(unreachable_pub, reason = "a bench has no public face")]
@@ -22,7 +22,7 @@ fn main() {
         match argument.as_str() {
             "--quick" => options.quick = true,
             "--json" => options.json = true,
-            // Cargo says this to every bench.
+            // Cargo passes this to every bench.
             "--bench" => {}
             what if what.starts_with("--child") => {
                 let path = arguments.next().expect("a path");
@@ -40,13 +40,13 @@ fn main() {
     }
     if ["pages", "search", "start", "memory"].iter().any(|section| options.wants(section)) {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let shelves = pages::stock(&options, &directory, &mut report);
-        let largest = &shelves[shelves.len() - 1];
+        let databases = pages::create_databases(&options, &directory, &mut report);
+        let largest = &databases[databases.len() - 1];
         if options.wants("start") {
             pages::start_up(largest, &mut report);
         }
         if options.wants("pages") {
-            pages::lists(&options, &shelves, &mut report);
+            pages::lists(&options, &databases, &mut report);
         }
         if options.wants("search") {
             pages::search(&options, largest, &mut report);

@@ -1,4 +1,4 @@
-//! Pages of mail and of turns at several sizes, search, and opening large books.
+//! Pages of mail and of turns at several sizes, search, and opening a large database.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -9,50 +9,50 @@ use posthaste_engine::views::{InboxQuery, SearchOrder, SearchQuery, TurnQuery, V
 use posthaste_engine::{Engine, EngineError};
 use tempfile::TempDir;
 
-use crate::db::{COMMON, Dice, READER, agent, conversation, id_at, seed};
+use crate::db::{COMMON_WORD, READER, Rng, agent, conversation, id_at, seed};
 use crate::frame::{Options, Report, Samples, median};
 
-/// Books of one size.
-pub struct Shelf {
-    pub letters: usize,
+/// A seeded database.
+pub struct Database {
+    pub messages: usize,
     pub path: PathBuf,
 }
 
-/// Makes the books of every size.
-pub fn stock(options: &Options, directory: &TempDir, report: &mut Report) -> Vec<Shelf> {
+/// Creates a database of every size.
+pub fn create_databases(options: &Options, directory: &TempDir, report: &mut Report) -> Vec<Database> {
     let sizes: &[usize] = if options.quick { &[10_000, 100_000] } else { &[10_000, 100_000, 1_000_000] };
     let mut rows = Vec::new();
-    let make = |&letters: &usize| {
-        let path = directory.path().join(format!("{letters}.db"));
-        let took = seed(&path, letters).as_secs_f64();
+    let create = |&messages: &usize| {
+        let path = directory.path().join(format!("{messages}.db"));
+        let took = seed(&path, messages).as_secs_f64();
         let bytes = std::fs::metadata(&path).map_or(0, |file| file.len());
         rows.push((
-            format!("{letters} letters"),
-            vec![took, bytes as f64 / 1e6, bytes as f64 / letters as f64],
+            format!("{messages} messages"),
+            vec![took, bytes as f64 / 1e6, bytes as f64 / messages as f64],
         ));
-        Shelf { letters, path }
+        Database { messages, path }
     };
-    let shelves = sizes.iter().map(make).collect();
+    let databases = sizes.iter().map(create).collect();
     report.table("made for the measurements", &["seconds", "MB", "bytes each"], &rows);
-    shelves
+    databases
 }
 
-pub fn open(shelf: &Shelf) -> (Engine, posthaste_engine::EngineGuard) {
+pub fn open(database: &Database) -> (Engine, posthaste_engine::EngineGuard) {
     let realm = RealmName::new("bench").expect("a realm name");
-    Engine::open(&shelf.path, realm, Limits::default()).expect("db")
+    Engine::open(&database.path, realm, Limits::default()).expect("db")
 }
 
-type Look = Box<dyn Fn(&View<'_>, usize, &mut Dice) -> Result<usize, EngineError>>;
+type Read = Box<dyn Fn(&View<'_>, usize, &mut Rng) -> Result<usize, EngineError>>;
 
-/// What is looked at, and how many rows it must give.
-fn looks() -> Vec<(&'static str, usize, Look)> {
-    let inbox = |query: InboxQuery| -> Look {
+/// The reads, and how many rows each must return.
+fn reads() -> Vec<(&'static str, usize, Read)> {
+    let inbox = |query: InboxQuery| -> Read {
         Box::new(move |view, _, _| {
             let caller = Caller::member(agent(READER), "bench");
             Ok(view.inbox(&caller, &agent(READER), &query)?.items.len())
         })
     };
-    let turns = |query: TurnQuery| -> Look {
+    let turns = |query: TurnQuery| -> Read {
         Box::new(move |view, _, _| {
             let caller = Caller::member(agent(READER), "bench");
             Ok(view.turns(&caller, &conversation(), &query)?.items.len())
@@ -69,9 +69,9 @@ fn looks() -> Vec<(&'static str, usize, Look)> {
         (
             "inbox anywhere by key",
             50,
-            Box::new(move |view, letters, dice| {
-                // Every letter takes two places: its own and its turn's.
-                let before = Some(i64::try_from(500 + dice.below(2 * letters - 500)).unwrap_or(0));
+            Box::new(move |view, messages, rng| {
+                // Every message takes two seqs: its own and its turn's.
+                let before = Some(i64::try_from(500 + rng.below(2 * messages - 500)).unwrap_or(0));
                 let caller = Caller::member(agent(READER), "bench");
                 Ok(view.inbox(&caller, &agent(READER), &InboxQuery { before, ..deep.clone() })?.items.len())
             }),
@@ -81,9 +81,9 @@ fn looks() -> Vec<(&'static str, usize, Look)> {
         (
             "turns anywhere by key",
             50,
-            Box::new(move |view, letters, dice| {
-                let letter = 1 + 2 * i64::try_from(dice.below(letters - 100)).unwrap_or(0);
-                let after = Some(TurnId(id_at(1_700_000_000_000 + letter, letter + 1)));
+            Box::new(move |view, messages, rng| {
+                let seq = 1 + 2 * i64::try_from(rng.below(messages - 100)).unwrap_or(0);
+                let after = Some(TurnId(id_at(1_700_000_000_000 + seq, seq + 1)));
                 let caller = Caller::member(agent(READER), "bench");
                 Ok(view.turns(&caller, &conversation(), &TurnQuery { after, ..middle.clone() })?.items.len())
             }),
@@ -99,20 +99,20 @@ fn looks() -> Vec<(&'static str, usize, Look)> {
     ]
 }
 
-pub fn lists(options: &Options, shelves: &[Shelf], report: &mut Report) {
+pub fn lists(options: &Options, databases: &[Database], report: &mut Report) {
     let rounds = if options.quick { 300 } else { 1_000 };
-    let open: Vec<_> = shelves.iter().map(|shelf| (shelf.letters, open(shelf))).collect();
+    let open: Vec<_> = databases.iter().map(|database| (database.messages, open(database))).collect();
     let mut rows = Vec::new();
     let mut worst = (0.0, String::new());
-    for (name, expected, look) in looks() {
+    for (name, expected, read) in reads() {
         let mut samples: Vec<Samples> = open.iter().map(|_| Samples::default()).collect();
-        let mut dice = Dice::new();
+        let mut rng = Rng::new();
         for round in 0..rounds + 20 {
-            for ((letters, (engine, _)), samples) in open.iter().zip(&mut samples) {
+            for ((messages, (engine, _)), samples) in open.iter().zip(&mut samples) {
                 let started = Instant::now();
-                let found = engine.read_blocking(|view| look(view, *letters, &mut dice)).expect("a page");
+                let found = engine.read_blocking(|view| read(view, *messages, &mut rng)).expect("a page");
                 let took = started.elapsed();
-                assert_eq!(found, expected, "{name} at {letters}");
+                assert_eq!(found, expected, "{name} at {messages}");
                 if round >= 20 {
                     samples.note(took);
                 }
@@ -130,8 +130,8 @@ pub fn lists(options: &Options, shelves: &[Shelf], report: &mut Report) {
     }
     let columns: Vec<String> = open
         .iter()
-        .flat_map(|(letters, _)| {
-            let size = if *letters < 1_000_000 { format!("{}k", letters / 1_000) } else { "1M".to_owned() };
+        .flat_map(|(messages, _)| {
+            let size = if *messages < 1_000_000 { format!("{}k", messages / 1_000) } else { "1M".to_owned() };
             [format!("{size} p50 us"), format!("{size} p99 us")]
         })
         .chain(["ratio".to_owned()])
@@ -149,17 +149,17 @@ pub fn lists(options: &Options, shelves: &[Shelf], report: &mut Report) {
     }
 }
 
-pub fn search(options: &Options, shelf: &Shelf, report: &mut Report) {
+pub fn search(options: &Options, database: &Database, report: &mut Report) {
     let rounds = if options.quick { 30 } else { 100 };
-    let (engine, guard) = open(shelf);
+    let (engine, guard) = open(database);
     let cases = [
-        ("common word, newest first", COMMON, SearchOrder::Newest),
-        ("common word, best first", COMMON, SearchOrder::Best),
+        ("common word, newest first", COMMON_WORD, SearchOrder::Newest),
+        ("common word, best first", COMMON_WORD, SearchOrder::Best),
         ("rare word, newest first", "needle", SearchOrder::Newest),
         ("rare word, best first", "needle", SearchOrder::Best),
         ("two words, newest first", "dan kalo", SearchOrder::Newest),
     ];
-    // The rest have one letter in two hundred: for them a search passes over much that is not theirs.
+    // The second caller has one message in two hundred: its searches skip many matches that it may not see.
     let callers = [
         ("sees half", Caller::member(agent(READER), "bench")),
         ("sees one in 200", Caller::member(agent(50), "bench")),
@@ -182,17 +182,17 @@ pub fn search(options: &Options, shelf: &Shelf, report: &mut Report) {
             rows.push((format!("{name} ({who})"), numbers));
         }
     }
-    let title = format!("search in {} letters", shelf.letters);
+    let title = format!("search in {} messages", database.messages);
     report.table(&title, &["p50 us", "p99 us", "hits"], &rows);
     drop(engine);
     guard.join();
 }
 
-pub fn start_up(shelf: &Shelf, report: &mut Report) {
+pub fn start_up(database: &Database, report: &mut Report) {
     let times: Vec<f64> = (0..15)
         .map(|_| {
             let started = Instant::now();
-            let (engine, guard) = open(shelf);
+            let (engine, guard) = open(database);
             let took = started.elapsed().as_secs_f64() * 1e3;
             drop(engine);
             guard.join();
@@ -200,7 +200,7 @@ pub fn start_up(shelf: &Shelf, report: &mut Report) {
         })
         .collect();
     let worst = times.iter().copied().fold(0.0, f64::max);
-    let rows = [(format!("{} letters", shelf.letters), vec![median(times), worst])];
+    let rows = [(format!("{} messages", database.messages), vec![median(times), worst])];
     report.table("start-up", &["median ms", "worst ms"], &rows);
     report.bar("start-up, worst of 15, ms", worst, 300.0, true);
 }

@@ -1,4 +1,5 @@
-//! Durable sends through the engine, beside a bare loop that writes the same rows in transactions of the same size.
+//! Durable sends through the engine, compared with a bare loop that writes the same rows in transactions of the same
+//! size.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +11,10 @@ use posthaste_engine::store::open_writer;
 use posthaste_engine::verbs::mail::SendMessage;
 use tokio::runtime::Runtime;
 
-use crate::db::{AGENTS, Dice, Ledger, Letter, agent, enter_agents};
+use crate::db::{AGENTS, MessageRow, Rng, RowWriter, agent, enter_agents};
 use crate::frame::{Clock, Options, Report, Spent, median};
 
-/// One piece of mail, ready to be sent either way.
+/// One message, for the engine and for the bare loop.
 struct Draft {
     from: AgentId,
     to: AgentId,
@@ -41,14 +42,14 @@ pub fn run(options: &Options, runtime: &Runtime, report: &mut Report) {
         let realm = RealmName::new("bench").expect("a realm name");
         let (engine, guard) = Engine::open(&ours, realm, Limits::default()).expect("db");
         let db = open_writer(&theirs).expect("db");
-        let mut ledger = Ledger::new(&db);
+        let mut writer = RowWriter::new(&db);
         // The first round fills caches and is not counted.
         let mut measured = Vec::new();
         for round in 0..=rounds {
             let before = (engine.meter().batches.sum(), engine.meter().batches.count());
             let spent = runtime.block_on(through_the_engine(&engine, &drafts, in_flight, count));
             let after = (engine.meter().batches.sum(), engine.meter().batches.count());
-            let bare = bare(&db, &mut ledger, &drafts, in_flight, count);
+            let bare = bare(&db, &mut writer, &drafts, in_flight, count);
             let batch = (after.0 - before.0) as f64 / (after.1 - before.1).max(1) as f64;
             if round > 0 {
                 measured.push(Round { engine: spent, bare, batch });
@@ -80,16 +81,16 @@ pub fn run(options: &Options, runtime: &Runtime, report: &mut Report) {
     report.table("durable sends", &columns, &rows);
 }
 
-/// So many letters, 64 at a time.
+/// Sends this many messages, 64 at a time.
 pub async fn burst(engine: &Engine, count: usize) {
     through_the_engine(engine, &Arc::new(drafts()), 64, count).await;
 }
 
 fn drafts() -> Vec<Draft> {
-    let mut dice = Dice::new();
+    let mut rng = Rng::new();
     let mut draft = |_| {
-        let (subject, body) = dice.letter();
-        Draft { from: agent(dice.below(AGENTS)), to: agent(dice.below(AGENTS)), subject, body }
+        let (subject, body) = rng.message();
+        Draft { from: agent(rng.below(AGENTS)), to: agent(rng.below(AGENTS)), subject, body }
     };
     (0..4_096).map(&mut draft).collect()
 }
@@ -113,12 +114,12 @@ async fn through_the_engine(
                     }
                     let draft = &drafts[n % drafts.len()];
                     let to = vec![Address::Agent(draft.to.clone())];
-                    let letter = SendMessage {
+                    let send = SendMessage {
                         subject: Some(draft.subject.clone()),
                         ..SendMessage::text(to, draft.body.as_str())
                     };
                     let caller = Caller::member(draft.from.clone(), "bench");
-                    engine.submit(&caller, letter).await.expect("a letter that is taken");
+                    engine.submit(&caller, send).await.expect("a message that is accepted");
                 }
             })
         })
@@ -131,7 +132,7 @@ async fn through_the_engine(
 
 fn bare(
     db: &rusqlite::Connection,
-    ledger: &mut Ledger<'_>,
+    writer: &mut RowWriter<'_>,
     drafts: &[Draft],
     in_flight: usize,
     count: usize,
@@ -143,7 +144,7 @@ fn bare(
         begin.execute([]).expect("a transaction");
         for n in start..count.min(start + in_flight) {
             let draft = &drafts[n % drafts.len()];
-            ledger.write(&Letter {
+            writer.write(&MessageRow {
                 from: draft.from.as_str(),
                 to: draft.to.as_str(),
                 kind: "",

@@ -39,7 +39,7 @@ impl CharSet {
         }
     }
 
-    /// How many ranges it takes to say the set: what comparing it costs.
+    /// Number of ranges in the set: what comparing it costs.
     pub(super) fn size(&self) -> usize {
         self.0.len()
     }
@@ -76,7 +76,7 @@ fn complement(ranges: &[Range]) -> Vec<Range> {
     out
 }
 
-/// What two sorted lists of ranges share, in one pass over both.
+/// The intersection of two sorted lists of ranges, in one pass over both.
 fn common(a: &[Range], b: &[Range]) -> impl Iterator<Item = Range> {
     let (mut i, mut j) = (0, 0);
     std::iter::from_fn(move || {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_of_nothing_is_none_and_a_set_of_one_is_known() {
+    fn empty_sets_are_none_and_single_characters_are_found() {
         assert_eq!(CharSet::new(&[('\0', char::MAX)], true), None);
         assert_eq!(CharSet::new(&[('/', '/')], false), None);
         assert_eq!(set(&[('x', 'x')], false).single(), Some('x'));

@@ -14,10 +14,10 @@
 //!
 //! - A pattern covers what it names and everything below: `src` covers `src/app.py`.
 //! - A backslash before any other character is refused rather than dropped: it is most likely a Windows
-//!   separator, and reading `src\app.py` as `srcapp.py` would guard a file nobody has.
+//!   separator, and reading `src\app.py` as `srcapp.py` would reserve a file that does not exist.
 //! - `./`, repeated `/` and a trailing `/` mean nothing and are dropped.
-//! - No wildcard or class matches `/` or a control character. A closing `]` or `}` that nothing opened is
-//!   itself.
+//! - No wildcard or class matches `/` or a control character. A closing `]` or `}` without an opening one is
+//!   literal.
 //! - A text with a scheme, such as `tool://build-slot`, is a name and not a path: it has no wildcards and
 //!   overlaps only the identical text.
 //!
@@ -48,13 +48,13 @@ pub const MAX_SEGMENTS: usize = 64;
 pub const MAX_ALTERNATIVES: usize = 64;
 /// The most characters all alternatives of a pattern may have together, a class counting as many as its ranges.
 ///
-/// Without it, 64 alternatives with a long common tail would make one comparison 4,096 times dearer.
+/// Without it, 64 alternatives with a long common tail would make one comparison 4,096 times more expensive.
 pub const MAX_EXPANDED: usize = 2048;
 
 /// What comparing two patterns costs at least, in [`Steps`].
 const PAIR_STEPS: usize = 8;
 
-/// What decides the cost of comparing a pattern with others.
+/// What determines the cost of comparing a pattern with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weight {
     /// `*` and `**`, as written.
@@ -101,7 +101,7 @@ pub enum PatternError {
 }
 
 impl PathPattern {
-    /// Reads a pattern, refusing what could not name a path inside the project.
+    /// Parses a pattern, refusing texts that cannot name a path inside the project.
     pub fn parse(text: &str) -> Result<PathPattern, PatternError> {
         Ok(PathPattern { source: text.to_owned(), matcher: parse::parse(text)? })
     }
@@ -113,13 +113,13 @@ impl PathPattern {
 
     /// Whether some path is covered by both patterns. Symmetric.
     ///
-    /// Exact but for one corner: where a wildcard or a class stands, the names `.` and `..` count as possible,
-    /// so `.?` and `?.` are said to overlap.
+    /// Exact with one exception: a wildcard or a class is assumed to match the names `.` and `..`, so `.?` and `?.` are
+    /// reported to overlap.
     pub fn overlaps(&self, other: &PathPattern) -> bool {
         self.overlaps_within(other, &Steps::new(u64::MAX))
     }
 
-    /// The same within a budget: once that is used up the answer is no and [`Steps::is_spent`] says so.
+    /// The same within a budget: once it is exhausted the result is `false`, and [`Steps::is_spent`] is true.
     pub fn overlaps_within(&self, other: &PathPattern, steps: &Steps) -> bool {
         if !steps.spend(PAIR_STEPS) {
             return false;
@@ -133,8 +133,8 @@ impl PathPattern {
         }
     }
 
-    /// How many wildcards that match runs (`*` and `**`) the pattern has, and how many characters once its braces are
-    /// expanded: what decides the cost of comparing it.
+    /// The number of wildcards that match runs (`*` and `**`), and of characters after brace expansion: what determines
+    /// the cost of comparing the pattern.
     pub fn weight(&self) -> Weight {
         let Matcher::Paths(alternatives) = &self.matcher else {
             return Weight { wildcards: 0, expanded: self.source.len() };
@@ -163,10 +163,10 @@ impl PathPattern {
         }
     }
 
-    /// The first segment, where it is one literal shared by all alternatives; a name with a scheme is its own head.
+    /// The first segment, if it is the same literal in all alternatives; a name with a scheme is its own head.
     ///
-    /// Made for an index: two patterns that have heads, and different ones, do not overlap, while one without a
-    /// head may overlap any path.
+    /// For an index: two patterns with different heads do not overlap, while a pattern without a head may overlap any
+    /// path.
     pub fn head(&self) -> Option<&str> {
         match &self.matcher {
             Matcher::Name(name) => Some(name),
@@ -196,9 +196,9 @@ impl fmt::Display for PathPattern {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Matcher {
-    /// A name with a scheme: matched whole.
+    /// A name with a scheme: matched as a whole.
     Name(String),
-    /// The alternatives, none of them empty. Each ends with [`Segment::AnyDepth`], for what lies below it.
+    /// The alternatives, none of them empty. Each ends with [`Segment::AnyDepth`], for the paths below it.
     Paths(Vec<Vec<Segment>>),
 }
 
@@ -207,7 +207,7 @@ enum Segment {
     /// `**`.
     AnyDepth,
     Literal(String),
-    /// Holds at least one atom that is not a [`Atom::Char`], and never two [`Atom::Star`] in a row.
+    /// Contains at least one atom other than [`Atom::Char`], and never two [`Atom::Star`] in a row.
     Wild(Vec<Atom>),
 }
 

@@ -1,14 +1,14 @@
-//! Whether two patterns can match the same thing: one table walk, used for segments and again for characters.
+//! Whether two patterns can match the same path: one table walk, used for segments and again for characters.
 
 use super::{Atom, Segment, Steps};
 
-/// Whether some path is matched by both segment patterns. Says no once the steps are used up.
+/// Whether a path exists that both segment patterns match. Returns false once the steps are exhausted.
 pub(super) fn paths(a: &[Segment], b: &[Segment], steps: &Steps) -> bool {
     let many = |segment: &Segment| matches!(segment, Segment::AnyDepth);
     intersect(a, b, many, |a, b| names(a, b, steps), steps)
 }
 
-/// Whether some name of one segment is matched by both; `**` is not asked for here.
+/// Whether a name of one segment exists that both match; `**` is handled by the caller.
 fn names(a: &Segment, b: &Segment, steps: &Steps) -> bool {
     match (a, b) {
         (Segment::AnyDepth, _) | (_, Segment::AnyDepth) => true,
@@ -27,7 +27,7 @@ fn atoms_intersect(a: &[Atom], b: &[Atom], steps: &Steps) -> bool {
 
 fn characters(a: &Atom, b: &Atom, steps: &Steps) -> bool {
     match (a, b) {
-        // Classes are never empty, so a wildcard always finds a character the other side takes.
+        // Classes are never empty, so a wildcard always finds a character that the other side matches.
         (Atom::Star | Atom::AnyChar, _) | (_, Atom::Star | Atom::AnyChar) => true,
         (Atom::Char(a), Atom::Char(b)) => a == b,
         (Atom::Char(c), Atom::Class(class)) | (Atom::Class(class), Atom::Char(c)) => class.contains(*c),
@@ -38,12 +38,12 @@ fn characters(a: &Atom, b: &Atom, steps: &Steps) -> bool {
     }
 }
 
-/// Whether some sequence is matched by both patterns, in which `many` items stand for any run, also an empty one,
-/// and any other two items share an element when they `meet`.
+/// Whether a sequence exists that both patterns match, where `many` items match any run, also an empty one, and any
+/// other two items match a common element if they `meet`.
 ///
-/// `reach[j]` says that what was read of `a` and the first `j` items of `b` can match the same beginning. A pair
-/// of positions is visited once, which makes the walk O(|a| · |b|): there is nothing to backtrack over. Each row of the
-/// table is paid for before it is walked.
+/// `reach[j]` says that the items of `a` read so far and the first `j` items of `b` can match the same prefix. Each
+/// pair of positions is visited once, so the walk is O(|a| · |b|) without backtracking. Each row of the table is paid
+/// for before it is walked.
 fn intersect<T>(
     a: &[T],
     b: &[T],
@@ -66,7 +66,7 @@ fn intersect<T>(
                 continue;
             }
             if x_many || many(y) {
-                // The run of one side ends here, or takes the other side's item: both ways either item is passed.
+                // The run of one side ends here, or matches the other side's item: in both cases either item is passed.
                 next[j] = true;
                 reach[j + 1] = true;
             } else if meet(x, y) {
@@ -79,7 +79,7 @@ fn intersect<T>(
         }
         std::mem::swap(&mut reach, &mut next);
     }
-    // `a` is used up: what is left of `b` must be able to stand for nothing.
+    // `a` is used up: the rest of `b` must be able to match nothing.
     let matched = reach.iter().rposition(|&reached| reached).unwrap_or(0);
     b[matched..].iter().all(many)
 }

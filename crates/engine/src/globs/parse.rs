@@ -1,4 +1,4 @@
-//! Reads the text of a pattern into alternatives of segments.
+//! Parses the text of a pattern into alternatives of segments.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -8,7 +8,7 @@ use super::{
     Atom, MAX_ALTERNATIVES, MAX_EXPANDED, MAX_PATTERN_BYTES, MAX_SEGMENTS, Matcher, PatternError, Segment,
 };
 
-/// The characters a backslash may stand before.
+/// The characters that a backslash may escape.
 const SPECIAL: &str = r"*?[]{},!^-\";
 
 /// Parses a whole pattern.
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str) -> Result<Matcher, PatternError> {
         return Err(PatternError::ControlCharacter);
     }
     if let Some((scheme, name)) = split_scheme(text) {
-        // A file by its address is a path, and not one inside the project.
+        // A file URL is a path, and not one inside the project.
         if scheme.eq_ignore_ascii_case("file") {
             return Err(PatternError::NotRelative);
         }
@@ -39,7 +39,7 @@ pub(super) fn parse(text: &str) -> Result<Matcher, PatternError> {
     Ok(Matcher::Paths(paths))
 }
 
-/// The segments of one concrete path, or `None` when it is not a path that a pattern may name.
+/// The segments of one concrete path, or `None` if no pattern may name it.
 pub(super) fn concrete(path: &str) -> Option<Vec<Segment>> {
     if split_scheme(path).is_some() || is_absolute(path) || path.chars().any(char::is_control) {
         return None;
@@ -49,9 +49,9 @@ pub(super) fn concrete(path: &str) -> Option<Vec<Segment>> {
     valid.then(|| names.into_iter().map(|name| Segment::Literal(name.to_owned())).collect())
 }
 
-/// Parts `tool://build-slot` into `tool` and `build-slot`.
+/// Splits `tool://build-slot` into `tool` and `build-slot`.
 ///
-/// A scheme has two characters at least, so that `C://x` stays what it was meant to be: a drive.
+/// A scheme has at least two characters, so that `C://x` is read as a drive.
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let valid = scheme.len() > 1
@@ -62,11 +62,11 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
 
 /// `/x`, `\\server`, `C:\x`, `C:/x`, `C:`, or `~`, which stands for a home directory.
 fn is_absolute(text: &str) -> bool {
-    let drive = match text.as_bytes() {
-        [letter, b':', rest @ ..] => letter.is_ascii_alphabetic() && matches!(rest, [] | [b'/' | b'\\', ..]),
+    let has_drive = match text.as_bytes() {
+        [drive, b':', rest @ ..] => drive.is_ascii_alphabetic() && matches!(rest, [] | [b'/' | b'\\', ..]),
         _ => false,
     };
-    drive || text.starts_with(['/', '~']) || text.starts_with(r"\\")
+    has_drive || text.starts_with(['/', '~']) || text.starts_with(r"\\")
 }
 
 /// One item of a pattern once braces and escapes are gone.
@@ -93,8 +93,8 @@ impl Token {
     }
 }
 
-/// The alternatives of one open brace: those that a comma has ended, and those still being written, of which there
-/// are several where the text holds inner braces.
+/// The alternatives of one open brace: those that a comma has ended, and those still being read, of which there are
+/// several if the text has inner braces.
 struct Brace {
     ended: Vec<Vec<Token>>,
     open: Vec<Vec<Token>>,
@@ -117,7 +117,7 @@ impl Brace {
         within_alternatives(self.ended.len() + self.open.len())
     }
 
-    /// Continues every alternative being written with every alternative of an inner brace.
+    /// Continues every alternative being read with every alternative of an inner brace.
     fn append(&mut self, inner: Brace) -> Result<(), PatternError> {
         let endings: Vec<_> = inner.ended.into_iter().chain(inner.open).collect();
         within_alternatives(self.ended.len() + self.open.len() * endings.len())?;
@@ -134,7 +134,7 @@ fn within_alternatives(count: usize) -> Result<(), PatternError> {
     if count > MAX_ALTERNATIVES { Err(PatternError::TooManyAlternatives) } else { Ok(()) }
 }
 
-/// Reads tokens and expands braces in one pass, with a stack instead of recursion so that nesting costs nothing.
+/// Reads tokens and expands braces in one pass, with a stack instead of recursion, so that nesting cannot overflow.
 fn expand(text: &str) -> Result<Vec<Vec<Token>>, PatternError> {
     let mut outer = Vec::new();
     let mut brace = Brace::new();
@@ -175,7 +175,7 @@ fn escaped(chars: &mut Peekable<Chars<'_>>) -> Result<char, PatternError> {
     chars.next().filter(|c| SPECIAL.contains(*c)).ok_or(PatternError::BadEscape)
 }
 
-/// A character class, from behind its `[` to its `]`, which is a member where it stands first.
+/// A character class, from after its `[` to its `]`, which is a member if it comes first.
 fn class(chars: &mut Peekable<Chars<'_>>) -> Result<Atom, PatternError> {
     let negated = chars.next_if(|c| matches!(c, '!' | '^')).is_some();
     let mut ranges = Vec::new();
@@ -185,7 +185,7 @@ fn class(chars: &mut Peekable<Chars<'_>>) -> Result<Atom, PatternError> {
             c => member(c, chars)?,
         };
         let mut last = first;
-        // A `-` makes a range, unless it stands last before the `]`.
+        // A `-` makes a range, unless it comes last before the `]`.
         let mut ahead = chars.clone();
         if ahead.next() == Some('-') && ahead.peek().is_some_and(|c| *c != ']') {
             let c = ahead.next();
@@ -198,7 +198,7 @@ fn class(chars: &mut Peekable<Chars<'_>>) -> Result<Atom, PatternError> {
         ranges.push((first, last));
     }
     let set = CharSet::new(&ranges, negated).ok_or(PatternError::BadClass)?;
-    // `[x]` is `x`: so a pattern spelled this way is still known as a literal.
+    // `[x]` is `x`, so that a pattern spelled this way still counts as a literal.
     Ok(set.single().map_or(Atom::Class(set), Atom::Char))
 }
 
@@ -211,9 +211,9 @@ fn member(c: Option<char>, chars: &mut Peekable<Chars<'_>>) -> Result<char, Patt
     }
 }
 
-/// Parts one alternative at its slashes and ends it with `**`, for all that lies below it.
+/// Splits one alternative at its slashes and ends it with `**`, for the paths below it.
 fn segments(tokens: &[Token]) -> Result<Vec<Segment>, PatternError> {
-    // Braces and escapes can spell what `parse` looked for in the raw text, so it is looked for again.
+    // Braces and escapes can produce what `parse` checked for in the raw text, so it is checked again.
     let start: String = tokens.iter().map_while(Token::plain).collect();
     if is_absolute(&start) || split_scheme(&start).is_some() {
         return Err(PatternError::NotRelative);

@@ -12,7 +12,7 @@ fn pattern(text: &str) -> PathPattern {
 }
 
 #[test]
-fn pairs_overlap_or_do_not() {
+fn overlap_examples() {
     let pairs = [
         ("src/**", "src/app.py", true),
         ("src/*.py", "src/a*", true),
@@ -64,7 +64,7 @@ fn pairs_overlap_or_do_not() {
 }
 
 #[test]
-fn a_concrete_path_is_covered_or_is_not() {
+fn cover_examples() {
     let cases = [
         ("src/*.py", "src/app.py", true),
         ("src/*.py", "./src//app.py", true),
@@ -87,7 +87,7 @@ fn a_concrete_path_is_covered_or_is_not() {
 }
 
 #[test]
-fn what_could_not_name_a_path_is_refused() {
+fn texts_that_cannot_name_a_path_are_refused() {
     use PatternError::*;
     let long = "x".repeat(MAX_PATTERN_BYTES + 1);
     let deep = vec!["x"; MAX_SEGMENTS + 1].join("/");
@@ -136,7 +136,7 @@ fn what_could_not_name_a_path_is_refused() {
 }
 
 #[test]
-fn what_is_just_within_the_limits_is_taken() {
+fn patterns_at_the_limits_are_accepted() {
     pattern(&"x".repeat(MAX_PATTERN_BYTES));
     pattern(&vec!["x"; MAX_SEGMENTS].join("/"));
     pattern(&"{a,b}".repeat(6));
@@ -163,13 +163,13 @@ fn the_head_is_the_first_segment_all_alternatives_share() {
 }
 
 #[test]
-fn a_pattern_shows_as_it_was_written() {
+fn a_pattern_displays_as_it_was_written() {
     let written = pattern("./src//{a,b}");
     assert_eq!((written.as_str(), written.to_string()), ("./src//{a,b}", "./src//{a,b}".to_owned()));
 }
 
 #[test]
-fn many_wildcards_do_not_blow_up() {
+fn many_wildcards_stay_fast() {
     let stars = |last: &str| format!("{}{last}", "*a".repeat(511));
     let classes = |last: &str| format!("{}{last}", "*[!b]".repeat(204));
     let depths = |last: &str| format!("{}{last}", "**/*a*a*a*a*/".repeat(31));
@@ -183,7 +183,7 @@ fn many_wildcards_do_not_blow_up() {
     ] {
         assert_eq!(pattern(&a).overlaps(&pattern(&b)), expected, "{a} {b}");
     }
-    // Milliseconds when optimised. The bound leaves room for a debug build on a busy machine, none for 2^500 steps.
+    // Milliseconds when optimised. The bound allows a debug build on a busy machine, but not 2^500 steps.
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
@@ -203,13 +203,13 @@ fn sequences<T: Clone>(items: &[T], longest: usize) -> Vec<Vec<T>> {
     out
 }
 
-/// Every name of one to `longest` of these letters.
-fn names(letters: &str, longest: usize) -> Vec<String> {
-    let letters: Vec<char> = letters.chars().collect();
-    sequences(&letters, longest).into_iter().map(String::from_iter).collect()
+/// Every name of one to `longest` of these characters.
+fn names(characters: &str, longest: usize) -> Vec<String> {
+    let characters: Vec<char> = characters.chars().collect();
+    sequences(&characters, longest).into_iter().map(String::from_iter).collect()
 }
 
-/// Covering as it is defined, written as plainly as it can be: exponential, so for tiny inputs only.
+/// The definition of covering as code: exponential, so for tiny inputs only.
 fn covers_by_definition(pattern: &[&str], path: &[String]) -> bool {
     match (pattern, path) {
         ([], _) => true,
@@ -232,7 +232,7 @@ fn matches_by_definition(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// One to three segments of one or two out of `a b * ?`, or `**`.
+/// One to three segments of one or two characters of `a b * ?`, or `**`.
 fn tiny_pattern() -> impl Strategy<Value = String> {
     let segment = prop_oneof![3 => "[ab*?]{1,2}", 1 => Just("**".to_owned())];
     prop::collection::vec(segment, 1..=3).prop_map(|segments| segments.join("/"))
@@ -244,8 +244,8 @@ fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// Two tiny patterns that share a path share one of at most five segments of two letters: between them they ask for
-/// five segments where one has a `**`, three where none has, and likewise for two letters. So brute force is exact.
+/// Two tiny patterns that share a path share one of at most five segments of two characters: together they ask for five
+/// segments where one has a `**`, three where none has, and likewise for two characters. So brute force is exact.
 #[test]
 fn overlaps_exactly_when_some_path_is_covered_by_both() {
     let paths = sequences(&names("ab", 2), 5);
@@ -262,7 +262,7 @@ fn overlaps_exactly_when_some_path_is_covered_by_both() {
     TestRunner::new(config(1000)).run(&(tiny_pattern(), tiny_pattern()), property).unwrap();
 }
 
-/// `z` stands for all that no class speaks of, and four letters are enough for what both patterns ask for.
+/// `z` stands for all characters that no class mentions, and four characters are enough for both patterns.
 #[test]
 fn classes_overlap_exactly_when_they_share_a_name() {
     let names = names("abcdez", 4);

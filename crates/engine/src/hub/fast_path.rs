@@ -1,42 +1,35 @@
-//! The fast lane's memory: who has letters on the slow road, and whom an address reached a moment ago.
+//! State of the fast path: which senders have queued messages, the directory version, and recently resolved addresses.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::nouns::{Address, AgentId, Caller, Event, Rights};
-
-/// Resolved addresses kept; beyond these all are forgotten and looked up again.
-const REMEMBERED: usize = 4_096;
-
-/// Whom addresses reached, and in which epoch.
-type Reached = (u64, Arc<[AgentId]>);
+use crate::nouns::{Address, AgentId, Caller, Event, Fact, Rights};
+use crate::verbs::Outcome;
+use crate::versioned::{VersionCounter, Versioned};
 
 #[derive(Debug)]
 pub(crate) struct FastPath {
-    /// Letters of each sender that are waiting for the writer. While there are any, a faster one would overtake them.
+    /// Queued messages by sender. While a sender has one, a message on the fast path would overtake it.
     waiting: Mutex<HashMap<AgentId, usize>>,
-    /// Rises with every change to who is who and who is reached by what.
-    epoch: AtomicU64,
-    reached: Mutex<HashMap<String, Reached>>,
+    /// Version of agents, tokens, scopes, contacts, peers and rules.
+    directory: VersionCounter,
+    /// Recipients by sender and addresses; see [`FastPath::key`].
+    recipients: Versioned<String, Arc<[AgentId]>>,
 }
 
 impl Default for FastPath {
     fn default() -> Self {
-        // Each opening of a realm has epochs of its own, so that nothing remembered from before it counts.
-        static OPENED: AtomicU64 = AtomicU64::new(0);
-        let epoch = AtomicU64::new(OPENED.fetch_add(1, Ordering::Relaxed) << 40);
-        Self { waiting: Mutex::default(), epoch, reached: Mutex::default() }
+        Self { waiting: Mutex::default(), directory: VersionCounter::new(), recipients: Versioned::default() }
     }
 }
 
 impl FastPath {
-    /// A letter of this sender takes the slow road.
+    /// A message of this sender was put into the writer's queue.
     pub(crate) fn set_out(&self, sender: &AgentId) {
         *lock(&self.waiting).entry(sender.clone()).or_default() += 1;
     }
 
-    /// A letter of this sender has come to the end of the slow road.
+    /// A queued message of this sender was committed or refused.
     pub(crate) fn arrived(&self, sender: &AgentId) {
         let mut waiting = lock(&self.waiting);
         if let Some(count) = waiting.get_mut(sender) {
@@ -47,45 +40,44 @@ impl FastPath {
         }
     }
 
-    /// Whether no letter of this sender is on the slow road.
+    /// Whether no message of this sender is queued.
     pub(crate) fn is_clear(&self, sender: &AgentId) -> bool {
         !lock(&self.waiting).contains_key(sender)
     }
 
-    /// Forgets who is reached if something happened that may have changed it.
+    /// Increments the directory version if an event changed the directory. Runs before the batch is answered.
     pub(crate) fn note(&self, events: &[Arc<Event>]) {
-        let matters = |event: &Arc<Event>| {
-            let kind = event.fact.kind();
-            ["agent.", "scope.", "contact.", "rules.", "token."].iter().any(|family| kind.starts_with(family))
+        if events.iter().any(|event| changes_directory(&event.fact)) {
+            self.directory.increment();
+        }
+    }
+
+    /// The same for changes that emit no event: a resumed registration sets the door of an agent that had none, and a
+    /// suspended agent can be held by another.
+    pub(crate) fn note_outcome(&self, outcome: &Outcome) {
+        let changed = match outcome {
+            Outcome::Register(registered) => registered.resumed,
+            Outcome::Update(agent) | Outcome::SetState(agent) => agent.is_suspended(),
+            _ => false,
         };
-        if events.iter().any(matters) {
-            self.epoch.fetch_add(1, Ordering::AcqRel);
+        if changed {
+            self.directory.increment();
         }
     }
 
-    /// The present epoch, to be taken before the books are asked.
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
+    /// The present directory version, to be read before the database.
+    pub(crate) fn directory_version(&self) -> u64 {
+        self.directory.get()
     }
 
-    /// Whom these addresses reached, if that still holds.
-    pub(crate) fn recall(&self, key: &str) -> Option<Arc<[AgentId]>> {
-        let reached = lock(&self.reached);
-        reached.get(key).filter(|(epoch, _)| *epoch == self.epoch()).map(|(_, agents)| agents.clone())
+    /// Recipients of recently resolved addresses.
+    pub(crate) fn recipients(&self) -> &Versioned<String, Arc<[AgentId]>> {
+        &self.recipients
     }
 
-    /// Remembers whom addresses reached in an epoch.
-    pub(crate) fn remember(&self, key: String, epoch: u64, agents: Arc<[AgentId]>) {
-        let mut reached = lock(&self.reached);
-        if reached.len() >= REMEMBERED {
-            reached.clear();
-        }
-        reached.insert(key, (epoch, agents));
-    }
-
-    /// What a resolution depends on besides the books.
+    /// What the recipients of addresses depend on besides the database.
     pub(crate) fn key(caller: &Caller, to: &[Address]) -> String {
-        // Most letters go to one agent. Names have no control characters, so they cannot run into each other.
+        // Most messages have one recipient. Names have no control characters, so the parts stay distinct.
         if let [Address::Agent(agent)] = to {
             let Rights { member, observe, admin } = caller.rights;
             let rights = char::from(b'0' + u8::from(member) + 2 * u8::from(observe) + 4 * u8::from(admin));
@@ -98,6 +90,51 @@ impl FastPath {
         }
         // Plain data without maps or floats: writing it as JSON cannot fail.
         serde_json::to_string(&(caller, to)).unwrap_or_default()
+    }
+}
+
+/// Whether an event may change who a caller is, what it may see or whom an address means.
+fn changes_directory(fact: &Fact) -> bool {
+    match fact {
+        Fact::AgentRegistered { .. }
+        | Fact::AgentUpdated { .. }
+        | Fact::AgentState { .. }
+        | Fact::AgentOrphaned { .. }
+        | Fact::AgentUnregistered { .. }
+        | Fact::ScopeCreated { .. }
+        | Fact::ScopeDeleted { .. }
+        | Fact::ScopeJoined { .. }
+        | Fact::ScopeLeft { .. }
+        | Fact::ContactChanged { .. }
+        | Fact::TokenCreated { .. }
+        | Fact::TokenRevoked { .. }
+        | Fact::PeerChanged { .. }
+        | Fact::PeerRemoved { .. }
+        | Fact::RulesChanged => true,
+        Fact::MessageSent
+        | Fact::MessageDelivered { .. }
+        | Fact::MessageRead { .. }
+        | Fact::MessageAcked { .. }
+        | Fact::MessageExpired { .. }
+        | Fact::MessageFailed { .. }
+        | Fact::ConversationCreated { .. }
+        | Fact::ConversationClosed { .. }
+        | Fact::ConversationReopened { .. }
+        | Fact::ParticipantJoined { .. }
+        | Fact::ParticipantLeft { .. }
+        | Fact::TurnAdded { .. }
+        | Fact::ThreadCreated { .. }
+        | Fact::SummaryGenerated { .. }
+        | Fact::TaskCreated { .. }
+        | Fact::TaskAssigned { .. }
+        | Fact::TaskStatusChanged { .. }
+        | Fact::TaskCompleted { .. }
+        | Fact::ReservationMade { .. }
+        | Fact::ReservationRenewed { .. }
+        | Fact::ReservationReleased { .. }
+        | Fact::ReservationExpired { .. }
+        | Fact::ReservationConflict { .. }
+        | Fact::Announced { .. } => false,
     }
 }
 

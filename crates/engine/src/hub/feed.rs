@@ -1,4 +1,4 @@
-//! Following the history: what has happened and what happens, in one stream without gap or repetition.
+//! Event feeds: past and live events in one stream, without gaps or repetitions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,39 +14,39 @@ use crate::error::EngineError;
 use crate::nouns::{Caller, Event, Seq};
 use crate::sight;
 
-/// Events looked at in one go.
-const STRETCH: usize = 128;
+/// Events read per step.
+const EVENTS_PER_READ: usize = 128;
 
-/// Events compared with a filter before others have their turn on the thread.
-const PAUSE_AFTER: usize = 8;
+/// Events compared with a filter before the task yields to others on the thread.
+const EVENTS_PER_YIELD: usize = 8;
 
-/// Where to start.
+/// Where a feed starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// With what happens next.
+    /// With the next event.
     Now,
-    /// With what came after this place.
+    /// After this seq.
     After(Seq),
 }
 
-/// What a follower gets next.
+/// The next item of a feed.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Something happened.
+    /// An event.
     Event {
-        /// Its number in this feed; rises by one.
+        /// Its number in this feed; increases by one.
         number: u64,
-        /// What happened.
+        /// The event.
         event: Arc<Event>,
     },
-    /// The follower held the feed up for too long, and this was passed over.
+    /// The subscriber paused the feed for too long, and events were skipped.
     Overflow(Overflow),
 }
 
-/// What was passed over. It is still in the books.
+/// Skipped events. They are still in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow {
-    /// How many events that the follower wanted.
+    /// Number of matching events.
     pub dropped: u64,
     /// The first of them.
     pub oldest: Seq,
@@ -54,33 +54,33 @@ pub struct Overflow {
     pub newest: Seq,
 }
 
-/// One follower's way through the history. It pulls; a slow one falls back on the books and slows nobody.
+/// One subscriber's stream of events. It pulls; a slow subscriber reads from the database and slows down no other.
 #[derive(Debug)]
 pub struct Feed {
     engine: Engine,
-    /// For whom it looks: what any of them may see is handed out.
+    /// The callers that it reads for: an event is returned if one of them may see it.
     callers: Vec<Caller>,
-    /// Whether one of them is kept to some of what others may see, so that the books must be asked.
+    /// Whether one of them has bounds, so that visibility needs the database.
     bounded: bool,
     filter: Filter,
-    /// Whether the filter must ask the books.
+    /// Whether the filter needs the database.
     by_database: bool,
     head: watch::Receiver<Seq>,
-    /// The last place looked at.
-    place: Seq,
-    /// Wanted and not yet handed out.
+    /// The last seq that was read.
+    seq: Seq,
+    /// Matching events that are not yet returned.
     ready: VecDeque<Step>,
-    /// Numbers handed out so far.
+    /// Number of events returned so far.
     number: u64,
     acked: u64,
-    /// Once the follower acknowledges: how many events may be out unacknowledged, and how many wait beyond that.
+    /// Once the subscriber acknowledges: how many events may be unacknowledged.
     window: Option<u64>,
+    /// How many events are kept while the feed is held.
     buffer: u64,
     paused: bool,
-    /// Whether it was held up since it last looked.
+    /// Whether it was held since the last read.
     was_held: bool,
-    /// What has been passed over and not yet reported. Kept here, so that nothing goes unreported when looking ahead is
-    /// broken off.
+    /// Events that were skipped and not yet reported. Kept here, so that they are reported even if a read is cancelled.
     lost: Option<Overflow>,
 }
 
@@ -90,10 +90,10 @@ impl Feed {
         caller: Caller,
         bounded: bool,
         filter: Filter,
-        place: Seq,
+        seq: Seq,
         buffer: usize,
     ) -> Self {
-        let head = engine.hub().wakeups.listen();
+        let head = engine.hub().wakeups.subscribe();
         let by_database = filter.needs_database();
         Self {
             engine,
@@ -102,7 +102,7 @@ impl Feed {
             filter,
             by_database,
             head,
-            place,
+            seq,
             ready: VecDeque::new(),
             number: 0,
             acked: 0,
@@ -114,17 +114,17 @@ impl Feed {
         }
     }
 
-    /// Goes on for other callers: from here on, what one of them may see is handed out.
+    /// Continues for other callers: from now on, an event is returned if one of them may see it.
     ///
     /// # Errors
-    /// When the books cannot be read.
+    /// When the database cannot be read.
     pub async fn listen_as(&mut self, callers: Vec<Caller>) -> Result<(), EngineError> {
-        let asking: Vec<_> = callers.iter().map(|caller| caller.agent.clone()).collect();
+        let agents: Vec<_> = callers.iter().map(|caller| caller.agent.clone()).collect();
         self.bounded = self
             .engine
             .read_patiently(move |view| {
-                for agent in &asking {
-                    if acl::of(view.db, agent)?.is_some() {
+                for agent in &agents {
+                    if acl::bounds_of(view.db, agent)?.is_some() {
                         return Ok(true);
                     }
                 }
@@ -135,10 +135,10 @@ impl Feed {
         Ok(())
     }
 
-    /// The next event. Waits until there is one; while the feed is held up it waits for ever. Safe to cancel.
+    /// The next event. Waits until there is one; while the feed is held it waits forever. Safe to cancel.
     ///
     /// # Errors
-    /// When the books cannot be read.
+    /// When the database cannot be read.
     pub async fn next(&mut self) -> Result<Step, EngineError> {
         loop {
             if self.is_held() {
@@ -146,61 +146,62 @@ impl Feed {
                 std::future::pending::<()>().await;
             }
             if self.was_held {
-                self.pass_over().await?;
+                self.skip_to_head().await?;
                 self.was_held = false;
             }
             if let Some(step) = self.ready.pop_front() {
-                return Ok(self.hand_out(step));
+                return Ok(self.numbered(step));
             }
-            let at_head = *self.head.borrow_and_update() <= self.place;
+            let at_head = *self.head.borrow_and_update() <= self.seq;
             if at_head {
                 if self.head.changed().await.is_err() {
                     return Err(crate::error::Fault::Closing.into());
                 }
                 continue;
             }
-            for event in self.look_ahead().await? {
+            for event in self.read_ahead().await? {
                 self.ready.push_back(Step::Event { number: 0, event });
             }
         }
     }
 
-    /// Whether [`next`](Self::next) has something to hand out without waiting.
+    /// Whether [`next`](Self::next) can return without waiting.
     #[must_use]
     pub fn has_more(&self) -> bool {
         !self.is_held() && !self.was_held && !self.ready.is_empty()
     }
 
-    /// The place up to which everything wanted has been handed out, once nothing is ready.
+    /// The seq up to which all matching events have been returned, once [`Self::has_more`] is false.
     #[must_use]
-    pub fn place(&self) -> Seq {
-        self.place
+    pub fn seq(&self) -> Seq {
+        self.seq
     }
 
-    /// Holds the feed up until it is resumed.
+    /// Holds the feed until it is resumed.
     pub fn pause(&mut self) {
         self.paused = true;
         self.was_held = true;
     }
 
-    /// Lets the feed go on.
+    /// Continues a paused feed.
     pub fn resume(&mut self) {
         self.paused = false;
     }
 
-    /// Says that everything up to a number has been dealt with. The first time, it turns flow control on.
+    /// Acknowledges all events up to a number. The first call turns flow control on.
     pub fn ack(&mut self, up_to: u64) {
         self.window = Some(self.buffer.max(1));
         self.acked = self.acked.max(up_to.min(self.number));
     }
 
-    /// Whether nothing is handed out at present.
+    /// Whether the feed returns nothing at present.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.paused || self.window.is_some_and(|window| self.number - self.acked >= window)
     }
 
-    fn hand_out(&mut self, step: Step) -> Step {
+    /// Gives an event its number in this feed.
+    fn numbered(&mut self, step: Step) -> Step {
         match step {
             Step::Event { event, .. } => {
                 self.number += 1;
@@ -210,11 +211,11 @@ impl Feed {
         }
     }
 
-    /// After a hold: as much as the buffer holds is kept, the rest is passed over and reported.
-    async fn pass_over(&mut self) -> Result<(), EngineError> {
+    /// After a hold: keeps as many events as the buffer holds, and skips and reports the rest.
+    async fn skip_to_head(&mut self) -> Result<(), EngineError> {
         let end = *self.head.borrow_and_update();
-        while self.place < end {
-            for event in self.look_ahead().await? {
+        while self.seq < end {
+            for event in self.read_ahead().await? {
                 if (self.ready.len() as u64) < self.buffer {
                     self.ready.push_back(Step::Event { number: 0, event });
                     continue;
@@ -229,26 +230,28 @@ impl Feed {
         Ok(())
     }
 
-    /// The next stretch of history, as far as it is wanted and may be seen. Moves the place on.
-    async fn look_ahead(&mut self) -> Result<Vec<Arc<Event>>, EngineError> {
-        let ahead = self.engine.hub().ring.after(self.place, STRETCH);
+    /// Reads the next events and returns those that match and are visible. Advances the seq.
+    async fn read_ahead(&mut self) -> Result<Vec<Arc<Event>>, EngineError> {
+        let ahead = self.engine.hub().ring.after(self.seq, EVENTS_PER_READ);
         let (events, live) = match ahead {
             Ahead::Nothing => return Ok(Vec::new()),
             Ahead::Events(events) => (events, true),
             Ahead::InDatabase => {
-                let place = self.place;
-                let events = self.engine.read_patiently(move |view| view.stretch(place, STRETCH)).await?;
+                let seq = self.seq;
+                let read =
+                    self.engine.read_patiently(move |view| view.all_events_after(seq, EVENTS_PER_READ));
+                let events = read.await?;
                 self.engine.meter().lagged.fetch_add(events.len() as u64, Ordering::Relaxed);
                 (events, false)
             }
         };
         let Some(last) = events.last().map(|event| event.seq) else { return Ok(Vec::new()) };
-        let wanted = self.choose(events, live).await?;
-        self.place = last;
+        let wanted = self.matching(events, live).await?;
+        self.seq = last;
         Ok(wanted)
     }
 
-    /// Whether one of the callers may see an event, where that can be told without the books.
+    /// Whether one of the callers may see an event; `None` if that needs the database.
     fn admits(&self, event: &Event) -> Option<bool> {
         let mut decided = Some(false);
         for caller in &self.callers {
@@ -261,13 +264,14 @@ impl Feed {
         decided
     }
 
-    async fn choose(&self, events: Vec<Arc<Event>>, live: bool) -> Result<Vec<Arc<Event>>, EngineError> {
+    /// The events that match the filter and that one of the callers may see, in order.
+    async fn matching(&self, events: Vec<Arc<Event>>, live: bool) -> Result<Vec<Arc<Event>>, EngineError> {
         let by_database = self.by_database;
         let mut wanted = Vec::new();
         let mut to_ask = Vec::new();
         for (n, event) in events.into_iter().enumerate() {
-            // A filter of many patterns takes a while, and others wait for this thread.
-            if n % PAUSE_AFTER == PAUSE_AFTER - 1 {
+            // A filter with many patterns takes a while, and other tasks wait for this thread.
+            if n % EVENTS_PER_YIELD == EVENTS_PER_YIELD - 1 {
                 tokio::task::yield_now().await;
             }
             if !by_database && !self.filter.matches(&event, None) {
@@ -290,7 +294,7 @@ impl Feed {
                     if fits && (seen == Some(true) || sight::any_sees(view.db, &callers, &event, view.now)?) {
                         fitting.push(event);
                     }
-                    // The rest is asked for anew, so that no stretch is too costly for one read.
+                    // The rest is checked in another read, so that none exceeds its budget.
                     if view.budget.is_half_spent() {
                         break;
                     }

@@ -1,14 +1,14 @@
-//! Which events a follower wants. Built once by a door, asked for every event.
+//! Which events a subscriber wants. Built once by a door, evaluated for every event.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::acl;
 use crate::nouns::{Address, Agent, AgentId, ConversationId, Event, Fact, Priority, ScopeId, ThreadId};
-use crate::store::{one, rows};
+use crate::store::{Db, one, rows};
 use crate::views::View;
 
-/// A test that only a door can make.
+/// A condition that only a door can evaluate.
 #[derive(Clone)]
 pub struct Test(pub Arc<dyn Fn(&Event) -> bool + Send + Sync>);
 
@@ -18,7 +18,7 @@ impl fmt::Debug for Test {
     }
 }
 
-/// A test of an agent's entry that only a door can make.
+/// A condition on an agent's entry that only a door can evaluate.
 #[derive(Clone)]
 pub struct AgentTest(pub Arc<dyn Fn(&Agent) -> bool + Send + Sync>);
 
@@ -37,39 +37,39 @@ pub enum Filter {
     Any(Vec<Filter>),
     /// Not this.
     Not(Box<Filter>),
-    /// The fact's word is one of these; `agent.*` and `*` stand for many.
+    /// The event's kind is one of these; `agent.*` and `*` are wildcards.
     Kinds(Vec<String>),
     /// Caused by one of these agents.
     Actors(Vec<AgentId>),
-    /// Caused by one of these agents, about one of them, or about a letter that names one of them.
+    /// Caused by one of these agents, about one of them, or about a message that names one of them.
     Concerning(Vec<AgentId>),
-    /// Caused by an agent in one of these roles.
+    /// Caused by an agent with one of these roles.
     Roles(Vec<String>),
-    /// About one of these scopes or one below it, addressed to it, or, where no scope is concerned, from a member.
+    /// About one of these scopes or a descendant, addressed to one, or, if the event concerns no scope, from a member.
     Scopes(Vec<ScopeId>),
     /// From one of these agents: see [`Event::source`].
     Sources(Vec<AgentId>),
-    /// From an agent whose entry passes.
+    /// From an agent whose entry satisfies the condition.
     SourceAgent(AgentTest),
     /// From this agent or one that it owns.
     OwnedBy(AgentId),
-    /// About a letter of one of these priorities.
+    /// About a message of one of these priorities.
     Priorities(Vec<Priority>),
-    /// About a letter with one of these correlations.
+    /// About a message with one of these correlations.
     Correlations(Vec<String>),
     /// About this conversation.
     Conversation(ConversationId),
     /// About this thread, or a turn in it.
     Thread(ThreadId),
-    /// About this participant of a conversation, or what it said.
+    /// About this participant of a conversation, or one of its turns.
     Participant(AgentId),
-    /// About a turn that contains this.
+    /// About a turn with this content type.
     ContentType(String),
     /// Concerning an agent below this one.
     Below(AgentId),
     /// Concerning an agent above this one.
     Above(AgentId),
-    /// Whatever the door says.
+    /// The door's own condition.
     Test(Test),
 }
 
@@ -80,7 +80,7 @@ impl Filter {
         Self::All(Vec::new())
     }
 
-    /// Whether the books are needed to tell.
+    /// Whether the filter needs the database.
     #[must_use]
     pub fn needs_database(&self) -> bool {
         match self {
@@ -96,7 +96,7 @@ impl Filter {
         }
     }
 
-    /// Whether an event fits. Without the books, what needs them does not.
+    /// Whether an event matches. Without a view, conditions that need the database do not match.
     #[must_use]
     pub fn matches(&self, event: &Event, view: Option<&View<'_>>) -> bool {
         let message = event.message.as_deref();
@@ -186,8 +186,8 @@ impl Filter {
 }
 
 fn concerned(event: &Event) -> impl Iterator<Item = &AgentId> {
-    let letter = event.message.iter();
-    let parties = letter.flat_map(|message| std::iter::once(&message.from).chain(named(&message.to)));
+    let message = event.message.iter();
+    let parties = message.flat_map(|message| std::iter::once(&message.from).chain(named(&message.to)));
     std::iter::once(&event.actor).chain(event.fact.about()).chain(parties)
 }
 
@@ -198,7 +198,7 @@ fn named(to: &[Address]) -> impl Iterator<Item = &AgentId> {
     })
 }
 
-/// The scopes an event is about or a letter is addressed to.
+/// The scopes that an event is about or that its message is addressed to.
 fn scopes_of(event: &Event) -> Vec<&ScopeId> {
     match &event.fact {
         Fact::ScopeCreated { scope } => vec![&scope.id],
@@ -209,8 +209,8 @@ fn scopes_of(event: &Event) -> Vec<&ScopeId> {
     }
 }
 
-/// Whether one of these scopes is that one, or stands below it.
-fn any_within(db: &rusqlite::Connection, scopes: &[&ScopeId], top: &ScopeId) -> rusqlite::Result<bool> {
+/// Whether one of these scopes is `top` or a descendant of it.
+fn any_within(db: Db<'_>, scopes: &[&ScopeId], top: &ScopeId) -> rusqlite::Result<bool> {
     let sql = "WITH RECURSIVE up(id, n) AS (
                    SELECT ?1, 0
                    UNION SELECT s.parent, up.n + 1 FROM scopes s JOIN up ON s.id = up.id

@@ -1,5 +1,5 @@
-//! Everyone who listens: followers of the history, and agents waiting for their mail. Memory only; whatever is missed
-//! here is in the books.
+//! What connected clients wait on: subscribers of the event log, and agents waiting for their messages. Memory only; what is
+//! missed here is in the database.
 
 mod fast_path;
 mod feed;
@@ -14,7 +14,6 @@ pub use filter::{AgentTest, Filter, Test};
 pub use mailboxes::MailboxStream;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::mailboxes::Mailboxes;
 use self::ring::Ring;
@@ -27,15 +26,15 @@ use crate::verbs::mail::SendReceipt;
 use crate::verbs::runs::Advanced;
 use crate::views::InboxMessage;
 
-/// The listening side of a realm.
+/// The live side of a realm.
 #[derive(Debug)]
 pub(crate) struct Hub {
     ring: Ring,
     wakeups: Wakeups,
     mailboxes: Mailboxes,
     fast_path: FastPath,
-    /// Names that went from one holder to another since the realm was opened.
-    reassigned: AtomicU64,
+    /// Version of who holds which name.
+    reassigned: crate::versioned::VersionCounter,
 }
 
 impl Hub {
@@ -45,48 +44,48 @@ impl Hub {
             wakeups: Wakeups::new(),
             mailboxes: Mailboxes::new(limits),
             fast_path: FastPath::default(),
-            reassigned: AtomicU64::new(0),
+            reassigned: crate::versioned::VersionCounter::new(),
         }
     }
 
-    /// Tells followers where the history stood when the office opened.
+    /// Sets the head of the event log when the realm is opened.
     pub(crate) fn start_at(&self, last: Seq) {
         self.ring.start_at(last);
-        self.mailboxes.settle(last);
-        self.wakeups.call(last);
+        self.mailboxes.set_committed(last);
+        self.wakeups.wake(last);
     }
 
-    /// Keeps committed events for followers, who learn of them from [`Hub::call`]. Gives the place to call out.
+    /// Keeps committed events for subscribers, which [`Hub::wake`] then wakes. Returns the new head.
     pub(crate) fn keep(&self, events: Vec<Arc<Event>>) -> Option<Seq> {
         let last = events.last().map(|event| event.seq);
         self.fast_path.note(&events);
         match last {
-            // Whoever comes later begins in the books.
-            Some(last) if self.followers() == 0 => self.ring.start_at(last),
+            // Without subscribers there is nothing to keep: later ones begin in the database.
+            Some(last) if self.subscribers() == 0 => self.ring.start_at(last),
             _ => self.ring.push(events),
         }
         last
     }
 
-    /// Wakes everyone who follows the history. Each reads at its own pace, but waking many takes its time.
-    pub(crate) fn call(&self, last: Seq) {
-        self.wakeups.call(last);
+    /// Wakes subscribers up to a head.
+    pub(crate) fn wake(&self, last: Seq) {
+        self.wakeups.wake(last);
     }
 
-    /// Makes those who wait for mail ask again whether it is theirs, where agents came, changed or left. Comes before
-    /// the letters of the same batch are handed over.
-    pub(crate) fn question(&self, events: &[Arc<Event>]) {
+    /// Makes the mailboxes of agents that were registered, changed or removed check their agent in the database. Comes before the
+    /// messages of the same batch are delivered.
+    pub(crate) fn agents_changed(&self, events: &[Arc<Event>]) {
         if let Some(last) = events.last() {
-            self.mailboxes.settle(last.seq);
+            self.mailboxes.set_committed(last.seq);
         }
         for event in events {
             match &event.fact {
                 Fact::AgentUnregistered { agent, reason: Some(reason), .. } if reason == RECLAIMED => {
-                    self.mailboxes.shut(agent);
-                    self.reassigned.fetch_add(1, Ordering::AcqRel);
+                    self.mailboxes.close_all(agent);
+                    self.reassigned.increment();
                 }
                 Fact::AgentRegistered { entry: Some(entry), .. } if entry.born > 0 => {
-                    self.reassigned.fetch_add(1, Ordering::AcqRel);
+                    self.reassigned.increment();
                 }
                 _ => {}
             }
@@ -100,18 +99,19 @@ impl Hub {
             | Fact::AgentOrphaned { agent, .. }
             | Fact::AgentUnregistered { agent, .. } = &event.fact
             {
-                self.mailboxes.question(agent);
+                self.mailboxes.recheck(agent);
             }
         }
     }
 
-    /// Hands a committed message to recipients that are connected, and says so on its receipts and on its event, which no
-    /// subscriber has yet. Streams of an agent that left end: the name may go to another.
+    /// Delivers a committed message to recipients that are connected, and notes that on its receipts and on its event, which no
+    /// subscriber has yet. Streams of a removed agent end: its name may be registered again.
     pub(crate) fn deliver(&self, outcome: &mut Outcome, events: &mut [Arc<Event>]) {
+        self.fast_path.note_outcome(outcome);
         let sent = match outcome {
-            Outcome::Unregister(agent) => return self.mailboxes.shut(&agent.id),
-            Outcome::ChangeKeys(agent) if !agent.is_active() => return self.mailboxes.shut(&agent.id),
-            Outcome::Advance(advanced) => return self.hand_over_run(advanced),
+            Outcome::Unregister(agent) => return self.mailboxes.close_all(&agent.id),
+            Outcome::ChangeKeys(agent) if !agent.is_active() => return self.mailboxes.close_all(&agent.id),
+            Outcome::Advance(advanced) => return self.deliver_run(advanced),
             Outcome::SendMessage(sent) => sent.as_mut(),
             Outcome::SendSigned(sealed) => &mut sealed.sent,
             _ => return,
@@ -119,9 +119,9 @@ impl Hub {
         if sent.repeated || self.mailboxes.is_empty() {
             return;
         }
-        // Whoever got it by the fast lane has it.
+        // Recipients that got it by the fast path have it.
         for receipt in sent.receipts.iter_mut().filter(|receipt| receipt.state == DeliveryState::Queued) {
-            let handed = self.mailboxes.offer(&receipt.agent, || InboxMessage {
+            let delivered = self.mailboxes.offer(&receipt.agent, || InboxMessage {
                 message: sent.message.clone(),
                 delivery: crate::nouns::Delivery {
                     message: sent.message.seq,
@@ -134,21 +134,21 @@ impl Hub {
                     note: None,
                 },
             });
-            if handed {
+            if delivered {
                 receipt.state = DeliveryState::Delivered;
             }
         }
-        if self.followers() > 0 {
+        if self.subscribers() > 0 {
             note_delivered(sent, events);
         }
     }
 
-    /// Hands the letters of a run to those of its agents that wait for mail by themselves.
-    fn hand_over_run(&self, advanced: &Advanced) {
+    /// Delivers the messages of a run to those of its agents that are connected.
+    fn deliver_run(&self, advanced: &Advanced) {
         if advanced.repeated || self.mailboxes.is_empty() {
             return;
         }
-        for (message, agents) in &advanced.letters {
+        for (message, agents) in &advanced.messages {
             for agent in agents {
                 self.mailboxes.offer(agent, || InboxMessage {
                     message: message.clone(),
@@ -167,57 +167,61 @@ impl Hub {
         }
     }
 
-    /// What the fast lane remembers.
+    /// The state of the fast path.
     pub(crate) fn fast_path(&self) -> &FastPath {
         &self.fast_path
     }
 
-    /// Hands a letter to everyone it is for, if all of them can take it now; to nobody otherwise.
-    pub(crate) fn hand_round(&self, agents: &[AgentId], letter: impl Fn(&AgentId) -> InboxMessage) -> bool {
-        self.mailboxes.offer_all(agents, letter)
+    /// Delivers a message to all its recipients if all of them can take it now; to none otherwise.
+    pub(crate) fn deliver_to_all(
+        &self,
+        agents: &[AgentId],
+        message: impl Fn(&AgentId) -> InboxMessage,
+    ) -> bool {
+        self.mailboxes.offer_all(agents, message)
     }
 
-    /// Whether somebody waits for an agent's mail.
+    /// Whether an agent is connected.
     pub(crate) fn is_attached(&self, agent: &AgentId) -> bool {
         self.mailboxes.has(agent)
     }
 
-    /// The doors by which an agent's mail is waited for.
+    /// The doors by which an agent is connected.
     pub(crate) fn doors_of(&self, agent: &AgentId) -> Vec<String> {
         self.mailboxes.doors(agent)
     }
 
-    /// Lets go of everyone who waits for an agent's mail.
+    /// Ends the mailbox streams of an agent.
     pub(crate) fn close_mailboxes(&self, agent: &AgentId) {
-        self.mailboxes.shut(agent);
+        self.mailboxes.close_all(agent);
     }
 
-    /// How many names went from one holder to another since the realm was opened.
+    /// Version of who holds which name.
     pub(crate) fn reassigned(&self) -> u64 {
-        self.reassigned.load(Ordering::Acquire)
+        self.reassigned.get()
     }
 
-    /// How many agents have somebody waiting for their mail.
+    /// How many agents are connected.
     pub(crate) fn attached(&self) -> usize {
         self.mailboxes.len()
     }
 
-    /// How many follow the history.
-    pub(crate) fn followers(&self) -> usize {
-        self.wakeups.followers()
+    /// How many subscribers there are.
+    pub(crate) fn subscribers(&self) -> usize {
+        self.wakeups.subscribers()
     }
 }
 
-/// Says on a message's event which recipients have it.
+/// Notes on a message's event which recipients have it.
 fn note_delivered(sent: &SendReceipt, events: &mut [Arc<Event>]) {
     let Ok(at) = events.binary_search_by_key(&sent.message.seq, |event| event.seq) else { return };
     let Some(reached) = Arc::get_mut(&mut events[at]).and_then(|event| event.reached.as_mut()) else {
         return;
     };
     // Both list the recipients in the same order; the event leaves blind copies out.
-    let mut places = reached.iter_mut();
+    let mut recipients = reached.iter_mut();
     for receipt in sent.receipts.iter().filter(|receipt| receipt.copy != RecipientKind::Bcc) {
-        let Some(place) = places.find(|(agent, _)| *agent == receipt.agent) else { return };
-        place.1 = receipt.state;
+        let Some(recipient) = recipients.find(|(agent, _)| *agent == receipt.agent) else { return };
+        recipient.1 = receipt.state;
     }
 }

@@ -1,21 +1,21 @@
-//! The latest events, kept in memory for followers that keep up.
+//! The latest events, kept in memory for feeds that keep up.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::nouns::{Event, Seq};
 
-/// Letters can be large; beyond this many bytes the oldest events go, however few they are.
+/// Messages can be large: beyond this many bytes the oldest events are dropped, however few there are.
 const RING_BYTES: usize = 8 << 20;
 
-/// What a follower finds after its place.
+/// What a feed finds after its seq.
 #[derive(Debug)]
 pub(super) enum Ahead {
-    /// These come next.
+    /// The next events.
     Events(Vec<Arc<Event>>),
-    /// It has seen everything.
+    /// The feed is at the head.
     Nothing,
-    /// What comes next is no longer in memory.
+    /// The next events are no longer in memory.
     InDatabase,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Ring {
 struct Kept {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
-    /// The place before the first event kept.
+    /// The seq before the first event kept.
     base: Seq,
 }
 
@@ -56,14 +56,14 @@ impl Ring {
         }
     }
 
-    /// Up to `limit` events after a place.
-    pub(super) fn after(&self, place: Seq, limit: usize) -> Ahead {
+    /// Up to `limit` events after a seq.
+    pub(super) fn after(&self, seq: Seq, limit: usize) -> Ahead {
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-        if place < kept.base {
+        if seq < kept.base {
             return Ahead::InDatabase;
         }
-        // Places have no gaps, so the distance is the index.
-        let start = usize::try_from(place - kept.base).unwrap_or(usize::MAX);
+        // Seqs have no gaps, so the distance is the index.
+        let start = usize::try_from(seq - kept.base).unwrap_or(usize::MAX);
         let events: Vec<_> = kept.events.iter().skip(start).take(limit).cloned().collect();
         if events.is_empty() { Ahead::Nothing } else { Ahead::Events(events) }
     }

@@ -1,38 +1,40 @@
-//! What an agent is kept to: whom it sees, whom it may write to, and whose letters it takes. Unset is open.
+//! Bounds of an agent: which agents and scopes it sees, may write to, and accepts messages from. Unset is unrestricted.
 
 use serde::{Deserialize, Serialize};
 
 use super::{AgentId, ScopeId};
 
-/// Some of the agents around one.
+/// A set of agents relative to one agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentSet {
-    /// Everybody.
+    /// All agents.
     All,
-    /// Those above and below.
+    /// Agents above and below.
     Hierarchy,
-    /// Those in the same scopes.
+    /// Agents that share a scope.
     Scoped,
-    /// The one directly above and those directly below.
+    /// The parent and the children.
     Direct,
-    /// Nobody.
-    Nobody,
-    /// These.
+    /// No agents.
+    #[serde(rename = "nobody")]
+    Empty,
+    /// The listed agents.
     Only(Vec<AgentId>),
 }
 
-/// Some of the scopes.
+/// A set of scopes relative to one agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ScopeCircle {
+pub enum ScopeSet {
     /// Every scope.
     All,
-    /// Those it is a member of.
+    /// Scopes that the agent is a member of.
     Member,
-    /// None.
-    Nobody,
-    /// These.
+    /// No scopes.
+    #[serde(rename = "nobody")]
+    Empty,
+    /// The listed scopes.
     Only(Vec<ScopeId>),
 }
 
@@ -40,53 +42,53 @@ pub enum ScopeCircle {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Bounds {
-    /// Whom it sees in the address book.
+    /// The agents that it sees.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sees: Option<AgentSet>,
-    /// Which scopes it sees.
+    /// The scopes that it sees.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sees_scopes: Option<ScopeCircle>,
-    /// How much of who stands where it sees, in a door's words.
+    pub sees_scopes: Option<ScopeSet>,
+    /// How much of the hierarchy it sees: a value that the door defines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sees_structure: Option<String>,
-    /// Whom it may write to.
+    /// The agents that it may write to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writes_to: Option<AgentSet>,
-    /// Which scopes it may write to.
+    /// The scopes that it may write to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub writes_to_scopes: Option<ScopeCircle>,
-    /// From which agents it takes letters.
+    pub writes_to_scopes: Option<ScopeSet>,
+    /// The agents that it accepts messages from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes_from_agents: Option<AgentSet>,
-    /// From which people and clients.
+    /// The people and clients that it accepts messages from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes_from_clients: Option<AgentSet>,
-    /// From which other offices.
+    /// The other servers that it accepts messages from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes_from_systems: Option<AgentSet>,
-    /// Whether others have told it to pause, so that it may not go on by itself.
+    /// Whether another caller has suspended it, so that it may not resume by itself.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
 }
 
 impl Bounds {
-    /// How many agents and scopes they name one by one.
+    /// Number of agents and scopes in all lists.
     #[must_use]
     pub fn names(&self) -> usize {
         let agents = [&self.sees, &self.writes_to, &self.takes_from_agents, &self.takes_from_clients];
-        let listed = |circle: &Option<AgentSet>| match circle {
+        let listed = |set: &Option<AgentSet>| match set {
             Some(AgentSet::Only(list)) => list.len(),
             _ => 0,
         };
-        let scopes = |circle: &Option<ScopeCircle>| match circle {
-            Some(ScopeCircle::Only(list)) => list.len(),
+        let scopes = |set: &Option<ScopeSet>| match set {
+            Some(ScopeSet::Only(list)) => list.len(),
             _ => 0,
         };
         agents.into_iter().chain([&self.takes_from_systems]).map(listed).sum::<usize>()
             + [&self.sees_scopes, &self.writes_to_scopes].into_iter().map(scopes).sum::<usize>()
     }
 
-    /// These bounds with the given ones laid over them. Whether it is held is not a matter of laying over.
+    /// These bounds, overridden by the given ones. `held` stays as it is.
     #[must_use]
     pub fn patched(self, given: &Self) -> Self {
         let given = given.clone();

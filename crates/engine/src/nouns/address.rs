@@ -1,10 +1,10 @@
-//! How mail is aimed. Relative forms are resolved against the sender when the letter is applied.
+//! How messages are addressed. Relative addresses are resolved against the sender when the message is sent.
 
 use serde::{Deserialize, Serialize};
 
 use super::{AgentId, RealmName, ScopeId};
 
-/// One way of naming recipients; a letter may carry several, and each recipient gets it once.
+/// One way of naming recipients. A message may have several addresses, and each recipient gets it once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Address {
@@ -12,7 +12,7 @@ pub enum Address {
     Agent(AgentId),
     /// The members of a scope, without the sender.
     Scope(ScopeId),
-    /// Everyone who plays a role, within a scope or in the whole realm.
+    /// Agents with a role, within a scope or in the whole realm.
     Role {
         /// The role's name.
         role: String,
@@ -23,46 +23,46 @@ pub enum Address {
     Parent,
     /// The sender's children, or all below down to a depth.
     Children {
-        /// How many levels; one if not said.
+        /// Number of levels; default 1.
         depth: Option<u32>,
     },
-    /// Those with the same parent as the sender.
+    /// Other agents with the sender's parent.
     Siblings,
     /// The sender's parent, its parent, and so on.
     Ancestors {
-        /// How many levels up; all if not said.
+        /// Number of levels up; default all.
         depth: Option<u32>,
     },
-    /// Everyone below the sender.
+    /// All agents below the sender.
     Descendants {
-        /// How many levels down; all if not said.
+        /// Number of levels down; default all.
         depth: Option<u32>,
     },
-    /// Everyone of one sort.
+    /// All agents of one kind.
     Kind(super::AgentKind),
-    /// Everyone in the realm but the sender.
+    /// All agents of the realm except the sender.
     All,
-    /// Everyone with whom the sender has accepted contact.
+    /// The sender's accepted contacts.
     Contacts,
-    /// Everyone in the realm, for senders that show themselves to everyone.
+    /// All agents of the realm, for senders whose privacy is public.
     Public,
-    /// An agent of another realm or office; carried there by a gateway.
+    /// An agent of another realm or server; a gateway delivers the message.
     Remote {
-        /// Its name over there.
+        /// Its name there.
         agent: String,
-        /// The realm it lives in.
+        /// Its realm.
         realm: RealmName,
     },
 }
 
 impl Address {
-    /// Whether it stands for agents that have to be looked for.
+    /// Whether it stands for agents that must be looked up.
     #[must_use]
     pub fn is_group(&self) -> bool {
         !matches!(self, Self::Agent(_) | Self::Remote { .. } | Self::Parent)
     }
 
-    /// The scope that it names, if it does.
+    /// The scope that it names, if any.
     #[must_use]
     pub fn scope(&self) -> Option<&ScopeId> {
         match self {
@@ -71,7 +71,7 @@ impl Address {
         }
     }
 
-    /// Whether the address names someone, as opposed to a group in which absent or unwilling members are passed over.
+    /// Whether it names one agent, as opposed to a group, in which absent or unwilling members are skipped.
     #[must_use]
     pub fn is_direct(&self) -> bool {
         matches!(self, Self::Agent(_) | Self::Remote { .. })

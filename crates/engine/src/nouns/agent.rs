@@ -1,4 +1,4 @@
-//! Agents: everyone who can send or receive.
+//! Agents: everything that can send or receive.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,45 +6,45 @@ use super::coded::coded;
 use super::{AgentId, Bounds, Json, Millis, ScopeId, Seq};
 
 coded! {
-    /// What sort of correspondent an agent is.
+    /// What an agent is.
     AgentKind {
         /// A program that works.
         Agent = "agent",
         /// A person.
         User = "user",
-        /// A person who runs the office.
+        /// A person who administers the server.
         Admin = "admin",
         /// A program that watches and asks.
         Client = "client",
-        /// A bridge to another office.
+        /// A bridge to another server.
         Gateway = "gateway",
-        /// The office or a part of it.
+        /// The server or a part of it.
         System = "system",
     }
 }
 
 coded! {
-    /// Who may find an agent in the address book and write to it. Its owner and its owner's other agents always may.
+    /// Who may see an agent in the directory and write to it. Its owner and its owner's other agents always may.
     Visibility {
-        /// Everybody in the realm.
+        /// All members of the realm.
         Public = "public",
-        /// Those who share a scope with it.
+        /// Agents that share a scope with it.
         Scope = "scope",
-        /// Its parent, and whoever owns that.
+        /// Its parent, and the parent's owner.
         ParentOnly = "parent-only",
-        /// Only those who run the office.
+        /// Only administrators.
         System = "system",
     }
 }
 
 coded! {
-    /// Whose first letter an agent accepts.
+    /// Whose first message an agent accepts.
     ContactPolicy {
-        /// Anybody's.
+        /// Any sender's.
         Open = "open",
-        /// Only accepted contacts'; a stranger's first letter is refused and leaves a pending request.
+        /// Accepted contacts' only; the first message of another sender is refused and leaves a pending request.
         Contacts = "contacts",
-        /// Nobody's but accepted contacts', and no requests either.
+        /// Accepted contacts' only, and no requests either.
         Closed = "closed",
     }
 }
@@ -52,49 +52,49 @@ coded! {
 coded! {
     /// How widely an agent shows its presence and may broadcast.
     Privacy {
-        /// To everybody in the realm.
+        /// To all members of the realm.
         Public = "public",
         /// To accepted contacts.
         Contacts = "contacts",
-        /// To nobody.
+        /// To no other agent.
         Invisible = "invisible",
     }
 }
 
-/// One entry of the address book.
+/// An agent's entry in the directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
     /// Unique in the realm.
     pub id: AgentId,
-    /// What sort of correspondent it is.
+    /// What kind of agent it is.
     pub kind: AgentKind,
-    /// What people call it.
+    /// Its display name.
     pub name: Option<String>,
     /// What it is for, in a sentence.
     pub description: Option<String>,
-    /// The part it plays, by which it can be addressed.
+    /// Its role, by which it can be addressed.
     pub role: Option<String>,
     /// The agent that made it.
     pub parent: Option<AgentId>,
     /// The caller that registered it and may change it.
     pub owner: Option<AgentId>,
-    /// What it is doing, in a door's words: `active`, `idle`, `suspended`, …
+    /// Its state, a value that the door defines: `active`, `idle`, `suspended`, …
     pub state: String,
-    /// Who may find it.
+    /// Who may see it.
     pub visibility: Visibility,
-    /// Whose first letter it accepts.
+    /// Whose first message it accepts.
     pub contact_policy: ContactPolicy,
-    /// How widely it shows itself.
+    /// How widely it shows its presence.
     pub privacy: Privacy,
-    /// Public keys, in the words of the door that checks them.
+    /// Public keys, in the format of the door that checks them.
     pub keys: Option<Json>,
     /// What it can do, as declared.
     pub capabilities: Option<Json>,
-    /// What it is kept to.
+    /// Its bounds.
     pub bounds: Option<Bounds>,
-    /// Whatever else a door wants back.
+    /// Data that a door stores and reads back.
     pub meta: Option<Json>,
-    /// The door it came by.
+    /// The door by which it was registered.
     pub via: String,
     /// The scopes it is a member of.
     pub scopes: Vec<ScopeId>,
@@ -104,24 +104,24 @@ pub struct Agent {
     pub updated_at: Millis,
     /// When it left, if it did.
     pub retired_at: Option<Millis>,
-    /// Mail up to this point of the history belongs to an earlier holder of the name.
+    /// Mail up to this seq belongs to an earlier holder of the name.
     pub born: Seq,
 }
 
 impl Agent {
-    /// Whether the entry is in force.
+    /// Whether the agent is registered.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.retired_at.is_none()
     }
 
-    /// Whether it has been told to pause: it keeps receiving but may not send.
+    /// Whether it is suspended: it keeps receiving but may not send.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         self.state == Self::SUSPENDED
     }
 
-    /// Whether it has ended: it does nothing any more until somebody registers it anew.
+    /// Whether it has stopped: it does nothing until it is registered again.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.state == Self::RETIRED
@@ -131,12 +131,12 @@ impl Agent {
     pub const SUSPENDED: &'static str = "suspended";
     /// The state after a pause ends.
     pub const IDLE: &'static str = "idle";
-    /// The state of an agent that has just arrived.
+    /// The state of an agent that was just registered.
     pub const REGISTERED: &'static str = "registered";
-    /// The state of an agent that nobody stands behind any more.
+    /// The state of an agent whose owner or parent is gone.
     pub const ORPHANED: &'static str = "orphaned";
-    /// The state of an agent that has ended or left.
+    /// The state of an agent that has stopped or left.
     pub const RETIRED: &'static str = "stopped";
-    /// The state of an agent that has left for good: nobody takes its name again.
+    /// The state of an agent that has left for good: its name is never reused.
     pub const REVOKED: &'static str = "revoked";
 }

@@ -1,6 +1,6 @@
-//! One macro for the small closed sets: each member has one word, used in books, records and answers alike.
+//! A macro for small enums whose variants are spelled the same in the database, in records and in answers.
 
-/// Declares an enum whose members are spelled as one word everywhere.
+/// Declares an enum whose variants have one spelling everywhere.
 macro_rules! coded {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -10,16 +10,16 @@ macro_rules! coded {
         }
 
         impl $name {
-            /// Every member, in order.
+            /// Every variant, in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The member's word.
+            /// The variant's spelling.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// The member with that word.
+            /// The variant with that spelling.
             #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }

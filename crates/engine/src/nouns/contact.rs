@@ -1,34 +1,34 @@
-//! Contacts: the consent between two agents, one record for each direction.
+//! Contacts: consent between two agents, one record per direction.
 
 use super::coded::coded;
 use super::{AgentId, Millis};
 
 coded! {
-    /// How one agent stands with another.
+    /// What one agent has decided about another.
     ContactState {
-        /// Asked, not answered.
+        /// Requested, not answered.
         Pending = "pending",
-        /// May write.
+        /// May send messages.
         Accepted = "accepted",
-        /// May not write, and not ask either.
+        /// May neither send nor request.
         Blocked = "blocked",
     }
 }
 
-/// Whether `from` may write to `to`.
+/// Whether `from` may send to `to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contact {
-    /// Who wants to write.
+    /// The agent that wants to send.
     pub from: AgentId,
-    /// Who decides.
+    /// The agent that decides.
     pub to: AgentId,
     /// What was decided.
     pub state: ContactState,
-    /// What was said when asking.
+    /// The reason given with the request.
     pub reason: Option<String>,
-    /// When the answer lapses.
+    /// When the decision expires.
     pub expires_at: Option<Millis>,
-    /// When it was first asked.
+    /// When it was first requested.
     pub created_at: Millis,
     /// When it last changed.
     pub updated_at: Millis,

@@ -6,15 +6,15 @@ use super::coded::coded;
 use super::{AgentId, AgentKind, Audience, ConversationId, Json, MessageId, Millis, Seq, ThreadId, TurnId};
 
 coded! {
-    /// Where a conversation is in its life.
+    /// The status of a conversation.
     ConversationStatus {
         /// Going on.
         Active = "active",
         /// Resting.
         Paused = "paused",
-        /// Ended well.
+        /// Ended successfully.
         Completed = "completed",
-        /// Ended badly.
+        /// Ended without success.
         Failed = "failed",
         /// Put away.
         Archived = "archived",
@@ -22,7 +22,7 @@ coded! {
 }
 
 impl ConversationStatus {
-    /// Whether nothing may be added any more.
+    /// Whether no more turns may be added.
     #[must_use]
     pub fn is_closed(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Archived)
@@ -30,11 +30,11 @@ impl ConversationStatus {
 }
 
 coded! {
-    /// How much of what was said before they came a participant may read.
+    /// How much of the turns before it joined a participant may read.
     HistoryAccess {
         /// Nothing.
         None = "none",
-        /// What was said since they joined.
+        /// Turns since it joined.
         FromJoin = "from-join",
         /// Everything.
         Full = "full",
@@ -44,19 +44,19 @@ coded! {
 coded! {
     /// How a participant came into a conversation, which decides what it may do beyond its permissions.
     Standing {
-        /// Opened the conversation, or was invited and has joined or spoken since.
+        /// Opened the conversation, or was invited and has joined or recorded a turn since.
         Full = "full",
-        /// Was added by another participant and has neither joined nor spoken: its messages under the conversation's name
-        /// are recorded for their sender and recipients only.
+        /// Was added by another participant and has neither joined nor recorded a turn: its messages in the
+        /// conversation are recorded for their sender and recipients only.
         Invited = "invited",
-        /// Joined without an invitation, because it may observe: it may speak, but not close or reopen the conversation, or
-        /// change its task.
+        /// Joined without an invitation, because it may observe: it may record turns, but not close or reopen the
+        /// conversation, or change its task.
         Guest = "guest",
     }
 }
 
 impl Standing {
-    /// Whether it is the usual one, which is not written out.
+    /// Whether it is the default, which is not serialised.
     #[must_use]
     pub fn is_full(&self) -> bool {
         *self == Self::Full
@@ -74,20 +74,20 @@ pub struct Permissions {
     pub can_send: bool,
     /// May read turns.
     pub can_observe: bool,
-    /// May bring others in.
+    /// May add participants.
     pub can_invite: bool,
-    /// May put others out.
+    /// May remove participants.
     pub can_remove: bool,
     /// May open threads.
     pub can_create_threads: bool,
-    /// How far back they may read.
+    /// How far back it may read.
     pub history: HistoryAccess,
     /// May see turns marked as internal.
     pub can_see_internal: bool,
 }
 
 impl Permissions {
-    /// What a role may do unless told otherwise.
+    /// Default permissions of a role.
     #[must_use]
     pub fn for_role(role: &str) -> Self {
         let leads = matches!(role, "initiator" | "moderator");
@@ -102,7 +102,7 @@ impl Permissions {
         }
     }
 
-    /// These permissions with the given ones laid over them.
+    /// These permissions, overridden by the given ones.
     #[must_use]
     pub fn patched(self, patch: &PermissionsPatch) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl Permissions {
     }
 }
 
-/// Permissions as a caller gives them: only what differs from the role's.
+/// Permissions as a caller gives them: only those that differ from the role's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PermissionsPatch {
@@ -125,75 +125,75 @@ pub struct PermissionsPatch {
     pub can_send: Option<bool>,
     /// May read turns.
     pub can_observe: Option<bool>,
-    /// May bring others in.
+    /// May add participants.
     pub can_invite: Option<bool>,
-    /// May put others out.
+    /// May remove participants.
     pub can_remove: Option<bool>,
     /// May open threads.
     pub can_create_threads: Option<bool>,
-    /// How far back they may read.
+    /// How far back it may read.
     pub history: Option<HistoryAccess>,
     /// May see turns marked as internal.
     pub can_see_internal: Option<bool>,
 }
 
-/// Participants, turns and threads under one name.
+/// A conversation: participants, turns and threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {
-    /// Its name.
+    /// Its id.
     pub id: ConversationId,
-    /// What it is for: `multi-agent`, `agent-task`, `thread`, …
+    /// Its purpose: `multi-agent`, `agent-task`, `thread`, …
     pub kind: String,
     /// Where it is in its life.
     pub status: ConversationStatus,
-    /// Its heading.
+    /// Its subject.
     pub subject: Option<String>,
-    /// The conversation it came out of.
+    /// The conversation that it was opened from.
     pub parent: Option<ConversationId>,
-    /// The turn it came out of.
+    /// The turn that it was opened from.
     pub parent_turn: Option<TurnId>,
-    /// Who opened it.
+    /// The agent that opened it.
     pub created_by: AgentId,
-    /// Whether members of the realm may read it without taking part.
+    /// Whether members of the realm may read it without participating.
     pub audience: Audience,
-    /// Whatever else a door wants back.
+    /// Data that a door stores and reads back.
     pub meta: Option<Json>,
-    /// Those who take part now.
+    /// Number of current participants.
     pub participant_count: i64,
-    /// Turns recorded so far.
+    /// Number of turns.
     pub turn_count: i64,
-    /// Threads opened so far.
+    /// Number of threads.
     pub thread_count: i64,
     /// When it was opened.
     pub created_at: Millis,
     /// When it last changed.
     pub updated_at: Millis,
-    /// When it ended.
+    /// When it was closed.
     pub closed_at: Option<Millis>,
-    /// Its place in the realm's history.
+    /// Its seq in the event log.
     pub seq: Seq,
 }
 
-/// One agent's part in a conversation.
+/// One agent's participation in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Participant {
     /// The conversation.
     pub conversation: ConversationId,
     /// The agent.
     pub agent: AgentId,
-    /// What sort of correspondent it is.
+    /// What kind of agent it is.
     pub kind: AgentKind,
-    /// The part it plays.
+    /// Its role.
     pub role: String,
     /// What it may do.
     pub permissions: Permissions,
-    /// When it came.
+    /// When it joined.
     pub joined_at: Millis,
     /// When it left.
     pub left_at: Option<Millis>,
-    /// Where in the history it came: what is older is "before it joined".
+    /// The seq at which it joined; older turns are "before it joined".
     pub joined: Seq,
-    /// How it came.
+    /// How it joined.
     #[serde(default = "Standing::full", skip_serializing_if = "Standing::is_full")]
     pub standing: Standing,
 }
@@ -202,29 +202,29 @@ pub struct Participant {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnVisibility {
-    /// Everyone who may read the conversation.
+    /// All readers of the conversation.
     All,
     /// These agents.
     Agents(Vec<AgentId>),
     /// Participants in these roles.
     Roles(Vec<String>),
-    /// Participants who may see internal turns.
+    /// Participants that may see internal turns.
     Internal,
-    /// Nobody else.
+    /// Only the author.
     Private,
 }
 
-/// How a turn came to be recorded.
+/// How a turn was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnSource {
-    /// Somebody recorded it.
+    /// Recorded by a verb of its author.
     Explicit,
-    /// It is a letter that was sent within the conversation.
+    /// A message that was sent within the conversation.
     Intercepted(MessageId),
 }
 
-/// What a turn contains: one of the well-known types, or one that starts with `x-`.
+/// The content type of a turn: one of the well-known types, or one that starts with `x-`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ContentType(String);
@@ -250,27 +250,27 @@ impl ContentType {
 /// One contribution to a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Its place in the realm's history.
+    /// Its seq in the event log.
     pub seq: Seq,
-    /// Its name.
+    /// Its id.
     pub id: TurnId,
     /// The conversation.
     pub conversation: ConversationId,
-    /// The thread, if it was said in one.
+    /// The thread, if it belongs to one.
     pub thread: Option<ThreadId>,
-    /// Who said it.
+    /// Its author.
     pub author: AgentId,
-    /// What it contains.
+    /// Its content type.
     pub content_type: String,
-    /// What was said.
+    /// Its content.
     pub content: Json,
     /// The turn it answers.
     pub in_reply_to: Option<TurnId>,
     /// Who may read it.
     pub visibility: TurnVisibility,
-    /// How it came to be recorded.
+    /// How it was recorded.
     pub source: TurnSource,
-    /// Whatever else a door wants back.
+    /// Data that a door stores and reads back.
     pub meta: Option<Json>,
     /// When it was recorded.
     pub at: Millis,
@@ -279,7 +279,7 @@ pub struct Turn {
 /// A discussion within a conversation that starts from one turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
-    /// Its name.
+    /// Its id.
     pub id: ThreadId,
     /// The conversation.
     pub conversation: ConversationId,
@@ -287,41 +287,41 @@ pub struct Thread {
     pub parent: Option<ThreadId>,
     /// The turn it starts from.
     pub root: TurnId,
-    /// Its heading.
+    /// Its subject.
     pub subject: Option<String>,
-    /// How many threads it is nested in, itself included.
+    /// Nesting depth, itself included.
     pub depth: u32,
     /// Turns recorded in it; the root is not one of them.
     pub turn_count: i64,
-    /// Those who have spoken in it.
+    /// Number of authors in it.
     pub participant_count: i64,
-    /// Who opened it.
+    /// The agent that opened it.
     pub created_by: AgentId,
     /// When it was opened.
     pub created_at: Millis,
     /// When it last changed.
     pub updated_at: Millis,
-    /// Its place in the realm's history.
+    /// Its seq in the event log.
     pub seq: Seq,
 }
 
-/// The gist of a conversation, made from its own sentences.
+/// The summary of a conversation, made from its own sentences.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// A few sentences.
     pub text: String,
-    /// What mattered.
+    /// The main points.
     pub key_points: Vec<String>,
-    /// What was settled.
+    /// What was decided.
     pub decisions: Vec<String>,
-    /// What nobody has answered.
+    /// Questions without an answer.
     pub open_questions: Vec<String>,
-    /// What is to be done, and whether it was.
+    /// What is to be done, and whether it is done.
     pub actions: Vec<(String, bool)>,
-    /// Who took part.
+    /// The authors.
     pub participants: Vec<String>,
-    /// Who was mentioned, and how often.
+    /// Mentioned names, and how often.
     pub mentions: Vec<(String, usize)>,
-    /// How many contributions it rests on.
+    /// Number of contributions that it is based on.
     pub lines: usize,
 }

@@ -1,4 +1,4 @@
-//! Events: the lines of a realm's history, and who may read each.
+//! Events: the entries of a realm's event log, and who may see each.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +10,7 @@ use super::{
     TurnId,
 };
 
-/// What happened. Stored with the event; a snapshot where the thing itself may change later.
+/// What happened. Stored with the event; contains a snapshot where the thing itself may change later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind")]
 pub enum Fact {
@@ -25,18 +25,18 @@ pub enum Fact {
         owner: Option<AgentId>,
         #[serde(default = "registered")]
         state: String,
-        /// The whole entry, as far as everybody may know it who may know of the agent. Not told of those who are only there to
-        /// be connected, nor in older lines.
+        /// The whole entry, as far as it is visible to callers that may see the agent. Not set for agents that exist
+        /// only to be connected, nor in older events.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         entry: Option<Box<Agent>>,
     },
     /// An agent's entry changed; `changes` holds the new values of the fields that did.
     #[serde(rename = "agent.updated")]
     AgentUpdated { agent: AgentId, changes: Json },
-    /// An agent does something else now.
+    /// An agent's state changed.
     #[serde(rename = "agent.state")]
     AgentState { agent: AgentId, previous: String, current: String },
-    /// Whoever stood behind an agent is gone, and the agent stays.
+    /// An agent's owner or parent is gone, and the agent stays.
     #[serde(rename = "agent.orphaned")]
     AgentOrphaned { agent: AgentId, previous: Option<AgentId> },
     /// An agent left.
@@ -47,22 +47,22 @@ pub enum Fact {
         sort: AgentKind,
         reason: Option<String>,
     },
-    /// A letter was accepted; the letter itself is the event's message.
+    /// A message was accepted; it is the event's message.
     #[serde(rename = "message.sent")]
     MessageSent,
-    /// A letter reached one recipient.
+    /// A message was delivered to one recipient.
     #[serde(rename = "message.delivered")]
     MessageDelivered { agent: AgentId },
-    /// A recipient looked at a letter.
+    /// A recipient read a message.
     #[serde(rename = "message.read")]
     MessageRead { agent: AgentId },
-    /// A recipient acknowledged a letter.
+    /// A recipient acknowledged a message.
     #[serde(rename = "message.acked")]
     MessageAcked { agent: AgentId, response: Option<String> },
-    /// A letter's time ran out before it was handed to a recipient.
+    /// A message expired before it was delivered to a recipient.
     #[serde(rename = "message.expired")]
     MessageExpired { agent: AgentId },
-    /// A letter could not be handed over.
+    /// A message could not be delivered.
     #[serde(rename = "message.failed")]
     MessageFailed { agent: AgentId, reason: String },
     /// A conversation was opened.
@@ -71,16 +71,16 @@ pub enum Fact {
     /// A conversation ended.
     #[serde(rename = "conversation.closed")]
     ConversationClosed { conversation: ConversationId, by: AgentId, reason: Option<String> },
-    /// A closed conversation goes on.
+    /// A closed conversation was reopened.
     #[serde(rename = "conversation.reopened")]
     ConversationReopened { conversation: ConversationId, by: AgentId },
-    /// Somebody takes part now.
+    /// An agent became a participant.
     #[serde(rename = "participant.joined")]
     ParticipantJoined { participant: Box<Participant> },
-    /// Somebody no longer takes part.
+    /// A participant left or was removed.
     #[serde(rename = "participant.left")]
     ParticipantLeft { conversation: ConversationId, agent: AgentId, reason: Option<String> },
-    /// Something was said; the turn itself is the event's turn.
+    /// A turn was recorded; it is the event's turn.
     #[serde(rename = "turn.added")]
     TurnAdded { conversation: ConversationId },
     /// A thread was opened.
@@ -92,7 +92,7 @@ pub enum Fact {
     /// A scope was made.
     #[serde(rename = "scope.created")]
     ScopeCreated { scope: Box<Scope> },
-    /// A scope is gone.
+    /// A scope was deleted.
     #[serde(rename = "scope.deleted")]
     ScopeDeleted { scope: ScopeId, name: Option<String> },
     /// An agent joined a scope.
@@ -104,25 +104,25 @@ pub enum Fact {
     /// A task was made.
     #[serde(rename = "task.created")]
     TaskCreated { task: Box<Task> },
-    /// A task has someone to do it.
+    /// A task was assigned to an agent.
     #[serde(rename = "task.assigned")]
     TaskAssigned { task: TaskId, agent: AgentId },
-    /// A task moved on.
+    /// A task's status changed.
     #[serde(rename = "task.status")]
     TaskStatusChanged { task: TaskId, previous: TaskStatus, current: TaskStatus },
-    /// A task ended well.
+    /// A task was completed.
     #[serde(rename = "task.completed")]
     TaskCompleted { task: TaskId, result: Option<Json> },
-    /// A reservation was taken.
+    /// A reservation was made.
     #[serde(rename = "reservation.made")]
     ReservationMade { reservation: Box<Reservation> },
     /// A reservation was prolonged.
     #[serde(rename = "reservation.renewed")]
     ReservationRenewed { reservation: Box<Reservation> },
-    /// A reservation was given back.
+    /// A reservation was released.
     #[serde(rename = "reservation.released")]
     ReservationReleased { reservation: Box<Reservation> },
-    /// A reservation lapsed.
+    /// A reservation expired.
     #[serde(rename = "reservation.expired")]
     ReservationExpired { reservation: Box<Reservation> },
     /// Two reservations overlap.
@@ -135,22 +135,22 @@ pub enum Fact {
         path: String,
         held_path: String,
     },
-    /// Two agents stand differently with each other now.
+    /// The contact state between two agents changed.
     #[serde(rename = "contact.changed")]
     ContactChanged { from: AgentId, to: AgentId, state: Option<ContactState> },
-    /// Something only a door knows of, told in its own words.
+    /// An event that only a door interprets, in its own format.
     #[serde(rename = "announced")]
     Announced { word: String, data: Json, to: Option<Vec<AgentId>> },
-    /// A key to the office was made.
+    /// A token was created.
     #[serde(rename = "token.created")]
     TokenCreated { token: String, name: String },
-    /// A key to the office no longer works.
+    /// A token was revoked.
     #[serde(rename = "token.revoked")]
     TokenRevoked { token: String },
-    /// A neighbour was added or changed.
+    /// A peer was added or changed.
     #[serde(rename = "peer.changed")]
     PeerChanged { peer: String, reachable: bool },
-    /// A neighbour is gone.
+    /// A peer was removed.
     #[serde(rename = "peer.removed")]
     PeerRemoved { peer: String },
     /// The realm's rules changed.
@@ -158,18 +158,18 @@ pub enum Fact {
     RulesChanged,
 }
 
-/// What older books do not say.
+/// Default for older events, which do not have the field.
 fn agent() -> AgentKind {
     AgentKind::Agent
 }
 
-/// The state that agents begin with unless they say otherwise; older lines of history do not tell it.
+/// The initial state unless the agent gives another one; older events do not have it.
 fn registered() -> String {
     Agent::REGISTERED.to_owned()
 }
 
 impl Fact {
-    /// The fact's word, by which filters choose it.
+    /// The kind of the fact, by which filters select it.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -215,7 +215,7 @@ impl Fact {
         }
     }
 
-    /// The conversation the fact is about, if it is about one.
+    /// The conversation that the fact is about, if any.
     #[must_use]
     pub fn conversation(&self) -> Option<&ConversationId> {
         match self {
@@ -235,7 +235,7 @@ impl Fact {
         }
     }
 
-    /// The agent the fact is about, where that is not the one who acted.
+    /// The agent that the fact is about, where that is not the one that acted.
     #[must_use]
     pub fn about(&self) -> Option<&AgentId> {
         match self {
@@ -259,30 +259,30 @@ impl Fact {
     }
 }
 
-/// Who may see an event. Those who run the office always may; strangers never. Lists are sorted.
+/// Who may see an event. Administrators always may; strangers never. Lists are sorted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// Everybody in the realm.
+    /// All members of the realm.
     Everyone,
     /// These agents.
     Agents(Arc<[AgentId]>),
-    /// These agents, and callers that may observe unless they are among the exceptions.
+    /// These agents, and callers that may observe unless they are in `except`.
     Observed {
-        /// Those it concerns.
+        /// The agents concerned.
         agents: Arc<[AgentId]>,
-        /// Those who may not look although they may observe.
+        /// Agents that may not see it although they may observe.
         except: Arc<[AgentId]>,
     },
     /// These agents, and those of the members that may observe.
     Among {
-        /// Those it concerns.
+        /// The agents concerned.
         agents: Arc<[AgentId]>,
-        /// Those who may look if they may observe.
+        /// Agents that see it if they may observe.
         members: Arc<[AgentId]>,
     },
-    /// Only those who run the office.
+    /// Administrators only.
     Admins,
-    /// Too many to list: the books are asked for each listener.
+    /// Too many to list: the database is queried for each subscriber.
     Ask,
 }
 
@@ -295,7 +295,7 @@ impl Sight {
         agents.into()
     }
 
-    /// Whether the caller may see it, where that can be told without the books.
+    /// Whether the caller may see it; `None` if that needs the database.
     #[must_use]
     pub fn admits(&self, caller: &Caller) -> Option<bool> {
         if caller.rights.admin {
@@ -320,35 +320,35 @@ impl Sight {
     }
 }
 
-/// Somebody whom a letter is for, and how far it has come.
+/// A recipient of a message, and the state of the delivery.
 pub type Reached = (AgentId, DeliveryState);
 
-/// How many ways of writing an event down are remembered with it.
+/// How many rendered forms of an event are cached with it.
 pub const RENDER_SLOTS: usize = 8;
 
-/// One line of the realm's history. Shared by everyone who listens.
+/// One entry of the event log. Shared by all subscribers.
 #[derive(Debug)]
 pub struct Event {
-    /// Its place; no gaps.
+    /// Its number; without gaps.
     pub seq: Seq,
-    /// When it happened; never earlier than the line before.
+    /// When it happened; never earlier than the event before.
     pub at: Millis,
-    /// Who caused it.
+    /// The agent that caused it.
     pub actor: AgentId,
     /// The earlier event that led to it.
     pub cause: Option<Seq>,
     /// What happened.
     pub fact: Fact,
-    /// The letter it is about.
+    /// The message that it is about.
     pub message: Option<Arc<Message>>,
-    /// The turn it is about.
+    /// The turn that it is about.
     pub turn: Option<Arc<Turn>>,
     /// Who may see it.
     pub sight: Sight,
-    /// Of a letter that was sent just now: whom it is for, blind copies left out, and how far it had come. A line that was
-    /// read from the books does not know.
+    /// For a message that was just sent: its recipients without blind copies, and the states of their deliveries.
+    /// `None` for an event that was read from the database.
     pub reached: Option<Box<[Reached]>>,
-    /// Its forms on the wire, each made by the first listener that needs it. The engine does not look inside.
+    /// Its wire formats, each rendered by the first subscriber that needs it. The engine does not interpret them.
     pub rendered: [OnceLock<Arc<str>>; RENDER_SLOTS],
 }
 
@@ -365,7 +365,7 @@ impl Event {
         512 + message + turn
     }
 
-    /// The event as text in one of the doors' forms, made once however many listen.
+    /// The event as text in one of the doors' formats, rendered once for all subscribers.
     pub fn render(&self, slot: usize, make: impl FnOnce(&Self) -> String) -> Arc<str> {
         match self.rendered.get(slot) {
             Some(cell) => cell.get_or_init(|| Arc::from(make(self))).clone(),
@@ -373,7 +373,7 @@ impl Event {
         }
     }
 
-    /// Whose doing or whose fate it is: a letter's sender, the agent whose entry changed, else whoever acted.
+    /// The agent that the event comes from: a message's sender, the agent whose entry changed, else the actor.
     #[must_use]
     pub fn source(&self) -> &AgentId {
         match (&self.message, &self.fact) {
@@ -392,7 +392,7 @@ impl Event {
         }
     }
 
-    /// The turn's name, if the event is about one.
+    /// The turn's id, if the event is about one.
     #[must_use]
     pub fn turn_id(&self) -> Option<TurnId> {
         self.turn.as_ref().map(|turn| turn.id)

@@ -1,4 +1,4 @@
-//! Identifiers: validated text ids for what people name, 128-bit ids for what the office makes, sequence numbers.
+//! Identifiers: validated text ids chosen by callers, 128-bit ids made by the server, and sequence numbers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use uuid::Uuid;
 /// Unix time in milliseconds.
 pub type Millis = i64;
 
-/// The place of an event in its realm's history; starts at 1 and has no gaps.
+/// The number of an event in its realm's event log; starts at 1 and has no gaps.
 pub type Seq = i64;
 
 /// The longest text id that is accepted, in bytes.
-const LONGEST_ID: usize = 256;
+const MAX_ID_BYTES: usize = 256;
 
 /// Why a text is not an identifier.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -23,15 +23,15 @@ pub enum IdError {
     /// Nothing was given.
     #[error("an identifier must not be empty")]
     Empty,
-    /// More bytes than any name needs.
-    #[error("an identifier is at most {LONGEST_ID} bytes long")]
+    /// Too many bytes.
+    #[error("an identifier is at most {MAX_ID_BYTES} bytes long")]
     TooLong,
     /// Control characters, or white space at either end.
     #[error("an identifier has no control characters and no white space at its ends")]
     BadCharacter,
-    /// A realm name becomes a file name, so it is held to a narrower alphabet.
+    /// A realm name becomes a file name, so fewer characters are allowed.
     #[error(
-        "a realm name starts with a letter or digit, goes on with letters, digits, '.', '_' or '-', and is at most 64 long"
+        "a realm name starts with a-z, A-Z or 0-9, goes on with these, '.', '_' or '-', and is at most 64 long"
     )]
     BadRealm,
 }
@@ -40,7 +40,7 @@ fn check_text(text: &str) -> Result<(), IdError> {
     if text.is_empty() {
         return Err(IdError::Empty);
     }
-    if text.len() > LONGEST_ID {
+    if text.len() > MAX_ID_BYTES {
         return Err(IdError::TooLong);
     }
     if text.chars().any(char::is_control) || text.trim() != text {
@@ -50,9 +50,9 @@ fn check_text(text: &str) -> Result<(), IdError> {
 }
 
 fn check_realm(text: &str) -> Result<(), IdError> {
-    let mut letters = text.bytes();
-    let starts_well = letters.next().is_some_and(|b| b.is_ascii_alphanumeric());
-    let goes_on_well = letters.all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    let mut bytes = text.bytes();
+    let starts_well = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
+    let goes_on_well = bytes.all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
     if starts_well && goes_on_well && text.len() <= 64 { Ok(()) } else { Err(IdError::BadRealm) }
 }
 
@@ -64,7 +64,7 @@ macro_rules! text_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Checks and keeps a name that came from outside.
+            /// Checks a name that came from outside.
             ///
             /// # Errors
             /// Says what is wrong with the text.
@@ -112,7 +112,7 @@ macro_rules! text_id {
         }
 
         impl FromSql for $name {
-            // The books only hold checked ids, so a bad one here is damage and reported as such.
+            // The database only holds checked ids, so a bad one is damage and reported as such.
             fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
                 let text = value.as_str()?;
                 Self::new(text).map_err(|error| FromSqlError::Other(Box::new(error)))
@@ -142,20 +142,20 @@ text_id!(
     check_realm
 );
 
-/// A task is a conversation with an end, under the same id.
+/// A task is a conversation that can be completed, under the same id.
 pub type TaskId = ConversationId;
 
-/// The office's own name in its address books.
+/// The server's own agent id in every realm.
 const OFFICE: &str = "posthaste";
 
 impl AgentId {
-    /// The office itself: sender of what no agent said.
+    /// The server itself: the sender of messages that no agent sent.
     #[must_use]
     pub fn office() -> Self {
         Self(Arc::from(OFFICE))
     }
 
-    /// Whether this is the office itself.
+    /// Whether this is the server itself.
     #[must_use]
     pub fn is_office(&self) -> bool {
         self.as_str() == OFFICE
@@ -163,7 +163,7 @@ impl AgentId {
 }
 
 impl RealmName {
-    /// The realm that an office has unless told otherwise.
+    /// The default realm.
     #[must_use]
     pub fn main() -> Self {
         Self(Arc::from("main"))
@@ -199,7 +199,7 @@ macro_rules! made_id {
 }
 
 made_id!(
-    /// Names a message for ever.
+    /// Names a message; globally unique.
     MessageId
 );
 made_id!(

@@ -1,4 +1,4 @@
-//! JSON kept as the text it came in: checked once, never re-parsed, handed on byte for byte.
+//! JSON kept as the text it came in: checked once, not re-serialised, passed on byte for byte.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-/// How deep values may nest. Parsers of the readers stop at 128 or earlier, and doors wrap what they hand on.
+/// How deep values may nest. The parsers of clients stop at 128 or earlier, and doors wrap values in their own.
 const MAX_DEPTH: usize = 100;
 
 /// Why a text is not taken as a JSON value.
@@ -17,13 +17,13 @@ pub enum JsonError {
     /// It is not one JSON value.
     #[error("not JSON: {0}")]
     Syntax(String),
-    /// It nests deeper than readers can follow.
+    /// It nests deeper than clients can parse.
     #[error("the JSON nests deeper than {MAX_DEPTH}; flatten it")]
     TooDeep,
-    /// A number that no reader can hold.
+    /// A number that no parser can represent.
     #[error("a JSON number is out of range; send it as a string")]
     Number,
-    /// Half of a surrogate pair, which is no character.
+    /// Half of a surrogate pair, which is not a character.
     #[error("a JSON string holds half of a surrogate pair (\\ud800 to \\udfff); send whole characters")]
     Surrogate,
 }
@@ -34,26 +34,26 @@ pub enum JsonError {
 pub struct Json(Arc<str>);
 
 impl Json {
-    /// Checks that the text is one JSON value that its readers can hold, and keeps it as it is.
+    /// Checks that the text is one JSON value that its readers can parse, and keeps it as it is.
     ///
     /// # Errors
-    /// Says where the text stops being JSON, or what readers could not hold.
+    /// Reports where the text stops being JSON, or what readers could not parse.
     pub fn new(text: impl AsRef<str>) -> Result<Self, JsonError> {
         let raw: &RawValue =
             serde_json::from_str(text.as_ref()).map_err(|error| JsonError::Syntax(error.to_string()))?;
         Self::from_raw(raw)
     }
 
-    /// Keeps a value whose syntax a parser has checked, if its readers can hold it.
+    /// Keeps a value whose syntax a parser has checked, if its readers can parse it.
     ///
     /// # Errors
-    /// Says what readers could not hold: `Value`, like most parsers, has limits that the syntax has not.
+    /// Reports what readers could not parse: `Value`, like most parsers, has limits that the syntax does not have.
     pub fn from_raw(raw: &RawValue) -> Result<Self, JsonError> {
         check(raw.get().as_bytes())?;
         Ok(Self(Arc::from(raw.get())))
     }
 
-    /// Keeps text that its maker put together out of values that were checked.
+    /// Keeps text that was assembled from checked values.
     #[must_use]
     pub fn from_checked(text: &str) -> Self {
         debug_assert!(serde_json::from_str::<&RawValue>(text).is_ok(), "not one JSON value: {text}");
@@ -72,59 +72,58 @@ impl Json {
         &self.0
     }
 
-    /// The parsed value, for the few places that must look inside. What cannot be read, because it was stored before such
-    /// values were refused or was damaged since, is shown as the text that it is.
+    /// The parsed value, for the few places that need it. Text that cannot be parsed, because it was stored before such
+    /// values were refused or was damaged since, becomes a JSON string.
     #[must_use]
     pub fn value(&self) -> Value {
         serde_json::from_str(&self.0).unwrap_or_else(|_| Value::String(self.0.as_ref().to_owned()))
     }
 }
 
-/// Looks once over the bytes of a value whose syntax is known to be right.
+/// Checks the bytes of a value whose syntax is known to be right, in one pass.
 fn check(text: &[u8]) -> Result<(), JsonError> {
-    let (mut depth, mut place) = (0_usize, 0);
-    while let Some(&byte) = text.get(place) {
-        place = match byte {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(&byte) = text.get(at) {
+        at = match byte {
             b'{' | b'[' => {
                 depth += 1;
                 if depth > MAX_DEPTH {
                     return Err(JsonError::TooDeep);
                 }
-                place + 1
+                at + 1
             }
             b'}' | b']' => {
                 depth = depth.saturating_sub(1);
-                place + 1
+                at + 1
             }
-            b'"' => string_end(text, place + 1)?,
-            b'-' | b'0'..=b'9' => number_end(text, place)?,
-            _ => place + 1,
+            b'"' => string_end(text, at + 1)?,
+            b'-' | b'0'..=b'9' => number_end(text, at)?,
+            _ => at + 1,
         };
     }
     Ok(())
 }
 
-/// The place behind a string that begins here.
+/// The position after the string that starts here.
 fn string_end(text: &[u8], start: usize) -> Result<usize, JsonError> {
-    let mut place = start;
+    let mut at = start;
     while let Some(found) =
-        text.get(place..).and_then(|rest| rest.iter().position(|b| matches!(b, b'"' | b'\\')))
+        text.get(at..).and_then(|rest| rest.iter().position(|b| matches!(b, b'"' | b'\\')))
     {
-        place += found;
-        if text[place] == b'"' {
-            return Ok(place + 1);
+        at += found;
+        if text[at] == b'"' {
+            return Ok(at + 1);
         }
-        if text.get(place + 1) != Some(&b'u') {
-            place += 2;
+        if text.get(at + 1) != Some(&b'u') {
+            at += 2;
             continue;
         }
-        place += 6;
-        match escaped_unit(text, place - 4) {
+        at += 6;
+        match escaped_unit(text, at - 4) {
             Some(0xd800..=0xdbff) => {
-                let second =
-                    (text.get(place..place + 2) == Some(br"\u")).then(|| escaped_unit(text, place + 2));
+                let second = (text.get(at..at + 2) == Some(br"\u")).then(|| escaped_unit(text, at + 2));
                 let Some(Some(0xdc00..=0xdfff)) = second else { return Err(JsonError::Surrogate) };
-                place += 6;
+                at += 6;
             }
             Some(0xdc00..=0xdfff) => return Err(JsonError::Surrogate),
             _ => {}
@@ -138,7 +137,7 @@ fn escaped_unit(text: &[u8], start: usize) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// The place behind a number that begins here. Only a long one or one with an exponent can be out of range.
+/// The position after the number that starts here. Only a long number or one with an exponent can be out of range.
 fn number_end(text: &[u8], start: usize) -> Result<usize, JsonError> {
     let is_part = |b: &u8| matches!(b, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
     let length = text[start..].iter().position(|b| !is_part(b)).unwrap_or(text.len() - start);
@@ -152,7 +151,7 @@ fn number_end(text: &[u8], start: usize) -> Result<usize, JsonError> {
     Ok(start + length)
 }
 
-/// For what was stored: it was checked when it came in, by the rules of that time.
+/// For stored values: they were checked when they came in, by the rules of that time.
 impl From<String> for Json {
     fn from(text: String) -> Self {
         Self(Arc::from(text))
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_taken_can_be_read_again() {
+    fn accepted_json_can_be_parsed_again() {
         let texts = [
             r#"{"a":[1,-2.5e3,"x\"y\\","\ud83d\ude00","é",null,true,1e308,123456789012345678901234567890]}"#
                 .to_owned(),
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_readers_cannot_hold_is_refused() {
+    fn json_that_readers_cannot_parse_is_refused() {
         let digits = "9".repeat(400);
         let cases = [
             (nested(MAX_DEPTH + 1), JsonError::TooDeep),
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn old_content_that_cannot_be_read_is_shown_as_text() {
+    fn stored_json_that_cannot_be_parsed_becomes_a_string() {
         let old = Json::from(r#"{"order":"7","n":1e400}"#.to_owned());
         assert_eq!(old.value(), Value::String(r#"{"order":"7","n":1e400}"#.to_owned()));
     }

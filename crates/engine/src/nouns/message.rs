@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 use super::coded::coded;
 use super::{Address, AgentId, ConversationId, Json, MessageId, Millis, Seq, TaskId, ThreadId};
 
-/// How pressing a letter is; smaller goes first.
+/// The priority of a message; smaller is more urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct Priority(u8);
 
 impl Priority {
-    /// Now.
+    /// Handle immediately.
     pub const URGENT: Self = Self(1);
-    /// Soon.
+    /// Handle soon.
     pub const HIGH: Self = Self(2);
-    /// In turn.
+    /// Handle in order.
     pub const NORMAL: Self = Self(3);
-    /// When there is time.
+    /// Handle when there is time.
     pub const LOW: Self = Self(4);
-    /// When there is nothing else.
+    /// Handle when there is nothing else to do.
     pub const BULK: Self = Self(5);
-    /// The five tiers, most pressing first.
+    /// The five tiers, most urgent first.
     pub const TIERS: [Self; 5] = [Self::URGENT, Self::HIGH, Self::NORMAL, Self::LOW, Self::BULK];
 
     /// The tier's number, 1 to 5.
@@ -58,11 +58,11 @@ impl FromSql for Priority {
     }
 }
 
-/// What a letter says.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
-    /// Prose.
+    /// Plain text.
     Text(String),
     /// A JSON value, byte for byte as it came.
     Json(Json),
@@ -80,97 +80,97 @@ impl Body {
 }
 
 coded! {
-    /// Who may look at a letter besides its sender and recipients.
+    /// Who may see a message besides its sender and recipients.
     Audience {
-        /// Nobody.
+        /// No other caller.
         Parties = "parties",
-        /// Callers that may observe the realm and are members of all scopes that the letter is addressed to. Letters get
-        /// it from such a scope; for anything else it is the same as nobody.
+        /// Callers that may observe the realm and are members of all scopes that the message is addressed to. Messages
+        /// get it from such a scope; for anything else it is the same as `Parties`.
         Members = "members",
         /// Callers that may observe the realm.
         Observers = "observers",
     }
 }
 
-/// One piece of mail.
+/// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its place in the realm's history.
+    /// Its seq in the event log.
     pub seq: Seq,
-    /// Its name for ever.
+    /// Its id.
     pub id: MessageId,
-    /// Who sent it.
+    /// The sender.
     pub from: AgentId,
-    /// How it was aimed, as the sender put it.
+    /// The addresses, as the sender gave them.
     pub to: Vec<Address>,
-    /// What kind of letter it is, in the sender's words; empty for plain mail.
+    /// The kind of message, chosen by the sender; empty for plain mail.
     pub kind: String,
-    /// Its heading.
+    /// Its subject.
     pub subject: Option<String>,
-    /// What it says.
+    /// Its content.
     pub body: Body,
-    /// How pressing it is.
+    /// Its priority.
     pub priority: Priority,
     /// Whether the sender wants each recipient to acknowledge it.
     pub ack_required: bool,
     /// When it stops being worth delivering.
     pub expires_at: Option<Millis>,
-    /// Ties a question and its answers together.
+    /// Connects a question with its answers.
     pub correlation: Option<String>,
     /// The conversation it belongs to.
     pub conversation: Option<ConversationId>,
     /// The thread within that conversation.
     pub thread: Option<ThreadId>,
-    /// The letter it answers.
+    /// The message that it answers.
     pub in_reply_to: Option<MessageId>,
-    /// The task it serves.
+    /// The task that it belongs to.
     pub task: Option<TaskId>,
-    /// The sender's own name for it: sending the same content under the same key again changes nothing.
+    /// The sender's idempotency key: sending the same content under the same key again changes nothing.
     pub key: Option<String>,
-    /// A signed envelope, verbatim, for recipients who verify it themselves.
+    /// A signed envelope, verbatim, for recipients that verify it themselves.
     pub envelope: Option<String>,
-    /// What a door cannot express in the fields above.
+    /// Data of the door that the fields above cannot express.
     pub meta: Option<Json>,
-    /// Who may look at it.
+    /// Who may see it besides the parties.
     pub audience: Audience,
-    /// The door it came by.
+    /// The door by which it was sent.
     pub via: String,
     /// When it was accepted.
     pub at: Millis,
 }
 
 coded! {
-    /// In which way a recipient was named.
+    /// How a recipient was addressed.
     RecipientKind {
         /// Addressed.
         To = "to",
-        /// Copied in, for all to see.
+        /// Copied in, visible to all.
         Cc = "cc",
-        /// Copied in, seen by nobody else.
+        /// Copied in, not visible to other recipients.
         Bcc = "bcc",
     }
 }
 
-/// How far a letter has come on its way to one recipient.
+/// The state of a message's delivery to one recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryState {
-    /// Kept for the recipient.
+    /// Waits for the recipient.
     Queued = 0,
-    /// Handed over.
+    /// Delivered.
     Delivered = 1,
-    /// Looked at.
+    /// Read by the recipient.
     Read = 2,
-    /// Acknowledged.
+    /// Acknowledged by the recipient.
     Acked = 3,
-    /// Overtaken by its expiry before it was handed over.
+    /// Expired before it was delivered.
     Expired = 4,
     /// Given up.
     Failed = 5,
 }
 
 impl DeliveryState {
-    /// The state's word.
+    /// The state's spelling.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -183,7 +183,7 @@ impl DeliveryState {
         }
     }
 
-    /// Whether the recipient has not looked at it yet and still may.
+    /// Whether the recipient has not read it yet and still may.
     #[must_use]
     pub fn is_unread(self) -> bool {
         matches!(self, Self::Queued | Self::Delivered)
@@ -217,16 +217,16 @@ pub struct Delivery {
     pub message: Seq,
     /// The recipient.
     pub agent: AgentId,
-    /// In which way the recipient was named.
+    /// How the recipient was addressed.
     pub copy: RecipientKind,
-    /// How far it has come.
+    /// The state of the delivery.
     pub state: DeliveryState,
-    /// When it was handed over.
+    /// When it was delivered.
     pub delivered_at: Option<Millis>,
-    /// When the recipient first looked at it.
+    /// When the recipient first read it.
     pub read_at: Option<Millis>,
     /// When the recipient acknowledged it.
     pub acked_at: Option<Millis>,
-    /// What the recipient said when acknowledging, or why delivery failed.
+    /// The recipient's note on acknowledging, or why delivery failed.
     pub note: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Plain data the engine talks about. A noun knows its own shape and nothing of books, doors or time.
+//! Plain data. A noun knows its own shape and nothing of the database, doors or the clock.
 
 mod acl;
 mod address;
@@ -18,7 +18,7 @@ mod scope;
 mod task;
 mod token;
 
-pub use acl::{AgentSet, Bounds, ScopeCircle};
+pub use acl::{AgentSet, Bounds, ScopeSet};
 pub use address::Address;
 pub use agent::{Agent, AgentKind, ContactPolicy, Privacy, Visibility};
 pub use caller::{Caller, Rights};

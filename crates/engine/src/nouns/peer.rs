@@ -1,36 +1,36 @@
-//! Peers: other offices and realms that mail can be exchanged with.
+//! Peers: other servers and realms that mail can be exchanged with.
 
 use super::coded::coded;
 use super::{Json, Millis, RealmName};
 
 coded! {
-    /// What sort of neighbour a peer is.
+    /// What a peer is.
     PeerKind {
-        /// Another realm of this office.
+        /// Another realm of this server.
         Realm = "realm",
-        /// An office like this one.
+        /// Another posthaste server.
         Office = "office",
         /// A server that speaks one of the doors' protocols.
         Server = "server",
     }
 }
 
-/// A neighbour.
+/// Another realm or server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// The realm name under which its agents are addressed.
     pub name: RealmName,
-    /// What sort of neighbour it is.
+    /// What the peer is.
     pub kind: PeerKind,
-    /// Where it is reached.
+    /// Its URL.
     pub url: Option<String>,
     /// The environment variable that holds the token for it; never the token.
     pub token_ref: Option<String>,
     /// Whether it answered when last asked.
     pub reachable: bool,
-    /// Whether it is forgotten when the office stops.
+    /// Whether it is forgotten when the server stops.
     pub volatile: bool,
-    /// Whatever else a door wants back.
+    /// Data that a door stores and reads back.
     pub meta: Option<Json>,
     /// When it was added.
     pub created_at: Millis,

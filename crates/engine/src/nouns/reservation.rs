@@ -1,4 +1,4 @@
-//! Reservations: advisory leases on paths. They inform; they never block.
+//! Reservations: advisory claims on paths. They inform other agents and never block.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,78 +6,78 @@ use super::coded::coded;
 use super::{AgentId, Audience, Json, Millis, Seq};
 
 coded! {
-    /// Where a reservation is in its life.
+    /// The status of a reservation.
     ReservationStatus {
         /// In force until it expires.
         Active = "active",
-        /// Given back.
+        /// Released by its holder.
         Released = "released",
-        /// Overtaken by its expiry.
+        /// Past its expiry.
         Expired = "expired",
     }
 }
 
-/// An advisory lease on path patterns within a scope.
+/// An advisory claim on path patterns within a scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
-    /// Its place in the realm's history, and its number.
+    /// Its seq in the event log, which is also its number.
     pub seq: Seq,
-    /// Who holds it.
+    /// The agent that holds it.
     pub owner: AgentId,
-    /// The holder's own name for it, unique among the holder's.
+    /// The holder's own key for it, unique among the holder's.
     pub key: String,
-    /// Where the paths live: a repository, a project, a machine.
+    /// Where the paths are: a repository, a project, a machine.
     pub scope: String,
     /// The patterns, relative to the scope.
     pub paths: Vec<String>,
-    /// Whether the holder wants the paths alone.
+    /// Whether the holder wants the paths for itself alone.
     pub exclusive: bool,
-    /// What for.
+    /// The purpose.
     pub reason: Option<String>,
     /// Where it is in its life.
     pub status: ReservationStatus,
     /// Whether the whole realm may see it, or only the holder and accepted contacts.
     pub audience: Audience,
-    /// Those who were told of it; if there is such a list, nobody else sees it. Else its audience decides.
+    /// The agents that see it, if it has such a list. Else its audience decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Vec<AgentId>>,
-    /// Whatever else a door wants back.
+    /// Data that a door stores and reads back.
     pub meta: Option<Json>,
-    /// When it was taken.
+    /// When it was made.
     pub issued_at: Millis,
-    /// When it lapses.
+    /// When it expires.
     pub expires_at: Millis,
-    /// When it was given back.
+    /// When it was released.
     pub released_at: Option<Millis>,
 }
 
-/// Somebody else's reservation that overlaps.
+/// A reservation of another agent that overlaps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conflict {
-    /// The pattern that was asked for.
+    /// The pattern that was requested.
     pub path: String,
     /// The pattern that is held.
     pub held_path: String,
-    /// Who holds it.
+    /// The agent that holds it.
     pub holder: AgentId,
     /// The number of the reservation that holds it.
     pub reservation: Seq,
-    /// The holder's name for it.
+    /// The holder's key for it.
     pub key: String,
-    /// Whether the holder wants the paths alone.
+    /// Whether the holder wants the paths for itself alone.
     pub exclusive: bool,
-    /// When it lapses.
+    /// When it expires.
     pub expires_at: Millis,
-    /// What for.
+    /// The purpose.
     #[serde(default)]
     pub reason: Option<String>,
 }
 
-/// What taking or renewing a reservation gave: the lease, and whose it overlaps.
+/// The result of making or renewing a reservation: the reservation, and the overlaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reserved {
-    /// The lease as it stands now.
+    /// The reservation as it is now.
     pub reservation: Reservation,
-    /// Overlaps with others that the holder may know of.
+    /// Overlaps with reservations that the holder may see.
     pub conflicts: Vec<Conflict>,
 }

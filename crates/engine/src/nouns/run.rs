@@ -1,4 +1,4 @@
-//! Runs: tasks that the office itself moves along, on behalf of somebody, by handing letters to agents in turn.
+//! Runs: tasks that the server itself executes for a caller, by delivering messages to agents in turn.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,58 +6,58 @@ use super::coded::coded;
 use super::{AgentId, Json, Millis, Seq, TaskId};
 
 coded! {
-    /// Where a run is in its life.
+    /// The phase of a run.
     RunPhase {
-        /// Letters are handed out.
+        /// Messages are delivered.
         Running = "running",
-        /// Waits for whoever it is run for.
+        /// Waits for its caller.
         Paused = "paused",
-        /// Over; whoever it is run for may let it go on.
+        /// Ended; its caller may resume it.
         Ended = "ended",
     }
 }
 
-/// A task that is run for somebody. The same name may be used in several instances; each is a task of its own.
+/// A task that is run for a caller. The same name may be used in several instances; each is a task of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The task and conversation behind it.
     pub task: TaskId,
-    /// On whose behalf it runs.
+    /// The instance, which says for whom it runs.
     pub instance: String,
-    /// What it is called there.
+    /// Its name within the instance.
     pub name: String,
-    /// Where it is in its life.
+    /// Its phase.
     pub phase: RunPhase,
-    /// Letters counted towards its limit since it was last opened.
+    /// Messages counted towards its limit since it was last opened.
     pub steps: i64,
     /// Notes written so far.
     pub notes: i64,
-    /// Whatever the one who moves it along wants back.
+    /// State of the component that executes the run.
     pub state: Option<Json>,
-    /// Its place in the realm's history.
+    /// Its seq in the event log.
     pub seq: Seq,
 }
 
-/// What an agent did when it had a letter in hand.
+/// What an agent did with a message of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunNote {
     /// Counts the notes of a run from 1.
     pub n: i64,
-    /// Comes before whatever has this place in the history.
-    pub place: Seq,
-    /// Who.
+    /// The note comes before the message with this seq.
+    pub before: Seq,
+    /// The agent.
     pub agent: AgentId,
     /// When.
     pub at: Millis,
-    /// What, in the words of the one who moves the run along.
+    /// The note, in the format of the component that executes the run.
     pub note: Json,
 }
 
-/// A letter's copy, as far as a run needs to know.
+/// A delivery, as far as a run needs to know.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Taken {
-    /// Who has it in hand.
+    /// The recipient.
     pub agent: AgentId,
-    /// The letter.
+    /// The message.
     pub message: super::MessageId,
 }

@@ -6,15 +6,15 @@ use super::coded::coded;
 use super::{AgentId, Json, Millis, ScopeId, Seq};
 
 coded! {
-    /// How one becomes a member.
+    /// How agents become members.
     JoinPolicy {
-        /// By asking.
+        /// By joining.
         Open = "open",
         /// By being added by a member.
         Invite = "invite",
-        /// By playing one of the scope's roles.
+        /// By having one of the scope's roles.
         Role = "role",
-        /// By those who run the office.
+        /// By an administrator.
         System = "system",
     }
 }
@@ -22,31 +22,31 @@ coded! {
 coded! {
     /// Who may see that a scope exists.
     ScopeVisibility {
-        /// Everybody in the realm.
+        /// All members of the realm.
         Public = "public",
         /// Its members.
         Members = "members",
-        /// Those who run the office.
+        /// Administrators.
         System = "system",
     }
 }
 
 coded! {
-    /// Who may see letters to a scope, besides those who send and receive them.
+    /// Who may see messages to a scope, besides their senders and recipients.
     #[derive(Default)]
     MessagesSeenBy {
-        /// Everybody who may observe.
+        /// Callers that may observe.
         #[default]
         Public = "public",
-        /// Those of them who are members.
+        /// Members that may observe.
         Members = "members",
-        /// Those who run the office.
+        /// Administrators.
         System = "system",
     }
 }
 
 impl MessagesSeenBy {
-    /// Whether the scope asks for nothing in particular.
+    /// Whether it is the default, which is not serialised.
     #[must_use]
     pub fn is_usual(&self) -> bool {
         *self == Self::Public
@@ -56,7 +56,7 @@ impl MessagesSeenBy {
 coded! {
     /// Who may write to a scope.
     SendPolicy {
-        /// Everybody who can see it.
+        /// All callers that can see it.
         Any = "any",
         /// Its members.
         Members = "members",
@@ -66,33 +66,33 @@ coded! {
 /// A named group of agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
-    /// Its name.
+    /// Its id.
     pub id: ScopeId,
-    /// What people call it.
+    /// Its display name.
     pub name: Option<String>,
     /// What it is for.
     pub description: Option<String>,
     /// The scope it is part of.
     pub parent: Option<ScopeId>,
-    /// How one becomes a member.
+    /// How agents become members.
     pub join_policy: JoinPolicy,
-    /// Roles that may join under [`JoinPolicy::Role`], and that join by themselves on registration.
+    /// Roles that may join under [`JoinPolicy::Role`], and that join automatically on registration.
     pub roles: Vec<String>,
     /// Who may see that it exists.
     pub visibility: ScopeVisibility,
     /// Who may write to it.
     pub send_policy: SendPolicy,
-    /// Who may see letters to it, besides those who send and receive them.
-    #[serde(default, skip_serializing_if = "MessagesSeenBy::is_usual")]
-    pub letters: MessagesSeenBy,
-    /// Whether it goes away with its last member.
+    /// Who may see messages to it, besides their senders and recipients.
+    #[serde(default, rename = "letters", skip_serializing_if = "MessagesSeenBy::is_usual")]
+    pub messages_seen_by: MessagesSeenBy,
+    /// Whether it is deleted with its last member.
     pub auto_delete: bool,
-    /// Whatever else a door wants back.
+    /// Data that a door stores and reads back.
     pub meta: Option<Json>,
-    /// Who made it.
+    /// The agent that created it.
     pub created_by: AgentId,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Millis,
-    /// Its place in the realm's history.
+    /// Its seq in the event log.
     pub seq: Seq,
 }

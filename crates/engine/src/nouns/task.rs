@@ -1,4 +1,4 @@
-//! Tasks: conversations with an owner, contributors and an end.
+//! Tasks: conversations with an owner, contributors and a result.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,13 +6,13 @@ use super::coded::coded;
 use super::{AgentId, Json, Millis, Seq, TaskId};
 
 coded! {
-    /// Where a task is in its life.
+    /// The status of a task.
     TaskStatus {
-        /// Nobody works on it yet.
+        /// Not started.
         Open = "open",
-        /// Somebody does.
+        /// In progress.
         InProgress = "in_progress",
-        /// Something is in the way.
+        /// Blocked.
         Blocked = "blocked",
         /// Done.
         Completed = "completed",
@@ -32,23 +32,23 @@ impl TaskStatus {
 /// A piece of work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its name, which is also its conversation's.
+    /// Its id, which is also its conversation's.
     pub id: TaskId,
-    /// What it is, in a line.
+    /// A one-line description.
     pub title: Option<String>,
-    /// What it is, at length.
+    /// A longer description.
     pub description: Option<String>,
     /// Where it is in its life.
     pub status: TaskStatus,
-    /// Who answers for it; agents of other realms are written in their door's form.
+    /// Who is responsible for it; agents of other realms are written in their door's format.
     pub owner: String,
-    /// Who works on it now.
+    /// The agent that works on it now.
     pub assignee: Option<AgentId>,
-    /// Everyone who has had a part in it.
+    /// All agents that have contributed to it.
     pub contributors: Vec<String>,
-    /// What came of it.
+    /// The result.
     pub result: Option<Json>,
-    /// Whatever else a door wants back.
+    /// Data that a door stores and reads back.
     pub meta: Option<Json>,
     /// When it was made.
     pub created_at: Millis,
@@ -56,6 +56,6 @@ pub struct Task {
     pub updated_at: Millis,
     /// When it ended.
     pub ended_at: Option<Millis>,
-    /// Its place in the realm's history.
+    /// Its seq in the event log.
     pub seq: Seq,
 }

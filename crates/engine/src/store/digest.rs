@@ -1,4 +1,4 @@
-//! A fingerprint of everything in the books, for the promise that the same commands give the same books.
+//! A fingerprint of everything in a database, to test that the same commands give the same database.
 
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
@@ -6,17 +6,17 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Fault;
 
-/// Hashes every row of every table, in order. The insides of the full-text index (`found_…`) depend on how commands
-/// were gathered into transactions, so they can be left out.
+/// Hashes every row of every table, in order. The insides of the full-text index (`fulltext_…`) depend on how commands
+/// were batched into transactions, so they can be left out.
 ///
 /// # Errors
-/// When the books cannot be read.
+/// When the database cannot be read.
 pub fn digest(db: &Connection, with_index: bool) -> Result<String, Fault> {
     let mut tables = db.prepare(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name",
     )?;
     let mut names: Vec<String> = tables.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    names.retain(|name| name != "found" && (with_index || !name.starts_with("found_")));
+    names.retain(|name| name != "fulltext" && (with_index || !name.starts_with("fulltext_")));
     let mut hash = Sha256::new();
     for name in names {
         // Table names come from our own schema, so they are safe to put into the statement.

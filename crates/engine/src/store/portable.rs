@@ -1,4 +1,4 @@
-//! The books as lines of JSON and back: every row of every table, nothing left out. The full-text index is not written;
+//! Export and import: a database as lines of JSON, every row of every table. The full-text index is not written;
 //! it is made again from what is.
 
 use std::io::{self, BufRead, Read, Write};
@@ -10,22 +10,23 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::schema::VERSION;
-use super::{marks, name_hash, skeletons};
+use super::{Db, seen_keys};
 use crate::error::Fault;
 use crate::stamp::Stamp;
+use crate::views;
 
-/// The form of the lines.
-const FORM: i64 = 1;
-/// The longest line that is read: the largest letter with the largest envelope, in the most wasteful spelling.
+/// The form of the lines. Form 1 was written before the first release, for other tables.
+const FORM: i64 = 2;
+/// The longest line that is read: the largest message with the largest envelope, with every character escaped.
 const LONGEST_LINE: u64 = 64 << 20;
 
-/// Why books could not be written out or read in.
+/// Why an export or import failed.
 #[derive(Debug, Error)]
 pub enum PortableError {
     /// The stream.
     #[error(transparent)]
     Stream(#[from] io::Error),
-    /// The books.
+    /// The database failed.
     #[error(transparent)]
     Database(#[from] Fault),
     /// Not what was once written.
@@ -36,7 +37,7 @@ pub enum PortableError {
         /// What is wrong with it.
         why: String,
     },
-    /// Somebody said stop.
+    /// The caller stopped it.
     #[error("interrupted; nothing was changed")]
     Stopped,
 }
@@ -47,7 +48,7 @@ impl From<rusqlite::Error> for PortableError {
     }
 }
 
-/// How many rows the books have.
+/// How many rows a database has.
 ///
 /// # Errors
 /// When they cannot be read.
@@ -60,11 +61,11 @@ pub fn count_rows(db: &Connection) -> Result<u64, Fault> {
     Ok(count)
 }
 
-/// Writes the books as they are at one moment, between a line that says what they are and one that seals them. `each` is
-/// called with every row's number and says whether to go on.
+/// Writes one snapshot of a database, between a header line and a line with its checksum. `each` is called with every row's
+/// number and returns whether to continue.
 ///
 /// # Errors
-/// When the books cannot be read or the stream does not take them.
+/// When the database cannot be read or the stream cannot be written.
 pub fn write_rows(
     db: &Connection,
     realm: &str,
@@ -74,7 +75,7 @@ pub fn write_rows(
     let moment = db.unchecked_transaction()?;
     let version: i64 = moment.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let mut out = Sealed { out, hash: Sha256::new() };
-    out.line(&json!({ "posthaste": "realm", "form": FORM, "db": version, "realm": realm }))?;
+    out.line(&json!({ "posthaste": "realm", "form": FORM, "database": version, "realm": realm }))?;
     let mut count = 0;
     for table in tables(&moment)? {
         let mut statement = moment.prepare(&format!("SELECT * FROM \"{table}\""))?;
@@ -102,11 +103,11 @@ pub fn write_rows(
     Ok(count)
 }
 
-/// Reads lines into new books, which must have been made by [`super::open_writer`] and hold nothing of worth: what is in
-/// them goes. All or nothing. The history gets a new name, because from here on it is another one.
+/// Replaces the content of a database that [`super::open_writer`] has just made; all or nothing. Its event log gets a new name,
+/// because from here on it differs from the exported one.
 ///
 /// # Errors
-/// When the lines are damaged, cut off or of a newer make, or the books fail; then they are as they were.
+/// When the lines are damaged, cut off or of a newer version, or the database fails; then it is unchanged.
 pub fn read_rows(
     db: &mut Connection,
     input: &mut dyn BufRead,
@@ -154,16 +155,14 @@ pub fn read_rows(
     if !sealed {
         return Err(PortableError::Damaged { line: number, why: "the last line is missing".to_owned() });
     }
-    // Lines of books in which the index was never behind say nothing of it.
+    let damaged = |why: String| PortableError::Damaged { line: number, why };
+    views::rules(Db::new(&change)).map_err(|fault| damaged(fault.to_string()))?;
+    // Lines that do not say how far the index was are taken in completely.
     let sql = "INSERT INTO meta(key, value) SELECT 'indexed', coalesce(max(seq), 0) FROM events WHERE true
                ON CONFLICT DO NOTHING";
     change.execute(sql, [])?;
-    change.execute("INSERT INTO found(found) VALUES('rebuild')", [])?;
-    marks::place_all(&change)?;
-    // So do lines of books in which turns had no numbers.
-    name_hash::number_turns(&change)?;
-    // And lines of version 10 in which names had no skeletons.
-    skeletons::fill(&change)?;
+    change.execute("INSERT INTO fulltext(fulltext) VALUES('rebuild')", [])?;
+    seen_keys::rebuild_index(&change)?;
     let name = Stamp::new().id.to_string();
     change.execute("UPDATE meta SET value = ?1 WHERE key = 'history'", [name])?;
     change.commit()?;
@@ -174,25 +173,24 @@ fn check_head(head: &Json) -> Result<(), String> {
     if head["posthaste"] != "realm" {
         return Err("this is not what `posthaste export` writes".to_owned());
     }
-    match (head["form"].as_i64(), head["db"].as_i64()) {
-        (Some(form), Some(db)) if form <= FORM && db <= VERSION => Ok(()),
+    match (head["form"].as_i64(), head["database"].as_i64()) {
+        (Some(1), _) => {
+            Err("it was written by a build before the first release, for other tables".to_owned())
+        }
+        (Some(FORM), Some(1..=VERSION)) => Ok(()),
         _ => Err("it was written by a newer program".to_owned()),
     }
 }
 
 fn insert(db: &Connection, known: &[String], line: &Json) -> Result<(), String> {
-    // Books of version 4 had the latest marks apart.
-    let table = match line["table"].as_str().unwrap_or_default() {
-        "new_marks" => "marks",
-        table => table,
-    };
+    let table = line["table"].as_str().unwrap_or_default();
     // Only our own tables; a name from outside never gets into a statement.
     if !known.iter().any(|name| name == table) {
         return Err(format!("there is no table {table:?}"));
     }
     let Some(fields) = line["row"].as_object() else { return Err("a row is missing".to_owned()) };
-    // Marks are numbered anew, in the order of the lines.
-    let is_given = |field: &String| table != "marks" || field != "n";
+    // Keys are numbered anew, in the order of the lines.
+    let is_given = |field: &String| table != "seen_keys" || field != "n";
     let (fields, given): (Vec<&String>, Vec<&Json>) =
         fields.iter().filter(|(field, _)| is_given(field)).unzip();
     let columns: Vec<String> = {
@@ -211,7 +209,7 @@ fn insert(db: &Connection, known: &[String], line: &Json) -> Result<(), String> 
     statement.execute(params_from_iter(values)).map(drop).map_err(|error| error.to_string())
 }
 
-/// The tables that hold rows of their own; the full-text index and the places of marks are made again.
+/// The tables that hold rows of their own; the full-text index and the hashes of labels are made again.
 fn tables(db: &Connection) -> Result<Vec<String>, Fault> {
     let sql =
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
@@ -219,7 +217,7 @@ fn tables(db: &Connection) -> Result<Vec<String>, Fault> {
     let names: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(names
         .into_iter()
-        .filter(|name| name != "found" && !name.starts_with("found_") && name != "mark_places")
+        .filter(|name| name != "fulltext" && !name.starts_with("fulltext_") && name != "seen_key_hashes")
         .collect())
 }
 
@@ -280,52 +278,5 @@ impl Sealed<'_> {
 
     fn seal(&self) -> String {
         hex(&self.hash.clone().finalize())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::{Marks, open_writer, short};
-
-    /// New books into which these rows of an earlier version were read.
-    fn read_in(version: i64, rows: &[(&str, Json)]) -> (tempfile::TempDir, Connection) {
-        let directory = tempfile::tempdir().unwrap();
-        let mut db = open_writer(&directory.path().join("db.db")).unwrap();
-        let mut lines = Vec::new();
-        let mut out = Sealed { out: &mut lines, hash: Sha256::new() };
-        out.line(&json!({ "posthaste": "realm", "form": FORM, "db": version, "realm": "main" })).unwrap();
-        for (table, row) in rows {
-            out.line(&json!({ "table": table, "row": row })).unwrap();
-        }
-        let seal = out.seal();
-        out.line(&json!({ "end": { "rows": rows.len(), "sha256": seal } })).unwrap();
-        assert_eq!(read_rows(&mut db, &mut lines.as_slice(), &mut |_| true).unwrap(), rows.len() as u64);
-        (directory, db)
-    }
-
-    #[test]
-    fn turns_of_version_6_are_read_in_with_numbers() {
-        let conversation = json!({ "id": "c", "kind": "talk", "status": "active", "created_by": "ann",
-            "audience": "parties", "participant_count": 0, "turn_count": 1, "thread_count": 0,
-            "created_at": 1, "updated_at": 1, "seq": 5 });
-        let turn = json!({ "seq": 6, "id": { "hex": "0a" }, "conversation": "c", "author": "ann",
-            "content_type": "text", "at": 1 });
-        let (_directory, db) = read_in(6, &[("turns", turn), ("conversations", conversation)]);
-        let sql = "SELECT talk, author_hash, type_hash FROM turns";
-        let numbers = db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-        assert_eq!(numbers, Ok((5, short("ann"), short("text"))));
-    }
-
-    #[test]
-    fn marks_of_version_4_are_read_in_with_all_others() {
-        let mark = |label: &str, message: i64| json!({ "label": label, "sender": "ann", "message": message });
-        let mut late = mark("id:2", 8);
-        late["n"] = json!(i64::MAX);
-        let (_directory, db) = read_in(4, &[("marks", mark("id:1", 7)), ("new_marks", late)]);
-        let marks = Marks::read(&db).unwrap();
-        for (label, message) in [("id:1", 7), ("id:2", 8)] {
-            assert_eq!(marks.with_label(&db, label).unwrap()[0].message, message, "{label}");
-        }
     }
 }

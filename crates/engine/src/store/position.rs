@@ -1,7 +1,7 @@
-//! The last known position, in a small file beside the database: what was acknowledged can be missed when it is gone.
+//! The last known position, in a small file beside the database: detects that acknowledged events are missing.
 //!
-//! The position is written after the commit that it names is durable, never ahead of it, so a database that is whole is
-//! always at it or beyond. It may lag behind by seconds.
+//! The position is written after the commit that it names is durable, never before, so an undamaged database is always at
+//! or beyond it. It may lag behind by seconds.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,10 +15,10 @@ use super::wal;
 use crate::error::Fault;
 use crate::nouns::Seq;
 
-/// Where a database was known to be.
+/// The position that a database is known to have reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Position {
-    /// Which history.
+    /// The event log's id.
     pub(crate) history: String,
     /// The last event that was durable.
     pub(crate) seq: Seq,
@@ -29,7 +29,7 @@ impl Position {
         beside(db, ".pos")
     }
 
-    /// The position that was noted for a database. One that cannot be read says nothing.
+    /// The stored position of a database. A file that cannot be read counts as none.
     fn read(db: &Path) -> Option<Self> {
         let text = fs::read(Self::file(db)).ok()?;
         match serde_json::from_slice(&text) {
@@ -41,7 +41,7 @@ impl Position {
         }
     }
 
-    /// Notes the position, all or nothing.
+    /// Writes the position, atomically.
     pub(crate) fn write(&self, db: &Path, sync: bool) -> std::io::Result<()> {
         let fresh = beside(db, ".pos-new");
         let mut options = File::options();
@@ -57,7 +57,7 @@ impl Position {
     }
 }
 
-/// Checks that a database holds everything that it is known to have acknowledged. Changes nothing.
+/// Checks that a database contains everything that it is known to have acknowledged. Changes nothing.
 ///
 /// # Errors
 /// [`Fault::Lost`] says what is missing.
@@ -84,8 +84,8 @@ pub fn check_position(db: &Path) -> Result<(), Fault> {
     }
 }
 
-/// Goes on with what is left: the log is kept under another name, so that it can be searched, and the noted position
-/// is forgotten. Says where the log was kept.
+/// Continues with what is left: the WAL is copied under another name, so that it can be searched, and the stored
+/// position is removed. Returns where the WAL was copied to.
 ///
 /// # Errors
 /// When the files cannot be written.
@@ -104,7 +104,7 @@ pub fn accept_loss(db: &Path) -> std::io::Result<Option<PathBuf>> {
     Ok(kept)
 }
 
-/// Forgets the position of a database that is put in another's place.
+/// Removes the stored position of a database that is replaced by another.
 ///
 /// # Errors
 /// When the file cannot be removed.
@@ -121,7 +121,7 @@ fn beside(db: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Where a database is, nothing if it has no tables. Leaves the log as it is.
+/// The position of a database, `None` if it has no tables. Leaves the WAL as it is.
 fn present(db: &Path) -> rusqlite::Result<Option<Position>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(db, flags)?;

@@ -1,11 +1,11 @@
-//! Reading nouns out of rows. Each noun has its list of columns and one function that reads them in that order.
+//! Reads nouns from rows. Each noun has its list of columns and one function that reads them in that order.
 
 use std::sync::LazyLock;
 
+use rusqlite::Row;
 use rusqlite::types::Type;
-use rusqlite::{Connection, Row};
 
-use super::{all, one};
+use super::{Db, all, one};
 use crate::nouns::{
     Agent, AgentId, Body, Contact, Conversation, ConversationId, Delivery, Json, Message, MessageId,
     Participant, Peer, Permissions, Reservation, Scope, ScopeId, Seq, Task, TaskId, Thread, ThreadId, Token,
@@ -19,13 +19,13 @@ fn own<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
 }
 
-/// A query made of a list of columns, put together once: these are asked many times for every letter.
+/// A query built from a list of columns, formatted once: these run many times for every message.
 type Query = LazyLock<String>;
 
 pub(crate) const AGENT: &str = "id, kind, name, description, role, parent, owner, state, visibility, contact_policy, \
      privacy, keys, capabilities, meta, via, created_at, updated_at, retired_at, born, bounds";
 
-/// The same without what may be long and says nothing about who may write to whom.
+/// The same without columns that may be long and do not matter for whether an agent may be written to.
 pub(crate) const AGENT_IN_GROUP: &str = "id, kind, NULL, NULL, role, parent, owner, state, visibility, contact_policy, \
      privacy, NULL, NULL, NULL, via, created_at, updated_at, retired_at, born, bounds";
 
@@ -59,19 +59,19 @@ pub(crate) fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
     })
 }
 
-/// The agent of that name, present or past, without its scopes.
-pub(crate) fn any_agent(db: &Connection, id: &AgentId) -> rusqlite::Result<Option<Agent>> {
+/// The agent with that id, registered or not, without its scopes.
+pub(crate) fn any_agent(db: Db<'_>, id: &AgentId) -> rusqlite::Result<Option<Agent>> {
     static BY_ID: Query = LazyLock::new(|| format!("SELECT {AGENT} FROM agents WHERE id = ?1"));
     one(db, &BY_ID, [id], agent)
 }
 
-/// The agent of that name that is in force, without its scopes.
-pub(crate) fn active_agent(db: &Connection, id: &AgentId) -> rusqlite::Result<Option<Agent>> {
+/// The registered agent with that id, without its scopes.
+pub(crate) fn active_agent(db: Db<'_>, id: &AgentId) -> rusqlite::Result<Option<Agent>> {
     Ok(any_agent(db, id)?.filter(Agent::is_active))
 }
 
 /// The scopes an agent is a member of.
-pub(crate) fn scopes_of(db: &Connection, id: &AgentId) -> rusqlite::Result<Vec<ScopeId>> {
+pub(crate) fn scopes_of(db: Db<'_>, id: &AgentId) -> rusqlite::Result<Vec<ScopeId>> {
     all(db, "SELECT scope FROM scope_members WHERE agent = ?1 ORDER BY scope", [id], |row| row.get(0))
 }
 
@@ -79,12 +79,12 @@ pub(crate) const MESSAGE: &str = "m.seq, m.id, m.sender, m.recipients, m.kind, m
      m.priority, m.ack_required, m.expires_at, m.correlation, m.conversation, m.thread, m.in_reply_to, m.task, m.key, \
      m.envelope, m.meta, m.audience, m.via, m.at";
 
-/// The same without what may be large and no rule asks for: body, envelope and meta.
+/// The same without columns that may be large and that no rule reads: body, envelope and meta.
 pub(crate) static MESSAGE_HEAD: Query = LazyLock::new(|| {
     MESSAGE.replace("m.body, m.is_json", "'', 0").replace("m.envelope, m.meta", "NULL, NULL")
 });
 
-/// How many columns those are.
+/// Number of columns of [`MESSAGE`].
 pub(crate) const MESSAGE_COLUMNS: usize = 22;
 
 pub(crate) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
@@ -114,26 +114,26 @@ pub(crate) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     })
 }
 
-/// The message at a place in the history.
-pub(crate) fn message_at(db: &Connection, seq: Seq) -> rusqlite::Result<Option<Message>> {
+/// The message with a seq.
+pub(crate) fn message_at(db: Db<'_>, seq: Seq) -> rusqlite::Result<Option<Message>> {
     static AT: Query = LazyLock::new(|| format!("SELECT {MESSAGE} FROM messages m WHERE m.seq = ?1"));
     one(db, &AT, [seq], message)
 }
 
-/// The message of that name.
-pub(crate) fn message_by_id(db: &Connection, id: MessageId) -> rusqlite::Result<Option<Message>> {
+/// The message with an id.
+pub(crate) fn message_by_id(db: Db<'_>, id: MessageId) -> rusqlite::Result<Option<Message>> {
     static BY_ID: Query = LazyLock::new(|| format!("SELECT {MESSAGE} FROM messages m WHERE m.id = ?1"));
     one(db, &BY_ID, [id], message)
 }
 
-/// A kind as the index of kinds has it, which leaves out plain mail: most mail is, and it would be one more page for each
-/// recipient.
+/// The kind in the index of kinds, which leaves out plain mail: most mail is plain, and each recipient would need
+/// another index entry.
 pub(crate) fn indexed_kind(kind: &str) -> &str {
     if kind == "text" { "" } else { kind }
 }
 
 pub(crate) const DELIVERY: &str =
-    "d.message, d.agent, d.copy, d.state, d.delivered_at, d.read_at, d.acked_at, d.note";
+    "d.message, d.agent, d.recipient_kind, d.state, d.delivered_at, d.read_at, d.acked_at, d.note";
 
 /// A delivery whose columns start at `first`.
 pub(crate) fn delivery(row: &Row<'_>, first: usize) -> rusqlite::Result<Delivery> {
@@ -149,12 +149,8 @@ pub(crate) fn delivery(row: &Row<'_>, first: usize) -> rusqlite::Result<Delivery
     })
 }
 
-/// One recipient's copy of a message.
-pub(crate) fn delivery_of(
-    db: &Connection,
-    agent: &AgentId,
-    message: Seq,
-) -> rusqlite::Result<Option<Delivery>> {
+/// One recipient's delivery of a message.
+pub(crate) fn delivery_of(db: Db<'_>, agent: &AgentId, message: Seq) -> rusqlite::Result<Option<Delivery>> {
     static OF: Query = LazyLock::new(|| {
         format!("SELECT {DELIVERY} FROM deliveries d WHERE d.agent = ?1 AND d.message = ?2")
     });
@@ -185,11 +181,8 @@ pub(crate) fn conversation(row: &Row<'_>) -> rusqlite::Result<Conversation> {
     })
 }
 
-/// The conversation of that name.
-pub(crate) fn conversation_by_id(
-    db: &Connection,
-    id: &ConversationId,
-) -> rusqlite::Result<Option<Conversation>> {
+/// The conversation with an id.
+pub(crate) fn conversation_by_id(db: Db<'_>, id: &ConversationId) -> rusqlite::Result<Option<Conversation>> {
     static BY_ID: Query =
         LazyLock::new(|| format!("SELECT {CONVERSATION} FROM conversations c WHERE c.id = ?1"));
     one(db, &BY_ID, [id], conversation)
@@ -212,9 +205,9 @@ pub(crate) fn participant(row: &Row<'_>) -> rusqlite::Result<Participant> {
     })
 }
 
-/// An agent's part in a conversation, present or past.
+/// An agent's current or former participation in a conversation.
 pub(crate) fn participant_of(
-    db: &Connection,
+    db: Db<'_>,
     conversation: &ConversationId,
     agent: &AgentId,
 ) -> rusqlite::Result<Option<Participant>> {
@@ -226,15 +219,15 @@ pub(crate) fn participant_of(
 
 pub(crate) const TURN: &str = "t.seq, t.id, t.conversation, t.thread, t.author, t.content_type, t.content, \
      t.in_reply_to, t.visibility, t.meta, t.at, m.id, m.body, m.is_json";
-/// A turn that is a letter has no content of its own; the letter's body is its content.
+/// A turn that is a message has no content of its own; the message's body is its content.
 pub(crate) const TURN_TABLES: &str = "turns t LEFT JOIN messages m ON m.seq = t.message";
 
 pub(crate) fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
-    let letter: Option<MessageId> = row.get(11)?;
+    let message: Option<MessageId> = row.get(11)?;
     let content = match (row.get::<_, Option<Json>>(6)?, row.get::<_, Option<bool>>(13)?) {
         (Some(content), _) => content,
         (None, Some(true)) => row.get(12)?,
-        (None, _) => letter_content(row.get_ref(12)?.as_str()?),
+        (None, _) => text_content(row.get_ref(12)?.as_str()?),
     };
     let visibility = match row.get_ref(8)?.as_str_or_null()? {
         None => TurnVisibility::All,
@@ -250,24 +243,24 @@ pub(crate) fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
         content,
         in_reply_to: row.get(7)?,
         visibility,
-        source: letter.map_or(TurnSource::Explicit, TurnSource::Intercepted),
+        source: message.map_or(TurnSource::Explicit, TurnSource::Intercepted),
         meta: row.get(9)?,
         at: row.get(10)?,
     })
 }
 
-/// The content of a turn that is a letter in prose.
-pub(crate) fn letter_content(text: &str) -> Json {
+/// The content of a turn that is a message with a plain text body.
+pub(crate) fn text_content(text: &str) -> Json {
     Json::from_value(&serde_json::json!({ "text": text }))
 }
 
-/// The turn of that name.
-pub(crate) fn turn_by_id(db: &Connection, id: TurnId) -> rusqlite::Result<Option<Turn>> {
+/// The turn with an id.
+pub(crate) fn turn_by_id(db: Db<'_>, id: TurnId) -> rusqlite::Result<Option<Turn>> {
     one(db, &format!("SELECT {TURN} FROM {TURN_TABLES} WHERE t.id = ?1"), [id], turn)
 }
 
-/// The turn at a place in the history.
-pub(crate) fn turn_at(db: &Connection, seq: Seq) -> rusqlite::Result<Option<Turn>> {
+/// The turn with a seq.
+pub(crate) fn turn_at(db: Db<'_>, seq: Seq) -> rusqlite::Result<Option<Turn>> {
     static AT: Query = LazyLock::new(|| format!("SELECT {TURN} FROM {TURN_TABLES} WHERE t.seq = ?1"));
     one(db, &AT, [seq], turn)
 }
@@ -292,13 +285,13 @@ pub(crate) fn thread(row: &Row<'_>) -> rusqlite::Result<Thread> {
     })
 }
 
-/// The thread of that name.
-pub(crate) fn thread_by_id(db: &Connection, id: ThreadId) -> rusqlite::Result<Option<Thread>> {
+/// The thread with an id.
+pub(crate) fn thread_by_id(db: Db<'_>, id: ThreadId) -> rusqlite::Result<Option<Thread>> {
     one(db, &format!("SELECT {THREAD} FROM threads WHERE id = ?1"), [id], thread)
 }
 
 pub(crate) const SCOPE: &str = "id, name, description, parent, join_policy, roles, visibility, send_policy, \
-     auto_delete, meta, created_by, created_at, seq, letters";
+     auto_delete, meta, created_by, created_at, seq, messages_seen_by";
 
 pub(crate) fn scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
     Ok(Scope {
@@ -315,17 +308,17 @@ pub(crate) fn scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
         created_by: row.get(10)?,
         created_at: row.get(11)?,
         seq: row.get(12)?,
-        letters: row.get::<_, Option<_>>(13)?.unwrap_or_default(),
+        messages_seen_by: row.get::<_, Option<_>>(13)?.unwrap_or_default(),
     })
 }
 
-/// The scope of that name.
-pub(crate) fn scope_by_id(db: &Connection, id: &ScopeId) -> rusqlite::Result<Option<Scope>> {
+/// The scope with an id.
+pub(crate) fn scope_by_id(db: Db<'_>, id: &ScopeId) -> rusqlite::Result<Option<Scope>> {
     one(db, &format!("SELECT {SCOPE} FROM scopes WHERE id = ?1"), [id], scope)
 }
 
 /// Whether an agent is a member of a scope.
-pub(crate) fn is_member(db: &Connection, scope: &ScopeId, agent: &AgentId) -> rusqlite::Result<bool> {
+pub(crate) fn is_member(db: Db<'_>, scope: &ScopeId, agent: &AgentId) -> rusqlite::Result<bool> {
     let sql = "SELECT 1 FROM scope_members WHERE scope = ?1 AND agent = ?2";
     Ok(one(db, sql, (scope, agent), |_| Ok(()))?.is_some())
 }
@@ -366,8 +359,8 @@ pub(crate) fn run(row: &Row<'_>) -> rusqlite::Result<crate::nouns::Run> {
     })
 }
 
-/// The task of that name, with its contributors.
-pub(crate) fn task_by_id(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<Task>> {
+/// The task with an id, with its contributors.
+pub(crate) fn task_by_id(db: Db<'_>, id: &TaskId) -> rusqlite::Result<Option<Task>> {
     let Some(mut found) = one(db, &format!("SELECT {TASK} FROM tasks WHERE id = ?1"), [id], task)? else {
         return Ok(None);
     };
@@ -375,8 +368,8 @@ pub(crate) fn task_by_id(db: &Connection, id: &TaskId) -> rusqlite::Result<Optio
     Ok(Some(found))
 }
 
-/// Everyone who has had a part in a task, in the order they came.
-pub(crate) fn contributors_of(db: &Connection, id: &TaskId) -> rusqlite::Result<Vec<String>> {
+/// All contributors of a task, in the order in which they joined.
+pub(crate) fn contributors_of(db: Db<'_>, id: &TaskId) -> rusqlite::Result<Vec<String>> {
     let sql = "SELECT contributor FROM task_contributors WHERE task = ?1 ORDER BY place";
     all(db, sql, [id], |row| row.get(0))
 }
@@ -403,8 +396,8 @@ pub(crate) fn reservation(row: &Row<'_>) -> rusqlite::Result<Reservation> {
     })
 }
 
-/// The reservation of that number.
-pub(crate) fn reservation_at(db: &Connection, seq: Seq) -> rusqlite::Result<Option<Reservation>> {
+/// The reservation with a seq.
+pub(crate) fn reservation_at(db: Db<'_>, seq: Seq) -> rusqlite::Result<Option<Reservation>> {
     one(db, &format!("SELECT {RESERVATION} FROM reservations r WHERE r.seq = ?1"), [seq], reservation)
 }
 
@@ -422,8 +415,8 @@ pub(crate) fn contact(row: &Row<'_>) -> rusqlite::Result<Contact> {
     })
 }
 
-/// How one agent stands with another.
-pub(crate) fn contact_of(db: &Connection, from: &AgentId, to: &AgentId) -> rusqlite::Result<Option<Contact>> {
+/// The contact state from one agent to another.
+pub(crate) fn contact_of(db: Db<'_>, from: &AgentId, to: &AgentId) -> rusqlite::Result<Option<Contact>> {
     static OF: Query =
         LazyLock::new(|| format!("SELECT {CONTACT} FROM contacts WHERE sender = ?1 AND recipient = ?2"));
     one(db, &OF, (from, to), contact)

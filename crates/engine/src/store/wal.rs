@@ -1,5 +1,5 @@
-//! Reading SQLite's write-ahead log for damage. SQLite stops at the first frame whose checksum is wrong and goes on as if
-//! the rest had never been written; after a power cut that is right for the last transaction, and for no other.
+//! Checks SQLite's write-ahead log for damage. SQLite stops at the first frame whose checksum is wrong and ignores the
+//! rest; after a power cut that is right for the last transaction, and for no other.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -8,19 +8,19 @@ use std::path::Path;
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// What is wrong with a log, if it lost more than a transaction that was being written. The log is synced at every commit
-/// before the next transaction begins: frames behind the end of a transaction that cannot be read were acknowledged.
+/// What is wrong with a WAL, if it lost more than a transaction that was being written. The WAL is synced at every
+/// commit before the next transaction begins: frames after the end of an unreadable transaction were acknowledged.
 pub(super) fn lost_frames(log: &Path) -> Option<String> {
-    let scan = Scan::of(log)?;
+    let scan = Scan::read(log)?;
     (scan.behind > 0).then(|| {
         let Scan { good, behind, .. } = scan;
         format!("frame {} of the log is damaged, and {behind} frames behind it are cut off by that", good + 1)
     })
 }
 
-/// Cuts a log that lost frames behind the last one that can be read, so that it is whole again.
+/// Truncates a damaged WAL after its last readable frame, so that it is valid again.
 pub(super) fn cut(log: &Path) -> std::io::Result<()> {
-    match Scan::of(log) {
+    match Scan::read(log) {
         Some(Scan { good, behind, page }) if behind > 0 => {
             let file = File::options().write(true).open(log)?;
             file.set_len((HEADER + good * (FRAME_HEADER + page)) as u64)?;
@@ -31,23 +31,23 @@ pub(super) fn cut(log: &Path) -> std::io::Result<()> {
 }
 
 struct Scan {
-    /// Frames from the beginning whose checksums are right.
+    /// Frames from the beginning with correct checksums.
     good: usize,
-    /// Frames behind the end of the first transaction that cannot be read.
+    /// Frames after the end of the first transaction that cannot be read.
     behind: usize,
-    /// Bytes of a page.
+    /// Bytes per page.
     page: usize,
 }
 
 impl Scan {
-    fn of(log: &Path) -> Option<Self> {
+    fn read(log: &Path) -> Option<Self> {
         let mut log = BufReader::with_capacity(1 << 20, File::open(log).ok()?);
         let mut header = [0; HEADER];
         log.read_exact(&mut header).ok()?;
         let big_endian = match word(&header, 0) {
             0x377f_0682 => false,
             0x377f_0683 => true,
-            // Not a log that SQLite would read.
+            // Not a WAL that SQLite would read.
             _ => return None,
         };
         let page = usize::try_from(word(&header, 8)).ok().filter(|page| (512..=65_536).contains(page))?;
@@ -70,9 +70,9 @@ impl Scan {
                 }
                 broken = true;
             }
-            // Frames of an earlier round of the log have other salts; they were folded long ago.
+            // Frames of an earlier round of the WAL have other salts; they were checkpointed long ago.
             if frame[8..16] != header[16..24] {
-                // Unless it is the damaged frame itself, nothing of this round comes behind it.
+                // Unless it is the damaged frame itself, no frame of this round follows.
                 if ended || scan.behind > 0 {
                     break;
                 }
@@ -81,7 +81,7 @@ impl Scan {
             if ended {
                 scan.behind += 1;
             }
-            // The last frame of a transaction says how large the file is.
+            // The last frame of a transaction contains the size of the database.
             ended |= word(&frame, 4) != 0;
         }
         Some(scan)
@@ -92,7 +92,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
 }
 
-/// SQLite's checksum of a log: two sums over pairs of words.
+/// SQLite's WAL checksum: two sums over pairs of words.
 fn checksum(big_endian: bool, (mut a, mut b): (u32, u32), bytes: &[u8]) -> (u32, u32) {
     let read = |word: &[u8]| {
         let word = word.try_into().unwrap_or_default();

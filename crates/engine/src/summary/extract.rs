@@ -1,13 +1,13 @@
-//! Reads contributions one by one and collects what each holds: statements, decisions, questions, actions, mentions.
+//! Reads contributions one by one and collects statements, decisions, questions, actions and mentions.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::text::{head, is_question, mentioned, sentences, tidy, words};
 use super::{Action, Line, MAX_LINE_BYTES};
 
-/// The questions kept in mind for an answer; it bounds the work that a quote can cause.
+/// Questions that can still be answered; bounds the work that a quote can cause.
 const MAX_PENDING: usize = 100;
-/// A quote of fewer words may be part of any question and answers none.
+/// A shorter quote may be part of any question and answers none.
 const MIN_QUOTED_WORDS: usize = 3;
 
 const DECISION_CUES: &[&[&str]] = &[
@@ -21,12 +21,14 @@ const DECISION_CUES: &[&[&str]] = &[
     &["lets", "go", "with"],
 ];
 const DECISION_MARKERS: &[&str] = &["decision", "decisions"];
-const NEGATIONS: &[&str] = &["not", "never", "nobody", "no", "nothing", "cannot"];
+const NEGATIONS: &[&str] = &["not", "never", "no", "cannot"];
+/// Endings that make a negation with `no`.
+const NO_ENDINGS: &[&str] = &["body", "thing"];
 const ANSWER_WORDS: &[&str] = &[
     "yes", "yep", "yeah", "yup", "no", "nope", "sure", "ok", "okay", "correct", "exactly", "indeed",
     "agreed", "done", "answer", "answered",
 ];
-/// The longer marker first, as the shorter is its beginning.
+/// The longer marker first, because it starts with the shorter one.
 const ACTION_MARKERS: &[&str] = &["ACTION ITEM", "ACTION", "TODO", "FIXME"];
 
 /// What was found in the contributions read so far.
@@ -38,15 +40,15 @@ pub(super) struct Discussion {
     pub(super) questions: Questions,
     pub(super) actions: Vec<Action>,
     pub(super) mentions: Vec<String>,
-    /// The first and the last sentence of all.
+    /// The first and the last sentence.
     pub(super) ends: Option<(String, String)>,
-    /// Where in `actions` an action of this text stands.
+    /// Index into `actions`, by lower-case text.
     known_actions: BTreeMap<String, usize>,
 }
 
 impl Discussion {
     pub(super) fn read(&mut self, line: &Line<'_>) {
-        let parts = Parts::of(head(line.text, MAX_LINE_BYTES));
+        let parts = Parts::parse(head(line.text, MAX_LINE_BYTES));
         self.questions.answer(line.author, &parts);
         self.questions.begin();
         for own in &parts.own {
@@ -99,7 +101,7 @@ impl Discussion {
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     pending: VecDeque<Question>,
-    /// Which contribution is being read.
+    /// Number of the contribution being read.
     contribution: usize,
 }
 
@@ -108,7 +110,7 @@ struct Question {
     author: String,
     contribution: usize,
     text: String,
-    /// Its words, as they are looked for in quotes.
+    /// Its words, in the form in which quotes are compared.
     words: String,
 }
 
@@ -135,14 +137,15 @@ impl Questions {
 
     fn answer(&mut self, author: &str, parts: &Parts) {
         let Some(first) = parts.own.first() else {
-            return; // A quote alone says nothing.
+            return; // A quote alone is no answer.
         };
         if !parts.quoted.is_empty() {
             let quoted = words(&parts.quoted.join(" "));
-            let telling = quoted.len() >= MIN_QUOTED_WORDS;
+            let long_enough = quoted.len() >= MIN_QUOTED_WORDS;
             let quoted = spaced(&quoted);
             self.pending.retain(|question| {
-                let named = quoted.contains(&question.words) || telling && question.words.contains(&quoted);
+                let named =
+                    quoted.contains(&question.words) || long_enough && question.words.contains(&quoted);
                 question.author == author || !named
             });
         }
@@ -155,7 +158,7 @@ impl Questions {
     }
 }
 
-/// Words with spaces around each, so that one such text is inside another only at whole words.
+/// Words with spaces around each, so that a substring match only succeeds at whole words.
 fn spaced(words: &[String]) -> String {
     format!(" {} ", words.join(" "))
 }
@@ -168,14 +171,14 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(text: &str) -> Parts {
+    fn parse(text: &str) -> Parts {
         let mut parts = Parts::default();
         let mut in_code = false;
         for line in text.lines().map(tidy) {
             if line.starts_with("```") || line.starts_with("~~~") {
                 in_code = !in_code;
             } else if in_code || line.is_empty() {
-                // Nothing to read.
+                // Skipped.
             } else if line.starts_with('>') {
                 parts.quoted.push(line);
             } else {
@@ -186,7 +189,7 @@ impl Parts {
     }
 }
 
-/// A tidy line without the sign of a list item or heading.
+/// A line without the marker of a list item or heading.
 fn unbulleted(line: &str) -> &str {
     let after_number = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let item = match after_number.strip_prefix(['.', ')']) {
@@ -249,7 +252,9 @@ fn is_decision(sentence: &str) -> bool {
 }
 
 fn is_negation(word: &str) -> bool {
-    NEGATIONS.contains(&word) || word.ends_with("n't")
+    NEGATIONS.contains(&word)
+        || word.ends_with("n't")
+        || word.strip_prefix("no").is_some_and(|ending| NO_ENDINGS.contains(&ending))
 }
 
 #[cfg(test)]
@@ -257,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bullets_and_checkboxes_are_told_from_text() {
+    fn bullets_and_checkboxes_are_recognised() {
         assert_eq!(unbulleted("- one"), "one");
         assert_eq!(unbulleted("12. two"), "two");
         assert_eq!(unbulleted("## three"), "three");
@@ -287,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_are_told_from_their_negation() {
+    fn negated_decisions_are_no_decisions() {
         for yes in [
             "We decided to use SQLite.",
             "**Decision:** one writer",
@@ -300,7 +305,8 @@ mod tests {
         }
         for no in [
             "We have not yet decided.",
-            "Nobody agreed.",
+            concat!("No", "body agreed."),
+            "Nothing was agreed.",
             "It isn't approved",
             "Undecided",
             "A decision nears",

@@ -1,18 +1,18 @@
-//! A summary of a discussion, taken from its own sentences: the same lines always give the same summary.
+//! Extractive summaries of discussions: the same lines always give the same summary.
 //!
-//! Nothing is written that was not said; the rules only choose. Code blocks are never read, and quoted lines
-//! (`> …`) only to see what they answer.
+//! Every sentence of a summary is quoted; the rules only choose. Code blocks are ignored, and quoted lines (`> …`) only
+//! show which question a contribution answers.
 //!
 //! - **Decisions** are statements with "decided", "agreed", "approved", "resolved", "we will" or "let's go with",
 //!   unless one of the two words before it negates it ("not yet agreed"), and those marked `Decision:`.
 //! - **Open questions** are sentences that end with `?` and that no later contribution by another author answers. A
-//!   contribution answers what it quotes; and when it starts with "yes", "no" or the like, all that the latest
-//!   contribution with open questions by somebody else asked. The latest 100 questions are kept in mind.
+//!   contribution answers what it quotes; and when it starts with "yes", "no" or the like, it answers all questions of
+//!   the latest contribution by another author that has open ones. The latest 100 questions are tracked.
 //! - **Actions** are Markdown checkboxes, and sentences that start with `TODO`, `FIXME`, `ACTION` or `ACTION ITEM`
 //!   (in any case where a colon follows). The same action named again only changes whether it is done.
-//! - **Key points** are the five statements whose words most statements use, stop words left out. One with fewer
-//!   than three such words is passed over, unless all have fewer.
-//! - **Mentions** count `@name` outside of code, whatever its case, most often mentioned first.
+//! - **Key points** are the five statements whose words occur in the most statements, without stop words. Statements with
+//!   fewer than three such words are skipped, unless all have fewer.
+//! - **Mentions** count `@name` outside of code, ignoring case, most frequent first.
 //!
 //! The rules are made for English; other languages get participants, questions, checkboxes, mentions and key points.
 //!
@@ -28,22 +28,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use extract::Discussion;
 use text::clip;
 
-/// The most contributions read; of more, the oldest are ignored, and the text says so.
+/// The most contributions read; if there are more, the oldest are ignored, and the text says so.
 pub const MAX_LINES: usize = 2000;
-/// The most text read, in bytes, which likewise leaves out the oldest; it bounds the memory a summary takes.
+/// The most text read, in bytes; likewise leaves out the oldest. Bounds the memory of a summary.
 pub const MAX_BYTES: usize = 2 * 1024 * 1024;
 /// The most read of one contribution, in bytes; the rest of it is ignored.
 pub const MAX_LINE_BYTES: usize = 16 * 1024;
-/// The most entries of a list: of participants the first, of mentions the most frequent, of others the latest.
+/// The most entries of a list: the first participants, the most frequent mentions, the latest of others.
 pub const MAX_ENTRIES: usize = 20;
 /// The most key points.
 pub const MAX_KEY_POINTS: usize = 5;
 /// The longest entry, in characters; a longer one is clipped and ends with an ellipsis.
 pub const MAX_ENTRY_CHARS: usize = 280;
 
-/// How much of the first and last point goes into the text, in characters.
+/// Characters of the first and last point in the text.
 const POINT_CHARS: usize = 140;
-/// How many authors the text names before it counts the others.
+/// Authors that the text names before it counts the others.
 const NAMED_AUTHORS: usize = 3;
 
 /// One contribution to a discussion, in Markdown or plain text.
@@ -53,14 +53,14 @@ pub struct Line<'a> {
     pub text: &'a str,
 }
 
-/// Something to do that the discussion names.
+/// An action item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
     pub text: String,
     pub done: bool,
 }
 
-/// What a discussion came to.
+/// The summary of a discussion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// A few sentences: who took part, how much was said, the first and the last point.
@@ -71,9 +71,9 @@ pub struct Summary {
     pub actions: Vec<Action>,
     /// Authors in the order of their first contribution.
     pub participants: Vec<String>,
-    /// Who was mentioned as `@name`, and how often.
+    /// Names mentioned as `@name`, and how often.
     pub mentions: Vec<(String, usize)>,
-    /// How many contributions were read.
+    /// Number of contributions read.
     pub lines: usize,
 }
 
@@ -154,13 +154,12 @@ fn named(authors: &[&str]) -> String {
 
 /// The statements that score highest, in the order they were made.
 ///
-/// A statement scores the sum of how many statements use each of its words, over its number of words and a few more:
-/// the mean alone would favour short statements, the sum alone long ones.
+/// A statement's score is the sum, over its words, of how many statements use the word, divided by its number of words
+/// plus a constant: the mean alone would favour short statements, the sum alone long ones.
 fn key_points(statements: &[String]) -> Vec<String> {
     const MIN_WORDS: usize = 3;
     const DAMPING: usize = 4;
-    // Frequencies are scaled up so that whole numbers can tell close scores apart: floats would too, but whole
-    // numbers compare alike everywhere.
+    // Frequencies are scaled up so that integers can tell close scores apart: integers compare alike on every platform.
     const SCALE: usize = 1000;
 
     let words: Vec<BTreeSet<String>> =
@@ -186,20 +185,20 @@ fn key_points(statements: &[String]) -> Vec<String> {
     scored.into_iter().map(|(_, index)| clip(&statements[index], MAX_ENTRY_CHARS)).collect()
 }
 
-/// The last [`MAX_ENTRIES`]: where there is too much to show, the state of things now matters more.
+/// The last [`MAX_ENTRIES`]: the current state matters most.
 fn latest<T>(mut entries: Vec<T>) -> impl Iterator<Item = T> {
     entries.drain(..entries.len().saturating_sub(MAX_ENTRIES));
     entries.into_iter()
 }
 
-/// Counts names whatever their case, spelled as they first were.
+/// Counts names ignoring case, spelled as in their first mention.
 fn mentions(names: Vec<String>) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, (String, usize)> = BTreeMap::new();
     for name in names {
         counts.entry(name.to_ascii_lowercase()).or_insert((name, 0)).1 += 1;
     }
     let mut out: Vec<(String, usize)> = counts.into_values().collect();
-    // The sort is stable, so names mentioned as often stay in alphabetical order.
+    // The sort is stable, so names with the same count stay in alphabetical order.
     out.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     out.truncate(MAX_ENTRIES);
     out.into_iter().map(|(name, count)| (clip(&name, MAX_ENTRY_CHARS), count)).collect()

@@ -9,12 +9,12 @@ fn lines<'a>(said: &[(&'a str, &'a str)]) -> Vec<Line<'a>> {
 }
 
 #[test]
-fn a_discussion_is_told_by_its_own_sentences() {
+fn a_whole_discussion() {
     let summary = summarise(&lines(&[
         ("ana", "The writer thread stalls under load. Should the writer batch its commits? @bo please look."),
         (
             "bo",
-            "Yes. Batching commits in the writer thread helps; I measured it.\n\n```\nTODO: not read\n@nobody\n```",
+            "Yes. Batching commits in the writer thread helps; I measured it.\n\n```\nTODO: not read\n@dan\n```",
         ),
         ("cy", "> Should the writer batch its commits?\nUp to 64 per commit.\nWho tests it on ARM?"),
         (
@@ -50,7 +50,7 @@ fn a_discussion_is_told_by_its_own_sentences() {
 }
 
 #[test]
-fn nothing_said_is_said_so() {
+fn an_empty_discussion_says_so() {
     let expected = Summary { text: "Nothing has been said yet.".to_owned(), ..Summary::default() };
     assert_eq!(summarise(&[]), expected);
 }
@@ -69,7 +69,7 @@ fn one_contribution_has_one_point() {
 }
 
 #[test]
-fn questions_stay_open_until_somebody_else_answers() {
+fn questions_stay_open_until_another_author_answers() {
     let open = |said: &[(&str, &str)]| summarise(&lines(said)).open_questions;
     let asked = ("ana", "Is the port free? Is the host up?");
     assert_eq!(open(&[asked]), ["Is the port free?", "Is the host up?"]);
@@ -80,12 +80,12 @@ fn questions_stay_open_until_somebody_else_answers() {
     assert_eq!(open(&[asked, ("bo", "> is the port\nIt is.")]), ["Is the host up?"]);
     assert_eq!(open(&[asked, ("bo", "> Is the host up?")]).len(), 2);
     assert_eq!(open(&[asked, ("bo", "> up?\nHm.")]).len(), 2);
-    // A bare answer is to the latest who asked, not to all.
+    // A bare answer is for the latest author with open questions, not for all.
     assert_eq!(open(&[asked, ("cy", "Is it late?"), ("bo", "No.")]).len(), 2);
 }
 
 #[test]
-fn key_points_are_about_what_is_spoken_of_most() {
+fn key_points_use_the_most_frequent_words() {
     let mut said = vec![("ana", "Thanks!"), ("bo", "The parser loses comments."), ("cy", "Lunch was good.")];
     said.extend([("ana", "The parser keeps comments now."), ("bo", "The new parser is slower.")]);
     said.extend([("cy", "Slower parser, fewer bugs."), ("ana", "Comments in the parser matter.")]);
@@ -133,8 +133,8 @@ fn every_list_is_bounded_and_keeps_the_latest() {
 }
 
 #[test]
-fn the_oldest_beyond_the_limit_are_ignored_and_it_is_said() {
-    let mut said = vec![Line { author: "old", text: "We decided in vain." }; 3];
+fn the_oldest_contributions_beyond_the_limit_are_ignored() {
+    let mut said = vec![Line { author: "old", text: "We decided too early." }; 3];
     said.extend(vec![Line { author: "new", text: "Fine work." }; MAX_LINES]);
     let summary = summarise(&said);
     assert_eq!(summary.lines, MAX_LINES);
@@ -144,7 +144,7 @@ fn the_oldest_beyond_the_limit_are_ignored_and_it_is_said() {
 }
 
 #[test]
-fn the_text_read_is_bounded_too() {
+fn the_bytes_read_are_bounded() {
     let text = "word ".repeat(MAX_LINE_BYTES);
     let summary = summarise(&vec![Line { author: "ana", text: &text }; 1000]);
     assert_eq!(summary.lines, MAX_BYTES / MAX_LINE_BYTES);
@@ -152,7 +152,7 @@ fn the_text_read_is_bounded_too() {
 }
 
 #[test]
-fn short_statements_are_points_where_there_are_no_longer_ones() {
+fn short_statements_are_key_points_if_there_are_no_longer_ones() {
     assert_eq!(
         summarise(&lines(&[("ana", "Ship it."), ("bo", "はい。")])).key_points,
         ["Ship it.", "はい。"]
@@ -160,7 +160,7 @@ fn short_statements_are_points_where_there_are_no_longer_ones() {
 }
 
 #[test]
-fn a_long_contribution_is_read_up_to_a_character() {
+fn a_long_contribution_is_cut_at_a_character_boundary() {
     let text = format!("{}ä TODO: beyond", "y".repeat(MAX_LINE_BYTES - 1));
     assert_eq!(summarise(&[Line { author: "ana", text: &text }]).actions, []);
 }

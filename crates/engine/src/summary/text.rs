@@ -16,10 +16,10 @@ const STOP_WORDS: &[&str] = &[
     "with", "would", "yeah", "yes", "you", "your", "yours",
 ];
 
-/// What may close a sentence after its last mark: quotes, brackets and Markdown emphasis.
+/// What may follow the final punctuation of a sentence: quotes, brackets and Markdown emphasis.
 const CLOSERS: &[char] = &['"', '\'', ')', ']', '”', '’', '»', '*', '_', '`'];
 
-/// At most `longest` characters of a text; where some are cut, the last one kept is an ellipsis.
+/// At most `longest` characters of a text; if it is cut, the last character is an ellipsis.
 pub(super) fn clip(text: &str, longest: usize) -> String {
     if text.chars().nth(longest).is_none() {
         return text.to_owned();
@@ -28,21 +28,21 @@ pub(super) fn clip(text: &str, longest: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// As much of a text as fits in so many bytes.
+/// The beginning of a text, at most `bytes` long, cut at a character boundary.
 pub(super) fn head(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// White space made single spaces and control characters left out, so that an entry is one printable line.
+/// Text with white space collapsed and control characters removed, so that an entry is one printable line.
 pub(super) fn tidy(text: &str) -> String {
     let words =
         text.split_whitespace().map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Parts one tidy line after `.`, `!` or `?` before a space, and after their full-width kin anywhere.
+/// Splits a line after `.`, `!` or `?` before a space, and after their full-width forms anywhere.
 ///
-/// A full stop before a small letter is taken for an abbreviation, as in "e.g. this".
+/// A full stop before a lower-case character is taken for an abbreviation, as in "e.g. this".
 pub(super) fn sentences(line: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut start = 0;
@@ -71,7 +71,7 @@ pub(super) fn is_question(sentence: &str) -> bool {
     sentence.trim_end_matches(CLOSERS).ends_with(['?', '？'])
 }
 
-/// The words of a text in small letters; an apostrophe inside a word belongs to it.
+/// The words of a text in lower case; an apostrophe inside a word belongs to it.
 pub(super) fn words(text: &str) -> Vec<String> {
     text.replace('’', "'")
         .split(|c: char| !c.is_alphanumeric() && c != '\'')
@@ -96,7 +96,7 @@ pub(super) fn mentioned(line: &str) -> impl Iterator<Item = &str> {
             }
             let rest = &text[at + 1..];
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '-' | '_'));
-            // What follows a name is more often the end of a sentence than a part of the name.
+            // A dot or hyphen after a name is more often punctuation than a part of the name.
             let name = rest[..end.unwrap_or(rest.len())].trim_end_matches(['.', '-']);
             name.contains(|c: char| c.is_ascii_alphanumeric()).then_some(name)
         })
@@ -108,12 +108,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stop_words_are_sorted_for_the_search() {
+    fn stop_words_are_sorted_for_binary_search() {
         assert!(STOP_WORDS.is_sorted_by(|a, b| a < b));
     }
 
     #[test]
-    fn a_clip_counts_characters_and_shows_that_it_cut() {
+    fn clip_counts_characters_and_adds_an_ellipsis() {
         assert_eq!(clip("abcd", 4), "abcd");
         assert_eq!(clip("abcde", 4), "abc…");
         assert_eq!(clip("ääääää", 4), "äää…");
@@ -121,13 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn a_head_ends_on_a_character() {
+    fn head_ends_at_a_character_boundary() {
         assert_eq!(head("aä", 2), "a");
         assert_eq!(head("aä", 99), "aä");
     }
 
     #[test]
-    fn sentences_end_where_a_reader_would_end_them() {
+    fn sentences_are_split_at_punctuation() {
         let line = r#"Use v1.2 of a.py, e.g. this one. Did he say "why?" Yes! (Really?) Fine"#;
         assert_eq!(
             sentences(line),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn words_keep_their_apostrophes() {
+    fn words_keep_apostrophes() {
         assert_eq!(words("Let’s 'go', we'll SEE"), ["let's", "go", "we'll", "see"]);
     }
 

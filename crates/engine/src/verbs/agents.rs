@@ -1,460 +1,39 @@
-//! Coming, changing and leaving: the address book's verbs.
+//! The address book's verbs: registering agents, changing and unregistering them.
 
+mod entrance;
 mod expected;
 mod new_name;
+mod register;
 mod reuse;
 mod states;
+mod update;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{Applied, Apply, Halt, scopes};
-use crate::account;
+use super::{Decide, Decided, Write, scopes};
 use crate::acl;
 use crate::error::Refusal;
-use crate::names::slug;
-use crate::nouns::{
-    Agent, AgentId, AgentKind, Bounds, ContactPolicy, Fact, Json, Privacy, ScopeId, Seq, Sight, Visibility,
-};
+use crate::nouns::{Agent, AgentId, Bounds, Fact, Json, ScopeId, Seq, Visibility};
 use crate::sight;
-use crate::store::{exec, rows};
+use crate::store::rows;
 
+pub(in crate::verbs) use entrance::Entrance;
 pub(crate) use expected::known_as;
 pub(in crate::verbs) use expected::{enter_sender, expect, meant};
 pub use new_name::Bearer;
 pub(crate) use new_name::{Claim, RECLAIMED, bearer_of};
-pub(in crate::verbs) use new_name::{check_token, reclaim};
+pub(in crate::verbs) use new_name::{Reclaim, check_token};
+pub use register::{Existing, Register, Registered};
 pub use states::{Orphan, SetState};
-use states::{change_state, check_pause, check_state};
+pub use update::Update;
 
-/// Enters an agent into the address book. The id is the given one, or one made from the name.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Register {
-    /// The id to take; made from the name if absent.
-    pub id: Option<AgentId>,
-    /// What sort of correspondent it is; an agent if not said.
-    pub kind: Option<AgentKind>,
-    /// What people call it.
-    pub name: Option<String>,
-    /// What it is for.
-    pub description: Option<String>,
-    /// The part it plays.
-    pub role: Option<String>,
-    /// The agent that made it.
-    pub parent: Option<AgentId>,
-    /// Who may change it besides itself; the caller if not said.
-    pub owner: Option<AgentId>,
-    /// What it is doing.
-    pub state: Option<String>,
-    /// Who may find it.
-    pub visibility: Option<Visibility>,
-    /// Whose first letter it accepts.
-    pub contact_policy: Option<ContactPolicy>,
-    /// How widely it shows itself.
-    pub privacy: Option<Privacy>,
-    /// Public keys.
-    pub keys: Option<Json>,
-    /// What it can do.
-    pub capabilities: Option<Json>,
-    /// What it is kept to.
-    pub bounds: Option<Bounds>,
-    /// Whatever else.
-    pub meta: Option<Json>,
-    /// Scopes to join; one that does not exist is made, open to all.
-    pub scopes: Vec<ScopeId>,
-    /// What to do when the id is in use by an agent that the caller may change.
-    pub existing: Existing,
-    /// The token that the caller came with; without one the caller has no claim to any token's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bearer: Option<Bearer>,
-}
-
-/// What registering under a name in use means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Existing {
-    /// The name is taken.
-    #[default]
-    Refuse,
-    /// Take the agent over as it is, with its scopes and its mail, and lay the given fields over it.
-    TakeOver,
-}
-
-/// What registering gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registered {
-    /// The entry.
-    pub agent: Agent,
-    /// Whether it was there before.
-    pub resumed: bool,
-}
-
-impl Register {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Registered> {
-        to.require_member()?;
-        self.check_kind(to)?;
-        let id = self.choose_id(to)?;
-        if let Some(parent) = &self.parent {
-            check_parent(to, &id, parent)?;
-        }
-        let before = rows::any_agent(to.db, &id)?;
-        match before {
-            Some(before) if before.is_active() => self.take_over(to, before),
-            Some(before) if before.state == Agent::REVOKED => {
-                Err(Refusal::AgentExists { agent: before.id }.into())
-            }
-            before => {
-                Claim::new(to, self.bearer.as_ref()).check(&id)?;
-                self.enter(to, id, before)
-            }
-        }
-    }
-
-    /// Refuses sorts that stand for the server or its administrators to all others.
-    fn check_kind(&self, to: &Apply<'_>) -> Applied<()> {
-        let trusted = to.caller.rights.admin || self.bearer.as_ref().is_some_and(|bearer| bearer.admin);
-        match self.kind {
-            Some(AgentKind::System | AgentKind::Admin) if !trusted => {
-                let need = "an administrator's token, to be an agent of the kind system or admin";
-                Err(Refusal::NotAllowed { need }.into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn choose_id(&self, to: &mut Apply<'_>) -> Applied<AgentId> {
-        if let Some(id) = &self.id {
-            if id.is_office() {
-                return Err(Refusal::AgentExists { agent: id.clone() }.into());
-            }
-            return Ok(id.clone());
-        }
-        let base = slug(self.name.as_deref().unwrap_or("agent"));
-        let first = AgentId::new(&base).map_err(Refusal::from)?;
-        let free = match Claim::new(to, self.bearer.as_ref()).check(&first) {
-            Ok(()) => rows::any_agent(to.db, &first)?.is_none(),
-            Err(new_name::Taken::Refused(_)) => false,
-            Err(failed) => return Err(failed.into()),
-        };
-        if free {
-            return Ok(first);
-        }
-        // A taken name gets a short tail; the fresh id makes it unguessable and never taken.
-        let tail = to.fresh_id().simple().to_string();
-        let id = AgentId::new(format!("{base}-{}", &tail[20..])).map_err(Refusal::from)?;
-        Ok(id)
-    }
-
-    fn take_over(&self, to: &mut Apply<'_>, before: Agent) -> Applied<Registered> {
-        if self.existing == Existing::Refuse {
-            return Err(Refusal::AgentExists { agent: before.id }.into());
-        }
-        let before = match &self.bearer {
-            Some(bearer) if bearer.name == before.id => reclaim(to, before)?,
-            _ => before,
-        };
-        let update = Update {
-            agent: before.id.clone(),
-            name: self.name.clone(),
-            description: self.description.clone(),
-            role: self.role.clone(),
-            parent: self.parent.clone(),
-            owner: self.owner.clone(),
-            state: None,
-            visibility: self.visibility,
-            contact_policy: self.contact_policy,
-            privacy: self.privacy,
-            keys: self.keys.clone(),
-            capabilities: self.capabilities.clone(),
-            bounds: self.bounds.clone(),
-            meta: self.meta.clone(),
-            merge_meta: true,
-        };
-        // Taking over one's own name, or one whose owner asks, is allowed; a stranger's is taken.
-        let mut agent = update.apply(to).map_err(|halt| match halt {
-            Halt::Refused(Refusal::NotAllowed { .. }) => {
-                Refusal::AgentExists { agent: before.id.clone() }.into()
-            }
-            other => other,
-        })?;
-        // A mailbox that was made before its holder came is of the door that the holder comes by.
-        if agent.via.is_empty() {
-            agent.via = to.caller.via.clone();
-            write(to, &agent)?;
-        }
-        if let Some(state) = &self.state {
-            check_pause(to, &agent, state)?;
-            agent = change_state(to, agent, state)?;
-        }
-        check_scopes(to, &self.scopes)?;
-        scopes::enter_all(to, &agent, &self.scopes)?;
-        agent.scopes = rows::scopes_of(to.db, &agent.id)?;
-        Ok(Registered { agent, resumed: true })
-    }
-
-    fn enter(&self, to: &mut Apply<'_>, id: AgentId, before: Option<Agent>) -> Applied<Registered> {
-        let owner = self.owner.clone().or_else(|| (!to.caller.is(&id)).then(|| to.caller.agent.clone()));
-        let bearer = new_name::bearer_for(to, self.bearer.as_ref()).filter(|bearer| **bearer != id).cloned();
-        let account = match bearer {
-            Some(bearer) => Some(account::check_agents(to, &bearer)??),
-            None => None,
-        };
-        check_bounds(to, self.bounds.as_ref())?;
-        check_scopes(to, &self.scopes)?;
-        // A former holder's mail stays with its owner and with the token that entered it; any other caller that takes the
-        // name starts with an empty mailbox.
-        let born = match &before {
-            Some(before) if self.returns(to, before, owner.as_ref())? => before.born,
-            Some(before) => {
-                reuse::make_way(to, &before.id)?;
-                to.next_seq()
-            }
-            None => 0,
-        };
-        let agent = Agent {
-            id,
-            kind: self.kind.unwrap_or(AgentKind::Agent),
-            name: self.name.clone(),
-            description: self.description.clone(),
-            role: self.role.clone(),
-            parent: self.parent.clone(),
-            owner,
-            state: self.state.clone().unwrap_or_else(|| Agent::REGISTERED.to_owned()),
-            visibility: self.visibility.unwrap_or(Visibility::Public),
-            contact_policy: self.contact_policy.unwrap_or(ContactPolicy::Open),
-            privacy: self.privacy.unwrap_or(Privacy::Public),
-            keys: self.keys.clone(),
-            capabilities: self.capabilities.clone(),
-            bounds: self.bounds.clone(),
-            meta: self.meta.clone(),
-            via: to.caller.via.clone(),
-            scopes: Vec::new(),
-            created_at: to.now,
-            updated_at: to.now,
-            retired_at: None,
-            born,
-        };
-        write(to, &agent)?;
-        new_name::note_bearer(to, &agent.id, self.bearer.as_ref())?;
-        if let Some(account) = &account {
-            to.memory.usage.note_agent(account);
-        }
-        let sight = match agent.visibility {
-            // The scopes it shares come with the next lines, so the books are asked later.
-            Visibility::Scope => Sight::Ask,
-            _ => sight::of_agent(to.db, &agent)?,
-        };
-        let fact = Fact::AgentRegistered {
-            agent: agent.id.clone(),
-            sort: agent.kind,
-            name: agent.name.clone(),
-            role: agent.role.clone(),
-            owner: shown(to, agent.owner.as_ref())?,
-            state: agent.state.clone(),
-            entry: self.told(to, &agent)?,
-        };
-        to.tell(fact, sight)?;
-        scopes::enter_all(to, &agent, &self.scopes)?;
-        scopes::enter_by_role(to, &agent)?;
-        let scopes = rows::scopes_of(to.db, &agent.id)?;
-        Ok(Registered { agent: Agent { scopes, ..agent }, resumed: false })
-    }
-}
-
-impl Register {
-    /// Whether the caller is the one that had the name before: its owner, or the token under which it was entered.
-    fn returns(&self, to: &Apply<'_>, before: &Agent, owner: Option<&AgentId>) -> rusqlite::Result<bool> {
-        let owned =
-            owner.is_some_and(|owner| before.owner.as_ref() == Some(owner) && to.caller.may_act_for(owner));
-        if owned || self.bearer.is_none() {
-            return Ok(owned);
-        }
-        let noted = new_name::bearer_for(to, self.bearer.as_ref()).unwrap_or(&before.id);
-        Ok(bearer_of(to.db, &before.id)?.as_ref() == Some(noted))
-    }
-
-    /// A new entry as its line of history tells it. Clients come and go with each connection, and nobody asks who they are.
-    fn told(&self, to: &Apply<'_>, agent: &Agent) -> Applied<Option<Box<Agent>>> {
-        if matches!(agent.kind, AgentKind::Client | AgentKind::Gateway | AgentKind::System) {
-            return Ok(None);
-        }
-        Ok(Some(Box::new(Agent {
-            parent: shown(to, agent.parent.as_ref())?,
-            owner: shown(to, agent.owner.as_ref())?,
-            scopes: scopes::about_to_enter(to, agent, &self.scopes)?,
-            ..agent.clone()
-        })))
-    }
-}
-
-/// Changes what is given and leaves the rest.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Update {
-    /// Whom.
-    pub agent: AgentId,
-    /// What people call it.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// What it is for.
-    #[serde(default)]
-    pub description: Option<String>,
-    /// The part it plays.
-    #[serde(default)]
-    pub role: Option<String>,
-    /// The agent it stands under.
-    #[serde(default)]
-    pub parent: Option<AgentId>,
-    /// Who may change it besides itself.
-    #[serde(default)]
-    pub owner: Option<AgentId>,
-    /// What it does now; as for [`SetState`], and with it all or nothing.
-    #[serde(default)]
-    pub state: Option<String>,
-    /// Who may find it.
-    #[serde(default)]
-    pub visibility: Option<Visibility>,
-    /// Whose first letter it accepts.
-    #[serde(default)]
-    pub contact_policy: Option<ContactPolicy>,
-    /// How widely it shows itself.
-    #[serde(default)]
-    pub privacy: Option<Privacy>,
-    /// Public keys.
-    #[serde(default)]
-    pub keys: Option<Json>,
-    /// What it can do.
-    #[serde(default)]
-    pub capabilities: Option<Json>,
-    /// What it is kept to; laid over what it was, member by member.
-    #[serde(default)]
-    pub bounds: Option<Bounds>,
-    /// Whatever else.
-    #[serde(default)]
-    pub meta: Option<Json>,
-    /// Whether `meta` is laid over the present one, member by member, or replaces it.
-    #[serde(default)]
-    pub merge_meta: bool,
-}
-
-impl Update {
-    /// Changes nothing yet.
-    #[must_use]
-    pub fn of(agent: AgentId) -> Self {
-        Self {
-            agent,
-            name: None,
-            description: None,
-            role: None,
-            parent: None,
-            owner: None,
-            state: None,
-            visibility: None,
-            contact_policy: None,
-            privacy: None,
-            keys: None,
-            capabilities: None,
-            bounds: None,
-            meta: None,
-            merge_meta: false,
-        }
-    }
-
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
-        let mut agent = changeable(to, &self.agent)?;
-        if let Some(parent) = &self.parent {
-            check_parent(to, &agent.id, parent)?;
-        }
-        // An agent that was stopped may say itself that it has, with what else it has to say.
-        let state = self.state.as_ref().filter(|state| !(agent.has_ended() && **state == agent.state));
-        if let Some(state) = state {
-            check_state(to, &agent, state)?;
-        }
-        check_bounds(to, self.bounds.as_ref())?;
-        let mut changes = Map::new();
-        let mut note = |field: &str, value: Value| drop(changes.insert(field.to_owned(), value));
-        macro_rules! lay_over {
-            ($($field:ident),+) => {$(
-                if let Some(value) = &self.$field && agent.$field.as_ref() != Some(value) {
-                    note(stringify!($field), serde_json::json!(value));
-                    agent.$field = Some(value.clone());
-                }
-            )+};
-        }
-        lay_over!(name, description, role);
-        // Everyone who sees this agent is told; an agent above it or its owner may be hidden from them.
-        for (field, value, present) in
-            [("parent", &self.parent, &mut agent.parent), ("owner", &self.owner, &mut agent.owner)]
-        {
-            if let Some(value) = value
-                && present.as_ref() != Some(value)
-            {
-                note(field, serde_json::json!(shown(to, Some(value))?));
-                *present = Some(value.clone());
-            }
-        }
-        macro_rules! set {
-            ($($field:ident),+) => {$(
-                if let Some(value) = self.$field && agent.$field != value {
-                    note(stringify!($field), serde_json::json!(value));
-                    agent.$field = value;
-                }
-            )+};
-        }
-        set!(visibility, contact_policy, privacy);
-        macro_rules! lay_over_json {
-            ($($field:ident),+) => {$(
-                if let Some(value) = &self.$field && agent.$field.as_ref() != Some(value) {
-                    note(stringify!($field), value.value());
-                    agent.$field = Some(value.clone());
-                }
-            )+};
-        }
-        lay_over_json!(keys, capabilities);
-        let mut bounded = Map::new();
-        if let Some(given) = &self.bounds {
-            let bounds = agent.bounds.clone().unwrap_or_default().patched(given);
-            if agent.bounds.as_ref() != Some(&bounds) {
-                bounded.insert("bounds".to_owned(), serde_json::json!(given));
-                bounded.insert("bounds_in_force".to_owned(), serde_json::json!(bounds));
-                agent.bounds = Some(bounds);
-            }
-        }
-        if let Some(meta) = &self.meta {
-            let merged = if self.merge_meta { merge(agent.meta.as_ref(), meta) } else { meta.clone() };
-            if agent.meta.as_ref() != Some(&merged) {
-                note("meta", meta.value());
-                agent.meta = Some(merged);
-            }
-        }
-        // What it is kept to is news of its own.
-        let news: Vec<_> = [changes, bounded].into_iter().filter(|changes| !changes.is_empty()).collect();
-        if !news.is_empty() {
-            agent.updated_at = to.now;
-            write(to, &agent)?;
-            let sight = sight::of_agent(to.db, &agent)?;
-            for changes in news {
-                let changes = Json::from_value(&Value::Object(changes));
-                to.tell(Fact::AgentUpdated { agent: agent.id.clone(), changes }, sight.clone())?;
-            }
-            if self.role.is_some() {
-                scopes::enter_by_role(to, &agent)?;
-            }
-        }
-        if let Some(state) = state {
-            agent = change_state(to, agent, state)?;
-        }
-        agent.scopes = rows::scopes_of(to.db, &agent.id)?;
-        Ok(agent)
-    }
-}
-
-/// Takes an agent out of the address book. Its history and its letters stay.
+/// Takes an agent out of the address book. Its events and its messages stay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unregister {
-    /// Whom.
+    /// The agent.
     pub agent: AgentId,
-    /// Why.
+    /// The reason.
     #[serde(default)]
     pub reason: Option<String>,
     /// The event that led to it.
@@ -463,8 +42,16 @@ pub struct Unregister {
 }
 
 impl Unregister {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
-        let mut agent = changeable(to, &self.agent)?;
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Agent> + use<'v>> {
+        let agent = changeable(to, &self.agent)?;
+        Ok(|to: &mut Write<'_>| self.write(to, agent))
+    }
+
+    /// Unregisters an agent that the caller may change, as it is now.
+    pub(super) fn write(&self, to: &mut Write<'_>, mut agent: Agent) -> rusqlite::Result<Agent> {
         agent.scopes = rows::scopes_of(to.db, &agent.id)?;
         let sight = sight::of_agent(to.db, &agent)?;
         for scope in &agent.scopes {
@@ -472,7 +59,7 @@ impl Unregister {
         }
         agent.state = Agent::RETIRED.to_owned();
         agent.retired_at = Some(to.now);
-        to.memory.usage.forget_agents();
+        to.cache.borrow_mut().usage.forget_agents();
         agent.updated_at = to.now;
         write(to, &agent)?;
         let fact = Fact::AgentUnregistered {
@@ -480,13 +67,13 @@ impl Unregister {
             sort: agent.kind,
             reason: self.reason.clone(),
         };
-        to.tell_because(self.cause, fact, sight)?;
+        to.emit_because(self.cause, fact, sight)?;
         Ok(agent)
     }
 }
 
-/// Refuses bounds that name too many: they are read for everyone who writes to the agent.
-fn check_bounds(to: &Apply<'_>, bounds: Option<&Bounds>) -> Applied<()> {
+/// Refuses bounds that name too many agents: each message to the agent reads them.
+fn check_bounds(to: &Decide<'_>, bounds: Option<&Bounds>) -> Decided<()> {
     let limit = to.rules.bounds_names;
     if bounds.is_some_and(|bounds| bounds.names() > limit as usize) {
         return Err(Refusal::TooMany { what: "names in the bounds of one agent", limit: limit.into() }.into());
@@ -494,7 +81,7 @@ fn check_bounds(to: &Apply<'_>, bounds: Option<&Bounds>) -> Applied<()> {
     Ok(())
 }
 
-fn check_scopes(to: &Apply<'_>, scopes: &[ScopeId]) -> Applied<()> {
+fn check_scopes(to: &Decide<'_>, scopes: &[ScopeId]) -> Decided<()> {
     let limit = to.rules.scopes_per_agent;
     if scopes.len() > limit as usize {
         return Err(Refusal::TooMany { what: "scopes of one agent", limit: limit.into() }.into());
@@ -502,24 +89,38 @@ fn check_scopes(to: &Apply<'_>, scopes: &[ScopeId]) -> Applied<()> {
     Ok(())
 }
 
-/// An agent as everybody may be told of it: hidden ones are not named.
-fn shown(to: &Apply<'_>, id: Option<&AgentId>) -> rusqlite::Result<Option<AgentId>> {
+/// The agent's name as an event to the whole realm may give it: not that of a hidden agent.
+fn shown(to: &Decide<'_>, id: Option<&AgentId>) -> rusqlite::Result<Option<AgentId>> {
     let Some(id) = id else { return Ok(None) };
     let hidden = rows::any_agent(to.db, id)?.is_some_and(|agent| agent.visibility != Visibility::Public);
     Ok((!hidden).then(|| id.clone()))
 }
 
-/// The agent, if the caller may change it: itself, its owner, an agent above it, or whoever runs the office.
-pub(super) fn changeable(to: &Apply<'_>, id: &AgentId) -> Applied<Agent> {
-    let agent = to.known_agent(id)?;
+/// The agent, if the caller may change it.
+fn changeable(to: &Decide<'_>, id: &AgentId) -> Decided<Agent> {
+    let agent = to.agent_or_refuse(id)?;
+    check_may_change(to, &agent)?;
+    Ok(agent)
+}
+
+/// Refuses callers that are neither the agent, nor its owner, nor above it, nor an administrator. An agent that the caller
+/// does not see does not exist for it.
+fn check_may_change(to: &Decide<'_>, agent: &Agent) -> Decided<()> {
+    if !sight::sees_agent(to.db, to.caller, agent)? {
+        return Err(Refusal::NoSuchAgent { agent: agent.id.to_string(), near: Vec::new() }.into());
+    }
     let owner = agent.owner.as_ref().is_some_and(|owner| to.caller.is(owner));
-    if to.caller.may_act_for(id) || owner || acl::is_below(to.db, &agent.id, &to.caller.agent)? {
-        return Ok(agent);
+    let above = || match agent.parent {
+        Some(_) => acl::is_below(to.db, &agent.id, &to.caller.agent),
+        None => Ok(false),
+    };
+    if to.caller.may_act_for(&agent.id) || owner || above()? {
+        return Ok(());
     }
     Err(Refusal::NotAllowed { need: "to be this agent, its owner or above it" }.into())
 }
 
-fn check_parent(to: &Apply<'_>, id: &AgentId, parent: &AgentId) -> Applied<()> {
+fn check_parent(to: &Decide<'_>, id: &AgentId, parent: &AgentId) -> Decided<()> {
     let above = to.known_agent(parent)?;
     if id == parent || acl::is_below(to.db, &above.id, id)? {
         return Err(Refusal::CircularParent { agent: id.clone() }.into());
@@ -527,7 +128,7 @@ fn check_parent(to: &Apply<'_>, id: &AgentId, parent: &AgentId) -> Applied<()> {
     Ok(())
 }
 
-/// JSON laid over other JSON, member by member.
+/// JSON merged into other JSON, member by member.
 pub(super) fn merge(present: Option<&Json>, given: &Json) -> Json {
     match (present.map(Json::value), given.value()) {
         (Some(Value::Object(mut present)), Value::Object(given)) => {
@@ -538,7 +139,7 @@ pub(super) fn merge(present: Option<&Json>, given: &Json) -> Json {
     }
 }
 
-pub(super) fn write(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<()> {
+pub(super) fn write(to: &Write<'_>, agent: &Agent) -> rusqlite::Result<()> {
     let sql = "INSERT INTO agents(id, kind, name, description, role, parent, owner, state, visibility, contact_policy,
                    privacy, keys, capabilities, meta, via, created_at, updated_at, retired_at, born, bounds)
                VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)
@@ -569,5 +170,5 @@ pub(super) fn write(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<()> {
         agent.born,
         bounds,
     ];
-    exec(to.db, sql, params).map(drop)
+    to.exec(sql, params).map(drop)
 }

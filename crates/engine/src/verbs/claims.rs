@@ -3,23 +3,23 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply};
+use super::{Decide, Decided, Write};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Millis, RealmName};
-use crate::store::{exec, one};
+use crate::store::one;
 
-/// Realms that a name stood for before which are remembered.
-const MOST_FORMER: usize = 16;
+/// Former realms of a name that are kept.
+const MAX_FORMER: usize = 16;
 
-/// Gives a realm of the office another name: a path, the address of a repository, a project's key. The office's
-/// default realm keeps the list. The first claim stands.
+/// Gives a realm another name: a path, the address of a repository, a project's key. The server's default realm keeps the
+/// list. The first claim stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// The other name.
     pub alias: String,
     /// The realm it stands for.
     pub realm: RealmName,
-    /// On whose wish.
+    /// The agent that asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AgentId>,
     /// The realm of an earlier claim that no longer counts and is replaced.
@@ -33,14 +33,14 @@ pub struct Claim {
     pub covers: bool,
 }
 
-/// Has a name stand for another realm from now on, whether or not it was claimed before.
+/// Lets a name stand for another realm, whether or not it was claimed before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MoveClaim {
     /// The name.
     pub alias: String,
-    /// The realm it stands for from now on.
+    /// The realm that it stands for now.
     pub realm: RealmName,
-    /// On whose wish.
+    /// The agent that asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AgentId>,
     /// The project of the realm that the name means, if that is not the realm's own.
@@ -48,7 +48,7 @@ pub struct MoveClaim {
     pub project: Option<String>,
 }
 
-/// Takes a claim back. Where the name stood before is remembered.
+/// Withdraws a claim. The name's former realms are kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReleaseClaim {
     /// The name.
@@ -62,9 +62,9 @@ pub struct Claimed {
     pub alias: String,
     /// The realm it stands for, which may be another than was asked for if it was claimed before.
     pub realm: RealmName,
-    /// Since when.
+    /// When it was claimed.
     pub at: Millis,
-    /// On whose wish.
+    /// The agent that asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AgentId>,
     /// The project of the realm that the name means, if that is not the realm's own.
@@ -79,7 +79,7 @@ pub struct Claimed {
     /// The realms that it stood for before, the latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former: Vec<RealmName>,
-    /// Whether it was taken back: the name stands for no realm now.
+    /// Whether it was withdrawn: the name stands for no realm now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub released: bool,
 }
@@ -94,7 +94,7 @@ pub struct Moved {
 }
 
 impl Claimed {
-    /// What the entries of the list start with.
+    /// Prefix of the list's keys.
     pub(crate) const PREFIX: &'static str = "alias:";
 
     /// The realms that the name has stood for, this one included, once it stands for another.
@@ -103,87 +103,110 @@ impl Claimed {
         former.retain(|known| *known != self.realm);
         former.push(self.realm.clone());
         former.retain(|known| known != realm);
-        let surplus = former.len().saturating_sub(MOST_FORMER);
+        let surplus = former.len().saturating_sub(MAX_FORMER);
         former.split_off(surplus)
     }
 }
 
 impl Claim {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Claimed> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Claimed> + use<'v>> {
         to.require_admin()?;
         check_alias(&self.alias)?;
         let known = find(to, &self.alias)?;
         let stands =
             |claimed: &&Claimed| !claimed.released && self.instead_of.as_ref() != Some(&claimed.realm);
-        if let Some(claimed) = known.as_ref().filter(stands) {
-            return Ok(claimed.clone());
-        }
-        let claimed = Claimed {
+        let standing = known.as_ref().filter(stands).cloned();
+        Ok(|to: &mut Write<'_>| match standing {
+            Some(claimed) => Ok(claimed),
+            None => {
+                let claimed = self.claimed(to.now, known);
+                write(to, &claimed)?;
+                Ok(claimed)
+            }
+        })
+    }
+
+    fn claimed(&self, at: Millis, known: Option<Claimed>) -> Claimed {
+        Claimed {
             alias: self.alias.clone(),
             realm: self.realm.clone(),
-            at: to.now,
+            at,
             by: self.by.clone(),
             project: self.project.clone(),
             covers: self.covers,
             moved: false,
-            // A claim that never counted says nothing about where the name stood.
+            // A claim that is replaced because it never counted is not a former realm of the name.
             former: known.filter(|known| known.released).map_or_else(Vec::new, |known| known.former),
             released: false,
-        };
-        write(to, &claimed)?;
-        Ok(claimed)
+        }
     }
 }
 
 impl MoveClaim {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Moved> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Moved> + use<'v>> {
         to.require_admin()?;
         check_alias(&self.alias)?;
         let known = find(to, &self.alias)?;
-        let claim = Claimed {
-            alias: self.alias.clone(),
-            realm: self.realm.clone(),
-            at: to.now,
-            by: self.by.clone(),
-            project: self.project.clone(),
-            covers: true,
-            moved: true,
-            former: match &known {
-                None => Vec::new(),
-                Some(known) if known.released => {
-                    known.former.iter().filter(|realm| **realm != self.realm).cloned().collect()
-                }
-                Some(known) => known.former_after(&self.realm),
-            },
-            released: false,
+        let former = match &known {
+            None => Vec::new(),
+            Some(known) if known.released => {
+                known.former.iter().filter(|realm| **realm != self.realm).cloned().collect()
+            }
+            Some(known) => known.former_after(&self.realm),
         };
         let before = known.filter(|known| !known.released);
-        if let Some(before) = before.as_ref().filter(|before| before.realm == self.realm && before.covers) {
-            return Ok(Moved { claim: before.clone(), before: Some(before.clone()) });
-        }
-        write(to, &claim)?;
-        Ok(Moved { before, claim })
+        Ok(|to: &mut Write<'_>| {
+            if let Some(before) = before.as_ref().filter(|before| before.realm == self.realm && before.covers)
+            {
+                return Ok(Moved { claim: before.clone(), before: Some(before.clone()) });
+            }
+            let claim = Claimed {
+                alias: self.alias.clone(),
+                realm: self.realm.clone(),
+                at: to.now,
+                by: self.by.clone(),
+                project: self.project.clone(),
+                covers: true,
+                moved: true,
+                former,
+                released: false,
+            };
+            write(to, &claim)?;
+            Ok(Moved { before, claim })
+        })
     }
 }
 
 impl ReleaseClaim {
-    /// The claim that stood until now, if there was one.
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Option<Claimed>> {
+    /// Returns the claim that stood until now, if there was one.
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Option<Claimed>> + use<'v>> {
         to.require_admin()?;
         check_alias(&self.alias)?;
-        let Some(known) = find(to, &self.alias)?.filter(|known| !known.released) else { return Ok(None) };
-        let mut former = known.former.clone();
-        former.retain(|realm| *realm != known.realm);
-        former.push(known.realm.clone());
-        let surplus = former.len().saturating_sub(MOST_FORMER);
-        let released =
-            Claimed { former: former.split_off(surplus), released: true, at: to.now, ..known.clone() };
-        write(to, &released)?;
-        Ok(Some(known))
+        let known = find(to, &self.alias)?.filter(|known| !known.released);
+        Ok(|to: &mut Write<'_>| {
+            let Some(known) = known else { return Ok(None) };
+            let mut former = known.former.clone();
+            former.retain(|realm| *realm != known.realm);
+            former.push(known.realm.clone());
+            let surplus = former.len().saturating_sub(MAX_FORMER);
+            let released =
+                Claimed { former: former.split_off(surplus), released: true, at: to.now, ..known.clone() };
+            write(to, &released)?;
+            Ok(Some(known))
+        })
     }
 }
 
-fn check_alias(alias: &str) -> Applied<()> {
+fn check_alias(alias: &str) -> Decided<()> {
     if alias.is_empty() || alias.len() > 4_096 || alias.chars().any(char::is_control) {
         let why = "1 to 4096 bytes without control characters";
         return Err(Refusal::BadValue { field: "alias", why }.into());
@@ -191,19 +214,18 @@ fn check_alias(alias: &str) -> Applied<()> {
     Ok(())
 }
 
-fn find(to: &Apply<'_>, alias: &str) -> Applied<Option<Claimed>> {
+fn find(to: &Decide<'_>, alias: &str) -> rusqlite::Result<Option<Claimed>> {
     let key = format!("{}{alias}", Claimed::PREFIX);
     let known: Option<String> =
         one(to.db, "SELECT value FROM meta WHERE key = ?1", [&key], |row| row.get(0))?;
     Ok(known.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-fn write(to: &mut Apply<'_>, claimed: &Claimed) -> Applied<()> {
+fn write(to: &Write<'_>, claimed: &Claimed) -> rusqlite::Result<()> {
     let key = format!("{}{}", Claimed::PREFIX, claimed.alias);
     // Plain data without maps or floats: writing it as JSON cannot fail.
     let text = serde_json::to_string(claimed).unwrap_or_default();
-    // The server's own note of where things are: nothing that happened to an agent, so no event.
+    // Where the server finds things is no concern of agents, so there is no event.
     let sql = "INSERT INTO meta(key, value) VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2";
-    exec(to.db, sql, (&key, &text))?;
-    Ok(())
+    to.exec(sql, (&key, &text)).map(drop)
 }

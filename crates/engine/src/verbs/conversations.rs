@@ -1,28 +1,34 @@
-//! Opening and closing conversations, and who takes part in them.
+//! The verbs of conversations: opening and closing them, joining and leaving, inviting and removing.
+
+mod parts;
+
+pub(super) use parts::{
+    accept, check_entries, check_may_lead, check_open, check_participants, check_standing, check_word, close,
+    depart, enter, existing, open, own_part, readable, reopen, require, takes_part, touch, was_removed,
+};
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
 use super::turns::{self, FirstTurn};
-use super::{Applied, Apply};
+use super::{Decide, Decided, Write};
 use crate::error::Refusal;
 use crate::nouns::{
-    AgentId, AgentKind, Audience, Conversation, ConversationId, ConversationStatus, Fact, Json, Participant,
-    Permissions, PermissionsPatch, Sight, Standing, Turn, TurnId,
+    AgentId, Audience, Conversation, ConversationId, ConversationStatus, Json, Participant, Permissions,
+    PermissionsPatch, Standing, Turn, TurnId,
 };
-use crate::sight;
-use crate::store::{exec, one, rows};
+use crate::store::rows;
 
-/// Opens a conversation, with its participants and its first turn, or not at all.
+/// Opens a conversation with its participants and its first turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Create {
-    /// Its name; made up if absent.
+    /// Its id; generated if absent.
     #[serde(default)]
     pub id: Option<ConversationId>,
     /// What it is for.
     pub kind: String,
-    /// Its heading.
+    /// Its subject.
     #[serde(default)]
     pub subject: Option<String>,
     /// The conversation it comes out of.
@@ -31,45 +37,48 @@ pub struct Create {
     /// The turn it comes out of.
     #[serde(default)]
     pub parent_turn: Option<TurnId>,
-    /// Who takes part besides the caller.
+    /// The participants besides the caller.
     #[serde(default)]
     pub participants: Vec<Invitee>,
-    /// What is said first.
+    /// The first turn.
     #[serde(default)]
     pub first: Option<FirstTurn>,
     /// Whether observers of the realm may read it.
     pub audience: Audience,
-    /// Whatever else.
+    /// Any other data.
     #[serde(default)]
     pub meta: Option<Json>,
 }
 
-/// Somebody who is to take part.
+/// An agent that is invited to a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Invitee {
-    /// Who.
+    /// The agent.
     pub agent: AgentId,
-    /// As what; an assistant if not said.
+    /// Its role; assistant if absent.
     #[serde(default)]
     pub role: Option<String>,
-    /// What it may do, where that differs from the role's.
+    /// Where its permissions differ from the role's.
     #[serde(default)]
     pub permissions: PermissionsPatch,
 }
 
-/// What opening a conversation gave.
+/// The result of opening a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Created {
     /// The conversation.
     pub conversation: Conversation,
-    /// The caller's part in it.
+    /// The caller as a participant.
     pub participant: Participant,
     /// The first turn.
     pub first: Option<Turn>,
 }
 
 impl Create {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Created> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Created> + use<'v>> {
         to.require_member()?;
         check_word("kind", &self.kind)?;
         if let Some(id) = &self.id
@@ -82,7 +91,7 @@ impl Create {
                 let parent = readable(to, parent)?;
                 turn.map(|turn| turns::turn_in(to, &parent, turn)).transpose()?;
             }
-            // A turn of no conversation.
+            // A turn without its conversation.
             (None, Some(_)) => return Err(Refusal::NoSuchTurn.into()),
             (None, None) => {}
         }
@@ -90,7 +99,7 @@ impl Create {
             check_word("role", invitee.role.as_deref().unwrap_or("assistant"))?;
         }
         if self.participants.len() >= to.rules.participants as usize {
-            return Err(too_many_participants(to));
+            return Err(parts::too_many_participants(to));
         }
         check_entries(to, self.participants.len())?;
         if let Some(first) = &self.first {
@@ -101,6 +110,10 @@ impl Create {
             Some(id) => id.clone(),
             None => ConversationId::new(to.fresh_id().to_string()).map_err(Refusal::from)?,
         };
+        Ok(move |to: &mut Write<'_>| self.write(to, id))
+    }
+
+    fn write(&self, to: &mut Write<'_>, id: ConversationId) -> rusqlite::Result<Created> {
         let mut conversation =
             open(to, id, &self.kind, self.subject.clone(), self.audience, |conversation| {
                 conversation.parent = self.parent.clone();
@@ -126,12 +139,12 @@ impl Create {
     }
 }
 
-/// Ends a conversation.
+/// Closes a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Close {
-    /// Which.
+    /// The conversation.
     pub conversation: ConversationId,
-    /// How it ended; completed if not said.
+    /// How it ended; completed if absent.
     #[serde(default)]
     pub status: Option<ConversationStatus>,
     /// Why.
@@ -140,114 +153,82 @@ pub struct Close {
 }
 
 impl Close {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Conversation> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Conversation> + use<'v>> {
         let conversation = readable(to, &self.conversation)?;
         if conversation.status.is_closed() {
             return Err(Refusal::ConversationClosed { conversation: conversation.id }.into());
         }
         check_may_lead(to, &conversation)?;
         let status = self.status.filter(|status| status.is_closed()).unwrap_or(ConversationStatus::Completed);
-        close(to, conversation, status, self.reason.clone())
+        Ok(move |to: &mut Write<'_>| close(to, conversation, status, self.reason.clone()))
     }
 }
 
-/// Ends a conversation for whatever reason the engine has.
-pub(super) fn close(
-    to: &mut Apply<'_>,
-    mut conversation: Conversation,
-    status: ConversationStatus,
-    reason: Option<String>,
-) -> Applied<Conversation> {
-    conversation.status = status;
-    conversation.closed_at = Some(to.now);
-    conversation.updated_at = to.now;
-    let sql = "UPDATE conversations SET status = ?2, closed_at = ?3, updated_at = ?3 WHERE id = ?1";
-    exec(to.db, sql, (&conversation.id, status, to.now))?;
-    let sight = sight::of_conversation(to.db, &conversation)?;
-    let by = to.caller.agent.clone();
-    to.tell(Fact::ConversationClosed { conversation: conversation.id.clone(), by, reason }, sight)?;
-    Ok(conversation)
-}
-
-/// Lets a closed conversation go on.
+/// Reopens a closed conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reopen {
-    /// Which.
+    /// The conversation.
     pub conversation: ConversationId,
 }
 
 impl Reopen {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Conversation> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Conversation> + use<'v>> {
         let conversation = readable(to, &self.conversation)?;
         check_may_lead(to, &conversation)?;
-        reopen(to, conversation)
+        Ok(move |to: &mut Write<'_>| reopen(to, conversation))
     }
 }
 
-/// Lets a conversation go on, if it was closed.
-pub(super) fn reopen(to: &mut Apply<'_>, mut conversation: Conversation) -> Applied<Conversation> {
-    if !conversation.status.is_closed() {
-        return Ok(conversation);
-    }
-    conversation.status = ConversationStatus::Active;
-    conversation.closed_at = None;
-    conversation.updated_at = to.now;
-    let sql = "UPDATE conversations SET status = ?2, closed_at = NULL, updated_at = ?3 WHERE id = ?1";
-    exec(to.db, sql, (&conversation.id, conversation.status, to.now))?;
-    let sight = sight::of_conversation(to.db, &conversation)?;
-    let by = to.caller.agent.clone();
-    to.tell(Fact::ConversationReopened { conversation: conversation.id.clone(), by }, sight)?;
-    Ok(conversation)
-}
-
-/// Takes part from now on. What was said before is read with the turns view, as the history permission allows.
+/// Makes the caller a participant. Earlier turns are read with the turns view, as the history permission allows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Join {
-    /// Which conversation.
+    /// The conversation.
     pub conversation: ConversationId,
-    /// As what; an assistant if not said.
+    /// The caller's role; assistant if absent.
     #[serde(default)]
     pub role: Option<String>,
 }
 
-/// What joining gave.
+/// The result of joining.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined {
     /// The conversation.
     pub conversation: Conversation,
-    /// The caller's part in it.
+    /// The caller as a participant.
     pub participant: Participant,
 }
 
 impl Join {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Joined> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Joined> + use<'v>> {
         to.require_member()?;
         let role = self.role.as_deref().unwrap_or("assistant");
         check_word("role", role)?;
-        // One who left may come back even where outsiders may not look in.
+        // A former participant may return even where outsiders may not read.
         let before = rows::participant_of(to.db, &self.conversation, &to.caller.agent)?;
         let mut conversation = match &before {
             Some(_) => existing(to, &self.conversation)?,
             None => readable(to, &self.conversation)?,
         };
-        if was_put_out(to, &self.conversation, &to.caller.agent)? && !to.caller.rights.admin {
+        if was_removed(to, &self.conversation, &to.caller.agent)? && !to.caller.rights.admin {
             readable(to, &self.conversation)?;
             return Err(Refusal::NotAllowed { need: "to be invited again" }.into());
         }
         check_open(&conversation)?;
-        if let Some(part) = before.as_ref().filter(|part| part.left_at.is_none()) {
-            if part.standing != Standing::Invited {
+        let present = before.as_ref().is_some_and(|part| part.left_at.is_none());
+        // Neither returning nor choosing a leading role widens what the caller was permitted before.
+        let (permissions, standing) = match &before {
+            Some(part) if present && part.standing != Standing::Invited => {
                 return Err(Refusal::AlreadyJoined { agent: to.caller.agent.clone() }.into());
             }
-            // It was added by another, and agrees.
-            accept(to, part)?;
-            return Ok(Joined {
-                conversation,
-                participant: Participant { standing: Standing::Full, ..part.clone() },
-            });
-        }
-        // Coming back does not widen what one was allowed before, nor does choosing a leading role for oneself.
-        let (permissions, standing) = match before {
             Some(part) if part.standing == Standing::Invited => (part.permissions, Standing::Full),
             Some(part) => (part.permissions, part.standing),
             None => {
@@ -256,16 +237,27 @@ impl Join {
                 (Permissions { can_invite: false, can_remove: false, ..full }, standing)
             }
         };
-        let agent = to.caller.agent.clone();
-        let participant = enter(to, &mut conversation, &agent, role, permissions, standing)?;
-        Ok(Joined { conversation, participant })
+        if !present {
+            check_participants(to, conversation.participant_count, 1)?;
+        }
+        Ok(move |to: &mut Write<'_>| match before.filter(|_| present) {
+            Some(part) => {
+                accept(to, &part)?;
+                Ok(Joined { conversation, participant: Participant { standing: Standing::Full, ..part } })
+            }
+            None => {
+                let agent = to.caller.agent.clone();
+                let participant = enter(to, &mut conversation, &agent, role, permissions, standing)?;
+                Ok(Joined { conversation, participant })
+            }
+        })
     }
 }
 
-/// Stops taking part.
+/// Ends the caller's part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leave {
-    /// Which conversation.
+    /// The conversation.
     pub conversation: ConversationId,
     /// Why.
     #[serde(default)]
@@ -273,45 +265,52 @@ pub struct Leave {
 }
 
 impl Leave {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Participant> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Participant> + use<'v>> {
         let conversation = readable(to, &self.conversation)?;
         let part = own_part(to, &conversation)?;
-        depart(to, &conversation, part, self.reason.clone(), false)
+        Ok(move |to: &mut Write<'_>| depart(to, &conversation, part, self.reason.clone(), false))
     }
 }
 
-/// Brings somebody in.
+/// Makes another agent a participant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Invite {
-    /// Into which conversation.
+    /// The conversation.
     pub conversation: ConversationId,
-    /// Whom, and as what.
+    /// The agent and its role.
     pub invitee: Invitee,
 }
 
 impl Invite {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Participant> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Participant> + use<'v>> {
         let mut conversation = readable(to, &self.conversation)?;
         check_open(&conversation)?;
-        let need = "canInvite";
-        require(to, &conversation, |may| may.can_invite, need)?;
+        require(to, &conversation, |may| may.can_invite, "canInvite")?;
         let role = self.invitee.role.as_deref().unwrap_or("assistant");
         check_word("role", role)?;
-        if takes_part(to, &conversation.id, &self.invitee.agent)? {
-            return Err(Refusal::AlreadyJoined { agent: self.invitee.agent.clone() }.into());
+        let agent = &self.invitee.agent;
+        if takes_part(to, &conversation.id, agent)? {
+            return Err(Refusal::AlreadyJoined { agent: agent.clone() }.into());
         }
+        check_participants(to, conversation.participant_count, 1)?;
         let permissions = Permissions::for_role(role).patched(&self.invitee.permissions);
-        let standing = if to.caller.is(&self.invitee.agent) { Standing::Full } else { Standing::Invited };
-        enter(to, &mut conversation, &self.invitee.agent, role, permissions, standing)
+        let standing = if to.caller.is(agent) { Standing::Full } else { Standing::Invited };
+        Ok(move |to: &mut Write<'_>| enter(to, &mut conversation, agent, role, permissions, standing))
     }
 }
 
-/// Puts somebody out.
+/// Removes a participant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Remove {
-    /// Of which conversation.
+    /// The conversation.
     pub conversation: ConversationId,
-    /// Whom.
+    /// The participant.
     pub agent: AgentId,
     /// Why.
     #[serde(default)]
@@ -319,267 +318,17 @@ pub struct Remove {
 }
 
 impl Remove {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Participant> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Participant> + use<'v>> {
         let conversation = readable(to, &self.conversation)?;
         require(to, &conversation, |may| may.can_remove, "canRemove")?;
         let part = rows::participant_of(to.db, &conversation.id, &self.agent)?;
         let part = part
             .filter(|part| part.left_at.is_none())
             .ok_or_else(|| Refusal::NoSuchParticipant { agent: self.agent.clone() })?;
-        let put_out = !to.caller.is(&self.agent);
-        depart(to, &conversation, part, self.reason.clone(), put_out)
+        let removed = !to.caller.is(&self.agent);
+        Ok(move |to: &mut Write<'_>| depart(to, &conversation, part, self.reason.clone(), removed))
     }
-}
-
-/// Writes a new conversation into the books.
-pub(super) fn open(
-    to: &mut Apply<'_>,
-    id: ConversationId,
-    kind: &str,
-    subject: Option<String>,
-    audience: Audience,
-    refine: impl FnOnce(&mut Conversation),
-) -> Applied<Conversation> {
-    let mut conversation = Conversation {
-        id,
-        kind: kind.to_owned(),
-        status: ConversationStatus::Active,
-        subject,
-        parent: None,
-        parent_turn: None,
-        created_by: to.caller.agent.clone(),
-        audience,
-        meta: None,
-        participant_count: 0,
-        turn_count: 0,
-        thread_count: 0,
-        created_at: to.now,
-        updated_at: to.now,
-        closed_at: None,
-        seq: to.next_seq(),
-    };
-    refine(&mut conversation);
-    let sql = "INSERT INTO conversations(id, kind, status, subject, parent, parent_turn, created_by, audience, meta,
-                   participant_count, turn_count, thread_count, created_at, updated_at, closed_at, seq)
-               VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,0,0,0,?10,?10,NULL,?11)";
-    let params = rusqlite::params![
-        conversation.id,
-        conversation.kind,
-        conversation.status,
-        conversation.subject,
-        conversation.parent,
-        conversation.parent_turn,
-        conversation.created_by,
-        conversation.audience,
-        conversation.meta,
-        conversation.created_at,
-        conversation.seq,
-    ];
-    exec(to.db, sql, params)?;
-    // The opener sees its own opening although it becomes a participant only with the next line.
-    let agents = Sight::list(vec![to.caller.agent.clone()]);
-    let sight = match audience {
-        Audience::Parties | Audience::Members => Sight::Agents(agents),
-        Audience::Observers => Sight::Observed { agents, except: Sight::list(Vec::new()) },
-    };
-    to.tell(Fact::ConversationCreated { conversation: Box::new(conversation.clone()) }, sight)?;
-    Ok(conversation)
-}
-
-/// Makes an agent a participant, new or returning.
-pub(super) fn enter(
-    to: &mut Apply<'_>,
-    conversation: &mut Conversation,
-    agent: &AgentId,
-    role: &str,
-    permissions: Permissions,
-    standing: Standing,
-) -> Applied<Participant> {
-    if conversation.participant_count >= i64::from(to.rules.participants) {
-        return Err(too_many_participants(to));
-    }
-    // An agent that is hidden from whoever brings it in looks like one that is not in the address book.
-    let kind = match rows::any_agent(to.db, agent)? {
-        Some(agent) if sight::sees_agent(to.db, to.caller, &agent)? => agent.kind,
-        _ => AgentKind::Agent,
-    };
-    let participant = Participant {
-        conversation: conversation.id.clone(),
-        agent: agent.clone(),
-        kind,
-        role: role.to_owned(),
-        permissions,
-        joined_at: to.now,
-        left_at: None,
-        joined: to.next_seq(),
-        standing,
-    };
-    let sql =
-        "INSERT INTO participants(conversation, agent, kind, role, permissions, joined_at, left_at, joined,
-                   conversation_seq, standing) VALUES(?1,?2,?3,?4,?5,?6,NULL,?7,?8,?9)
-               ON CONFLICT(conversation, agent) DO UPDATE SET kind=?3, role=?4, permissions=?5, joined_at=?6,
-                   left_at=NULL, joined=?7, put_out=0, standing=?9";
-    let may = serde_json::to_string(&participant.permissions).unwrap_or_default();
-    let params = (
-        &participant.conversation,
-        &participant.agent,
-        participant.kind,
-        &participant.role,
-        may,
-        participant.joined_at,
-        participant.joined,
-        conversation.seq,
-        participant.standing,
-    );
-    exec(to.db, sql, params)?;
-    conversation.participant_count += 1;
-    touch(to, conversation)?;
-    let sight = sight::of_conversation(to.db, conversation)?;
-    to.tell(Fact::ParticipantJoined { participant: Box::new(participant.clone()) }, sight)?;
-    Ok(participant)
-}
-
-pub(super) fn depart(
-    to: &mut Apply<'_>,
-    conversation: &Conversation,
-    mut part: Participant,
-    reason: Option<String>,
-    put_out: bool,
-) -> Applied<Participant> {
-    // The one who leaves still sees that it left.
-    let sight = sight::of_conversation(to.db, conversation)?;
-    part.left_at = Some(to.now);
-    let sql = "UPDATE participants SET left_at = ?3, put_out = ?4 WHERE conversation = ?1 AND agent = ?2";
-    exec(to.db, sql, (&part.conversation, &part.agent, to.now, put_out))?;
-    let mut conversation = conversation.clone();
-    conversation.participant_count -= 1;
-    touch(to, &mut conversation)?;
-    let fact = Fact::ParticipantLeft { conversation: conversation.id, agent: part.agent.clone(), reason };
-    to.tell(fact, sight)?;
-    Ok(part)
-}
-
-/// Writes the counters down and moves the conversation's time on.
-pub(super) fn touch(to: &Apply<'_>, conversation: &mut Conversation) -> rusqlite::Result<()> {
-    conversation.updated_at = to.now;
-    let sql =
-        "UPDATE conversations SET participant_count = ?2, turn_count = ?3, thread_count = ?4, updated_at = ?5
-               WHERE id = ?1";
-    let params = (
-        &conversation.id,
-        conversation.participant_count,
-        conversation.turn_count,
-        conversation.thread_count,
-        conversation.updated_at,
-    );
-    exec(to.db, sql, params).map(drop)
-}
-
-/// The conversation of that name.
-pub(super) fn existing(to: &Apply<'_>, id: &ConversationId) -> Applied<Conversation> {
-    rows::conversation_by_id(to.db, id)?
-        .ok_or_else(|| Refusal::NoSuchConversation { conversation: id.clone() }.into())
-}
-
-/// The conversation of that name, if the caller may know of it: it takes part (even if it may not read), may observe,
-/// or runs the office.
-pub(super) fn readable(to: &Apply<'_>, id: &ConversationId) -> Applied<Conversation> {
-    let conversation = existing(to, id)?;
-    let takes_part = to.caller.rights.member && takes_part(to, id, &to.caller.agent)?;
-    if takes_part || sight::reads_conversation(to.db, to.caller, &conversation)?.is_some() {
-        return Ok(conversation);
-    }
-    Err(Refusal::NoSuchConversation { conversation: id.clone() }.into())
-}
-
-/// Refuses what adds to a conversation that has ended.
-pub(super) fn check_open(conversation: &Conversation) -> Applied<()> {
-    if conversation.status.is_closed() {
-        return Err(Refusal::ConversationClosed { conversation: conversation.id.clone() }.into());
-    }
-    Ok(())
-}
-
-/// The caller's present part in a conversation.
-pub(super) fn own_part(to: &Apply<'_>, conversation: &Conversation) -> Applied<Participant> {
-    rows::participant_of(to.db, &conversation.id, &to.caller.agent)?
-        .filter(|part| part.left_at.is_none())
-        .ok_or_else(|| Refusal::NotAParticipant { conversation: conversation.id.clone() }.into())
-}
-
-/// Refuses callers whose part lacks a permission. Those who run the office need none.
-pub(super) fn require(
-    to: &Apply<'_>,
-    conversation: &Conversation,
-    may: impl Fn(&Permissions) -> bool,
-    need: &'static str,
-) -> Applied<()> {
-    match own_part(to, conversation) {
-        Ok(part) if may(&part.permissions) => Ok(()),
-        _ if to.caller.rights.admin => Ok(()),
-        Ok(_) => Err(Refusal::ParticipantMayNot { conversation: conversation.id.clone(), need }.into()),
-        Err(halt) => Err(halt),
-    }
-}
-
-/// Refuses callers that may not close or reopen a conversation, or change its task: those that take no part, and guests.
-/// Administrators always may.
-pub(super) fn check_may_lead(to: &Apply<'_>, conversation: &Conversation) -> Applied<()> {
-    if to.caller.rights.admin {
-        return Ok(());
-    }
-    check_standing(conversation, &own_part(to, conversation)?)
-}
-
-/// Refuses guests.
-pub(super) fn check_standing(conversation: &Conversation, part: &Participant) -> Applied<()> {
-    match part.standing {
-        Standing::Full | Standing::Invited => Ok(()),
-        Standing::Guest => {
-            let need = "to have been invited";
-            Err(Refusal::ParticipantMayNot { conversation: conversation.id.clone(), need }.into())
-        }
-    }
-}
-
-/// Notes that one who was invited takes part of its own accord.
-pub(super) fn accept(to: &Apply<'_>, part: &Participant) -> rusqlite::Result<()> {
-    if part.standing == Standing::Invited {
-        let sql = "UPDATE participants SET standing = ?3 WHERE conversation = ?1 AND agent = ?2";
-        exec(to.db, sql, (&part.conversation, &part.agent, Standing::Full))?;
-    }
-    Ok(())
-}
-
-/// Whether an agent takes part now.
-pub(super) fn takes_part(to: &Apply<'_>, id: &ConversationId, agent: &AgentId) -> rusqlite::Result<bool> {
-    Ok(rows::participant_of(to.db, id, agent)?.is_some_and(|part| part.left_at.is_none()))
-}
-
-/// Whether an agent was put out by somebody else; it comes back only by invitation.
-pub(super) fn was_put_out(to: &Apply<'_>, id: &ConversationId, agent: &AgentId) -> rusqlite::Result<bool> {
-    let sql =
-        "SELECT put_out FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NOT NULL";
-    Ok(one(to.db, sql, (id, agent), |row| row.get(0))?.unwrap_or(false))
-}
-
-/// Refuses to bring in more participants at once than one command may.
-pub(super) fn check_entries(to: &Apply<'_>, entries: usize) -> Applied<()> {
-    let limit = to.rules.changes_per_command;
-    if entries > limit as usize {
-        let what = "participants at once; invite the others one by one";
-        return Err(Refusal::TooMany { what, limit: limit.into() }.into());
-    }
-    Ok(())
-}
-
-fn too_many_participants(to: &Apply<'_>) -> super::Halt {
-    Refusal::TooMany { what: "participants", limit: to.rules.participants.into() }.into()
-}
-
-pub(super) fn check_word(field: &'static str, word: &str) -> Applied<()> {
-    if word.is_empty() || word.len() > 64 || word.chars().any(char::is_control) {
-        return Err(Refusal::BadValue { field, why: "one word of 1 to 64 bytes" }.into());
-    }
-    Ok(())
 }

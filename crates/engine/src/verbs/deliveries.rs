@@ -1,230 +1,268 @@
-//! What becomes of a letter at its recipient: handed over, read, acknowledged, given up.
+//! What happens to a message at its recipient: delivered, read, acknowledged, discarded, failed.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply, Halt};
+use super::{Decide, Decided, Write};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Audience, Delivery, DeliveryState, Fact, Message, MessageId, RealmName, Sight};
 use crate::sight;
-use crate::store::{exec, rows};
+use crate::store::{one, rows};
 
-/// Notes that letters have been handed to their recipient. Those that were not waiting any more are left alone.
+/// Marks messages as delivered. Messages that were not queued any more stay as they are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MarkDelivered {
     /// The recipient.
     pub agent: AgentId,
-    /// The letters.
+    /// The messages.
     pub messages: Vec<MessageId>,
 }
 
 impl MarkDelivered {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<usize> {
-        may_act(to, &self.agent)?;
-        let mut marked = 0;
-        for id in &self.messages {
-            let (message, delivery) = match find(to, &self.agent, *id) {
-                Ok(found) => found,
-                Err(Halt::Refused(_)) => continue,
-                Err(halt) => return Err(halt),
-            };
-            if delivery.state != DeliveryState::Queued {
-                continue;
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<usize> + use<'v>> {
+        check_may_act(to, &self.agent)?;
+        Ok(move |to: &mut Write<'_>| {
+            let mut marked = 0;
+            for id in &self.messages {
+                let Some((message, delivery)) = lookup(to, &self.agent, *id)? else { continue };
+                if delivery.state != DeliveryState::Queued {
+                    continue;
+                }
+                let sql =
+                    "UPDATE deliveries SET state = 1, delivered_at = ?3 WHERE agent = ?1 AND message = ?2";
+                to.exec(sql, (&self.agent, message.seq, to.now))?;
+                emit(to, Fact::MessageDelivered { agent: self.agent.clone() }, message)?;
+                marked += 1;
             }
-            let sql = "UPDATE deliveries SET state = 1, delivered_at = ?3 WHERE agent = ?1 AND message = ?2";
-            exec(to.db, sql, (&self.agent, message.seq, to.now))?;
-            tell(to, Fact::MessageDelivered { agent: self.agent.clone() }, message)?;
-            marked += 1;
-        }
-        Ok(marked)
+            Ok(marked)
+        })
     }
 }
 
-/// Notes that the recipient has looked at a letter. The first time counts.
+/// Marks a message as read. The first time counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MarkRead {
     /// The recipient.
     pub agent: AgentId,
-    /// The letter.
+    /// The message.
     pub message: MessageId,
-    /// Puts the letter back among the unread ones instead.
+    /// Marks the message as unread instead.
     #[serde(default)]
     pub unread: bool,
 }
 
 impl MarkRead {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Delivery> {
-        may_act(to, &self.agent)?;
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Delivery> + use<'v>> {
+        check_may_act(to, &self.agent)?;
         let (message, mut delivery) = find(to, &self.agent, self.message)?;
-        if self.unread {
-            if delivery.state == DeliveryState::Read {
-                delivery.state = DeliveryState::Delivered;
-                delivery.read_at = None;
+        Ok(move |to: &mut Write<'_>| {
+            if self.unread {
+                if delivery.state == DeliveryState::Read {
+                    delivery.state = DeliveryState::Delivered;
+                    delivery.read_at = None;
+                    delivery.delivered_at = delivery.delivered_at.or(Some(to.now));
+                    write(to, &delivery)?;
+                }
+            } else if delivery.state.is_unread() {
+                delivery.state = DeliveryState::Read;
                 delivery.delivered_at = delivery.delivered_at.or(Some(to.now));
+                delivery.read_at = Some(to.now);
                 write(to, &delivery)?;
+                emit(to, Fact::MessageRead { agent: self.agent.clone() }, message)?;
             }
-            return Ok(delivery);
-        }
-        if delivery.state.is_unread() {
-            delivery.state = DeliveryState::Read;
-            delivery.delivered_at = delivery.delivered_at.or(Some(to.now));
-            delivery.read_at = Some(to.now);
-            write(to, &delivery)?;
-            tell(to, Fact::MessageRead { agent: self.agent.clone() }, message)?;
-        }
-        Ok(delivery)
+            Ok(delivery)
+        })
     }
 }
 
-/// Acknowledges a letter, with a word if the recipient has one. Reading is implied; the first time counts.
+/// Acknowledges a message, with an optional response. Reading is implied; the first time counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Acknowledge {
     /// The recipient.
     pub agent: AgentId,
-    /// The letter.
+    /// The message.
     pub message: MessageId,
-    /// What the recipient has to say.
+    /// The recipient's response.
     #[serde(default)]
     pub response: Option<String>,
 }
 
 impl Acknowledge {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Delivery> {
-        may_act(to, &self.agent)?;
-        let (message, mut delivery) = find(to, &self.agent, self.message)?;
-        if delivery.state == DeliveryState::Acked {
-            return Ok(delivery);
-        }
-        delivery.state = DeliveryState::Acked;
-        delivery.delivered_at = delivery.delivered_at.or(Some(to.now));
-        delivery.read_at = delivery.read_at.or(Some(to.now));
-        delivery.acked_at = Some(to.now);
-        delivery.note = self.response.clone();
-        write(to, &delivery)?;
-        let fact = Fact::MessageAcked { agent: self.agent.clone(), response: self.response.clone() };
-        tell(to, fact, message)?;
-        Ok(delivery)
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Delivery> + use<'v>> {
+        check_may_act(to, &self.agent)?;
+        let (message, delivery) = find(to, &self.agent, self.message)?;
+        Ok(move |to: &mut Write<'_>| acknowledge(to, message, delivery, self.response.clone()))
     }
 }
 
-/// Takes a letter out of the recipient's mail. The letter itself stays, and so does what became of it before.
+/// Writes that a delivery is acknowledged, unless it is already.
+pub(super) fn acknowledge(
+    to: &mut Write<'_>,
+    message: Message,
+    mut delivery: Delivery,
+    response: Option<String>,
+) -> rusqlite::Result<Delivery> {
+    if delivery.state == DeliveryState::Acked {
+        return Ok(delivery);
+    }
+    delivery.state = DeliveryState::Acked;
+    delivery.delivered_at = delivery.delivered_at.or(Some(to.now));
+    delivery.read_at = delivery.read_at.or(Some(to.now));
+    delivery.acked_at = Some(to.now);
+    delivery.note.clone_from(&response);
+    write(to, &delivery)?;
+    emit(to, Fact::MessageAcked { agent: delivery.agent.clone(), response }, message)?;
+    Ok(delivery)
+}
+
+/// Removes a message from the recipient's mail. The message itself stays, and so does what happened to it before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Discard {
     /// The recipient.
     pub agent: AgentId,
-    /// The letter.
+    /// The message.
     pub message: MessageId,
 }
 
 impl Discard {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Delivery> {
-        may_act(to, &self.agent)?;
-        let (message, mut delivery) = find(to, &self.agent, self.message)?;
-        if delivery.state != DeliveryState::Failed {
-            delivery.state = DeliveryState::Failed;
-            delivery.note = Some(Self::NOTE.to_owned());
-            write(to, &delivery)?;
-            let fact = Fact::MessageFailed { agent: self.agent.clone(), reason: Self::NOTE.to_owned() };
-            // Nobody but the recipient needs to know what it throws away.
-            let sight = Sight::Agents(Sight::list(vec![self.agent.clone()]));
-            to.tell_of(fact, Arc::new(message), None, sight)?;
-        }
-        Ok(delivery)
-    }
-
     const NOTE: &'static str = "discarded by the recipient";
+
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Delivery> + use<'v>> {
+        check_may_act(to, &self.agent)?;
+        let (message, mut delivery) = find(to, &self.agent, self.message)?;
+        Ok(move |to: &mut Write<'_>| {
+            if delivery.state != DeliveryState::Failed {
+                delivery.state = DeliveryState::Failed;
+                delivery.note = Some(Self::NOTE.to_owned());
+                write(to, &delivery)?;
+                let fact = Fact::MessageFailed { agent: self.agent.clone(), reason: Self::NOTE.to_owned() };
+                // Only the recipient sees what it discards.
+                let sight = Sight::Agents(Sight::list(vec![self.agent.clone()]));
+                to.emit_of(fact, Arc::new(message), None, sight)?;
+            }
+            Ok(delivery)
+        })
+    }
 }
 
-/// Gives a delivery up, for a reason the sender is told.
+/// Marks a delivery as failed, for a reason that the sender sees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MarkFailed {
     /// The recipient that was not reached.
     pub agent: AgentId,
-    /// The letter.
+    /// The message.
     pub message: MessageId,
     /// Why.
     pub reason: String,
 }
 
 impl MarkFailed {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Delivery> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Delivery> + use<'v>> {
         to.require_admin()?;
         let (message, mut delivery) = find(to, &self.agent, self.message)?;
-        if delivery.state.is_unread() {
-            delivery.state = DeliveryState::Failed;
-            delivery.note = Some(self.reason.clone());
-            write(to, &delivery)?;
-            let fact = Fact::MessageFailed { agent: self.agent.clone(), reason: self.reason.clone() };
-            tell(to, fact, message)?;
-        }
-        Ok(delivery)
+        Ok(move |to: &mut Write<'_>| {
+            if delivery.state.is_unread() {
+                delivery.state = DeliveryState::Failed;
+                delivery.note = Some(self.reason.clone());
+                write(to, &delivery)?;
+                let fact = Fact::MessageFailed { agent: self.agent.clone(), reason: self.reason.clone() };
+                emit(to, fact, message)?;
+            }
+            Ok(delivery)
+        })
     }
 }
 
-/// Notes what became of a letter that was to be carried to a neighbour.
+/// Records the result of relaying a message to a peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dispatched {
-    /// The neighbour.
+    /// The peer.
     pub peer: RealmName,
     /// The recipient there, as it is addressed here.
     pub agent: AgentId,
-    /// The letter.
+    /// The message.
     pub message: MessageId,
-    /// Why it was not taken, if it was not.
+    /// Why the peer did not take it, if it did not.
     #[serde(default)]
     pub failure: Option<String>,
 }
 
 impl Dispatched {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<()> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<()> + use<'v>> {
         to.require_admin()?;
         let (message, mut delivery) = find(to, &self.agent, self.message)?;
-        let sql = "DELETE FROM outbound WHERE peer = ?1 AND message = ?2 AND agent = ?3";
-        if exec(to.db, sql, (&self.peer, message.seq, &self.agent))? == 0
-            || delivery.state != DeliveryState::Queued
-        {
-            return Ok(());
-        }
-        let agent = self.agent.clone();
-        let fact = match &self.failure {
-            None => Fact::MessageDelivered { agent },
-            Some(reason) => Fact::MessageFailed { agent, reason: reason.clone() },
-        };
-        (delivery.state, delivery.delivered_at) = match &self.failure {
-            None => (DeliveryState::Delivered, Some(to.now)),
-            Some(_) => (DeliveryState::Failed, None),
-        };
-        delivery.note = self.failure.clone();
-        write(to, &delivery)?;
-        Ok(tell(to, fact, message)?)
+        let sql = "SELECT 1 FROM outbound WHERE peer = ?1 AND message = ?2 AND agent = ?3";
+        let was_waiting = one(to.db, sql, (&self.peer, message.seq, &self.agent), |_| Ok(()))?.is_some();
+        Ok(move |to: &mut Write<'_>| {
+            if !was_waiting {
+                return Ok(());
+            }
+            let sql = "DELETE FROM outbound WHERE peer = ?1 AND message = ?2 AND agent = ?3";
+            to.exec(sql, (&self.peer, message.seq, &self.agent))?;
+            if delivery.state != DeliveryState::Queued {
+                return Ok(());
+            }
+            let agent = self.agent.clone();
+            let fact = match &self.failure {
+                None => Fact::MessageDelivered { agent },
+                Some(reason) => Fact::MessageFailed { agent, reason: reason.clone() },
+            };
+            (delivery.state, delivery.delivered_at) = match &self.failure {
+                None => (DeliveryState::Delivered, Some(to.now)),
+                Some(_) => (DeliveryState::Failed, None),
+            };
+            delivery.note.clone_from(&self.failure);
+            write(to, &delivery)?;
+            emit(to, fact, message)
+        })
     }
 }
 
-fn may_act(to: &Apply<'_>, agent: &AgentId) -> Applied<()> {
+fn check_may_act(to: &Decide<'_>, agent: &AgentId) -> Decided<()> {
     if to.caller.may_act_for(agent) {
         return Ok(());
     }
-    // An owner acts for its agents; for anybody else the mailbox is not there.
-    let owned = rows::active_agent(to.db, agent)?.and_then(|agent| agent.owner);
-    if to.caller.rights.member && owned.is_some_and(|owner| to.caller.is(&owner)) {
+    // An owner acts for its agents; for other callers the mailbox does not exist.
+    let owner = rows::active_agent(to.db, agent)?.and_then(|agent| agent.owner);
+    if to.caller.rights.member && owner.is_some_and(|owner| to.caller.is(&owner)) {
         return Ok(());
     }
     Err(Refusal::NoSuchMessage.into())
 }
 
-fn find(to: &Apply<'_>, agent: &AgentId, id: MessageId) -> Applied<(Message, Delivery)> {
-    let message = rows::message_by_id(to.db, id)?.ok_or(Refusal::NoSuchMessage)?;
-    let delivery = rows::delivery_of(to.db, agent, message.seq)?.ok_or(Refusal::NoSuchMessage)?;
-    // Mail of a former holder of the name is nobody's now.
-    let born = rows::any_agent(to.db, agent)?.map_or(0, |agent| agent.born);
-    if message.seq <= born {
-        return Err(Refusal::NoSuchMessage.into());
-    }
-    Ok((message, delivery))
+/// A message and its delivery to an agent.
+pub(super) fn find(to: &Decide<'_>, agent: &AgentId, id: MessageId) -> Decided<(Message, Delivery)> {
+    lookup(to, agent, id)?.ok_or_else(|| Refusal::NoSuchMessage.into())
 }
 
-fn write(to: &Apply<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
+fn lookup(to: &Decide<'_>, agent: &AgentId, id: MessageId) -> rusqlite::Result<Option<(Message, Delivery)>> {
+    let Some(message) = rows::message_by_id(to.db, id)? else { return Ok(None) };
+    let Some(delivery) = rows::delivery_of(to.db, agent, message.seq)? else { return Ok(None) };
+    // Mail of the name's former holder does not belong to the agent.
+    let born = rows::any_agent(to.db, agent)?.map_or(0, |agent| agent.born);
+    Ok((message.seq > born).then_some((message, delivery)))
+}
+
+fn write(to: &Write<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
     let sql = "UPDATE deliveries SET state = ?3, delivered_at = ?4, read_at = ?5, acked_at = ?6, note = ?7
                WHERE agent = ?1 AND message = ?2";
     let params = (
@@ -236,27 +274,27 @@ fn write(to: &Apply<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
         delivery.acked_at,
         &delivery.note,
     );
-    exec(to.db, sql, params).map(drop)
+    to.exec(sql, params).map(drop)
 }
 
-/// Tells sender and recipient how the letter fares; other recipients are not told.
-pub(super) fn tell(to: &mut Apply<'_>, fact: Fact, message: impl Into<Arc<Message>>) -> rusqlite::Result<()> {
+/// Emits an event about a delivery to sender and recipient; other recipients do not see it.
+pub(super) fn emit(to: &mut Write<'_>, fact: Fact, message: impl Into<Arc<Message>>) -> rusqlite::Result<()> {
     let message = message.into();
     let blind = match fact.about() {
         Some(agent) => sight::is_blind(to.db, agent, message.seq)?,
         None => false,
     };
-    tell_whom(to, fact, message, blind)
+    emit_to_parties(to, fact, message, blind)
 }
 
-/// The same of a copy that is known to be an open one.
-pub(super) fn tell_openly(to: &mut Apply<'_>, fact: Fact, message: Arc<Message>) -> rusqlite::Result<()> {
-    tell_whom(to, fact, message, false)
+/// The same for a delivery that is known not to be a blind copy.
+pub(super) fn emit_openly(to: &mut Write<'_>, fact: Fact, message: Arc<Message>) -> rusqlite::Result<()> {
+    emit_to_parties(to, fact, message, false)
 }
 
-/// Tells the sender that somebody whom it named was passed over. That one has no copy, so it is no party to it.
-pub(super) fn tell_refused(
-    to: &mut Apply<'_>,
+/// Emits to the sender that a named agent was passed over. That agent has no delivery, so it does not see the event.
+pub(super) fn emit_refused(
+    to: &mut Write<'_>,
     agent: &AgentId,
     reason: &str,
     message: Arc<Message>,
@@ -268,17 +306,22 @@ pub(super) fn tell_refused(
     };
     let cause = Some(message.seq);
     let fact = Fact::MessageFailed { agent: agent.clone(), reason: reason.to_owned() };
-    to.tell_of(fact, message, cause, sight).map(drop)
+    to.emit_of(fact, message, cause, sight).map(drop)
 }
 
-fn tell_whom(to: &mut Apply<'_>, fact: Fact, message: Arc<Message>, blind: bool) -> rusqlite::Result<()> {
+fn emit_to_parties(
+    to: &mut Write<'_>,
+    fact: Fact,
+    message: Arc<Message>,
+    blind: bool,
+) -> rusqlite::Result<()> {
     let parties = std::iter::once(message.from.clone()).chain(fact.about().cloned()).collect();
     let agents = Sight::list(parties);
     let sight = match message.audience {
-        // A letter that is open to onlookers does not show them its blind copies.
+        // A message that is open to observers does not show them its blind copies.
         Audience::Observers if !blind => Sight::Observed { agents, except: Sight::list(Vec::new()) },
         _ => Sight::Agents(agents),
     };
     let cause = Some(message.seq);
-    to.tell_of(fact, message, cause, sight).map(drop)
+    to.emit_of(fact, message, cause, sight).map(drop)
 }

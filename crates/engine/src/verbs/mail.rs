@@ -1,134 +1,138 @@
-//! Sending: the verb that every door has.
+//! Sending messages.
 
+mod delivered;
+mod sender;
+
+pub use delivered::RecordDelivered;
+pub(super) use sender::{Sender, is_foreign};
+
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::agents::Entrance;
 use super::recipients::{self, Found, Recipient};
-use super::{Applied, Apply, Halt, Pen, agents, deliveries, turns};
+use super::{Decide, Decided, Stop, Write, deliveries, seen_keys, turns};
+use crate::commit::NewDelivery;
 use crate::error::Refusal;
-use crate::memory::Memory;
 use crate::nouns::{
-    Address, Agent, AgentId, AgentKind, Audience, Body, Caller, ContactPolicy, ConversationId, DeliveryState,
-    Fact, Json, Message, MessageId, Millis, Priority, Privacy, RealmName, RecipientKind, Seq, TaskId,
-    ThreadId, Turn, TurnId, TurnVisibility, Visibility,
+    Address, AgentId, AgentKind, Audience, Body, Caller, ConversationId, DeliveryState, Json, Message,
+    MessageId, Millis, Priority, RealmName, RecipientKind, TaskId, ThreadId, TurnId, TurnVisibility,
 };
 use crate::sight;
 use crate::stamp::Stamp;
-use crate::store::{LateCopy, Tail, all, exec, one, rows};
+use crate::store::{all, message_key, one, rows};
 use crate::views::View;
 
-/// Sends a letter from the caller to everyone the addresses reach.
+/// Sends a message from the caller to the agents that the addresses resolve to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SendMessage {
-    /// Whom it is for.
+    /// The main recipients.
     pub to: Vec<Address>,
-    /// Who gets a copy, for all to see.
+    /// Recipients of copies.
     #[serde(default)]
     pub cc: Vec<Address>,
-    /// Who gets a copy that nobody else sees.
+    /// Recipients of copies that no other recipient sees.
     #[serde(default)]
     pub bcc: Vec<Address>,
-    /// What kind of letter it is; empty for plain mail.
+    /// The kind of message; empty for plain mail.
     #[serde(default)]
     pub kind: String,
-    /// Its heading.
+    /// Its subject.
     #[serde(default)]
     pub subject: Option<String>,
-    /// What it says.
+    /// Its body.
     pub body: Body,
-    /// How pressing it is.
+    /// Its priority.
     pub priority: Priority,
     /// Whether each recipient is asked to acknowledge it.
     #[serde(default)]
     pub ack_required: bool,
-    /// When it stops being worth delivering.
+    /// When it expires. It is not delivered after that.
     #[serde(default)]
     pub expires_at: Option<Millis>,
-    /// Ties a question and its answers together.
+    /// Connects a question and its answers.
     #[serde(default)]
     pub correlation: Option<String>,
     /// The conversation it is part of.
     #[serde(default)]
     pub within: Option<ConversationRef>,
-    /// The letter it answers.
+    /// The message it answers.
     #[serde(default)]
     pub in_reply_to: Option<MessageId>,
-    /// The task it serves.
+    /// The task it belongs to.
     #[serde(default)]
     pub task: Option<TaskId>,
-    /// The sender's own name for it: the same content under the same key is sent once.
+    /// The sender's idempotency key: the same content under the same key is sent once.
     #[serde(default)]
     pub key: Option<String>,
-    /// A signed envelope, kept verbatim.
+    /// A signed envelope, stored verbatim.
     #[serde(default)]
     pub envelope: Option<String>,
-    /// What a door cannot express otherwise.
+    /// Data of the door that has no other field.
     #[serde(default)]
     pub meta: Option<Json>,
-    /// Who may look at it besides sender and recipients.
+    /// Which other callers may see it besides sender and recipients.
     pub audience: Audience,
-    /// Whether a group that is empty is fine. A letter to nobody is a mistake otherwise.
+    /// Whether empty groups are allowed. Otherwise a message without recipients is refused.
     #[serde(default)]
-    pub to_nobody: bool,
-    /// Whether those who are named and take no letters from the sender are passed over, as long as somebody is reached.
+    pub allow_no_recipients: bool,
+    /// Whether named agents that take no messages from the sender are passed over, if there are other recipients.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pass_over: bool,
-    /// Those who are named besides and get no letters at present, as the door knows: how it fared with them is told.
+    /// Further named agents that the door knows to receive no messages at present: a failed delivery is reported for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_receiving: Vec<AgentId>,
-    /// Those who have it already: it was handed to them before it came here, and is for nobody else.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub handed: Vec<AgentId>,
 }
 
-/// A letter's place in a conversation.
+/// The place of a message in a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConversationRef {
-    /// Which conversation.
+    /// The conversation.
     pub conversation: ConversationId,
-    /// Which thread of it.
+    /// The thread.
     #[serde(default)]
     pub thread: Option<ThreadId>,
-    /// Which turn it answers.
+    /// The turn it replies to.
     #[serde(default)]
     pub reply_to: Option<TurnId>,
-    /// Who may read the turn.
+    /// Which participants may read the turn.
     #[serde(default)]
     pub visibility: Option<TurnVisibility>,
-    /// What happens if the conversation is not there, or the sender has no part in it.
+    /// What happens if the conversation does not exist, or the sender takes no part in it.
     pub join: JoinMode,
 }
 
-/// How a letter gets into its conversation.
+/// How a message is recorded in its conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JoinMode {
-    /// It is recorded if the ordinary rules allow it; the letter goes out under the conversation's name in any case.
+    /// It is recorded if the ordinary rules allow it, and sent under the conversation's name in any case.
     IfAllowed,
-    /// The sender means this very conversation. It is opened if need be, recipients take part from then on, and the turn
-    /// is for the eyes of sender and recipients only.
+    /// The sender means exactly this conversation. It is opened if necessary, recipients become participants, and only
+    /// sender and recipients may read the turn.
     Open {
-        /// What the conversation is for, if it has to be opened.
+        /// The conversation's kind, if it has to be opened.
         kind: String,
     },
-    /// Like [`JoinMode::NameOnly`], and the letter goes out unrecorded for whatever reason it may not be recorded.
+    /// Like [`JoinMode::NameOnly`], and the message is sent unrecorded for any reason for which it cannot be recorded.
     PartiesOnly {
-        /// What the conversation is for, if it has to be opened.
+        /// The conversation's kind, if it has to be opened.
         kind: String,
     },
-    /// Like [`JoinMode::Open`], but the name is a label that every sender may use: recipients take part only if the sender
-    /// may invite, and a sender without a part in the conversation sends its letter under the name unrecorded.
+    /// Like [`JoinMode::Open`], but the name is a label that every sender may use: recipients become participants only if
+    /// the sender may invite, and the message of a sender that takes no part is sent under the name unrecorded.
     NameOnly {
-        /// What the conversation is for, if it has to be opened.
+        /// The conversation's kind, if it has to be opened.
         kind: String,
     },
 }
 
 impl SendMessage {
-    /// A plain letter in prose; everything else as usual.
+    /// A plain text message with defaults for everything else.
     #[must_use]
     pub fn text(to: Vec<Address>, text: impl Into<String>) -> Self {
         Self {
@@ -149,60 +153,83 @@ impl SendMessage {
             envelope: None,
             meta: None,
             audience: Audience::Parties,
-            to_nobody: false,
+            allow_no_recipients: false,
             pass_over: false,
             not_receiving: Vec::new(),
-            handed: Vec::new(),
         }
     }
 }
 
-/// What sending gave.
+/// The result of sending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendReceipt {
-    /// The letter as it was accepted.
+    /// The message as it was accepted.
     pub message: Arc<Message>,
-    /// How it stands with each recipient.
+    /// The state of each delivery.
     pub receipts: Vec<Receipt>,
-    /// Those who were named and passed over.
+    /// Agents that were named and passed over.
     pub refused: Vec<AgentId>,
-    /// The turn that was recorded for it.
+    /// The turn that records it.
     pub turn: Option<TurnId>,
-    /// Why no turn was recorded although a conversation was named.
+    /// Why no turn records it although a conversation was named.
     pub unrecorded: Option<Refusal>,
-    /// Whether this is the answer to an earlier sending under the same key.
+    /// Whether the message was sent before under the same key.
     pub repeated: bool,
 }
 
-/// One recipient of a letter, and how far the letter has come.
+/// One recipient of a message, and the state of its delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Who.
+    /// The recipient.
     pub agent: AgentId,
-    /// In which way it was named.
+    /// In which list it was named.
     pub copy: RecipientKind,
-    /// Queued, or delivered when a connected recipient has it in hand.
+    /// Queued, or delivered if a connected recipient has received it.
     pub state: DeliveryState,
 }
 
 impl SendMessage {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<SendReceipt> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<SendReceipt> + use<'v>> {
         to.require_member()?;
-        if !self.handed.is_empty() {
-            return self.note_handed(to);
-        }
-        let sender = sender(to)?;
-        if is_guest(to, &sender.id)? {
-            // Carried in by the server, but with the sight and the consent of a stranger to this realm.
-            let guest = Caller::member(sender.id.clone(), &to.caller.via);
-            return to.acting_as(&guest, |to| self.send(to, &sender));
-        }
-        self.send(to, &sender)
+        let mut sender = Sender::of(to)?;
+        let guest = sender.guest.take();
+        let planned = match &guest {
+            Some(guest) => self.plan(&to.acting_as(guest), &sender),
+            None => self.plan(to, &sender),
+        };
+        let entrance = sender.entrance.take();
+        let plan = match (planned, guest.clone()) {
+            (Ok(plan), _) => plan,
+            // What is recorded is recorded in the guest's name.
+            (Err(Stop::Recorded(refusal, record)), Some(guest)) => {
+                let record = move |to: &mut Write<'_>| to.acting_as(&guest, record);
+                return Err(Stop::Recorded(refusal, Box::new(record)));
+            }
+            (Err(Stop::Recorded(refusal, record)), None) => {
+                let entrances = entrance.into_iter().collect();
+                return Err(recipients::record_with(refusal, entrances, record));
+            }
+            (Err(stop), _) => return Err(stop),
+        };
+        Ok(move |to: &mut Write<'_>| {
+            if let Some(entrance) = entrance {
+                entrance.write(to)?;
+            }
+            match &guest {
+                Some(guest) => to.acting_as(guest, |to| self.write(to, plan)),
+                None => self.write(to, plan),
+            }
+        })
     }
 
-    fn send(&self, to: &mut Apply<'_>, sender: &Agent) -> Applied<SendReceipt> {
-        if let Some(earlier) = self.earlier(to)? {
-            return Ok(earlier);
+    fn plan(&self, to: &Decide<'_>, sender: &Sender) -> Decided<Plan> {
+        if !sender.reuses_name()
+            && let Some(earlier) = self.earlier(to)?
+        {
+            return Ok(Plan::Repeated(Box::new(earlier)));
         }
         if let Some(at) = self.expires_at
             && at <= to.clock()
@@ -221,7 +248,8 @@ impl SendMessage {
             (&self.cc[..], RecipientKind::Cc),
             (&self.bcc[..], RecipientKind::Bcc),
         ];
-        let Found { recipients, mut refused } = recipients::resolve(to, sender, lists, self.pass_over)?;
+        let found = recipients::resolve(to, sender, lists, self.pass_over)?;
+        let Found { recipients, mut refused, entrances } = found;
         let unwilling = refused.len();
         let reached: HashSet<&AgentId> = match self.not_receiving.is_empty() {
             true => HashSet::new(),
@@ -229,70 +257,37 @@ impl SendMessage {
         };
         for agent in &self.not_receiving {
             if !reached.contains(agent) && !refused.contains(agent) {
-                refused.push(to.known_agent(agent)?.id);
+                let entering = sender.entrance.iter().chain(&entrances).map(Entrance::agent);
+                match entering.into_iter().find(|entering| entering.id == *agent) {
+                    Some(entering) if sight::sees_agent(to.db, to.caller, entering)? => {}
+                    _ => drop(to.known_agent(agent)?),
+                }
+                refused.push(agent.clone());
             }
         }
-        if recipients.is_empty() && !self.to_nobody {
+        if recipients.is_empty() && !self.allow_no_recipients {
             return Err(Refusal::NoRecipients.into());
         }
-        // A gathering conversation may refuse (closed, not ours to enter), so it comes before the first row.
-        let place = self.place(to, sender, &recipients)?;
-        let (message, receipts) = self.post(to, &recipients, &refused, &place)?;
-        for (index, agent) in refused.iter().enumerate() {
-            let why =
-                if index < unwilling { "it takes no letters from the sender" } else { "it gets no letters" };
-            deliveries::tell_refused(to, agent, why, message.clone())?;
-        }
-        let (turn, unrecorded) = match place {
-            Place::None => (None, None),
-            Place::Labelled(_, why) => (None, Some(why)),
-            Place::In(spot) => (Some(turns::record_letter(to, sender, *spot, &message)?), None),
-        };
-        let turn = turn.map(|turn: Turn| turn.id);
-        Ok(SendReceipt { message, receipts, refused, turn, unrecorded, repeated: false })
+        let place = self.find_place(to, sender, &recipients, &entrances)?;
+        Ok(Plan::Send(Box::new(Sending { entrances, recipients, refused, unwilling, place })))
     }
 
-    /// Writes down a letter that its recipients have had since before it came here, whatever has changed meanwhile.
-    fn note_handed(&self, to: &mut Apply<'_>) -> Applied<SendReceipt> {
-        let recipients: Vec<Recipient> = self
-            .handed
-            .iter()
-            .map(|agent| Recipient { agent: agent.clone(), copy: RecipientKind::To, peer: None })
-            .collect();
-        let (message, receipts) = self.post(to, &recipients, &[], &Place::None)?;
-        for receipt in &receipts {
-            let fact = Fact::MessageDelivered { agent: receipt.agent.clone() };
-            deliveries::tell_openly(to, fact, message.clone())?;
-        }
-        Ok(SendReceipt {
-            message,
-            receipts,
-            refused: Vec::new(),
-            turn: None,
-            unrecorded: None,
-            repeated: false,
-        })
-    }
-
-    /// The answer to an earlier sending under the same key.
-    fn earlier(&self, to: &Apply<'_>) -> Applied<Option<SendReceipt>> {
+    /// The receipt of an earlier message under the same key.
+    fn earlier(&self, to: &Decide<'_>) -> Decided<Option<SendReceipt>> {
         let Some(key) = &self.key else { return Ok(None) };
-        let sql = "SELECT digest, message FROM message_keys WHERE sender = ?1 AND key = ?2";
-        let found =
-            one(to.db, sql, (&to.caller.agent, key), |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?)))?;
-        let Some((digest, seq)) = found else { return Ok(None) };
+        let Some((digest, seq)) = message_key(to.db, &to.caller.agent, key)? else { return Ok(None) };
         if digest != self.digest() {
             return Err(Refusal::KeyReused { key: key.clone() }.into());
         }
         let message = rows::message_at(to.db, seq)?.ok_or(Refusal::NoSuchMessage)?;
-        let sql = "SELECT agent, copy, state FROM deliveries WHERE message = ?1 ORDER BY agent";
+        let sql = "SELECT agent, recipient_kind, state FROM deliveries WHERE message = ?1 ORDER BY agent";
         let receipts = all(to.db, sql, [seq], |row| {
             Ok(Receipt { agent: row.get(0)?, copy: row.get(1)?, state: row.get(2)? })
         })?;
         let turn = one(
             to.db,
-            // A letter's turn comes right after the letter, so this does not walk the conversation.
-            "SELECT id FROM turns INDEXED BY turns_by_conversation WHERE talk = (SELECT seq FROM conversations WHERE id = ?1) AND seq > ?2 AND message = ?2
+            // A message's turn comes right after the message, so this does not scan the conversation.
+            "SELECT id FROM turns INDEXED BY turns_by_conversation WHERE conversation_seq = (SELECT seq FROM conversations WHERE id = ?1) AND seq > ?2 AND message = ?2
              ORDER BY seq LIMIT 1",
             (&message.conversation, seq),
             |row| row.get(0),
@@ -301,7 +296,7 @@ impl SendMessage {
         Ok(Some(SendReceipt { message, receipts, refused, turn, unrecorded: None, repeated: true }))
     }
 
-    /// A fingerprint of what the letter says and to whom. Times and meta are left out: a retry may differ in them.
+    /// A digest of content and addresses. Times and meta are left out: a retry may differ in them.
     fn digest(&self) -> Vec<u8> {
         let place = self.within.as_ref().map(|within| (&within.conversation, within.thread));
         let content = (
@@ -309,94 +304,161 @@ impl SendMessage {
             (&self.kind, &self.subject, &self.body, self.ack_required),
             (&self.correlation, place, self.in_reply_to, &self.task),
         );
-        // Plain data without maps or floats: writing it as JSON cannot fail.
+        // Plain data without maps or floats: serialising it cannot fail.
         Sha256::digest(serde_json::to_vec(&content).unwrap_or_default()).to_vec()
     }
 
-    fn place(&self, to: &mut Apply<'_>, sender: &Agent, recipients: &[Recipient]) -> Applied<Place> {
+    fn find_place(
+        &self,
+        to: &Decide<'_>,
+        sender: &Sender,
+        recipients: &[Recipient],
+        entrances: &[Entrance],
+    ) -> Decided<Place> {
         let Some(within) = &self.within else { return Ok(Place::None) };
-        check_reach(to, sender, recipients, within)?;
-        let others = recipients.iter().filter(|r| r.copy != RecipientKind::Bcc).map(|r| &r.agent);
-        let spot = match &within.join {
-            JoinMode::IfAllowed => turns::find_spot(to, sender, others, within),
-            JoinMode::Open { kind } | JoinMode::PartiesOnly { kind } | JoinMode::NameOnly { kind } => {
-                turns::gather(to, sender, others, within, kind, self.subject.as_deref())
+        let entering = sender.entrance.iter().chain(entrances);
+        let new_holders: Vec<AgentId> = entering
+            .filter(|entrance| entrance.reuses_name())
+            .map(|entrance| entrance.agent().id.clone())
+            .collect();
+        let open = recipients.iter().filter(|r| r.copy != RecipientKind::Bcc).map(|r| &r.agent);
+        let parties =
+            turns::Parties { sender: &sender.agent, recipients: open.collect(), new_holders: &new_holders };
+        check_reach(to, &parties, recipients, &within.conversation)?;
+        let found = turns::find_place(to, &parties, within, self.subject.as_deref());
+        match (found, &within.join) {
+            (Ok(place), _) => Ok(Place::In(Box::new(place))),
+            // The message is sent under the name that it gave, so that a reply can give the same.
+            (Err(Stop::Refused(why)), JoinMode::IfAllowed | JoinMode::PartiesOnly { .. }) => {
+                Ok(Place::NameOnly(within.conversation.clone(), why))
             }
-        };
-        match (spot, &within.join) {
-            (Ok(spot), _) => Ok(Place::In(Box::new(spot))),
-            // The letter goes out under the name that it gave, so that whoever answers it can give the same.
-            (Err(Halt::Refused(why)), JoinMode::IfAllowed | JoinMode::PartiesOnly { .. }) => {
-                Ok(Place::Labelled(within.conversation.clone(), why))
-            }
-            // The name is a label that every sender may use, also after another agent has taken it.
+            // The name is a label that every sender may use, also after another agent has opened the conversation.
             (
-                Err(Halt::Refused(
+                Err(Stop::Refused(
                     why @ (Refusal::NotAParticipant { .. } | Refusal::ParticipantMayNot { .. }),
                 )),
                 JoinMode::NameOnly { .. },
-            ) => Ok(Place::Labelled(within.conversation.clone(), why)),
-            (Err(halt), _) => Err(halt),
+            ) => Ok(Place::NameOnly(within.conversation.clone(), why)),
+            (Err(stop), _) => Err(stop),
         }
     }
 
-    fn post(
-        &self,
-        to: &mut Apply<'_>,
-        recipients: &[Recipient],
-        refused: &[AgentId],
-        place: &Place,
-    ) -> Applied<(Arc<Message>, Vec<Receipt>)> {
-        let (conversation, thread) = match place {
-            Place::In(spot) => (Some(spot.conversation.id.clone()), spot.thread),
-            Place::Labelled(conversation, _) => (Some(conversation.clone()), None),
-            Place::None => (None, None),
+    fn write(&self, to: &mut Write<'_>, plan: Plan) -> rusqlite::Result<SendReceipt> {
+        let Sending { entrances, recipients, refused, unwilling, place } = match plan {
+            Plan::Repeated(earlier) => return Ok(*earlier),
+            Plan::Send(sending) => *sending,
         };
-        let message = self.letter(to.caller, MessageId(to.fresh_id()), to.now);
+        for entrance in entrances {
+            entrance.write(to)?;
+        }
+        let (spot, name, unrecorded) = match place {
+            Place::None => (None, None, None),
+            Place::NameOnly(name, why) => (None, Some(name), Some(why)),
+            Place::In(place) => (Some(place.prepare(to)?), None, None),
+        };
+        let post = Post {
+            recipients: &recipients,
+            refused: &refused,
+            state: DeliveryState::Queued,
+            conversation: spot.as_ref().map(|spot| spot.conversation.id.clone()).or(name),
+            thread: spot.as_ref().and_then(|spot| spot.thread),
+        };
+        let (message, receipts) = self.post(to, &post)?;
+        for (index, agent) in refused.iter().enumerate() {
+            let why = if index < unwilling {
+                "it takes no messages from the sender"
+            } else {
+                "it gets no messages"
+            };
+            deliveries::emit_refused(to, agent, why, message.clone())?;
+        }
+        let turn = match spot {
+            Some(spot) => Some(spot.record(to, message.from.clone(), &message)?.id),
+            None => None,
+        };
+        Ok(SendReceipt { message, receipts, refused, turn, unrecorded, repeated: false })
+    }
+
+    /// Writes the message, its deliveries and its event.
+    fn post(&self, to: &mut Write<'_>, post: &Post<'_>) -> rusqlite::Result<(Arc<Message>, Vec<Receipt>)> {
+        let message = self.draft(to.caller, MessageId(to.fresh_id()), to.now);
         let addresses = self.to.iter().chain(&self.cc).chain(&self.bcc);
         let audience = sight::audience_of(to.db, self.audience, addresses)?;
+        let (conversation, thread) = (post.conversation.clone(), post.thread);
         let message = Arc::new(Message { seq: to.next_seq(), conversation, thread, audience, ..message });
-        insert(to, &message)?;
+        to.insert_message(message.clone())?;
         if let Some(key) = &self.key {
-            let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, ?3, ?4)";
-            exec(to.db, sql, (&message.from, key, self.digest(), message.seq))?;
+            seen_keys::store_message_key(to, &message.from, key, self.digest(), message.seq)?;
         }
-        let mut receipts = Vec::with_capacity(recipients.len());
-        let (state, delivered_at) = match self.handed.is_empty() {
-            true => (DeliveryState::Queued, None),
-            false => (DeliveryState::Delivered, Some(to.now)),
-        };
-        for Recipient { agent, copy, peer } in recipients {
-            let row =
-                LateCopy { letter: message.clone(), agent: agent.clone(), copy: *copy, state, delivered_at };
-            to.memory.rows.add_copy(to.db, row)?;
+        let mut receipts = Vec::with_capacity(post.recipients.len());
+        let state = post.state;
+        let delivered_at = (state == DeliveryState::Delivered).then_some(to.now);
+        for Recipient { agent, copy, peer } in post.recipients {
+            to.insert_delivery(NewDelivery {
+                message: message.clone(),
+                agent: agent.clone(),
+                kind: *copy,
+                state,
+                delivered_at,
+            })?;
             if let Some(peer) = peer {
                 let sql = "INSERT INTO outbound(peer, message, agent) VALUES(?1, ?2, ?3)";
-                exec(to.db, sql, (peer, message.seq, agent))?;
+                to.exec(sql, (peer, message.seq, agent))?;
             }
             receipts.push(Receipt { agent: agent.clone(), copy: *copy, state });
         }
-        let parties = recipients.iter().map(|r| r.agent.clone()).collect();
+        let parties = post.recipients.iter().map(|r| r.agent.clone()).collect();
         let sight = sight::of_message(to.db, &message, parties)?;
         let open = receipts.iter().filter(|receipt| receipt.copy != RecipientKind::Bcc);
-        let passed_over = refused.iter().map(|agent| (agent.clone(), DeliveryState::Failed));
+        let passed_over = post.refused.iter().map(|agent| (agent.clone(), DeliveryState::Failed));
         let reached = open.map(|receipt| (receipt.agent.clone(), receipt.state)).chain(passed_over).collect();
-        to.tell_sent(message.clone(), reached, sight)?;
+        to.emit_sent(message.clone(), reached, sight)?;
         Ok((message, receipts))
     }
 }
 
+/// What was decided about a message.
+enum Plan {
+    /// It was sent before under the same key.
+    Repeated(Box<SendReceipt>),
+    Send(Box<Sending>),
+}
+
+/// A message that is about to be written.
+struct Sending {
+    entrances: Vec<Entrance>,
+    recipients: Vec<Recipient>,
+    /// Agents that were named and get nothing: first those that take no messages from the sender.
+    refused: Vec<AgentId>,
+    unwilling: usize,
+    place: Place,
+}
+
+/// Where in a conversation a message goes.
+enum Place {
+    None,
+    /// Under its name, but not in it.
+    NameOnly(ConversationId, Refusal),
+    In(Box<turns::Place>),
+}
+
+/// What of a message's rows does not depend on its content.
+struct Post<'p> {
+    recipients: &'p [Recipient],
+    refused: &'p [AgentId],
+    state: DeliveryState,
+    conversation: Option<ConversationId>,
+    thread: Option<ThreadId>,
+}
+
 impl SendMessage {
-    /// Whether applying it looks at no letter that is already there. (Whether somebody may answer is looked up where it
-    /// has to be.)
+    /// Whether deciding it reads no message that is already there. (Where a reply may need no consent, that is looked up
+    /// all the same.)
     pub(crate) fn stands_alone(&self) -> bool {
         self.within.is_none() && self.in_reply_to.is_none() && self.key.is_none()
     }
-}
 
-/// What the fast lane asks of the verb before it is applied.
-impl SendMessage {
-    /// Whether the letter promises nothing beyond this moment, so that it may be handed over before it is written down.
+    /// Whether the message promises nothing beyond this moment, so that it may be delivered before it is stored.
     pub(crate) fn is_ephemeral(&self) -> bool {
         self.cc.is_empty()
             && self.bcc.is_empty()
@@ -408,67 +470,43 @@ impl SendMessage {
             && self.key.is_none()
             && self.envelope.is_none()
             && self.not_receiving.is_empty()
-            && self.handed.is_empty()
     }
 
-    /// Whom the letter reaches as the books stand, all of them here; nothing if it would be refused or something would
-    /// have to be written.
+    /// The recipients that an ephemeral message has as the database is now, all of them in this realm. None if the message
+    /// would be refused, or if anything besides the message would have to be written.
     pub(crate) fn preview(
         &self,
         view: &View<'_>,
         realm: &RealmName,
         caller: &Caller,
     ) -> Option<Vec<AgentId>> {
-        // The verb's own rule, on books that cannot be written: whatever it would write makes it stop.
-        let (stamp, mut rules) = (Stamp::new(), view.rules().ok()?);
-        let (mut last, mut events, mut tail) = (Seq::MAX - 1, Vec::new(), Tail::default());
-        let mut memory = Memory::default();
-        let pen = Pen {
-            rules: &mut rules,
-            last: &mut last,
-            events: &mut events,
-            tail: &mut tail,
-            memory: &mut memory,
-        };
-        let mut to = Apply::new(view.db, realm, caller, &stamp, view.now, pen);
+        let (stamp, ids, cache) = (Stamp::new(), Cell::new(0), RefCell::default());
+        let rules = view.rules().ok()?;
+        let to = Decide::preview(view.db, realm, caller, view.now, &rules, (&stamp, &ids, &cache));
         to.require_member().ok()?;
-        let sender = sender(&mut to).ok()?;
-        if is_guest(&to, &sender.id).ok()? {
+        let sender = Sender::of(&to).ok()?;
+        if sender.entrance.is_some() || sender.guest.is_some() {
             return None;
         }
         let lists =
             [(&self.to[..], RecipientKind::To), (&[][..], RecipientKind::Cc), (&[][..], RecipientKind::Bcc)];
-        let found = recipients::resolve(&mut to, &sender, lists, self.pass_over).ok()?;
-        // The slow road says who was passed over.
-        if !found.refused.is_empty() {
+        let found = recipients::resolve(&to, &sender, lists, self.pass_over).ok()?;
+        if !found.entrances.is_empty() || !found.refused.is_empty() {
             return None;
         }
         found.recipients.into_iter().map(|one| one.peer.is_none().then_some(one.agent)).collect()
     }
 
-    /// Whether it goes to a group, or to many.
+    /// Whether it is addressed to a group, or to many agents.
     pub(crate) fn is_broad(&self) -> bool {
         let addresses = || self.to.iter().chain(&self.cc).chain(&self.bcc);
-        addresses().nth(super::FEW_NAMES).is_some()
-            || addresses().any(|address| match address {
-                Address::Agent(_) | Address::Remote { .. } | Address::Parent => false,
-                Address::Scope(_)
-                | Address::Role { .. }
-                | Address::Children { .. }
-                | Address::Siblings
-                | Address::Ancestors { .. }
-                | Address::Descendants { .. }
-                | Address::Kind(_)
-                | Address::All
-                | Address::Contacts
-                | Address::Public => true,
-            })
+        addresses().nth(super::FEW_NAMES).is_some() || addresses().any(Address::is_group)
     }
 
-    /// The letter as it will be written down, but for its place in the history and in a conversation.
-    pub(crate) fn letter(&self, caller: &Caller, id: MessageId, at: Millis) -> Message {
+    /// The message as it will be stored, without its seq and its place in a conversation.
+    pub(crate) fn draft(&self, caller: &Caller, id: MessageId, at: Millis) -> Message {
         Message {
-            seq: crate::fast_path::UNPLACED,
+            seq: crate::fast_path::NO_SEQ,
             id,
             from: caller.agent.clone(),
             to: self.to.iter().chain(&self.cc).cloned().collect(),
@@ -493,100 +531,23 @@ impl SendMessage {
     }
 }
 
-/// Where in a conversation a letter goes.
-enum Place {
-    None,
-    /// Under its name, but not in it.
-    Labelled(ConversationId, Refusal),
-    In(Box<turns::Spot>),
-}
-
-fn sender(to: &mut Apply<'_>) -> Applied<Agent> {
-    let id = &to.caller.agent;
-    // The office, and agents of neighbours whose letters it carries in, have no entry in the address book.
-    if to.caller.rights.admin && id.is_office() {
-        return Ok(stand_in(id));
-    }
-    if is_guest(to, id)? {
-        // It takes answers to what it wrote, and is otherwise an agent like any other.
-        let (kind, contact_policy) = (AgentKind::Agent, ContactPolicy::Open);
-        return Ok(Agent { kind, contact_policy, ..stand_in(id) });
-    }
-    // An administrator writes under any name; one that is new is entered with its first message, or not at all.
-    let entered = match to.caller.rights.admin && rows::active_agent(to.db, id)?.is_none() {
-        true => agents::enter_sender(to, id)?,
-        false => None,
-    };
-    let sender = entered.map_or_else(|| to.acting_agent(), Ok)?;
-    if sender.is_suspended() {
-        return Err(Refusal::WrongState { agent: sender.id, state: sender.state }.into());
-    }
-    Ok(sender)
-}
-
-/// Whether the server carries in what a neighbour's agent wrote.
-fn is_guest(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
-    Ok(to.caller.rights.admin && is_foreign(to, id)?)
-}
-
-/// Whether a name is that of a neighbour's agent.
-pub(super) fn is_foreign(to: &Apply<'_>, id: &AgentId) -> rusqlite::Result<bool> {
-    let Some((_, realm)) = id.as_str().rsplit_once('@') else { return Ok(false) };
-    Ok(one(to.db, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some())
-}
-
-/// A sender without an entry in the address book.
-fn stand_in(id: &AgentId) -> Agent {
-    Agent {
-        id: id.clone(),
-        kind: AgentKind::System,
-        name: None,
-        description: None,
-        role: None,
-        parent: None,
-        owner: None,
-        state: Agent::IDLE.to_owned(),
-        visibility: Visibility::Public,
-        contact_policy: ContactPolicy::Closed,
-        privacy: Privacy::Public,
-        keys: None,
-        capabilities: None,
-        bounds: None,
-        meta: None,
-        via: String::new(),
-        scopes: Vec::new(),
-        created_at: 0,
-        updated_at: 0,
-        retired_at: None,
-        born: 0,
-    }
-}
-
-/// Refuses a letter that belongs to a run and is for somebody whom its sender may not write to there. People who take
-/// part may be answered.
+/// Refuses a message in a run to agents that its sender may not write to there. Participants that are people may be answered.
 fn check_reach(
-    to: &Apply<'_>,
-    sender: &Agent,
+    to: &Decide<'_>,
+    parties: &turns::Parties<'_>,
     recipients: &[Recipient],
-    within: &ConversationRef,
-) -> Applied<()> {
-    let Some(reach) = to.rules.reach.get(&sender.id) else { return Ok(()) };
-    let task = &within.conversation;
+    task: &TaskId,
+) -> Decided<()> {
+    let Some(reach) = to.rules.reach.get(&parties.sender.id) else { return Ok(()) };
     if one(to.db, "SELECT 1 FROM runs WHERE task = ?1", [task], |_| Ok(()))?.is_none() {
         return Ok(());
     }
     for agent in recipients.iter().map(|recipient| &recipient.agent).filter(|agent| !reach.contains(*agent)) {
-        let part = rows::participant_of(to.db, task, agent)?;
+        let part = parties.part_of(to, task, agent)?;
         if part.is_none_or(|part| part.kind == AgentKind::Agent) {
             let need = "a recipient that the sender may write to in this task";
             return Err(Refusal::NotAllowed { need }.into());
         }
     }
     Ok(())
-}
-
-/// Writes a letter's own row.
-pub(super) fn insert(to: &mut Apply<'_>, letter: &Arc<Message>) -> rusqlite::Result<()> {
-    to.note_text(letter.subject.as_deref(), letter.body.as_str());
-    to.memory.rows.add_letter(to.db, letter.clone())
 }

@@ -2,26 +2,26 @@
 //! of the engine's write side, and adding to it makes the compiler name every place to touch.
 
 pub mod agents;
-mod apply;
 pub mod claims;
 pub mod contacts;
+mod context;
 pub mod conversations;
 pub mod deliveries;
 pub mod keys;
 pub mod mail;
-pub mod marks;
 pub mod office;
 pub mod peers;
 mod recipients;
 pub mod reservations;
 pub mod runs;
 pub mod scopes;
+pub mod seen_keys;
 pub mod signed;
 pub mod tasks;
 pub mod tokens;
 pub mod turns;
 
-pub(crate) use apply::{Applied, Apply, Halt, Pen};
+pub(crate) use context::{BatchState, Decide, Decided, Stop, Write};
 
 use serde::{Deserialize, Serialize};
 
@@ -66,9 +66,14 @@ macro_rules! verbs {
                 match self { $(Self::$name(_) => $word),+ }
             }
 
-            /// Carries the verb out against the books. Deterministic: sees only the command and the books.
-            pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Outcome> {
-                match self { $(Self::$name(verb) => verb.apply(to).map(|outcome| Outcome::$name(Box::new(outcome)))),+ }
+            /// Decides, then writes. Deterministic: sees only the command and the database.
+            pub(crate) fn apply(&self, to: &mut Write<'_>) -> Decided<Outcome> {
+                match self {
+                    $(Self::$name(verb) => {
+                        let write = verb.decide(to)?;
+                        Ok(Outcome::$name(Box::new(write(to)?)))
+                    })+
+                }
             }
         }
 
@@ -90,6 +95,7 @@ verbs! {
     agents::Unregister = "unregister" => Agent;
     keys::ChangeKeys = "change_keys" => Agent;
     mail::SendMessage = "send" => mail::SendReceipt;
+    mail::RecordDelivered = "record_delivered" => mail::SendReceipt;
     signed::SendSigned = "send_sealed" => signed::SignedReceipt;
     deliveries::MarkDelivered = "mark_delivered" => usize;
     deliveries::MarkRead = "mark_read" => Delivery;
@@ -141,16 +147,28 @@ const FEW_NAMES: usize = 64;
 const FEW_PATHS: usize = 8;
 
 impl Command {
-    /// Whether it is a letter that nobody has yet.
-    pub(crate) fn is_slow_letter(&self) -> bool {
-        self.letter().is_some_and(|send| send.handed.is_empty())
+    /// Whether it sends a message that no recipient has yet.
+    pub(crate) fn sends(&self) -> bool {
+        matches!(self, Self::SendMessage(_) | Self::SendSigned(_))
     }
 
-    /// Whether it may take long: it goes to groups, or names many.
+    /// Whether it reads messages, deliveries or turns, or writes such rows and reads them again. If so, rows that earlier
+    /// commands of the batch buffered are written first, and its own are not buffered.
+    pub(crate) fn reads_messages(&self) -> bool {
+        match self {
+            Self::SendMessage(send) => !send.stands_alone(),
+            Self::RecordDelivered(_) => false,
+            Self::Say(say) => !say.is_plain(),
+            _ => true,
+        }
+    }
+
+    /// Whether it may take long: it is addressed to groups, or names many agents.
     pub(crate) fn is_broad(&self) -> bool {
         match self {
-            Self::SendMessage(send) => send.is_broad(),
-            Self::SendSigned(signed) => signed.message.is_broad(),
+            Self::SendMessage(_) | Self::SendSigned(_) | Self::RecordDelivered(_) => {
+                self.message().is_some_and(mail::SendMessage::is_broad)
+            }
             Self::Create(create) => create.participants.len() > FEW_NAMES,
             Self::CreateTask(create) => create.participants.len() > FEW_NAMES,
             Self::Reserve(reserve) => reserve.paths.len() > FEW_PATHS,
@@ -160,11 +178,12 @@ impl Command {
         }
     }
 
-    /// The letter it sends.
-    pub(crate) fn letter(&self) -> Option<&mail::SendMessage> {
+    /// The message that it sends or records.
+    pub(crate) fn message(&self) -> Option<&mail::SendMessage> {
         match self {
             Self::SendMessage(send) => Some(send),
             Self::SendSigned(signed) => Some(&signed.message),
+            Self::RecordDelivered(record) => Some(record.message()),
             _ => None,
         }
     }

@@ -1,68 +1,61 @@
-//! Turning addresses into recipients: who is meant, who may know of whom, and who takes letters from whom.
+//! Resolves addresses to recipients: which agents are meant, which of them the caller may know of, and which take messages
+//! from the sender.
 
 use std::collections::{HashMap, HashSet};
 
-use rusqlite::Connection;
-
-use super::{Applied, Apply, Halt, agents, contacts, mail};
+use super::agents::{self, Entrance};
+use super::mail::{self, Sender};
+use super::{Decide, Decided, Stop, Write, contacts};
 use crate::acl;
 use crate::error::Refusal;
-use crate::near;
 use crate::nouns::{
     Address, Agent, AgentId, Bounds, ContactPolicy, ContactState, Fact, Millis, Privacy, RealmName,
     RecipientKind, ScopeId, Sight,
 };
 use crate::sight;
-use crate::store::{all, one, rows};
+use crate::similar_names;
+use crate::store::{Db, all, one, rows};
 
-/// Somebody a letter goes to.
+/// A recipient of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Recipient {
     pub(super) agent: AgentId,
     pub(super) copy: RecipientKind,
-    /// The neighbour that the letter has to be carried to.
+    /// The peer that the message must be relayed to.
     pub(super) peer: Option<RealmName>,
 }
 
-/// Whom addresses came to.
-#[derive(Debug, Default)]
+/// What addresses resolve to.
+#[derive(Default)]
 pub(super) struct Found {
     pub(super) recipients: Vec<Recipient>,
-    /// Those who were named, take no letters from the sender and were passed over.
+    /// Agents that were named, take no messages from the sender and were passed over.
     pub(super) refused: Vec<AgentId>,
+    /// Recipients that are not registered yet but expected. They are registered before the message is written.
+    pub(super) entrances: Vec<Entrance>,
 }
 
-/// Whether a recipient takes a sender's letters.
+/// Whether a recipient takes a sender's messages. The recipient's contact policy decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Consent {
+enum Consent {
     /// It does.
     Given,
-    /// It has to be asked.
+    /// It must be asked first.
     Needed,
     /// It does not, and will not be asked.
     Denied,
 }
 
-/// Whether `to` takes letters from `from`. Contact policy travels with the recipient.
-pub(crate) fn contact_allows(
-    db: &Connection,
-    from: &Agent,
-    to: &Agent,
-    now: Millis,
-) -> rusqlite::Result<Consent> {
-    // The office needs no consent. An agent that calls itself a part of the system does.
+/// Whether `to` takes messages from `from`, where that does not depend on a contact.
+fn consent_without_contact(db: Db<'_>, from: &Agent, to: &Agent) -> rusqlite::Result<Option<Consent>> {
+    // The server needs no consent. An agent whose kind is system does.
     if from.id == to.id || from.id.is_office() {
-        return Ok(Consent::Given);
+        return Ok(Some(Consent::Given));
     }
-    if !acl::let_pass(db, from, to)? {
-        return Ok(Consent::Denied);
-    }
-    let contact = rows::contact_of(db, &from.id, &to.id)?;
-    let in_force = contact.filter(|contact| contact.expires_at.is_none_or(|end| now < end));
-    Ok(consent(in_force.map(|contact| contact.state), to.contact_policy))
+    Ok((!acl::let_pass(db, from, to)?).then_some(Consent::Denied))
 }
 
-/// What a contact in force, or none, means to a recipient of that policy.
+/// What a valid contact, or none, means to a recipient with that policy.
 fn consent(contact: Option<ContactState>, policy: ContactPolicy) -> Consent {
     match (contact, policy) {
         (Some(ContactState::Blocked), _) => Consent::Denied,
@@ -72,20 +65,20 @@ fn consent(contact: Option<ContactState>, policy: ContactPolicy) -> Consent {
     }
 }
 
-/// Everyone a letter goes to, each once, in the order of the addresses. Someone who is named but cannot be reached
-/// refuses the letter; a member of a group who cannot is passed over, and so is who is named and unwilling if that was
-/// asked for and somebody else is reached.
+/// All recipients of a message, each once, in the order of the addresses. A named agent that cannot be reached refuses the
+/// message; a member of a group that cannot is passed over. With `pass_over`, so is a named agent that takes no messages from
+/// the sender, if there are other recipients.
 pub(super) fn resolve(
-    to: &mut Apply<'_>,
-    sender: &Agent,
+    to: &Decide<'_>,
+    sender: &Sender,
     lists: [(&[Address], RecipientKind); 3],
     pass_over: bool,
-) -> Applied<Found> {
+) -> Decided<Found> {
     let mut seen = HashSet::new();
     let mut found = Vec::new();
     let mut refused: Vec<AgentId> = Vec::new();
     let mut named = HashSet::new();
-    let mut groups = Groups::of(to, sender)?;
+    let mut search = Search::new(to, sender);
     for (addresses, copy) in lists {
         for address in addresses {
             // The same address again reaches the same agents.
@@ -96,12 +89,15 @@ pub(super) fn resolve(
                 Address::Remote { realm, .. } if realm != to.realm => Some(realm),
                 _ => None,
             };
-            let reached = match reach(to, sender, address, &mut groups) {
-                Err(Halt::Refused(Refusal::ConsentBlocked { agent })) if pass_over => {
+            let reached = match search.reach(address) {
+                Err(Stop::Refused(Refusal::ConsentBlocked { agent })) if pass_over => {
                     if !refused.contains(&agent) {
                         refused.push(agent);
                     }
                     continue;
+                }
+                Err(Stop::Recorded(refusal, record)) => {
+                    return Err(record_with(refusal, search.entrances, record));
                 }
                 reached => reached?,
             };
@@ -117,44 +113,132 @@ pub(super) fn resolve(
     }
     match refused.first() {
         Some(agent) if found.is_empty() => Err(Refusal::ConsentBlocked { agent: agent.clone() }.into()),
-        _ => Ok(Found { recipients: found, refused }),
+        _ => Ok(Found { recipients: found, refused, entrances: search.entrances }),
     }
 }
 
-fn too_many_recipients(to: &Apply<'_>) -> Halt {
+/// A recorded refusal that registers agents first: what it records may refer to them.
+pub(super) fn record_with(
+    refusal: Refusal,
+    entrances: Vec<Entrance>,
+    record: impl FnOnce(&mut Write<'_>) -> rusqlite::Result<()> + 'static,
+) -> Stop {
+    let record = move |to: &mut Write<'_>| {
+        for entrance in entrances {
+            entrance.write(to)?;
+        }
+        record(to)
+    };
+    Stop::Recorded(refusal, Box::new(record))
+}
+
+fn too_many_recipients(to: &Decide<'_>) -> Stop {
     let what = "recipients; address a role, a scope or fewer agents, or have the operator raise the rule";
     Refusal::TooMany { what, limit: to.rules.recipients.into() }.into()
 }
 
-/// What finding the members of groups may cost, and what all of them are asked: read once for the whole message.
-struct Groups<'a> {
+/// The search for one message's recipients: what it may still cost, and what is read once for all addresses.
+struct Search<'s, 'a> {
+    to: &'s Decide<'a>,
+    sender: &'s Sender,
     /// Groups, and members of groups, that may still be looked at.
     groups: u32,
     members: usize,
-    /// What the caller is kept to.
-    kept_to: Option<Bounds>,
+    /// The caller's bounds.
+    bounds: Option<Bounds>,
     kin: acl::Kin<'a>,
     /// The same for the sender, if it is not the caller.
     sender_kin: acl::Kin<'a>,
-    /// What the sender's contacts say; read with the first group.
+    /// The sender's contacts; read with the first group.
     contacts: Option<HashMap<AgentId, (ContactState, Option<Millis>)>>,
+    entrances: Vec<Entrance>,
 }
 
-impl<'a> Groups<'a> {
-    fn of(to: &Apply<'a>, sender: &Agent) -> Applied<Self> {
+impl<'s, 'a> Search<'s, 'a> {
+    fn new(to: &'s Decide<'a>, sender: &'s Sender) -> Self {
         let members = to.rules.recipients as usize;
-        Ok(Self {
+        Self {
+            to,
+            sender,
             groups: to.rules.groups,
             members: members + members / 4,
-            kept_to: None,
+            bounds: None,
             kin: acl::Kin::of(to.db, &to.caller.agent, None),
-            sender_kin: acl::Kin::of(to.db, &sender.id, sender.parent.as_ref()),
+            sender_kin: acl::Kin::of(to.db, &sender.agent.id, sender.agent.parent.as_ref()),
             contacts: None,
-        })
+            entrances: Vec::new(),
+        }
     }
 
-    /// Takes one group more in hand.
-    fn open(&mut self, to: &Apply<'a>, sender: &Agent) -> Applied<()> {
+    fn reach(&mut self, address: &Address) -> Decided<Vec<AgentId>> {
+        let (to, sender) = (self.to, &self.sender.agent);
+        if address.is_group() {
+            self.open_group()?;
+        }
+        let most = self.members;
+        let group = match address {
+            Address::Agent(id) => return self.direct(id).map(|id| vec![id]),
+            Address::Remote { agent, realm } if realm == to.realm => {
+                let id = AgentId::new(agent).map_err(Refusal::from)?;
+                return self.direct(&id).map(|id| vec![id]);
+            }
+            Address::Remote { agent, realm } => {
+                let known = one(to.db, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some();
+                if !known {
+                    return Err(Refusal::NoSuchPeer { peer: realm.to_string() }.into());
+                }
+                return Ok(vec![AgentId::new(format!("{agent}@{realm}")).map_err(Refusal::from)?]);
+            }
+            Address::Scope(scope) => scope_members(to, sender, scope, most)?,
+            Address::Role { role, within: None } => {
+                select(to, "role = ?1 AND id <> ?2", (role, &sender.id), most)?
+            }
+            Address::Role { role, within: Some(scope) } => {
+                let members = scope_members(to, sender, scope, most)?;
+                self.look_at(members.len())?;
+                members.into_iter().filter(|agent| agent.role.as_deref() == Some(role)).collect()
+            }
+            Address::Parent => match &sender.parent {
+                Some(parent) => rows::active_agent(to.db, parent)?.into_iter().collect(),
+                None => Vec::new(),
+            },
+            Address::Children { depth } => below(to, &sender.id, depth.unwrap_or(1))?,
+            Address::Descendants { depth } => below(to, &sender.id, depth.unwrap_or(u32::MAX))?,
+            Address::Siblings => match &sender.parent {
+                Some(parent) => select(to, "parent = ?1 AND id <> ?2", (parent, &sender.id), most)?,
+                None => Vec::new(),
+            },
+            Address::Ancestors { depth } => above(to, sender, depth.unwrap_or(u32::MAX))?,
+            Address::Kind(kind) => select(to, "kind = ?1 AND id <> ?2", (kind, &sender.id), most)?,
+            Address::All => select(to, "id <> ?1", [&sender.id], most)?,
+            Address::Contacts => {
+                require_tier(sender, &[Privacy::Public, Privacy::Contacts])?;
+                // Contacts of a name's former holder are not the sender's.
+                let ids = match self.sender.reuses_name() {
+                    true => Vec::new(),
+                    false => sight::contacts_of(to.db, &sender.id, to.clock())?,
+                };
+                let active = |id: &AgentId| rows::active_agent(to.db, id).transpose();
+                ids.iter().filter_map(active).collect::<Result<_, _>>()?
+            }
+            Address::Public => {
+                require_tier(sender, &[Privacy::Public])?;
+                return self.public();
+            }
+        };
+        self.look_at(group.len())?;
+        let mut willing = Vec::with_capacity(group.len());
+        for agent in group {
+            if self.allows(&agent)? && self.sees(&agent)? {
+                willing.push(agent.id);
+            }
+        }
+        Ok(willing)
+    }
+
+    /// Counts a group and reads what is asked of all members of groups.
+    fn open_group(&mut self) -> Decided<()> {
+        let to = self.to;
         let Some(left) = self.groups.checked_sub(1) else {
             let what = "groups of recipients in one message";
             return Err(Refusal::TooMany { what, limit: to.rules.groups.into() }.into());
@@ -165,24 +249,23 @@ impl<'a> Groups<'a> {
         }
         let sql = "SELECT recipient, state, expires_at FROM contacts WHERE sender = ?1";
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)));
-        self.contacts = Some(all(to.db, sql, [&sender.id], read)?.into_iter().collect());
+        let mut contacts: HashMap<AgentId, (ContactState, _)> =
+            all(to.db, sql, [&self.sender.agent.id], read)?.into_iter().collect();
+        if self.sender.reuses_name() {
+            contacts.retain(|_, (state, _)| *state == ContactState::Blocked);
+        }
+        self.contacts = Some(contacts);
         if let Some(caller) = rows::any_agent(to.db, &to.caller.agent)? {
             self.kin = acl::Kin::of(to.db, &caller.id, caller.parent.as_ref());
-            self.kept_to = caller.bounds;
+            self.bounds = caller.bounds;
         }
         Ok(())
     }
 
     /// Counts members that were looked at.
-    fn look_at(&mut self, to: &Apply<'_>, members: usize) -> Applied<()> {
-        self.members = self.members.checked_sub(members).ok_or_else(|| too_many_recipients(to))?;
+    fn look_at(&mut self, members: usize) -> Decided<()> {
+        self.members = self.members.checked_sub(members).ok_or_else(|| too_many_recipients(self.to))?;
         Ok(())
-    }
-
-    /// Counts the messages that are looked through for one that asks for an answer.
-    fn may_look_through(&mut self, to: &Apply<'_>) -> Applied<bool> {
-        self.look_at(to, LOOKED_THROUGH as usize / 4)?;
-        Ok(true)
     }
 
     fn contact(&self, agent: &AgentId, now: Millis) -> Option<ContactState> {
@@ -190,150 +273,142 @@ impl<'a> Groups<'a> {
         end.is_none_or(|end| now < end).then_some(*state)
     }
 
-    fn allows(&self, to: &Apply<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Result<bool> {
+    fn allows(&self, agent: &Agent) -> rusqlite::Result<bool> {
+        let sender = &self.sender.agent;
         let free = sender.id == agent.id || sender.id.is_office();
         Ok(free
             || (self.sender_kin.lets_pass(sender, agent)?
-                && consent(self.contact(&agent.id, to.clock()), agent.contact_policy) == Consent::Given))
+                && consent(self.contact(&agent.id, self.to.clock()), agent.contact_policy) == Consent::Given))
     }
 
-    fn sees(&self, to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<bool> {
-        sight::sees_agent_by(to.db, to.caller, self.kept_to.as_ref(), &self.kin, agent)
+    fn sees(&self, agent: &Agent) -> rusqlite::Result<bool> {
+        sight::sees_agent_by(self.to.db, self.to.caller, self.bounds.as_ref(), &self.kin, agent)
     }
-}
 
-fn reach<'a>(
-    to: &mut Apply<'a>,
-    sender: &Agent,
-    address: &Address,
-    groups: &mut Groups<'a>,
-) -> Applied<Vec<AgentId>> {
-    if address.is_group() {
-        groups.open(to, sender)?;
-    }
-    let most = groups.members;
-    let group = match address {
-        Address::Agent(id) => return direct(to, sender, id, groups).map(|id| vec![id]),
-        Address::Remote { agent, realm } if realm == to.realm => {
-            let id = AgentId::new(agent).map_err(Refusal::from)?;
-            return direct(to, sender, &id, groups).map(|id| vec![id]);
+    /// All agents of the realm where neither side has blocked the other: public messages need no consent.
+    fn public(&mut self) -> Decided<Vec<AgentId>> {
+        let (to, sender) = (self.to, &self.sender.agent.id);
+        let mut agents = select(to, "id <> ?1", [sender], self.members)?;
+        // Agents that are registered with this message are part of the realm, too.
+        if !self.entrances.is_empty() {
+            agents.extend(self.entrances.iter().map(|entrance| entrance.agent().clone()));
+            agents.sort_by(|one, other| one.id.cmp(&other.id));
         }
-        Address::Remote { agent, realm } => {
-            let known = one(to.db, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?.is_some();
-            if !known {
-                return Err(Refusal::NoSuchPeer { peer: realm.to_string() }.into());
+        self.look_at(agents.len())?;
+        // What others agreed with a name's former holder, blocks included, does not bind the new one.
+        let sql = "SELECT sender FROM contacts WHERE recipient = ?1 AND state = 'blocked' AND NOT ?2
+                   UNION SELECT recipient FROM contacts WHERE sender = ?1 AND state = 'blocked'";
+        let blocked = all(to.db, sql, (sender, self.sender.reuses_name()), |row| row.get(0))?;
+        let blocked: HashSet<AgentId> = blocked.into_iter().collect();
+        let mut reached = Vec::new();
+        for agent in agents {
+            if !blocked.contains(&agent.id) && self.sees(&agent)? {
+                reached.push(agent.id);
             }
-            return Ok(vec![AgentId::new(format!("{agent}@{realm}")).map_err(Refusal::from)?]);
         }
-        Address::Scope(scope) => scope_members(to, sender, scope, most)?,
-        Address::Role { role, within: None } => {
-            select(to, "role = ?1 AND id <> ?2", (role, &sender.id), most)?
-        }
-        Address::Role { role, within: Some(scope) } => {
-            let members = scope_members(to, sender, scope, most)?;
-            groups.look_at(to, members.len())?;
-            members.into_iter().filter(|agent| agent.role.as_deref() == Some(role)).collect()
-        }
-        Address::Parent => match &sender.parent {
-            Some(parent) => rows::active_agent(to.db, parent)?.into_iter().collect(),
-            None => Vec::new(),
-        },
-        Address::Children { depth } => below(to, &sender.id, depth.unwrap_or(1))?,
-        Address::Descendants { depth } => below(to, &sender.id, depth.unwrap_or(u32::MAX))?,
-        Address::Siblings => match &sender.parent {
-            Some(parent) => select(to, "parent = ?1 AND id <> ?2", (parent, &sender.id), most)?,
-            None => Vec::new(),
-        },
-        Address::Ancestors { depth } => above(to, sender, depth.unwrap_or(u32::MAX))?,
-        Address::Kind(kind) => select(to, "kind = ?1 AND id <> ?2", (kind, &sender.id), most)?,
-        Address::All => select(to, "id <> ?1", [&sender.id], most)?,
-        Address::Contacts => {
-            require_tier(sender, &[Privacy::Public, Privacy::Contacts])?;
-            let ids = sight::contacts_of(to.db, &sender.id, to.clock())?;
-            ids.iter().filter_map(|id| rows::active_agent(to.db, id).transpose()).collect::<Result<_, _>>()?
-        }
-        Address::Public => {
-            require_tier(sender, &[Privacy::Public])?;
-            return public(to, sender, groups);
-        }
-    };
-    groups.look_at(to, group.len())?;
-    let mut willing = Vec::with_capacity(group.len());
-    for agent in group {
-        if groups.allows(to, sender, &agent)? && groups.sees(to, &agent)? {
-            willing.push(agent.id);
-        }
+        Ok(reached)
     }
-    Ok(willing)
+
+    /// The agent that a name means, if it is active, is the new sender itself, or is expected. An expected agent is registered
+    /// with the message.
+    fn named(&mut self, id: &AgentId) -> Decided<Option<Named>> {
+        let old = |agent| Named { agent, reuses_name: false };
+        if let Some(entrance) = self.sender.entrance.as_ref().filter(|entrance| entrance.agent().id == *id) {
+            return Ok(Some(Named::of(entrance)));
+        }
+        if let Some(agent) = rows::active_agent(self.to.db, id)? {
+            return Ok(Some(old(agent)));
+        }
+        if let Some(entrance) = self.entrances.iter().find(|entrance| entrance.agent().id == *id) {
+            return Ok(Some(Named::of(entrance)));
+        }
+        let Some(entrance) = agents::expect(self.to, id)? else { return Ok(None) };
+        let named = Named::of(&entrance);
+        self.entrances.push(entrance);
+        Ok(Some(named))
+    }
+
+    fn direct(&mut self, id: &AgentId) -> Decided<AgentId> {
+        let (to, sender) = (self.to, &self.sender.agent);
+        let id = &agents::meant(to, id)?;
+        let Some(named) = self.named(id)? else { return Err(unknown(to, id)?.into()) };
+        let agent = &named.agent;
+        // A hidden agent can be answered from another realm by those it wrote to.
+        let known = sight::sees_agent(to.db, to.caller, agent)?
+            || (mail::is_foreign(to, &sender.id)? && has_written(to, agent, sender)?);
+        if !known {
+            return Err(unknown(to, id)?.into());
+        }
+        let contact = match named.reuses_name {
+            true => None,
+            false => rows::contact_of(to.db, &sender.id, &agent.id)?
+                .filter(|contact| !self.sender.reuses_name() || contact.state == ContactState::Blocked),
+        };
+        let in_force =
+            contact.as_ref().filter(|contact| contact.expires_at.is_none_or(|end| to.clock() < end));
+        let given = match consent_without_contact(to.db, sender, agent)? {
+            Some(consent) => consent,
+            None => consent(in_force.map(|contact| contact.state), agent.contact_policy),
+        };
+        match given {
+            Consent::Given => return Ok(named.agent.id),
+            Consent::Denied => return Err(Refusal::ConsentBlocked { agent: named.agent.id }.into()),
+            Consent::Needed => {}
+        }
+        // Counts the messages that are looked through.
+        self.look_at(LOOKED_THROUGH as usize / 4)?;
+        if may_answer(to, sender, agent)? {
+            return Ok(named.agent.id);
+        }
+        let refusal = Refusal::ConsentPending { agent: agent.id.clone() };
+        if in_force.is_some() {
+            let nothing = |_: &mut Write<'_>| Ok(());
+            return Err(Stop::Recorded(refusal, Box::new(nothing)));
+        }
+        // The refusal leaves a contact request behind, so that the recipient can accept the sender.
+        if !named.reuses_name {
+            contacts::check_room(to, &agent.id)?;
+        }
+        let (sender, agent) = (sender.id.clone(), named.agent.id);
+        let request = move |to: &mut Write<'_>| {
+            contacts::put(to, &sender, &agent, ContactState::Pending, None, None)?;
+            let sight = Sight::Agents(Sight::list(vec![sender.clone(), agent.clone()]));
+            let state = Some(ContactState::Pending);
+            to.emit(Fact::ContactChanged { from: sender, to: agent, state }, sight).map(drop)
+        };
+        Err(Stop::Recorded(refusal, Box::new(request)))
+    }
 }
 
-/// Everyone in the realm where neither side has blocked the other: what is said in public needs no consent.
-fn public(to: &Apply<'_>, sender: &Agent, groups: &mut Groups<'_>) -> Applied<Vec<AgentId>> {
-    let everyone = select(to, "id <> ?1", [&sender.id], groups.members)?;
-    groups.look_at(to, everyone.len())?;
-    let sql = "SELECT sender FROM contacts WHERE recipient = ?1 AND state = 'blocked'
-               UNION SELECT recipient FROM contacts WHERE sender = ?1 AND state = 'blocked'";
-    let blocked: HashSet<AgentId> = all(to.db, sql, [&sender.id], |row| row.get(0))?.into_iter().collect();
-    let mut reached = Vec::new();
-    for agent in everyone {
-        if !blocked.contains(&agent.id) && groups.sees(to, &agent)? {
-            reached.push(agent.id);
-        }
-    }
-    Ok(reached)
+/// A recipient that was named.
+struct Named {
+    agent: Agent,
+    /// Whether it is a new holder of the name, whose contacts are none.
+    reuses_name: bool,
 }
 
-fn require_tier(sender: &Agent, allowed: &[Privacy]) -> Applied<()> {
+impl Named {
+    fn of(entrance: &Entrance) -> Self {
+        Self { agent: entrance.agent().clone(), reuses_name: entrance.reuses_name() }
+    }
+}
+
+fn require_tier(sender: &Agent, allowed: &[Privacy]) -> Decided<()> {
     if allowed.contains(&sender.privacy) { Ok(()) } else { Err(Refusal::PrivacyMismatch.into()) }
 }
 
-fn direct(to: &mut Apply<'_>, sender: &Agent, id: &AgentId, groups: &mut Groups<'_>) -> Applied<AgentId> {
-    let id = &agents::meant(to, id)?;
-    let agent = match rows::active_agent(to.db, id)? {
-        Some(agent) => Some(agent),
-        None => agents::expect(to, id)?,
-    };
-    let Some(agent) = agent else { return Err(unknown(to, id)?.into()) };
-    // An agent that shows itself to few can be answered from another realm by those it wrote to.
-    let known = sight::sees_agent(to.db, to.caller, &agent)?
-        || (mail::is_foreign(to, &sender.id)? && has_written(to, &agent, sender)?);
-    if !known {
-        return Err(unknown(to, id)?.into());
-    }
-    match contact_allows(to.db, sender, &agent, to.clock())? {
-        Consent::Given => Ok(agent.id),
-        Consent::Denied => Err(Refusal::ConsentBlocked { agent: agent.id }.into()),
-        Consent::Needed if groups.may_look_through(to)? && may_answer(to, sender, &agent)? => Ok(agent.id),
-        Consent::Needed => {
-            // The refusal leaves a request behind, so that the recipient can let the next letter in.
-            let asked = rows::contact_of(to.db, &sender.id, &agent.id)?;
-            if asked.is_none_or(|asked| asked.expires_at.is_some_and(|end| end <= to.clock())) {
-                contacts::check_room(to, &agent.id)?;
-                contacts::put(to, &sender.id, &agent.id, ContactState::Pending, None, None)?;
-                let sight = Sight::Agents(Sight::list(vec![sender.id.clone(), agent.id.clone()]));
-                let state = Some(ContactState::Pending);
-                to.tell(
-                    Fact::ContactChanged { from: sender.id.clone(), to: agent.id.clone(), state },
-                    sight,
-                )?;
-            }
-            Err(Halt::Noted(Refusal::ConsentPending { agent: agent.id }))
-        }
-    }
-}
-
-/// Letters of somebody's that are looked through for one to the agent that wants to answer it.
+/// Messages of a recipient that are looked through for one to the sender.
 const LOOKED_THROUGH: u32 = 1_000;
 
-/// Whether somebody who wants to be asked has lately written to this sender by name: who writes to an agent that takes
-/// letters from anybody takes its answers. Between two that both ask for consent, consent alone counts.
-fn may_answer(to: &mut Apply<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Result<bool> {
+/// Whether a recipient that asks for consent has lately written to this sender by name: an agent that writes to one with an
+/// open contact policy takes its answers. Between two agents that both ask for consent, consent alone counts.
+fn may_answer(to: &Decide<'_>, sender: &Agent, agent: &Agent) -> rusqlite::Result<bool> {
     Ok(sender.contact_policy == ContactPolicy::Open && has_written(to, agent, sender)?)
 }
 
 /// Whether an agent has lately written to another by name.
-fn has_written(to: &mut Apply<'_>, agent: &Agent, sender: &Agent) -> rusqlite::Result<bool> {
-    to.memory.rows.write_down(to.db)?;
+fn has_written(to: &Decide<'_>, agent: &Agent, sender: &Agent) -> rusqlite::Result<bool> {
+    to.flush_rows()?;
     let sql = "SELECT m.recipients FROM (SELECT seq, recipients FROM messages WHERE sender = ?1 AND seq > ?3
                    ORDER BY seq DESC LIMIT ?4) m
                JOIN deliveries d ON d.agent = ?2 AND d.message = m.seq";
@@ -351,19 +426,19 @@ fn has_written(to: &mut Apply<'_>, agent: &Agent, sender: &Agent) -> rusqlite::R
     Ok(found.iter().any(named))
 }
 
-/// The refusal for a name nobody has, with names like it.
-fn unknown(to: &Apply<'_>, id: &AgentId) -> Applied<Refusal> {
-    // Who is in the address book is not told to other realms.
+/// The refusal of an unknown name, with names like it.
+fn unknown(to: &Decide<'_>, id: &AgentId) -> Decided<Refusal> {
+    // Other realms are not told the names of agents.
     let near = match mail::is_foreign(to, &to.caller.agent)? {
         true => Vec::new(),
-        false => near::names(to.db, to.caller, id.as_str())?,
+        false => similar_names::find(to.db, to.caller, id.as_str())?,
     };
     Ok(Refusal::NoSuchAgent { agent: id.to_string(), near })
 }
 
-/// Agents in force, with what decides whether they are reached and nothing else: one more than `most` if there are more.
+/// Active agents, with only the columns that decide whether they are reached: one more than `most` if there are more.
 fn select(
-    to: &Apply<'_>,
+    to: &Decide<'_>,
     condition: &str,
     params: impl rusqlite::Params,
     most: usize,
@@ -372,11 +447,11 @@ fn select(
         "SELECT {} FROM agents WHERE {condition} AND retired_at IS NULL ORDER BY id",
         rows::AGENT_IN_GROUP
     );
-    let mut query = to.db.prepare_cached(&sql)?;
+    let mut query = to.db.prepare(&sql)?;
     query.query_map(params, rows::agent)?.take(most.saturating_add(1)).collect()
 }
 
-fn scope_members(to: &Apply<'_>, sender: &Agent, id: &ScopeId, most: usize) -> Applied<Vec<Agent>> {
+fn scope_members(to: &Decide<'_>, sender: &Agent, id: &ScopeId, most: usize) -> Decided<Vec<Agent>> {
     let scope = rows::scope_by_id(to.db, id)?;
     let scope = match scope {
         Some(scope) if sight::sees_scope(to.db, to.caller, &scope)? => scope,
@@ -389,7 +464,7 @@ fn scope_members(to: &Apply<'_>, sender: &Agent, id: &ScopeId, most: usize) -> A
     Ok(select(to, members, (id, &sender.id), most)?)
 }
 
-fn below(to: &Apply<'_>, id: &AgentId, depth: u32) -> rusqlite::Result<Vec<Agent>> {
+fn below(to: &Decide<'_>, id: &AgentId, depth: u32) -> rusqlite::Result<Vec<Agent>> {
     if depth == 0 {
         return Ok(Vec::new());
     }
@@ -403,7 +478,7 @@ fn below(to: &Apply<'_>, id: &AgentId, depth: u32) -> rusqlite::Result<Vec<Agent
     all(to.db, &sql, (id, depth.min(64)), rows::agent)
 }
 
-fn above(to: &Apply<'_>, sender: &Agent, depth: u32) -> rusqlite::Result<Vec<Agent>> {
+fn above(to: &Decide<'_>, sender: &Agent, depth: u32) -> rusqlite::Result<Vec<Agent>> {
     let mut found: Vec<Agent> = Vec::new();
     let mut next = sender.parent.clone();
     while let Some(id) = next

@@ -1,22 +1,27 @@
-//! Making scopes, joining and leaving them.
+//! Creating scopes, joining and leaving them, deleting them.
+
+mod memberships;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, Apply};
+use super::{Decide, Decided, Write};
 use crate::account;
 use crate::error::Refusal;
 use crate::nouns::{
-    Agent, AgentId, Fact, JoinPolicy, Json, MessagesSeenBy, Scope, ScopeId, ScopeVisibility, SendPolicy,
-    Sight, Visibility,
+    AgentId, Fact, JoinPolicy, Json, MessagesSeenBy, Scope, ScopeId, ScopeVisibility, SendPolicy, Sight,
+    Visibility,
 };
 use crate::sight;
-use crate::store::{all, exec, one, rows};
+use crate::store::{all, one, rows};
 
-/// Makes a scope.
+pub(super) use memberships::{Joiner, Memberships};
+use memberships::{join, may_join, member_sight};
+
+/// Creates a scope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CreateScope {
-    /// Its name; made up if absent.
+    /// Its name; generated if absent.
     pub id: Option<ScopeId>,
     /// What people call it.
     pub name: Option<String>,
@@ -24,25 +29,28 @@ pub struct CreateScope {
     pub description: Option<String>,
     /// The scope it is part of.
     pub parent: Option<ScopeId>,
-    /// How one becomes a member; by asking if not said.
+    /// How agents become members; open if absent.
     pub join_policy: Option<JoinPolicy>,
-    /// Roles that may join by role, and do so on registration.
+    /// Roles that are taken in on registration, if the join policy is by role.
     pub roles: Vec<String>,
-    /// Who may see it; everybody if not said.
+    /// Who may see it; the whole realm if absent.
     pub visibility: Option<ScopeVisibility>,
-    /// Who may write to it; everybody if not said.
+    /// Who may write to it; the whole realm if absent.
     pub send_policy: Option<SendPolicy>,
-    /// Who may see letters to it besides their parties; everybody who may observe if not said.
+    /// Who may see messages to it besides their parties; all observers if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub letters: Option<MessagesSeenBy>,
-    /// Whether it goes away with its last member.
+    pub messages_seen_by: Option<MessagesSeenBy>,
+    /// Whether it is deleted with its last member.
     pub auto_delete: bool,
-    /// Whatever else.
+    /// Other data.
     pub meta: Option<Json>,
 }
 
 impl CreateScope {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Scope> + use<'v>> {
         to.require_member()?;
         if let Some(id) = &self.id
             && rows::scope_by_id(to.db, id)?.is_some()
@@ -52,22 +60,22 @@ impl CreateScope {
         if let Some(parent) = &self.parent {
             visible(to, parent)?;
         }
-        if self.roles.len() > MOST_ROLES {
-            return Err(Refusal::TooMany { what: "roles of a scope", limit: MOST_ROLES as u64 }.into());
+        if self.roles.len() > MAX_ROLES {
+            return Err(Refusal::TooMany { what: "roles of a scope", limit: MAX_ROLES as u64 }.into());
         }
         let id = match &self.id {
             Some(id) => id.clone(),
             None => ScopeId::new(format!("scope-{}", to.fresh_id().simple())).map_err(Refusal::from)?,
         };
-        create(to, self, id)
+        account::check_scopes(to, None, 0)?;
+        Ok(move |to: &mut Write<'_>| insert(to, self, id))
     }
 }
 
-/// Roles that one scope takes in by itself; all are looked through whenever an agent registers.
-const MOST_ROLES: usize = 64;
+/// Roles that one scope may take in. Every registration compares its role with them.
+const MAX_ROLES: usize = 64;
 
-fn create(to: &mut Apply<'_>, given: &CreateScope, id: ScopeId) -> Applied<Scope> {
-    account::check_scopes(to.db, to.caller, to.rules)??;
+fn insert(to: &mut Write<'_>, given: &CreateScope, id: ScopeId) -> rusqlite::Result<Scope> {
     let scope = Scope {
         id,
         name: given.name.clone(),
@@ -77,7 +85,7 @@ fn create(to: &mut Apply<'_>, given: &CreateScope, id: ScopeId) -> Applied<Scope
         roles: given.roles.clone(),
         visibility: given.visibility.unwrap_or(ScopeVisibility::Public),
         send_policy: given.send_policy.unwrap_or(SendPolicy::Any),
-        letters: given.letters.unwrap_or_default(),
+        messages_seen_by: given.messages_seen_by.unwrap_or_default(),
         auto_delete: given.auto_delete,
         meta: given.meta.clone(),
         created_by: to.caller.agent.clone(),
@@ -85,7 +93,7 @@ fn create(to: &mut Apply<'_>, given: &CreateScope, id: ScopeId) -> Applied<Scope
         seq: to.next_seq(),
     };
     let sql = "INSERT INTO scopes(id, name, description, parent, join_policy, roles, visibility, send_policy,
-                   auto_delete, meta, created_by, created_at, seq, letters)
+                   auto_delete, meta, created_by, created_at, seq, messages_seen_by)
                VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)";
     let roles = serde_json::to_string(&scope.roles).unwrap_or_default();
     let params = rusqlite::params![
@@ -102,69 +110,62 @@ fn create(to: &mut Apply<'_>, given: &CreateScope, id: ScopeId) -> Applied<Scope
         scope.created_by,
         scope.created_at,
         scope.seq,
-        (!scope.letters.is_usual()).then_some(scope.letters),
+        (!scope.messages_seen_by.is_usual()).then_some(scope.messages_seen_by),
     ];
-    exec(to.db, sql, params)?;
+    to.exec(sql, params)?;
     let sight = sight::of_scope(to.db, &scope)?;
-    to.tell(Fact::ScopeCreated { scope: Box::new(scope.clone()) }, sight)?;
+    to.emit(Fact::ScopeCreated { scope: Box::new(scope.clone()) }, sight)?;
     Ok(scope)
 }
 
 /// Makes an agent a member.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JoinScope {
-    /// Of which scope.
+    /// The scope.
     pub scope: ScopeId,
-    /// Whom.
+    /// The agent.
     pub agent: AgentId,
 }
 
 impl JoinScope {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Scope> + use<'v>> {
         to.require_member()?;
-        // Sharing a scope can make an agent visible, so only those who see it already may bring it in.
+        // Sharing a scope can make an agent visible, so the caller must see it already.
         let agent = to.known_agent(&self.agent)?;
         let scope = match rows::scope_by_id(to.db, &self.scope)? {
             Some(scope) => scope,
             None => return Err(Refusal::NoSuchScope { scope: self.scope.clone() }.into()),
         };
-        if !may_enter(to, &scope, &agent)? {
+        if !may_join(to, &scope, &agent)? {
             // A scope that the caller cannot see does not exist for it.
             visible(to, &self.scope)?;
             return Err(Refusal::NotAllowed { need: "to be let in by the scope's join policy" }.into());
         }
-        enter(to, &scope, &agent)?;
-        Ok(scope)
+        Joiner::new(to, &agent, None)?.count(&scope.id)?;
+        Ok(move |to: &mut Write<'_>| {
+            join(to, &scope, &agent)?;
+            Ok(scope)
+        })
     }
-}
-
-fn may_enter(to: &Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<bool> {
-    if to.caller.rights.admin {
-        return Ok(true);
-    }
-    let own = to.caller.is(&agent.id) || agent.owner.as_ref().is_some_and(|owner| to.caller.is(owner));
-    let inside = to.caller.is(&scope.created_by) || rows::is_member(to.db, &scope.id, &to.caller.agent)?;
-    Ok(match scope.join_policy {
-        JoinPolicy::Open => inside || (own && sight::sees_scope(to.db, to.caller, scope)?),
-        JoinPolicy::Invite => inside,
-        JoinPolicy::Role => {
-            (own || inside) && agent.role.as_ref().is_some_and(|role| scope.roles.contains(role))
-        }
-        JoinPolicy::System => false,
-    })
 }
 
 /// Ends a membership.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeaveScope {
-    /// Of which scope.
+    /// The scope.
     pub scope: ScopeId,
-    /// Whose.
+    /// The member.
     pub agent: AgentId,
 }
 
 impl LeaveScope {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Scope> + use<'v>> {
         let scope = visible(to, &self.scope)?;
         let agent = to.known_agent(&self.agent)?;
         let own =
@@ -172,23 +173,29 @@ impl LeaveScope {
         if !own && !to.caller.is(&scope.created_by) {
             return Err(Refusal::NotAllowed { need: "to be the member or the scope's maker" }.into());
         }
-        leave(to, &scope.id, &self.agent)?;
-        Ok(scope)
+        Ok(|to: &mut Write<'_>| {
+            leave(to, &scope.id, &self.agent)?;
+            Ok(scope)
+        })
     }
 }
 
-/// Ends a scope.
+/// Deletes a scope.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeleteScope {
-    /// Which.
+    /// The scope.
     pub scope: ScopeId,
-    /// Whether the caller's scopes below go with it, and those of others move to the top; without it they are in the way.
+    /// Whether the caller's scopes below are deleted too, and those of others move to the top. Without it, scopes below refuse
+    /// the deletion.
     #[serde(default)]
     pub with_descendants: bool,
 }
 
 impl DeleteScope {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Scope> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Scope> + use<'v>> {
         let scope = visible(to, &self.scope)?;
         if !to.caller.may_act_for(&scope.created_by) {
             return Err(Refusal::NotAllowed { need: "to be the scope's maker" }.into());
@@ -198,20 +205,23 @@ impl DeleteScope {
             return Err(Refusal::ScopeNotEmpty { scope: scope.id }.into());
         }
         check_members(to, &scope, &below)?;
+        let mut deleted = Vec::new();
         for id in below.iter().rev() {
-            match rows::scope_by_id(to.db, id)? {
-                Some(scope) if to.caller.may_act_for(&scope.created_by) => delete(to, &scope)?,
-                // Other agents' scopes below stay.
-                _ => {}
-            }
+            // Scopes below that other agents made stay.
+            let own = |scope: &Scope| to.caller.may_act_for(&scope.created_by);
+            deleted.extend(rows::scope_by_id(to.db, id)?.filter(own));
         }
-        delete(to, &scope)?;
-        Ok(scope)
+        Ok(move |to: &mut Write<'_>| {
+            for scope in deleted.iter().chain([&scope]) {
+                delete(to, scope)?;
+            }
+            Ok(scope)
+        })
     }
 }
 
-/// Refuses to put more members out at once than one command may, unless the caller runs the realm.
-fn check_members(to: &Apply<'_>, scope: &Scope, below: &[ScopeId]) -> Applied<()> {
+/// Refuses to remove more members than one command may, unless the caller is an administrator.
+fn check_members(to: &Decide<'_>, scope: &Scope, below: &[ScopeId]) -> Decided<()> {
     let limit = to.rules.changes_per_command;
     let mut members = below.len();
     for id in below.iter().chain([&scope.id]) {
@@ -225,25 +235,25 @@ fn check_members(to: &Apply<'_>, scope: &Scope, below: &[ScopeId]) -> Applied<()
     Ok(())
 }
 
-fn delete(to: &mut Apply<'_>, scope: &Scope) -> Applied<()> {
+fn delete(to: &mut Write<'_>, scope: &Scope) -> rusqlite::Result<()> {
     let sight = sight::of_scope(to.db, scope)?;
     let sql = "SELECT agent FROM scope_members WHERE scope = ?1 ORDER BY agent";
     for agent in all(to.db, sql, [&scope.id], |row| row.get::<_, AgentId>(0))? {
-        // Who may see the scope is the same for each of them, and may be a long list.
+        // The scope's visibility is computed once for all members: it may be a long list.
         let sight = match rows::any_agent(to.db, &agent)? {
             Some(agent) if agent.visibility != Visibility::Public => Sight::Ask,
             _ => sight.clone(),
         };
-        to.tell(Fact::ScopeLeft { scope: scope.id.clone(), agent }, sight)?;
+        to.emit(Fact::ScopeLeft { scope: scope.id.clone(), agent }, sight)?;
     }
-    exec(to.db, "DELETE FROM scope_members WHERE scope = ?1", [&scope.id])?;
-    exec(to.db, "UPDATE scopes SET parent = NULL WHERE parent = ?1", [&scope.id])?;
-    exec(to.db, "DELETE FROM scopes WHERE id = ?1", [&scope.id])?;
-    to.tell(Fact::ScopeDeleted { scope: scope.id.clone(), name: scope.name.clone() }, sight)?;
+    to.exec("DELETE FROM scope_members WHERE scope = ?1", [&scope.id])?;
+    to.exec("UPDATE scopes SET parent = NULL WHERE parent = ?1", [&scope.id])?;
+    to.exec("DELETE FROM scopes WHERE id = ?1", [&scope.id])?;
+    to.emit(Fact::ScopeDeleted { scope: scope.id.clone(), name: scope.name.clone() }, sight)?;
     Ok(())
 }
 
-fn descendants(to: &Apply<'_>, id: &ScopeId) -> rusqlite::Result<Vec<ScopeId>> {
+fn descendants(to: &Decide<'_>, id: &ScopeId) -> rusqlite::Result<Vec<ScopeId>> {
     let sql = "WITH RECURSIVE down(id, n) AS (
                    SELECT id, 1 FROM scopes WHERE parent = ?1
                    UNION SELECT s.id, down.n + 1 FROM scopes s JOIN down ON s.parent = down.id WHERE down.n < 64)
@@ -251,7 +261,7 @@ fn descendants(to: &Apply<'_>, id: &ScopeId) -> rusqlite::Result<Vec<ScopeId>> {
     all(to.db, sql, [id], |row| row.get(0))
 }
 
-fn visible(to: &Apply<'_>, id: &ScopeId) -> Applied<Scope> {
+fn visible(to: &Decide<'_>, id: &ScopeId) -> Decided<Scope> {
     let scope = rows::scope_by_id(to.db, id)?;
     match scope {
         Some(scope) if sight::sees_scope(to.db, to.caller, &scope)? => Ok(scope),
@@ -259,98 +269,22 @@ fn visible(to: &Apply<'_>, id: &ScopeId) -> Applied<Scope> {
     }
 }
 
-/// Makes an agent a member of each scope it names on registration. One that does not exist is made, open to all; one
-/// that would not let it in is passed over.
-pub(super) fn enter_all(to: &mut Apply<'_>, agent: &Agent, scopes: &[ScopeId]) -> Applied<()> {
-    for id in scopes {
-        let scope = match rows::scope_by_id(to.db, id)? {
-            Some(scope) => scope,
-            None => create(to, &CreateScope::default(), id.clone())?,
-        };
-        if may_enter(to, &scope, agent)? {
-            enter(to, &scope, agent)?;
-        }
-    }
-    Ok(())
-}
-
-/// The scopes that an agent will be a member of once it is registered, as far as everybody may know of them.
-pub(super) fn about_to_enter(to: &Apply<'_>, agent: &Agent, given: &[ScopeId]) -> Applied<Vec<ScopeId>> {
-    let mut ahead = Vec::new();
-    for id in given {
-        let enters = match rows::scope_by_id(to.db, id)? {
-            Some(scope) => scope.visibility == ScopeVisibility::Public && may_enter(to, &scope, agent)?,
-            // It will be made.
-            None => true,
-        };
-        if enters {
-            ahead.push(id.clone());
-        }
-    }
-    let by_role = by_role(to, agent)?.into_iter();
-    ahead.extend(by_role.filter(|scope| scope.visibility == ScopeVisibility::Public).map(|scope| scope.id));
-    ahead.sort_unstable();
-    ahead.dedup();
-    Ok(ahead)
-}
-
-/// Makes an agent a member of every scope that takes in its role by itself.
-pub(super) fn enter_by_role(to: &mut Apply<'_>, agent: &Agent) -> Applied<()> {
-    for scope in by_role(to, agent)? {
-        enter(to, &scope, agent)?;
-    }
-    Ok(())
-}
-
-fn by_role(to: &Apply<'_>, agent: &Agent) -> rusqlite::Result<Vec<Scope>> {
-    let Some(role) = &agent.role else { return Ok(Vec::new()) };
-    let sql = format!(
-        "SELECT {} FROM scopes WHERE join_policy = 'role'
-         AND EXISTS(SELECT 1 FROM json_each(scopes.roles) WHERE value = ?1) ORDER BY id",
-        rows::SCOPE
-    );
-    all(to.db, &sql, [role], rows::scope)
-}
-
-fn enter(to: &mut Apply<'_>, scope: &Scope, agent: &Agent) -> Applied<()> {
-    let sql = "SELECT count(*) FROM scope_members WHERE agent = ?1";
-    let member_of = one(to.db, sql, [&agent.id], |row| row.get::<_, u32>(0))?.unwrap_or(0);
-    let limit = to.rules.scopes_per_agent;
-    if member_of >= limit && !rows::is_member(to.db, &scope.id, &agent.id)? {
-        return Err(Refusal::TooMany { what: "scopes of one agent", limit: limit.into() }.into());
-    }
-    let sql = "INSERT INTO scope_members(scope, agent, joined_at) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    if exec(to.db, sql, (&scope.id, &agent.id, to.now))? > 0 {
-        let sight = member_sight(to, scope, agent)?;
-        to.tell(Fact::ScopeJoined { scope: scope.id.clone(), agent: agent.id.clone() }, sight)?;
-    }
-    Ok(())
-}
-
-/// Who may see that an agent joined or left: those who may see both the scope and the agent.
-fn member_sight(to: &Apply<'_>, scope: &Scope, agent: &Agent) -> rusqlite::Result<Sight> {
-    match agent.visibility {
-        Visibility::Public => sight::of_scope(to.db, scope),
-        _ => Ok(Sight::Ask),
-    }
-}
-
-/// The same for a member that may be gone itself.
-fn leaving_sight(to: &Apply<'_>, scope: &Scope, agent: &AgentId) -> rusqlite::Result<Sight> {
+/// The same for a member that may not exist any more.
+fn leaving_sight(to: &Decide<'_>, scope: &Scope, agent: &AgentId) -> rusqlite::Result<Sight> {
     match rows::any_agent(to.db, agent)? {
         Some(agent) => member_sight(to, scope, &agent),
         None => sight::of_scope(to.db, scope),
     }
 }
 
-/// Ends a membership, and the scope with it if that was the last one and the scope says so.
-pub(super) fn leave(to: &mut Apply<'_>, id: &ScopeId, agent: &AgentId) -> Applied<()> {
+/// Ends a membership. Deletes an auto-delete scope with its last member.
+pub(super) fn leave(to: &mut Write<'_>, id: &ScopeId, agent: &AgentId) -> rusqlite::Result<()> {
     let Some(scope) = rows::scope_by_id(to.db, id)? else { return Ok(()) };
     let sight = leaving_sight(to, &scope, agent)?;
-    if exec(to.db, "DELETE FROM scope_members WHERE scope = ?1 AND agent = ?2", (id, agent))? == 0 {
+    if to.exec("DELETE FROM scope_members WHERE scope = ?1 AND agent = ?2", (id, agent))? == 0 {
         return Ok(());
     }
-    to.tell(Fact::ScopeLeft { scope: id.clone(), agent: agent.clone() }, sight)?;
+    to.emit(Fact::ScopeLeft { scope: id.clone(), agent: agent.clone() }, sight)?;
     let empty =
         one(to.db, "SELECT 1 FROM scope_members WHERE scope = ?1 LIMIT 1", [id], |_| Ok(()))?.is_none();
     if scope.auto_delete && empty {

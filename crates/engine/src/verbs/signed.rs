@@ -1,134 +1,120 @@
-//! Letters under seal: the door has checked who wrote them, and the office takes each once, together with what it does
-//! besides being read. All of it happens or none.
+//! Signed messages: the door has verified the sender, and the engine accepts each message once, together with its side effect.
 
 use serde::{Deserialize, Serialize};
 
 use super::conversations::Close;
-use super::deliveries::Acknowledge;
 use super::mail::{SendMessage, SendReceipt};
-use super::marks::{self, Mark};
-use super::reservations::{self, Renew, Reserve, Which};
-use super::{Applied, Apply, Halt};
+use super::reservations::{self, Announcement, Renew, Renewal, Reserve, Which};
+use super::seen_keys::{self, SingleUseKey};
+use super::{Decide, Decided, Stop, Write, deliveries};
 use crate::error::Refusal;
 use crate::nouns::{
-    Address, AgentId, Audience, ConversationId, ConversationStatus, Delivery, MessageId, Reservation,
+    Address, Audience, ConversationId, ConversationStatus, Delivery, Message, MessageId, Reservation,
     Reserved,
 };
 use crate::sight;
-use crate::store::{exec, rows};
+use crate::store::rows;
 
-/// Sends a letter that can be sent once.
+/// Sends a message that is accepted once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SendSigned {
-    /// The letter.
+    /// The message.
     pub message: SendMessage,
-    /// Names that must not have come before from the same sender. They are kept if the letter is taken.
-    pub marks: Vec<Mark>,
-    /// What the letter does besides being read.
+    /// Keys that the sender must not have used before. They are stored if the message is accepted.
+    pub keys: Vec<SingleUseKey>,
+    /// What the message does besides being delivered.
     #[serde(default)]
     pub side_effect: Option<SideEffect>,
 }
 
-/// What a letter can do.
+/// What a signed message can do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SideEffect {
-    /// Tells of a reservation of the sender's. One that is known, or has lapsed already, is told of all the same.
+    /// Announces a reservation of the sender's. One that is known, or has expired, is announced all the same.
     Reserve(Reserve),
-    /// Prolongs one.
+    /// Extends one.
     Renew(Renew),
-    /// Gives one back.
+    /// Releases one.
     Release(Which),
-    /// Says that one is over, though it may be prolonged again.
+    /// Ends one, though it may be extended again.
     Lapse(Which),
-    /// Acknowledges the letter that its sender marked so.
+    /// Acknowledges the message that its sender gave this label.
     Acknowledge {
-        /// The mark.
+        /// The label.
         label: String,
-        /// The letter itself, if no sender marked one so: letters of other doors go by the office's own name.
+        /// The message itself, if no sender used the label: messages of other doors go by their id.
         #[serde(default)]
         message: Option<MessageId>,
-        /// What the recipient has to say.
+        /// The recipient's response.
         response: Option<String>,
     },
-    /// Gives a conversation its heading, and ends it if said so. Not refused to those who may not: then it is only said.
+    /// Sets a conversation's subject, and closes it if `ended` is given. Where the sender may not do that, the message is
+    /// sent all the same.
     Entitle {
-        /// Which.
+        /// The conversation.
         conversation: ConversationId,
-        /// The heading.
+        /// The subject.
         subject: String,
-        /// How it ended, if it did.
+        /// How the conversation ended, if it did.
         ended: Option<ConversationStatus>,
     },
 }
 
-/// What sending gave.
+/// The result of sending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedReceipt {
-    /// The letter and its receipts.
+    /// The message and its receipts.
     pub sent: SendReceipt,
-    /// The lease it told of, and whose it overlaps.
+    /// The reservation it announced, and what that overlaps with.
     pub reserved: Option<Reserved>,
-    /// The copy it acknowledged.
+    /// The delivery it acknowledged.
     pub acked: Option<Delivery>,
 }
 
 impl SendSigned {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<SignedReceipt> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<SignedReceipt> + use<'v>> {
         to.require_member()?;
-        let sender = to.caller.agent.clone();
-        let fresh = marks::check(to, &sender, &self.marks)?;
-        // What can be refused is asked before the first row is written.
-        let acked = self.check(to)?;
-        let sent = self.message.apply(to)?;
-        fresh.keep(to, sent.message.seq)?;
-        let told: Vec<AgentId> = sent.receipts.iter().map(|receipt| receipt.agent.clone()).collect();
-        let mut done = SignedReceipt { sent, reserved: None, acked: None };
-        match &self.side_effect {
-            None => {}
+        let unused = seen_keys::check(to, &to.caller.agent, &self.keys)?;
+        let effect = self.check_effect(to)?;
+        let message = self.message.decide(to)?;
+        let effect = effect.compare(to)?;
+        Ok(move |to: &mut Write<'_>| {
+            let sent = message(to)?;
+            unused.store(to, sent.message.seq)?;
+            let mut done = SignedReceipt { sent, reserved: None, acked: None };
+            effect.write(to, &mut done)?;
+            Ok(done)
+        })
+    }
+
+    /// Refuses a side effect that the caller may not have.
+    fn check_effect(&self, to: &Decide<'_>) -> Decided<Effect<'_>> {
+        Ok(match &self.side_effect {
+            None => Effect::None,
             Some(SideEffect::Reserve(reserve)) => {
-                let told = (reserve.audience == Audience::Parties).then_some(told);
-                done.reserved = Some(reserve.announce(to, told)?);
+                Effect::Reserve(Box::new(reserve.check_announced(to)?), reserve.audience)
             }
-            Some(SideEffect::Renew(renew)) => done.reserved = Some(renew.apply(to)?),
-            Some(SideEffect::Release(which)) => {
-                let release = reservations::Release { which: vec![which.clone()], owner: None };
-                done.reserved = release.apply(to)?.pop().map(alone);
-            }
-            Some(SideEffect::Lapse(which)) => done.reserved = Some(alone(reservations::lapse(to, which)?)),
-            Some(SideEffect::Acknowledge { response, .. }) => {
-                if let Some(message) = acked {
-                    let verb = Acknowledge { agent: sender, message, response: response.clone() };
-                    done.acked = Some(verb.apply(to)?);
-                }
+            Some(SideEffect::Renew(renew)) => Effect::Renew(Box::new(renew.check(to)?)),
+            Some(SideEffect::Release(which)) => Effect::Release(Box::new(reservations::own(to, which)?)),
+            Some(SideEffect::Lapse(which)) => Effect::Lapse(Box::new(reservations::own(to, which)?)),
+            Some(SideEffect::Acknowledge { label, message, response }) => {
+                let message = self.labelled(to, label, *message)?;
+                Effect::Acknowledge(Box::new(deliveries::find(to, &to.caller.agent, message)?), response)
             }
             Some(SideEffect::Entitle { conversation, subject, ended }) => {
-                entitle(to, conversation, subject, *ended)?;
+                Effect::Entitle { conversation, subject, ended: *ended }
             }
-        }
-        Ok(done)
+        })
     }
 
-    /// Refuses a deed that cannot be done; finds the letter that is to be acknowledged.
-    fn check(&self, to: &mut Apply<'_>) -> Applied<Option<MessageId>> {
-        match &self.side_effect {
-            Some(SideEffect::Reserve(reserve)) => reserve.check_announced(to)?,
-            Some(SideEffect::Renew(renew)) => renew.check(to).map(drop)?,
-            Some(SideEffect::Release(which) | SideEffect::Lapse(which)) => {
-                reservations::own(to, which).map(drop)?
-            }
-            Some(SideEffect::Acknowledge { label, message, .. }) => {
-                return self.marked(to, label, *message).map(Some);
-            }
-            Some(SideEffect::Entitle { .. }) | None => {}
-        }
-        Ok(None)
-    }
-
-    /// The letter with a mark that the caller received; from one this letter is for, if there are several.
-    fn marked(&self, to: &mut Apply<'_>, label: &str, ours: Option<MessageId>) -> Applied<MessageId> {
+    /// The message with a label that the caller received; from a recipient of this message, if there are several.
+    fn labelled(&self, to: &Decide<'_>, label: &str, ours: Option<MessageId>) -> Decided<MessageId> {
         let mut received = None;
-        for (sender, seq) in marks::with_label(to, label)? {
+        for (sender, seq) in seen_keys::uses_of_label(to, label)? {
             if rows::delivery_of(to.db, &to.caller.agent, seq)?.is_none() {
                 continue;
             }
@@ -153,27 +139,74 @@ impl SendSigned {
     }
 }
 
+/// A side effect that is checked.
+enum Effect<'v> {
+    None,
+    Reserve(Box<Announcement<'v>>, Audience),
+    Renew(Box<Renewal>),
+    Release(Box<Reservation>),
+    Lapse(Box<Reservation>),
+    Acknowledge(Box<(Message, Delivery)>, &'v Option<String>),
+    Entitle { conversation: &'v ConversationId, subject: &'v str, ended: Option<ConversationStatus> },
+}
+
+impl Effect<'_> {
+    /// Finds what a reservation overlaps with, which may be refused, too.
+    fn compare(self, to: &Decide<'_>) -> Decided<Self> {
+        Ok(match self {
+            Self::Reserve(announcement, audience) => {
+                Self::Reserve(Box::new(announcement.compare(to)?), audience)
+            }
+            Self::Renew(renewal) => Self::Renew(Box::new(renewal.compare(to)?)),
+            other => other,
+        })
+    }
+
+    fn write(self, to: &mut Write<'_>, done: &mut SignedReceipt) -> rusqlite::Result<()> {
+        match self {
+            Self::None => {}
+            Self::Reserve(announcement, audience) => {
+                let agents = done.sent.receipts.iter().map(|receipt| receipt.agent.clone());
+                let told = (audience == Audience::Parties).then(|| agents.collect());
+                done.reserved = Some(announcement.write(to, told)?);
+            }
+            Self::Renew(renewal) => done.reserved = Some(renewal.write(to)?),
+            Self::Release(held) => done.reserved = Some(alone(reservations::release(to, *held)?)),
+            Self::Lapse(held) => done.reserved = Some(alone(reservations::expire(to, *held)?)),
+            Self::Acknowledge(found, response) => {
+                let (message, delivery) = *found;
+                done.acked = Some(deliveries::acknowledge(to, message, delivery, response.clone())?);
+            }
+            Self::Entitle { conversation, subject, ended } => entitle(to, conversation, subject, ended)?,
+        }
+        Ok(())
+    }
+}
+
 fn alone(reservation: Reservation) -> Reserved {
     Reserved { reservation, conflicts: Vec::new() }
 }
 
+/// Decided when it is written, because the message itself may open the conversation or make the sender a participant.
 fn entitle(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     id: &ConversationId,
     subject: &str,
     ended: Option<ConversationStatus>,
-) -> Applied<()> {
+) -> rusqlite::Result<()> {
     let part = rows::participant_of(to.db, id, &to.caller.agent)?;
     if part.is_none_or(|part| part.left_at.is_some() || !part.permissions.can_send) {
         return Ok(());
     }
     let sql = "UPDATE conversations SET subject = ?2, updated_at = ?3 WHERE id = ?1 AND subject IS NOT ?2";
-    exec(to.db, sql, (id, subject, to.now))?;
-    if ended.is_none() {
-        return Ok(());
+    to.exec(sql, (id, subject, to.now))?;
+    if ended.is_some() {
+        let close = Close { conversation: id.clone(), status: ended, reason: None };
+        match close.decide(to) {
+            Ok(write) => drop(write(to)?),
+            Err(Stop::Refused(_) | Stop::Recorded(..)) => {}
+            Err(Stop::Failed(error)) => return Err(error),
+        }
     }
-    match (Close { conversation: id.clone(), status: ended, reason: None }).apply(to) {
-        Ok(_) | Err(Halt::Refused(_)) => Ok(()),
-        Err(halt) => Err(halt),
-    }
+    Ok(())
 }

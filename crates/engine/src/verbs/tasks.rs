@@ -1,60 +1,72 @@
-//! Tasks: made, assigned, moved on, ended.
+//! Tasks: creating, assigning and updating them.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use super::agents::merge;
 use super::conversations::{self, Invitee};
-use super::{Applied, Apply, Halt};
+use super::{Decide, Decided, Stop, Write};
 use crate::error::Refusal;
 use crate::nouns::{
     AgentId, Audience, Conversation, ConversationStatus, Fact, Json, Permissions, PermissionsPatch, Standing,
     Task, TaskId, TaskStatus,
 };
 use crate::sight;
-use crate::store::{exec, rows};
+use crate::store::rows;
 
-/// Makes a task and the conversation of the same name.
+/// Creates a task and the conversation of the same name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CreateTask {
-    /// Its name; made up if absent.
+    /// Its id; generated if absent.
     #[serde(default)]
     pub id: Option<TaskId>,
-    /// What it is, in a line.
+    /// Its title.
     #[serde(default)]
     pub title: Option<String>,
-    /// What it is, at length.
+    /// Its description.
     #[serde(default)]
     pub description: Option<String>,
-    /// Where it starts; open if not said.
+    /// Its first status; open if absent.
     #[serde(default)]
     pub status: Option<TaskStatus>,
-    /// Who answers for it; the caller if not said. Agents of other realms are written in their door's form.
+    /// Its owner; the caller if absent. Agents of other realms are written in their door's form.
     #[serde(default)]
     pub owner: Option<String>,
-    /// Who works on it.
+    /// The agent that works on it.
     #[serde(default)]
     pub assignee: Option<AgentId>,
-    /// Who else takes part in its conversation.
+    /// Other participants of its conversation.
     #[serde(default)]
     pub participants: Vec<Invitee>,
     /// Whether observers of the realm may see it.
     pub audience: Audience,
-    /// Whatever else.
+    /// Other data.
     #[serde(default)]
     pub meta: Option<Json>,
 }
 
 impl CreateTask {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Task> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Task> + use<'v>> {
+        let plan = self.plan(to)?;
+        Ok(|to: &mut Write<'_>| self.write(to, plan))
+    }
+
+    fn plan(&self, to: &Decide<'_>) -> Decided<NewTask> {
         to.require_member()?;
+        let mut conversation = None;
         if let Some(id) = &self.id {
             if rows::task_by_id(to.db, id)?.is_some() {
                 return Err(Refusal::TaskExists { task: id.clone() }.into());
             }
-            // A label that letters have used may become a task for its participants; reading along is not enough.
+            // Participants may turn a conversation into a task; the right to read it is not enough.
             if rows::conversation_by_id(to.db, id)?.is_some() {
-                let conversation = changeable(to, id)?;
-                self.check_newcomers(to, &conversation)?;
+                let known = changeable(to, id)?;
+                self.check_newcomers(to, &known)?;
+                conversation = Some(known);
             }
         }
         if let Some(assignee) = &self.assignee {
@@ -68,8 +80,35 @@ impl CreateTask {
             Some(id) => id.clone(),
             None => TaskId::new(to.fresh_id().to_string()).map_err(Refusal::from)?,
         };
-        // Whoever makes a task of a conversation that goes on already does not lead it by that.
-        let (mut conversation, role) = match rows::conversation_by_id(to.db, &id)? {
+        let mut entering = BTreeSet::new();
+        for agent in [&to.caller.agent].into_iter().chain(self.others()) {
+            if !conversations::takes_part(to, &id, agent)? {
+                entering.insert(agent);
+            }
+        }
+        let present = conversation.as_ref().map_or(0, |conversation| conversation.participant_count);
+        conversations::check_participants(to, present, entering.len())?;
+        Ok(NewTask { id, conversation })
+    }
+
+    /// The agents that take part in the conversation besides the caller.
+    fn others(&self) -> impl Iterator<Item = &AgentId> {
+        self.assignee.iter().chain(self.participants.iter().map(|invitee| &invitee.agent))
+    }
+
+    /// Refuses newcomers to an existing conversation if the caller may not invite them.
+    fn check_newcomers(&self, to: &Decide<'_>, conversation: &Conversation) -> Decided<()> {
+        for agent in self.others() {
+            if !conversations::takes_part(to, &conversation.id, agent)? {
+                conversations::require(to, conversation, |may| may.can_invite, "canInvite")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, to: &mut Write<'_>, NewTask { id, conversation }: NewTask) -> rusqlite::Result<Task> {
+        // Turning an existing conversation into a task does not make the caller its initiator.
+        let (mut conversation, role) = match conversation {
             Some(conversation) => (conversation, "worker"),
             None => {
                 let title = self.title.clone();
@@ -110,9 +149,9 @@ impl CreateTask {
         }
         task.contributors = rows::contributors_of(to.db, &task.id)?;
         let sight = sight::of_conversation(to.db, &conversation)?;
-        to.tell(Fact::TaskCreated { task: Box::new(task.clone()) }, sight.clone())?;
+        to.emit(Fact::TaskCreated { task: Box::new(task.clone()) }, sight.clone())?;
         if let Some(agent) = task.assignee.clone() {
-            to.tell(Fact::TaskAssigned { task: task.id.clone(), agent }, sight)?;
+            to.emit(Fact::TaskAssigned { task: task.id.clone(), agent }, sight)?;
         }
         if status.is_final() {
             end(to, &task, conversation)?;
@@ -121,51 +160,45 @@ impl CreateTask {
     }
 }
 
-impl CreateTask {
-    /// Making a task of a conversation brings agents into it only if the caller may invite them.
-    fn check_newcomers(&self, to: &Apply<'_>, conversation: &Conversation) -> Applied<()> {
-        for agent in self.assignee.iter().chain(self.participants.iter().map(|invitee| &invitee.agent)) {
-            if !conversations::takes_part(to, &conversation.id, agent)? {
-                conversations::require(to, conversation, |may| may.can_invite, "canInvite")?;
-            }
-        }
-        Ok(())
-    }
+/// A task that is to be created, in a new conversation or an existing one.
+struct NewTask {
+    id: TaskId,
+    conversation: Option<Conversation>,
 }
 
-/// Changes what is given and leaves the rest.
+/// Changes the given fields of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UpdateTask {
-    /// Which.
+    /// The task.
     pub task: TaskId,
-    /// What it is, in a line.
+    /// Its title.
     #[serde(default)]
     pub title: Option<String>,
-    /// What it is, at length.
+    /// Its description.
     #[serde(default)]
     pub description: Option<String>,
-    /// Where it is now. Completing or failing ends its conversation; opening it again lets it go on.
+    /// Its status. Completing or failing closes its conversation; opening it again reopens that.
     #[serde(default)]
     pub status: Option<TaskStatus>,
-    /// Who works on it now.
+    /// Its new assignee.
     #[serde(default)]
     pub assignee: Option<AgentId>,
-    /// Whether nobody works on it now, unless somebody is named.
+    /// Whether it loses its assignee, if no new one is named.
     #[serde(default)]
     pub unassign: bool,
-    /// What came of it.
+    /// Its result.
     #[serde(default)]
     pub result: Option<Json>,
-    /// Whatever else.
+    /// Other data.
     #[serde(default)]
     pub meta: Option<Json>,
-    /// Whether `meta` is laid over the present one, member by member, or replaces it.
+    /// Whether `meta` is merged into the present one, member by member, or replaces it.
     #[serde(default)]
     pub merge_meta: bool,
 }
 
 impl UpdateTask {
-    /// Changes nothing yet.
+    /// An update that changes nothing yet.
     #[must_use]
     pub fn of(task: TaskId) -> Self {
         Self {
@@ -181,8 +214,11 @@ impl UpdateTask {
         }
     }
 
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Task> {
-        let (mut task, mut conversation) = workable(to, &self.task)?;
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Task> + use<'v>> {
+        let (mut task, conversation) = workable(to, &self.task)?;
         if let Some(assignee) = &self.assignee {
             to.known_agent(assignee)?;
         }
@@ -207,32 +243,55 @@ impl UpdateTask {
             (true, true) => task.ended_at,
             (false, _) => None,
         };
+        if let Some(agent) = &reassigned
+            && !conversations::takes_part(to, &conversation.id, agent)?
+        {
+            conversations::check_participants(to, conversation.participant_count, 1)?;
+        }
+        let update = TaskUpdate { task, previous, reassigned, conversation };
+        Ok(|to: &mut Write<'_>| update.write(to))
+    }
+}
+
+/// A task as it will be.
+struct TaskUpdate {
+    task: Task,
+    previous: TaskStatus,
+    /// The new assignee.
+    reassigned: Option<AgentId>,
+    conversation: Conversation,
+}
+
+impl TaskUpdate {
+    fn write(self, to: &mut Write<'_>) -> rusqlite::Result<Task> {
+        let Self { mut task, previous, reassigned, mut conversation } = self;
         write(to, &task)?;
         if let Some(agent) = reassigned {
             join(to, &mut conversation, &agent, "worker", &PermissionsPatch::default())?;
             contribute(to, &task.id, agent.as_str())?;
             let sight = sight::of_conversation(to.db, &conversation)?;
-            to.tell(Fact::TaskAssigned { task: task.id.clone(), agent }, sight)?;
+            to.emit(Fact::TaskAssigned { task: task.id.clone(), agent }, sight)?;
         }
         if task.status != previous {
-            moved_on(to, &task, previous, conversation)?;
+            change_status(to, &task, previous, conversation)?;
         }
         task.contributors = rows::contributors_of(to.db, &task.id)?;
         Ok(task)
     }
 }
 
-fn moved_on(
-    to: &mut Apply<'_>,
+/// Emits the change of a task's status, and closes or reopens its conversation.
+fn change_status(
+    to: &mut Write<'_>,
     task: &Task,
     previous: TaskStatus,
     conversation: Conversation,
-) -> Applied<()> {
+) -> rusqlite::Result<()> {
     let sight = sight::of_conversation(to.db, &conversation)?;
     let fact = Fact::TaskStatusChanged { task: task.id.clone(), previous, current: task.status };
-    to.tell(fact, sight.clone())?;
+    to.emit(fact, sight.clone())?;
     if task.status == TaskStatus::Completed {
-        to.tell(Fact::TaskCompleted { task: task.id.clone(), result: task.result.clone() }, sight)?;
+        to.emit(Fact::TaskCompleted { task: task.id.clone(), result: task.result.clone() }, sight)?;
     }
     if task.status.is_final() {
         end(to, task, conversation)
@@ -241,8 +300,8 @@ fn moved_on(
     }
 }
 
-/// Ends the conversation of a task that has ended.
-fn end(to: &mut Apply<'_>, task: &Task, conversation: Conversation) -> Applied<()> {
+/// Closes the conversation of a task that has ended.
+fn end(to: &mut Write<'_>, task: &Task, conversation: Conversation) -> rusqlite::Result<()> {
     if conversation.status.is_closed() {
         return Ok(());
     }
@@ -253,36 +312,41 @@ fn end(to: &mut Apply<'_>, task: &Task, conversation: Conversation) -> Applied<(
     conversations::close(to, conversation, status, None).map(drop)
 }
 
-/// Notes that somebody has had a part in a task.
+/// Adds a contributor to a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AddContributor {
-    /// Which task.
+    /// The task.
     pub task: TaskId,
-    /// Who; agents of other realms are written in their door's form.
+    /// The contributor; agents of other realms are written in their door's form.
     pub contributor: String,
 }
 
 impl AddContributor {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Task> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Task> + use<'v>> {
         let (mut task, _) = workable(to, &self.task)?;
-        contribute(to, &task.id, &self.contributor)?;
-        task.contributors = rows::contributors_of(to.db, &task.id)?;
-        Ok(task)
+        Ok(|to: &mut Write<'_>| {
+            contribute(to, &task.id, &self.contributor)?;
+            task.contributors = rows::contributors_of(to.db, &task.id)?;
+            Ok(task)
+        })
     }
 }
 
-/// The task and its conversation, if the caller may change them: it takes part and may speak there, or runs the office.
-fn workable(to: &Apply<'_>, id: &TaskId) -> Applied<(Task, Conversation)> {
+/// The task and its conversation, if the caller may change them: a participant that may send, or an administrator.
+fn workable(to: &Decide<'_>, id: &TaskId) -> Decided<(Task, Conversation)> {
     let none = || Refusal::NoSuchTask { task: id.clone() };
     let task = rows::task_by_id(to.db, id)?.ok_or_else(none)?;
     match changeable(to, id) {
-        Err(Halt::Refused(Refusal::NoSuchConversation { .. })) => Err(none().into()),
+        Err(Stop::Refused(Refusal::NoSuchConversation { .. })) => Err(none().into()),
         changeable => Ok((task, changeable?)),
     }
 }
 
 /// A task's conversation, if the caller may change the task.
-fn changeable(to: &Apply<'_>, id: &TaskId) -> Applied<Conversation> {
+fn changeable(to: &Decide<'_>, id: &TaskId) -> Decided<Conversation> {
     let conversation = conversations::readable(to, id)?;
     conversations::check_may_lead(to, &conversation)?;
     conversations::require(to, &conversation, |may| may.can_send, "canSend")?;
@@ -290,12 +354,12 @@ fn changeable(to: &Apply<'_>, id: &TaskId) -> Applied<Conversation> {
 }
 
 fn join(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     conversation: &mut Conversation,
     agent: &AgentId,
     role: &str,
     given: &PermissionsPatch,
-) -> Applied<()> {
+) -> rusqlite::Result<()> {
     if !conversations::takes_part(to, &conversation.id, agent)? {
         let permissions = Permissions::for_role(role).patched(given);
         let standing = if to.caller.is(agent) { Standing::Full } else { Standing::Invited };
@@ -304,13 +368,13 @@ fn join(
     Ok(())
 }
 
-fn contribute(to: &Apply<'_>, task: &TaskId, contributor: &str) -> rusqlite::Result<()> {
+fn contribute(to: &Write<'_>, task: &TaskId, contributor: &str) -> rusqlite::Result<()> {
     let sql = "INSERT INTO task_contributors(task, contributor, place)
                VALUES(?1, ?2, (SELECT count(*) FROM task_contributors WHERE task = ?1)) ON CONFLICT DO NOTHING";
-    exec(to.db, sql, (task, contributor)).map(drop)
+    to.exec(sql, (task, contributor)).map(drop)
 }
 
-fn write(to: &Apply<'_>, task: &Task) -> rusqlite::Result<()> {
+fn write(to: &Write<'_>, task: &Task) -> rusqlite::Result<()> {
     let sql = "INSERT INTO tasks(id, title, description, status, owner, assignee, result, meta, created_at, updated_at,
                    ended_at, seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)
                ON CONFLICT(id) DO UPDATE SET title=?2, description=?3, status=?4, assignee=?6, result=?7, meta=?8,
@@ -329,5 +393,5 @@ fn write(to: &Apply<'_>, task: &Task) -> rusqlite::Result<()> {
         task.ended_at,
         task.seq,
     ];
-    exec(to.db, sql, params).map(drop)
+    to.exec(sql, params).map(drop)
 }

@@ -1,60 +1,62 @@
-//! What is said in a conversation: turns, and the threads that branch off them.
+//! The verbs of turns: saying something in a conversation, opening threads, storing summaries.
+
+mod placing;
+
+pub(super) use placing::{Parties, Place, find_place};
 
 use std::sync::Arc;
-
-use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
 use super::conversations::{self, check_open, own_part, readable, require};
-use super::mail::{ConversationRef, JoinMode};
-use super::{Applied, Apply};
+use super::{Decide, Decided, Write};
+use crate::commit::NewTurn;
 use crate::error::Refusal;
 use crate::nouns::{
-    Agent, AgentId, Audience, Body, ContentType, Conversation, ConversationId, Fact, Json, Message,
-    Permissions, Seq, Sight, Standing, Summary, Thread, ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
+    AgentId, ContentType, Conversation, ConversationId, Fact, Json, Participant, Seq, Sight, Summary, Thread,
+    ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
 };
-use crate::sight;
-use crate::store::{LateTurn, exec, one, rows};
+use crate::sight::{self, Reader};
+use crate::store::rows;
 
-/// Records a turn.
+/// Adds a turn to a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Say {
-    /// In which conversation.
+    /// The conversation.
     pub conversation: ConversationId,
-    /// In which thread of it.
+    /// The thread.
     #[serde(default)]
     pub thread: Option<ThreadId>,
-    /// What it contains.
+    /// Its content type.
     pub content_type: String,
-    /// What is said.
+    /// Its content.
     pub content: Json,
-    /// Which turn it answers.
+    /// The turn it replies to.
     #[serde(default)]
     pub in_reply_to: Option<TurnId>,
-    /// Who may read it; everyone if not said.
+    /// Which participants may read it; all if absent.
     #[serde(default)]
     pub visibility: Option<TurnVisibility>,
-    /// Whatever else.
+    /// Any other data.
     #[serde(default)]
     pub meta: Option<Json>,
 }
 
-/// The turn that opens a conversation.
+/// The first turn of a new conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FirstTurn {
-    /// What it contains.
+    /// Its content type.
     pub content_type: String,
-    /// What is said.
+    /// Its content.
     pub content: Json,
-    /// Who may read it; everyone if not said.
+    /// Which participants may read it; all if absent.
     #[serde(default)]
     pub visibility: Option<TurnVisibility>,
 }
 
 impl FirstTurn {
-    /// Refuses what could not be recorded among those who will take part.
-    pub(super) fn check(&self, takes_part: impl Fn(&AgentId) -> bool) -> Applied<()> {
+    /// Refuses a bad content type, and a visibility that names an agent which will not take part.
+    pub(super) fn check(&self, takes_part: impl Fn(&AgentId) -> bool) -> Decided<()> {
         check_content_type(&self.content_type)?;
         let Some(TurnVisibility::Agents(agents)) = &self.visibility else { return Ok(()) };
         match agents.iter().find(|agent| !takes_part(agent)) {
@@ -65,34 +67,58 @@ impl FirstTurn {
 }
 
 impl Say {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Turn> {
-        // What is remembered has been found to allow it.
-        if let Some(talk) = to.memory.talk(self) {
-            let talk = talk.conversation.seq;
+    /// Whether all participants may read it and it names no thread and no other turn.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.thread.is_none()
+            && self.in_reply_to.is_none()
+            && matches!(self.visibility, None | Some(TurnVisibility::All))
+    }
+
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Turn> + use<'v>> {
+        let place = self.find_place(to)?;
+        Ok(move |to: &mut Write<'_>| match place {
+            SayIn::Cached(conversation_seq) => {
+                let turn = self.turn(to, self.conversation.clone());
+                record_plain(to, self, conversation_seq, turn)
+            }
+            SayIn::Found(mut conversation, part) => {
+                if let Some(part) = part {
+                    conversations::accept(to, &part)?;
+                }
+                let turn = self.turn(to, conversation.id.clone());
+                record(to, &mut conversation, turn, None)
+            }
+        })
+    }
+
+    fn find_place(&self, to: &Decide<'_>) -> Decided<SayIn> {
+        // A cached conversation was checked when it was cached.
+        let cached = to.cache.borrow_mut().conversation_for(self).map(|cached| cached.conversation.seq);
+        if let Some(conversation_seq) = cached {
             check_content_type(&self.content_type)?;
-            let turn = self.turn(to, self.conversation.clone());
-            return record_plain(to, self, talk, turn);
+            return Ok(SayIn::Cached(conversation_seq));
         }
-        let mut conversation = readable(to, &self.conversation)?;
+        let conversation = readable(to, &self.conversation)?;
         check_open(&conversation)?;
         require(to, &conversation, |may| may.can_send, "canSend")?;
         check_not_suspended(to)?;
         check_content_type(&self.content_type)?;
         check_visibility(to, &conversation, self.visibility.as_ref())?;
         if let Some(thread) = self.thread {
-            thread_in(to, &conversation, thread)?;
+            thread_in(to, &conversation.id, thread)?;
         }
         if let Some(turn) = self.in_reply_to {
             turn_in(to, &conversation, turn)?;
         }
-        if let Ok(part) = own_part(to, &conversation) {
-            conversations::accept(to, &part)?;
-        }
-        let turn = self.turn(to, conversation.id.clone());
-        record(to, &mut conversation, turn, None)
+        // An administrator may speak without taking part.
+        let part = own_part(to, &conversation).ok();
+        Ok(SayIn::Found(Box::new(conversation), part))
     }
 
-    fn turn(&self, to: &mut Apply<'_>, conversation: ConversationId) -> Turn {
+    fn turn(&self, to: &mut Write<'_>, conversation: ConversationId) -> Turn {
         Turn {
             seq: to.next_seq(),
             id: TurnId(to.fresh_id()),
@@ -110,12 +136,20 @@ impl Say {
     }
 }
 
-/// Records the first turn of a conversation that is being opened.
+/// Where a turn is recorded.
+enum SayIn {
+    /// In a conversation that the writer has cached, by its seq.
+    Cached(Seq),
+    /// In a conversation that was read, with the caller's part in it.
+    Found(Box<Conversation>, Option<Participant>),
+}
+
+/// Records the first turn of a new conversation.
 pub(super) fn record_first(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     conversation: &mut Conversation,
     first: &FirstTurn,
-) -> Applied<Turn> {
+) -> rusqlite::Result<Turn> {
     let turn = Turn {
         seq: to.next_seq(),
         id: TurnId(to.fresh_id()),
@@ -133,165 +167,8 @@ pub(super) fn record_first(
     record(to, conversation, turn, None)
 }
 
-/// Where in a conversation a letter will be recorded.
-#[derive(Debug)]
-pub(super) struct Spot {
-    pub(super) conversation: Conversation,
-    pub(super) thread: Option<ThreadId>,
-    reply_to: Option<TurnId>,
-    visibility: TurnVisibility,
-}
-
-/// The spot that a letter asks for, if the ordinary rules let its sender speak there. A sender that was added by another
-/// and has neither joined nor spoken has not agreed to be read by everyone there: only the letter's parties read its turn.
-pub(super) fn find_spot<'r>(
-    to: &Apply<'_>,
-    sender: &'r Agent,
-    recipients: impl Iterator<Item = &'r AgentId>,
-    within: &ConversationRef,
-) -> Applied<Spot> {
-    let conversation = readable(to, &within.conversation)?;
-    check_open(&conversation)?;
-    let part = own_part(to, &conversation)?;
-    if !part.permissions.can_send {
-        let need = "canSend";
-        return Err(Refusal::ParticipantMayNot { conversation: conversation.id, need }.into());
-    }
-    debug_assert_eq!(part.agent, sender.id, "a letter is recorded for its sender");
-    let spot = spot(to, conversation, within)?;
-    match part.standing {
-        Standing::Invited => for_parties(to, spot, sender, recipients),
-        Standing::Full | Standing::Guest => Ok(spot),
-    }
-}
-
-/// The spot for a letter under a conversation's name, in a conversation that is opened, or opened again, if need be. Only
-/// sender and recipients read its turn, and not the conversation's opener; a sender without a part in the conversation
-/// does not enter it by knowing its name. Where the name is a label, recipients take part only if the sender may invite:
-/// otherwise the opener could find out who writes to whom under that name.
-pub(super) fn gather<'r>(
-    to: &mut Apply<'_>,
-    sender: &'r Agent,
-    recipients: impl Iterator<Item = &'r AgentId> + Clone,
-    within: &ConversationRef,
-    kind: &str,
-    subject: Option<&str>,
-) -> Applied<Spot> {
-    let admin = to.caller.rights.admin;
-    let is_meant = matches!(within.join, JoinMode::Open { .. });
-    let (mut conversation, may_invite) = match rows::conversation_by_id(to.db, &within.conversation)? {
-        Some(conversation) => {
-            let part = rows::participant_of(to.db, &conversation.id, &sender.id)?;
-            let put_out = conversations::was_put_out(to, &conversation.id, &sender.id)?;
-            let may_invite = match part {
-                _ if admin => true,
-                Some(part) if !put_out && part.permissions.can_send => {
-                    if conversation.status.is_closed() {
-                        conversations::check_standing(&conversation, &part)?;
-                    }
-                    is_meant || part.permissions.can_invite
-                }
-                Some(_) if !put_out => {
-                    let need = "canSend";
-                    return Err(Refusal::ParticipantMayNot { conversation: conversation.id, need }.into());
-                }
-                _ => return Err(Refusal::NotAParticipant { conversation: conversation.id }.into()),
-            };
-            (conversations::reopen(to, conversation)?, may_invite)
-        }
-        None => {
-            let subject = subject.map(str::to_owned);
-            let id = within.conversation.clone();
-            (conversations::open(to, id, kind, subject, Audience::Parties, |_| {})?, true)
-        }
-    };
-    let opener = conversation.created_by == sender.id;
-    let mut coming = Vec::new();
-    for agent in std::iter::once(&sender.id).chain(recipients.clone()) {
-        let own = *agent == sender.id;
-        if !own && !may_invite {
-            continue;
-        }
-        let before = rows::participant_of(to.db, &conversation.id, agent)?;
-        if before.as_ref().is_none_or(|part| part.left_at.is_some()) {
-            coming.push((agent, before));
-        }
-    }
-    conversations::check_entries(to, coming.len())?;
-    for (agent, before) in coming {
-        let own = *agent == sender.id;
-        match before {
-            // Who was put out gets the letter, but a letter alone does not bring it back in.
-            Some(_) if conversations::was_put_out(to, &conversation.id, agent)? => {}
-            // Coming back does not widen what one was allowed before.
-            Some(part) => {
-                let standing = if own { part.standing } else { Standing::Invited };
-                conversations::enter(to, &mut conversation, agent, &part.role, part.permissions, standing)?;
-            }
-            None => {
-                let role = if own && opener { "initiator" } else { "assistant" };
-                let standing = if own { Standing::Full } else { Standing::Invited };
-                let permissions = Permissions::for_role(role);
-                conversations::enter(to, &mut conversation, agent, role, permissions, standing)?;
-            }
-        }
-    }
-    let spot = match within.join {
-        JoinMode::PartiesOnly { .. } => {
-            Spot { conversation, thread: None, reply_to: None, visibility: TurnVisibility::All }
-        }
-        _ => spot(to, conversation, within)?,
-    };
-    for_parties(to, spot, sender, recipients)
-}
-
-/// The same spot, for the eyes of a letter's sender and recipients, as far as they take part.
-fn for_parties<'r>(
-    to: &Apply<'_>,
-    spot: Spot,
-    sender: &'r Agent,
-    recipients: impl Iterator<Item = &'r AgentId>,
-) -> Applied<Spot> {
-    let mut parties = Vec::new();
-    let mut seen = HashSet::new();
-    for agent in std::iter::once(&sender.id).chain(recipients) {
-        if seen.insert(agent) && conversations::takes_part(to, &spot.conversation.id, agent)? {
-            parties.push(agent.clone());
-        }
-    }
-    let visibility = match &spot.visibility {
-        TurnVisibility::Private => TurnVisibility::Private,
-        TurnVisibility::Agents(chosen) => {
-            let chosen: HashSet<&AgentId> = chosen.iter().collect();
-            parties.retain(|agent| chosen.contains(agent));
-            TurnVisibility::Agents(parties)
-        }
-        TurnVisibility::All | TurnVisibility::Roles(_) | TurnVisibility::Internal => {
-            TurnVisibility::Agents(parties)
-        }
-    };
-    Ok(Spot { visibility, ..spot })
-}
-
-/// The spot in a conversation that a letter names, which must be there.
-fn spot(to: &Apply<'_>, conversation: Conversation, within: &ConversationRef) -> Applied<Spot> {
-    check_visibility(to, &conversation, within.visibility.as_ref())?;
-    if let Some(thread) = within.thread {
-        thread_in(to, &conversation, thread)?;
-    }
-    if let Some(turn) = within.reply_to {
-        turn_in(to, &conversation, turn)?;
-    }
-    Ok(Spot {
-        conversation,
-        thread: within.thread,
-        reply_to: within.reply_to,
-        visibility: within.visibility.clone().unwrap_or(TurnVisibility::All),
-    })
-}
-
-/// Refuses agents that were told to pause. Who is not in the address book cannot have been.
-fn check_not_suspended(to: &Apply<'_>) -> Applied<()> {
+/// Refuses suspended agents. A caller that is not registered cannot be suspended.
+fn check_not_suspended(to: &Decide<'_>) -> Decided<()> {
     match rows::active_agent(to.db, &to.caller.agent)? {
         Some(agent) if agent.is_suspended() => {
             Err(Refusal::WrongState { agent: agent.id, state: agent.state }.into())
@@ -300,116 +177,101 @@ fn check_not_suspended(to: &Apply<'_>) -> Applied<()> {
     }
 }
 
-/// Records a letter as a turn. The turn keeps no copy of the text.
-pub(super) fn record_letter(
-    to: &mut Apply<'_>,
-    sender: &Agent,
-    spot: Spot,
-    letter: &Arc<Message>,
-) -> Applied<Turn> {
-    let Spot { mut conversation, thread, reply_to, visibility } = spot;
-    let (content_type, content) = match &letter.body {
-        Body::Json(json) => ("data", json.clone()),
-        Body::Text(text) => ("text", rows::letter_content(text)),
-    };
-    let turn = Turn {
-        seq: to.next_seq(),
-        id: TurnId(to.fresh_id()),
-        conversation: conversation.id.clone(),
-        thread,
-        author: sender.id.clone(),
-        content_type: content_type.to_owned(),
-        content,
-        in_reply_to: reply_to,
-        visibility,
-        source: TurnSource::Intercepted(letter.id),
-        meta: None,
-        at: to.now,
-    };
-    record(to, &mut conversation, turn, Some(letter.seq))
-}
-
-/// Records a turn in a conversation that is remembered.
-fn record_plain(to: &mut Apply<'_>, say: &Say, talk: Seq, turn: Turn) -> Applied<Turn> {
-    let turn = insert(to, talk, turn, None)?;
+/// Records a turn in a cached conversation.
+fn record_plain(to: &mut Write<'_>, say: &Say, conversation_seq: Seq, turn: Turn) -> rusqlite::Result<Turn> {
+    let turn = insert(to, conversation_seq, turn, None)?;
     let now = to.now;
-    let sight = match to.memory.talk(say) {
-        Some(talk) => {
-            talk.count(&turn.content_type, now);
-            talk.sight(&turn.author)
+    let sight = match to.cache.borrow_mut().conversation_for(say) {
+        Some(cached) => {
+            cached.count(&turn.content_type, now);
+            cached.sight(&turn.author)
         }
         None => Sight::Ask,
     };
-    tell_added(to, turn, sight)
+    emit_added(to, turn, sight)
 }
 
-fn tell_added(to: &mut Apply<'_>, turn: Arc<Turn>, sight: Sight) -> Applied<Turn> {
-    to.tell_turn(Fact::TurnAdded { conversation: turn.conversation.clone() }, turn.clone(), sight)?;
+fn emit_added(to: &mut Write<'_>, turn: Arc<Turn>, sight: Sight) -> rusqlite::Result<Turn> {
+    to.emit_turn(Fact::TurnAdded { conversation: turn.conversation.clone() }, turn.clone(), sight)?;
     Ok(Arc::unwrap_or_clone(turn))
 }
 
-/// Writes a turn's own row, into the conversation that began at that place in the history.
-fn insert(to: &mut Apply<'_>, talk: Seq, turn: Turn, letter: Option<Seq>) -> rusqlite::Result<Arc<Turn>> {
-    if letter.is_none() {
-        to.note_text(None, turn.content.as_str());
-    }
+fn insert(
+    to: &mut Write<'_>,
+    conversation_seq: Seq,
+    turn: Turn,
+    message: Option<Seq>,
+) -> rusqlite::Result<Arc<Turn>> {
     let turn = Arc::new(turn);
-    to.memory.rows.add_turn(to.db, LateTurn { turn: turn.clone(), talk, letter })?;
+    to.insert_turn(NewTurn { turn: turn.clone(), conversation_seq, message })?;
     Ok(turn)
 }
 
+/// Records a turn and counts it. `message` is the seq of the message that the turn stands for.
 fn record(
-    to: &mut Apply<'_>,
+    to: &mut Write<'_>,
     conversation: &mut Conversation,
     turn: Turn,
-    letter: Option<Seq>,
-) -> Applied<Turn> {
-    let turn = insert(to, conversation.seq, turn, letter)?;
+    message: Option<Seq>,
+) -> rusqlite::Result<Turn> {
+    let turn = insert(to, conversation.seq, turn, message)?;
     let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, ?2, 1)
                ON CONFLICT DO UPDATE SET turns = turns + 1";
-    exec(to.db, sql, (&turn.conversation, &turn.content_type))?;
+    to.exec(sql, (&turn.conversation, &turn.content_type))?;
     if let Some(thread) = turn.thread {
         let sql = "INSERT INTO thread_authors(thread, agent) VALUES(?1, ?2) ON CONFLICT DO NOTHING";
-        let new_author = exec(to.db, sql, (thread, &turn.author))? > 0;
+        let new_author = to.exec(sql, (thread, &turn.author))? > 0;
         let sql =
             "UPDATE threads SET turn_count = turn_count + 1, participant_count = participant_count + ?2,
                        updated_at = ?3 WHERE id = ?1";
-        exec(to.db, sql, (thread, new_author, to.now))?;
+        to.exec(sql, (thread, new_author, to.now))?;
     }
     conversation.turn_count += 1;
     conversations::touch(to, conversation)?;
     let sight = sight::of_turn(to.db, conversation, &turn)?;
-    tell_added(to, turn, sight)
+    emit_added(to, turn, sight)
 }
 
 /// Opens a thread from a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenThread {
-    /// In which conversation.
+    /// The conversation.
     pub conversation: ConversationId,
     /// The turn it starts from.
     pub root: TurnId,
     /// The thread it branches off from.
     #[serde(default)]
     pub parent: Option<ThreadId>,
-    /// Its heading.
+    /// Its subject.
     #[serde(default)]
     pub subject: Option<String>,
 }
 
 impl OpenThread {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Thread> {
-        let mut conversation = readable(to, &self.conversation)?;
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Thread> + use<'v>> {
+        let conversation = readable(to, &self.conversation)?;
         check_open(&conversation)?;
         require(to, &conversation, |may| may.can_create_threads, "canCreateThreads")?;
         let depth = match self.parent {
-            Some(parent) => thread_in(to, &conversation, parent)?.depth + 1,
+            Some(parent) => thread_in(to, &conversation.id, parent)?.depth + 1,
             None => 1,
         };
         if depth > to.rules.thread_depth {
             return Err(Refusal::ThreadTooDeep { limit: to.rules.thread_depth }.into());
         }
         turn_in(to, &conversation, self.root)?;
+        Ok(move |to: &mut Write<'_>| self.write(to, conversation, depth))
+    }
+
+    fn write(
+        &self,
+        to: &mut Write<'_>,
+        mut conversation: Conversation,
+        depth: u32,
+    ) -> rusqlite::Result<Thread> {
         let thread = Thread {
             id: ThreadId(to.fresh_id()),
             conversation: conversation.id.clone(),
@@ -437,87 +299,109 @@ impl OpenThread {
             thread.created_at,
             thread.seq,
         );
-        exec(to.db, sql, params)?;
+        to.exec(sql, params)?;
         conversation.thread_count += 1;
         conversations::touch(to, &mut conversation)?;
         let sight = sight::of_conversation(to.db, &conversation)?;
-        to.tell(Fact::ThreadCreated { thread: Box::new(thread.clone()) }, sight)?;
+        to.emit(Fact::ThreadCreated { thread: Box::new(thread.clone()) }, sight)?;
         Ok(thread)
     }
 }
 
-/// Keeps a summary that was made outside, so that it need not be made again until more is said.
+/// Stores a summary that was made outside, so that it need not be made again until there are further turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeepSummary {
-    /// Of which conversation.
+    /// The conversation.
     pub conversation: ConversationId,
-    /// Of which part of it, and for whose eyes.
+    /// The part of it that is summarised, and the readers it is for.
     pub part: String,
     /// The summary.
     pub summary: Summary,
     /// The last turn it takes into account.
     pub up_to: Seq,
-    /// Whether the summary holds only what everyone in the conversation may read, and may be announced.
+    /// Whether all participants may read what the summary is made of, so that it is announced to them.
     pub announce: bool,
 }
 
 impl KeepSummary {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<()> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<()> + use<'v>> {
         let conversation = readable(to, &self.conversation)?;
         if !to.caller.rights.admin {
             own_part(to, &conversation)?;
         }
-        let sql = "INSERT INTO summaries(conversation, part, summary, up_to, at) VALUES(?1, ?2, ?3, ?4, ?5)
-                   ON CONFLICT DO UPDATE SET summary = ?3, up_to = ?4, at = ?5";
-        let text = serde_json::to_string(&self.summary).unwrap_or_default();
-        exec(to.db, sql, (&self.conversation, &self.part, text, self.up_to, to.now))?;
-        if self.announce {
-            let sight = sight::of_conversation(to.db, &conversation)?;
-            let text = self.summary.text.clone();
-            to.tell(Fact::SummaryGenerated { conversation: conversation.id, text }, sight)?;
-        }
-        Ok(())
+        Ok(move |to: &mut Write<'_>| {
+            let sql =
+                "INSERT INTO summaries(conversation, part, summary, up_to, at) VALUES(?1, ?2, ?3, ?4, ?5)
+                       ON CONFLICT DO UPDATE SET summary = ?3, up_to = ?4, at = ?5";
+            let text = serde_json::to_string(&self.summary).unwrap_or_default();
+            to.exec(sql, (&self.conversation, &self.part, text, self.up_to, to.now))?;
+            if self.announce {
+                let sight = sight::of_conversation(to.db, &conversation)?;
+                let text = self.summary.text.clone();
+                to.emit(Fact::SummaryGenerated { conversation: conversation.id, text }, sight)?;
+            }
+            Ok(())
+        })
     }
 }
 
 /// The turn, if it belongs to the conversation and the caller may read it.
-pub(super) fn turn_in(to: &Apply<'_>, conversation: &Conversation, id: TurnId) -> Applied<Turn> {
-    let turn = rows::turn_by_id(to.db, id)?.filter(|turn| turn.conversation == conversation.id);
+pub(super) fn turn_in(to: &Decide<'_>, conversation: &Conversation, id: TurnId) -> Decided<Turn> {
     let reader = sight::reads_conversation(to.db, to.caller, conversation)?;
+    turn_read_by(to, &conversation.id, id, reader.as_ref())
+}
+
+fn turn_read_by(
+    to: &Decide<'_>,
+    conversation: &ConversationId,
+    id: TurnId,
+    reader: Option<&Reader>,
+) -> Decided<Turn> {
+    let turn = rows::turn_by_id(to.db, id)?.filter(|turn| turn.conversation == *conversation);
     match (turn, reader) {
-        // What was followed as it was said can be answered, even by those who may not look it up.
+        // A turn that the caller could follow live can be answered, even if the caller may not look it up.
         (Some(turn), Some(reader)) if reader.reads(&turn) || reader.follows(&turn) => Ok(turn),
         _ => Err(Refusal::NoSuchTurn.into()),
     }
 }
 
-fn thread_in(to: &Apply<'_>, conversation: &Conversation, id: ThreadId) -> Applied<Thread> {
+fn thread_in(to: &Decide<'_>, conversation: &ConversationId, id: ThreadId) -> Decided<Thread> {
     rows::thread_by_id(to.db, id)?
-        .filter(|thread| thread.conversation == conversation.id)
+        .filter(|thread| thread.conversation == *conversation)
         .ok_or_else(|| Refusal::NoSuchThread.into())
 }
 
-fn check_content_type(text: &str) -> Applied<()> {
+fn check_content_type(text: &str) -> Decided<()> {
     match ContentType::new(text) {
         Some(_) => Ok(()),
         None => Err(Refusal::BadContentType { content_type: text.chars().take(128).collect() }.into()),
     }
 }
 
-/// A turn for the eyes of certain agents names agents that take part.
+/// Refuses a turn for certain agents if one of them does not take part.
 fn check_visibility(
-    to: &Apply<'_>,
+    to: &Decide<'_>,
     conversation: &Conversation,
     given: Option<&TurnVisibility>,
-) -> Applied<()> {
+) -> Decided<()> {
+    check_visibility_of(to, given, |agent| conversations::takes_part(to, &conversation.id, agent))
+}
+
+fn check_visibility_of(
+    to: &Decide<'_>,
+    given: Option<&TurnVisibility>,
+    takes_part: impl Fn(&AgentId) -> rusqlite::Result<bool>,
+) -> Decided<()> {
     let Some(TurnVisibility::Agents(agents)) = given else { return Ok(()) };
     if agents.len() > to.rules.participants as usize {
         let limit = to.rules.participants.into();
         return Err(Refusal::TooMany { what: "agents that a turn is for", limit }.into());
     }
     for agent in agents {
-        let sql = "SELECT 1 FROM participants WHERE conversation = ?1 AND agent = ?2 AND left_at IS NULL";
-        if one(to.db, sql, (&conversation.id, agent), |_| Ok(()))?.is_none() {
+        if !takes_part(agent)? {
             return Err(Refusal::NoSuchParticipant { agent: agent.clone() }.into());
         }
     }

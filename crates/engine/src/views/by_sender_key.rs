@@ -1,34 +1,33 @@
-//! Letters by the names their senders gave them, and what two agents wrote to each other.
+//! Messages by the labels their senders gave them, and the exchange between two agents.
 
 use std::sync::Arc;
 
 use super::inbox::InboxMessage;
-use super::weigh::Stretch;
+use super::page_weight::RowBatch;
 use super::{Page, View, Viewed, one_more};
 use crate::nouns::{AgentId, Caller, Seq};
-use crate::store::{self, all, rows};
+use crate::store::{rows, seqs_with_label};
 
 impl View<'_> {
-    /// The letters in an agent's mail that their senders marked so, the latest first; there are several if several
-    /// senders chose the same name. For the agent, its owner, or those who run the office.
+    /// The messages in an agent's inbox that came with this label (a [`crate::verbs::seen_keys::SingleUseKey`]), the latest
+    /// first; there are several if several senders used it. For the agent, its owner and administrators.
     ///
     /// # Errors
-    /// Refused for anybody else, as if there were no such agent.
-    pub fn marked(&self, caller: &Caller, agent: &AgentId, label: &str) -> Viewed<Vec<InboxMessage>> {
+    /// Refused for other callers, as if there were no such agent.
+    pub fn messages_with_label(
+        &self,
+        caller: &Caller,
+        agent: &AgentId,
+        label: &str,
+    ) -> Viewed<Vec<InboxMessage>> {
         let me = self.mailbox(caller, agent)?;
-        let sql = "SELECT m.message FROM mark_places p JOIN marks m ON m.n = p.n
-                 WHERE p.hash = ?4 AND m.label = ?1 AND m.message > ?2
-             UNION SELECT message FROM marks
-                 WHERE n > coalesce((SELECT value FROM meta WHERE key = 'placed'), 0) AND label = ?1 AND message > ?2
-             ORDER BY message DESC LIMIT ?3";
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
-        let places: Vec<Seq> =
-            all(self.db, sql, (label, me.born, limit, store::hash(label)), |row| row.get(0))?;
-        let mut found = self.filling(places.len());
-        for place in places {
-            if let Some(delivery) = rows::delivery_of(self.db, agent, place)?
-                && let Some(message) = rows::message_at(self.db, place)?
-                && !found.take(InboxMessage { message: Arc::new(message), delivery })
+        let seqs = seqs_with_label(self.db, label, me.born, limit)?;
+        let mut found = self.page_builder(seqs.len());
+        for seq in seqs {
+            if let Some(delivery) = rows::delivery_of(self.db, agent, seq)?
+                && let Some(message) = rows::message_at(self.db, seq)?
+                && !found.push(InboxMessage { message: Arc::new(message), delivery })
             {
                 break;
             }
@@ -36,10 +35,10 @@ impl View<'_> {
         Ok(found.items)
     }
 
-    /// What an agent and another wrote to each other, in order; for the agent, its owner, or those who run the office.
+    /// What two agents sent to each other, in order; for the agent, its owner and administrators.
     ///
     /// # Errors
-    /// Refused for anybody else, as if there were no such agent.
+    /// Refused for other callers, as if there were no such agent.
     pub fn exchange(
         &self,
         caller: &Caller,
@@ -51,7 +50,7 @@ impl View<'_> {
         self.exchanged(caller, (agent, other), after, limit, false)
     }
 
-    /// The latest that they wrote to each other after a place, in order.
+    /// The latest messages that they sent to each other after a seq, in order.
     ///
     /// # Errors
     /// As for [`View::exchange`].
@@ -79,7 +78,7 @@ impl View<'_> {
         let me = self.mailbox(caller, agent)?;
         let limit = self.page(limit);
         let order = if newest_first { "DESC" } else { "ASC" };
-        // Each way is read in the order of the history and only as far as the page goes.
+        // Each direction is read in seq order, and only as far as the page goes.
         let sql = format!(
             "SELECT {} FROM messages m WHERE m.sender = ?1 AND m.seq > ?3
              AND EXISTS(SELECT 1 FROM deliveries d WHERE d.agent = ?2 AND d.message = m.seq AND d.state < 4)
@@ -89,13 +88,13 @@ impl View<'_> {
         let low = after.max(me.born);
         let mut parts = Vec::new();
         for (from, to) in [(agent, other), (other, agent)] {
-            parts.push(self.stretch_of(&sql, (from, to, low, one_more(limit)), rows::message)?);
+            parts.push(self.read_rows(&sql, (from, to, low, one_more(limit)), rows::message)?);
             if agent == other {
                 break;
             }
         }
-        let letters = Stretch::merged(parts, newest_first, limit, |message| message.seq);
-        let page = self.page_of(letters, limit, |message| message.seq);
+        let messages = RowBatch::merged(parts, newest_first, limit, |message| message.seq);
+        let page = self.page_of(messages, limit, |message| message.seq);
         let mut items = Vec::with_capacity(page.items.len());
         for message in page.items {
             let to = if message.from == *agent { other } else { agent };

@@ -1,15 +1,15 @@
-//! How agents stand with each other.
+//! Contact states between agents.
 
 use super::{View, Viewed};
 use crate::nouns::{AgentId, Caller, Contact, ContactState};
 use crate::store::rows;
 
 impl View<'_> {
-    /// Whom an agent may write to or asked to, and who may write to it or asked to; for the agent, its owner, or those
-    /// who run the office. An agent does not learn who has blocked it.
+    /// The contacts and requests of an agent in both directions; for the agent, its owner and administrators. An agent
+    /// does not learn which agents have blocked it.
     ///
     /// # Errors
-    /// Refused for anybody else, as if there were no such agent.
+    /// Refused for other callers, as if there were no such agent.
     pub fn contacts(&self, caller: &Caller, agent: &AgentId) -> Viewed<Vec<Contact>> {
         self.mailbox(caller, agent)?;
         let sql = format!(
@@ -18,13 +18,13 @@ impl View<'_> {
             rows::CONTACT
         );
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
-        Ok(self.stretch_of(&sql, (agent, limit), rows::contact)?.rows)
+        Ok(self.read_rows(&sql, (agent, limit), rows::contact)?.rows)
     }
 
     /// Requests that an agent has not answered.
     ///
     /// # Errors
-    /// Refused for anybody but the agent, its owner, or those who run the office.
+    /// Refused for callers other than the agent, its owner and administrators.
     pub fn contact_requests(&self, caller: &Caller, agent: &AgentId) -> Viewed<Vec<Contact>> {
         self.mailbox(caller, agent)?;
         let sql = format!(
@@ -33,13 +33,13 @@ impl View<'_> {
             rows::CONTACT
         );
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
-        Ok(self.stretch_of(&sql, (agent, self.now, limit), rows::contact)?.rows)
+        Ok(self.read_rows(&sql, (agent, self.now, limit), rows::contact)?.rows)
     }
 
-    /// How one agent stands with another, for either of them. The one who was blocked learns nothing.
+    /// The contact state from one agent to another, for either of them. A blocked agent learns nothing.
     ///
     /// # Errors
-    /// Refused for anybody else, as if there were no such agent.
+    /// Refused for other callers, as if there were no such agent.
     pub fn contact(&self, caller: &Caller, from: &AgentId, to: &AgentId) -> Viewed<Option<Contact>> {
         let decides = self.mailbox(caller, to).is_ok();
         if !decides {

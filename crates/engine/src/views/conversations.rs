@@ -1,6 +1,6 @@
-//! Conversations, who takes part in them, and their threads.
+//! Conversations, their participants and their threads.
 
-use super::weigh::Stretch;
+use super::page_weight::RowBatch;
 use super::{Page, View, Viewed, one_more, require_member};
 use crate::error::Refusal;
 use crate::nouns::{
@@ -10,16 +10,16 @@ use crate::nouns::{
 use crate::sight::{self, Reader};
 use crate::store::{all, one, rows};
 
-/// Which conversations to list. Lists are alternatives; fields must all hold.
+/// Which conversations to list. Lists are alternatives; all fields must match.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationQuery {
-    /// For one of these purposes.
+    /// Of one of these kinds.
     pub kinds: Vec<String>,
-    /// In one of these states.
+    /// With one of these statuses.
     pub statuses: Vec<ConversationStatus>,
-    /// In which this agent takes part now.
+    /// With this current participant.
     pub participant: Option<AgentId>,
-    /// That came out of this one.
+    /// Opened from this conversation.
     pub parent: Option<ConversationId>,
     /// Opened after this time.
     pub created_after: Option<Millis>,
@@ -27,20 +27,20 @@ pub struct ConversationQuery {
     pub created_before: Option<Millis>,
     /// The latest first instead of the earliest.
     pub newest_first: bool,
-    /// Beyond this place in the history.
+    /// Beyond this seq.
     pub cursor: Option<Seq>,
     /// How many.
     pub limit: usize,
 }
 
-/// A conversation in numbers.
+/// Statistics of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConversationStats {
     /// Turns recorded.
     pub turns: i64,
-    /// Turns by what they contain, in the order in which each first came up.
+    /// Turns by content type, in the order in which each type first occurred.
     pub by_content_type: Vec<(String, i64)>,
-    /// Those who take part now.
+    /// Number of current participants.
     pub participants: i64,
     /// Threads opened.
     pub threads: i64,
@@ -55,7 +55,7 @@ impl View<'_> {
         Ok(self.reader(caller, id)?.0)
     }
 
-    /// Conversations in the order they were opened.
+    /// Conversations in the order in which they were opened.
     ///
     /// # Errors
     /// Refused for strangers.
@@ -67,7 +67,7 @@ impl View<'_> {
         require_member(caller)?;
         let limit = self.page(query.limit);
         let mut cursor = query.cursor.unwrap_or(if query.newest_first { Seq::MAX } else { 0 });
-        let mut page = self.filling(limit);
+        let mut page = self.page_builder(limit);
         'read: loop {
             let batch = self.conversations_from(query, cursor, limit)?;
             let exhausted = batch.rows.len() <= limit && !batch.cut;
@@ -83,7 +83,7 @@ impl View<'_> {
                     && query.created_before.is_none_or(|before| conversation.created_at < before);
                 if wanted
                     && sight::reads_conversation(self.db, caller, &conversation)?.is_some()
-                    && !page.take(conversation)
+                    && !page.push(conversation)
                 {
                     break 'read;
                 }
@@ -92,7 +92,7 @@ impl View<'_> {
                 break;
             }
         }
-        Ok(page.page(|conversation| conversation.seq))
+        Ok(page.finish(|conversation| conversation.seq))
     }
 
     /// The next candidates, read through the narrowest index that fits.
@@ -101,7 +101,7 @@ impl View<'_> {
         query: &ConversationQuery,
         cursor: Seq,
         limit: usize,
-    ) -> Viewed<Stretch<Conversation>> {
+    ) -> Viewed<RowBatch<Conversation>> {
         let (beyond, order) = if query.newest_first { ("<", "DESC") } else { (">", "ASC") };
         let columns = rows::CONVERSATION;
         let count = one_more(limit);
@@ -111,20 +111,20 @@ impl View<'_> {
                  WHERE p.agent = ?1 AND p.left_at IS NULL AND p.conversation_seq {beyond} ?2
                  ORDER BY p.conversation_seq {order} LIMIT ?3"
             );
-            return self.stretch_of(&sql, (agent, cursor, count), rows::conversation);
+            return self.read_rows(&sql, (agent, cursor, count), rows::conversation);
         }
         if let Some(parent) = &query.parent {
             let sql = format!(
                 "SELECT {columns} FROM conversations c WHERE c.parent = ?1 AND c.seq {beyond} ?2
                  ORDER BY c.seq {order} LIMIT ?3"
             );
-            return self.stretch_of(&sql, (parent, cursor, count), rows::conversation);
+            return self.read_rows(&sql, (parent, cursor, count), rows::conversation);
         }
         if query.statuses.is_empty() {
             let sql = format!(
                 "SELECT {columns} FROM conversations c WHERE c.seq {beyond} ?1 ORDER BY c.seq {order} LIMIT ?2"
             );
-            return self.stretch_of(&sql, (cursor, count), rows::conversation);
+            return self.read_rows(&sql, (cursor, count), rows::conversation);
         }
         let mut parts = Vec::new();
         for status in &query.statuses {
@@ -132,12 +132,12 @@ impl View<'_> {
                 "SELECT {columns} FROM conversations c WHERE c.status = ?1 AND c.seq {beyond} ?2
                  ORDER BY c.seq {order} LIMIT ?3"
             );
-            parts.push(self.stretch_of(&sql, (status, cursor, count), rows::conversation)?);
+            parts.push(self.read_rows(&sql, (status, cursor, count), rows::conversation)?);
         }
-        Ok(Stretch::merged(parts, query.newest_first, limit, |conversation| conversation.seq))
+        Ok(RowBatch::merged(parts, query.newest_first, limit, |conversation| conversation.seq))
     }
 
-    /// Those who take part, or took part, in the order of their names.
+    /// Current participants, or current and former ones, by name.
     ///
     /// # Errors
     /// Refused if the caller may not know of the conversation.
@@ -157,14 +157,14 @@ impl View<'_> {
             rows::PARTICIPANT
         );
         let params = (id, after.map_or("", AgentId::as_str), with_former, one_more(limit));
-        let found = self.stretch_of(&sql, params, rows::participant)?;
+        let found = self.read_rows(&sql, params, rows::participant)?;
         Ok(self.page_of(found, limit, |part| part.agent.clone()))
     }
 
-    /// The caller's own part in a conversation, if it takes part now.
+    /// The caller's own participation, if it is a current participant.
     ///
     /// # Errors
-    /// When the books cannot be read.
+    /// When the database cannot be read.
     pub fn own_part(&self, caller: &Caller, id: &ConversationId) -> Viewed<Option<Participant>> {
         if !caller.rights.member {
             return Ok(None);
@@ -172,7 +172,7 @@ impl View<'_> {
         Ok(rows::participant_of(self.db, id, &caller.agent)?.filter(|part| part.left_at.is_none()))
     }
 
-    /// The threads of a conversation, or those below one of them, in the order they were opened.
+    /// The threads of a conversation, or those below one of them, in the order in which they were opened.
     ///
     /// # Errors
     /// Refused if the caller may not know of the conversation, or if it has no such thread to look below.
@@ -195,7 +195,7 @@ impl View<'_> {
             rows::THREAD
         );
         let params = (id, after.max(reader.from()), parent, one_more(limit));
-        let found = self.stretch_of(&sql, params, rows::thread)?;
+        let found = self.read_rows(&sql, params, rows::thread)?;
         Ok(self.page_of(found, limit, |thread| thread.seq))
     }
 
@@ -210,7 +210,7 @@ impl View<'_> {
             .ok_or_else(|| Refusal::NoSuchThread.into())
     }
 
-    /// A conversation in numbers.
+    /// Statistics of a conversation.
     ///
     /// # Errors
     /// Refused if the caller may not know of the conversation.
@@ -223,7 +223,7 @@ impl View<'_> {
         {
             types.push((self.first_turn_of(conversation.seq, &content_type)?, content_type, turns));
         }
-        // In the order in which they first came up.
+        // In the order in which each type first occurred.
         types.sort_unstable();
         let by_content_type =
             types.into_iter().map(|(_, content_type, turns)| (content_type, turns)).collect();

@@ -1,49 +1,49 @@
-//! An agent's copies and a letter's copies, without what the letters say: for whoever keeps a mailbox elsewhere in step
+//! The deliveries of an agent and of a message, without contents: for bridges that keep a mailbox elsewhere in step
 //! with this one.
 
-use super::weigh::Weigh;
+use super::page_weight::Weigh;
 use super::{Page, View, Viewed, one_more, require_admin};
 use crate::nouns::{AgentId, Caller, Delivery, DeliveryState, MessageId, Millis, Seq};
 use crate::store::rows;
 
-/// One of an agent's copies.
+/// One delivery of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LedgerLine {
-    /// The letter's place in the history.
+pub struct DeliveryIndexRow {
+    /// The message's seq.
     pub seq: Seq,
-    /// The letter.
+    /// The message.
     pub message: MessageId,
-    /// Who sent it.
+    /// The sender.
     pub from: AgentId,
-    /// The sender's own name for it.
+    /// The sender's key for it.
     pub key: Option<String>,
-    /// The door it came by.
+    /// The door by which it was sent.
     pub via: String,
     /// When it was accepted.
     pub at: Millis,
-    /// How far the copy has come.
+    /// The state of the delivery.
     pub state: DeliveryState,
 }
 
 impl View<'_> {
-    /// Every copy an agent ever got, in order; for the agent, its owner, or those who run the office.
+    /// Every delivery that an agent ever got, in order; for the agent, its owner and administrators.
     ///
     /// # Errors
-    /// Refused for anybody else, as if there were no such agent.
-    pub fn ledger(
+    /// Refused for other callers, as if there were no such agent.
+    pub fn delivery_index(
         &self,
         caller: &Caller,
         agent: &AgentId,
         after: Seq,
         limit: usize,
-    ) -> Viewed<Page<LedgerLine, Seq>> {
+    ) -> Viewed<Page<DeliveryIndexRow, Seq>> {
         let me = self.mailbox(caller, agent)?;
         let limit = self.page(limit);
         let sql = "SELECT d.message, m.id, m.sender, m.key, m.via, m.at, d.state
                    FROM deliveries d JOIN messages m ON m.seq = d.message
                    WHERE d.agent = ?1 AND d.message > ?2 ORDER BY d.message LIMIT ?3";
-        let lines = self.stretch_of(sql, (agent, after.max(me.born), one_more(limit)), |row| {
-            Ok(LedgerLine {
+        let found = self.read_rows(sql, (agent, after.max(me.born), one_more(limit)), |row| {
+            Ok(DeliveryIndexRow {
                 seq: row.get(0)?,
                 message: row.get(1)?,
                 from: row.get(2)?,
@@ -53,17 +53,17 @@ impl View<'_> {
                 state: row.get(6)?,
             })
         })?;
-        Ok(self.page_of(lines, limit, |line| line.seq))
+        Ok(self.page_of(found, limit, |row| row.seq))
     }
 
-    /// Every copy of a letter, by recipient, however many there are; for those who run the office.
+    /// Every delivery of a message, by recipient; for administrators.
     ///
     /// # Errors
-    /// Refused for anybody else.
-    pub fn copies(
+    /// Refused for other callers.
+    pub fn deliveries_of(
         &self,
         caller: &Caller,
-        letter: Seq,
+        message: Seq,
         after: Option<&AgentId>,
         limit: usize,
     ) -> Viewed<Page<Delivery, AgentId>> {
@@ -74,12 +74,12 @@ impl View<'_> {
              ORDER BY d.agent LIMIT ?3",
             rows::DELIVERY
         );
-        let found = self.stretch_of(&sql, (letter, after, one_more(limit)), |row| rows::delivery(row, 0))?;
-        Ok(self.page_of(found, limit, |copy| copy.agent.clone()))
+        let found = self.read_rows(&sql, (message, after, one_more(limit)), |row| rows::delivery(row, 0))?;
+        Ok(self.page_of(found, limit, |delivery| delivery.agent.clone()))
     }
 }
 
-impl Weigh for LedgerLine {
+impl Weigh for DeliveryIndexRow {
     fn weight(&self) -> usize {
         256 + self.key.as_ref().map_or(0, String::len)
     }

@@ -1,35 +1,35 @@
-//! The address book: who is there, and who stands where.
+//! The directory: agents, and the hierarchy between them.
 
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
-use super::weigh::Stretch;
+use super::page_weight::RowBatch;
 use super::{Page, View, Viewed, one_more, require_admin, require_member};
 use crate::acl;
 use crate::error::Refusal;
 use crate::names::slug;
-use crate::near;
 use crate::nouns::{Agent, AgentId, AgentKind, Caller, RealmName, ScopeId};
 use crate::sight;
+use crate::similar_names;
 use crate::store::rows;
 use crate::verbs::agents::{self, Bearer, Claim};
 
-/// Which agents to list. Lists are alternatives; fields must all hold.
+/// Which agents to list. Lists are alternatives; all fields must match.
 #[derive(Clone, Debug, Default)]
 pub struct AgentQuery {
     /// In one of these states.
     pub states: Vec<String>,
-    /// In one of these roles.
+    /// With one of these roles.
     pub roles: Vec<String>,
-    /// Of one of these sorts.
+    /// Of one of these kinds.
     pub kinds: Vec<AgentKind>,
     /// A member of this scope.
     pub scope: Option<ScopeId>,
-    /// Directly below this agent.
+    /// A child of this agent.
     pub parent: Option<AgentId>,
     /// Owned by this caller.
     pub owner: Option<AgentId>,
-    /// Those who have left as well.
+    /// Include agents that have left.
     pub retired: bool,
     /// After this one.
     pub after: Option<AgentId>,
@@ -37,29 +37,29 @@ pub struct AgentQuery {
     pub limit: usize,
 }
 
-/// How much of the hierarchy somebody sees.
+/// How much of the hierarchy a caller sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Structure {
     /// All of it, as far as it sees the agents themselves.
     Full,
-    /// Those right above, below and beside itself.
+    /// Its own parent, children and siblings.
     Local,
     /// None of it.
     Nothing,
 }
 
-/// Those around an agent that the caller may see.
+/// The relatives of an agent that the caller may see.
 #[derive(Clone, Debug, Default)]
 pub struct Relatives {
-    /// The one above.
+    /// The parent.
     pub parent: Option<Agent>,
-    /// Those directly below.
+    /// The children.
     pub children: Vec<Agent>,
-    /// Those with the same one above.
+    /// Other agents with the same parent.
     pub siblings: Vec<Agent>,
-    /// All above, nearest first.
+    /// All ancestors, nearest first.
     pub ancestors: Vec<Agent>,
-    /// All below, level by level.
+    /// All descendants, level by level.
     pub descendants: Vec<Agent>,
 }
 
@@ -87,8 +87,8 @@ impl View<'_> {
         }
     }
 
-    /// Whether the bearer of a token may go by a name that is not in the address book. Says no more than trying to enter it
-    /// would.
+    /// Whether the bearer of a token may use a name that is not registered. Reveals no more than an attempt to register
+    /// it would.
     ///
     /// # Errors
     /// Refused if it may not.
@@ -98,8 +98,8 @@ impl View<'_> {
         Ok(claim.check(id)?)
     }
 
-    /// Whether a name is free of other tokens' claims in this realm. For doors whose tokens open other realms as well, which
-    /// do not know them.
+    /// Whether no other token in this realm claims a name. For doors whose tokens are valid in other realms as well,
+    /// which do not know them.
     ///
     /// # Errors
     /// Refused if another valid token carries the name, or one that looks like it.
@@ -109,7 +109,7 @@ impl View<'_> {
         Ok(claim.check_claims(id)?)
     }
 
-    /// The name on the token under which an agent was entered; its own where an administrator or the server did.
+    /// The name on the token with which an agent was registered; its own where an administrator or the server did.
     ///
     /// # Errors
     /// Refused for callers that are no administrators.
@@ -118,7 +118,8 @@ impl View<'_> {
         Ok(agents::bearer_of(self.db, id)?)
     }
 
-    /// The agent, present or past, that the bearer of a token had under this display name: the same token entered it.
+    /// The agent, registered or not, that the bearer of a token had under this display name: the same token registered
+    /// it.
     ///
     /// # Errors
     /// Refused for callers that are no administrators.
@@ -128,23 +129,23 @@ impl View<'_> {
         for id in own.into_iter().chain(AgentId::new(slug(name)).ok()) {
             let Some(found) = rows::any_agent(self.db, &id)? else { continue };
             let noted = if bearer.admin { &found.id } else { &bearer.name };
-            let is_theirs = agents::bearer_of(self.db, &found.id)?.as_ref() == Some(noted);
+            let is_own = agents::bearer_of(self.db, &found.id)?.as_ref() == Some(noted);
             // An administrator's program does not take over the agent of a token by having its name.
-            let is_anothers = bearer.admin && agents::known_as(self.db, &found.id, self.now)?.is_some();
-            if is_theirs && !is_anothers && found.state != Agent::REVOKED {
+            let is_of_a_token = bearer.admin && agents::known_as(self.db, &found.id, self.now)?.is_some();
+            if is_own && !is_of_a_token && found.state != Agent::REVOKED {
                 return Ok(Some(found));
             }
         }
         Ok(None)
     }
 
-    /// Names of agents like one that is not known, as far as the caller may know of them.
+    /// Visible agents whose names are similar to one that is not known.
     ///
     /// # Errors
     /// Refused for strangers.
-    pub fn near(&self, caller: &Caller, name: &str) -> Viewed<Vec<AgentId>> {
+    pub fn similar_names(&self, caller: &Caller, name: &str) -> Viewed<Vec<AgentId>> {
         require_member(caller)?;
-        Ok(near::names(self.db, caller, name)?)
+        Ok(similar_names::find(self.db, caller, name)?)
     }
 
     /// Agents by name.
@@ -153,7 +154,8 @@ impl View<'_> {
     /// Refused for strangers.
     pub fn agents(&self, caller: &Caller, query: &AgentQuery) -> Viewed<Page<Agent, AgentId>> {
         require_member(caller)?;
-        // Who is in a scope, below an agent or owned by one is known only to those who know of these.
+        // A filter by scope, parent or owner would reveal members, children or agents of one that the caller may not
+        // see.
         let hidden = match &query.scope {
             Some(scope) => self.scope(caller, scope).is_err(),
             None => false,
@@ -165,16 +167,16 @@ impl View<'_> {
             return Ok(Page { items: Vec::new(), next: None });
         }
         let limit = self.page(query.limit);
-        let mut page = self.filling(limit);
+        let mut page = self.page_builder(limit);
         let mut after = query.after.clone();
-        // Hidden agents are passed over, so one page may take several reads.
+        // Hidden agents are skipped, so one page may take several reads.
         'read: loop {
             let batch = self.agents_after(query, after.as_ref(), limit)?;
             let exhausted = batch.rows.len() <= limit && !batch.cut;
             after = batch.rows.last().map(|agent| agent.id.clone());
             for agent in batch.rows {
                 if sight::sees_agent(self.db, caller, &agent)?
-                    && (page.is_full() || !page.take(self.with_scopes(caller, agent)?))
+                    && (page.is_full() || !page.push(self.with_scopes(caller, agent)?))
                 {
                     page.more = true;
                     break 'read;
@@ -184,7 +186,7 @@ impl View<'_> {
                 break;
             }
         }
-        Ok(page.page(|agent| agent.id.clone()))
+        Ok(page.finish(|agent| agent.id.clone()))
     }
 
     fn agents_after(
@@ -192,15 +194,15 @@ impl View<'_> {
         query: &AgentQuery,
         after: Option<&AgentId>,
         limit: usize,
-    ) -> Viewed<Stretch<Agent>> {
+    ) -> Viewed<RowBatch<Agent>> {
         let mut sql = format!("SELECT {} FROM agents a WHERE 1", rows::AGENT);
         let mut params: Vec<Value> = Vec::new();
         let text = |s: &str| Value::Text(s.to_owned());
-        let mut any_of = |column: &str, words: Vec<Value>| {
-            if !words.is_empty() {
-                let marks = vec!["?"; words.len()].join(",");
-                sql.push_str(&format!(" AND {column} IN ({marks})"));
-                params.extend(words);
+        let mut any_of = |column: &str, values: Vec<Value>| {
+            if !values.is_empty() {
+                let parameters = vec!["?"; values.len()].join(",");
+                sql.push_str(&format!(" AND {column} IN ({parameters})"));
+                params.extend(values);
             }
         };
         any_of("state", query.states.iter().map(|s| text(s)).collect());
@@ -221,18 +223,18 @@ impl View<'_> {
         }
         sql.push_str(" ORDER BY id LIMIT ?");
         params.push(Value::Integer(one_more(limit)));
-        self.stretch_of(&sql, params_from_iter(params), rows::agent)
+        self.read_rows(&sql, params_from_iter(params), rows::agent)
     }
 
-    /// How much of who stands above and below whom a caller sees.
+    /// How much of the hierarchy a caller sees.
     ///
     /// # Errors
-    /// When the books cannot be read.
+    /// When the database cannot be read.
     pub fn structure(&self, caller: &Caller) -> Viewed<Structure> {
         if caller.rights.admin {
             return Ok(Structure::Full);
         }
-        let bounds = acl::of(self.db, &caller.agent)?.unwrap_or_default();
+        let bounds = acl::bounds_of(self.db, &caller.agent)?.unwrap_or_default();
         Ok(match bounds.sees_structure.as_deref() {
             Some("none") => Structure::Nothing,
             Some("local") => Structure::Local,
@@ -240,7 +242,7 @@ impl View<'_> {
         })
     }
 
-    /// Those around an agent, down and up to a depth, as far as the caller sees who stands where.
+    /// The relatives of an agent, up to a depth, as far as the caller sees the hierarchy.
     ///
     /// # Errors
     /// Refused if the caller may not know of the agent.
@@ -288,7 +290,7 @@ impl View<'_> {
         Ok(self.agents(caller, &query)?.items)
     }
 
-    /// Whether an agent is in the address book and the caller may not know of it.
+    /// Whether an agent exists that the caller may not see.
     fn is_hidden(&self, caller: &Caller, id: Option<&AgentId>) -> Viewed<bool> {
         let Some(id) = id else { return Ok(false) };
         Ok(match rows::any_agent(self.db, id)? {
@@ -298,7 +300,7 @@ impl View<'_> {
     }
 
     fn with_scopes(&self, caller: &Caller, mut agent: Agent) -> Viewed<Agent> {
-        // Nor do those above it and its owner, where they are hidden.
+        // Hidden parents and owners are not shown.
         if self.is_hidden(caller, agent.parent.as_ref())? {
             agent.parent = None;
         }
@@ -306,7 +308,7 @@ impl View<'_> {
             agent.owner = None;
         }
         for id in rows::scopes_of(self.db, &agent.id)? {
-            // A scope the caller cannot see does not show through its members.
+            // A scope that the caller cannot see is not shown in its members' entries.
             if let Some(scope) = rows::scope_by_id(self.db, &id)?
                 && sight::sees_scope(self.db, caller, &scope)?
             {

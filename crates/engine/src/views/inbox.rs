@@ -1,19 +1,17 @@
-//! An agent's mail: what is waiting, what is unread, what there is. Reading is never consuming.
+//! An agent's mail: waiting, unread, or all. Reading a page does not change delivery states.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use rusqlite::Connection;
-
 use super::{Page, View, Viewed, one_more};
 use crate::error::Refusal;
-use crate::near;
 use crate::nouns::{
     Agent, AgentId, Caller, ConversationId, Delivery, DeliveryState, Message, Millis, Priority, Seq,
 };
-use crate::store::{all, one, rows};
+use crate::similar_names;
+use crate::store::{Db, all, one, rows};
 
-/// In which order letters are listed.
+/// The order in which messages are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InboxOrder {
     /// The latest first.
@@ -21,60 +19,60 @@ pub enum InboxOrder {
     Newest,
     /// The earliest first.
     Oldest,
-    /// The most pressing first, and the earliest of those; only for letters that are unread.
+    /// The most urgent first, and the earliest of those; only for unread messages.
     Priority,
 }
 
-/// Which letters to list.
+/// Which messages to list.
 #[derive(Clone, Debug, Default)]
 pub struct InboxQuery {
-    /// Only those the agent has not looked at.
+    /// Only unread ones.
     pub unread: bool,
     /// Only those of one of these kinds.
     pub kinds: Vec<String>,
-    /// Only those at least this pressing.
+    /// Only those with at least this priority.
     pub at_least: Option<Priority>,
     /// Only those of this conversation.
     pub conversation: Option<ConversationId>,
     /// Only those accepted after this time.
     pub since: Option<Millis>,
-    /// Only those after this place in the history; in the order of priority, only those listed after this letter.
+    /// Only those after this seq; in priority order, only those listed after this message.
     pub after: Option<Seq>,
-    /// Only those before this place in the history.
+    /// Only those before this seq.
     pub before: Option<Seq>,
-    /// Those whose time has run out as well.
+    /// Include expired ones.
     pub expired: bool,
-    /// In which order.
+    /// The order.
     pub order: InboxOrder,
     /// How many.
     pub limit: usize,
 }
 
-/// A letter in somebody's hands.
+/// A message and its delivery to one recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboxMessage {
-    /// The letter.
+    /// The message.
     pub message: Arc<Message>,
-    /// The recipient's copy.
+    /// The recipient's delivery.
     pub delivery: Delivery,
 }
 
-/// How much mail an agent has.
+/// Counts of an agent's mail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MailCounts {
-    /// Not looked at.
+    /// Unread.
     pub unread: i64,
-    /// Not looked at, and pressing.
+    /// Unread and urgent.
     pub urgent: i64,
-    /// Kept for the agent and not handed over.
+    /// Waiting and not delivered.
     pub queued: i64,
 }
 
 impl View<'_> {
-    /// An agent's mail, for the agent itself, its owner, or those who run the office.
+    /// An agent's mail, for the agent itself, its owner and administrators.
     ///
     /// # Errors
-    /// Refused for anybody else, as if there were no such agent.
+    /// Refused for other callers, as if there were no such agent.
     pub fn inbox(
         &self,
         caller: &Caller,
@@ -90,56 +88,57 @@ impl View<'_> {
         let low = me.born.max(since);
         let after = query.after.unwrap_or(0);
         let high = query.before.unwrap_or(Seq::MAX);
-        // In the order of priority a page ends at a letter of some tier; more pressing ones were listed before it.
+        // In priority order a page ends at a message of some tier; more urgent tiers are complete.
         let reached = match query.order {
             InboxOrder::Priority if after > 0 => self.tier_of(agent, after)?,
             _ => None,
         };
-        let mut copies = Vec::new();
-        for fast_path in lanes(query) {
+        let mut deliveries = Vec::new();
+        for range in index_ranges(query) {
             let low = match reached {
-                Some(reached) if fast_path.tier.is_some_and(|tier| tier < reached) => continue,
-                Some(reached) if fast_path.tier.is_some_and(|tier| tier > reached) => low,
+                Some(reached) if range.tier.is_some_and(|tier| tier < reached) => continue,
+                Some(reached) if range.tier.is_some_and(|tier| tier > reached) => low,
                 _ => low.max(after),
             };
-            copies.extend(self.fast_path(agent, &fast_path, query, (low, high), limit)?);
+            deliveries.extend(self.read_range(agent, &range, query, (low, high), limit)?);
         }
         match query.order {
-            InboxOrder::Newest => copies.sort_by_key(|copy| Reverse(copy.0.message)),
-            InboxOrder::Oldest => copies.sort_by_key(|copy| copy.0.message),
-            InboxOrder::Priority => copies.sort_by_key(|copy| (copy.1, copy.0.message)),
+            InboxOrder::Newest => deliveries.sort_by_key(|found| Reverse(found.0.message)),
+            InboxOrder::Oldest => deliveries.sort_by_key(|found| found.0.message),
+            InboxOrder::Priority => deliveries.sort_by_key(|found| (found.1, found.0.message)),
         }
-        copies.dedup_by_key(|copy| copy.0.message);
-        let page = Page::of(copies, limit, |copy| copy.0.message);
-        self.letters(page.items.into_iter().map(|(delivery, _)| delivery), page.next)
+        deliveries.dedup_by_key(|found| found.0.message);
+        let page = Page::from_rows(deliveries, limit, |found| found.0.message);
+        self.with_messages(page.items.into_iter().map(|(delivery, _)| delivery), page.next)
     }
 
-    /// The letters of these copies, as far as the answer has room.
-    fn letters(
+    /// The messages of these deliveries, as far as the answer has room.
+    fn with_messages(
         &self,
-        copies: impl ExactSizeIterator<Item = Delivery>,
+        deliveries: impl ExactSizeIterator<Item = Delivery>,
         next: Option<Seq>,
     ) -> Viewed<Page<InboxMessage, Seq>> {
-        let mut page = self.filling(copies.len());
-        for delivery in copies {
-            if !page.take(letter(self.db, delivery)?) {
+        let mut page = self.page_builder(deliveries.len());
+        for delivery in deliveries {
+            if !page.push(inbox_message(self.db, delivery)?) {
                 break;
             }
         }
-        let page = page.page(|letter| letter.message.seq);
+        let page = page.finish(|found| found.message.seq);
         Ok(Page { next: page.next.or(next), ..page })
     }
 
-    /// How pressing an agent's letter is.
+    /// The priority of an agent's message.
     fn tier_of(&self, agent: &AgentId, message: Seq) -> Viewed<Option<Priority>> {
         let sql = "SELECT priority FROM deliveries WHERE agent = ?1 AND message = ?2";
         Ok(one(self.db, sql, (agent, message), |row| row.get(0))?)
     }
 
-    fn fast_path(
+    /// The deliveries of one index range that match the query, in seq order.
+    fn read_range(
         &self,
         agent: &AgentId,
-        fast_path: &FastPath,
+        range: &IndexRange,
         query: &InboxQuery,
         (low, high): (Seq, Seq),
         limit: usize,
@@ -156,7 +155,7 @@ impl View<'_> {
         let mut found = Vec::new();
         for kind in kinds {
             let plain = kind.is_some_and(|kind| rows::indexed_kind(kind).is_empty());
-            let (index, of_kind) = match (kind, fast_path.index) {
+            let (index, of_kind) = match (kind, range.index) {
                 (None, index) => (index, "AND ?7 IS NULL"),
                 (Some(_), index) if plain => (
                     index,
@@ -170,7 +169,7 @@ impl View<'_> {
                  WHERE d.agent = ?1 AND d.message > ?2 AND d.message < ?3
                  AND (d.expires_at IS NULL OR d.expires_at > ?4 OR d.state IN (2, 3) OR ?8) AND {} {of_kind} {within}
                  ORDER BY d.message {direction} LIMIT ?5",
-                rows::DELIVERY, fast_path.condition
+                rows::DELIVERY, range.condition
             );
             let params =
                 (agent, low, high, self.now, one_more(limit), &query.conversation, kind, query.expired);
@@ -180,10 +179,10 @@ impl View<'_> {
         Ok(found)
     }
 
-    /// How much mail an agent has, counted the same way as it is listed.
+    /// Counts of an agent's mail, with the same conditions as the lists.
     ///
     /// # Errors
-    /// Refused for anybody but the agent, its owner, or those who run the office.
+    /// Refused for callers other than the agent, its owner and administrators.
     pub fn mail_counts(&self, caller: &Caller, agent: &AgentId) -> Viewed<MailCounts> {
         let me = self.mailbox(caller, agent)?;
         let sql = "SELECT count(*), coalesce(sum(priority < 3), 0), coalesce(sum(state = 0), 0)
@@ -195,11 +194,11 @@ impl View<'_> {
         Ok(counts.unwrap_or_default())
     }
 
-    /// How many letters an agent has not looked at, counted no further than `most`: for those who only want to know
-    /// whether there are any, and about how many.
+    /// Number of an agent's unread messages, counted up to `most`: for callers that only show whether there are any,
+    /// and about how many.
     ///
     /// # Errors
-    /// Refused for anybody but the agent, its owner, or those who run the office.
+    /// Refused for callers other than the agent, its owner and administrators.
     pub fn unread_up_to(&self, caller: &Caller, agent: &AgentId, most: i64) -> Viewed<i64> {
         let me = self.mailbox(caller, agent)?;
         let sql = "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY deliveries_waiting
@@ -208,10 +207,10 @@ impl View<'_> {
         Ok(one(self.db, sql, (agent, me.born, self.now, most), |row| row.get(0))?.unwrap_or(0))
     }
 
-    /// Letters that are kept for an agent and have not been handed over, in the order they were sent.
+    /// Messages that wait for an agent and have not been delivered, in the order in which they were sent.
     ///
     /// # Errors
-    /// Refused for anybody but the agent, its owner, or those who run the office.
+    /// Refused for callers other than the agent, its owner and administrators.
     pub fn waiting(
         &self,
         caller: &Caller,
@@ -221,7 +220,7 @@ impl View<'_> {
     ) -> Viewed<Page<InboxMessage, Seq>> {
         let me = self.mailbox(caller, agent)?;
         let limit = self.page(limit);
-        let mut copies: Vec<Delivery> = Vec::new();
+        let mut deliveries: Vec<Delivery> = Vec::new();
         for tier in Priority::TIERS {
             let sql = format!(
                 "SELECT {} FROM deliveries d INDEXED BY deliveries_waiting
@@ -229,19 +228,19 @@ impl View<'_> {
                 rows::DELIVERY
             );
             let params = (agent, tier, after.max(me.born), self.now, one_more(limit));
-            copies.extend(all(self.db, &sql, params, |row| rows::delivery(row, 0))?);
+            deliveries.extend(all(self.db, &sql, params, |row| rows::delivery(row, 0))?);
         }
-        copies.sort_by_key(|copy| copy.message);
-        let page = Page::of(copies, limit, |copy| copy.message);
-        self.letters(page.items.into_iter(), page.next)
+        deliveries.sort_by_key(|delivery| delivery.message);
+        let page = Page::from_rows(deliveries, limit, |delivery| delivery.message);
+        self.with_messages(page.items.into_iter(), page.next)
     }
 
-    /// The agent, if the caller may open its mail.
+    /// The agent, if the caller may read its mail.
     pub(crate) fn mailbox(&self, caller: &Caller, agent: &AgentId) -> Viewed<Agent> {
         let found = rows::active_agent(self.db, agent)?;
         let near = match &found {
             Some(_) => Vec::new(),
-            None => near::names(self.db, caller, agent.as_str())?,
+            None => similar_names::find(self.db, caller, agent.as_str())?,
         };
         let found = found.filter(|found| {
             let owner = found.owner.as_ref().is_some_and(|owner| caller.is(owner));
@@ -251,46 +250,46 @@ impl View<'_> {
     }
 }
 
-/// A part of an agent's mail that is read in the order of the history. The index is named: without statistics SQLite
-/// would rather walk the whole mailbox.
-struct FastPath {
+/// A part of an agent's mail that one index returns in seq order. The index is named: without statistics SQLite would
+/// rather scan the whole mailbox.
+struct IndexRange {
     index: &'static str,
     condition: String,
-    /// The one tier it holds, if it is one.
+    /// The only tier that it contains, if it is one.
     tier: Option<Priority>,
 }
 
-/// The ranges that together hold what is asked for; each is read in order, so none is read to its end.
-fn lanes(query: &InboxQuery) -> Vec<FastPath> {
+/// The ranges that together contain what is asked for; each is read in order, so none is read to its end.
+fn index_ranges(query: &InboxQuery) -> Vec<IndexRange> {
     let tiers = Priority::TIERS.iter().filter(|tier| query.at_least.is_none_or(|least| **tier <= least));
-    // What is unread is little beside what there is, so this comes before the kinds.
+    // There are few unread messages, so this comes before the kinds.
     if query.unread || query.order == InboxOrder::Priority {
         let states = [DeliveryState::Queued, DeliveryState::Delivered];
-        let fast_path = |tier: &Priority, state: DeliveryState| FastPath {
+        let range = |tier: &Priority, state: DeliveryState| IndexRange {
             index: "INDEXED BY deliveries_waiting",
             condition: format!("d.state = {} AND d.state < 2 AND d.priority = {}", state as u8, tier.tier()),
             tier: Some(*tier),
         };
-        return tiers.flat_map(|tier| states.map(|state| fast_path(tier, state))).collect();
+        return tiers.flat_map(|tier| states.map(|state| range(tier, state))).collect();
     }
     if query.kinds.is_empty() && query.at_least.is_some_and(|least| least <= Priority::HIGH) {
-        let fast_path = |tier: &Priority| FastPath {
+        let range = |tier: &Priority| IndexRange {
             index: "INDEXED BY deliveries_urgent",
             condition: format!("d.priority = {} AND d.priority < 3 AND d.state < 4", tier.tier()),
             tier: Some(*tier),
         };
-        return tiers.map(fast_path).collect();
+        return tiers.map(range).collect();
     }
     let least = query.at_least.unwrap_or(Priority::BULK).tier();
     let worst = if query.expired { DeliveryState::Expired } else { DeliveryState::Acked } as u8;
-    vec![FastPath {
+    vec![IndexRange {
         index: "",
         condition: format!("d.state <= {worst} AND d.priority <= {least}"),
         tier: None,
     }]
 }
 
-fn letter(db: &Connection, delivery: Delivery) -> Viewed<InboxMessage> {
+fn inbox_message(db: Db<'_>, delivery: Delivery) -> Viewed<InboxMessage> {
     let message = rows::message_at(db, delivery.message)?.ok_or(Refusal::NoSuchMessage)?;
     Ok(InboxMessage { message: Arc::new(message), delivery })
 }

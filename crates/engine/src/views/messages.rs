@@ -1,4 +1,4 @@
-//! Single letters, what an agent has sent, and how each fared.
+//! Single messages, what an agent has sent, and the deliveries of each.
 
 use std::sync::Arc;
 
@@ -9,55 +9,54 @@ use crate::nouns::{
     Seq,
 };
 use crate::sight;
-use crate::store::{all, one, rows};
+use crate::store::{all, message_key, rows};
 
-/// A letter with what became of it, as far as the caller may know.
+/// A message with its deliveries, as far as the caller may see them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracked {
-    /// The letter.
+    /// The message.
     pub message: Arc<Message>,
-    /// Copies. The sender sees all. A recipient sees its own, and to whom else a copy went that was not blind, but not
-    /// how those fared: that is between each of them and the sender, unless the letter is open to observers.
+    /// The sender sees all deliveries. A recipient sees its own, and the other recipients except blind copies, but not
+    /// the state of their deliveries: that is between each of them and the sender, unless the message is open to
+    /// observers.
     pub deliveries: Vec<Delivery>,
 }
 
 impl View<'_> {
-    /// One letter.
+    /// One message.
     ///
     /// # Errors
     /// Refused if there is none that the caller may look at.
     pub fn message(&self, caller: &Caller, id: MessageId) -> Viewed<Tracked> {
         let message = rows::message_by_id(self.db, id)?;
-        self.tracked(caller, message.map(|message| self.bring(message)))
+        self.tracked(caller, message.map(|message| self.counted(message)))
     }
 
-    /// The letter at a place in the history.
+    /// The message with a seq.
     ///
     /// # Errors
     /// Refused if there is none that the caller may look at.
     pub fn message_at(&self, caller: &Caller, seq: Seq) -> Viewed<Tracked> {
         let message = rows::message_at(self.db, seq)?;
-        self.tracked(caller, message.map(|message| self.bring(message)))
+        self.tracked(caller, message.map(|message| self.counted(message)))
     }
 
-    /// The letter that a sender calls by its own name.
+    /// The message with a sender's own key.
     ///
     /// # Errors
     /// Refused if there is none that the caller may look at.
     pub fn message_by_key(&self, caller: &Caller, sender: &AgentId, key: &str) -> Viewed<Tracked> {
-        let sql = "SELECT message FROM message_keys WHERE sender = ?1 AND key = ?2";
-        let seq: Option<Seq> = one(self.db, sql, (sender, key), |row| row.get(0))?;
-        let message = match seq {
-            Some(seq) => rows::message_at(self.db, seq)?,
+        let message = match message_key(self.db, sender, key)? {
+            Some((_, seq)) => rows::message_at(self.db, seq)?,
             None => None,
         };
-        self.tracked(caller, message.map(|message| self.bring(message)))
+        self.tracked(caller, message.map(|message| self.counted(message)))
     }
 
     /// What an agent has sent, the latest first.
     ///
     /// # Errors
-    /// Refused for anybody but the agent, its owner, or those who run the office.
+    /// Refused for callers other than the agent, its owner and administrators.
     pub fn sent(
         &self,
         caller: &Caller,
@@ -72,19 +71,19 @@ impl View<'_> {
             rows::MESSAGE
         );
         let params = (agent, before.unwrap_or(Seq::MAX), me.born, one_more(limit));
-        let found = self.stretch_of(&sql, params, rows::message)?;
+        let found = self.read_rows(&sql, params, rows::message)?;
         let page = self.page_of(found, limit, |message| message.seq);
-        // The caller was let into the mailbox, so it may see what the agent may.
+        // The caller may read the mailbox, so it sees what the agent may see.
         let own = Caller { agent: agent.clone(), ..caller.clone() };
         let items =
             page.items.into_iter().map(|message| self.tracked(&own, Some(message))).collect::<Viewed<_>>()?;
         Ok(Page { items, next: page.next })
     }
 
-    /// The letters of a conversation that the caller sent or received, or may observe, in order.
+    /// The messages of a conversation that the caller sent or received, or may observe, in order.
     ///
     /// # Errors
-    /// When the books cannot be read.
+    /// When the database cannot be read.
     pub fn correspondence(
         &self,
         caller: &Caller,
@@ -98,7 +97,7 @@ impl View<'_> {
     /// The latest of them, the latest first.
     ///
     /// # Errors
-    /// When the books cannot be read.
+    /// When the database cannot be read.
     pub fn latest_correspondence(
         &self,
         caller: &Caller,
@@ -123,14 +122,14 @@ impl View<'_> {
              ORDER BY m.seq {order} LIMIT ?3",
             rows::MESSAGE
         );
-        let mut page = self.filling(limit);
+        let mut page = self.page_builder(limit);
         let mut from = from;
         'read: loop {
-            let batch = self.stretch_of(&sql, (conversation, from, one_more(limit)), rows::message)?;
+            let batch = self.read_rows(&sql, (conversation, from, one_more(limit)), rows::message)?;
             let exhausted = batch.rows.len() <= limit && !batch.cut;
             for message in batch.rows {
                 from = message.seq;
-                if sight::sees_message(self.db, caller, &message)? && !page.take(message) {
+                if sight::sees_message(self.db, caller, &message)? && !page.push(message) {
                     break 'read;
                 }
             }
@@ -138,7 +137,7 @@ impl View<'_> {
                 break;
             }
         }
-        let page = page.page(|message| message.seq);
+        let page = page.finish(|message| message.seq);
         let items = page
             .items
             .into_iter()
@@ -159,13 +158,13 @@ impl View<'_> {
         let params = (message.seq, one_more(self.limits.page));
         let mut deliveries = all(self.db, &sql, params, |row| rows::delivery(row, 0))?;
         if !caller.may_act_for(&message.from) {
-            deliveries.retain(|copy| copy.copy != RecipientKind::Bcc || caller.is(&copy.agent));
+            deliveries.retain(|delivery| delivery.copy != RecipientKind::Bcc || caller.is(&delivery.agent));
             let open = caller.rights.observe && message.audience == Audience::Observers;
-            for copy in deliveries.iter_mut().filter(|copy| !open && !caller.is(&copy.agent)) {
-                *copy = Delivery {
-                    message: copy.message,
-                    agent: copy.agent.clone(),
-                    copy: copy.copy,
+            for delivery in deliveries.iter_mut().filter(|delivery| !open && !caller.is(&delivery.agent)) {
+                *delivery = Delivery {
+                    message: delivery.message,
+                    agent: delivery.agent.clone(),
+                    copy: delivery.copy,
                     state: DeliveryState::Queued,
                     delivered_at: None,
                     read_at: None,

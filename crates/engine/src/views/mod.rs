@@ -1,4 +1,5 @@
-//! Views: everything a caller can read. Each checks who asks; a page costs the same however long the list is.
+//! Views: everything a caller can read. Each checks the caller's rights; a page costs the same however long the list
+//! is.
 
 mod by_sender_key;
 mod contacts;
@@ -11,6 +12,7 @@ mod messages;
 mod office;
 mod outbound;
 mod outstanding;
+mod page_weight;
 mod reservations;
 mod runs;
 mod scopes;
@@ -22,10 +24,9 @@ mod stats;
 mod summaries;
 mod tasks;
 mod turns;
-mod weigh;
 
 pub use conversations::{ConversationQuery, ConversationStats};
-pub use delivery_index::LedgerLine;
+pub use delivery_index::DeliveryIndexRow;
 pub use directory::{AgentQuery, Relatives, Structure};
 pub use events::Replay;
 pub(crate) use events::head;
@@ -34,25 +35,24 @@ pub use messages::Tracked;
 pub use office::OfficeStats;
 pub(crate) use office::rules;
 pub use outbound::Outbound;
+pub(crate) use page_weight::Weigh;
 pub use reservations::{Clash, ReservationQuery};
 pub use runs::{RunMessageRow, RunRecord};
 pub use scopes::ScopeQuery;
 pub use search::{Found, Hit, SearchOrder, SearchQuery};
 pub use short_ids::Named;
-pub use stats::{AgentGroup, Link, Minute, Traces};
+pub use stats::{AgentGroup, Link, Minute, RecentActivity};
 pub use summaries::{Gist, Part};
 pub use tasks::TaskQuery;
 pub use turns::TurnQuery;
-pub(crate) use weigh::Weigh;
-
-use rusqlite::Connection;
 
 use crate::budget::Budget;
 use crate::error::{EngineError, Refusal};
 use crate::limits::Limits;
 use crate::nouns::{Caller, Millis};
+use crate::store::Db;
 
-/// What a view answers.
+/// The result of a view.
 pub type Viewed<T> = Result<T, EngineError>;
 
 /// One page of a list.
@@ -65,8 +65,8 @@ pub struct Page<T, C> {
 }
 
 impl<T, C> Page<T, C> {
-    /// Makes a page of what was read, of which one more than the page holds was asked for.
-    fn of(mut items: Vec<T>, limit: usize, key: impl FnOnce(&T) -> C) -> Self {
+    /// Makes a page of rows that were read with a limit of one more than the page holds.
+    fn from_rows(mut items: Vec<T>, limit: usize, key: impl FnOnce(&T) -> C) -> Self {
         let more = items.len() > limit;
         items.truncate(limit);
         let next = if more { items.last().map(key) } else { None };
@@ -80,20 +80,20 @@ impl<T, C> Page<T, C> {
     }
 }
 
-/// The books as they are at one moment.
+/// A snapshot of the database.
 #[derive(Debug)]
 pub struct View<'a> {
-    pub(crate) db: &'a Connection,
+    pub(crate) db: Db<'a>,
     pub(crate) limits: &'a Limits,
-    /// The time by which expiry is judged.
+    /// The time by which expiry is decided.
     pub(crate) now: Millis,
     /// What the read may still cost.
     pub(crate) budget: &'a Budget,
 }
 
 impl View<'_> {
-    /// Whether a caller that reads several pages at one moment should be content with what it has: the answer is full, or
-    /// half of the time is used. Going on may end in a refusal.
+    /// Whether a caller that reads several pages in one snapshot should stop: the answer is full, or half of the time
+    /// is used. Continuing may end in a refusal.
     #[must_use]
     pub fn has_enough(&self) -> bool {
         self.budget.is_full() || self.budget.is_half_spent()
@@ -105,12 +105,12 @@ impl View<'_> {
     }
 }
 
-/// The number of rows to ask for: one more than the page holds, to know whether there are more.
+/// The limit for a query: one more than the page holds, to know whether there are more.
 fn one_more(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)
 }
 
-/// Refuses those who do not belong to the realm.
+/// Refuses callers that are not members of the realm.
 fn require_member(caller: &Caller) -> Viewed<()> {
     if caller.rights.member {
         Ok(())
@@ -119,7 +119,7 @@ fn require_member(caller: &Caller) -> Viewed<()> {
     }
 }
 
-/// Refuses those who do not run the office.
+/// Refuses callers that are not administrators.
 fn require_admin(caller: &Caller) -> Viewed<()> {
     if caller.rights.admin { Ok(()) } else { Err(Refusal::NotAllowed { need: "to run the office" }.into()) }
 }

@@ -1,72 +1,72 @@
-//! The office seen by those who run it: tokens, neighbours, rules, numbers.
+//! The server as administrators see it: tokens, peers, rules, statistics.
 
 use super::{View, Viewed, require_admin, require_member};
+use crate::error::Fault;
 use crate::limits::Rules;
 use crate::nouns::{AgentKind, Caller, Peer, RealmName, Token};
-use crate::store::{all, one, rows};
+use crate::store::{Db, all, one, rows};
 use crate::verbs::claims::Claimed;
 
-/// The realm in numbers.
+/// Statistics of the realm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfficeStats {
-    /// Agents in the address book.
+    /// Agents in the directory.
     pub agents: i64,
-    /// The last place of the history.
+    /// The last seq of the event log.
     pub events: i64,
-    /// Conversations that are going on.
+    /// Active conversations.
     pub active_conversations: i64,
     /// Tasks that have not ended.
     pub open_tasks: i64,
     /// Reservations in force.
     pub reservations: i64,
-    /// Bytes of the books.
+    /// Bytes of the database.
     pub bytes: i64,
 }
 
 impl View<'_> {
-    /// Every token, for those who run the office.
+    /// Every token, for administrators.
     ///
     /// # Errors
-    /// Refused for anybody else.
+    /// Refused for other callers.
     pub fn tokens(&self, caller: &Caller) -> Viewed<Vec<Token>> {
         require_admin(caller)?;
         let sql = format!("SELECT {} FROM tokens ORDER BY created_at, id", rows::TOKEN);
         Ok(all(self.db, &sql, [], rows::token)?)
     }
 
-    /// The valid token with that hash: how a door finds out who is calling.
+    /// The valid token with that hash: how a door authenticates a caller.
     ///
     /// # Errors
-    /// When the books cannot be read.
+    /// When the database cannot be read.
     pub fn token_by_hash(&self, hash: &[u8]) -> Viewed<Option<Token>> {
         let sql = format!("SELECT {} FROM tokens WHERE hash = ?1", rows::TOKEN);
         let token = one(self.db, &sql, [hash], rows::token)?;
         Ok(token.filter(|token| token.is_valid(self.now)))
     }
 
-    /// The token under an id, if it is still good. An id is no secret: the caller must have proved otherwise that it
-    /// bears the token.
+    /// The valid token with an id. An id is no secret: the caller must have proved otherwise that it has the token.
     ///
     /// # Errors
-    /// When the books cannot be read.
+    /// When the database cannot be read.
     pub fn token_by_id(&self, id: &str) -> Viewed<Option<Token>> {
         let sql = format!("SELECT {} FROM tokens WHERE id = ?1", rows::TOKEN);
         let token = one(self.db, &sql, [id], rows::token)?;
         Ok(token.filter(|token| token.is_valid(self.now)))
     }
 
-    /// Whether there was a token with that hash whose time has run out, as opposed to one that was revoked or never made.
-    /// Only who holds the token can ask.
+    /// Whether a token with that hash has expired, as opposed to one that was revoked or never existed. Only the holder
+    /// of the token can ask.
     ///
     /// # Errors
-    /// When the books cannot be read.
+    /// When the database cannot be read.
     pub fn token_has_lapsed(&self, hash: &[u8]) -> Viewed<bool> {
         let sql = format!("SELECT {} FROM tokens WHERE hash = ?1", rows::TOKEN);
         let token = one(self.db, &sql, [hash], rows::token)?;
         Ok(token.is_some_and(|token| token.revoked_at.is_none() && !token.is_valid(self.now)))
     }
 
-    /// Every neighbour. Where their tokens are kept is for those who run the office.
+    /// Every peer. The references to their tokens are shown to administrators only.
     ///
     /// # Errors
     /// Refused for strangers.
@@ -76,7 +76,7 @@ impl View<'_> {
         Ok(all(self.db, &sql, [], rows::peer)?.into_iter().map(|peer| shown(caller, peer)).collect())
     }
 
-    /// One neighbour. Where its token is kept is for those who run the office.
+    /// One peer. The reference to its token is shown to administrators only.
     ///
     /// # Errors
     /// Refused for strangers.
@@ -86,10 +86,10 @@ impl View<'_> {
         Ok(one(self.db, &sql, [name], rows::peer)?.map(|peer| shown(caller, peer)))
     }
 
-    /// The other names of the server's realms, the earliest first, those that were taken back included. For administrators.
+    /// The aliases of the server's realms, the earliest first, including those that were withdrawn. For administrators.
     ///
     /// # Errors
-    /// Refused for anybody else.
+    /// Refused for other callers.
     pub fn claims(&self, caller: &Caller) -> Viewed<Vec<Claimed>> {
         require_admin(caller)?;
         let sql = "SELECT value FROM meta WHERE key >= ?1 AND key < ?1 || char(0x10FFFF)";
@@ -103,12 +103,12 @@ impl View<'_> {
     /// The realm's rules.
     ///
     /// # Errors
-    /// When the books cannot be read.
+    /// When the database cannot be read.
     pub fn rules(&self) -> Viewed<Rules> {
         Ok(rules(self.db)?)
     }
 
-    /// How many agents proper are in the address book: no people, no clients and nothing of the system.
+    /// Number of agents proper: no people, no clients and nothing of the system.
     ///
     /// # Errors
     /// Refused for strangers.
@@ -118,16 +118,16 @@ impl View<'_> {
         Ok(one(self.db, sql, [AgentKind::Agent], |row| row.get(0))?.unwrap_or(0))
     }
 
-    /// How many messages the realm has. Counts them one by one, so it costs more the more there are.
+    /// Number of messages in the realm. Counts row by row, so the cost grows with the number.
     ///
     /// # Errors
-    /// Refused for anyone but administrators.
+    /// Refused for callers other than administrators.
     pub fn message_count(&self, caller: &Caller) -> Viewed<i64> {
         require_admin(caller)?;
         Ok(one(self.db, "SELECT count(*) FROM messages", [], |row| row.get(0))?.unwrap_or(0))
     }
 
-    /// The realm in numbers.
+    /// Statistics of the realm.
     ///
     /// # Errors
     /// Refused for strangers.
@@ -153,8 +153,12 @@ fn shown(caller: &Caller, peer: Peer) -> Peer {
     Peer { token_ref, ..peer }
 }
 
-/// The rules as the books have them.
-pub(crate) fn rules(db: &rusqlite::Connection) -> rusqlite::Result<Rules> {
+/// The rules in force. They decide outcomes, so a row that cannot be read is an error and never means the defaults.
+pub(crate) fn rules(db: Db<'_>) -> Result<Rules, Fault> {
     let text: Option<String> = one(db, "SELECT value FROM meta WHERE key = 'rules'", [], |row| row.get(0))?;
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    let text =
+        text.ok_or_else(|| Fault::Database { reason: "`rules` is missing in the table `meta`".to_owned() })?;
+    Rules::from_json(&text).map_err(|why| Fault::Database {
+        reason: format!("`rules` in the table `meta` cannot be read: {why}"),
+    })
 }

@@ -1,30 +1,30 @@
-//! Letters that wait to be carried to a neighbour.
+//! Messages that wait to be sent to a peer.
 
 use std::sync::Arc;
 
-use super::weigh::Weigh;
+use super::page_weight::Weigh;
 use super::{View, Viewed, require_admin};
 use crate::nouns::{AgentId, Caller, DeliveryState, Message, RealmName};
 use crate::store::rows;
 
-/// A letter for an agent of a neighbour.
+/// A message for an agent of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outbound {
-    /// The neighbour.
+    /// The peer.
     pub peer: RealmName,
     /// The recipient there, as it is addressed here.
     pub agent: AgentId,
-    /// The letter.
+    /// The message.
     pub message: Arc<Message>,
-    /// Whether it is still worth carrying: neither expired nor given up.
+    /// Whether it is still to be sent: neither expired nor given up.
     pub due: bool,
 }
 
 impl View<'_> {
-    /// The letters that wait longest, neighbour by neighbour.
+    /// The messages that have waited longest, by peer.
     ///
     /// # Errors
-    /// Refused for anybody but those who run the office.
+    /// Refused for callers other than administrators.
     pub fn outbound(&self, caller: &Caller, limit: usize) -> Viewed<Vec<Outbound>> {
         require_admin(caller)?;
         let sql = format!(
@@ -34,7 +34,7 @@ impl View<'_> {
             rows::MESSAGE
         );
         let limit = i64::try_from(self.page(limit)).unwrap_or(i64::MAX);
-        let waiting = self.stretch_of(&sql, [limit], |row| {
+        let waiting = self.read_rows(&sql, [limit], |row| {
             let message = rows::message(row)?;
             let after = rows::MESSAGE_COLUMNS;
             let (state, expires): (DeliveryState, Option<i64>) = (row.get(after + 2)?, row.get(after + 3)?);

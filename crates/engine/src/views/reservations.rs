@@ -1,4 +1,4 @@
-//! Who has reserved what, and what would overlap.
+//! Reservations, and what would overlap.
 
 use super::{Page, View, Viewed, one_more, require_member};
 use crate::error::Refusal;
@@ -16,7 +16,7 @@ pub struct ReservationQuery {
     pub scope: Option<String>,
     /// Held by this agent.
     pub owner: Option<AgentId>,
-    /// Those that ended as well.
+    /// Include those that ended.
     pub ended: bool,
     /// After this number.
     pub after: Seq,
@@ -24,22 +24,22 @@ pub struct ReservationQuery {
     pub limit: usize,
 }
 
-/// Reservations that are compared with the others when clashes are looked for: those that lapse first.
-const COMPARED: usize = 400;
-/// Work that looking for clashes may take, in steps of a comparison: some milliseconds.
+/// Reservations that are compared with each other to find clashes: those that expire first.
+const MAX_COMPARED: usize = 400;
+/// Work that finding clashes may take, in [`Steps`]: some milliseconds.
 const CLASH_STEPS: u64 = 2_000_000;
 
-/// Two reservations in force that overlap.
+/// Two active reservations that overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clash {
     /// The later one.
     pub reservation: Reservation,
-    /// Where it meets the earlier one.
+    /// Its overlap with the earlier one.
     pub with: Conflict,
 }
 
 impl View<'_> {
-    /// Reservations in force that the caller may see, those that lapse first at the front.
+    /// Active reservations that the caller may see, those that expire first at the front.
     ///
     /// # Errors
     /// Refused for strangers.
@@ -52,7 +52,7 @@ impl View<'_> {
         );
         let limit = i64::try_from(self.page(limit)).unwrap_or(i64::MAX);
         let mut seen = Vec::new();
-        for held in self.stretch_of(&sql, (self.now, limit), rows::reservation)?.rows {
+        for held in self.read_rows(&sql, (self.now, limit), rows::reservation)?.rows {
             if sight::sees_reservation(self.db, caller, &held, self.now)? {
                 seen.push(held);
             }
@@ -60,8 +60,8 @@ impl View<'_> {
         Ok(seen)
     }
 
-    /// Pairs of reservations in force that overlap, each pair once, as far as the caller may see both: of those that
-    /// lapse first, and as many as a fixed amount of work finds. Every page of the web door asks for them.
+    /// Pairs of active reservations that overlap, each pair once, as far as the caller may see both: of those that
+    /// expire first, and as many as a fixed amount of work finds, because pages ask for them often.
     ///
     /// # Errors
     /// Refused for strangers.
@@ -69,7 +69,7 @@ impl View<'_> {
         let limit = self.page(limit);
         let steps = Steps::new(CLASH_STEPS);
         let held: Vec<Held> = self
-            .in_force(caller, COMPARED)?
+            .in_force(caller, MAX_COMPARED)?
             .into_iter()
             .map_while(|reservation| Held::parse(reservation, &steps))
             .collect();
@@ -96,7 +96,7 @@ impl View<'_> {
         Ok(clashes)
     }
 
-    /// Reservations in the order they were taken. One past its expiry is never shown as active.
+    /// Reservations in the order in which they were made. One past its expiry is never shown as active.
     ///
     /// # Errors
     /// Refused for strangers.
@@ -109,18 +109,18 @@ impl View<'_> {
              ORDER BY r.seq LIMIT ?6",
             rows::RESERVATION
         );
-        let mut page = self.filling(limit);
+        let mut page = self.page_builder(limit);
         let mut after = query.after;
         'read: loop {
             let params = (after, &query.scope, &query.owner, query.ended, self.now, one_more(limit));
-            let batch = self.stretch_of(&sql, params, rows::reservation)?;
+            let batch = self.read_rows(&sql, params, rows::reservation)?;
             let exhausted = batch.rows.len() <= limit && !batch.cut;
             for mut held in batch.rows {
                 after = held.seq;
                 if held.status == ReservationStatus::Active && held.expires_at <= self.now {
                     held.status = ReservationStatus::Expired;
                 }
-                if sight::sees_reservation(self.db, caller, &held, self.now)? && !page.take(held) {
+                if sight::sees_reservation(self.db, caller, &held, self.now)? && !page.push(held) {
                     break 'read;
                 }
             }
@@ -128,10 +128,10 @@ impl View<'_> {
                 break;
             }
         }
-        Ok(page.page(|held| held.seq))
+        Ok(page.finish(|held| held.seq))
     }
 
-    /// The reservations that their holders call so, as far as the caller may see them.
+    /// The reservations with this key that the caller may see.
     ///
     /// # Errors
     /// Refused for strangers.
@@ -142,7 +142,7 @@ impl View<'_> {
             rows::RESERVATION
         );
         let limit = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
-        let found = self.stretch_of(&sql, (key, limit), rows::reservation)?;
+        let found = self.read_rows(&sql, (key, limit), rows::reservation)?;
         let mut seen = Vec::new();
         for held in found.rows {
             if sight::sees_reservation(self.db, caller, &held, self.now)? {
@@ -155,7 +155,7 @@ impl View<'_> {
     /// What these paths would overlap with, if the caller reserved them. Changes nothing.
     ///
     /// # Errors
-    /// Refused for strangers and for paths that cannot be read.
+    /// Refused for strangers and for paths that cannot be parsed.
     pub fn would_conflict(
         &self,
         caller: &Caller,

@@ -10,7 +10,7 @@ use crate::store::{all, rows};
 /// Which scopes to list.
 #[derive(Clone, Debug, Default)]
 pub struct ScopeQuery {
-    /// Directly below this one.
+    /// A child of this scope.
     pub parent: Option<ScopeId>,
     /// After this one.
     pub after: Option<ScopeId>,
@@ -42,16 +42,16 @@ impl View<'_> {
             "SELECT {} FROM scopes WHERE id > ?1 AND (?2 IS NULL OR parent = ?2) ORDER BY id LIMIT ?3",
             rows::SCOPE
         );
-        let mut page = self.filling(limit);
+        let mut page = self.page_builder(limit);
         let mut after = query.after.as_ref().map_or(String::new(), ToString::to_string);
         'read: loop {
-            let batch = self.stretch_of(&sql, (&after, &query.parent, one_more(limit)), rows::scope)?;
+            let batch = self.read_rows(&sql, (&after, &query.parent, one_more(limit)), rows::scope)?;
             let exhausted = batch.rows.len() <= limit && !batch.cut;
             if let Some(last) = batch.rows.last() {
                 after = last.id.to_string();
             }
             for scope in batch.rows {
-                if sight::sees_scope(self.db, caller, &scope)? && !page.take(scope) {
+                if sight::sees_scope(self.db, caller, &scope)? && !page.push(scope) {
                     break 'read;
                 }
             }
@@ -59,10 +59,10 @@ impl View<'_> {
                 break;
             }
         }
-        Ok(page.page(|scope| scope.id.clone()))
+        Ok(page.finish(|scope| scope.id.clone()))
     }
 
-    /// The members of a scope that the caller may see, by name; with those of scopes below it if asked.
+    /// The members of a scope that the caller may see, by name; optionally with those of its descendants.
     ///
     /// # Errors
     /// Refused if the caller may not know of the scope.
@@ -102,11 +102,11 @@ impl View<'_> {
                 break;
             }
         }
-        Ok(Page::of(found, limit, Clone::clone))
+        Ok(Page::from_rows(found, limit, Clone::clone))
     }
 
-    /// A scope and those below it that the caller may write to, for a letter to all of them. The scope itself comes first in
-    /// any case: whether the caller may write to it is the letter's question.
+    /// A scope and its descendants that the caller may write to, for a message to all of them. The scope itself always
+    /// comes first: whether the caller may write to it is checked when the message is sent.
     ///
     /// # Errors
     /// Refused if the caller may not know of the scope, and if there are more than fit on a page.
@@ -127,7 +127,7 @@ impl View<'_> {
         Ok(found)
     }
 
-    /// A scope and those below it that the caller may see; what lies below a hidden one stays hidden.
+    /// A scope and its descendants that the caller may see; descendants of a hidden scope stay hidden.
     fn seen_below(&self, caller: &Caller, top: Scope) -> Viewed<Vec<ScopeId>> {
         let sql = format!("SELECT {} FROM scopes WHERE parent = ?1 ORDER BY id", rows::SCOPE);
         let mut seen = vec![top.id];

@@ -1,26 +1,27 @@
-//! What a search is asked for, turned into the query language of SQLite's full-text index.
+//! Translates a search query into the query language of SQLite's full-text index.
 
 use super::Viewed;
 use crate::error::Refusal;
 use crate::nouns::AgentId;
 
-/// Words that the phrases of one query have together.
-const MOST_WORDS: usize = 64;
+/// Words in all phrases of one query together.
+const MAX_WORDS: usize = 64;
 
-/// A query as the full-text index takes it, and what it does not decide itself.
+/// A query for the full-text index, and the conditions that the index does not decide.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
-    /// For the index.
+pub(super) struct ParsedQuery {
+    /// The query for the index.
     pub(super) text: String,
-    /// The words to show in a snippet.
+    /// The words to highlight in a snippet.
     pub(super) shown: String,
     /// `from:NAME`.
     pub(super) from: Option<AgentId>,
 }
 
-/// Reads a query: words, `"phrases"`, `prefix*`, AND, OR, NOT, `-word`, `subject:word`, `from:name`. Words with hyphens
-/// and the like, which the index would take for operators, are quoted. With brackets the query is taken as it is.
-pub(super) fn read(text: &str, most_phrases: usize) -> Viewed<Asked> {
+/// Parses a query: words, `"phrases"`, `prefix*`, AND, OR, NOT, `-word`, `subject:word`, `from:name`. Words with
+/// hyphens and the like, which the index would take for operators, are quoted. A query with brackets is passed on as it
+/// is.
+pub(super) fn parse(text: &str, max_phrases: usize) -> Viewed<ParsedQuery> {
     let text = text.trim();
     if text.is_empty() {
         return Err(bad("it is empty"));
@@ -28,20 +29,20 @@ pub(super) fn read(text: &str, most_phrases: usize) -> Viewed<Asked> {
     if text.len() > 1_024 {
         return Err(bad("it is longer than 1024 bytes"));
     }
-    let asked = match text.contains('(') {
-        true => Asked { text: text.to_owned(), shown: text.to_owned(), from: None },
+    let parsed = match text.contains('(') {
+        true => ParsedQuery { text: text.to_owned(), shown: text.to_owned(), from: None },
         false => translated(text)?,
     };
-    check_phrases(&asked.text, most_phrases)?;
-    Ok(asked)
+    check_phrases(&parsed.text, max_phrases)?;
+    Ok(parsed)
 }
 
 fn bad(why: impl Into<String>) -> crate::error::EngineError {
     Refusal::BadQuery { why: why.into() }.into()
 }
 
-fn translated(text: &str) -> Viewed<Asked> {
-    let mut asked = Asked::default();
+fn translated(text: &str) -> Viewed<ParsedQuery> {
+    let mut parsed = ParsedQuery::default();
     let (mut wanted, mut unwanted) = (Vec::<String>::new(), Vec::new());
     let pieces = pieces(text)?;
     for (n, piece) in pieces.iter().enumerate() {
@@ -59,26 +60,26 @@ fn translated(text: &str) -> Viewed<Asked> {
         if let Some(rest) = piece.strip_prefix('-').filter(|rest| has_words(rest)) {
             unwanted.push(phrase(rest));
         } else if let Some(name) = piece.strip_prefix("from:").and_then(|name| AgentId::new(name).ok()) {
-            asked.from = Some(name);
+            parsed.from = Some(name);
         } else if let Some(rest) = piece.strip_prefix("subject:").filter(|rest| has_words(rest)) {
             wanted.push(format!("subject : {}", phrase(rest)));
-            asked.shown = format!("{} {rest}", asked.shown);
+            parsed.shown = format!("{} {rest}", parsed.shown);
         } else {
             wanted.push(phrase(piece));
-            asked.shown = format!("{} {piece}", asked.shown);
+            parsed.shown = format!("{} {piece}", parsed.shown);
         }
     }
     if wanted.is_empty() {
         return Err(bad("it needs a word to look for, beside what it excludes and who wrote it"));
     }
-    asked.text = wanted.join(" ");
+    parsed.text = wanted.join(" ");
     if !unwanted.is_empty() {
-        asked.text = format!("({}) NOT ({})", asked.text, unwanted.join(" OR "));
+        parsed.text = format!("({}) NOT ({})", parsed.text, unwanted.join(" OR "));
     }
-    Ok(asked)
+    Ok(parsed)
 }
 
-/// Words and quoted phrases; a phrase keeps its quotation marks and what stands directly before and behind it.
+/// Words and quoted phrases; a phrase keeps its quotation marks and what is directly attached to it.
 fn pieces(text: &str) -> Viewed<Vec<&str>> {
     let mut pieces = Vec::new();
     let mut start = None;
@@ -109,7 +110,7 @@ fn has_words(text: &str) -> bool {
     text.chars().any(char::is_alphanumeric)
 }
 
-/// A word or phrase as the index takes it.
+/// A word or phrase in the syntax of the index.
 fn phrase(piece: &str) -> String {
     let (stem, star) = match piece.strip_suffix('*') {
         Some(stem) if !stem.is_empty() => (stem, "*"),
@@ -124,9 +125,9 @@ fn phrase(piece: &str) -> String {
     format!("\"{}\"{star}", stem.replace('"', " "))
 }
 
-/// Refuses queries with more phrases than a match can be checked for cheaply. A word, a prefix and a quoted phrase are one
-/// phrase each.
-fn check_phrases(query: &str, most: usize) -> Viewed<()> {
+/// Refuses queries with too many phrases, because the cost of each match grows with them. A word, a prefix and a quoted
+/// phrase are one phrase each.
+fn check_phrases(query: &str, max_phrases: usize) -> Viewed<()> {
     let (mut phrases, mut words) = (0, 0);
     for (n, part) in query.split('"').enumerate() {
         let quoted = n % 2 == 1;
@@ -137,11 +138,11 @@ fn check_phrases(query: &str, most: usize) -> Viewed<()> {
         words += found;
         phrases += if quoted { found.min(1) } else { found };
     }
-    if phrases > most {
-        return Err(bad(format!("it has {phrases} words and phrases; a search takes at most {most}")));
+    if phrases > max_phrases {
+        return Err(bad(format!("it has {phrases} words and phrases; a search takes at most {max_phrases}")));
     }
-    if words > MOST_WORDS {
-        return Err(bad(format!("its phrases have {words} words; a search takes at most {MOST_WORDS}")));
+    if words > MAX_WORDS {
+        return Err(bad(format!("its phrases have {words} words; a search takes at most {MAX_WORDS}")));
     }
     Ok(())
 }
@@ -167,12 +168,12 @@ mod tests {
             ("fo*", "fo*"),
             ("a\"b c\"", "\"a b c \""),
         ] {
-            assert_eq!(read(text, 99).unwrap().text, expected, "{text}");
+            assert_eq!(parse(text, 99).unwrap().text, expected, "{text}");
         }
-        let asked = read("from:ann lunch", 99).unwrap();
-        assert_eq!((asked.text.as_str(), asked.from), ("lunch", AgentId::new("ann").ok()));
+        let parsed = parse("from:ann lunch", 99).unwrap();
+        assert_eq!((parsed.text.as_str(), parsed.from), ("lunch", AgentId::new("ann").ok()));
         for text in ["", "-yes", "from:ann", "\"open", "AND", "ship AND", "OR ship", "a AND OR b"] {
-            assert!(read(text, 99).is_err(), "{text}");
+            assert!(parse(text, 99).is_err(), "{text}");
         }
     }
 }

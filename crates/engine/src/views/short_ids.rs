@@ -1,4 +1,4 @@
-//! Which message a short name means: its number in the event log, or the beginning of its id.
+//! Finds the message that a short name means: its seq, or the beginning of its id.
 
 use super::{View, Viewed};
 use crate::error::{EngineError, Refusal};
@@ -6,29 +6,29 @@ use crate::nouns::{Caller, MessageId, Seq};
 use crate::sight;
 use crate::store::{all, rows};
 
-/// Digits that the beginning of an id must have.
-const FEWEST_DIGITS: usize = 4;
-/// Messages whose ids begin alike that are looked at.
-const MOST_ALIKE: i64 = 200;
-/// Candidates that are named.
-const NAMED: usize = 5;
+/// The fewest digits of an id prefix.
+const MIN_PREFIX_DIGITS: usize = 4;
+/// Messages with the same id prefix that are read.
+const MAX_PREFIX_MATCHES: i64 = 200;
+/// Candidates that are returned if the prefix is ambiguous.
+const MAX_CANDIDATES: usize = 5;
 
-/// What a short name stands for, among the messages that the caller may see.
+/// What a short name means, among the messages that the caller may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
     /// No message.
     None,
     /// This one.
     One(MessageId),
-    /// Several: the latest of them with their numbers. The name must be longer.
+    /// Several: the latest of them with their seqs. The name must be longer.
     Several(Vec<(MessageId, Seq)>),
 }
 
 impl View<'_> {
-    /// The message with this id, with this number, or whose id begins like this. A number wins over a beginning.
+    /// The message with this id or seq, or with this id prefix. A seq wins over a prefix.
     ///
     /// # Errors
-    /// When the books cannot be read.
+    /// When the database cannot be read.
     pub fn message_named(&self, caller: &Caller, word: &str) -> Viewed<Named> {
         if let Ok(id) = word.parse() {
             let id = MessageId(id);
@@ -57,7 +57,7 @@ impl View<'_> {
     fn messages_between(&self, caller: &Caller, first: &[u8; 16], last: &[u8; 16]) -> Viewed<Named> {
         let sql = "SELECT seq FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT ?3";
         let alike: Vec<Seq> =
-            all(self.db, sql, (&first[..], &last[..], MOST_ALIKE), |row| row.get::<_, Seq>(0))?;
+            all(self.db, sql, (&first[..], &last[..], MAX_PREFIX_MATCHES), |row| row.get::<_, Seq>(0))?;
         let mut seen = Vec::new();
         for seq in &alike {
             self.budget.checkpoint()?;
@@ -65,28 +65,28 @@ impl View<'_> {
             if sight::sees_message(self.db, caller, &message)? {
                 seen.push((message.id, message.seq));
             }
-            if seen.len() == NAMED {
+            if seen.len() == MAX_CANDIDATES {
                 break;
             }
         }
-        // What was not looked at may hold a second one.
-        let all_seen = (alike.len() as i64) < MOST_ALIKE;
+        // Messages that were not read may contain a second match.
+        let all_read = (alike.len() as i64) < MAX_PREFIX_MATCHES;
         Ok(match seen.as_slice() {
-            [] if all_seen => Named::None,
-            [(id, _)] if all_seen => Named::One(*id),
+            [] if all_read => Named::None,
+            [(id, _)] if all_read => Named::One(*id),
             _ => Named::Several(seen),
         })
     }
 }
 
-/// The first and the last id that begin with these hexadecimal digits; hyphens are skipped.
+/// The first and the last id with this prefix of hexadecimal digits; hyphens are skipped.
 fn range(word: &str) -> Option<([u8; 16], [u8; 16])> {
     let digits: Vec<u8> = word
         .bytes()
         .filter(|byte| *byte != b'-')
         .map(|byte| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
         .collect::<Option<_>>()?;
-    if !(FEWEST_DIGITS..32).contains(&digits.len()) {
+    if !(MIN_PREFIX_DIGITS..32).contains(&digits.len()) {
         return None;
     }
     let filled = |with: u8| {
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beginnings_cover_the_ids_that_start_with_them() {
+    fn a_prefix_covers_the_ids_that_start_with_it() {
         let (first, last) = range("019a8e5e-6").unwrap();
         assert_eq!(first[..5], [0x01, 0x9a, 0x8e, 0x5e, 0x60]);
         assert_eq!(last[..6], [0x01, 0x9a, 0x8e, 0x5e, 0x6f, 0xff]);

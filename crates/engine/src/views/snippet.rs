@@ -1,17 +1,18 @@
-//! The words around the matches in a text. SQLite's own `snippet()` compares every match with every other, and runs the
-//! query again for each row; here the first match is enough, and a text is read once.
+//! The words around the matches in a text. SQLite's own `snippet()` compares every match with every other and runs the
+//! query again for each row; here only the first match counts, and a text is scanned once.
 
 use std::collections::HashSet;
 
-/// Words shown before the first match, and in all.
-const BEFORE: usize = 5;
-const SHOWN: usize = 16;
-/// Bytes of a text in which a match is looked for; one that is further down is not shown.
-const LOOKED_AT: usize = 256 << 10;
+/// Words shown before the first match.
+const WORDS_BEFORE_MATCH: usize = 5;
+/// Words shown in all.
+const SNIPPET_WORDS: usize = 16;
+/// Bytes of a text that are searched for a match; a match further down is not shown.
+const SCANNED_BYTES: usize = 256 << 10;
 /// Bytes of one snippet at most: a word can be as long as a message.
-const MOST_BYTES: usize = 1 << 10;
+const MAX_SNIPPET_BYTES: usize = 1 << 10;
 
-/// The words that a query looks for.
+/// The words of a query.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     whole: HashSet<String>,
@@ -19,11 +20,11 @@ pub(super) struct Words {
 }
 
 impl Words {
-    pub(super) fn of(query: &str) -> Self {
+    pub(super) fn parse(query: &str) -> Self {
         let mut found = Self::default();
         for (from, to) in words(query) {
             let word = &query[from..to];
-            // A quoted prefix has its star behind the quote.
+            // A quoted prefix has its star after the quote.
             let rest = query[to..].strip_prefix('"').unwrap_or(&query[to..]);
             if rest.starts_with('*') {
                 found.beginnings.push(word.to_lowercase());
@@ -40,42 +41,42 @@ impl Words {
     }
 }
 
-/// The words around the first match, in the body or else in the subject; each match stands between the two marks.
+/// The words around the first match, in the body or else in the subject; each match is between the two marks.
 pub(super) fn cut(body: &str, subject: Option<&str>, wanted: &Words, marks: (char, char)) -> String {
     around(body, wanted, marks)
         .or_else(|| around(subject?, wanted, marks))
-        // Matched by the index alone, which folds accents, or far down; the beginning is as good as anything.
+        // Matched only by the index, which ignores accents, or far down: the beginning of the text is shown.
         .unwrap_or_else(|| beginning(body))
 }
 
 fn around(text: &str, wanted: &Words, (open, close): (char, char)) -> Option<String> {
-    let text = head(text, LOOKED_AT);
-    let mut before = [(0, 0); BEFORE];
+    let text = head(text, SCANNED_BYTES);
+    let mut before = [(0, 0); WORDS_BEFORE_MATCH];
     let mut passed = 0;
     let mut rest = words(text);
     let first = rest.by_ref().find(|&(from, to)| {
         let is_match = wanted.has(&text[from..to]);
         if !is_match {
-            before[passed % BEFORE] = (from, to);
+            before[passed % WORDS_BEFORE_MATCH] = (from, to);
             passed += 1;
         }
         is_match
     })?;
     let start = match passed {
         0 => first.0,
-        // The oldest of those that are kept.
-        _ => before[if passed < BEFORE { 0 } else { passed % BEFORE }].0,
+        // The oldest of the words that are kept.
+        _ => before[if passed < WORDS_BEFORE_MATCH { 0 } else { passed % WORDS_BEFORE_MATCH }].0,
     };
-    let start = if first.0 - start > MOST_BYTES / 2 { first.0 } else { start };
+    let start = if first.0 - start > MAX_SNIPPET_BYTES / 2 { first.0 } else { start };
     let mut out = String::from(if start > 0 { "…" } else { "" });
     let mut done = start;
-    let shown = SHOWN - passed.min(BEFORE);
+    let shown = SNIPPET_WORDS - passed.min(WORDS_BEFORE_MATCH);
     for (from, to) in std::iter::once(first).chain(rest).take(shown) {
-        if out.len() + (to - done) > MOST_BYTES && done > start {
+        if out.len() + (to - done) > MAX_SNIPPET_BYTES && done > start {
             break;
         }
-        out.push_str(head(&text[done..from], MOST_BYTES));
-        let word = head(&text[from..to], MOST_BYTES);
+        out.push_str(head(&text[done..from], MAX_SNIPPET_BYTES));
+        let word = head(&text[from..to], MAX_SNIPPET_BYTES);
         if wanted.has(&text[from..to]) {
             out.extend([open]);
             out.push_str(word);
@@ -92,17 +93,17 @@ fn around(text: &str, wanted: &Words, (open, close): (char, char)) -> Option<Str
 }
 
 fn beginning(text: &str) -> String {
-    let text = head(text, MOST_BYTES);
-    let end = words(text).take(SHOWN).last().map_or(0, |(_, to)| to);
+    let text = head(text, MAX_SNIPPET_BYTES);
+    let end = words(text).take(SNIPPET_WORDS).last().map_or(0, |(_, to)| to);
     format!("{}…", &text[..end])
 }
 
-/// The beginning of a text, no longer than that, and no half characters.
-fn head(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
+/// The beginning of a text, at most `max_bytes` long, cut at a character boundary.
+fn head(text: &str, max_bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(max_bytes)]
 }
 
-/// Where the words of a text begin and end.
+/// The byte ranges of the words of a text.
 fn words(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
     let mut rest = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -124,11 +125,11 @@ mod tests {
     use super::*;
 
     fn cut(text: &str, query: &str) -> String {
-        super::cut(text, None, &Words::of(query), ('[', ']'))
+        super::cut(text, None, &Words::parse(query), ('[', ']'))
     }
 
     #[test]
-    fn the_first_match_is_shown_among_its_neighbours() {
+    fn the_first_match_is_shown_with_the_words_around_it() {
         let text = format!("{}the quick brown Fox jumps over {}", "dull ".repeat(9), "lazy dogs ".repeat(9));
         let shown = cut(&text, "fox*");
         assert!(shown.starts_with("…dull dull the quick brown [Fox] jumps over lazy"), "{shown}");
@@ -140,26 +141,26 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_and_whole_words_are_told_apart() {
+    fn prefixes_match_longer_words_and_whole_words_do_not() {
         assert_eq!(cut("foxes and a fox", "fox"), "foxes and a [fox]");
         assert_eq!(cut("foxes and a fox", "fox*"), "[foxes] and a [fox]");
         assert_eq!(cut("foxes and a fox", "\"fox\"*"), "[foxes] and a [fox]");
     }
 
     #[test]
-    fn a_match_in_the_subject_is_shown_where_the_body_has_none() {
-        assert_eq!(super::cut("see above", Some("the fox"), &Words::of("fox"), ('<', '>')), "the <fox>");
+    fn the_subject_is_shown_if_only_it_matches() {
+        assert_eq!(super::cut("see above", Some("the fox"), &Words::parse("fox"), ('<', '>')), "the <fox>");
     }
 
     #[test]
-    fn a_snippet_is_short_however_long_the_words_are() {
+    fn snippets_of_long_words_are_short() {
         let long = "ž".repeat(400_000);
         for (text, query) in [
             (format!("{long} fox {long}"), "fox"),
             (long.clone(), "ž*"),
             (format!("fox {}", format!("{long} ").repeat(20)), "fox"),
         ] {
-            assert!(cut(&text, query).len() <= 4 * MOST_BYTES, "{}", cut(&text, query).len());
+            assert!(cut(&text, query).len() <= 4 * MAX_SNIPPET_BYTES, "{}", cut(&text, query).len());
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The realm at a glance: how much is said, by whom and to whom. Every answer rests on a bounded stretch of the history,
-//! so a glance costs the same however long the history is.
+//! Statistics of a realm: how many messages there are, from whom and to whom. Every view reads a bounded part of the
+//! event log, so it costs the same however long the log is.
 
 use std::collections::BTreeMap;
 
@@ -8,84 +8,86 @@ use crate::nouns::{AgentId, AgentKind, Caller, Millis, Seq};
 use crate::sight;
 use crate::store::{all, one, rows};
 
-/// One minute.
-const MINUTE: Millis = 60_000;
-/// As many lines of history are looked at for one plot. Where there are more, each minute has an equal share in them, and
-/// the rest of a busy minute is reckoned from its share.
-const LOOKED_AT: Seq = 12_000;
+/// One minute, in milliseconds.
+const MINUTE_MS: Millis = 60_000;
+/// Events read for one rate plot. If there are more, each minute gets an equal share, and the rest of a busy minute is
+/// extrapolated from its share.
+const SAMPLED_EVENTS: Seq = 12_000;
 /// The most minutes of one plot: a day.
-const MOST_MINUTES: usize = 1_440;
-/// Agents counted one by one for somebody who may not see all of them.
-const MUSTERED: usize = 5_000;
-/// Letters looked at to say who writes to whom.
-const TIED_LETTERS: usize = 2_000;
-/// Letters of one agent looked at to say how it comes in and whom it writes to.
-const TRACED_LETTERS: i64 = 200;
+const MAX_MINUTES: usize = 1_440;
+/// Agents counted one by one for a caller that may not see all of them.
+const MAX_COUNTED_AGENTS: usize = 5_000;
+/// Messages read to find the links between agents.
+const LINK_MESSAGES: usize = 2_000;
+/// Messages of one agent read for its recent activity.
+const ACTIVITY_MESSAGES: i64 = 200;
 
-/// Letters of one minute.
+/// Counts of one minute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Minute {
     /// When it began.
     pub from: Millis,
-    /// Letters by the way they came in.
-    pub letters: BTreeMap<String, i64>,
-    /// Lines of history, letters among them.
+    /// Messages by the door they came through.
+    pub messages: BTreeMap<String, i64>,
+    /// Events, including those of messages.
     pub events: i64,
-    /// Whether the letters were counted, not reckoned from a sample.
+    /// Whether the messages were counted, not extrapolated from a sample.
     pub exact: bool,
 }
 
-/// Agents that came the same way and are of one sort.
+/// Number of agents of one door and kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AgentGroup {
-    /// The way they came in.
+    /// The door by which they were registered.
     pub via: String,
-    /// What sort they are.
+    /// Their kind.
     pub kind: AgentKind,
     /// How many.
     pub count: i64,
 }
 
-/// How often one agent wrote to another lately.
+/// How often one agent recently wrote to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Who wrote.
+    /// The sender.
     pub from: AgentId,
-    /// To whom.
+    /// The recipient.
     pub to: AgentId,
-    /// How often.
-    pub letters: i64,
+    /// Number of messages.
+    pub messages: i64,
 }
 
-/// What an agent's latest letters tell of it.
+/// What an agent's latest messages show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Traces {
-    /// When it last wrote.
+pub struct RecentActivity {
+    /// When it last sent a message.
     pub last_sent: Option<Millis>,
-    /// The ways its letters came in, the most used first.
+    /// The doors that it used, the most used first.
     pub doors: Vec<(String, i64)>,
-    /// Whom it wrote to, the most often first.
+    /// The recipients, the most frequent first.
     pub partners: Vec<(AgentId, i64)>,
 }
 
 impl View<'_> {
-    /// Letters per minute, for so many minutes up to now. Says how many, never whose.
+    /// Messages per minute, for the last `minutes` minutes. Only numbers, so every member may see them.
     ///
     /// # Errors
     /// Refused for strangers.
     pub fn rate(&self, caller: &Caller, minutes: usize) -> Viewed<Vec<Minute>> {
         require_member(caller)?;
-        let minutes = minutes.clamp(1, MOST_MINUTES);
-        let this = self.now - self.now.rem_euclid(MINUTE);
-        let first = this - MINUTE * (i64::try_from(minutes).unwrap_or(1) - 1);
+        let minutes = minutes.clamp(1, MAX_MINUTES);
+        let this = self.now - self.now.rem_euclid(MINUTE_MS);
+        let first = this - MINUTE_MS * (i64::try_from(minutes).unwrap_or(1) - 1);
         let mut low = self.last_seq_at(first - 1)?;
         let head = self.head()?;
-        let share = if head - low <= LOOKED_AT { Seq::MAX } else { (LOOKED_AT / minutes as Seq).max(8) };
+        let share =
+            if head - low <= SAMPLED_EVENTS { Seq::MAX } else { (SAMPLED_EVENTS / minutes as Seq).max(8) };
         let mut plot = Vec::with_capacity(minutes);
         for n in 0..minutes {
-            let from = first + MINUTE * i64::try_from(n).unwrap_or(0);
-            // The history has no gaps, so places are as good as a count.
-            let high = if low == head { head } else { self.last_seq_at_from(low, head, from + MINUTE - 1)? };
+            let from = first + MINUTE_MS * i64::try_from(n).unwrap_or(0);
+            // The event log has no gaps, so the difference of two seqs is the number of events.
+            let high =
+                if low == head { head } else { self.last_seq_at_from(low, head, from + MINUTE_MS - 1)? };
             plot.push(self.minute(from, low, high, share)?);
             low = high;
         }
@@ -102,11 +104,11 @@ impl View<'_> {
             _ => all(self.db, sql, (start, high), |row| Ok((row.get(0)?, row.get(1)?)))?,
         };
         let scaled = |count: i64| if exact { count } else { count * events / share };
-        let letters = counted.into_iter().map(|(via, count)| (via, scaled(count))).collect();
-        Ok(Minute { from, letters, events, exact })
+        let messages = counted.into_iter().map(|(via, count)| (via, scaled(count))).collect();
+        Ok(Minute { from, messages, events, exact })
     }
 
-    /// As [`View::last_seq_at`], between two places.
+    /// As [`View::last_seq_at`], between two seqs.
     fn last_seq_at_from(&self, mut low: Seq, mut high: Seq, time: Millis) -> Viewed<Seq> {
         while low < high {
             let middle = low + (high - low + 1) / 2;
@@ -118,11 +120,11 @@ impl View<'_> {
         Ok(low)
     }
 
-    /// How many agents there are that the caller may know of, by the way they came in and their sort.
+    /// Number of agents visible to the caller, by door and kind.
     ///
     /// # Errors
     /// Refused for strangers.
-    pub fn muster(&self, caller: &Caller) -> Viewed<Vec<AgentGroup>> {
+    pub fn agent_groups(&self, caller: &Caller) -> Viewed<Vec<AgentGroup>> {
         require_member(caller)?;
         if caller.rights.admin {
             let sql = "SELECT via, kind, count(*) FROM agents WHERE retired_at IS NULL GROUP BY via, kind ORDER BY 1, 2";
@@ -140,57 +142,57 @@ impl View<'_> {
                 *counts.entry((agent.via, agent.kind)).or_default() += 1;
             }
             match page.next {
-                Some(next) if seen < MUSTERED => query.after = Some(next),
+                Some(next) if seen < MAX_COUNTED_AGENTS => query.after = Some(next),
                 _ => break,
             }
         }
         Ok(counts.into_iter().map(|((via, kind), count)| AgentGroup { via, kind, count }).collect())
     }
 
-    /// Who wrote to whom lately, as far as the caller may look at the letters; the strongest ties first.
+    /// Who recently wrote to whom, as far as the caller may see the messages; the most frequent pairs first.
     ///
     /// # Errors
     /// Refused for strangers.
-    pub fn ties(&self, caller: &Caller, limit: usize) -> Viewed<Vec<Link>> {
+    pub fn links(&self, caller: &Caller, limit: usize) -> Viewed<Vec<Link>> {
         require_member(caller)?;
         let sql = format!("SELECT {} FROM messages m ORDER BY m.seq DESC LIMIT ?1", *rows::MESSAGE_HEAD);
-        let letters = all(self.db, &sql, [i64::try_from(TIED_LETTERS).unwrap_or(0)], rows::message)?;
+        let messages = all(self.db, &sql, [i64::try_from(LINK_MESSAGES).unwrap_or(0)], rows::message)?;
         let mut counts: BTreeMap<(AgentId, AgentId), i64> = BTreeMap::new();
-        for letter in letters {
-            if !sight::sees_message(self.db, caller, &letter)? {
+        for message in messages {
+            if !sight::sees_message(self.db, caller, &message)? {
                 continue;
             }
-            let to = self.shown_recipients(caller, &letter.from, letter.seq)?;
+            let to = self.shown_recipients(caller, &message.from, message.seq)?;
             for agent in to {
-                *counts.entry((letter.from.clone(), agent)).or_default() += 1;
+                *counts.entry((message.from.clone(), agent)).or_default() += 1;
             }
         }
-        let mut ties: Vec<Link> =
-            counts.into_iter().map(|((from, to), letters)| Link { from, to, letters }).collect();
-        ties.sort_by_key(|tie| std::cmp::Reverse(tie.letters));
-        ties.truncate(self.page(limit));
-        Ok(ties)
+        let mut links: Vec<Link> =
+            counts.into_iter().map(|((from, to), messages)| Link { from, to, messages }).collect();
+        links.sort_by_key(|link| std::cmp::Reverse(link.messages));
+        links.truncate(self.page(limit));
+        Ok(links)
     }
 
-    /// To whom a letter went, without the blind copies that are none of the caller's business.
+    /// The recipients of a message, without blind copies that the caller may not see.
     fn shown_recipients(&self, caller: &Caller, from: &AgentId, seq: Seq) -> Viewed<Vec<AgentId>> {
-        let sql = "SELECT agent FROM deliveries WHERE message = ?1 AND (copy <> 'bcc' OR ?2 OR agent = ?3)
+        let sql = "SELECT agent FROM deliveries WHERE message = ?1 AND (recipient_kind <> 'bcc' OR ?2 OR agent = ?3)
                    ORDER BY agent LIMIT 64";
-        let all_copies = caller.may_act_for(from);
-        Ok(all(self.db, sql, (seq, all_copies, &caller.agent), |row| row.get(0))?)
+        let sees_all = caller.may_act_for(from);
+        Ok(all(self.db, sql, (seq, sees_all, &caller.agent), |row| row.get(0))?)
     }
 
-    /// What an agent's latest letters tell of it, as far as the caller may look at them. When it last wrote is known to
-    /// whoever may open its mail.
+    /// What an agent's latest messages show, as far as the caller may see them. The time of the last message is shown
+    /// to callers that may read its mail.
     ///
     /// # Errors
     /// Refused if the caller may not know of the agent.
-    pub fn traces(&self, caller: &Caller, id: &AgentId) -> Viewed<Traces> {
+    pub fn recent_activity(&self, caller: &Caller, id: &AgentId) -> Viewed<RecentActivity> {
         let agent = self.agent(caller, id)?;
-        let mut traces = Traces::default();
+        let mut activity = RecentActivity::default();
         if self.mailbox(caller, id).is_ok() {
             let sql = "SELECT at FROM messages WHERE sender = ?1 AND seq > ?2 ORDER BY seq DESC LIMIT 1";
-            traces.last_sent = one(self.db, sql, (id, agent.born), |row| row.get(0))?;
+            activity.last_sent = one(self.db, sql, (id, agent.born), |row| row.get(0))?;
         }
         let sql = format!(
             "SELECT {} FROM messages m WHERE m.sender = ?1 AND m.seq > ?2 ORDER BY m.seq DESC LIMIT ?3",
@@ -198,19 +200,19 @@ impl View<'_> {
         );
         let mut doors: BTreeMap<String, i64> = BTreeMap::new();
         let mut partners: BTreeMap<AgentId, i64> = BTreeMap::new();
-        for letter in all(self.db, &sql, (id, agent.born, TRACED_LETTERS), rows::message)? {
-            if !sight::sees_message(self.db, caller, &letter)? {
+        for message in all(self.db, &sql, (id, agent.born, ACTIVITY_MESSAGES), rows::message)? {
+            if !sight::sees_message(self.db, caller, &message)? {
                 continue;
             }
-            for to in self.shown_recipients(caller, id, letter.seq)? {
+            for to in self.shown_recipients(caller, id, message.seq)? {
                 *partners.entry(to).or_default() += 1;
             }
-            *doors.entry(letter.via).or_default() += 1;
+            *doors.entry(message.via).or_default() += 1;
         }
-        traces.doors = most_first(doors);
-        traces.partners = most_first(partners);
-        traces.partners.truncate(20);
-        Ok(traces)
+        activity.doors = most_first(doors);
+        activity.partners = most_first(partners);
+        activity.partners.truncate(20);
+        Ok(activity)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The gist of a conversation: looked up if it is still true, made from what the reader may read if not.
+//! Summaries of conversations: read from the database if still current, else made from what the caller may read.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,26 +24,26 @@ pub struct Part {
 pub struct Gist {
     /// The summary.
     pub summary: Summary,
-    /// When it was kept, if it was looked up; absent if it was made just now.
+    /// When it was stored, if it was; absent if it was just made.
     pub kept_at: Option<Millis>,
-    /// The last turn it takes into account.
+    /// The last turn that it includes.
     pub up_to: Seq,
-    /// The name under which to keep it.
+    /// The key under which to store it.
     pub part: String,
-    /// Whether it rests only on what everyone in the conversation may read.
+    /// Whether it is based only on turns that all readers of the conversation may read.
     pub for_all: bool,
 }
 
 impl View<'_> {
-    /// The gist of a conversation or a part of it. The caller keeps a new one with the verb `KeepSummary`.
+    /// The summary of a conversation or a part of it. The caller stores a new one with the verb `KeepSummary`.
     ///
     /// # Errors
-    /// Refused if the caller may not read the conversation or its history.
-    pub fn summary(&self, caller: &Caller, id: &ConversationId, part: &Part, anew: bool) -> Viewed<Gist> {
-        let (talk, reader) = self.history_reader(caller, id)?;
-        let for_all = !self.has_restricted_turns(talk)? && !self.has_late_readers(id)?;
-        // Readers who see different turns have different summaries; those who see everything share one. Who comes back
-        // may be allowed less than before, so a part counts from where it joined.
+    /// Refused if the caller may not read the conversation or its earlier turns.
+    pub fn summary(&self, caller: &Caller, id: &ConversationId, part: &Part, refresh: bool) -> Viewed<Gist> {
+        let (conversation, reader) = self.history_reader(caller, id)?;
+        let for_all = !self.has_restricted_turns(conversation)? && !self.has_late_readers(id)?;
+        // Readers that see different turns have different summaries; those that see everything share one. A participant
+        // that rejoins may have fewer permissions than before, so its key includes when it joined.
         let whose = match &reader {
             _ if for_all => ("all", None, 0),
             Reader::Overseer => ("office", None, 0),
@@ -52,14 +52,14 @@ impl View<'_> {
         };
         // Plain data without maps or floats: writing it as JSON cannot fail.
         let name = serde_json::to_string(&(part, whose)).unwrap_or_default();
-        let last = self.last_turn(talk)?;
+        let last = self.last_turn(conversation)?;
         let sql = "SELECT summary, up_to, at FROM summaries WHERE conversation = ?1 AND part = ?2";
         let kept = one(self.db, sql, (id, &name), |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, Seq>(1)?, row.get::<_, Millis>(2)?))
         })?;
         if let Some((text, up_to, at)) = kept
             && up_to == last
-            && !anew
+            && !refresh
             && let Ok(summary) = serde_json::from_str(&text)
         {
             return Ok(Gist { summary, kept_at: Some(at), up_to, part: name, for_all });
@@ -69,7 +69,7 @@ impl View<'_> {
     }
 
     fn summarise(&self, caller: &Caller, id: &ConversationId, part: &Part) -> Viewed<Summary> {
-        // The latest turns matter most, so they are read from the end.
+        // The latest turns matter most, so turns are read from the end.
         let mut query = TurnQuery {
             thread: part.thread,
             newest_first: true,
@@ -83,8 +83,8 @@ impl View<'_> {
         let reached = |turn: &Turn| first.as_ref().is_none_or(|first| turn.seq >= first.seq);
         if let Some(end) = end {
             query.before = Some(end.id);
-            let is_of_it = part.thread.is_none() || end.thread == part.thread;
-            turns.extend(Some(end).filter(|end| is_of_it && reached(end)));
+            let in_thread = part.thread.is_none() || end.thread == part.thread;
+            turns.extend(Some(end).filter(|end| in_thread && reached(end)));
         }
         while turns.len() < MAX_LINES && !self.budget.is_full() {
             let page = self.turns(caller, id, &query)?;
@@ -97,10 +97,10 @@ impl View<'_> {
             query.before = page.next;
         }
         turns.reverse();
-        let words: Vec<String> = turns.iter().map(|turn| self.words(turn)).collect::<Viewed<_>>()?;
+        let texts: Vec<String> = turns.iter().map(|turn| self.text_of(turn)).collect::<Viewed<_>>()?;
         let lines: Vec<Line<'_>> = turns
             .iter()
-            .zip(&words)
+            .zip(&texts)
             .map(|(turn, text)| Line { author: turn.author.as_str(), text })
             .collect();
         let made = summarise(&lines);
@@ -116,54 +116,54 @@ impl View<'_> {
         })
     }
 
-    /// What a turn says, as prose.
-    fn words(&self, turn: &Turn) -> Viewed<String> {
-        if let crate::nouns::TurnSource::Intercepted(letter) = turn.source
-            && let Some(letter) = rows::message_by_id(self.db, letter)?
+    /// The text of a turn.
+    fn text_of(&self, turn: &Turn) -> Viewed<String> {
+        if let crate::nouns::TurnSource::Intercepted(message) = turn.source
+            && let Some(message) = rows::message_by_id(self.db, message)?
         {
-            let body = match &letter.body {
+            let body = match &message.body {
                 Body::Text(text) => text.clone(),
-                Body::Json(json) => prose(json),
+                Body::Json(json) => strings_of(json),
             };
-            return Ok(match letter.subject {
+            return Ok(match message.subject {
                 Some(subject) if !body.is_empty() => format!("{subject}\n{body}"),
                 Some(subject) => subject,
                 None => body,
             });
         }
-        Ok(prose(&turn.content))
+        Ok(strings_of(&turn.content))
     }
 
-    /// Whether something was said in a conversation that not everybody in it may read.
-    pub(super) fn has_restricted_turns(&self, talk: Seq) -> Viewed<bool> {
-        let sql = "SELECT 1 FROM turns INDEXED BY turns_restricted WHERE talk = ?1 AND visibility IS NOT NULL LIMIT 1";
-        Ok(one(self.db, sql, [talk], |_| Ok(()))?.is_some())
+    /// Whether a conversation has turns that not all its readers may read.
+    pub(super) fn has_restricted_turns(&self, conversation: Seq) -> Viewed<bool> {
+        let sql = "SELECT 1 FROM turns INDEXED BY turns_restricted WHERE conversation_seq = ?1 AND visibility IS NOT NULL LIMIT 1";
+        Ok(one(self.db, sql, [conversation], |_| Ok(()))?.is_some())
     }
 
-    /// Whether somebody takes part who may not read everything that was said.
+    /// Whether there is a participant that may not read all earlier turns.
     fn has_late_readers(&self, id: &ConversationId) -> Viewed<bool> {
         let sql = "SELECT 1 FROM participants WHERE conversation = ?1 AND left_at IS NULL
                    AND permissions ->> '$.history' <> 'full' LIMIT 1";
         Ok(one(self.db, sql, [id], |_| Ok(()))?.is_some())
     }
 
-    fn last_turn(&self, talk: Seq) -> Viewed<Seq> {
-        let sql = "SELECT seq FROM turns INDEXED BY turns_by_conversation WHERE talk = ?1 ORDER BY seq DESC LIMIT 1";
-        Ok(one(self.db, sql, [talk], |row| row.get(0))?.unwrap_or(0))
+    fn last_turn(&self, conversation: Seq) -> Viewed<Seq> {
+        let sql = "SELECT seq FROM turns INDEXED BY turns_by_conversation WHERE conversation_seq = ?1 ORDER BY seq DESC LIMIT 1";
+        Ok(one(self.db, sql, [conversation], |row| row.get(0))?.unwrap_or(0))
     }
 }
 
-/// The strings of a JSON value, in order: what a person would read in it.
-fn prose(json: &Json) -> String {
-    fn gather(value: &serde_json::Value, words: &mut Vec<String>) {
+/// The strings of a JSON value, in order: its readable text.
+fn strings_of(json: &Json) -> String {
+    fn collect(value: &serde_json::Value, found: &mut Vec<String>) {
         match value {
-            serde_json::Value::String(text) => words.push(text.clone()),
-            serde_json::Value::Array(items) => items.iter().for_each(|item| gather(item, words)),
-            serde_json::Value::Object(members) => members.values().for_each(|member| gather(member, words)),
+            serde_json::Value::String(text) => found.push(text.clone()),
+            serde_json::Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
+            serde_json::Value::Object(members) => members.values().for_each(|member| collect(member, found)),
             _ => {}
         }
     }
-    let mut words = Vec::new();
-    gather(&json.value(), &mut words);
-    words.join("\n")
+    let mut found = Vec::new();
+    collect(&json.value(), &mut found);
+    found.join("\n")
 }

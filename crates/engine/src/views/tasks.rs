@@ -1,22 +1,22 @@
 //! Tasks, as far as the caller may see their conversations.
 
-use super::weigh::Stretch;
+use super::page_weight::RowBatch;
 use super::{Page, View, Viewed, one_more, require_member};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Caller, Seq, Task, TaskId, TaskStatus};
 use crate::sight;
 use crate::store::rows;
 
-/// Which tasks to list. Lists are alternatives; fields must all hold.
+/// Which tasks to list. Lists are alternatives; all fields must match.
 #[derive(Clone, Debug, Default)]
 pub struct TaskQuery {
     /// In one of these states.
     pub statuses: Vec<TaskStatus>,
     /// Assigned to this agent.
     pub assignee: Option<AgentId>,
-    /// Answered for by this one.
+    /// Owned by this agent.
     pub owner: Option<String>,
-    /// After this place in the history; with the latest first, before it.
+    /// After this seq; with `newest_first`, before it.
     pub after: Seq,
     /// The latest first instead of the earliest.
     pub newest_first: bool,
@@ -37,7 +37,7 @@ impl View<'_> {
         }
     }
 
-    /// Tasks in the order they were made.
+    /// Tasks in the order in which they were created.
     ///
     /// # Errors
     /// Refused for strangers.
@@ -45,7 +45,7 @@ impl View<'_> {
         require_member(caller)?;
         let limit = self.page(query.limit);
         let mut after = if query.newest_first && query.after == 0 { Seq::MAX } else { query.after };
-        let mut page = self.filling(limit);
+        let mut page = self.page_builder(limit);
         'read: loop {
             let batch = self.tasks_after(query, after, limit)?;
             let exhausted = batch.rows.len() <= limit && !batch.cut;
@@ -57,7 +57,7 @@ impl View<'_> {
                     continue;
                 }
                 task.contributors = rows::contributors_of(self.db, &task.id)?;
-                if !page.take(task) {
+                if !page.push(task) {
                     break 'read;
                 }
             }
@@ -65,10 +65,10 @@ impl View<'_> {
                 break;
             }
         }
-        Ok(page.page(|task| task.seq))
+        Ok(page.finish(|task| task.seq))
     }
 
-    fn tasks_after(&self, query: &TaskQuery, after: Seq, limit: usize) -> Viewed<Stretch<Task>> {
+    fn tasks_after(&self, query: &TaskQuery, after: Seq, limit: usize) -> Viewed<RowBatch<Task>> {
         let columns = rows::TASK;
         let count = one_more(limit);
         let (beyond, order) = if query.newest_first { ("<", "DESC") } else { (">", "ASC") };
@@ -76,21 +76,21 @@ impl View<'_> {
             let sql = format!(
                 "SELECT {columns} FROM tasks WHERE assignee = ?1 AND seq {beyond} ?2 ORDER BY seq {order} LIMIT ?3"
             );
-            return self.stretch_of(&sql, (assignee, after, count), rows::task);
+            return self.read_rows(&sql, (assignee, after, count), rows::task);
         }
         if query.statuses.is_empty() {
             let sql =
                 format!("SELECT {columns} FROM tasks WHERE seq {beyond} ?1 ORDER BY seq {order} LIMIT ?2");
-            return self.stretch_of(&sql, (after, count), rows::task);
+            return self.read_rows(&sql, (after, count), rows::task);
         }
         let mut parts = Vec::new();
         for status in &query.statuses {
             let sql = format!(
                 "SELECT {columns} FROM tasks WHERE status = ?1 AND seq {beyond} ?2 ORDER BY seq {order} LIMIT ?3"
             );
-            parts.push(self.stretch_of(&sql, (status, after, count), rows::task)?);
+            parts.push(self.read_rows(&sql, (status, after, count), rows::task)?);
         }
-        Ok(Stretch::merged(parts, query.newest_first, limit, |task| task.seq))
+        Ok(RowBatch::merged(parts, query.newest_first, limit, |task| task.seq))
     }
 
     pub(super) fn sees_task(&self, caller: &Caller, task: &Task) -> Viewed<bool> {

@@ -1,28 +1,28 @@
-//! What was said, in order, as far as the reader may read it.
+//! The turns of a conversation, in order, as far as the reader may read them.
 
-use super::weigh::Stretch;
+use super::page_weight::RowBatch;
 use super::{Page, View, Viewed, one_more};
 use crate::error::Refusal;
 use crate::nouns::{AgentId, Caller, ConversationId, Millis, Seq, ThreadId, Turn, TurnId};
 use crate::sight::Reader;
 use crate::store::{one, rows, short};
 
-/// Which turns to list. Lists are alternatives; fields must all hold.
+/// Which turns to list. Lists are alternatives; all fields must match.
 #[derive(Clone, Debug, Default)]
 pub struct TurnQuery {
-    /// Said in this thread.
+    /// In this thread.
     pub thread: Option<ThreadId>,
-    /// Containing one of these.
+    /// With one of these content types.
     pub content_types: Vec<String>,
-    /// Said by this agent.
+    /// By this author.
     pub author: Option<AgentId>,
     /// After this turn.
     pub after: Option<TurnId>,
     /// Before this turn.
     pub before: Option<TurnId>,
-    /// Said after this time.
+    /// Recorded after this time.
     pub after_time: Option<Millis>,
-    /// Said before this time.
+    /// Recorded before this time.
     pub before_time: Option<Millis>,
     /// The latest first instead of the earliest.
     pub newest_first: bool,
@@ -34,24 +34,24 @@ impl View<'_> {
     /// The turns of a conversation.
     ///
     /// # Errors
-    /// Refused if the caller may not read the conversation or its history, or names a turn that is not there for it.
+    /// Refused if the caller may not read the conversation or its earlier turns, or names a turn that it may not read.
     pub fn turns(
         &self,
         caller: &Caller,
         id: &ConversationId,
         query: &TurnQuery,
     ) -> Viewed<Page<Turn, TurnId>> {
-        let (talk, reader) = self.history_reader(caller, id)?;
+        let (conversation, reader) = self.history_reader(caller, id)?;
         let limit = self.page(query.limit);
         let (mut low, mut high) = self.turn_bounds(id, &reader, query)?;
-        let mut page = self.filling(limit);
-        // Turns the reader may not read are passed over, so one page may take several reads.
+        let mut page = self.page_builder(limit);
+        // Turns that the reader may not read are skipped, so one page may take several reads.
         'read: loop {
-            let batch = self.turns_between(talk, query, (low, high), limit)?;
+            let batch = self.turns_between(conversation, query, (low, high), limit)?;
             let exhausted = batch.rows.len() <= limit && !batch.cut;
             for turn in batch.rows {
                 *(if query.newest_first { &mut high } else { &mut low }) = turn.seq;
-                if reader.reads(&turn) && !page.take(turn) {
+                if reader.reads(&turn) && !page.push(turn) {
                     break 'read;
                 }
             }
@@ -59,27 +59,27 @@ impl View<'_> {
                 break;
             }
         }
-        Ok(page.page(|turn| turn.id))
+        Ok(page.finish(|turn| turn.id))
     }
 
-    /// How many turns there are between the bounds that the caller may read.
+    /// Number of turns within the query that the caller may read.
     ///
     /// # Errors
     /// As for [`View::turns`].
     pub fn count_turns(&self, caller: &Caller, id: &ConversationId, query: &TurnQuery) -> Viewed<i64> {
-        let (talk, reader) = self.history_reader(caller, id)?;
+        let (conversation, reader) = self.history_reader(caller, id)?;
         let bounds = self.turn_bounds(id, &reader, query)?;
         let unfiltered = query.thread.is_none() && query.content_types.is_empty() && query.author.is_none();
-        if unfiltered && (matches!(reader, Reader::Overseer) || !self.has_restricted_turns(talk)?) {
+        if unfiltered && (matches!(reader, Reader::Overseer) || !self.has_restricted_turns(conversation)?) {
             let sql = "SELECT count(*) FROM turns INDEXED BY turns_by_conversation
-                       WHERE talk = ?1 AND seq > ?2 AND seq < ?3";
-            let count = one(self.db, sql, (talk, bounds.0, bounds.1), |row| row.get(0))?;
+                       WHERE conversation_seq = ?1 AND seq > ?2 AND seq < ?3";
+            let count = one(self.db, sql, (conversation, bounds.0, bounds.1), |row| row.get(0))?;
             return Ok(count.unwrap_or(0));
         }
         let (mut low, mut readable) = (bounds.0, 0);
         let query = TurnQuery { newest_first: false, ..query.clone() };
         loop {
-            let batch = self.turns_between(talk, &query, (low, bounds.1), self.limits.page)?;
+            let batch = self.turns_between(conversation, &query, (low, bounds.1), self.limits.page)?;
             low = batch.rows.last().map_or(low, |turn| turn.seq);
             readable += batch.rows.iter().filter(|turn| reader.reads(turn)).count();
             if batch.rows.len() <= self.limits.page && !batch.cut {
@@ -94,7 +94,7 @@ impl View<'_> {
     /// Refused if there is none that the caller may read.
     pub fn turn(&self, caller: &Caller, id: &ConversationId, turn: TurnId) -> Viewed<Turn> {
         let (_, reader) = self.reader(caller, id)?;
-        self.turn_of(id, &reader, turn).map(|turn| self.bring(turn))
+        self.turn_of(id, &reader, turn).map(|turn| self.counted(turn))
     }
 
     fn turn_of(&self, id: &ConversationId, reader: &Reader, turn: TurnId) -> Viewed<Turn> {
@@ -103,7 +103,7 @@ impl View<'_> {
             .ok_or_else(|| Refusal::NoSuchTurn.into())
     }
 
-    /// Where a conversation began, and in which capacity the caller reads its history, which it must be allowed to.
+    /// The seq of a conversation, and in which capacity the caller reads its earlier turns; refused if it may not.
     pub(super) fn history_reader(&self, caller: &Caller, id: &ConversationId) -> Viewed<(Seq, Reader)> {
         let (conversation, reader) = self.reader(caller, id)?;
         if reader.from() == Seq::MAX {
@@ -112,24 +112,25 @@ impl View<'_> {
         Ok((conversation.seq, reader))
     }
 
-    /// The first turn of that type in the conversation that began at that place.
-    pub(super) fn first_turn_of(&self, talk: Seq, content_type: &str) -> Viewed<Option<Seq>> {
+    /// The first turn of a content type in the conversation with this seq.
+    pub(super) fn first_turn_of(&self, conversation: Seq, content_type: &str) -> Viewed<Option<Seq>> {
         let sql = "SELECT seq FROM turns INDEXED BY turns_by_content_type
-                   WHERE talk = ?1 AND type_hash = ?2 AND content_type = ?3 ORDER BY seq LIMIT 1";
-        Ok(one(self.db, sql, (talk, short(content_type), content_type), |row| row.get(0))?)
+                   WHERE conversation_seq = ?1 AND type_hash = ?2 AND content_type = ?3 ORDER BY seq LIMIT 1";
+        Ok(one(self.db, sql, (conversation, short(content_type), content_type), |row| row.get(0))?)
     }
 
     fn turn_bounds(&self, id: &ConversationId, reader: &Reader, query: &TurnQuery) -> Viewed<(Seq, Seq)> {
         self.check_thread(id, query.thread)?;
-        // A turn that the reader may not read is none, or asking for what came after it would tell that it is there.
-        let place = |turn: TurnId| -> Viewed<Seq> { Ok(self.turn_of(id, reader, turn)?.seq) };
+        // A turn that the reader may not read is treated as absent, or a query relative to it would reveal that it
+        // exists.
+        let seq_of = |turn: TurnId| -> Viewed<Seq> { Ok(self.turn_of(id, reader, turn)?.seq) };
         let mut low = reader.from();
         let mut high = Seq::MAX;
         if let Some(turn) = query.after {
-            low = low.max(place(turn)?);
+            low = low.max(seq_of(turn)?);
         }
         if let Some(turn) = query.before {
-            high = place(turn)?;
+            high = seq_of(turn)?;
         }
         if let Some(time) = query.after_time {
             low = low.max(self.last_seq_at(time)?);
@@ -140,7 +141,7 @@ impl View<'_> {
         Ok((low, high))
     }
 
-    /// Refuses a thread that is not one of the conversation.
+    /// Refuses a thread that does not belong to the conversation.
     pub(super) fn check_thread(&self, id: &ConversationId, thread: Option<ThreadId>) -> Viewed<()> {
         let Some(thread) = thread else { return Ok(()) };
         match rows::thread_by_id(self.db, thread)? {
@@ -149,20 +150,20 @@ impl View<'_> {
         }
     }
 
-    /// Turns between two places, read through the narrowest index that fits.
+    /// Turns between two seqs, read through the narrowest index that fits.
     fn turns_between(
         &self,
-        talk: Seq,
+        conversation: Seq,
         query: &TurnQuery,
         (low, high): (Seq, Seq),
         limit: usize,
-    ) -> Viewed<Stretch<Turn>> {
+    ) -> Viewed<RowBatch<Turn>> {
         let order = if query.newest_first { "DESC" } else { "ASC" };
         let types: Vec<Option<&str>> = match query.content_types.as_slice() {
             [] => vec![None],
             some => some.iter().map(|word| Some(word.as_str())).collect(),
         };
-        // Which index is named decides the cost. There is one for each choice of filters.
+        // The named index decides the cost. There is one for each combination of filters.
         let index = match (query.thread, &query.author, query.content_types.is_empty()) {
             (Some(_), None, true) => "turns_by_thread",
             (Some(_), Some(_), true) => "turns_by_thread_and_author",
@@ -173,7 +174,7 @@ impl View<'_> {
             (None, None, false) => "turns_by_content_type",
             (None, Some(_), false) => "turns_by_author_and_type",
         };
-        let mut conditions = String::from("t.talk = ?1 AND t.seq > ?2 AND t.seq < ?3");
+        let mut conditions = String::from("t.conversation_seq = ?1 AND t.seq > ?2 AND t.seq < ?3");
         conditions.push_str(if query.thread.is_some() { " AND t.thread = ?5" } else { " AND ?5 IS NULL" });
         conditions.push_str(match query.author {
             Some(_) => " AND t.author_hash = ?6 AND t.author = ?7",
@@ -193,13 +194,14 @@ impl View<'_> {
         let author_hash = author.as_ref().map(|author| short(author.as_str()));
         for content_type in types {
             let type_hash = content_type.map(short);
-            let (most, thread) = (one_more(limit), query.thread);
-            let params = (talk, low, high, most, thread, author_hash, author, type_hash, content_type);
-            parts.push(self.stretch_of(&sql, params, rows::turn)?);
+            let (count, thread) = (one_more(limit), query.thread);
+            let params =
+                (conversation, low, high, count, thread, author_hash, author, type_hash, content_type);
+            parts.push(self.read_rows(&sql, params, rows::turn)?);
         }
         match parts.len() {
             1 => Ok(parts.remove(0)),
-            _ => Ok(Stretch::merged(parts, query.newest_first, limit, |turn| turn.seq)),
+            _ => Ok(RowBatch::merged(parts, query.newest_first, limit, |turn| turn.seq)),
         }
     }
 }

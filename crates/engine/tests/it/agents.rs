@@ -1,4 +1,4 @@
-//! The address book: coming, changing, leaving, and who may do that to whom.
+//! The agent directory: registering, updating and unregistering agents, and who may do that.
 
 use posthaste_engine::nouns::{Agent, AgentSet, Bounds, Caller, ContactState, Fact, Visibility};
 use posthaste_engine::verbs::agents::{Existing, Orphan, Register, SetState, Unregister, Update};
@@ -8,7 +8,7 @@ use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
 use posthaste_engine::views::AgentQuery;
 use posthaste_engine::{Filter, Refusal, Start};
 
-use crate::harness::{Realm, admin, answer, id, json, later, letter, member, names, scope};
+use crate::harness::{Realm, admin, answer, id, json, later, member, message, names, scope};
 
 fn named(name: &str) -> Register {
     Register { name: Some(name.into()), ..Register::default() }
@@ -28,24 +28,24 @@ fn listed(realm: &Realm, caller: &Caller, query: &AgentQuery) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_id_is_made_from_the_name_and_never_taken_twice() {
+async fn id_is_derived_from_the_name_and_unique() {
     let realm = Realm::new();
     let host = member("host");
     let first = realm.ask(&host, named("Build Bot")).await.agent;
     assert_eq!(first.id, id("build-bot"));
-    assert_eq!(first.owner, Some(id("host")), "whoever registers another owns it");
+    assert_eq!(first.owner, Some(id("host")), "the registering agent becomes the owner");
     let second = realm.ask(&host, named("Build Bot")).await.agent;
     assert!(second.id.as_str().starts_with("build-bot-") && second.id != first.id);
     let unnamed = realm.ask(&host, Register::default()).await.agent;
     assert_eq!(unnamed.id, id("agent"));
     let office = realm.ask(&host, named("Posthaste")).await.agent;
-    assert_ne!(office.id, id("posthaste"), "the office's own name is not given away");
+    assert_ne!(office.id, id("posthaste"), "the server's own name is reserved");
     let taken = Register { id: Some(id("posthaste")), ..Register::default() };
     assert_eq!(realm.refused(&host, taken).await, Refusal::AgentExists { agent: id("posthaste") });
 }
 
 #[tokio::test]
-async fn a_name_in_use_is_taken_over_only_by_those_who_may_change_it() {
+async fn take_over_needs_the_right_to_change_the_agent() {
     let realm = Realm::new();
     let anna = realm.register("anna", named("Anna")).await;
     let again = Register { id: Some(id("anna")), ..Register::default() };
@@ -61,13 +61,13 @@ async fn a_name_in_use_is_taken_over_only_by_those_who_may_change_it() {
     assert_eq!(realm.refused(&member("mallory"), over.clone()).await, exists);
     let taken = realm.ask(&anna, over).await;
     assert!(taken.resumed);
-    assert_eq!(taken.agent.name.as_deref(), Some("Anna"), "what was not said stays");
+    assert_eq!(taken.agent.name.as_deref(), Some("Anna"), "omitted fields stay");
     assert_eq!(taken.agent.role.as_deref(), Some("judge"));
     assert_eq!(taken.agent.scopes, [scope("court")]);
 }
 
 #[tokio::test]
-async fn updates_change_what_is_given_and_say_so() {
+async fn update_changes_given_fields_and_emits_an_event() {
     let realm = Realm::new();
     let anna =
         realm.register("anna", Register { meta: Some(json(r#"{"a":1,"b":1}"#)), ..named("Anna") }).await;
@@ -76,13 +76,13 @@ async fn updates_change_what_is_given_and_say_so() {
     assert_eq!(merged.meta.map(|meta| meta.value()), Some(serde_json::json!({"a": 1, "b": 2})));
     let before = realm.see(|view| view.head());
     realm.ask(&anna, merge).await;
-    assert_eq!(realm.see(|view| view.head()), before, "what changes nothing is no event");
+    assert_eq!(realm.see(|view| view.head()), before, "an update without a change emits no event");
     let replace = Update { meta: Some(json(r#"{"c":3}"#)), ..Update::of(id("anna")) };
     assert_eq!(realm.ask(&anna, replace).await.meta, Some(json(r#"{"c":3}"#)));
 }
 
 #[tokio::test]
-async fn an_agent_is_changed_by_itself_its_owner_those_above_and_the_office() {
+async fn agent_is_changed_by_itself_owner_ancestors_and_admin() {
     let realm = Realm::new();
     let [top, anna, bert] = realm.agents(["top", "anna", "bert"]).await;
     realm.ask(&anna, Register { id: Some(id("mid")), parent: Some(id("top")), ..Register::default() }).await;
@@ -100,7 +100,7 @@ async fn an_agent_is_changed_by_itself_its_owner_those_above_and_the_office() {
 }
 
 #[tokio::test]
-async fn nobody_stands_below_itself() {
+async fn agent_cannot_be_its_own_descendant() {
     let realm = Realm::new();
     let below = |parent: &str| Register { parent: Some(id(parent)), ..Register::default() };
     let top = realm.agent("top").await;
@@ -110,12 +110,12 @@ async fn nobody_stands_below_itself() {
         let update = Update { parent: Some(id(parent)), ..Update::of(id("top")) };
         assert_eq!(realm.refused(&top, update).await, Refusal::CircularParent { agent: id("top") });
     }
-    let orphan = Register { id: Some(id("x")), ..below("nobody") };
-    assert_eq!(realm.refused(&member("x"), orphan).await, no_such("nobody"));
+    let orphan = Register { id: Some(id("x")), ..below("missing") };
+    assert_eq!(realm.refused(&member("x"), orphan).await, no_such("missing"));
 }
 
 #[tokio::test]
-async fn visibility_decides_who_finds_an_agent() {
+async fn visibility_decides_which_callers_find_an_agent() {
     let realm = Realm::new();
     let [boss, owner, mate, other] = realm.agents(["boss", "owner", "mate", "other"]).await;
     for visibility in Visibility::ALL {
@@ -152,7 +152,7 @@ async fn visibility_decides_who_finds_an_agent() {
 }
 
 #[tokio::test]
-async fn a_hidden_agent_is_not_named_by_those_around_it() {
+async fn hidden_agent_is_not_named_by_its_relatives() {
     let realm = Realm::new();
     let shy =
         realm.register("shy", Register { visibility: Some(Visibility::System), ..Register::default() }).await;
@@ -179,7 +179,7 @@ async fn a_hidden_agent_is_not_named_by_those_around_it() {
 }
 
 #[tokio::test]
-async fn those_who_share_a_scope_hear_of_an_agent_as_it_comes() {
+async fn scope_members_are_notified_of_a_new_member() {
     let realm = Realm::new();
     let mate = realm.register("mate", Register { scopes: vec![scope("team")], ..Register::default() }).await;
     let mut live = realm.engine.follow(&mate, Filter::everything(), Start::Now, 64).await.expect("a feed");
@@ -191,7 +191,7 @@ async fn those_who_share_a_scope_hear_of_an_agent_as_it_comes() {
 }
 
 #[tokio::test]
-async fn a_pause_is_ended_by_whoever_may_suspend_and_not_by_the_agent() {
+async fn suspension_is_lifted_by_its_owner_and_not_by_the_agent() {
     let realm = Realm::new();
     let [owner, _] = realm.agents(["owner", "bert"]).await;
     realm.ask(&owner, Register { id: Some(id("anna")), ..Register::default() }).await;
@@ -205,15 +205,15 @@ async fn a_pause_is_ended_by_whoever_may_suspend_and_not_by_the_agent() {
         state: Some("active".into()),
         ..Register::default()
     };
-    assert_eq!(realm.refused(&anna, over).await, paused, "nor by coming in again");
+    assert_eq!(realm.refused(&anna, over).await, paused, "nor by registering again");
     assert_eq!(realm.ask(&owner, SetState::resume(id("anna"))).await.state, "idle");
-    realm.ask(&anna, letter("bert", "back")).await;
+    realm.ask(&anna, message("bert", "back")).await;
     let bad = SetState { agent: id("anna"), state: String::new() };
     assert!(matches!(realm.refused(&anna, bad).await, Refusal::BadValue { field: "state", .. }));
 }
 
 #[tokio::test]
-async fn a_pause_of_its_own_making_is_the_agents_to_end() {
+async fn agent_may_lift_its_own_suspension() {
     let realm = Realm::new();
     let [owner, _] = realm.agents(["owner", "bert"]).await;
     realm.ask(&owner, Register { id: Some(id("anna")), ..Register::default() }).await;
@@ -223,15 +223,19 @@ async fn a_pause_of_its_own_making_is_the_agents_to_end() {
     realm.ask(&anna, SetState::suspend(id("anna"))).await;
     realm.ask(&owner, SetState::suspend(id("anna"))).await;
     let paused = Refusal::WrongState { agent: id("anna"), state: "suspended".into() };
-    assert_eq!(realm.refused(&anna, SetState::resume(id("anna"))).await, paused, "told to, it is theirs");
+    assert_eq!(
+        realm.refused(&anna, SetState::resume(id("anna"))).await,
+        paused,
+        "a suspension by the owner overrides its own"
+    );
     realm.ask(&owner, Orphan { agent: id("anna"), cause: None }).await;
-    assert_eq!(realm.refused(&anna, SetState::resume(id("anna"))).await, paused, "also when they are gone");
+    assert_eq!(realm.refused(&anna, SetState::resume(id("anna"))).await, paused, "also after it is orphaned");
     let back = realm.ask(&admin(), SetState::resume(id("anna"))).await;
     assert_eq!((back.state.as_str(), back.bounds), ("idle", None));
 }
 
 #[tokio::test]
-async fn whoever_has_ended_stays_so_until_it_is_registered_anew() {
+async fn stopped_agent_stays_stopped_until_registered_again() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     let to = |state: &str| SetState { agent: id("anna"), state: state.into() };
@@ -245,17 +249,17 @@ async fn whoever_has_ended_stays_so_until_it_is_registered_anew() {
     assert_eq!(realm.refused(&anna, update).await, ended);
     assert_eq!(realm.see(|view| view.agent(&anna, &id("anna"))).name, None, "all or nothing");
     realm.ask(&anna, Update { name: Some("Anna".into()), ..Update::of(id("anna")) }).await;
-    let anew = Register {
+    let again = Register {
         id: Some(id("anna")),
         existing: Existing::TakeOver,
         state: Some("idle".into()),
         ..Register::default()
     };
-    assert_eq!(realm.ask(&anna, anew).await.agent.state, "idle");
+    assert_eq!(realm.ask(&anna, again).await.agent.state, "idle");
 }
 
 #[tokio::test]
-async fn an_orphan_has_no_owner_and_those_who_knew_it_hear_why() {
+async fn orphan_has_no_owner_and_its_viewers_are_notified() {
     let realm = Realm::new();
     let [owner, other] = realm.agents(["owner", "other"]).await;
     let hidden = Register { visibility: Some(Visibility::ParentOnly), ..named("shy") };
@@ -275,13 +279,13 @@ async fn an_orphan_has_no_owner_and_those_who_knew_it_hear_why() {
     assert_eq!(words, [state, gone, state, gone]);
     let previous = Fact::AgentOrphaned { agent: id("helper"), previous: Some(id("owner")) };
     assert_eq!(told[1].fact, previous);
-    assert_eq!(realm.drain(&mut aside, &other).await.len(), 2, "the hidden one is hidden");
+    assert_eq!(realm.drain(&mut aside, &other).await.len(), 2, "the hidden agent stays hidden");
     let not_theirs = Refusal::NotAllowed { need: "to be this agent, its owner or above it" };
     assert_eq!(realm.refused(&owner, orphan("helper")).await, not_theirs);
 }
 
 #[tokio::test]
-async fn what_an_owner_may_know_its_other_agents_may() {
+async fn agents_of_one_owner_see_each_other() {
     let realm = Realm::new();
     let [owner, other] = realm.agents(["owner", "other"]).await;
     realm.ask(&owner, named("first")).await;
@@ -302,7 +306,7 @@ async fn what_an_owner_may_know_its_other_agents_may() {
         let words: Vec<_> = told.iter().map(|event| event.fact.kind()).collect();
         assert_eq!(words, ["agent.registered", "message.sent", "agent.unregistered"], "{name}");
     }
-    // Whoever is below one of theirs, whosever it is.
+    // Also a descendant of one of the owner's agents, even with another owner.
     realm
         .ask(
             &other,
@@ -311,15 +315,15 @@ async fn what_an_owner_may_know_its_other_agents_may() {
         .await;
     realm.ask(&owner, named("second")).await;
     assert_eq!(realm.see(|view| view.agent(&member("second"), &id("low"))).id, id("low"));
-    // What an agent is kept to comes first.
-    let nobody = Bounds { sees: Some(AgentSet::Nobody), ..Bounds::default() };
-    realm.ask(&owner, Register { bounds: Some(nobody), ..named("kept") }).await;
+    // Bounds take precedence.
+    let sees_none = Bounds { sees: Some(AgentSet::Empty), ..Bounds::default() };
+    realm.ask(&owner, Register { bounds: Some(sees_none), ..named("kept") }).await;
     realm.ask(&owner, Register { visibility: Some(Visibility::System), ..named("away") }).await;
     assert_eq!(realm.hidden(|view| view.agent(&member("kept"), &id("away"))), no_such("away"));
 }
 
 #[tokio::test]
-async fn what_an_agent_is_kept_to_is_news_of_its_own() {
+async fn bounds_changes_are_separate_updates() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     let mut live = realm.engine.follow(&anna, Filter::everything(), Start::Now, 64).await.expect("a feed");
@@ -342,7 +346,7 @@ async fn what_an_agent_is_kept_to_is_news_of_its_own() {
 }
 
 #[tokio::test]
-async fn an_owner_who_comes_back_finds_its_mail_and_nobody_else_does() {
+async fn only_the_same_owner_gets_the_messages_of_a_registered_again_agent() {
     let realm = Realm::new();
     let [owner, anna] = realm.agents(["owner", "anna"]).await;
     let helper = Register { id: Some(id("helper")), ..Register::default() };
@@ -354,14 +358,14 @@ async fn an_owner_who_comes_back_finds_its_mail_and_nobody_else_does() {
     realm.ask(&owner, leave("helper")).await;
     let claim = Register { owner: Some(id("owner")), ..helper };
     realm.ask(&member("helper"), claim).await;
-    assert!(realm.mail("helper").is_empty(), "naming the owner is not being it");
+    assert!(realm.mail("helper").is_empty(), "naming the owner gives no access");
 }
 
 #[tokio::test]
-async fn a_successor_holds_nothing_of_what_the_former_holder_held() {
+async fn reused_name_inherits_nothing() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
-    realm.talk(&bert, "private", &["anna"]).await;
+    realm.conversation(&bert, "private", &["anna"]).await;
     realm.ask(&anna, Register { id: Some(id("helper")), ..Register::default() }).await;
     let hidden = posthaste_engine::nouns::ScopeVisibility::Members;
     realm.scope(&anna, "den", CreateScope { visibility: Some(hidden), ..CreateScope::default() }, &[]).await;
@@ -382,11 +386,11 @@ async fn a_successor_holds_nothing_of_what_the_former_holder_held() {
     realm.ask(&anna, leave("anna")).await;
     realm.agent("anna").await;
     assert!(matches!(
-        realm.hidden(|view| view.conversation(&anna, &crate::harness::talk("private"))),
+        realm.hidden(|view| view.conversation(&anna, &crate::harness::conversation_id("private"))),
         Refusal::NoSuchConversation { .. }
     ));
     let rejoin = posthaste_engine::verbs::conversations::Join {
-        conversation: crate::harness::talk("private"),
+        conversation: crate::harness::conversation_id("private"),
         role: None,
     };
     assert!(matches!(realm.refused(&anna, rejoin).await, Refusal::NoSuchConversation { .. }));
@@ -399,7 +403,7 @@ async fn a_successor_holds_nothing_of_what_the_former_holder_held() {
 }
 
 #[tokio::test]
-async fn the_address_book_pages_by_name_and_filters() {
+async fn agent_list_pages_by_name_and_filters() {
     let realm = Realm::new();
     let host = realm
         .register("host", Register { visibility: Some(Visibility::System), ..Register::default() })
@@ -426,13 +430,13 @@ async fn the_address_book_pages_by_name_and_filters() {
         }
     }
     assert_eq!(names(&found), ["a03", "a07", "a09", "a11", "a13", "a17", "a19"]);
-    let everyone = AgentQuery { retired: true, ..AgentQuery::default() };
-    assert!(listed(&realm, &member("a02"), &everyone).contains(&"a01".to_owned()));
+    let with_retired = AgentQuery { retired: true, ..AgentQuery::default() };
+    assert!(listed(&realm, &member("a02"), &with_retired).contains(&"a01".to_owned()));
     assert_eq!(realm.hidden(|view| view.agent(&member("a02"), &id("a01"))), no_such("a01"));
 }
 
 #[tokio::test]
-async fn relatives_are_found_up_and_down_to_a_depth() {
+async fn relatives_are_listed_up_to_a_depth() {
     let realm = Realm::new();
     let below = |parent: &str| Register { parent: Some(id(parent)), ..Register::default() };
     let top = realm.agent("top").await;

@@ -1,4 +1,4 @@
-//! Back-pressure: a full queue makes callers wait, then says so; somebody else's lock is not our failure.
+//! Back-pressure: a full queue makes callers wait and then refuses them as busy; another process's lock is no failure.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use posthaste_engine::{EngineError, Refusal};
 use tokio::time::Instant;
 
 use crate::harness::{Realm, id, member, named};
-use crate::watched::Watched;
+use crate::pausable::PausableRealm;
 
 fn small_queue(queue_wait: Duration) -> Limits {
     Limits { queue_commands: 2, queue_wait, ..Limits::default() }
@@ -21,9 +21,9 @@ fn is_busy<T: std::fmt::Debug>(answer: &Result<T, EngineError>) -> bool {
 }
 
 #[tokio::test]
-async fn a_full_queue_makes_callers_wait_and_then_tells_them_that_the_office_is_busy() {
+async fn full_queue_blocks_callers_then_returns_busy() {
     let patience = Duration::from_millis(100);
-    let mut realm = Watched::new(small_queue(patience));
+    let mut realm = PausableRealm::new(small_queue(patience));
     let held = realm.hold().await;
     let queue = |name: &'static str| {
         let engine = realm.engine.clone();
@@ -32,24 +32,24 @@ async fn a_full_queue_makes_callers_wait_and_then_tells_them_that_the_office_is_
     let waiting = [queue("ann"), queue("bob")];
     realm.queued(2).await;
     let started = Instant::now();
-    let turned_away = realm.engine.submit(&member("eve"), named("eve")).await;
-    assert!(is_busy(&turned_away), "{turned_away:?}");
-    assert!(started.elapsed() >= patience, "it waited for a place first");
+    let refused = realm.engine.submit(&member("eve"), named("eve")).await;
+    assert!(is_busy(&refused), "{refused:?}");
+    assert!(started.elapsed() >= patience, "it waited for a queue slot first");
     realm.go_on();
     held.await.unwrap().expect("an announcement");
     for answer in waiting {
-        answer.await.unwrap().expect("those who had a place are served");
+        answer.await.unwrap().expect("queued commands are executed");
     }
     realm
         .engine
         .submit(&member("eve"), named("eve"))
         .await
-        .expect("the name is free: nothing was done for Busy");
+        .expect("the name is free: a busy command has no effect");
 }
 
 #[tokio::test]
-async fn a_place_that_becomes_free_in_time_is_taken() {
-    let mut realm = Watched::new(small_queue(Duration::from_secs(60)));
+async fn freed_queue_slot_is_given_to_a_waiting_caller() {
+    let mut realm = PausableRealm::new(small_queue(Duration::from_secs(60)));
     let held = realm.hold().await;
     let names = ["a", "b", "c", "d", "e"];
     let waiting = names.map(|name| {
@@ -60,15 +60,15 @@ async fn a_place_that_becomes_free_in_time_is_taken() {
     realm.go_on();
     held.await.unwrap().expect("an announcement");
     for answer in waiting {
-        answer.await.unwrap().expect("a place after a while");
+        answer.await.unwrap().expect("a queue slot after a while");
     }
 }
 
 #[tokio::test]
-async fn large_letters_are_bounded_by_bytes_long_before_the_queue_is_full() {
+async fn queue_is_bounded_by_bytes() {
     let limits =
         Limits { queue_bytes: 300 << 10, queue_wait: Duration::from_millis(50), ..Limits::default() };
-    let mut realm = Watched::new(limits);
+    let mut realm = PausableRealm::new(limits);
     realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
     let large = || SendMessage::text(vec![Address::Agent(id("ann"))], "x".repeat(100 << 10));
     let held = realm.hold().await;
@@ -84,15 +84,15 @@ async fn large_letters_are_bounded_by_bytes_long_before_the_queue_is_full() {
     realm.queued(3).await;
     realm.go_on();
     held.await.unwrap().expect("an announcement");
-    small.await.unwrap().expect("what is small still fits");
+    small.await.unwrap().expect("a small command still fits");
     for answer in waiting {
-        answer.await.unwrap().expect("a letter");
+        answer.await.unwrap().expect("a receipt");
     }
-    realm.engine.submit(&member("ann"), large()).await.expect("the room was given back");
+    realm.engine.submit(&member("ann"), large()).await.expect("the bytes were released");
 }
 
 #[tokio::test]
-async fn a_letter_larger_than_the_whole_queue_still_gets_through_alone() {
+async fn message_larger_than_the_queue_is_accepted_alone() {
     let limits = Limits { queue_bytes: 1 << 10, ..Limits::default() };
     let realm = Realm::with(limits);
     let ann = realm.agent("ann").await;
@@ -100,84 +100,85 @@ async fn a_letter_larger_than_the_whole_queue_still_gets_through_alone() {
 }
 
 #[tokio::test]
-async fn a_reading_that_nobody_waits_for_still_takes_its_place_among_the_readers() {
+async fn abandoned_read_keeps_its_reader_until_it_ends() {
     let realm = Realm::with(Limits { readers: 1, ..Limits::default() });
     let (started, has_started) = tokio::sync::oneshot::channel();
     let (go_on, wait) = std::sync::mpsc::channel::<()>();
     let engine = realm.engine.clone();
     let given_up = tokio::spawn(async move {
         let look = engine.read(move |_| {
-            started.send(()).expect("a test that waits");
-            wait.recv().expect("a test that lets it go on");
+            started.send(()).expect("the test waits");
+            wait.recv().expect("the test resumes it");
             Ok(())
         });
         look.await
     });
-    has_started.await.expect("a reading");
+    has_started.await.expect("a read");
     given_up.abort();
     assert!(given_up.await.expect_err("given up").is_cancelled());
     let engine = realm.engine.clone();
     let mut second = tokio::spawn(async move { engine.read(|view| view.head()).await });
     let early = tokio::time::timeout(Duration::from_millis(50), &mut second).await;
-    assert!(early.is_err(), "two read at once where there is one connection: {early:?}");
-    go_on.send(()).expect("a reading");
+    assert!(early.is_err(), "two reads ran at once on one connection: {early:?}");
+    go_on.send(()).expect("a read");
     assert_eq!(second.await.unwrap().expect("a head"), 0);
 }
 
 #[tokio::test]
-async fn a_lock_that_somebody_else_holds_is_waited_for() {
+async fn foreign_database_lock_is_waited_for() {
     let realm = Realm::with(Limits { queue_wait: Duration::from_secs(60), ..Limits::default() });
     let outside = open_writer(realm.engine.path()).expect("db");
     outside.execute_batch("BEGIN IMMEDIATE").expect("a lock");
     let engine = realm.engine.clone();
     let mut waiting = tokio::spawn(async move { engine.submit(&member("ann"), named("ann")).await });
     let early = tokio::time::timeout(Duration::from_millis(50), &mut waiting).await;
-    assert!(early.is_err(), "nothing can be answered before the lock is free: {early:?}");
+    assert!(early.is_err(), "no answer before the lock is free: {early:?}");
     outside.execute_batch("ROLLBACK").expect("a lock");
     waiting.await.unwrap().expect("a free name");
 }
 
 #[tokio::test]
-async fn a_lock_held_for_too_long_is_busy_and_not_a_failed_write() {
+async fn foreign_lock_held_too_long_returns_busy_without_poisoning() {
     let realm = Realm::with(Limits { queue_wait: Duration::from_millis(50), ..Limits::default() });
     let outside = open_writer(realm.engine.path()).expect("db");
     outside.execute_batch("BEGIN IMMEDIATE").expect("a lock");
-    let turned_away = realm.engine.submit(&member("ann"), named("ann")).await;
-    assert!(is_busy(&turned_away), "{turned_away:?}");
+    let refused = realm.engine.submit(&member("ann"), named("ann")).await;
+    assert!(is_busy(&refused), "{refused:?}");
     assert_eq!(realm.engine.poisoned(), None, "nothing was written, so nothing failed");
     outside.execute_batch("ROLLBACK").expect("a lock");
     realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
 }
 
-/// Before, only the wait for a place in the queue was limited: behind a writer that was stuck, callers waited for ever.
+/// Regression: only the wait for a queue slot was limited, so callers behind a stuck writer waited forever.
 #[tokio::test]
-async fn a_command_that_the_writer_does_not_take_up_in_time_is_not_carried_out() {
-    let mut realm = Watched::new(Limits { answer_wait: Duration::from_millis(50), ..Limits::default() });
+async fn command_not_started_in_time_is_dropped() {
+    let mut realm =
+        PausableRealm::new(Limits { answer_wait: Duration::from_millis(50), ..Limits::default() });
     let held = realm.hold().await;
     let waiting = realm.engine.submit(&member("ann"), named("ann")).await;
     assert!(is_busy(&waiting), "{waiting:?}");
     let applied = realm.applied.load(std::sync::atomic::Ordering::Relaxed);
     realm.go_on();
-    held.await.unwrap().expect("what the writer had in hand is waited for");
+    held.await.unwrap().expect("the command in progress is waited for");
     realm.engine.flush().await;
     assert_eq!(
         realm.applied.load(std::sync::atomic::Ordering::Relaxed),
         applied,
-        "it was taken out of the queue"
+        "it was removed from the queue"
     );
     realm.engine.submit(&member("ann"), named("ann")).await.expect("the name is free");
 }
 
 #[tokio::test]
-async fn a_writer_or_readers_that_are_stuck_are_told_of_without_waiting_for_them() {
+async fn stuck_writer_or_readers_are_reported_without_blocking() {
     let stuck_after = Duration::from_millis(20);
-    let mut realm = Watched::new(Limits { stuck_after, readers: 2, ..Limits::default() });
+    let mut realm = PausableRealm::new(Limits { stuck_after, readers: 2, ..Limits::default() });
     assert_eq!(realm.engine.stuck(), None);
     let held = realm.hold().await;
     tokio::time::sleep(stuck_after * 2).await;
     assert!(realm.engine.stuck().is_some_and(|why| why.contains("writer")), "{:?}", realm.engine.stuck());
     realm.go_on();
-    held.await.unwrap().expect("a word");
+    held.await.unwrap().expect("an announcement");
     realm.engine.submit(&member("ann"), named("ann")).await.expect("a free name");
     realm.engine.flush().await;
     assert_eq!(realm.engine.stuck(), None);

@@ -1,4 +1,4 @@
-//! Random commands over a small world, valid and invalid, stamped, the same for the same seed.
+//! Random stamped commands over a small world, valid and invalid; the same seed gives the same commands.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use posthaste_engine::nouns::{
     ThreadId, TokenRole, TurnId, TurnVisibility, Visibility,
 };
 use posthaste_engine::stamp::Stamp;
+use posthaste_engine::testing::record_delivered;
 use posthaste_engine::verbs::agents::{Existing, Orphan, Register, SetState, Unregister, Update};
 use posthaste_engine::verbs::claims::{Claim, MoveClaim, ReleaseClaim};
 use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
@@ -19,13 +20,13 @@ use posthaste_engine::verbs::deliveries::{
 };
 use posthaste_engine::verbs::keys::ChangeKeys;
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
-use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::office::{Announce, SetRules, Sweep};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::verbs::reservations::ReserveEach;
 use posthaste_engine::verbs::reservations::{Release, Renew, Reserve, Which};
 use posthaste_engine::verbs::runs::{Advance, Opening, RunMessage};
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
+use posthaste_engine::verbs::seen_keys::SingleUseKey;
 use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::verbs::tasks::{AddContributor, CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::{CreateToken, RenewToken, RevokeToken};
@@ -34,20 +35,20 @@ use posthaste_engine::verbs::{Command, Verb};
 use posthaste_engine::{RECORD_VERSION, Record};
 use uuid::Uuid;
 
-use crate::chance::Chance;
 use crate::harness::id;
+use crate::rng::Rng;
 
-/// When the first command is stamped.
-const DAWN: Millis = 1_700_000_000_000;
-/// Verbs that fill the world come more often than those that empty it.
+/// Time of the first stamp.
+const FIRST_STAMP: Millis = 1_700_000_000_000;
+/// Verbs that add state are chosen more often than verbs that remove it.
 const OFTEN: &[&str] =
     &["send", "say", "register", "mark_read", "create_conversation", "join_scope", "reserve"];
 const SELDOM: &[&str] =
     &["change_keys", "orphan", "unregister", "delete_scope", "close_conversation", "set_rules", "set_state"];
 
-/// Makes one record after another.
+/// Generates records.
 pub struct Commands {
-    chance: Chance,
+    rng: Rng,
     made: u64,
     now: Millis,
     messages: Vec<MessageId>,
@@ -60,25 +61,25 @@ pub struct Commands {
 impl Commands {
     pub fn new(seed: u64) -> Self {
         let (messages, turns, threads, tokens, openers) = Default::default();
-        Self { chance: Chance::new(seed), made: 0, now: DAWN, messages, turns, threads, tokens, openers }
+        Self { rng: Rng::new(seed), made: 0, now: FIRST_STAMP, messages, turns, threads, tokens, openers }
     }
 
     fn stamp(&mut self) -> Stamp {
         self.made += 1;
-        self.now += self.chance.below(400) as Millis;
-        // Clocks differ and jump, also into the future.
-        let slip = match self.chance.below(40) {
+        self.now += self.rng.below(400) as Millis;
+        // Clocks differ and jump, also forwards.
+        let slip = match self.rng.below(40) {
             0 => 6_000,
             1..4 => -5_000,
             _ => 0,
         };
-        let high = (u64::try_from(DAWN).unwrap() << 16) | 0x7000;
+        let high = (u64::try_from(FIRST_STAMP).unwrap() << 16) | 0x7000;
         let low = (1 << 63) + (self.made << 16);
         Stamp { id: Uuid::from_u64_pair(high, low), now: self.now + slip }
     }
 
     fn caller(&mut self) -> Caller {
-        match self.chance.below(20) {
+        match self.rng.below(20) {
             0 => Caller::office(),
             1 => Caller::admin(id("root"), "test"),
             2 => Caller::stranger(self.agent(), "test"),
@@ -88,33 +89,32 @@ impl Commands {
     }
 
     fn agent(&mut self) -> AgentId {
-        id(&format!("a{}", self.chance.below(7)))
+        id(&format!("a{}", self.rng.below(7)))
     }
 
     fn scope(&mut self) -> ScopeId {
-        ScopeId::new(format!("s{}", self.chance.below(4))).unwrap()
+        ScopeId::new(format!("s{}", self.rng.below(4))).unwrap()
     }
 
     fn conversation(&mut self) -> ConversationId {
-        // Names move on with time, so that there is always something new to open.
+        // Names advance over time, so that there is always a new conversation to open.
         let oldest = self.made / 300;
-        ConversationId::new(format!("c{}", oldest + self.chance.below(6) as u64)).unwrap()
+        ConversationId::new(format!("c{}", oldest + self.rng.below(6) as u64)).unwrap()
     }
 
     fn role(&mut self) -> String {
-        (*self.chance.pick(&["scout", "clerk", "moderator", ""])).to_owned()
+        (*self.rng.pick(&["scout", "clerk", "moderator", ""])).to_owned()
     }
 
     fn words(&mut self) -> String {
-        let word =
-            |chance: &mut Chance| *chance.pick(&["ship", "mast", "Öl", "wind?", "decided", "\"q\"", "日"]);
-        (0..=self.chance.below(6)).map(|_| word(&mut self.chance)).collect::<Vec<_>>().join(" ")
+        let word = |rng: &mut Rng| *rng.pick(&["ship", "mast", "Öl", "wind?", "decided", "\"q\"", "日"]);
+        (0..=self.rng.below(6)).map(|_| word(&mut self.rng)).collect::<Vec<_>>().join(" ")
     }
 
     fn json(&mut self) -> Json {
-        let text = match self.chance.below(4) {
-            0 => format!("{{\"n\": {}, \"nested\":{{\"z\":1,\"a\":[1.50,2e3]}}}}", self.chance.below(9)),
-            1 => format!("{{\"text\":\"words {}\"}}", self.chance.below(9)),
+        let text = match self.rng.below(4) {
+            0 => format!("{{\"n\": {}, \"nested\":{{\"z\":1,\"a\":[1.50,2e3]}}}}", self.rng.below(9)),
+            1 => format!("{{\"text\":\"words {}\"}}", self.rng.below(9)),
             2 => "[ true,null ]".to_owned(),
             _ => "\"plain\"".to_owned(),
         };
@@ -122,38 +122,38 @@ impl Commands {
     }
 
     fn later(&mut self) -> Millis {
-        self.now + self.chance.below(90_000) as Millis - 5_000
+        self.now + self.rng.below(90_000) as Millis - 5_000
     }
 
     fn message(&mut self) -> MessageId {
-        let place = self.messages.len().saturating_sub(1 + self.chance.below(4));
+        let place = self.messages.len().saturating_sub(1 + self.rng.below(4));
         self.messages.get(place).copied().unwrap_or(MessageId(Uuid::nil()))
     }
 
     fn turn(&mut self) -> TurnId {
-        let place = self.turns.len().saturating_sub(1 + self.chance.below(12));
+        let place = self.turns.len().saturating_sub(1 + self.rng.below(12));
         self.turns.get(place).map_or(TurnId(Uuid::nil()), |turn| turn.1)
     }
 
     fn thread(&mut self) -> ThreadId {
-        let place = self.threads.len().saturating_sub(1 + self.chance.below(10));
+        let place = self.threads.len().saturating_sub(1 + self.rng.below(10));
         self.threads.get(place).map_or(ThreadId(Uuid::nil()), |thread| thread.1)
     }
 
     fn audience(&mut self) -> Audience {
-        *self.chance.pick(Audience::ALL)
+        *self.rng.pick(Audience::ALL)
     }
 
     fn address(&mut self) -> Address {
-        match self.chance.below(24) {
+        match self.rng.below(24) {
             0 | 1 => Address::Scope(self.scope()),
-            2 => Address::Role { role: self.role(), within: self.chance.once_in(2).then(|| self.scope()) },
+            2 => Address::Role { role: self.role(), within: self.rng.once_in(2).then(|| self.scope()) },
             3 => Address::Parent,
-            4 => Address::Children { depth: self.chance.maybe(|c| c.below(3) as u32) },
+            4 => Address::Children { depth: self.rng.maybe(|c| c.below(3) as u32) },
             5 => Address::Siblings,
-            6 => Address::Ancestors { depth: self.chance.maybe(|c| c.below(3) as u32) },
-            7 => Address::Descendants { depth: self.chance.maybe(|c| c.below(3) as u32) },
-            8 => Address::Kind(*self.chance.pick(AgentKind::ALL)),
+            6 => Address::Ancestors { depth: self.rng.maybe(|c| c.below(3) as u32) },
+            7 => Address::Descendants { depth: self.rng.maybe(|c| c.below(3) as u32) },
+            8 => Address::Kind(*self.rng.pick(AgentKind::ALL)),
             9 => Address::All,
             10 => Address::Contacts,
             11 => Address::Public,
@@ -163,15 +163,15 @@ impl Commands {
     }
 
     fn realm(&mut self) -> RealmName {
-        RealmName::new(self.chance.pick(&["main", "east", "west"])).unwrap()
+        RealmName::new(self.rng.pick(&["main", "east", "west"])).unwrap()
     }
 
     fn addresses(&mut self, most: usize) -> Vec<Address> {
-        (0..self.chance.below(most + 1)).map(|_| self.address()).collect()
+        (0..self.rng.below(most + 1)).map(|_| self.address()).collect()
     }
 
     fn visibility(&mut self) -> Option<TurnVisibility> {
-        Some(match self.chance.below(8) {
+        Some(match self.rng.below(8) {
             0 => TurnVisibility::Agents(vec![self.agent(), self.agent()]),
             1 => TurnVisibility::Roles(vec![self.role()]),
             2 => TurnVisibility::Internal,
@@ -182,52 +182,52 @@ impl Commands {
     }
 
     fn content_type(&mut self) -> String {
-        (*self.chance.pick(&["text", "text", "data", "x-log", "nonsense"])).to_owned()
+        (*self.rng.pick(&["text", "text", "data", "x-log", "nonsense"])).to_owned()
     }
 
     fn invitee(&mut self) -> Invitee {
         let permissions = PermissionsPatch {
-            can_send: self.chance.maybe(|c| c.once_in(2)),
-            can_observe: self.chance.maybe(|c| !c.once_in(4)),
-            history: self.chance.maybe(|c| *c.pick(HistoryAccess::ALL)),
+            can_send: self.rng.maybe(|c| c.once_in(2)),
+            can_observe: self.rng.maybe(|c| !c.once_in(4)),
+            history: self.rng.maybe(|c| *c.pick(HistoryAccess::ALL)),
             ..PermissionsPatch::default()
         };
-        Invitee { agent: self.agent(), role: self.chance.once_in(2).then(|| self.role()), permissions }
+        Invitee { agent: self.agent(), role: self.rng.once_in(2).then(|| self.role()), permissions }
     }
 
     fn which(&mut self) -> Which {
-        match self.chance.below(3) {
-            0 => Which::Number(self.made as i64 + self.chance.below(50) as i64),
+        match self.rng.below(3) {
+            0 => Which::Number(self.made as i64 + self.rng.below(50) as i64),
             _ => Which::Key(self.key()),
         }
     }
 
     fn key(&mut self) -> String {
-        format!("key-{}", self.made / 100 + self.chance.below(6) as u64)
+        format!("key-{}", self.made / 100 + self.rng.below(6) as u64)
     }
 
     fn word(&mut self) -> &'static str {
-        if self.chance.once_in(3) {
-            return OFTEN[self.chance.below(OFTEN.len())];
+        if self.rng.once_in(3) {
+            return OFTEN[self.rng.below(OFTEN.len())];
         }
-        let word = *self.chance.pick(Command::WORDS);
-        if SELDOM.contains(&word) && !self.chance.once_in(6) { "send" } else { word }
+        let word = *self.rng.pick(Command::WORDS);
+        if SELDOM.contains(&word) && !self.rng.once_in(6) { "send" } else { word }
     }
 
     fn register(&mut self) -> Register {
         Register {
-            id: (!self.chance.once_in(4)).then(|| self.agent()),
-            kind: self.chance.maybe(|c| *c.pick(AgentKind::ALL)),
-            name: self.chance.once_in(2).then(|| format!("Name {}", self.chance.below(5))),
-            role: self.chance.once_in(2).then(|| self.role()),
-            parent: self.chance.once_in(3).then(|| self.agent()),
-            state: self.chance.maybe(|c| (*c.pick(&["busy", "idle", ""])).to_owned()),
-            visibility: self.chance.once_in(12).then(|| *self.chance.pick(Visibility::ALL)),
-            contact_policy: self.chance.once_in(8).then(|| *self.chance.pick(ContactPolicy::ALL)),
-            privacy: self.chance.once_in(8).then(|| *self.chance.pick(Privacy::ALL)),
-            meta: self.chance.once_in(3).then(|| self.json()),
-            scopes: (0..self.chance.below(3)).map(|_| self.scope()).collect(),
-            existing: if self.chance.once_in(2) { Existing::TakeOver } else { Existing::Refuse },
+            id: (!self.rng.once_in(4)).then(|| self.agent()),
+            kind: self.rng.maybe(|c| *c.pick(AgentKind::ALL)),
+            name: self.rng.once_in(2).then(|| format!("Name {}", self.rng.below(5))),
+            role: self.rng.once_in(2).then(|| self.role()),
+            parent: self.rng.once_in(3).then(|| self.agent()),
+            state: self.rng.maybe(|c| (*c.pick(&["busy", "idle", ""])).to_owned()),
+            visibility: self.rng.once_in(12).then(|| *self.rng.pick(Visibility::ALL)),
+            contact_policy: self.rng.once_in(8).then(|| *self.rng.pick(ContactPolicy::ALL)),
+            privacy: self.rng.once_in(8).then(|| *self.rng.pick(Privacy::ALL)),
+            meta: self.rng.once_in(3).then(|| self.json()),
+            scopes: (0..self.rng.below(3)).map(|_| self.scope()).collect(),
+            existing: if self.rng.once_in(2) { Existing::TakeOver } else { Existing::Refuse },
             ..Register::default()
         }
     }
@@ -236,30 +236,30 @@ impl Commands {
         let mut send = SendMessage::text(self.addresses(2), self.words());
         send.cc = self.addresses(1);
         send.bcc = self.addresses(1);
-        if self.chance.once_in(3) {
+        if self.rng.once_in(3) {
             send.body = Body::Json(self.json());
         }
-        send.kind = (*self.chance.pick(&["", "request", "note"])).to_owned();
-        send.subject = self.chance.once_in(2).then(|| self.words());
-        send.priority = *self.chance.pick(&Priority::TIERS);
-        send.ack_required = self.chance.once_in(4);
-        send.expires_at = self.chance.once_in(6).then(|| self.later());
-        send.in_reply_to = self.chance.once_in(20).then(|| self.message());
-        send.key = self.chance.once_in(6).then(|| self.key());
-        send.meta = self.chance.once_in(5).then(|| self.json());
+        send.kind = (*self.rng.pick(&["", "request", "note"])).to_owned();
+        send.subject = self.rng.once_in(2).then(|| self.words());
+        send.priority = *self.rng.pick(&Priority::TIERS);
+        send.ack_required = self.rng.once_in(4);
+        send.expires_at = self.rng.once_in(6).then(|| self.later());
+        send.in_reply_to = self.rng.once_in(20).then(|| self.message());
+        send.key = self.rng.once_in(6).then(|| self.key());
+        send.meta = self.rng.once_in(5).then(|| self.json());
         send.audience = self.audience();
-        send.to_nobody = self.chance.once_in(2);
-        if self.chance.once_in(3) {
-            let join = match self.chance.below(4) {
+        send.allow_no_recipients = self.rng.once_in(2);
+        if self.rng.once_in(3) {
+            let join = match self.rng.below(4) {
                 0 => JoinMode::IfAllowed,
-                1 => JoinMode::NameOnly { kind: "talk".to_owned() },
-                2 => JoinMode::PartiesOnly { kind: "talk".to_owned() },
-                _ => JoinMode::Open { kind: "talk".to_owned() },
+                1 => JoinMode::NameOnly { kind: "chat".to_owned() },
+                2 => JoinMode::PartiesOnly { kind: "chat".to_owned() },
+                _ => JoinMode::Open { kind: "chat".to_owned() },
             };
             send.within = Some(ConversationRef {
                 conversation: self.conversation(),
-                thread: self.chance.once_in(6).then(|| self.thread()),
-                reply_to: self.chance.once_in(6).then(|| self.turn()),
+                thread: self.rng.once_in(6).then(|| self.thread()),
+                reply_to: self.rng.once_in(6).then(|| self.turn()),
                 visibility: self.visibility(),
                 join,
             });
@@ -267,42 +267,42 @@ impl Commands {
         send
     }
 
-    fn mark(&mut self) -> Mark {
-        Mark {
-            label: format!("mark-{}", self.made / 20 + self.chance.below(4) as u64),
-            until: self.chance.once_in(2).then(|| self.later()),
-            digest: self.chance.once_in(2).then(|| vec![self.chance.below(2) as u8]),
+    fn single_use_key(&mut self) -> SingleUseKey {
+        SingleUseKey {
+            label: format!("key-{}", self.made / 20 + self.rng.below(4) as u64),
+            until: self.rng.once_in(2).then(|| self.later()),
+            digest: self.rng.once_in(2).then(|| vec![self.rng.below(2) as u8]),
         }
     }
 
-    fn deed(&mut self) -> SideEffect {
-        match self.chance.below(6) {
+    fn side_effect(&mut self) -> SideEffect {
+        match self.rng.below(6) {
             0 => SideEffect::Renew(Renew { which: self.which(), expires_at: self.later() }),
             1 => SideEffect::Release(self.which()),
             2 => SideEffect::Lapse(self.which()),
             3 => SideEffect::Acknowledge {
-                label: self.mark().label,
-                message: self.chance.once_in(2).then(|| self.message()),
+                label: self.single_use_key().label,
+                message: self.rng.once_in(2).then(|| self.message()),
                 response: None,
             },
             4 => SideEffect::Entitle {
                 conversation: self.conversation(),
                 subject: self.words(),
-                ended: self.chance.once_in(3).then_some(ConversationStatus::Completed),
+                ended: self.rng.once_in(3).then_some(ConversationStatus::Completed),
             },
             _ => SideEffect::Reserve(self.reserve()),
         }
     }
 
     fn reserve(&mut self) -> Reserve {
-        let path = |chance: &mut Chance| {
-            (*chance.pick(&["src/**", "src/a.rs", "docs/*.md", "*", "../up", "src/[ab].rs"])).to_owned()
+        let path = |rng: &mut Rng| {
+            (*rng.pick(&["src/**", "src/a.rs", "docs/*.md", "*", "../up", "src/[ab].rs"])).to_owned()
         };
         Reserve {
-            key: self.chance.once_in(2).then(|| self.key()),
-            scope: (*self.chance.pick(&["repo", "site"])).to_owned(),
-            paths: (0..=self.chance.below(2)).map(|_| path(&mut self.chance)).collect(),
-            exclusive: self.chance.once_in(2),
+            key: self.rng.once_in(2).then(|| self.key()),
+            scope: (*self.rng.pick(&["repo", "site"])).to_owned(),
+            paths: (0..=self.rng.below(2)).map(|_| path(&mut self.rng)).collect(),
+            exclusive: self.rng.once_in(2),
             reason: None,
             issued_at: None,
             expires_at: self.later(),
@@ -313,19 +313,20 @@ impl Commands {
 
     fn advance(&mut self) -> Advance {
         let mut first = self.one_step();
-        // Sometimes two steps at once, of which the second takes what the first sends.
-        if self.chance.once_in(3) {
+        // Sometimes two steps at once, where the second takes what the first sends.
+        if self.rng.once_in(3) {
             let mut second = Advance {
                 instance: first.instance.clone(),
                 name: first.name.clone(),
                 open: None,
-                letters: Vec::new(),
+                messages: Vec::new(),
                 took: Vec::new(),
                 ..self.one_step()
             };
-            let sent = first.letters.iter().find_map(|letter| Some((letter.to.first()?.clone(), letter.id)));
+            let sent =
+                first.messages.iter().find_map(|message| Some((message.to.first()?.clone(), message.id)));
             if let Some((agent, message)) = sent {
-                let list = if self.chance.once_in(4) { &mut second.gave_up } else { &mut second.took };
+                let list = if self.rng.once_in(4) { &mut second.gave_up } else { &mut second.took };
                 list.push(Taken { agent, message });
             }
             first.then.push(second);
@@ -334,42 +335,42 @@ impl Commands {
     }
 
     fn one_step(&mut self) -> Advance {
-        let letters = (0..self.chance.below(3)).map(|n| RunMessage {
+        let messages = (0..self.rng.below(3)).map(|n| RunMessage {
             id: MessageId(Uuid::from_u128((u128::from(self.made) << 8) + n as u128 + 1)),
             from: self.agent(),
-            from_kind: *self.chance.pick(AgentKind::ALL),
+            from_kind: *self.rng.pick(AgentKind::ALL),
             addressed: self.addresses(2),
-            to: (0..self.chance.below(3)).map(|_| self.agent()).collect(),
+            to: (0..self.rng.below(3)).map(|_| self.agent()).collect(),
             away: Vec::new(),
             kind: "request".to_owned(),
             subject: self.words(),
             body: self.words(),
-            priority: *self.chance.pick(&Priority::TIERS),
+            priority: *self.rng.pick(&Priority::TIERS),
             correlation: None,
-            key: self.chance.once_in(4).then(|| self.words()),
+            key: self.rng.once_in(4).then(|| self.words()),
             meta: None,
-            in_reply_to: self.chance.once_in(4).then(|| self.message()),
-            elsewhere: self.chance.once_in(6).then(|| ConversationId::new("elsewhere").unwrap()),
+            in_reply_to: self.rng.once_in(4).then(|| self.message()),
+            elsewhere: self.rng.once_in(6).then(|| ConversationId::new("elsewhere").unwrap()),
         });
-        let letters: Vec<RunMessage> = letters.collect();
+        let messages: Vec<RunMessage> = messages.collect();
         let agent = self.agent();
-        let took = self.chance.once_in(3).then(|| Taken { agent: agent.clone(), message: self.message() });
-        self.messages.extend(letters.iter().map(|letter| letter.id));
+        let took = self.rng.once_in(3).then(|| Taken { agent: agent.clone(), message: self.message() });
+        self.messages.extend(messages.iter().map(|message| message.id));
         Advance {
-            instance: format!("user:{}", self.chance.below(2)),
-            name: format!("run-{}", self.chance.below(6)),
-            open: (!self.chance.once_in(3)).then(|| Opening { owner: "user:0@here".into(), title: None }),
+            instance: format!("user:{}", self.rng.below(2)),
+            name: format!("run-{}", self.rng.below(6)),
+            open: (!self.rng.once_in(3)).then(|| Opening { owner: "user:0@here".into(), title: None }),
             agent,
             took: took.into_iter().collect(),
-            forget: self.chance.once_in(5),
+            forget: self.rng.once_in(5),
             gave_up: Vec::new(),
-            note: self.chance.once_in(2).then(|| self.json()),
-            letters,
+            note: self.rng.once_in(2).then(|| self.json()),
+            messages,
             steps: 1,
-            phase: self.chance.maybe(|c| *c.pick(RunPhase::ALL)),
-            result: self.chance.once_in(4).then(|| self.json()),
-            state: self.chance.once_in(2).then(|| self.json()),
-            contributors: self.chance.once_in(4).then(|| self.words()).into_iter().collect(),
+            phase: self.rng.maybe(|c| *c.pick(RunPhase::ALL)),
+            result: self.rng.once_in(4).then(|| self.json()),
+            state: self.rng.once_in(2).then(|| self.json()),
+            contributors: self.rng.once_in(4).then(|| self.words()).into_iter().collect(),
             then: Vec::new(),
         }
     }
@@ -378,51 +379,58 @@ impl Commands {
         match word {
             "change_keys" => ChangeKeys {
                 agent: self.agent(),
-                before: self.chance.once_in(3).then(|| self.json()),
+                before: self.rng.once_in(3).then(|| self.json()),
                 keys: self.json(),
-                marks: (0..self.chance.below(2)).map(|_| self.mark()).collect(),
-                token: self.chance.once_in(3).then(|| vec![self.chance.below(256) as u8; 32]),
+                proof_keys: (0..self.rng.below(2)).map(|_| self.single_use_key()).collect(),
+                token: self.rng.once_in(3).then(|| vec![self.rng.below(256) as u8; 32]),
                 token_door: None,
                 token_ends: None,
-                revoke: self.chance.once_in(20),
+                revoke: self.rng.once_in(20),
             }
             .into_command(),
             "send_sealed" => SendSigned {
                 message: self.send(),
-                marks: (0..self.chance.below(3)).map(|_| self.mark()).collect(),
-                side_effect: self.chance.once_in(2).then(|| self.deed()),
+                keys: (0..self.rng.below(3)).map(|_| self.single_use_key()).collect(),
+                side_effect: self.rng.once_in(2).then(|| self.side_effect()),
             }
             .into_command(),
             "discard" => Discard { agent: self.agent(), message: self.message() }.into_command(),
             "register" => self.register().into_command(),
             "update" => Update {
-                name: self.chance.once_in(2).then(|| self.words()),
-                role: self.chance.once_in(3).then(|| self.role()),
-                parent: self.chance.once_in(4).then(|| self.agent()),
-                owner: self.chance.once_in(6).then(|| self.agent()),
-                visibility: self.chance.once_in(12).then(|| *self.chance.pick(Visibility::ALL)),
-                meta: self.chance.once_in(2).then(|| self.json()),
-                merge_meta: self.chance.once_in(2),
+                name: self.rng.once_in(2).then(|| self.words()),
+                role: self.rng.once_in(3).then(|| self.role()),
+                parent: self.rng.once_in(4).then(|| self.agent()),
+                owner: self.rng.once_in(6).then(|| self.agent()),
+                visibility: self.rng.once_in(12).then(|| *self.rng.pick(Visibility::ALL)),
+                meta: self.rng.once_in(2).then(|| self.json()),
+                merge_meta: self.rng.once_in(2),
                 ..Update::of(self.agent())
             }
             .into_command(),
             "set_state" => {
-                let state = (*self.chance.pick(&["suspended", "idle", "idle", "busy", ""])).to_owned();
+                let state = (*self.rng.pick(&["suspended", "idle", "idle", "busy", ""])).to_owned();
                 SetState { agent: self.agent(), state }.into_command()
             }
             "orphan" => Orphan { agent: self.agent(), cause: None }.into_command(),
             "unregister" => Unregister { agent: self.agent(), reason: None, cause: None }.into_command(),
             "send" => self.send().into_command(),
+            "record_delivered" => {
+                let (one, other) = (self.agent(), self.agent());
+                let mut recipients = vec![one, other];
+                recipients.dedup();
+                let to = recipients.iter().cloned().map(Address::Agent).collect();
+                record_delivered(SendMessage::text(to, self.words()), recipients).into_command()
+            }
             "mark_delivered" => {
                 MarkDelivered { agent: self.agent(), messages: vec![self.message(), self.message()] }
                     .into_command()
             }
             "mark_read" => {
-                let unread = self.chance.once_in(4);
+                let unread = self.rng.once_in(4);
                 MarkRead { agent: self.agent(), message: self.message(), unread }.into_command()
             }
             "acknowledge" => {
-                let response = self.chance.once_in(2).then(|| self.words());
+                let response = self.rng.once_in(2).then(|| self.words());
                 Acknowledge { agent: self.agent(), message: self.message(), response }.into_command()
             }
             "mark_failed" => {
@@ -433,32 +441,32 @@ impl Commands {
                 peer: RealmName::new("north").expect("a realm name"),
                 agent: self.agent(),
                 message: self.message(),
-                failure: self.chance.once_in(3).then(|| self.words()),
+                failure: self.rng.once_in(3).then(|| self.words()),
             }
             .into_command(),
             "create_conversation" => Create {
-                id: (!self.chance.once_in(6)).then(|| self.conversation()),
-                kind: "talk".to_owned(),
-                subject: self.chance.once_in(2).then(|| self.words()),
-                parent: self.chance.once_in(5).then(|| self.conversation()),
-                parent_turn: self.chance.once_in(8).then(|| self.turn()),
-                participants: (0..self.chance.below(10)).map(|_| self.invitee()).collect(),
-                first: self.chance.once_in(2).then(|| FirstTurn {
+                id: (!self.rng.once_in(6)).then(|| self.conversation()),
+                kind: "chat".to_owned(),
+                subject: self.rng.once_in(2).then(|| self.words()),
+                parent: self.rng.once_in(5).then(|| self.conversation()),
+                parent_turn: self.rng.once_in(8).then(|| self.turn()),
+                participants: (0..self.rng.below(10)).map(|_| self.invitee()).collect(),
+                first: self.rng.once_in(2).then(|| FirstTurn {
                     content_type: self.content_type(),
                     content: self.json(),
                     visibility: self.visibility(),
                 }),
                 audience: self.audience(),
-                meta: self.chance.once_in(4).then(|| self.json()),
+                meta: self.rng.once_in(4).then(|| self.json()),
             }
             .into_command(),
             "close_conversation" => {
-                let status = self.chance.maybe(|c| *c.pick(ConversationStatus::ALL));
+                let status = self.rng.maybe(|c| *c.pick(ConversationStatus::ALL));
                 Close { conversation: self.conversation(), status, reason: None }.into_command()
             }
             "reopen_conversation" => Reopen { conversation: self.conversation() }.into_command(),
             "join_conversation" => {
-                let role = self.chance.once_in(2).then(|| self.role());
+                let role = self.rng.once_in(2).then(|| self.role());
                 Join { conversation: self.conversation(), role }.into_command()
             }
             "leave_conversation" => Leave { conversation: self.conversation(), reason: None }.into_command(),
@@ -467,7 +475,7 @@ impl Commands {
                 Remove { conversation: self.conversation(), agent: self.agent(), reason: None }.into_command()
             }
             "say" => {
-                let thread = self.chance.once_in(5).then(|| self.thread());
+                let thread = self.rng.once_in(5).then(|| self.thread());
                 let home =
                     self.threads.iter().find(|known| Some(known.1) == thread).map(|known| known.0.clone());
                 Say {
@@ -475,15 +483,15 @@ impl Commands {
                     thread,
                     content_type: self.content_type(),
                     content: self.json(),
-                    in_reply_to: self.chance.once_in(5).then(|| self.turn()),
+                    in_reply_to: self.rng.once_in(5).then(|| self.turn()),
                     visibility: self.visibility(),
-                    meta: self.chance.once_in(5).then(|| self.json()),
+                    meta: self.rng.once_in(5).then(|| self.json()),
                 }
                 .into_command()
             }
             "open_thread" => {
-                let parent = self.chance.once_in(3).then(|| self.thread());
-                let (root, subject) = (self.turn(), self.chance.once_in(2).then(|| self.words()));
+                let parent = self.rng.once_in(3).then(|| self.thread());
+                let (root, subject) = (self.turn(), self.rng.once_in(2).then(|| self.words()));
                 let home = self.turns.iter().find(|turn| turn.1 == root).map(|turn| turn.0.clone());
                 let conversation = home.unwrap_or_else(|| self.conversation());
                 OpenThread { conversation, root, parent, subject }.into_command()
@@ -492,8 +500,8 @@ impl Commands {
                 conversation: self.conversation(),
                 part: "all".to_owned(),
                 summary: Summary { text: self.words(), lines: 1, ..Summary::default() },
-                up_to: self.chance.below(500) as i64,
-                announce: self.chance.once_in(2),
+                up_to: self.rng.below(500) as i64,
+                announce: self.rng.once_in(2),
             }
             .into_command(),
             _ => self.other_command(word),
@@ -503,38 +511,38 @@ impl Commands {
     fn other_command(&mut self, word: &'static str) -> Command {
         match word {
             "create_scope" => CreateScope {
-                id: (!self.chance.once_in(6)).then(|| self.scope()),
-                parent: self.chance.once_in(3).then(|| self.scope()),
-                join_policy: self.chance.maybe(|c| *c.pick(JoinPolicy::ALL)),
+                id: (!self.rng.once_in(6)).then(|| self.scope()),
+                parent: self.rng.once_in(3).then(|| self.scope()),
+                join_policy: self.rng.maybe(|c| *c.pick(JoinPolicy::ALL)),
                 roles: vec![self.role()],
-                visibility: self.chance.maybe(|c| *c.pick(ScopeVisibility::ALL)),
-                send_policy: self.chance.maybe(|c| *c.pick(SendPolicy::ALL)),
-                auto_delete: self.chance.once_in(6),
+                visibility: self.rng.maybe(|c| *c.pick(ScopeVisibility::ALL)),
+                send_policy: self.rng.maybe(|c| *c.pick(SendPolicy::ALL)),
+                auto_delete: self.rng.once_in(6),
                 ..CreateScope::default()
             }
             .into_command(),
             "join_scope" => JoinScope { scope: self.scope(), agent: self.agent() }.into_command(),
             "leave_scope" => LeaveScope { scope: self.scope(), agent: self.agent() }.into_command(),
             "delete_scope" => {
-                DeleteScope { scope: self.scope(), with_descendants: self.chance.once_in(2) }.into_command()
+                DeleteScope { scope: self.scope(), with_descendants: self.rng.once_in(2) }.into_command()
             }
             "create_task" => CreateTask {
-                id: (!self.chance.once_in(6)).then(|| self.conversation()),
-                title: self.chance.once_in(2).then(|| self.words()),
+                id: (!self.rng.once_in(6)).then(|| self.conversation()),
+                title: self.rng.once_in(2).then(|| self.words()),
                 description: None,
-                status: self.chance.maybe(|c| *c.pick(TaskStatus::ALL)),
-                owner: self.chance.once_in(4).then(|| self.words()),
-                assignee: self.chance.once_in(2).then(|| self.agent()),
-                participants: (0..self.chance.below(3)).map(|_| self.invitee()).collect(),
+                status: self.rng.maybe(|c| *c.pick(TaskStatus::ALL)),
+                owner: self.rng.once_in(4).then(|| self.words()),
+                assignee: self.rng.once_in(2).then(|| self.agent()),
+                participants: (0..self.rng.below(3)).map(|_| self.invitee()).collect(),
                 audience: self.audience(),
                 meta: None,
             }
             .into_command(),
             "update_task" => UpdateTask {
-                status: self.chance.maybe(|c| *c.pick(TaskStatus::ALL)),
-                assignee: self.chance.once_in(3).then(|| self.agent()),
-                unassign: self.chance.once_in(6),
-                result: self.chance.once_in(4).then(|| self.json()),
+                status: self.rng.maybe(|c| *c.pick(TaskStatus::ALL)),
+                assignee: self.rng.once_in(3).then(|| self.agent()),
+                unassign: self.rng.once_in(6),
+                result: self.rng.once_in(4).then(|| self.json()),
                 ..UpdateTask::of(self.conversation())
             }
             .into_command(),
@@ -545,97 +553,97 @@ impl Commands {
             "reserve" => self.reserve().into_command(),
             "reserve_each" => {
                 let words = ["src/**", "src/a.rs", "docs/*.md", "*", "../up", "tool://slot"];
-                let count = 1 + self.chance.below(3);
+                let count = 1 + self.rng.below(3);
                 ReserveEach {
-                    scope: (*self.chance.pick(&["repo", "site"])).to_owned(),
-                    paths: (0..count).map(|_| (*self.chance.pick(&words)).to_owned()).collect(),
-                    exclusive: self.chance.once_in(2),
+                    scope: (*self.rng.pick(&["repo", "site"])).to_owned(),
+                    paths: (0..count).map(|_| (*self.rng.pick(&words)).to_owned()).collect(),
+                    exclusive: self.rng.once_in(2),
                     reason: None,
                     expires_at: self.later(),
                     audience: self.audience(),
-                    only_if_free: self.chance.once_in(4),
+                    only_if_free: self.rng.once_in(4),
                     meta: None,
                 }
                 .into_command()
             }
             "claim" => Claim {
-                alias: (*self.chance.pick(&["/srv/app", "/srv/site", "example.org/app"])).to_owned(),
+                alias: (*self.rng.pick(&["/srv/app", "/srv/site", "example.org/app"])).to_owned(),
                 realm: self.realm(),
-                by: self.chance.once_in(2).then(|| self.agent()),
-                instead_of: self.chance.once_in(4).then(|| self.realm()),
-                project: self.chance.once_in(2).then(|| "/srv/site".to_owned()),
-                covers: self.chance.once_in(2),
+                by: self.rng.once_in(2).then(|| self.agent()),
+                instead_of: self.rng.once_in(4).then(|| self.realm()),
+                project: self.rng.once_in(2).then(|| "/srv/site".to_owned()),
+                covers: self.rng.once_in(2),
             }
             .into_command(),
             "move_claim" => MoveClaim {
-                alias: (*self.chance.pick(&["/srv/app", "/srv/site", "example.org/app"])).to_owned(),
+                alias: (*self.rng.pick(&["/srv/app", "/srv/site", "example.org/app"])).to_owned(),
                 realm: self.realm(),
-                by: self.chance.once_in(2).then(|| self.agent()),
-                project: self.chance.once_in(2).then(|| "/srv/site".to_owned()),
+                by: self.rng.once_in(2).then(|| self.agent()),
+                project: self.rng.once_in(2).then(|| "/srv/site".to_owned()),
             }
             .into_command(),
             "release_claim" => {
-                let alias = *self.chance.pick(&["/srv/app", "/srv/site", "example.org/app"]);
+                let alias = *self.rng.pick(&["/srv/app", "/srv/site", "example.org/app"]);
                 ReleaseClaim { alias: alias.to_owned() }.into_command()
             }
             "renew" => Renew { which: self.which(), expires_at: self.later() }.into_command(),
             "release" => {
-                let which = (0..self.chance.below(2)).map(|_| self.which()).collect();
-                Release { which, owner: self.chance.once_in(4).then(|| self.agent()) }.into_command()
+                let which = (0..self.rng.below(2)).map(|_| self.which()).collect();
+                Release { which, owner: self.rng.once_in(4).then(|| self.agent()) }.into_command()
             }
             "ask_contact" => {
-                let expires_at = self.chance.once_in(4).then(|| self.later());
-                Ask { to: self.agent(), reason: self.chance.once_in(2).then(|| self.words()), expires_at }
+                let expires_at = self.rng.once_in(4).then(|| self.later());
+                Ask { to: self.agent(), reason: self.rng.once_in(2).then(|| self.words()), expires_at }
                     .into_command()
             }
             "answer_contact" => Answer {
                 from: self.agent(),
-                state: *self.chance.pick(ContactState::ALL),
-                expires_at: self.chance.once_in(4).then(|| self.later()),
+                state: *self.rng.pick(ContactState::ALL),
+                expires_at: self.rng.once_in(4).then(|| self.later()),
             }
             .into_command(),
             "end_contact" => EndContact { with: self.agent() }.into_command(),
             "create_token" => CreateToken {
-                hash: vec![self.chance.below(256) as u8; if self.chance.once_in(5) { 4 } else { 32 }],
-                role: *self.chance.pick(TokenRole::ALL),
+                hash: vec![self.rng.below(256) as u8; if self.rng.once_in(5) { 4 } else { 32 }],
+                role: *self.rng.pick(TokenRole::ALL),
                 name: "root".to_owned(),
                 door: None,
                 observe: false,
-                expires_at: self.chance.once_in(3).then(|| self.later()),
+                expires_at: self.rng.once_in(3).then(|| self.later()),
             }
             .into_command(),
             "revoke_token" => {
-                let place = self.chance.below(self.tokens.len() + 1);
+                let place = self.rng.below(self.tokens.len() + 1);
                 RevokeToken { id: self.tokens.get(place).cloned().unwrap_or_default() }.into_command()
             }
             "renew_token" => RenewToken {
-                old: vec![self.chance.below(256) as u8; 32],
-                hash: vec![self.chance.below(256) as u8; 32],
-                expires_at: self.chance.once_in(3).then(|| self.later()),
+                old: vec![self.rng.below(256) as u8; 32],
+                hash: vec![self.rng.below(256) as u8; 32],
+                expires_at: self.rng.once_in(3).then(|| self.later()),
             }
             .into_command(),
             "put_peer" => PutPeer {
                 name: self.realm(),
-                kind: *self.chance.pick(PeerKind::ALL),
+                kind: *self.rng.pick(PeerKind::ALL),
                 url: None,
                 token_ref: None,
-                reachable: self.chance.once_in(2),
+                reachable: self.rng.once_in(2),
                 volatile: false,
-                meta: self.chance.once_in(3).then(|| self.json()),
-                seen_at: self.chance.once_in(2).then(|| self.later()),
+                meta: self.rng.once_in(3).then(|| self.json()),
+                seen_at: self.rng.once_in(2).then(|| self.later()),
             }
             .into_command(),
             "remove_peer" => RemovePeer { name: self.realm() }.into_command(),
             "announce" => {
-                let to = self.chance.once_in(2).then(|| vec![self.agent()]);
+                let to = self.rng.once_in(2).then(|| vec![self.agent()]);
                 Announce { word: "door.opened".to_owned(), data: self.json(), to }.into_command()
             }
             "set_rules" => SetRules {
                 rules: Rules {
-                    thread_depth: 1 + self.chance.below(4) as u32,
-                    participants: 7 + self.chance.below(6) as u32,
-                    pending_contacts: self.chance.below(4) as u32,
-                    sweep_rows: self.chance.below(20) as u32,
+                    thread_depth: 1 + self.rng.below(4) as u32,
+                    participants: 7 + self.rng.below(6) as u32,
+                    pending_contacts: self.rng.below(4) as u32,
+                    sweep_rows: self.rng.below(20) as u32,
                     ..Rules::default()
                 },
             }
@@ -652,8 +660,8 @@ impl Iterator for Commands {
     fn next(&mut self) -> Option<Record> {
         let (stamp, word) = (self.stamp(), self.word());
         let command = self.command(word);
-        // Mostly those who may, so that much is carried out.
-        let fitting = match &command {
+        // Mostly a permitted caller, so that many commands succeed.
+        let permitted = match &command {
             Command::MarkFailed(_)
             | Command::ChangeKeys(_)
             | Command::Dispatched(_)
@@ -679,14 +687,16 @@ impl Iterator for Commands {
             Command::Remove(verb) => self.openers.get(&verb.conversation).cloned(),
             _ => Some(self.agent()),
         };
-        let caller = match fitting {
-            _ if self.chance.once_in(3) => self.caller(),
+        let caller = match permitted {
+            _ if self.rng.once_in(3) => self.caller(),
             Some(agent) => Caller::member(agent, "test"),
             None => Caller::office(),
         };
-        // The first id that a command gives out is its own, so what it makes is known before it is applied.
+        // The first id that a command assigns is that of its stamp, so what it creates is known before it is applied.
         match &command {
-            Command::SendMessage(_) | Command::SendSigned(_) => self.messages.push(MessageId(stamp.id)),
+            Command::SendMessage(_) | Command::SendSigned(_) | Command::RecordDelivered(_) => {
+                self.messages.push(MessageId(stamp.id));
+            }
             Command::Say(verb) => self.turns.push((verb.conversation.clone(), TurnId(stamp.id))),
             Command::OpenThread(verb) => self.threads.push((verb.conversation.clone(), ThreadId(stamp.id))),
             Command::CreateToken(_) => self.tokens.push(stamp.id.to_string()),

@@ -1,4 +1,4 @@
-//! Consent: whose first letter is taken, who decides, and what a refusal leaves behind.
+//! Consent: which first messages are accepted, who decides, and what a refusal records.
 
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
@@ -9,7 +9,7 @@ use posthaste_engine::verbs::contacts::{Answer, Ask, EndContact};
 use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::{Filter, Refusal, Start};
 
-use crate::harness::{Realm, admin, answer, id, later, letter, member};
+use crate::harness::{Realm, admin, answer, id, later, member, message};
 
 async fn with_policy(realm: &Realm, name: &str, policy: ContactPolicy) -> Caller {
     realm.register(name, Register { contact_policy: Some(policy), ..Register::default() }).await
@@ -23,17 +23,17 @@ fn end(name: &str) -> EndContact {
     EndContact { with: id(name) }
 }
 
-fn stands(realm: &Realm, caller: &Caller, from: &str, to: &str) -> Option<ContactState> {
+fn state_of(realm: &Realm, caller: &Caller, from: &str, to: &str) -> Option<ContactState> {
     realm.see(|view| view.contact(caller, &id(from), &id(to))).map(|contact: Contact| contact.state)
 }
 
 #[tokio::test]
-async fn a_refused_first_letter_leaves_a_request_and_nothing_else() {
+async fn refused_first_message_records_only_a_request() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     let bert = with_policy(&realm, "bert", ContactPolicy::Contacts).await;
     for _ in 0..2 {
-        let refused = realm.refused(&anna, letter("bert", "hello")).await;
+        let refused = realm.refused(&anna, message("bert", "hello")).await;
         assert_eq!(refused, Refusal::ConsentPending { agent: id("bert") });
     }
     let realm = realm.reopened();
@@ -50,88 +50,87 @@ async fn a_refused_first_letter_leaves_a_request_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn who_wrote_first_takes_the_answer() {
+async fn sender_of_a_first_message_accepts_the_reply() {
     let realm = Realm::new();
     let [anna, carl] = realm.agents(["anna", "carl"]).await;
     let bert = with_policy(&realm, "bert", ContactPolicy::Contacts).await;
     let dora = with_policy(&realm, "dora", ContactPolicy::Contacts).await;
     realm
-        .ask(&bert, SendMessage { to_nobody: true, ..SendMessage::text(vec![Address::All], "to everybody") })
+        .ask(
+            &bert,
+            SendMessage { allow_no_recipients: true, ..SendMessage::text(vec![Address::All], "to all") },
+        )
         .await;
     let pending = Refusal::ConsentPending { agent: id("bert") };
-    assert_eq!(realm.refused(&anna, letter("bert", "was that for me?")).await, pending);
+    assert_eq!(realm.refused(&anna, message("bert", "was that for me?")).await, pending);
     realm.send(&bert, "anna", "that was").await;
     realm.send(&anna, "bert", "then I answer").await;
     assert_eq!(realm.mail("bert"), ["then I answer"]);
-    assert_eq!(
-        stands(&realm, &bert, "anna", "bert"),
-        Some(ContactState::Pending),
-        "it makes nobody a contact"
-    );
-    assert_eq!(realm.refused(&carl, letter("bert", "and I?")).await, pending, "only whom it wrote to");
-    // Between two who both want to be asked, consent that was taken back is gone.
+    assert_eq!(state_of(&realm, &bert, "anna", "bert"), Some(ContactState::Pending), "it creates no contact");
+    assert_eq!(realm.refused(&carl, message("bert", "and I?")).await, pending, "only agents it wrote to");
+    // If both agents require consent, withdrawn consent is gone.
     realm.befriend(&bert, &dora).await;
     realm.send(&bert, "dora", "friends").await;
     realm.ask(&bert, end("dora")).await;
-    assert_eq!(realm.refused(&dora, letter("bert", "still?")).await, pending);
-    // A block stands above all.
+    assert_eq!(realm.refused(&dora, message("bert", "still?")).await, pending);
+    // A block takes precedence.
     realm.ask(&bert, answer(&id("anna"), ContactState::Blocked)).await;
     let blocked = Refusal::ConsentBlocked { agent: id("bert") };
-    assert_eq!(realm.refused(&anna, letter("bert", "please")).await, blocked);
+    assert_eq!(realm.refused(&anna, message("bert", "please")).await, blocked);
 }
 
 #[tokio::test]
-async fn policies_decide_about_first_letters() {
+async fn contact_policy_decides_about_first_messages() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     with_policy(&realm, "open", ContactPolicy::Open).await;
     let closed = with_policy(&realm, "closed", ContactPolicy::Closed).await;
     realm.send(&anna, "open", "hello").await;
     let blocked = Refusal::ConsentBlocked { agent: id("closed") };
-    assert_eq!(realm.refused(&anna, letter("closed", "hello")).await, blocked);
+    assert_eq!(realm.refused(&anna, message("closed", "hello")).await, blocked);
     assert_eq!(realm.refused(&anna, request("closed")).await, blocked);
-    assert_eq!(stands(&realm, &closed, "anna", "closed"), None, "no request either");
-    realm.send(&closed, "anna", "its own letters go out").await;
+    assert_eq!(state_of(&realm, &closed, "anna", "closed"), None, "no request either");
+    realm.send(&closed, "anna", "it may send itself").await;
 }
 
 #[tokio::test]
-async fn groups_pass_over_those_who_would_have_to_be_asked() {
+async fn group_address_skips_agents_that_require_consent() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     let carl = with_policy(&realm, "carl", ContactPolicy::Contacts).await;
     let sent = realm.ask(&anna, SendMessage::text(vec![Address::All], "hello")).await;
     assert_eq!(sent.receipts.len(), 1);
-    assert_eq!(stands(&realm, &carl, "anna", "carl"), None, "and leave no request");
+    assert_eq!(state_of(&realm, &carl, "anna", "carl"), None, "and records no request");
 }
 
 #[tokio::test]
-async fn calling_oneself_a_part_of_the_system_replaces_no_consent() {
+async fn system_kind_does_not_replace_consent() {
     let realm = Realm::new();
     let system = Register { kind: Some(AgentKind::System), ..Register::default() };
-    // Only an administrator enters such an agent, and it has no more rights for it.
+    // Only an administrator registers such an agent; the kind gives it no additional rights.
     realm.ask(&admin(), Register { id: Some(id("fake")), ..system }).await;
     let fake = member("fake");
     with_policy(&realm, "bert", ContactPolicy::Contacts).await;
-    let refused = realm.refused(&fake, letter("bert", "trust me")).await;
+    let refused = realm.refused(&fake, message("bert", "trust me")).await;
     assert_eq!(refused, Refusal::ConsentPending { agent: id("bert") });
-    realm.ask(&Caller::office(), letter("bert", "from the office")).await;
+    realm.ask(&Caller::office(), message("bert", "from the server")).await;
 }
 
 #[tokio::test]
-async fn only_what_was_asked_can_be_accepted() {
+async fn only_a_pending_request_can_be_accepted() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     with_policy(&realm, "carl", ContactPolicy::Contacts).await;
     let none = |from: &str| Refusal::NoSuchContact { from: id(from), to: id("anna") };
     let accept = |name: &str| answer(&id(name), ContactState::Accepted);
     assert_eq!(realm.refused(&anna, accept("carl")).await, none("carl"));
-    assert_eq!(realm.refused(&anna, accept("nobody")).await, none("nobody"));
-    // Blocking needs no asking, so it must not open a way round it.
+    assert_eq!(realm.refused(&anna, accept("missing")).await, none("missing"));
+    // Blocking needs no request, so it must not be a way around one.
     realm.ask(&anna, answer(&id("carl"), ContactState::Blocked)).await;
     assert_eq!(realm.refused(&anna, accept("carl")).await, none("carl"));
-    let refused = realm.refused(&anna, letter("carl", "forged consent")).await;
+    let refused = realm.refused(&anna, message("carl", "forged consent")).await;
     assert_eq!(refused, Refusal::ConsentPending { agent: id("carl") });
-    // Nor does a request that has lapsed.
+    // An expired request does not count either.
     realm.ask(&bert, Ask { expires_at: Some(1), ..request("anna") }).await;
     assert_eq!(realm.refused(&anna, accept("bert")).await, none("bert"));
     let pending = answer(&id("bert"), ContactState::Pending);
@@ -139,12 +138,12 @@ async fn only_what_was_asked_can_be_accepted() {
 }
 
 #[tokio::test]
-async fn a_hidden_agent_cannot_be_told_from_nobody() {
+async fn hidden_and_missing_agents_are_indistinguishable() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     let hide = Register { visibility: Some(Visibility::System), ..Register::default() };
     realm.register("shy", hide).await;
-    for name in ["shy", "nobody"] {
+    for name in ["shy", "missing"] {
         let none = Refusal::NoSuchAgent { agent: name.into(), near: Vec::new() };
         assert_eq!(realm.refused(&anna, request(name)).await, none);
         let none = Refusal::NoSuchContact { from: id(name), to: id("anna") };
@@ -154,38 +153,42 @@ async fn a_hidden_agent_cannot_be_told_from_nobody() {
 }
 
 #[tokio::test]
-async fn a_block_stops_letters_and_requests_until_it_is_lifted() {
+async fn block_stops_messages_and_requests_until_lifted() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     realm.befriend(&anna, &bert).await;
     realm.ask(&bert, answer(&id("anna"), ContactState::Blocked)).await;
     let blocked = Refusal::ConsentBlocked { agent: id("bert") };
-    assert_eq!(realm.refused(&anna, letter("bert", "hello")).await, blocked);
+    assert_eq!(realm.refused(&anna, message("bert", "hello")).await, blocked);
     assert_eq!(realm.refused(&anna, request("bert")).await, blocked);
-    assert_eq!(stands(&realm, &bert, "bert", "anna"), None, "acceptance goes in both directions");
+    assert_eq!(
+        state_of(&realm, &bert, "bert", "anna"),
+        None,
+        "a block ends the acceptance in both directions"
+    );
     let none = Refusal::NoSuchContact { from: id("bert"), to: id("anna") };
-    assert_eq!(realm.refused(&anna, end("bert")).await, none, "a block is not the blocked one's to lift");
+    assert_eq!(realm.refused(&anna, end("bert")).await, none, "the blocked agent cannot lift the block");
     realm.ask(&bert, end("anna")).await;
     realm.send(&anna, "bert", "hello again").await;
-    assert_eq!(stands(&realm, &bert, "anna", "bert"), None, "lifted, not accepted");
+    assert_eq!(state_of(&realm, &bert, "anna", "bert"), None, "lifted, not accepted");
 }
 
 #[tokio::test]
-async fn nobody_learns_who_has_blocked_it() {
+async fn block_is_not_visible_to_the_blocked_agent() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let mut live = realm.engine.follow(&anna, Filter::everything(), Start::Now, 64).await.expect("a feed");
     realm.ask(&bert, answer(&id("anna"), ContactState::Blocked)).await;
-    assert_eq!(stands(&realm, &anna, "anna", "bert"), None);
+    assert_eq!(state_of(&realm, &anna, "anna", "bert"), None);
     assert!(realm.see(|view| view.contacts(&anna, &id("anna"))).is_empty());
     assert!(realm.drain(&mut live, &anna).await.is_empty(), "not live");
     assert!(!realm.replayed(&anna).contains(&"contact.changed"), "and not from the db");
     assert!(realm.replayed(&bert).contains(&"contact.changed"));
-    assert_eq!(stands(&realm, &bert, "anna", "bert"), Some(ContactState::Blocked));
+    assert_eq!(state_of(&realm, &bert, "anna", "bert"), Some(ContactState::Blocked));
 }
 
 #[tokio::test]
-async fn a_lapsed_acceptance_is_asked_for_again() {
+async fn expired_acceptance_needs_a_new_request() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     let bert = with_policy(&realm, "bert", ContactPolicy::Contacts).await;
@@ -194,14 +197,14 @@ async fn a_lapsed_acceptance_is_asked_for_again() {
     realm.ask(&bert, accept(Some(later()))).await;
     realm.send(&anna, "bert", "in time").await;
     realm.ask(&bert, accept(Some(1))).await;
-    let refused = realm.refused(&anna, letter("bert", "too late")).await;
+    let refused = realm.refused(&anna, message("bert", "too late")).await;
     assert_eq!(refused, Refusal::ConsentPending { agent: id("bert") });
     let requests = realm.see(|view| view.contact_requests(&bert, &id("bert")));
-    assert_eq!(requests.len(), 1, "the refusal says that a request is waiting, so one must be");
+    assert_eq!(requests.len(), 1, "the refusal reports a pending request, so one must exist");
 }
 
 #[tokio::test]
-async fn a_request_can_be_turned_down_or_taken_back_and_made_anew() {
+async fn request_can_be_declined_withdrawn_and_repeated() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     realm.ask(&anna, request("bert")).await;
@@ -215,7 +218,7 @@ async fn a_request_can_be_turned_down_or_taken_back_and_made_anew() {
 }
 
 #[tokio::test]
-async fn unanswered_requests_are_limited_and_lapsed_ones_do_not_count() {
+async fn pending_requests_are_limited_and_expired_ones_do_not_count() {
     let realm = Realm::new();
     let [anna, bert, carl, _] = realm.agents(["anna", "bert", "carl", "dora"]).await;
     realm.rules(Rules { pending_contacts: 1, ..Rules::default() }).await;
@@ -228,7 +231,7 @@ async fn unanswered_requests_are_limited_and_lapsed_ones_do_not_count() {
 }
 
 #[tokio::test]
-async fn a_successor_to_a_name_inherits_no_consent() {
+async fn reused_name_inherits_no_consent() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     let bert = with_policy(&realm, "bert", ContactPolicy::Contacts).await;
@@ -236,12 +239,12 @@ async fn a_successor_to_a_name_inherits_no_consent() {
     let leave = posthaste_engine::verbs::agents::Unregister { agent: id("anna"), reason: None, cause: None };
     realm.ask(&anna, leave).await;
     realm.agent("anna").await;
-    let refused = realm.refused(&anna, letter("bert", "remember me?")).await;
+    let refused = realm.refused(&anna, message("bert", "remember me?")).await;
     assert_eq!(refused, Refusal::ConsentPending { agent: id("bert") });
 }
 
 #[tokio::test]
-async fn presence_is_shown_as_the_privacy_tier_says() {
+async fn presence_follows_the_privacy_tier() {
     let realm = Realm::new();
     let friend = realm.agent("friend").await;
     let other = realm.agent("other").await;
@@ -260,9 +263,9 @@ async fn presence_is_shown_as_the_privacy_tier_says() {
         assert!(seen(&me).is_some());
         assert_eq!(seen(&friend).is_some(), privacy != Privacy::Invisible, "{name}");
         assert_eq!(seen(&other).is_some(), privacy == Privacy::Public, "{name}");
-        let lapse = Answer { from: id("friend"), state: ContactState::Accepted, expires_at: Some(1) };
-        realm.ask(&me, lapse).await;
-        assert_eq!(seen(&friend).is_some(), privacy == Privacy::Public, "{name}, once it has lapsed");
+        let expired = Answer { from: id("friend"), state: ContactState::Accepted, expires_at: Some(1) };
+        realm.ask(&me, expired).await;
+        assert_eq!(seen(&friend).is_some(), privacy == Privacy::Public, "{name}, after expiry");
         realm.engine.presences().leave(&id(name));
         assert!(seen(&me).is_none());
     }

@@ -1,5 +1,5 @@
-//! What a read may cost: it is stopped when its time is used up and when its caller leaves, and holds its reader until
-//! then.
+//! Cost limits of reads: a read is stopped when its time budget is used up or its caller goes away, and holds its reader
+//! until then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -13,10 +13,10 @@ use posthaste_engine::views::{
 };
 use posthaste_engine::{CallerQuota, EngineError, Filter, Refusal, Start, one_request};
 
-use crate::harness::{Realm, id, letter, talk};
+use crate::harness::{Realm, conversation_id, id, message};
 
-/// Reads without end, in many short statements.
-fn read_for_ever(view: &View<'_>) -> Viewed<i64> {
+/// Reads forever, in many short statements.
+fn read_forever(view: &View<'_>) -> Viewed<i64> {
     loop {
         view.head()?;
     }
@@ -27,22 +27,22 @@ fn is_too_costly<T>(answer: &Viewed<T>) -> bool {
 }
 
 #[tokio::test]
-async fn a_read_is_stopped_when_its_time_is_used_up() {
+async fn read_is_stopped_when_its_time_budget_is_used_up() {
     let limits = Limits { read_cpu: Duration::from_millis(30), ..Limits::default() };
     let realm = Realm::with(limits);
-    assert!(is_too_costly(&realm.engine.read(read_for_ever).await));
-    // Also where the view makes something of the statement that was stopped.
+    assert!(is_too_costly(&realm.engine.read(read_forever).await));
+    // Also if the view swallows the error of the stopped statement.
     let swallowed = realm.engine.read(|view| {
         while view.head().is_ok() {}
         Ok(())
     });
     assert!(is_too_costly(&swallowed.await));
-    // The connection is as good as before.
-    realm.engine.read(|view| view.head()).await.expect("a place");
+    // The connection is still usable.
+    realm.engine.read(|view| view.head()).await.expect("a head");
 }
 
 #[tokio::test]
-async fn the_operator_has_more_time() {
+async fn operator_has_a_larger_time_budget() {
     let limits = Limits {
         read_cpu: Duration::from_millis(10),
         long_read_cpu: Duration::from_millis(60),
@@ -70,7 +70,7 @@ async fn the_operator_has_more_time() {
 }
 
 #[tokio::test]
-async fn a_read_is_stopped_when_its_caller_leaves() {
+async fn read_is_stopped_when_its_caller_goes_away() {
     let hour = Duration::from_secs(3600);
     let realm = Realm::with(Limits { read_cpu: hour, read_wall: hour, ..Limits::default() });
     let (begin, begun) = tokio::sync::oneshot::channel();
@@ -79,7 +79,7 @@ async fn a_read_is_stopped_when_its_caller_leaves() {
     let caller = tokio::spawn(async move {
         let read = engine.read(move |view| {
             begin.send(()).expect("the test waits");
-            let looked = read_for_ever(view);
+            let looked = read_forever(view);
             let _ = end.send(looked.is_err());
             looked
         });
@@ -91,44 +91,44 @@ async fn a_read_is_stopped_when_its_caller_leaves() {
     assert!(stopped.expect("it is stopped").expect("an end"));
 }
 
-/// Before, callers that hung up gave back their share while their reads went on, until no reader was left.
+/// Regression: a disconnected caller's quota was released while its reads went on, until no reader was left.
 #[tokio::test]
-async fn a_caller_that_hangs_up_keeps_the_readers_its_reads_hold() {
+async fn quota_of_a_disconnected_caller_is_held_until_its_reads_end() {
     let realm = Realm::with(Limits { readers: 4, ..Limits::default() });
-    let share = CallerQuota::new(realm.engine.limits());
+    let quota = CallerQuota::new(realm.engine.limits());
     let release = Arc::new(AtomicBool::new(false));
     let (begin, begun) = mpsc::channel();
     for _ in 0..10 {
-        let (engine, release) = (realm.engine.with_caller_quota(share.clone()), release.clone());
+        let (engine, release) = (realm.engine.with_caller_quota(quota.clone()), release.clone());
         let begin = begin.clone();
         let caller = tokio::spawn(async move {
-            // Held up where no interrupt is heard.
-            let held_up = move |view: &View<'_>| {
+            // Blocks where an interrupt has no effect.
+            let blocked = move |view: &View<'_>| {
                 begin.send(()).expect("the test listens");
                 while !release.load(Ordering::Acquire) {
                     std::thread::yield_now();
                 }
                 view.head()
             };
-            engine.read(held_up).await
+            engine.read(blocked).await
         });
         tokio::time::sleep(Duration::from_millis(5)).await;
         caller.abort();
     }
     for _ in 0..20 {
         let other = tokio::time::timeout(Duration::from_secs(10), realm.engine.read(|view| view.head()));
-        other.await.expect("a reader is left").expect("a place");
+        other.await.expect("a reader is left").expect("a head");
     }
-    assert_eq!(begun.try_iter().count(), realm.engine.limits().share_readers, "reads that went on at once");
+    assert_eq!(begun.try_iter().count(), realm.engine.limits().share_readers, "concurrent reads");
     release.store(true, Ordering::Release);
 }
 
 #[tokio::test]
-async fn the_reads_of_one_request_share_one_bound() {
+async fn reads_of_one_request_share_one_time_budget() {
     let limits = Limits { read_cpu: Duration::from_millis(40), ..Limits::default() };
     let realm = Realm::with(limits);
     one_request(async {
-        assert!(is_too_costly(&realm.engine.read(read_for_ever).await));
+        assert!(is_too_costly(&realm.engine.read(read_forever).await));
         let next = realm.engine.read(|view| view.head()).await;
         assert!(is_too_costly(&next), "{next:?}");
     })
@@ -137,14 +137,14 @@ async fn the_reads_of_one_request_share_one_bound() {
 }
 
 #[tokio::test]
-async fn reads_end_when_the_process_does() {
+async fn reads_end_on_shutdown() {
     let realm = Realm::with(Limits { read_cpu: Duration::from_secs(3600), ..Limits::default() });
     let (begin, begun) = tokio::sync::oneshot::channel();
     let engine = realm.engine.clone();
     let read = tokio::spawn(async move {
         let read = engine.read(move |view| {
             begin.send(()).expect("the test waits");
-            read_for_ever(view)
+            read_forever(view)
         });
         read.await
     });
@@ -154,9 +154,9 @@ async fn reads_end_when_the_process_does() {
     assert!(matches!(ended, Err(EngineError::Failed(_))), "{ended:?}");
 }
 
-/// Before, sixteen words took minutes here and two hundred half a day: the snippet compared every match with every other.
+/// Regression: the snippet compared every match with every other, so 16 terms took minutes and 200 took half a day.
 #[tokio::test]
-async fn a_search_for_many_words_in_a_text_that_repeats_them_is_answered() {
+async fn search_for_many_terms_in_a_repetitive_text_is_answered() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     realm.send(&anna, "bert", &"a ".repeat(8_000)).await;
@@ -187,9 +187,9 @@ async fn a_search_for_many_words_in_a_text_that_repeats_them_is_answered() {
     }
 }
 
-/// A search that cannot look at every match in its time says so and shows what it has found.
+/// A search that cannot check every match in its time budget returns a partial result.
 #[tokio::test]
-async fn a_search_that_runs_out_of_time_shows_what_it_found() {
+async fn search_out_of_time_returns_a_partial_result() {
     let realm = Realm::with(Limits { read_wall: Duration::from_millis(1), ..Limits::default() });
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     for n in 0..600 {
@@ -202,22 +202,22 @@ async fn a_search_that_runs_out_of_time_shows_what_it_found() {
     }
 }
 
-/// Places and sizes of the rows of a page, and where the next one starts.
+/// Seq and size of each row of a page, and the cursor of the next page.
 type Rows = (Vec<(i64, usize)>, Option<i64>);
 
-/// Before, a page was bounded in rows alone, and a thousand messages of a megabyte were a gigabyte.
+/// Regression: a page was bounded only in rows, so 1,000 messages of 1 MB made a page of 1 GB.
 #[tokio::test]
-async fn pages_of_large_rows_end_early_and_nothing_falls_between_them() {
+async fn pages_of_large_rows_end_early_without_gaps() {
     const ROWS: usize = 30;
     let limits = Limits { page_bytes: 20_000, ..Limits::default() };
     let realm = Realm::with(limits);
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
-    realm.talk(&anna, "talk", &["bert"]).await;
+    realm.conversation(&anna, "chat", &["bert"]).await;
     for n in 0..ROWS {
-        // The last is larger than a page may be, and stands on one alone.
+        // The last row is larger than a page may be and has a page of its own.
         let text = format!("{n:02} heron {}", "x".repeat(if n == ROWS - 1 { 50_000 } else { 4_000 }));
-        realm.ask(&anna, SendMessage { ack_required: true, ..letter("bert", &text) }).await;
-        realm.say(&anna, "talk", &text).await;
+        realm.ask(&anna, SendMessage { ack_required: true, ..message("bert", &text) }).await;
+        realm.say(&anna, "chat", &text).await;
     }
     let bytes = |items: &[InboxMessage]| items.iter().map(|it| it.message.body.as_str().len()).sum::<usize>();
 
@@ -259,7 +259,7 @@ async fn pages_of_large_rows_end_early_and_nothing_falls_between_them() {
         assert!(pages > 5, "{name}: {pages} pages");
     };
     let size = |message: &Message| (message.seq, message.body.as_str().len());
-    let letters = |page: Page<InboxMessage, i64>| {
+    let rows_of = |page: Page<InboxMessage, i64>| {
         (page.items.iter().map(|it| size(&it.message)).collect::<Vec<_>>(), page.next)
     };
     walk("sent", &|at| {
@@ -267,13 +267,13 @@ async fn pages_of_large_rows_end_early_and_nothing_falls_between_them() {
         (page.items.iter().map(|it| size(&it.message)).collect(), page.next)
     });
     walk("waiting", &|at| {
-        letters(realm.see(|view| view.waiting(&bert, &id("bert"), at.unwrap_or(0), 1_000)))
+        rows_of(realm.see(|view| view.waiting(&bert, &id("bert"), at.unwrap_or(0), 1_000)))
     });
     walk("unacknowledged", &|at| {
-        letters(realm.see(|view| view.unacknowledged(&bert, &id("bert"), None, at, 1_000)))
+        rows_of(realm.see(|view| view.unacknowledged(&bert, &id("bert"), None, at, 1_000)))
     });
     walk("exchange", &|at| {
-        letters(realm.see(|view| view.exchange(&bert, &id("bert"), &id("anna"), at.unwrap_or(0), 1_000)))
+        rows_of(realm.see(|view| view.exchange(&bert, &id("bert"), &id("anna"), at.unwrap_or(0), 1_000)))
     });
     for newest_first in [false, true] {
         walk("turns", &|at| {
@@ -283,7 +283,7 @@ async fn pages_of_large_rows_end_early_and_nothing_falls_between_them() {
                     .turn_id();
                 *(if newest_first { &mut query.before } else { &mut query.after }) = turn;
             }
-            let page = realm.see(|view| view.turns(&anna, &talk("talk"), &query));
+            let page = realm.see(|view| view.turns(&anna, &conversation_id("chat"), &query));
             let rows = page.items.iter().map(|turn| (turn.seq, turn.content.as_str().len())).collect();
             (rows, page.next.and(page.items.last().map(|turn| turn.seq)))
         });
@@ -303,7 +303,7 @@ async fn pages_of_large_rows_end_early_and_nothing_falls_between_them() {
     let found = realm.see(|view| view.search(&anna, &query));
     assert!(found.partial && (1..=5).contains(&found.hits.len()), "{}", found.hits.len());
 
-    // Streams read in stretches, and get everything all the same.
+    // Streams read in chunks and still get everything.
     let mut mail = realm.engine.attach(&bert, &id("bert")).await.expect("its own mail");
     for _ in 0..ROWS {
         mail.next().await.expect("a message");
@@ -314,9 +314,9 @@ async fn pages_of_large_rows_end_early_and_nothing_falls_between_them() {
     }
 }
 
-/// Before, a batch of a hundred pages was kept in memory until the last was written.
+/// Regression: a batch of 100 pages was kept in memory until the last one was written.
 #[tokio::test]
-async fn the_answers_of_one_request_share_one_bound_on_bytes() {
+async fn answers_of_one_request_share_one_byte_limit() {
     let limits = Limits { page_bytes: 20_000, answer_bytes: 50_000, ..Limits::default() };
     let realm = Realm::with(limits);
     let [anna, bert] = realm.agents(["anna", "bert"]).await;

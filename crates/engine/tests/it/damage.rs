@@ -1,4 +1,4 @@
-//! Damaged files: what was acknowledged and is gone is said, and nothing goes on as if it had never been.
+//! Damaged files: the loss of acknowledged data is reported, and the realm does not continue without it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use posthaste_engine::verbs::office::Sweep;
 use posthaste_engine::{Engine, EngineError, EngineGuard, Fault};
 use tempfile::TempDir;
 
-use crate::harness::{Realm, admin, letter};
+use crate::harness::{Realm, admin, message};
 
 fn open(directory: &Path) -> Result<(Engine, EngineGuard), Fault> {
     Engine::open(&directory.join("main.db"), RealmName::new("main").expect("a name"), Limits::default())
@@ -59,7 +59,7 @@ fn flip(path: &Path, at: usize) {
 }
 
 #[tokio::test]
-async fn after_a_crash_everything_is_there_and_nothing_is_complained_about() {
+async fn crash_loses_nothing_and_reports_no_fault() {
     let image = crashed().await;
     let (engine, guard) = open(image.path()).expect("a whole realm");
     assert!(engine.read_blocking(|view| view.head()).expect("read") > 50);
@@ -69,18 +69,22 @@ async fn after_a_crash_everything_is_there_and_nothing_is_complained_about() {
 }
 
 #[tokio::test]
-async fn a_log_that_lost_acknowledged_transactions_is_said_and_kept() {
+async fn log_without_acknowledged_transactions_is_reported_and_kept() {
     let image = crashed().await;
     let size = fs::metadata(log(image.path())).expect("a log").len();
     cut(&log(image.path()), size / 2);
     assert!(lost(image.path()).contains("was acknowledged"));
-    assert_eq!(fs::metadata(log(image.path())).expect("a log").len(), size / 2, "nothing is changed unasked");
+    assert_eq!(
+        fs::metadata(log(image.path())).expect("a log").len(),
+        size / 2,
+        "the file is not changed without consent"
+    );
 
     let image = crashed().await;
     fs::remove_file(log(image.path())).expect("removed");
     assert!(lost(image.path()).contains("was acknowledged"));
 
-    // A damaged frame with others behind it is known without the position.
+    // A damaged frame followed by others is detected without the position file.
     let image = crashed().await;
     fs::remove_file(image.path().join("main.db.pos")).expect("removed");
     flip(&log(image.path()), usize::try_from(size / 2).expect("small"));
@@ -95,7 +99,7 @@ async fn a_log_that_lost_acknowledged_transactions_is_said_and_kept() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_was_being_written_is_no_loss() {
+async fn incomplete_last_transaction_is_no_loss() {
     let image = crashed().await;
     fs::remove_file(image.path().join("main.db.pos")).expect("removed");
     let size = fs::metadata(log(image.path())).expect("a log").len();
@@ -109,7 +113,7 @@ async fn a_transaction_that_was_being_written_is_no_loss() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_gone_or_another_is_not_made_anew() {
+async fn missing_or_replaced_database_is_not_recreated() {
     let image = crashed().await;
     fs::remove_file(image.path().join("main.db")).expect("removed");
     fs::remove_file(log(image.path())).expect("removed");
@@ -124,7 +128,7 @@ async fn a_database_that_is_gone_or_another_is_not_made_anew() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_taken_away_from_a_running_realm_ends_its_writes() {
+async fn removed_or_replaced_file_poisons_a_running_realm() {
     type Harm = fn(&Path);
     let harms: [(&str, Harm); 4] = [
         ("deleted", |directory| fs::remove_file(directory.join("main.db")).expect("removed")),
@@ -139,12 +143,12 @@ async fn a_file_that_is_taken_away_from_a_running_realm_ends_its_writes() {
         let realm = Realm::new();
         let [anna, ..] = realm.agents(["anna", "bert"]).await;
         realm.send(&anna, "bert", "one").await;
-        // Idle: the log is folded, so that there is a file that can shrink.
+        // Idle: the log is checkpointed, so that the database file can shrink.
         realm.ask(&admin(), Sweep {}).await;
         assert!(realm.engine.poisoned().is_none());
         realm.send(&anna, "bert", "two").await;
         harm(realm.directory.path());
-        let sent = realm.engine.submit(&anna, letter("bert", "into the void")).await;
+        let sent = realm.engine.submit(&anna, message("bert", "lost")).await;
         let Err(EngineError::Failed(Fault::Poisoned { reason })) = sent else {
             panic!("{word}: acknowledged")
         };
@@ -161,12 +165,12 @@ async fn a_file_that_is_taken_away_from_a_running_realm_ends_its_writes() {
 }
 
 #[tokio::test]
-async fn an_idle_realm_does_not_live_in_its_log() {
+async fn idle_realm_is_checkpointed() {
     let realm = Realm::new();
     let [anna, ..] = realm.agents(["anna", "bert"]).await;
     realm.send(&anna, "bert", "hello").await;
     realm.ask(&admin(), Sweep {}).await;
-    // The next command comes after the folding.
+    // The next command runs after the checkpoint.
     realm.ask(&admin(), Sweep {}).await;
     let image = TempDir::new().expect("a directory");
     for name in ["main.db", "main.db.pos"] {
@@ -177,9 +181,9 @@ async fn an_idle_realm_does_not_live_in_its_log() {
     assert_eq!(head, realm.see(|view| view.head()));
 }
 
-// F6: a look through the file finds pages that are out of order; from then on the realm takes no writes, and says why.
+// F6: an inspection finds damaged pages; from then on the realm refuses writes and reports the reason.
 #[tokio::test]
-async fn a_damaged_database_is_read_only_from_the_moment_it_is_found() {
+async fn damaged_database_is_read_only_once_detected() {
     let realm = Realm::new();
     let [anna, ..] = realm.agents(["anna", "bert"]).await;
     for _ in 0..80 {
@@ -195,7 +199,7 @@ async fn a_damaged_database_is_read_only_from_the_moment_it_is_found() {
     let middle = (bytes.len() / 2) & !4_095;
     bytes[middle..middle + 8_192].fill(0xff);
     fs::write(&path, bytes).expect("a file");
-    let (engine, _guard) = open(directory.path()).expect("SQLite looks at no page before it needs it");
+    let (engine, _guard) = open(directory.path()).expect("SQLite reads no page before it needs it");
     assert!(matches!(engine.inspect(Duration::from_secs(60)), Inspection::Damaged(_)));
     let reason = engine.poisoned().expect("a reason").to_owned();
     assert!(reason.contains("main.db is damaged") && reason.contains("posthaste restore"), "{reason}");
@@ -203,9 +207,9 @@ async fn a_damaged_database_is_read_only_from_the_moment_it_is_found() {
     assert!(matches!(refused, Err(EngineError::Failed(Fault::Poisoned { .. }))), "{refused:?}");
 }
 
-// F26: doors tell a full disk from other failures by this.
+// F26: doors use this to distinguish a full disk from other failures.
 #[test]
-fn a_full_disk_is_told_from_other_failures() {
+fn full_disk_is_distinguished_from_other_failures() {
     let poisoned = |reason: &str| Fault::Poisoned { reason: reason.to_owned() };
     assert!(poisoned("database or disk is full").is_disk_full());
     assert!(!poisoned("main.db was deleted").is_disk_full());

@@ -1,4 +1,4 @@
-//! The same commands in the same order give the same books, however they were gathered, carried or interrupted.
+//! The same commands in the same order give the same database, regardless of batching, serialisation or restarts.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,23 +10,23 @@ use posthaste_engine::verbs::Command;
 use posthaste_engine::{Fault, Record};
 use tempfile::TempDir;
 
-use crate::chance::Chance;
 use crate::commands::Commands;
+use crate::rng::Rng;
 
 const COMMANDS: usize = 10_000;
 const SEED: u64 = 7_678;
-const HISTORY: &str = "the same history";
+const LOG_ID: &str = "the same event log";
 
 fn records() -> Vec<Record> {
     Commands::new(SEED).take(COMMANDS).collect()
 }
 
-/// Cuts the records into batches of random sizes up to `most`.
+/// Splits the records into batches of random sizes up to `most`.
 fn batches(records: &[Record], most: usize) -> Vec<Vec<Record>> {
-    let mut chance = Chance::new(most as u64);
+    let mut rng = Rng::new(most as u64);
     let (mut rest, mut cut) = (records, Vec::new());
     while !rest.is_empty() {
-        let (batch, after) = rest.split_at((1 + chance.below(most)).min(rest.len()));
+        let (batch, after) = rest.split_at((1 + rng.below(most)).min(rest.len()));
         cut.push(batch.to_vec());
         rest = after;
     }
@@ -53,20 +53,20 @@ impl Database {
 
     fn apply(&mut self, batches: Vec<Vec<Record>>) {
         let realm = RealmName::new("main").expect("a realm name");
-        self.answers.extend(apply_batches(&self.path, realm, HISTORY, batches).expect("db"));
+        self.answers.extend(apply_batches(&self.path, realm, LOG_ID, batches).expect("db"));
     }
 
     fn digest(&self, with_index: bool) -> String {
         digest(&open_reader(&self.path).expect("db"), with_index).expect("a digest")
     }
 
-    fn said(&self) -> Vec<String> {
+    fn answer_texts(&self) -> Vec<String> {
         self.answers.iter().map(|answer| format!("{answer:?}")).collect()
     }
 }
 
-/// The history, a line for each event.
-fn history(path: &Path) -> Vec<String> {
+/// The event log, one line per event.
+fn event_lines(path: &Path) -> Vec<String> {
     let db = open_reader(path).expect("db");
     let sql =
         "SELECT seq || '|' || at || '|' || actor || '|' || coalesce(cause, '') || '|' || fact FROM events
@@ -76,18 +76,18 @@ fn history(path: &Path) -> Vec<String> {
 }
 
 fn assert_same(a: &Database, b: &Database, with_index: bool) {
-    // Line by line first: the first difference says more than two digests.
-    let (ours, theirs) = (history(&a.path), history(&b.path));
+    // Line by line first: the first difference is more useful than two digests.
+    let (ours, theirs) = (event_lines(&a.path), event_lines(&b.path));
     let differing = ours.iter().zip(&theirs).find(|(a, b)| a != b);
-    assert_eq!((differing, ours.len()), (None, theirs.len()), "the same history");
+    assert_eq!((differing, ours.len()), (None, theirs.len()), "the same event log");
     assert!(ours.len() > COMMANDS / 4, "only {} events: the commands did too little", ours.len());
-    let (ours, theirs) = (a.said(), b.said());
+    let (ours, theirs) = (a.answer_texts(), b.answer_texts());
     assert_eq!(ours.iter().zip(&theirs).find(|(a, b)| a != b), None, "the same answers");
     assert_eq!(a.digest(with_index), b.digest(with_index), "the same rows in every table");
 }
 
 #[test]
-fn the_same_batches_give_byte_identical_books_and_every_verb_takes_part() {
+fn same_batches_of_all_verbs_give_an_identical_database() {
     let records = records();
     let first = Database::of(batches(&records, 64));
     let second = Database::of(batches(&records, 64));
@@ -95,23 +95,28 @@ fn the_same_batches_give_byte_identical_books_and_every_verb_takes_part() {
 
     let failed = |answer: &&Answer| matches!(answer, Err(posthaste_engine::EngineError::Failed(_)));
     let failure = first.answers.iter().find(failed);
-    assert!(failure.is_none(), "no command may fail inside the office: {failure:?}");
+    assert!(failure.is_none(), "no command may fail internally: {failure:?}");
     let with = records.iter().zip(&first.answers);
     let done: BTreeSet<&str> =
         with.clone().filter(|(_, a)| a.is_ok()).map(|(r, _)| r.command.word()).collect();
     let every: BTreeSet<&str> = Command::WORDS.iter().copied().collect();
-    assert_eq!(every.difference(&done).collect::<Vec<_>>(), Vec::<&&str>::new(), "verbs never carried out");
+    assert_eq!(
+        every.difference(&done).collect::<Vec<_>>(),
+        Vec::<&&str>::new(),
+        "verbs that never succeeded"
+    );
     let refused = with.filter(|(_, answer)| answer.is_err()).count();
-    assert!(refused > COMMANDS / 10, "only {refused} refusals: invalid commands belong to the promise too");
+    assert!(refused > COMMANDS / 10, "only {refused} refusals: invalid commands must be covered too");
 
     let db = open_writer(&first.path).expect("db");
     assert_eq!(check_integrity(&db).expect("a check"), Vec::<String>::new());
-    db.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
+    db.execute("INSERT INTO fulltext(fulltext, rank) VALUES('integrity-check', 1)", [])
+        .expect("a sound index");
 }
 
-/// Runs of turns are where the writer works from memory; what cuts them short must find the books complete.
+/// The writer caches state over runs of turns; a command that ends a run must see complete rows.
 #[test]
-fn what_the_writer_remembers_does_not_show() {
+fn write_cache_does_not_change_the_result() {
     let lively = |record: &Record| {
         let word = record.command.word();
         let scene =
@@ -120,13 +125,13 @@ fn what_the_writer_remembers_does_not_show() {
             ["close_conversation", "reopen_conversation", "invite", "remove_participant", "open_thread"];
         ["say", "send", "mark_delivered"].contains(&word) || scene.contains(&word) || ends.contains(&word)
     };
-    let mut chance = Chance::new(SEED);
+    let mut rng = Rng::new(SEED);
     let records: Vec<Record> = Commands::new(SEED)
         .filter(lively)
         .take(7_000)
         .flat_map(|record| {
-            // Whoever speaks goes on for a while.
-            let times = if record.command.word() == "say" { 1 + chance.below(12) } else { 1 };
+            // A speaker adds several turns in a row.
+            let times = if record.command.word() == "say" { 1 + rng.below(12) } else { 1 };
             (0..times).map(|n| Record { stamp: later(&record, n), ..record.clone() }).collect::<Vec<_>>()
         })
         .collect();
@@ -145,13 +150,13 @@ fn what_the_writer_remembers_does_not_show() {
 /// A stamp of its own for the n-th repetition of a command.
 fn later(record: &Record, n: usize) -> posthaste_engine::stamp::Stamp {
     let mut stamp = record.stamp;
-    // Far enough from the ids that the command itself gives out.
+    // Far enough from the ids that the command itself assigns.
     stamp.id = uuid::Uuid::from_u128(stamp.id.as_u128() ^ ((n as u128) << 40));
     stamp
 }
 
 #[test]
-fn other_batches_give_the_same_books() {
+fn other_batches_give_the_same_database() {
     let records = records();
     let small = Database::of(batches(&records, 16));
     let large = Database::of(batches(&records, 1_024));
@@ -159,19 +164,19 @@ fn other_batches_give_the_same_books() {
 }
 
 #[test]
-fn commands_carried_as_bytes_give_the_same_books() {
+fn serialised_commands_give_the_same_database() {
     let records = records();
-    let carried: Vec<Record> = records
+    let decoded: Vec<Record> = records
         .iter()
         .map(|record| Record::from_bytes(&record.to_bytes().expect("bytes")).expect("a record"))
         .collect();
-    let differing = records.iter().zip(&carried).find(|(before, after)| before != after);
-    assert_eq!(differing, None, "bytes carry the whole command");
-    assert_same(&Database::of(batches(&records, 64)), &Database::of(batches(&carried, 64)), true);
+    let differing = records.iter().zip(&decoded).find(|(before, after)| before != after);
+    assert_eq!(differing, None, "serialisation keeps the whole command");
+    assert_same(&Database::of(batches(&records, 64)), &Database::of(batches(&decoded, 64)), true);
 }
 
 #[test]
-fn restarts_in_between_give_the_same_books() {
+fn restarts_between_batches_give_the_same_database() {
     let records = records();
     let in_one_go = Database::of(batches(&records, 64));
     let mut restarted = Database::new();
@@ -182,7 +187,7 @@ fn restarts_in_between_give_the_same_books() {
 }
 
 #[test]
-fn other_commands_give_other_books() {
+fn other_commands_give_another_database() {
     // Otherwise the digests above would prove nothing.
     let records: Vec<Record> = Commands::new(SEED).take(500).collect();
     let others: Vec<Record> = Commands::new(SEED + 1).take(500).collect();
@@ -193,15 +198,15 @@ fn other_commands_give_other_books() {
     assert_ne!(
         Database::of(batches(&changed, 64)).digest(false),
         ours.digest(false),
-        "one millisecond is seen"
+        "one millisecond changes the digest"
     );
 }
 
 #[test]
-fn applying_needs_books_of_this_make() {
+fn applying_refuses_a_newer_database() {
     let db = Database::of(batches(&records()[..10], 4));
     open_writer(&db.path).expect("db").pragma_update(None, "user_version", 99).expect("a pragma");
     let realm = RealmName::new("main").expect("a realm name");
-    let refused = apply_batches(&db.path, realm, HISTORY, Vec::new());
+    let refused = apply_batches(&db.path, realm, LOG_ID, Vec::new());
     assert!(matches!(refused, Err(Fault::NewerDatabase { found: 99, .. })), "{refused:?}");
 }

@@ -1,4 +1,5 @@
-//! History and live tail in one stream: nothing missing, nothing twice, in order, and only what one may see.
+//! Feeds: stored events and the live tail in one stream, without gaps or duplicates, in order, and only what the caller
+//! may see.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,8 +12,8 @@ use posthaste_engine::verbs::office::Announce;
 use posthaste_engine::verbs::turns::Say;
 use posthaste_engine::{Engine, Feed, Filter, Overflow, Refusal, Start, Step};
 
-use crate::chance::Chance;
 use crate::harness::{Realm, id};
+use crate::rng::Rng;
 
 pub async fn follow(engine: &Engine, caller: &Caller, filter: Filter, start: Start) -> Feed {
     engine.follow(caller, filter, start, 1_000).await.expect("a feed")
@@ -33,8 +34,8 @@ async fn overflow(feed: &mut Feed) -> Overflow {
     }
 }
 
-/// The places of the next so many events.
-pub async fn places(feed: &mut Feed, count: usize) -> Vec<Seq> {
+/// The seqs of the next `count` events.
+pub async fn seqs(feed: &mut Feed, count: usize) -> Vec<Seq> {
     let mut found = Vec::new();
     for _ in 0..count {
         found.push(event(feed).await.1.seq);
@@ -53,8 +54,8 @@ async fn announce_all(engine: &Engine, count: usize) {
     }
 }
 
-/// Asks for the next step once and gives up.
-async fn glance(feed: &mut Feed) {
+/// Polls the next step once and cancels.
+async fn poll_once(feed: &mut Feed) {
     tokio::select! {
         biased;
         step = feed.next() => panic!("held, but got {step:?}"),
@@ -62,7 +63,7 @@ async fn glance(feed: &mut Feed) {
     }
 }
 
-/// Everything after a place, up to `end`, asserting that it comes once and in order.
+/// Reads everything after a seq up to `end`, asserting that it comes once and in order.
 async fn collect(mut feed: Feed, after: Seq, end: Seq) {
     for (number, expected) in (1..).zip(after + 1..=end) {
         let (got, event) = event(&mut feed).await;
@@ -71,8 +72,8 @@ async fn collect(mut feed: Feed, after: Seq, end: Seq) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn followers_miss_nothing_and_see_nothing_twice_while_four_write() {
-    // With little kept in memory followers fall back on the books again and again.
+async fn feeds_have_no_gaps_or_duplicates_during_concurrent_writes() {
+    // With few events in memory, feeds fall back to the database repeatedly.
     for live_events in [4, 4_096] {
         let realm = Realm::with(Limits { live_events, batch_commands: 3, ..Limits::default() });
         let engine = &realm.engine;
@@ -89,21 +90,21 @@ async fn followers_miss_nothing_and_see_nothing_twice_while_four_write() {
                 tokio::spawn(async move { announce_all(&engine, 60).await })
             })
             .collect();
-        // Some come in the middle of it.
+        // Some start in the middle.
         for _ in 0..5 {
             let feed = follow(engine, &Caller::office(), Filter::everything(), Start::Now).await;
-            let after = feed.place();
+            let after = feed.seq();
             followers.push(tokio::spawn(collect(feed, after, END)));
         }
         for task in writers.into_iter().chain(followers) {
-            task.await.expect("a whole history");
+            task.await.expect("a complete event log");
         }
-        assert_eq!(engine.listeners(), (0, 0), "those who are gone are not counted");
+        assert_eq!(engine.listeners(), (0, 0), "ended feeds are not counted");
     }
 }
 
 #[tokio::test]
-async fn a_follower_too_slow_for_memory_still_gets_everything() {
+async fn slow_feed_still_gets_everything() {
     let realm = Realm::with(Limits { live_events: 8, ..Limits::default() });
     let feed = follow(&realm.engine, &Caller::office(), Filter::everything(), Start::Now).await;
     announce_all(&realm.engine, 300).await;
@@ -113,7 +114,7 @@ async fn a_follower_too_slow_for_memory_still_gets_everything() {
 }
 
 #[tokio::test]
-async fn a_follower_that_keeps_up_never_reads_the_books() {
+async fn feed_that_keeps_up_never_reads_the_database() {
     let realm = Realm::new();
     let mut feed = follow(&realm.engine, &Caller::office(), Filter::everything(), Start::Now).await;
     for _ in 0..50 {
@@ -124,14 +125,14 @@ async fn a_follower_that_keeps_up_never_reads_the_books() {
 }
 
 #[tokio::test]
-async fn asking_can_be_given_up_at_any_moment_without_loss() {
+async fn cancelled_next_loses_nothing() {
     let realm = Realm::with(Limits { live_events: 8, ..Limits::default() });
-    // Much more than is looked at in one go.
+    // Many more than one chunk.
     announce_all(&realm.engine, 500).await;
     let mut feed = follow(&realm.engine, &Caller::office(), Filter::everything(), Start::After(0)).await;
-    let (mut chance, mut next) = (Chance::new(3), 1);
+    let (mut rng, mut next) = (Rng::new(3), 1);
     while next <= 500 {
-        let patience = Duration::from_micros(chance.below(1_500) as u64);
+        let patience = Duration::from_micros(rng.below(1_500) as u64);
         if let Ok(step) = tokio::time::timeout(patience, feed.next()).await {
             let Step::Event { number, event } = step.expect("a step") else { panic!("an overflow") };
             assert_eq!((number as Seq, event.seq), (next, next));
@@ -141,48 +142,48 @@ async fn asking_can_be_given_up_at_any_moment_without_loss() {
 }
 
 #[tokio::test]
-async fn a_cursor_of_another_history_is_refused() {
+async fn cursor_of_another_event_log_is_refused() {
     let realm = Realm::new();
     announce_all(&realm.engine, 3).await;
-    for place in [4, Seq::MAX, -1, Seq::MIN] {
+    for seq in [4, Seq::MAX, -1, Seq::MIN] {
         let refused =
-            realm.engine.follow(&Caller::office(), Filter::everything(), Start::After(place), 8).await;
-        assert_eq!(refused.expect_err("a stale cursor").refusal(), Some(&Refusal::StaleCursor), "{place}");
+            realm.engine.follow(&Caller::office(), Filter::everything(), Start::After(seq), 8).await;
+        assert_eq!(refused.expect_err("a stale cursor").refusal(), Some(&Refusal::StaleCursor), "{seq}");
         let all = Filter::everything();
-        let refused = realm.engine.read(move |view| view.events(&Caller::office(), place, &all, 8)).await;
-        assert_eq!(refused.expect_err("a stale cursor").refusal(), Some(&Refusal::StaleCursor), "{place}");
+        let refused = realm.engine.read(move |view| view.events(&Caller::office(), seq, &all, 8)).await;
+        assert_eq!(refused.expect_err("a stale cursor").refusal(), Some(&Refusal::StaleCursor), "{seq}");
     }
     let mut at_the_end =
         follow(&realm.engine, &Caller::office(), Filter::everything(), Start::After(3)).await;
     announce(&realm.engine).await;
-    assert_eq!(places(&mut at_the_end, 1).await, [4]);
+    assert_eq!(seqs(&mut at_the_end, 1).await, [4]);
 }
 
 #[tokio::test]
-async fn a_paused_feed_keeps_what_its_buffer_holds_and_reports_exactly_what_it_passed_over() {
+async fn paused_feed_keeps_its_buffer_and_reports_exactly_what_it_dropped() {
     for live_events in [4, 4_096] {
         let realm = Realm::with(Limits { live_events, ..Limits::default() });
         let engine = &realm.engine;
         let mut feed =
             engine.follow(&Caller::office(), Filter::everything(), Start::Now, 3).await.expect("a feed");
         announce_all(engine, 2).await;
-        assert_eq!(places(&mut feed, 2).await, [1, 2]);
+        assert_eq!(seqs(&mut feed, 2).await, [1, 2]);
         feed.pause();
         assert!(feed.is_held());
         announce_all(engine, 300).await;
-        glance(&mut feed).await;
+        poll_once(&mut feed).await;
         feed.resume();
         assert!(!feed.is_held());
-        assert_eq!(places(&mut feed, 3).await, [3, 4, 5]);
+        assert_eq!(seqs(&mut feed, 3).await, [3, 4, 5]);
         assert_eq!(overflow(&mut feed).await, Overflow { dropped: 297, oldest: 6, newest: 302 });
         announce(engine).await;
         let (number, event) = event(&mut feed).await;
-        assert_eq!((number, event.seq), (6, 303), "numbers rise by one over what was passed over");
+        assert_eq!((number, event.seq), (6, 303), "dropped events use no number");
     }
 }
 
 #[tokio::test]
-async fn only_what_the_follower_wanted_counts_as_passed_over() {
+async fn only_events_that_match_the_filter_count_as_dropped() {
     let realm = Realm::new();
     let wanted = Filter::Kinds(vec!["agent.*".to_owned()]);
     let mut feed = realm.engine.follow(&Caller::office(), wanted, Start::Now, 1).await.expect("a feed");
@@ -192,57 +193,57 @@ async fn only_what_the_follower_wanted_counts_as_passed_over() {
         announce_all(&realm.engine, 3).await;
     }
     feed.resume();
-    assert_eq!(places(&mut feed, 1).await, [1]);
+    assert_eq!(seqs(&mut feed, 1).await, [1]);
     assert_eq!(overflow(&mut feed).await, Overflow { dropped: 2, oldest: 5, newest: 9 });
 }
 
 #[tokio::test]
-async fn a_pause_within_the_buffer_loses_nothing() {
+async fn pause_within_the_buffer_loses_nothing() {
     let realm = Realm::new();
     let mut feed =
         realm.engine.follow(&Caller::office(), Filter::everything(), Start::Now, 3).await.expect("a feed");
     feed.pause();
     announce_all(&realm.engine, 3).await;
     feed.resume();
-    assert_eq!(places(&mut feed, 3).await, [1, 2, 3]);
+    assert_eq!(seqs(&mut feed, 3).await, [1, 2, 3]);
     feed.pause();
     feed.resume();
     announce(&realm.engine).await;
-    assert_eq!(places(&mut feed, 1).await, [4]);
+    assert_eq!(seqs(&mut feed, 1).await, [4]);
 }
 
 #[tokio::test]
-async fn acknowledging_turns_flow_control_on_and_a_full_window_holds_the_feed() {
+async fn first_ack_enables_flow_control_and_a_full_window_holds_the_feed() {
     let realm = Realm::new();
     let engine = &realm.engine;
     let mut feed =
         engine.follow(&Caller::office(), Filter::everything(), Start::Now, 2).await.expect("a feed");
     announce_all(engine, 5).await;
-    assert_eq!(places(&mut feed, 4).await, [1, 2, 3, 4], "without acknowledging there is no window");
+    assert_eq!(seqs(&mut feed, 4).await, [1, 2, 3, 4], "without an ack there is no window");
     feed.ack(1_000);
-    assert_eq!(places(&mut feed, 1).await, [5], "one cannot acknowledge what has not come");
+    assert_eq!(seqs(&mut feed, 1).await, [5], "an ack beyond the last delivered event is limited to it");
     announce(engine).await;
-    assert_eq!(places(&mut feed, 1).await, [6]);
-    assert!(feed.is_held(), "two are out, and the window is two");
-    glance(&mut feed).await;
+    assert_eq!(seqs(&mut feed, 1).await, [6]);
+    assert!(feed.is_held(), "two are unacknowledged, and the window is two");
+    poll_once(&mut feed).await;
     announce_all(engine, 10).await;
     feed.ack(3);
-    assert!(feed.is_held(), "an old acknowledgement takes nothing back");
+    assert!(feed.is_held(), "an older ack has no effect");
     feed.ack(5);
-    assert_eq!(places(&mut feed, 1).await, [7]);
+    assert_eq!(seqs(&mut feed, 1).await, [7]);
     assert!(feed.is_held());
     feed.ack(7);
-    assert_eq!(places(&mut feed, 1).await, [8], "two were kept");
+    assert_eq!(seqs(&mut feed, 1).await, [8], "two were kept");
     assert_eq!(overflow(&mut feed).await, Overflow { dropped: 8, oldest: 9, newest: 16 });
     announce(engine).await;
-    assert_eq!(places(&mut feed, 1).await, [17]);
+    assert_eq!(seqs(&mut feed, 1).await, [17]);
 }
 
 #[tokio::test]
-async fn an_overflow_is_reported_even_if_asking_is_given_up_while_it_is_counted() {
+async fn overflow_is_reported_even_if_next_is_cancelled_while_counting() {
     let realm = Realm::with(Limits { live_events: 8, ..Limits::default() });
     announce_all(&realm.engine, 600).await;
-    let (mut chance, mut given_up) = (Chance::new(5), 0);
+    let (mut rng, mut cancelled) = (Rng::new(5), 0);
     for _ in 0..10 {
         let mut feed = realm
             .engine
@@ -253,10 +254,10 @@ async fn an_overflow_is_reported_even_if_asking_is_given_up_while_it_is_counted(
         feed.resume();
         let mut steps = Vec::new();
         while steps.len() < 3 {
-            let patience = Duration::from_micros(chance.below(3_000) as u64);
+            let patience = Duration::from_micros(rng.below(3_000) as u64);
             match tokio::time::timeout(patience, feed.next()).await {
                 Ok(step) => steps.push(step.expect("a step")),
-                Err(_) => given_up += 1,
+                Err(_) => cancelled += 1,
             }
         }
         let [Step::Event { event: first, .. }, Step::Event { event: second, .. }, Step::Overflow(lost)] =
@@ -267,11 +268,11 @@ async fn an_overflow_is_reported_even_if_asking_is_given_up_while_it_is_counted(
         assert_eq!((first.seq, second.seq), (1, 2));
         assert_eq!(*lost, Overflow { dropped: 598, oldest: 3, newest: 600 });
     }
-    assert!(given_up > 0, "the test never gave up");
+    assert!(cancelled > 0, "the test never cancelled");
 }
 
 #[tokio::test]
-async fn an_event_is_written_out_once_however_many_listen() {
+async fn event_is_rendered_once_for_all_feeds() {
     let realm = Realm::new();
     let mut feeds = Vec::new();
     for n in 0..100 {
@@ -298,7 +299,7 @@ async fn an_event_is_written_out_once_however_many_listen() {
 }
 
 #[tokio::test]
-async fn a_turn_for_few_is_seen_by_nobody_else_neither_live_nor_later() {
+async fn restricted_turn_is_hidden_from_others_live_and_replayed() {
     let realm = Realm::new();
     let mut callers = Vec::new();
     for name in ["ann", "bob", "cat", "eve"] {
@@ -306,11 +307,11 @@ async fn a_turn_for_few_is_seen_by_nobody_else_neither_live_nor_later() {
     }
     let observer = Caller::observer(id("eve"), "test");
     let [ann, bob, cat, eve] = &callers[..] else { unreachable!() };
-    let talk = ConversationId::new("talk").unwrap();
+    let conversation = ConversationId::new("chat").unwrap();
     let part = |name: &str| Invitee { agent: id(name), role: None, permissions: Default::default() };
     let create = Create {
-        id: Some(talk.clone()),
-        kind: "talk".to_owned(),
+        id: Some(conversation.clone()),
+        kind: "chat".to_owned(),
         subject: None,
         parent: None,
         parent_turn: None,
@@ -337,7 +338,7 @@ async fn a_turn_for_few_is_seen_by_nobody_else_neither_live_nor_later() {
     ];
     for visibility in visible {
         let say = Say {
-            conversation: talk.clone(),
+            conversation: conversation.clone(),
             thread: None,
             content_type: "text".to_owned(),
             content: Json::new("\"words\"").unwrap(),
@@ -356,8 +357,8 @@ async fn a_turn_for_few_is_seen_by_nobody_else_neither_live_nor_later() {
             realm.engine.read(move |view| view.events(&asking, start, &filter, 100)).await.expect("a replay");
         let replayed: Vec<Seq> = replay.events.iter().map(|event| event.seq).collect();
         assert_eq!(replayed, expected, "replayed to {:?}", caller.agent);
-        assert_eq!(places(&mut live, expected.len()).await, expected, "live to {:?}", caller.agent);
-        assert_eq!(places(&mut later, expected.len()).await, expected, "later to {:?}", caller.agent);
+        assert_eq!(seqs(&mut live, expected.len()).await, expected, "live to {:?}", caller.agent);
+        assert_eq!(seqs(&mut later, expected.len()).await, expected, "later to {:?}", caller.agent);
         for feed in [&mut live, &mut later] {
             let more = tokio::time::timeout(Duration::from_millis(20), feed.next()).await;
             assert!(more.is_err(), "{:?} got {more:?}", caller.agent);
@@ -366,7 +367,7 @@ async fn a_turn_for_few_is_seen_by_nobody_else_neither_live_nor_later() {
 }
 
 #[tokio::test]
-async fn strangers_hear_nothing() {
+async fn stranger_gets_no_events() {
     let realm = Realm::new();
     announce(&realm.engine).await;
     let stranger = Caller::stranger(id("eve"), "test");
@@ -374,5 +375,5 @@ async fn strangers_hear_nothing() {
     announce(&realm.engine).await;
     let heard = tokio::time::timeout(Duration::from_millis(20), feed.next()).await;
     assert!(heard.is_err(), "{heard:?}");
-    assert_eq!(feed.place(), 2, "it has been all through the history");
+    assert_eq!(feed.seq(), 2, "it has read the whole event log");
 }

@@ -1,4 +1,4 @@
-//! Every filter chooses the same events live, caught up from the books, and replayed.
+//! Every filter selects the same events live, caught up from the database, and replayed.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use posthaste_engine::{Filter, Start, Step, Test};
 
 use crate::harness::{Realm, id, member};
 
-/// A small history with something for every filter; gives back the thread in it.
-async fn live_through(realm: &Realm) -> ThreadId {
+/// Creates a small event log with events for every filter; returns the thread in it.
+async fn create_events(realm: &Realm) -> ThreadId {
     let scope = ScopeId::new("crew").unwrap();
-    let talk = ConversationId::new("talk").unwrap();
+    let conversation = ConversationId::new("chat").unwrap();
     let engine = &realm.engine;
     let with = |role: &str, parent: Option<&str>| Register {
         role: Some(role.to_owned()),
@@ -34,16 +34,16 @@ async fn live_through(realm: &Realm) -> ThreadId {
         priority: Priority::URGENT,
         ..SendMessage::text(vec![Address::Agent(id("low"))], "now")
     };
-    engine.submit(&top, urgent).await.expect("a letter"); // 6
+    engine.submit(&top, urgent).await.expect("a message"); // 6
     let asked = SendMessage {
         correlation: Some("q1".to_owned()),
         ..SendMessage::text(vec![Address::Scope(scope)], "all hands")
     };
-    engine.submit(&low, asked).await.expect("a letter"); // 7
+    engine.submit(&low, asked).await.expect("a message"); // 7
     let words = || Json::new("\"words\"").unwrap();
     let create = Create {
-        id: Some(talk.clone()),
-        kind: "talk".to_owned(),
+        id: Some(conversation.clone()),
+        kind: "chat".to_owned(),
         subject: None,
         parent: None,
         parent_turn: None,
@@ -54,10 +54,10 @@ async fn live_through(realm: &Realm) -> ThreadId {
     };
     let created = engine.submit(&top, create).await.expect("a conversation"); // 8, 9, 10, 11
     let root = created.first.expect("a turn").id;
-    let thread = OpenThread { conversation: talk.clone(), root, parent: None, subject: None };
+    let thread = OpenThread { conversation: conversation.clone(), root, parent: None, subject: None };
     let thread = engine.submit(&mid, thread).await.expect("a thread").id; // 12
     let say = Say {
-        conversation: talk.clone(),
+        conversation: conversation.clone(),
         thread: Some(thread),
         content_type: "text".to_owned(),
         content: words(),
@@ -66,8 +66,14 @@ async fn live_through(realm: &Realm) -> ThreadId {
         meta: None,
     };
     engine.submit(&mid, say).await.expect("a turn"); // 13
-    engine.submit(&mid, Leave { conversation: talk.clone(), reason: None }).await.expect("a way out"); // 14
-    engine.submit(&top, Close { conversation: talk, status: None, reason: None }).await.expect("an end"); // 15
+    engine
+        .submit(&mid, Leave { conversation: conversation.clone(), reason: None })
+        .await
+        .expect("a participant that left"); // 14
+    engine
+        .submit(&top, Close { conversation, status: None, reason: None })
+        .await
+        .expect("a closed conversation"); // 15
     thread
 }
 
@@ -79,16 +85,16 @@ fn test(fits: impl Fn(&Fact) -> bool + std::marker::Send + Sync + 'static) -> Fi
     Filter::Test(Test(Arc::new(move |event| fits(&event.fact))))
 }
 
-/// Each filter, and the places of what it chooses. The thread's name is known only afterwards.
+/// Each filter and the seqs it selects. The thread id is known only afterwards.
 fn cases(thread: ThreadId) -> Vec<(Filter, Vec<Seq>)> {
     let crew = ScopeId::new("crew").unwrap();
-    let talk = || Filter::Conversation(ConversationId::new("talk").unwrap());
+    let conversation = || Filter::Conversation(ConversationId::new("chat").unwrap());
     let turns = || Filter::Kinds(words(&["turn.added"]));
     vec![
         (Filter::everything(), (1..=15).collect()),
         (Filter::Any(Vec::new()), Vec::new()),
-        (Filter::Not(Box::new(talk())), (1..=7).collect()),
-        (Filter::All(vec![talk(), turns()]), vec![11, 13]),
+        (Filter::Not(Box::new(conversation())), (1..=7).collect()),
+        (Filter::All(vec![conversation(), turns()]), vec![11, 13]),
         (Filter::Any(vec![turns(), Filter::Kinds(words(&["scope.*"]))]), vec![4, 5, 11, 13]),
         (Filter::Kinds(words(&["agent.*"])), vec![1, 2, 3]),
         (Filter::Kinds(words(&["*"])), (1..=15).collect()),
@@ -96,12 +102,12 @@ fn cases(thread: ThreadId) -> Vec<(Filter, Vec<Seq>)> {
         (Filter::Actors(vec![id("low")]), vec![3, 7]),
         (Filter::Concerning(vec![id("low")]), vec![3, 6, 7]),
         (Filter::Concerning(vec![id("mid")]), vec![2, 5, 10, 12, 13, 14]),
-        (Filter::Roles(words(&["clerk", "nobody"])), vec![3, 7]),
+        (Filter::Roles(words(&["clerk", "unknown"])), vec![3, 7]),
         (Filter::Scopes(vec![crew.clone()]), vec![2, 4, 5, 7, 12, 13, 14]),
         (Filter::Not(Box::new(Filter::Scopes(vec![crew]))), vec![1, 3, 6, 8, 9, 10, 11, 15]),
         (Filter::Priorities(vec![Priority::URGENT]), vec![6]),
         (Filter::Correlations(words(&["q1"])), vec![7]),
-        (talk(), (8..=15).collect()),
+        (conversation(), (8..=15).collect()),
         (Filter::Thread(thread), vec![12, 13]),
         (Filter::OwnedBy(id("low")), vec![3, 7]),
         (Filter::Participant(id("mid")), vec![10, 13, 14]),
@@ -116,13 +122,13 @@ fn cases(thread: ThreadId) -> Vec<(Filter, Vec<Seq>)> {
 }
 
 #[tokio::test]
-async fn every_filter_chooses_the_same_live_caught_up_and_replayed() {
-    // What a filter that asks the books sees is the present, so the live followers look when all has happened.
+async fn every_filter_selects_the_same_events_live_caught_up_and_replayed() {
+    // Filters that query the database see the current state, so the live feeds are read after the last event.
     let realm = Realm::new();
     let office = Caller::office();
-    // What nobody follows is not kept in memory.
+    // Without a feed, events are not kept in memory.
     let following = realm.engine.follow(&office, Filter::All(Vec::new()), Start::Now, 100).await.unwrap();
-    let thread = live_through(&realm).await;
+    let thread = create_events(&realm).await;
     let names = cases(thread).len();
     for (n, (filter, expected)) in cases(thread).into_iter().enumerate() {
         let name = format!("case {n} of {names}: {filter:?}");
@@ -136,7 +142,7 @@ async fn every_filter_chooses_the_same_live_caught_up_and_replayed() {
         assert_eq!(drain(feed).await, expected, "live, {name}");
     }
     let lagged = realm.engine.meter().lagged.load(std::sync::atomic::Ordering::Relaxed);
-    assert_eq!(lagged, 0, "those came from memory");
+    assert_eq!(lagged, 0, "these came from memory");
     drop(following);
     let realm = realm.reopened();
     for (n, (filter, expected)) in cases(thread).into_iter().enumerate() {
@@ -148,35 +154,35 @@ async fn every_filter_chooses_the_same_live_caught_up_and_replayed() {
     assert!(lagged > 0, "these came from the db");
 }
 
-/// Everything that a feed has up to the last place of the history.
+/// All events of a feed up to the end of the event log.
 async fn drain(mut feed: posthaste_engine::Feed) -> Vec<Seq> {
     let mut found = Vec::new();
     loop {
-        // Given up now and then, to see whether it has been all through the history and waits for more.
+        // Cancelled now and then, to see whether it is at the end of the event log and waits for more.
         match tokio::time::timeout(std::time::Duration::from_millis(5), feed.next()).await {
             Ok(Ok(Step::Event { event, .. })) => found.push(event.seq),
             Ok(other) => panic!("{other:?}"),
-            Err(_) if feed.place() >= 15 => return found,
+            Err(_) if feed.seq() >= 15 => return found,
             Err(_) => {}
         }
     }
 }
 
 #[tokio::test]
-async fn a_filter_does_not_show_what_the_follower_may_not_see() {
+async fn filter_does_not_show_hidden_events() {
     let realm = Realm::new();
-    let thread = live_through(&realm).await;
+    let thread = create_events(&realm).await;
     for (filter, expected) in cases(thread) {
         let name = format!("{filter:?}");
         let feed = realm.engine.follow(&member("low"), filter, Start::After(0), 100).await.unwrap();
-        // No part in the conversation.
+        // Not a participant of the conversation.
         let may: Vec<Seq> = expected.into_iter().filter(|seq| *seq <= 7).collect();
         assert_eq!(drain(feed).await, may, "{name}");
     }
 }
 
 #[tokio::test]
-async fn what_an_owners_agents_do_is_its_own_also_when_they_are_gone() {
+async fn owner_filter_includes_events_of_retired_agents() {
     let realm = Realm::new();
     let [owner, _] = realm.agents(["owner", "other"]).await; // 1, 2
     let helper = Register { id: Some(id("helper")), ..Register::default() };

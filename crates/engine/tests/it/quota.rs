@@ -1,4 +1,4 @@
-//! How much mail one owner and one realm may store, and the room that is left on the disk for the operator.
+//! Storage quotas per owner and per realm, and the disk space reserved for the operator.
 
 use posthaste_engine::limits::{Limits, Rules};
 use posthaste_engine::nouns::{Audience, Caller};
@@ -8,11 +8,11 @@ use posthaste_engine::verbs::deliveries::MarkRead;
 use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::{Dispatch, Refusal};
 
-use crate::harness::{Realm, conversation, id, letter, member, say};
+use crate::harness::{Realm, conversation, id, member, message, say};
 
-/// What a message with a body of that many bytes takes.
+/// A message with a body of `bytes` bytes.
 fn large(to: &str, bytes: usize) -> SendMessage {
-    letter(to, &"x".repeat(bytes))
+    message(to, &"x".repeat(bytes))
 }
 
 fn rule(refusal: &Refusal) -> &'static str {
@@ -23,7 +23,7 @@ fn rule(refusal: &Refusal) -> &'static str {
 }
 
 #[tokio::test]
-async fn one_owner_stores_so_much_however_many_names_it_has() {
+async fn quota_is_shared_by_all_agents_of_an_owner() {
     let realm = Realm::new();
     realm.rules(Rules { mail_bytes_per_sender: 100_000, ..Rules::default() }).await;
     let [owner, bert] = realm.agents(["owner", "bert"]).await;
@@ -32,8 +32,8 @@ async fn one_owner_stores_so_much_however_many_names_it_has() {
     }
     realm.ask(&owner, large("bert", 30_000)).await;
     realm.ask(&member("one"), large("bert", 30_000)).await;
-    realm.talk(&bert, "talk", &["two"]).await;
-    realm.ask(&member("two"), say("talk", &"x".repeat(30_000))).await;
+    realm.conversation(&bert, "chat", &["two"]).await;
+    realm.ask(&member("two"), say("chat", &"x".repeat(30_000))).await;
     let realm = realm.reopened();
     for name in ["owner", "one", "two"] {
         let why = realm.refused(&member(name), large("bert", 30_000)).await;
@@ -42,7 +42,7 @@ async fn one_owner_stores_so_much_however_many_names_it_has() {
     let meta = Some(posthaste_engine::nouns::Json::from_value(&"x".repeat(30_000).into()));
     let other = Create { meta, ..conversation("other", &[]) };
     assert_eq!(rule(&realm.refused(&member("two"), other).await), "mail_bytes_per_sender");
-    // Others, small things and the operator go on.
+    // Other senders, small writes and the operator are not affected.
     let sent = realm.ask(&bert, large("owner", 30_000)).await;
     realm.ask(&owner, MarkRead { message: sent.message.id, agent: id("owner"), unread: false }).await;
     realm.ask(&Caller::office(), large("bert", 30_000)).await;
@@ -51,7 +51,7 @@ async fn one_owner_stores_so_much_however_many_names_it_has() {
 }
 
 #[tokio::test]
-async fn recipients_count_and_repeated_messages_do_not() {
+async fn repeated_messages_do_not_count_towards_the_quota() {
     let realm = Realm::new();
     realm.rules(Rules { mail_bytes_per_sender: 20_000, ..Rules::default() }).await;
     let [anna, ..] = realm.agents(["anna", "bert", "carl"]).await;
@@ -64,7 +64,7 @@ async fn recipients_count_and_repeated_messages_do_not() {
 }
 
 #[tokio::test]
-async fn a_realm_stores_so_much() {
+async fn realm_quota_is_enforced() {
     let realm = Realm::new();
     realm.rules(Rules { mail_bytes_per_realm: 50_000, ..Rules::default() }).await;
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
@@ -73,11 +73,11 @@ async fn a_realm_stores_so_much() {
 }
 
 #[tokio::test]
-async fn the_fast_lane_has_the_same_quota() {
+async fn fast_path_has_the_same_quota() {
     let realm = Realm::new();
     realm.rules(Rules { mail_bytes_per_sender: 100_000, ..Rules::default() }).await;
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
-    let _slot = realm.engine.attach(&bert, &id("bert")).await.expect("attached");
+    let _stream = realm.engine.attach(&bert, &id("bert")).await.expect("attached");
     let mut stored = 0;
     for _ in 0..20 {
         let sent = match realm.engine.dispatch(&anna, large("bert", 20_000)).await.expect("taken") {
@@ -85,7 +85,7 @@ async fn the_fast_lane_has_the_same_quota() {
             Dispatch::Queued(pending) => pending.answer().await.is_ok(),
         };
         stored += usize::from(sent);
-        // What is handed round is written behind; here its end is waited for.
+        // Messages delivered from memory are written later, so wait until they are.
         realm.engine.flush().await;
     }
     assert!((4..=5).contains(&stored), "{stored} messages");
@@ -93,12 +93,12 @@ async fn the_fast_lane_has_the_same_quota() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn the_last_room_on_the_disk_is_left_to_the_operator() {
+async fn last_disk_space_is_reserved_for_the_operator() {
     let realm = Realm::with(Limits { disk_reserve: Some(u64::MAX), ..Limits::default() });
     let [anna, ..] = realm.agents(["anna", "bert"]).await;
-    let why = realm.refused(&anna, letter("bert", "hello")).await;
+    let why = realm.refused(&anna, message("bert", "hello")).await;
     assert!(matches!(why, Refusal::DiskNearlyFull { .. }), "{why}");
-    let sent = realm.ask(&Caller::office(), letter("bert", "make room")).await;
+    let sent = realm.ask(&Caller::office(), message("bert", "free some space")).await;
     realm.ask(&member("bert"), MarkRead { message: sent.message.id, agent: id("bert"), unread: false }).await;
     assert!(realm.engine.poisoned().is_none());
 }

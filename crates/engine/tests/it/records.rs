@@ -1,4 +1,4 @@
-//! Commands written down today can be read for ever.
+//! Stored records stay readable in all later versions.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn golden() -> Vec<Record> {
 }
 
 #[test]
-fn there_is_a_record_of_every_verb() {
+fn golden_file_has_every_verb() {
     let written: BTreeSet<&str> = golden().iter().map(|record| record.command.word()).collect();
     let every: BTreeSet<&str> = Command::WORDS.iter().copied().collect();
     assert_eq!(every.difference(&written).collect::<Vec<_>>(), Vec::<&&str>::new(), "add a line for each");
@@ -24,13 +24,13 @@ fn there_is_a_record_of_every_verb() {
 }
 
 #[test]
-fn old_records_are_read_and_written_again_with_nothing_lost_or_changed() {
+fn golden_records_round_trip_unchanged() {
     for line in GOLDEN.lines() {
         let record = Record::from_bytes(line.as_bytes()).expect(line);
         let written = record.to_bytes().expect("bytes");
         let again = Record::from_bytes(&written).expect(line);
         assert_eq!(again, record);
-        assert_eq!(again.to_bytes().expect("bytes"), written, "written the same way each time");
+        assert_eq!(again.to_bytes().expect("bytes"), written, "serialisation is stable");
         assert_within(&value(line.as_bytes()), &value(&written), line);
     }
 }
@@ -39,7 +39,7 @@ fn value(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).expect("JSON")
 }
 
-/// Everything of the old value is in the new one. A verb may have got new fields since.
+/// The new value contains the whole old one. A verb may have got new fields since.
 fn assert_within(old: &Value, new: &Value, line: &str) {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {
@@ -56,7 +56,7 @@ fn assert_within(old: &Value, new: &Value, line: &str) {
 }
 
 #[test]
-fn old_records_can_still_be_applied() {
+fn golden_records_can_be_applied() {
     let directory = tempfile::TempDir::new().unwrap();
     let realm = RealmName::new("main").unwrap();
     let answers =
@@ -68,7 +68,7 @@ fn old_records_can_still_be_applied() {
 }
 
 #[test]
-fn what_a_record_may_leave_out_is_filled_in() {
+fn omitted_fields_get_defaults() {
     let head = r#""v":2,"stamp":{"id":"0190a000-0000-7000-8000-000000000000","now":1},
         "caller":{"agent":"ann","rights":{"member":true,"observe":false,"admin":false},"via":"test"}"#;
     let cases = [
@@ -76,7 +76,7 @@ fn what_a_record_may_leave_out_is_filled_in() {
         r#""verb":"update","with":{"agent":"ann"}"#,
         r#""verb":"unregister","with":{"agent":"ann"}"#,
         r#""verb":"send","with":{"to":["all"],"body":{"text":"x"},"priority":3,"audience":"parties"}"#,
-        r#""verb":"create_conversation","with":{"kind":"talk","audience":"parties"}"#,
+        r#""verb":"create_conversation","with":{"kind":"chat","audience":"parties"}"#,
         r#""verb":"say","with":{"conversation":"c","content_type":"text","content":"\"x\""}"#,
         r#""verb":"create_scope","with":{}"#,
         r#""verb":"create_task","with":{"audience":"observers"}"#,
@@ -90,16 +90,16 @@ fn what_a_record_may_leave_out_is_filled_in() {
 }
 
 #[test]
-fn a_record_of_a_newer_program_is_refused_before_it_is_looked_at() {
+fn record_of_a_newer_version_is_refused_before_parsing() {
     let newer = RECORD_VERSION + 1;
-    // Whatever else it holds may have another form by then.
+    // The other fields may have another form in that version.
     let text = format!(r#"{{"v":{newer},"stamp":"another form","verb":"another verb"}}"#);
     let refused = Record::from_bytes(text.as_bytes());
     assert!(matches!(refused, Err(RecordError::Newer(v)) if v == newer), "{refused:?}");
 }
 
 #[test]
-fn what_is_not_a_record_is_refused() {
+fn malformed_record_is_refused() {
     let first = GOLDEN.lines().next().expect("a line");
     let unknown = first.replace("\"verb\":\"", "\"verb\":\"un");
     for text in ["", "{}", "null", r#"{"v":2}"#, &first[..first.len() - 1], unknown.as_str()] {

@@ -1,4 +1,4 @@
-//! Mail between realms of one office.
+//! Messages between realms of one server.
 
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::harness::{id, member, named};
 
-struct Town {
+struct TwoRealms {
     office: Office,
     shop: Engine,
     mill: Engine,
@@ -25,7 +25,7 @@ fn realm(name: &str) -> RealmName {
     RealmName::new(name).expect("a realm name")
 }
 
-impl Town {
+impl TwoRealms {
     async fn new() -> Self {
         let directory = TempDir::new().expect("a temporary directory");
         let (office, guard) = Office::open(directory.path(), Limits::default()).expect("an office");
@@ -48,160 +48,169 @@ fn inbox(engine: &Engine, agent: &str) -> Vec<InboxMessage> {
 
 fn state(engine: &Engine, sent: &SendReceipt) -> (DeliveryState, Option<String>) {
     let tracked =
-        engine.read_blocking(|view| view.message(&member("ann"), sent.message.id)).expect("a letter");
+        engine.read_blocking(|view| view.message(&member("ann"), sent.message.id)).expect("a message");
     (tracked.deliveries[0].state, tracked.deliveries[0].note.clone())
 }
 
 #[tokio::test]
-async fn a_letter_goes_to_another_realm_once_and_can_be_answered() {
-    let town = Town::new().await;
-    let letter = SendMessage {
+async fn message_reaches_another_realm_once_and_can_be_answered() {
+    let realms = TwoRealms::new().await;
+    let message = SendMessage {
         subject: Some("flour".into()),
         ..SendMessage::text(remote("bob", "mill"), "two sacks")
     };
-    let sent = town.shop.submit(&member("ann"), letter).await.expect("a letter");
-    assert_eq!(state(&town.shop, &sent).0, DeliveryState::Queued);
-    town.office.carry().await;
-    town.office.carry().await;
-    assert_eq!(state(&town.shop, &sent).0, DeliveryState::Delivered);
-    let come = inbox(&town.mill, "bob");
-    assert_eq!(come.len(), 1);
-    assert_eq!((come[0].message.from.as_str(), come[0].message.body.as_str()), ("ann@shop", "two sacks"));
-    assert!(town.shop.read_blocking(|view| view.outbound(&Caller::office(), 9)).expect("a list").is_empty());
+    let sent = realms.shop.submit(&member("ann"), message).await.expect("a message");
+    assert_eq!(state(&realms.shop, &sent).0, DeliveryState::Queued);
+    realms.office.carry().await;
+    realms.office.carry().await;
+    assert_eq!(state(&realms.shop, &sent).0, DeliveryState::Delivered);
+    let received = inbox(&realms.mill, "bob");
+    assert_eq!(received.len(), 1);
+    assert_eq!(
+        (received[0].message.from.as_str(), received[0].message.body.as_str()),
+        ("ann@shop", "two sacks")
+    );
+    assert!(
+        realms.shop.read_blocking(|view| view.outbound(&Caller::office(), 9)).expect("a list").is_empty()
+    );
 
-    town.mill
+    realms
+        .mill
         .submit(&member("bob"), SendMessage::text(remote("ann", "shop"), "on Monday"))
         .await
         .expect("an answer");
-    town.office.carry().await;
-    assert_eq!(inbox(&town.shop, "ann")[0].message.from.as_str(), "bob@mill");
-    town.guard.close().await;
+    realms.office.carry().await;
+    assert_eq!(inbox(&realms.shop, "ann")[0].message.from.as_str(), "bob@mill");
+    realms.guard.close().await;
 }
 
 #[tokio::test]
-async fn what_the_other_realm_refuses_comes_back_as_a_failure() {
-    let town = Town::new().await;
+async fn refusal_of_the_other_realm_fails_the_delivery() {
+    let realms = TwoRealms::new().await;
     let closed = Register {
         id: Some(id("hermit")),
         contact_policy: Some(ContactPolicy::Closed),
         ..Register::default()
     };
-    town.mill.submit(&member("hermit"), closed).await.expect("a free name");
-    for nobody in ["nobody", "hermit"] {
-        let letter = SendMessage::text(remote(nobody, "mill"), "hello");
-        let sent = town.shop.submit(&member("ann"), letter).await.expect("a letter");
-        town.office.carry().await;
-        let (state, why) = state(&town.shop, &sent);
+    realms.mill.submit(&member("hermit"), closed).await.expect("a free name");
+    for name in ["missing", "hermit"] {
+        let message = SendMessage::text(remote(name, "mill"), "hello");
+        let sent = realms.shop.submit(&member("ann"), message).await.expect("a message");
+        realms.office.carry().await;
+        let (state, why) = state(&realms.shop, &sent);
         assert_eq!(state, DeliveryState::Failed);
-        assert!(why.expect("a reason").contains(nobody));
+        assert!(why.expect("a reason").contains(name));
     }
-    town.guard.close().await;
+    realms.guard.close().await;
 }
 
 #[tokio::test]
-async fn one_who_does_not_run_the_office_cannot_speak_for_a_neighbour() {
-    let town = Town::new().await;
-    town.shop
-        .submit(&member("ann"), SendMessage::text(remote("bob", "mill"), "we are neighbours now"))
+async fn only_the_operator_can_send_as_a_peer_agent() {
+    let realms = TwoRealms::new().await;
+    realms
+        .shop
+        .submit(&member("ann"), SendMessage::text(remote("bob", "mill"), "first contact"))
         .await
-        .expect("a letter");
-    town.office.carry().await;
-    let forged = town
+        .expect("a message");
+    realms.office.carry().await;
+    let forged = realms
         .mill
         .submit(&member("ann@shop"), SendMessage::text(vec![Address::Agent(id("bob"))], "forged"))
         .await;
-    let refused = forged.expect_err("nobody of that name here");
+    let refused = forged.expect_err("no agent of that name here");
     assert!(matches!(refused.refusal(), Some(Refusal::NoSuchAgent { .. })), "{refused:?}");
-    let unknown = town.shop.submit(&member("ann"), SendMessage::text(remote("x", "elsewhere"), "?")).await;
-    let refused = unknown.expect_err("no such neighbour");
+    let unknown = realms.shop.submit(&member("ann"), SendMessage::text(remote("x", "elsewhere"), "?")).await;
+    let refused = unknown.expect_err("no such peer");
     assert!(matches!(refused.refusal(), Some(Refusal::NoSuchPeer { .. })), "{refused:?}");
-    town.guard.close().await;
+    realms.guard.close().await;
 }
 
-/// How a letter of Ann's to the mill fared.
-async fn fared(town: &Town, letter: SendMessage) -> (DeliveryState, Option<String>) {
-    let sent = town.shop.submit(&member("ann"), letter).await.expect("a letter");
-    town.office.carry().await;
-    state(&town.shop, &sent)
+/// The delivery state of a message that ann sends to the mill.
+async fn delivery_state(realms: &TwoRealms, message: SendMessage) -> (DeliveryState, Option<String>) {
+    let sent = realms.shop.submit(&member("ann"), message).await.expect("a message");
+    realms.office.carry().await;
+    state(&realms.shop, &sent)
 }
 
 #[tokio::test]
-async fn hidden_agents_of_another_realm_are_neither_found_nor_written_to() {
-    let town = Town::new().await;
+async fn hidden_agents_of_another_realm_cannot_be_found_or_addressed() {
+    let realms = TwoRealms::new().await;
     for (name, visibility) in [("hidden", Visibility::System), ("scoped", Visibility::Scope)] {
         let entry = Register { id: Some(id(name)), visibility: Some(visibility), ..Register::default() };
-        town.mill.submit(&member(name), entry).await.expect("a free name");
+        realms.mill.submit(&member(name), entry).await.expect("a free name");
     }
-    let unknown = fared(&town, SendMessage::text(remote("nobody-here", "mill"), "hello")).await;
+    let unknown = delivery_state(&realms, SendMessage::text(remote("missing-here", "mill"), "hello")).await;
     assert_eq!(unknown.0, DeliveryState::Failed);
     let why = unknown.1.expect("a reason");
     for name in ["hidden", "scoped", "hiden", "bib"] {
-        let fared = fared(&town, SendMessage::text(remote(name, "mill"), "hello")).await;
-        let same = Some(why.replace("nobody-here", name));
+        let answer = delivery_state(&realms, SendMessage::text(remote(name, "mill"), "hello")).await;
+        let same = Some(why.replace("missing-here", name));
         assert_eq!(
-            fared,
+            answer,
             (DeliveryState::Failed, same),
-            "{name} is answered like a name that does not exist"
+            "{name} gets the same answer as a name that does not exist"
         );
     }
-    assert!(inbox(&town.mill, "hidden").is_empty());
-    // One that has written by itself can be answered.
-    town.mill
+    assert!(inbox(&realms.mill, "hidden").is_empty());
+    // A hidden agent that has sent a message can be answered.
+    realms
+        .mill
         .submit(&member("hidden"), SendMessage::text(remote("ann", "shop"), "psst"))
         .await
-        .expect("a letter");
-    town.office.carry().await;
-    let fared = fared(&town, SendMessage::text(remote("hidden", "mill"), "yes?")).await;
-    assert_eq!(fared.0, DeliveryState::Delivered, "{fared:?}");
-    town.guard.close().await;
+        .expect("a message");
+    realms.office.carry().await;
+    let answer = delivery_state(&realms, SendMessage::text(remote("hidden", "mill"), "yes?")).await;
+    assert_eq!(answer.0, DeliveryState::Delivered, "{answer:?}");
+    realms.guard.close().await;
 }
 
 #[tokio::test]
-async fn consent_is_asked_for_senders_of_another_realm() {
-    let town = Town::new().await;
+async fn senders_of_another_realm_need_consent() {
+    let realms = TwoRealms::new().await;
     let entry = |name: &str| Register { id: Some(id(name)), ..Register::default() };
     let shy = Register { contact_policy: Some(ContactPolicy::Contacts), ..entry("shy") };
-    town.mill.submit(&member("shy"), shy).await.expect("a free name");
-    let bounds = Bounds { takes_from_agents: Some(AgentSet::Nobody), ..Bounds::default() };
+    realms.mill.submit(&member("shy"), shy).await.expect("a free name");
+    let bounds = Bounds { takes_from_agents: Some(AgentSet::Empty), ..Bounds::default() };
     let bounded = Register { bounds: Some(bounds), ..entry("bounded") };
-    town.mill.submit(&member("bounded"), bounded).await.expect("a free name");
+    realms.mill.submit(&member("bounded"), bounded).await.expect("a free name");
     assert_eq!(
-        fared(&town, SendMessage::text(remote("bounded", "mill"), "hello")).await.0,
+        delivery_state(&realms, SendMessage::text(remote("bounded", "mill"), "hello")).await.0,
         DeliveryState::Failed
     );
     assert_eq!(
-        fared(&town, SendMessage::text(remote("shy", "mill"), "hello")).await.0,
+        delivery_state(&realms, SendMessage::text(remote("shy", "mill"), "hello")).await.0,
         DeliveryState::Failed
     );
-    assert!(inbox(&town.mill, "shy").is_empty() && inbox(&town.mill, "bounded").is_empty());
-    // The first letter left a request, which can be accepted.
+    assert!(inbox(&realms.mill, "shy").is_empty() && inbox(&realms.mill, "bounded").is_empty());
+    // The first message recorded a request, which can be accepted.
     let accept = Answer { from: id("ann@shop"), state: ContactState::Accepted, expires_at: None };
-    town.mill.submit(&member("shy"), accept).await.expect("a request");
+    realms.mill.submit(&member("shy"), accept).await.expect("a request");
     assert_eq!(
-        fared(&town, SendMessage::text(remote("shy", "mill"), "again")).await.0,
+        delivery_state(&realms, SendMessage::text(remote("shy", "mill"), "again")).await.0,
         DeliveryState::Delivered
     );
-    assert_eq!(inbox(&town.mill, "shy")[0].message.from.as_str(), "ann@shop");
-    town.guard.close().await;
+    assert_eq!(inbox(&realms.mill, "shy")[0].message.from.as_str(), "ann@shop");
+    realms.guard.close().await;
 }
 
 #[tokio::test]
-async fn an_answer_from_another_realm_needs_no_consent_of_its_own() {
-    let town = Town::new().await;
+async fn reply_from_another_realm_needs_no_consent() {
+    let realms = TwoRealms::new().await;
     let shy = Register {
         id: Some(id("shy")),
         contact_policy: Some(ContactPolicy::Contacts),
         ..Register::default()
     };
-    town.mill.submit(&member("shy"), shy).await.expect("a free name");
-    town.mill
+    realms.mill.submit(&member("shy"), shy).await.expect("a free name");
+    realms
+        .mill
         .submit(&member("shy"), SendMessage::text(remote("ann", "shop"), "flour?"))
         .await
-        .expect("a letter");
-    town.office.carry().await;
+        .expect("a message");
+    realms.office.carry().await;
     assert_eq!(
-        fared(&town, SendMessage::text(remote("shy", "mill"), "two sacks")).await.0,
+        delivery_state(&realms, SendMessage::text(remote("shy", "mill"), "two sacks")).await.0,
         DeliveryState::Delivered
     );
-    town.guard.close().await;
+    realms.guard.close().await;
 }

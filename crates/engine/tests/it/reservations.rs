@@ -1,4 +1,4 @@
-//! Reservations: overlaps are reported and never in the way; a lease is its holder's to prolong and give back.
+//! Reservations: overlaps are reported but never refused; only the holder may renew or release a reservation.
 
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{Audience, Caller, Reservation, ReservationStatus};
@@ -42,7 +42,7 @@ fn listed(realm: &Realm, caller: &Caller, ended: bool) -> Vec<Reservation> {
 }
 
 #[tokio::test]
-async fn overlaps_are_found_both_ways_round() {
+async fn overlaps_are_symmetric() {
     let table = [
         ("src/**", "src/app.py", true),
         ("src", "src/app.py", true),
@@ -65,13 +65,13 @@ async fn overlaps_are_found_both_ways_round() {
             let would = realm.see(|view| view.would_conflict(&bert, "repo", &[asked.into()], true));
             assert_eq!(!would.is_empty(), expected, "{held} held, {asked} asked");
             let got = realm.ask(&bert, reserve(asked)).await;
-            assert_eq!(got.conflicts, would, "what is foretold is what is reported");
+            assert_eq!(got.conflicts, would, "the prediction matches the report");
         }
     }
 }
 
 #[tokio::test]
-async fn only_where_someone_wants_to_be_alone_is_there_a_conflict() {
+async fn only_exclusive_reservations_conflict() {
     let realm = Realm::new();
     let [anna, bert, carl] = realm.agents(["anna", "bert", "carl"]).await;
     let shared = || Reserve { exclusive: false, ..reserve("a") };
@@ -79,15 +79,15 @@ async fn only_where_someone_wants_to_be_alone_is_there_a_conflict() {
     assert!(realm.ask(&bert, shared()).await.conflicts.is_empty());
     let got = realm.ask(&carl, reserve("a")).await;
     assert_eq!(got.conflicts.len(), 2);
-    assert_eq!(got.reservation.status, ReservationStatus::Active, "advisory: granted all the same");
+    assert_eq!(got.reservation.status, ReservationStatus::Active, "advisory: granted anyway");
     assert_eq!(realm.ask(&bert, shared()).await.conflicts.len(), 1);
-    assert_eq!(realm.ask(&carl, reserve("a/b")).await.conflicts.len(), 3, "one's own are no conflict");
+    assert_eq!(realm.ask(&carl, reserve("a/b")).await.conflicts.len(), 3, "own reservations do not conflict");
     let elsewhere = Reserve { scope: "other".into(), ..reserve("a") };
     assert!(realm.ask(&anna, elsewhere).await.conflicts.is_empty());
 }
 
 #[tokio::test]
-async fn bad_reservations_are_refused() {
+async fn invalid_reservations_are_refused() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     for path in ["/etc", "../up", "a/../../b", "", "C:\\x", "~/x", "file:///x"] {
@@ -106,24 +106,20 @@ async fn bad_reservations_are_refused() {
 }
 
 #[tokio::test]
-async fn the_same_under_the_same_key_is_taken_once() {
+async fn reservation_with_the_same_key_is_made_once() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let first = realm.ask(&anna, keyed("k", "a")).await.reservation;
     assert_eq!(realm.ask(&anna, keyed("k", "a")).await.reservation, first);
     let exists = Refusal::ReservationExists { key: "k".into() };
     assert_eq!(realm.refused(&anna, keyed("k", "b")).await, exists);
-    assert_ne!(
-        realm.ask(&bert, keyed("k", "b")).await.reservation.seq,
-        first.seq,
-        "a key is its holder's own"
-    );
+    assert_ne!(realm.ask(&bert, keyed("k", "b")).await.reservation.seq, first.seq, "keys are per holder");
     realm.ask(&anna, release("k")).await;
-    assert_eq!(realm.refused(&anna, keyed("k", "b")).await, exists, "also when it was given back");
+    assert_eq!(realm.refused(&anna, keyed("k", "b")).await, exists, "also after release");
 }
 
 #[tokio::test]
-async fn only_the_holder_or_the_office_gives_a_lease_back() {
+async fn only_holder_or_admin_may_release_a_reservation() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let held = realm.ask(&anna, keyed("k", "a")).await.reservation;
@@ -141,13 +137,13 @@ async fn only_the_holder_or_the_office_gives_a_lease_back() {
     assert_eq!(
         realm.refused(&anna, renew("k")).await,
         Refusal::NoSuchReservation,
-        "given back is given back"
+        "a released reservation cannot be renewed"
     );
     assert!(realm.ask(&bert, reserve("a")).await.conflicts.is_empty());
 }
 
 #[tokio::test]
-async fn a_lease_named_twice_is_given_back_once_and_no_names_mean_all() {
+async fn reservation_named_twice_is_released_once_and_no_names_mean_all() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let held = realm.ask(&anna, keyed("k", "a")).await.reservation;
@@ -165,7 +161,7 @@ async fn a_lease_named_twice_is_given_back_once_and_no_names_mean_all() {
 }
 
 #[tokio::test]
-async fn a_lapsed_lease_is_never_shown_as_active_and_can_be_renewed() {
+async fn expired_reservation_is_not_active_and_can_be_renewed() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let end = soon();
@@ -182,13 +178,13 @@ async fn a_lapsed_lease_is_never_shown_as_active_and_can_be_renewed() {
 }
 
 #[tokio::test]
-async fn nobody_hoards_leases_not_even_by_renewing_lapsed_ones() {
+async fn reservation_limit_also_applies_to_renewals() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     realm.rules(Rules { reservations_per_scope: 1, ..Rules::default() }).await;
     let end = soon();
     realm.ask(&anna, Reserve { expires_at: end, ..keyed("old", "a") }).await;
-    let too_many = Refusal::TooMany { what: "reservations in this scope", limit: 1 };
+    let too_many = Refusal::TooManyReservations { what: "reservations in this scope", limit: 1 };
     assert_eq!(realm.refused(&anna, reserve("b")).await, too_many);
     realm.ask(&anna, Reserve { scope: "other".into(), ..reserve("b") }).await;
     realm.passed(end).await;
@@ -198,7 +194,7 @@ async fn nobody_hoards_leases_not_even_by_renewing_lapsed_ones() {
 }
 
 #[tokio::test]
-async fn what_is_for_contacts_is_seen_and_reported_to_contacts_alone() {
+async fn reservation_for_contacts_is_visible_only_to_contacts() {
     let realm = Realm::new();
     let [anna, bert, carl] = realm.agents(["anna", "bert", "carl"]).await;
     realm.befriend(&anna, &bert).await;
@@ -215,7 +211,7 @@ async fn what_is_for_contacts_is_seen_and_reported_to_contacts_alone() {
 }
 
 #[tokio::test]
-async fn a_holder_hears_only_of_conflicts_with_what_it_may_see() {
+async fn holder_is_notified_only_of_visible_conflicts() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     realm.ask(&anna, reserve("a")).await;
@@ -231,7 +227,7 @@ async fn a_holder_hears_only_of_conflicts_with_what_it_may_see() {
 
 // F55: `--ttl 9999d` held until 2054.
 #[tokio::test]
-async fn a_reservation_ends_within_thirty_days_unless_renewed() {
+async fn reservation_is_limited_to_thirty_days_unless_renewed() {
     const DAY: i64 = 24 * 3_600_000;
     let realm = Realm::new();
     let anna = realm.agent("anna").await;

@@ -1,12 +1,13 @@
-//! Names that come back, and names that are known before their holder has come.
+//! Agents that register again, and names that are known before their agent registers.
 
-use posthaste_engine::Refusal;
-use posthaste_engine::nouns::{Address, AgentKind, Caller, TokenRole};
+use posthaste_engine::nouns::{Address, AgentKind, Caller, ContactPolicy, PeerKind, TokenRole};
 use posthaste_engine::verbs::agents::{Bearer, Existing, Register, Unregister};
 use posthaste_engine::verbs::mail::SendMessage;
+use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
+use posthaste_engine::{Filter, Refusal, Start, Step};
 
-use crate::harness::{Realm, admin, id, letter, member, named};
+use crate::harness::{self, Realm, admin, id, member, message, named};
 
 fn token(name: &str, number: u8, role: TokenRole) -> CreateToken {
     let hash = vec![number; 32];
@@ -17,7 +18,7 @@ fn bearer(token: &str) -> Bearer {
     Bearer { name: id(token), admin: false }
 }
 
-/// What the bearer of a token asks for when its connection, which owns the agent, registers a name.
+/// The registration of a name by a token bearer whose connection owns the agent.
 fn by(token: &str, name: &str, connection: &str) -> Register {
     Register { owner: Some(id(connection)), bearer: Some(bearer(token)), ..named(name) }
 }
@@ -28,14 +29,14 @@ fn gone(name: &str) -> Unregister {
 
 // F3
 #[tokio::test]
-async fn the_token_that_entered_an_agent_finds_its_mail_when_it_comes_back() {
+async fn token_that_registered_an_agent_gets_its_messages_on_return() {
     let realm = Realm::new();
     let ann = realm.agent("ann").await;
     realm.ask(&member("p1"), by("fleet", "worker", "p1")).await;
     realm.send(&ann, "worker", "while it was there").await;
     realm.ask(&Caller::office(), gone("worker")).await;
-    // Its name is on no token, so it is not known while it is away.
-    assert!(matches!(realm.refused(&ann, letter("worker", "away")).await, Refusal::NoSuchAgent { .. }));
+    // No token has this name, so it is unknown after unregistration.
+    assert!(matches!(realm.refused(&ann, message("worker", "away")).await, Refusal::NoSuchAgent { .. }));
     let again = realm.ask(&member("p2"), by("fleet", "worker", "p2")).await;
     assert!(!again.resumed);
     assert_eq!(realm.mail("worker"), ["while it was there"]);
@@ -43,7 +44,7 @@ async fn the_token_that_entered_an_agent_finds_its_mail_when_it_comes_back() {
     realm.ask(&Caller::office(), gone("worker")).await;
     realm.ask(&member("p3"), by("others", "worker", "p3")).await;
     assert_eq!(realm.mail("worker"), Vec::<String>::new());
-    // And the first cannot have it back.
+    // The first token cannot get it back.
     realm.ask(&Caller::office(), gone("worker")).await;
     realm.ask(&member("p4"), by("fleet", "worker", "p4")).await;
     assert_eq!(realm.mail("worker"), Vec::<String>::new());
@@ -51,7 +52,7 @@ async fn the_token_that_entered_an_agent_finds_its_mail_when_it_comes_back() {
 
 // F3
 #[tokio::test]
-async fn a_display_name_leads_back_to_the_agent_that_the_same_token_entered() {
+async fn display_name_resolves_to_the_agent_of_the_same_token() {
     let realm = Realm::new();
     let called = |token: &str, name: &str| {
         let (bearer, name) = (Some(bearer(token)), Some(name.to_owned()));
@@ -67,8 +68,8 @@ async fn a_display_name_leads_back_to_the_agent_that_the_same_token_entered() {
     assert_eq!(found("others", "Green Harbor"), None);
     assert_eq!(found("fleet", "Harbor"), None);
     realm.ask(&Caller::office(), gone("green-harbor")).await;
-    assert_eq!(found("fleet", "Green Harbor"), Some(made), "also after it left");
-    // An administrator's program comes back under names of its own, and not under those of tokens.
+    assert_eq!(found("fleet", "Green Harbor"), Some(made), "also after unregistration");
+    // An administrator's client returns to names it registered, and not to names of tokens.
     let operator = Bearer { name: id("admin"), admin: true };
     let entry = Register { bearer: Some(operator.clone()), ..named("helper") };
     realm.ask(&admin(), entry).await;
@@ -79,7 +80,7 @@ async fn a_display_name_leads_back_to_the_agent_that_the_same_token_entered() {
     assert_eq!((by_admin("helper"), by_admin("Green Harbor")), (Some(id("helper")), None));
     realm.ask(&admin(), token("helper", 2, TokenRole::Agent)).await;
     assert_eq!(by_admin("helper"), None);
-    // The name on a token is that of its agent, however it is spelled.
+    // The name of a token is the name of its agent, however it is spelled.
     realm.ask(&admin(), token("Zo\u{eb}", 1, TokenRole::Agent)).await;
     realm
         .ask(&member("ann"), Register { existing: Existing::TakeOver, ..by("Zo\u{eb}", "Zo\u{eb}", "p") })
@@ -89,7 +90,7 @@ async fn a_display_name_leads_back_to_the_agent_that_the_same_token_entered() {
 
 // F3, F9
 #[tokio::test]
-async fn mail_waits_for_the_bearer_of_a_token() {
+async fn messages_wait_for_the_bearer_of_a_token() {
     let realm = Realm::new();
     let ann = realm.agent("ann").await;
     let carl = realm.ask(&admin(), token("carl", 1, TokenRole::Agent)).await;
@@ -99,35 +100,35 @@ async fn mail_waits_for_the_bearer_of_a_token() {
         let page = realm.see(|view| view.agents(&admin(), &query));
         page.items.into_iter().map(|agent| (agent.id.to_string(), agent.kind)).collect::<Vec<_>>()
     };
-    assert_eq!(agents().len(), 1, "a token alone makes no entry");
+    assert_eq!(agents().len(), 1, "a token alone registers no agent");
     realm.send(&ann, "carl", "before it came").await;
     realm.send(&ann, "uma", "hello").await;
     let kinds = [("ann", AgentKind::Agent), ("carl", AgentKind::Agent), ("uma", AgentKind::User)];
     assert_eq!(agents(), kinds.map(|(name, kind)| (name.to_owned(), kind)));
-    let come = |connection| Register {
+    let register = |connection| Register {
         existing: Existing::TakeOver,
         role: Some("reviewer".to_owned()),
         ..by("carl", "carl", connection)
     };
-    let entered = realm.ask(&member("carl"), come("p1")).await;
+    let entered = realm.ask(&member("carl"), register("p1")).await;
     assert!(entered.resumed);
-    assert_eq!(entered.agent.via, "test", "the door that it came by");
-    // Between leaving and coming back, too; but what is for a role is not for a mailbox.
+    assert_eq!(entered.agent.via, "test", "the door of its registration");
+    // Also while it is unregistered; but a role address does not include it then.
     realm.ask(&member("carl"), gone("carl")).await;
     realm.send(&ann, "carl", "while it was away").await;
     let reviewers =
         SendMessage::text(vec![Address::Role { role: "reviewer".to_owned(), within: None }], "all of you");
     assert!(matches!(realm.refused(&ann, reviewers).await, Refusal::NoRecipients));
-    realm.ask(&member("carl"), come("p2")).await;
+    realm.ask(&member("carl"), register("p2")).await;
     assert_eq!(realm.mail("carl"), ["before it came", "while it was away"]);
-    // With the token the claim ends.
+    // The claim ends with the token.
     realm.ask(&member("carl"), gone("carl")).await;
     realm.ask(&admin(), RevokeToken { id: carl.id }).await;
-    assert!(matches!(realm.refused(&ann, letter("carl", "too late")).await, Refusal::NoSuchAgent { .. }));
+    assert!(matches!(realm.refused(&ann, message("carl", "too late")).await, Refusal::NoSuchAgent { .. }));
 }
 
 #[tokio::test]
-async fn mail_of_an_agent_that_another_token_entered_is_not_the_bearers() {
+async fn bearer_does_not_get_messages_of_an_agent_of_another_token() {
     let realm = Realm::new();
     let ann = realm.agent("ann").await;
     realm.ask(&member("p1"), by("mallory", "carl", "p1")).await;
@@ -140,7 +141,7 @@ async fn mail_of_an_agent_that_another_token_entered_is_not_the_bearers() {
 
 // F44
 #[tokio::test]
-async fn the_operator_has_an_address_from_the_first_message_on() {
+async fn operator_can_be_addressed_from_the_first_message() {
     let realm = Realm::new();
     let ann = realm.agent("ann").await;
     let sent = realm.send(&ann, "operator", "help").await;
@@ -160,18 +161,18 @@ async fn the_operator_has_an_address_from_the_first_message_on() {
 
 // F8, F32
 #[tokio::test]
-async fn an_administrator_writes_under_new_names_but_not_under_address_words() {
+async fn administrator_may_send_under_new_names_but_not_address_words() {
     let realm = Realm::new();
     realm.agent("ann").await;
     let from = |name: &str| Caller::admin(id(name), "test");
-    // A message that is refused enters no one.
-    let refused = realm.refused(&from("me"), letter("nobody", "hello")).await;
+    // A refused message registers no agent.
+    let refused = realm.refused(&from("me"), message("missing", "hello")).await;
     assert!(matches!(refused, Refusal::NoSuchAgent { .. }));
     assert!(matches!(realm.hidden(|view| view.agent(&admin(), &id("me"))), Refusal::NoSuchAgent { .. }));
     realm.send(&from("me"), "ann", "hello").await;
     assert_eq!(realm.see(|view| view.agent(&admin(), &id("me"))).kind, AgentKind::User);
     for name in ["all", "parent", "role:x", "agent:ann", "operator", "@me", "a@b"] {
-        let refused = realm.refused(&from(name), letter("ann", "hello")).await;
+        let refused = realm.refused(&from(name), message("ann", "hello")).await;
         assert!(matches!(refused, Refusal::BadName { .. }), "{name}: {refused:?}");
         let entry = Register { bearer: Some(Bearer { name: id("admin"), admin: true }), ..named(name) };
         let refused = realm.refused(&admin(), entry).await;
@@ -179,16 +180,68 @@ async fn an_administrator_writes_under_new_names_but_not_under_address_words() {
     }
 }
 
+#[tokio::test]
+async fn contact_request_of_a_new_sender_registers_it() {
+    let realm = Realm::new();
+    let asks = Register { contact_policy: Some(ContactPolicy::Contacts), ..named("ann") };
+    realm.ask(&member("ann"), asks).await;
+    let me = Caller::admin(id("me"), "test");
+    // The second refusal finds the request pending and changes nothing.
+    for _ in 0..2 {
+        let refused = realm.refused(&me, message("ann", "hello")).await;
+        assert!(matches!(refused, Refusal::ConsentPending { .. }), "{refused:?}");
+    }
+    let words = realm.replayed(&admin());
+    assert_eq!(words, ["agent.registered", "agent.registered", "contact.changed"]);
+    // The server records the request of a peer's agent in that agent's name, and registers no agent.
+    let peer = PutPeer {
+        name: harness::realm("east"),
+        kind: PeerKind::Office,
+        url: None,
+        token_ref: None,
+        reachable: true,
+        volatile: false,
+        meta: None,
+        seen_at: None,
+    };
+    realm.ask(&admin(), peer).await;
+    let refused = realm.refused(&Caller::admin(id("far@east"), "test"), message("ann", "hello")).await;
+    assert!(matches!(refused, Refusal::ConsentPending { .. }), "{refused:?}");
+    let replay = realm.see(|view| view.events(&admin(), 0, &Filter::everything(), 99));
+    let request = replay.events.last().expect("events");
+    assert_eq!((request.fact.kind(), request.actor.as_str()), ("contact.changed", "far@east"));
+}
+
 // F34
 #[tokio::test]
-async fn suggestions_look_past_case_and_accents() {
+async fn suggestions_ignore_case_and_accents() {
     let realm = Realm::new();
     realm.agents(["ann", "Jos\u{e9}", "\u{c9}mile", "worker-1"]).await;
     for (written, meant) in
         [("jose", "Jos\u{e9}"), ("emile", "\u{c9}mile"), ("Worker-2", "worker-1"), ("an", "ann")]
     {
-        let refused = realm.refused(&member("ann"), letter(written, "hello")).await;
+        let refused = realm.refused(&member("ann"), message(written, "hello")).await;
         let Refusal::NoSuchAgent { near, .. } = refused else { panic!("{written}: {refused:?}") };
         assert_eq!(near, [id(meant)], "{written}");
     }
+}
+
+/// Before, the writer's cached conversation still had the former holder, and the live event of a turn reached the new one.
+#[tokio::test]
+async fn new_holder_of_a_name_gets_no_turns_of_its_former_conversations() {
+    let realm = Realm::new();
+    let ann = realm.agent("ann").await;
+    realm.ask(&member("p1"), by("fleet", "bob", "p1")).await;
+    realm.conversation(&ann, "c", &["bob"]).await;
+    realm.ask(&Caller::office(), gone("bob")).await;
+    realm.ask(&admin(), token("bob", 7, TokenRole::Agent)).await;
+    realm.say(&ann, "c", "fills the cache").await;
+    // Registers the token's bearer under the name, with an empty mailbox.
+    realm.send(&ann, "bob", "welcome").await;
+    let filter = Filter::everything();
+    let mut feed = realm.engine.follow(&member("bob"), filter, Start::Now, 16).await.expect("a feed");
+    realm.say(&ann, "c", "not for the new holder").await;
+    realm.send(&ann, "bob", "this one is").await;
+    let Step::Event { event, .. } = feed.next().await.expect("a step") else { panic!("an overflow") };
+    assert_eq!(event.fact.kind(), "message.sent");
 }

@@ -1,5 +1,5 @@
-//! Who may change what: every verb, tried on the same things by their owner, by one who takes part, by one who may only
-//! look on, by another member, by a stranger and by an administrator.
+//! Authorisation of changes: every verb, tried on the same items by their owner, a participant, an observer, another
+//! member, a stranger and an administrator.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -9,6 +9,7 @@ use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
     Audience, Caller, ContactState, MessageId, PeerKind, Seq, Summary, TokenRole, TurnId,
 };
+use posthaste_engine::testing::record_delivered;
 use posthaste_engine::verbs::Command;
 use posthaste_engine::verbs::agents::{Existing, Orphan, Register, SetState, Unregister, Update};
 use posthaste_engine::verbs::claims::{Claim, MoveClaim, ReleaseClaim};
@@ -31,16 +32,16 @@ use posthaste_engine::verbs::turns::{KeepSummary, OpenThread};
 use posthaste_engine::{EngineError, Refusal};
 
 use crate::harness::{
-    Realm, admin, conversation, id, invitee, json, later, letter, member, observer, realm as named, say,
-    scope, talk,
+    Realm, admin, conversation, conversation_id, id, invitee, json, later, member, message, observer,
+    realm as named, say, scope,
 };
 use crate::runs::opening;
 
 /// The callers, in the order of the columns.
-const WHO: [&str; 6] = ["owner", "participant", "observer", "member", "stranger", "admin"];
+const CALLERS: [&str; 6] = ["owner", "participant", "observer", "member", "stranger", "admin"];
 
 fn caller(column: usize) -> Caller {
-    match WHO[column] {
+    match CALLERS[column] {
         "owner" => member("anna"),
         "participant" => member("bert"),
         "observer" => observer("eye"),
@@ -50,16 +51,16 @@ fn caller(column: usize) -> Caller {
     }
 }
 
-/// Things of anna's, in which bert takes part and on which observers may look.
-struct Things {
+/// Items of anna, in which bert takes part and which observers may read.
+struct Items {
     realm: Realm,
-    letter: MessageId,
+    message: MessageId,
     turn: TurnId,
-    lease: Seq,
+    reservation: Seq,
     token: String,
 }
 
-async fn things() -> Things {
+async fn items() -> Items {
     let realm = Realm::new();
     let [anna, bert, ..] = realm.agents(["anna", "bert", "eye", "out", "boss"]).await;
     for pet in ["pet", "pup"] {
@@ -71,18 +72,18 @@ async fn things() -> Things {
     realm.ask(&anna, task("t", Some("bert"))).await;
     realm.scope(&anna, "s", CreateScope::default(), &["anna", "bert", "pet"]).await;
     let sent =
-        realm.ask(&anna, SendMessage { audience: Audience::Observers, ..letter("bert", "open") }).await;
+        realm.ask(&anna, SendMessage { audience: Audience::Observers, ..message("bert", "open") }).await;
     let held = realm.ask(&anna, reserve("src/**")).await;
     realm.ask(&anna, Ask { to: id("bert"), reason: None, expires_at: None }).await;
     let token = realm.ask(&admin(), token(1)).await;
     realm.ask(&admin(), peer()).await;
     assert_eq!(bert.agent, id("bert"));
-    Things { letter: sent.message.id, turn, lease: held.reservation.seq, token: token.id, realm }
+    Items { message: sent.message.id, turn, reservation: held.reservation.seq, token: token.id, realm }
 }
 
 fn task(name: &str, assignee: Option<&str>) -> CreateTask {
     CreateTask {
-        id: Some(talk(name)),
+        id: Some(conversation_id(name)),
         title: None,
         description: None,
         status: None,
@@ -134,10 +135,10 @@ fn peer() -> PutPeer {
 
 type Tried<'t> = Pin<Box<dyn Future<Output = Result<(), EngineError>> + 't>>;
 
-/// A verb's word, who may (one character for each column), and the attempt.
-type Row = (&'static str, &'static str, Box<dyn for<'t> Fn(&'t Things, Caller) -> Tried<'t>>);
+/// The word of a verb, who may (one character per column), and the attempt.
+type Row = (&'static str, &'static str, Box<dyn for<'t> Fn(&'t Items, Caller) -> Tried<'t>>);
 
-/// Every verb, and who may do it to the things above: `x` where a column's caller may, `.` where it may not.
+/// Every verb, and who may apply it to the items above: `x` if the caller of the column may, `.` if not.
 fn rows() -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     macro_rules! row {
@@ -167,61 +168,71 @@ fn rows() -> Vec<Row> {
         agent: id("pet"),
         before: None,
         keys: json("{}"),
-        marks: Vec::new(),
+        proof_keys: Vec::new(),
         token: None,
         token_door: None,
         token_ends: None,
         revoke: false,
     });
-    // Letters are their senders' own; what becomes of them is their recipients'.
-    row!("send", "xxxx.x", |_at| letter("anna", "hello"));
+    // Messages belong to their senders, delivery states to the recipients.
+    row!("send", "xxxx.x", |_at| message("anna", "hello"));
+    // Only the engine makes this command, and only after it has checked the recipients.
+    row!("record_delivered", "xxxx.x", |_at| record_delivered(message("anna", "hello"), vec![id("anna")]));
     row!("send_sealed", "xxxx.x", |_at| SendSigned {
-        message: letter("anna", "hello"),
-        marks: Vec::new(),
+        message: message("anna", "hello"),
+        keys: Vec::new(),
         side_effect: None
     });
-    row!("mark_delivered", ".x...x", |at| MarkDelivered { agent: id("bert"), messages: vec![at.letter] });
-    row!("mark_read", ".x...x", |at| MarkRead { agent: id("bert"), message: at.letter, unread: false });
-    row!("acknowledge", ".x...x", |at| Acknowledge { agent: id("bert"), message: at.letter, response: None });
-    row!("discard", ".x...x", |at| Discard { agent: id("bert"), message: at.letter });
+    row!("mark_delivered", ".x...x", |at| MarkDelivered { agent: id("bert"), messages: vec![at.message] });
+    row!("mark_read", ".x...x", |at| MarkRead { agent: id("bert"), message: at.message, unread: false });
+    row!("acknowledge", ".x...x", |at| Acknowledge {
+        agent: id("bert"),
+        message: at.message,
+        response: None
+    });
+    row!("discard", ".x...x", |at| Discard { agent: id("bert"), message: at.message });
     row!("mark_failed", ".....x", |at| MarkFailed {
         agent: id("bert"),
-        message: at.letter,
+        message: at.message,
         reason: "x".into()
     });
     row!("dispatched", ".....x", |at| Dispatched {
         peer: named("north"),
         agent: id("bert"),
-        message: at.letter,
+        message: at.message,
         failure: None,
     });
-    // Conversations: participants. An observer may come in and speak, and change nothing else.
+    // Conversations: participants. An observer may join and speak, and change nothing else.
     row!("create_conversation", "xxxx.x", |_at| conversation("new", &[]));
-    row!("close_conversation", "xx...x", |_at| Close { conversation: talk("c"), status: None, reason: None });
-    row!("reopen_conversation", "xx...x", |_at| Reopen { conversation: talk("c") });
-    row!("join_conversation", ".xx..x", |_at| Join { conversation: talk("c"), role: None });
-    row!("leave_conversation", "xx....", |_at| Leave { conversation: talk("c"), reason: None });
-    row!("invite", "x....x", |_at| Invite { conversation: talk("c"), invitee: invitee("pet") });
+    row!("close_conversation", "xx...x", |_at| Close {
+        conversation: conversation_id("c"),
+        status: None,
+        reason: None
+    });
+    row!("reopen_conversation", "xx...x", |_at| Reopen { conversation: conversation_id("c") });
+    row!("join_conversation", ".xx..x", |_at| Join { conversation: conversation_id("c"), role: None });
+    row!("leave_conversation", "xx....", |_at| Leave { conversation: conversation_id("c"), reason: None });
+    row!("invite", "x....x", |_at| Invite { conversation: conversation_id("c"), invitee: invitee("pet") });
     row!("remove_participant", "x....x", |_at| Remove {
-        conversation: talk("c"),
+        conversation: conversation_id("c"),
         agent: id("bert"),
         reason: None
     });
     row!("say", "xx...x", |_at| say("c", "a word"));
     row!("open_thread", "xx...x", |at| OpenThread {
-        conversation: talk("c"),
+        conversation: conversation_id("c"),
         root: at.turn,
         parent: None,
         subject: None
     });
     row!("keep_summary", "xx...x", |_at| KeepSummary {
-        conversation: talk("c"),
+        conversation: conversation_id("c"),
         part: "all".into(),
         summary: Summary { text: "forged".into(), ..Summary::default() },
         up_to: 1,
         announce: true,
     });
-    // Scopes: their maker; members bring agents in that they see.
+    // Scopes: their creator; members may add agents that they see.
     row!("create_scope", "xxxx.x", |_at| CreateScope { id: Some(scope("new")), ..CreateScope::default() });
     row!("join_scope", "xx...x", |_at| JoinScope { scope: scope("s"), agent: id("pup") });
     row!("leave_scope", "x....x", |_at| LeaveScope { scope: scope("s"), agent: id("pet") });
@@ -231,13 +242,16 @@ fn rows() -> Vec<Row> {
     row!("create_task", "xx...x", |_at| task("c", None));
     row!("update_task", "xx...x", |_at| UpdateTask {
         result: Some(json("\"forged\"")),
-        ..UpdateTask::of(talk("t"))
+        ..UpdateTask::of(conversation_id("t"))
     });
     row!("update_task", "xx...x", |_at| UpdateTask {
         assignee: Some(id("out")),
-        ..UpdateTask::of(talk("t"))
+        ..UpdateTask::of(conversation_id("t"))
     });
-    row!("add_contributor", "xx...x", |_at| AddContributor { task: talk("t"), contributor: "out".into() });
+    row!("add_contributor", "xx...x", |_at| AddContributor {
+        task: conversation_id("t"),
+        contributor: "out".into()
+    });
     row!("advance_run", ".....x", |_at| opening("r"));
     // Reservations: their holder.
     row!("reserve", "xxxx.x", |_at| reserve("docs/**"));
@@ -251,10 +265,13 @@ fn rows() -> Vec<Row> {
         only_if_free: false,
         meta: None,
     });
-    row!("renew", "x.....", |at| Renew { which: Which::Number(at.lease), expires_at: later() });
-    row!("release", "x....x", |at| Release { which: vec![Which::Number(at.lease)], owner: Some(id("anna")) });
-    row!("release", "x.....", |at| Release { which: vec![Which::Number(at.lease)], owner: None });
-    // Contacts: the two.
+    row!("renew", "x.....", |at| Renew { which: Which::Number(at.reservation), expires_at: later() });
+    row!("release", "x....x", |at| Release {
+        which: vec![Which::Number(at.reservation)],
+        owner: Some(id("anna"))
+    });
+    row!("release", "x.....", |at| Release { which: vec![Which::Number(at.reservation)], owner: None });
+    // Contacts: the two agents.
     row!("ask_contact", "xxxx.x", |_at| Ask { to: id("pet"), reason: None, expires_at: None });
     row!("answer_contact", ".x....", |_at| Answer {
         from: id("anna"),
@@ -262,7 +279,7 @@ fn rows() -> Vec<Row> {
         expires_at: None
     });
     row!("end_contact", ".x....", |_at| EndContact { with: id("anna") });
-    // The realm's own business.
+    // Administration of the realm.
     row!("create_token", ".....x", |_at| token(2));
     row!("renew_token", ".....x", |_at| RenewToken { old: vec![1; 32], hash: vec![3; 32], expires_at: None });
     row!("revoke_token", ".....x", |at| RevokeToken { id: at.token.clone() });
@@ -290,35 +307,35 @@ fn rows() -> Vec<Row> {
 }
 
 #[test]
-fn every_verb_has_its_row() {
+fn every_verb_has_a_row() {
     let covered: BTreeSet<&str> = rows().iter().map(|row| row.0).collect();
     let all: BTreeSet<&str> = Command::WORDS.iter().copied().collect();
-    assert_eq!(covered, all, "a verb without a row here could let any caller change anything");
+    assert_eq!(covered, all, "a verb without a row is not checked");
 }
 
 #[tokio::test]
-async fn reading_is_not_the_right_to_change() {
+async fn only_permitted_callers_may_change_items() {
     let mut wrong = Vec::new();
-    // A refusal changes nothing, so one realm serves them all.
-    let untouched = things().await;
+    // A refusal changes nothing, so one realm is enough for all refusals.
+    let untouched = items().await;
     for (row, (word, may, attempt)) in rows().iter().enumerate() {
-        assert_eq!(may.len(), WHO.len(), "{word}");
+        assert_eq!(may.len(), CALLERS.len(), "{word}");
         for (column, expected) in may.chars().enumerate() {
-            let fresh = if expected == 'x' { Some(things().await) } else { None };
+            let fresh = if expected == 'x' { Some(items().await) } else { None };
             let at = fresh.as_ref().unwrap_or(&untouched);
             let done = match attempt(at, caller(column)).await {
                 Ok(()) => Ok(()),
                 Err(EngineError::Refused(why)) => Err(why),
-                Err(fault) => panic!("{word} by the {}: {fault}", WHO[column]),
+                Err(fault) => panic!("{word} by the {}: {fault}", CALLERS[column]),
             };
             if done.is_ok() != (expected == 'x') {
-                wrong.push(format!("row {row}, {word} by the {}: {done:?}", WHO[column]));
+                wrong.push(format!("row {row}, {word} by the {}: {done:?}", CALLERS[column]));
             }
-            // A refusal may not say more than the caller may know: strangers and members learn of nothing.
+            // A refusal must not reveal more than the caller may know: strangers and other members learn nothing.
             if let (Err(Refusal::NotAParticipant { .. } | Refusal::ParticipantMayNot { .. }), 3 | 4) =
                 (&done, column)
             {
-                wrong.push(format!("row {row}, {word} tells the {} of a conversation", WHO[column]));
+                wrong.push(format!("row {row}, {word} tells the {} of a conversation", CALLERS[column]));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Runs: opened, moved along, ended, opened again; each step whole or not at all, and nobody else's.
+//! Runs: opened, advanced, ended and opened again; each step is atomic and visible only to its parties.
 
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{
@@ -12,9 +12,9 @@ use posthaste_engine::views::{SearchQuery, TurnQuery};
 use posthaste_engine::{Filter, Refusal};
 use uuid::Uuid;
 
-use crate::harness::{Realm, admin, id, json, letter, member, realm as named, talk};
+use crate::harness::{Realm, admin, conversation_id, id, json, member, message, realm as named};
 
-pub(crate) fn run_letter(n: u128, from: &str, to: &str, body: &str) -> RunMessage {
+pub(crate) fn run_message(n: u128, from: &str, to: &str, body: &str) -> RunMessage {
     RunMessage {
         id: MessageId(Uuid::from_u128(n)),
         from: id(from),
@@ -48,7 +48,7 @@ fn step(name: &str) -> Advance {
         forget: false,
         gave_up: Vec::new(),
         note: None,
-        letters: Vec::new(),
+        messages: Vec::new(),
         steps: 0,
         phase: None,
         result: None,
@@ -63,17 +63,17 @@ fn taken(agent: &str, n: u128) -> Vec<Taken> {
 }
 
 #[tokio::test]
-async fn a_run_is_a_task_and_a_conversation_of_those_it_involves() {
+async fn run_is_a_task_and_a_conversation_of_its_parties() {
     let realm = Realm::new();
     let [user, hand, out] = realm.agents(["insider", "hand", "out"]).await;
-    let letter = run_letter(1, "insider", "hand", "marzipan");
-    let opened = realm.ask(&admin(), Advance { letters: vec![letter], ..opening("r") }).await;
+    let message = run_message(1, "insider", "hand", "marzipan");
+    let opened = realm.ask(&admin(), Advance { messages: vec![message], ..opening("r") }).await;
     assert!(opened.opened && opened.run.phase == RunPhase::Running);
-    let end = RunMessage { to: Vec::new(), ..run_letter(2, "hand", "insider", "done") };
+    let end = RunMessage { to: Vec::new(), ..run_message(2, "hand", "insider", "done") };
     let last = Advance {
         took: taken("hand", 1),
         note: Some(json("{\"did\":1}")),
-        letters: vec![end],
+        messages: vec![end],
         steps: 1,
         phase: Some(RunPhase::Ended),
         result: Some(json("\"done\"")),
@@ -83,102 +83,111 @@ async fn a_run_is_a_task_and_a_conversation_of_those_it_involves() {
     assert_eq!((ended.run.phase, ended.run.steps, ended.run.notes), (RunPhase::Ended, 1, 1));
 
     for caller in [&user, &hand] {
-        let task = realm.see(|view| view.task(caller, &talk("r")));
+        let task = realm.see(|view| view.task(caller, &conversation_id("r")));
         assert_eq!((task.status, task.owner.as_str()), (TaskStatus::Completed, "user:insider@here"));
-        let turns =
-            realm.see(|view| view.turns(caller, &talk("r"), &TurnQuery { limit: 9, ..TurnQuery::default() }));
-        assert_eq!(turns.items.len(), 2, "its letters are turns");
+        let turns = realm.see(|view| {
+            view.turns(caller, &conversation_id("r"), &TurnQuery { limit: 9, ..TurnQuery::default() })
+        });
+        assert_eq!(turns.items.len(), 2, "its messages are turns");
         let found = SearchQuery { text: "marzipan".into(), limit: 9, ..SearchQuery::default() };
         assert_eq!(realm.see(|view| view.search(caller, &found)).hits.len(), 1);
     }
-    assert_eq!(realm.hidden(|view| view.task(&out, &talk("r"))), Refusal::NoSuchTask { task: talk("r") });
+    assert_eq!(
+        realm.hidden(|view| view.task(&out, &conversation_id("r"))),
+        Refusal::NoSuchTask { task: conversation_id("r") }
+    );
     assert!(realm.see(|view| view.run(&out, "user:insider", "r")).is_none());
 
-    let record = realm.see(|view| view.run_record(&user, &talk("r"), 0, 99));
-    let copies: Vec<_> = record.letters[0].copies.iter().map(|(_, state, kept)| (*state, *kept)).collect();
-    assert_eq!(copies, [(DeliveryState::Read, true)]);
+    let record = realm.see(|view| view.run_record(&user, &conversation_id("r"), 0, 99));
+    let deliveries: Vec<_> =
+        record.messages[0].deliveries.iter().map(|(_, state, kept)| (*state, *kept)).collect();
+    assert_eq!(deliveries, [(DeliveryState::Read, true)]);
     assert_eq!(record.notes.len(), 1);
     assert!(
-        record.notes[0].place <= record.letters[1].message.seq,
-        "what was done comes before what came of it"
+        record.notes[0].before <= record.messages[1].message.seq,
+        "the note precedes the message that results from it"
     );
 
-    // Too late, and nothing is left of it.
-    assert_eq!(realm.refused(&admin(), step("r")).await, Refusal::TaskEnded { task: talk("r") });
-    assert_eq!(realm.see(|view| view.run_record(&user, &talk("r"), 0, 99)), record);
+    // Too late, and it leaves nothing behind.
+    assert_eq!(realm.refused(&admin(), step("r")).await, Refusal::TaskEnded { task: conversation_id("r") });
+    assert_eq!(realm.see(|view| view.run_record(&user, &conversation_id("r"), 0, 99)), record);
 }
 
 #[tokio::test]
-async fn a_letter_is_taken_once() {
+async fn message_is_taken_once() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
-    let letter = run_letter(1, "insider", "hand", "x");
-    realm.ask(&admin(), Advance { letters: vec![letter], ..opening("r") }).await;
+    let message = run_message(1, "insider", "hand", "x");
+    realm.ask(&admin(), Advance { messages: vec![message], ..opening("r") }).await;
     let take = Advance { took: taken("hand", 1), forget: true, ..step("r") };
     realm.ask(&admin(), take.clone()).await;
     assert_eq!(realm.refused(&admin(), take).await, Refusal::NoSuchMessage);
-    let record = realm.see(|view| view.run_record(&admin(), &talk("r"), 0, 99));
-    assert_eq!(record.letters[0].copies, [(id("hand"), DeliveryState::Read, false)], "taken, and forgotten");
+    let record = realm.see(|view| view.run_record(&admin(), &conversation_id("r"), 0, 99));
+    assert_eq!(
+        record.messages[0].deliveries,
+        [(id("hand"), DeliveryState::Read, false)],
+        "taken, and forgotten"
+    );
 }
 
 #[tokio::test]
-async fn a_letter_under_a_key_is_written_once() {
+async fn run_message_with_the_same_key_is_stored_once() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
-    let letter = |n| RunMessage { key: Some("far/1".into()), ..run_letter(n, "insider", "hand", "x") };
-    let first = realm.ask(&admin(), Advance { letters: vec![letter(1)], ..opening("r") }).await;
-    let second = realm.ask(&admin(), Advance { letters: vec![letter(2)], ..opening("r") }).await;
+    let message = |n| RunMessage { key: Some("far/1".into()), ..run_message(n, "insider", "hand", "x") };
+    let first = realm.ask(&admin(), Advance { messages: vec![message(1)], ..opening("r") }).await;
+    let second = realm.ask(&admin(), Advance { messages: vec![message(2)], ..opening("r") }).await;
     assert!(!first.repeated && second.repeated);
-    assert_eq!(realm.see(|view| view.run_record(&admin(), &talk("r"), 0, 99)).letters.len(), 1);
+    assert_eq!(realm.see(|view| view.run_record(&admin(), &conversation_id("r"), 0, 99)).messages.len(), 1);
 }
 
 #[tokio::test]
-async fn the_same_name_in_two_instances_is_two_tasks() {
+async fn same_name_in_two_instances_is_two_tasks() {
     let realm = Realm::new();
     let [one, _, other] = realm.agents(["insider", "hand", "other"]).await;
-    let first = Advance { letters: vec![run_letter(1, "insider", "hand", "mine")], ..opening("r") };
+    let first = Advance { messages: vec![run_message(1, "insider", "hand", "mine")], ..opening("r") };
     realm.ask(&admin(), first).await;
     let second = Advance {
         instance: "user:other".into(),
-        letters: vec![run_letter(2, "other", "hand", "theirs")],
+        messages: vec![run_message(2, "other", "hand", "theirs")],
         ..opening("r")
     };
     let second = realm.ask(&admin(), second).await;
-    assert_eq!(second.run.task, talk("r~user:other"));
+    assert_eq!(second.run.task, conversation_id("r~user:other"));
     for (caller, own, foreign) in [(&one, "r", "r~user:other"), (&other, "r~user:other", "r")] {
-        assert_eq!(realm.see(|view| view.run_record(caller, &talk(own), 0, 9)).letters.len(), 1);
-        let none = Refusal::NoSuchTask { task: talk(foreign) };
-        assert_eq!(realm.hidden(|view| view.run_record(caller, &talk(foreign), 0, 9)), none);
+        assert_eq!(realm.see(|view| view.run_record(caller, &conversation_id(own), 0, 9)).messages.len(), 1);
+        let none = Refusal::NoSuchTask { task: conversation_id(foreign) };
+        assert_eq!(realm.hidden(|view| view.run_record(caller, &conversation_id(foreign), 0, 9)), none);
     }
     assert_eq!(realm.see(|view| view.instances(&admin(), "user:")), 2);
     assert_eq!(realm.see(|view| view.instances(&admin(), "admin:")), 0);
 }
 
 #[tokio::test]
-async fn a_run_goes_on_after_its_end_and_counts_anew() {
+async fn reopened_run_continues_with_new_counts() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
-    let first = Advance { letters: vec![run_letter(1, "insider", "hand", "a")], steps: 3, ..opening("r") };
+    let first = Advance { messages: vec![run_message(1, "insider", "hand", "a")], steps: 3, ..opening("r") };
     realm.ask(&admin(), first).await;
     realm.ask(&admin(), Advance { phase: Some(RunPhase::Ended), ..step("r") }).await;
     assert!(realm.see(|view| view.live_runs(&admin(), 0, 9)).is_empty());
-    let again = Advance { letters: vec![run_letter(2, "insider", "hand", "b")], ..opening("r") };
+    let again = Advance { messages: vec![run_message(2, "insider", "hand", "b")], ..opening("r") };
     let again = realm.ask(&admin(), again).await;
     assert_eq!((again.opened, again.run.phase, again.run.steps), (false, RunPhase::Running, 0));
-    assert_eq!(realm.see(|view| view.task(&admin(), &talk("r"))).status, TaskStatus::InProgress);
+    assert_eq!(realm.see(|view| view.task(&admin(), &conversation_id("r"))).status, TaskStatus::InProgress);
     assert_eq!(realm.see(|view| view.live_runs(&admin(), 0, 9)).len(), 1);
 }
 
 #[tokio::test]
-async fn letters_for_a_neighbour_wait_in_the_outbox() {
+async fn messages_for_a_peer_wait_in_the_outbox() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
     let away = RunMessage {
         to: Vec::new(),
         away: vec![(named("north"), id("x@north"))],
-        ..run_letter(1, "hand", "insider", "over there")
+        ..run_message(1, "hand", "insider", "over there")
     };
-    let go = Advance { letters: vec![away.clone()], ..opening("r") };
+    let go = Advance { messages: vec![away.clone()], ..opening("r") };
     assert_eq!(realm.refused(&admin(), go.clone()).await, Refusal::NoSuchPeer { peer: "north".into() });
     let peer = PutPeer {
         name: named("north"),
@@ -202,7 +211,7 @@ async fn letters_for_a_neighbour_wait_in_the_outbox() {
 }
 
 #[tokio::test]
-async fn only_those_who_run_the_office_move_runs() {
+async fn only_admin_may_advance_runs() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
     let refused = realm.refused(&member("insider"), opening("r")).await;
@@ -210,42 +219,42 @@ async fn only_those_who_run_the_office_move_runs() {
 }
 
 #[tokio::test]
-async fn a_letter_that_goes_elsewhere_is_no_turn_of_the_run() {
+async fn message_to_another_conversation_is_no_turn_of_the_run() {
     let realm = Realm::new();
     realm.agents(["insider", "hand"]).await;
-    let go = Advance { letters: vec![run_letter(1, "insider", "hand", "please")], ..opening("r") };
+    let go = Advance { messages: vec![run_message(1, "insider", "hand", "please")], ..opening("r") };
     let opened = realm.ask(&admin(), go).await;
     let answer = RunMessage {
-        in_reply_to: Some(opened.letters[0].0.id),
-        elsewhere: Some(crate::harness::talk("other")),
-        ..run_letter(2, "hand", "insider", "done")
+        in_reply_to: Some(opened.messages[0].0.id),
+        elsewhere: Some(crate::harness::conversation_id("other")),
+        ..run_message(2, "hand", "insider", "done")
     };
-    let done = realm.ask(&admin(), Advance { letters: vec![answer], ..step("r") }).await;
-    let sent = &done.letters[0].0;
-    assert_eq!(sent.conversation, Some(crate::harness::talk("other")));
+    let done = realm.ask(&admin(), Advance { messages: vec![answer], ..step("r") }).await;
+    let sent = &done.messages[0].0;
+    assert_eq!(sent.conversation, Some(crate::harness::conversation_id("other")));
     assert_eq!(
         (sent.task.as_ref(), sent.in_reply_to),
-        (Some(&opened.run.task), Some(opened.letters[0].0.id))
+        (Some(&opened.run.task), Some(opened.messages[0].0.id))
     );
     assert_eq!(realm.mail("insider"), ["done"]);
-    let talk = realm.see(|view| view.conversation(&admin(), &opened.run.task));
-    assert_eq!(talk.turn_count, 1);
+    let conversation = realm.see(|view| view.conversation(&admin(), &opened.run.task));
+    assert_eq!(conversation.turn_count, 1);
     let record = realm.see(|view| view.run_record(&admin(), &opened.run.task, 0, 10));
-    assert_eq!(record.letters.len(), 1);
+    assert_eq!(record.messages.len(), 1);
 }
 
-/// A task that is opened, worked on by two and ended.
-fn worked_on() -> Vec<Advance> {
-    let ask = run_letter(1, "insider", "hand", "marzipan");
-    let pass = RunMessage { from_kind: AgentKind::Agent, ..run_letter(2, "hand", "helper", "almonds") };
-    let late = RunMessage { from_kind: AgentKind::Agent, ..run_letter(3, "hand", "helper", "too late") };
-    let end = RunMessage { to: Vec::new(), ..run_letter(4, "helper", "insider", "done") };
+/// The steps of a task that is opened, worked on by two agents and ended.
+fn complete_run() -> Vec<Advance> {
+    let ask = run_message(1, "insider", "hand", "marzipan");
+    let pass = RunMessage { from_kind: AgentKind::Agent, ..run_message(2, "hand", "helper", "almonds") };
+    let late = RunMessage { from_kind: AgentKind::Agent, ..run_message(3, "hand", "helper", "too late") };
+    let end = RunMessage { to: Vec::new(), ..run_message(4, "helper", "insider", "done") };
     vec![
-        Advance { letters: vec![ask], state: Some(json("1")), ..opening("r") },
+        Advance { messages: vec![ask], state: Some(json("1")), ..opening("r") },
         Advance {
             took: taken("hand", 1),
             note: Some(json("{\"did\":1}")),
-            letters: vec![pass, late],
+            messages: vec![pass, late],
             steps: 1,
             ..step("r")
         },
@@ -255,7 +264,7 @@ fn worked_on() -> Vec<Advance> {
             forget: true,
             gave_up: taken("helper", 3),
             note: Some(json("{\"did\":2}")),
-            letters: vec![end],
+            messages: vec![end],
             steps: 1,
             phase: Some(RunPhase::Ended),
             result: Some(json("\"done\"")),
@@ -270,53 +279,53 @@ fn together(mut steps: Vec<Advance>) -> Advance {
     Advance { then, ..steps.remove(0) }
 }
 
-/// The history: what happened, and who is said to have done it.
-fn who_did_what(realm: &Realm) -> Vec<(&'static str, String)> {
+/// The event log: kind and actor of each event.
+fn kinds_and_actors(realm: &Realm) -> Vec<(&'static str, String)> {
     let replay = realm.see(|view| view.events(&admin(), 0, &Filter::everything(), 1_000));
     replay.events.iter().map(|event| (event.fact.kind(), event.actor.to_string())).collect()
 }
 
 #[tokio::test]
-async fn steps_that_come_together_leave_what_they_would_leave_one_by_one() {
+async fn combined_steps_have_the_same_result_as_single_steps() {
     let mut left = Vec::new();
     for apart in [true, false] {
         let realm = Realm::new();
         realm.agents(["insider", "hand", "helper"]).await;
-        let steps = worked_on();
+        let steps = complete_run();
         let commands = if apart { steps } else { vec![together(steps)] };
         for command in commands {
             realm.ask(&admin(), command).await;
         }
-        let record = realm.see(|view| view.run_record(&admin(), &talk("r"), 0, 99));
-        let letters: Vec<_> = record
-            .letters
+        let record = realm.see(|view| view.run_record(&admin(), &conversation_id("r"), 0, 99));
+        let messages: Vec<_> = record
+            .messages
             .iter()
-            .map(|row| (row.message.id, row.message.body.as_str().to_owned(), row.copies.clone()))
+            .map(|row| (row.message.id, row.message.body.as_str().to_owned(), row.deliveries.clone()))
             .collect();
         let notes: Vec<_> = record.notes.iter().map(|note| (note.n, note.note.as_str().to_owned())).collect();
         let (run, task) = realm.see(|view| view.run(&admin(), "user:insider", "r")).expect("a run");
         assert_eq!((task.status, task.ended_at.is_some()), (TaskStatus::Completed, true));
         assert_eq!(task.result.as_ref().map(|json| json.as_str()), Some("\"done\""));
-        let conversation = realm.see(|view| view.conversation(&admin(), &talk("r")));
+        let conversation = realm.see(|view| view.conversation(&admin(), &conversation_id("r")));
         let counts = (conversation.participant_count, conversation.turn_count);
         left.push((
-            letters,
+            messages,
             notes,
             (run.phase, run.steps, run.notes, run.state),
             counts,
-            who_did_what(&realm),
+            kinds_and_actors(&realm),
             ["insider", "hand", "helper"].map(|name| realm.inbox(name).len()),
         ));
     }
     let (apart, at_once) = (left.remove(0), left.remove(0));
     assert_eq!(apart, at_once);
     assert_eq!(at_once.3, (3, 4));
-    let (end, by) = at_once.4.last().expect("a history");
+    let (end, by) = at_once.4.last().expect("an event log");
     assert_eq!((*end, by.as_str()), ("task.completed", "helper"));
 }
 
 #[tokio::test]
-async fn steps_that_cannot_all_be_taken_are_not_taken_at_all() {
+async fn combined_steps_are_atomic() {
     let realm = Realm::new();
     realm.agents(["insider", "hand", "helper"]).await;
     let bad = [
@@ -328,28 +337,31 @@ async fn steps_that_cannot_all_be_taken_are_not_taken_at_all() {
         Advance { took: [taken("hand", 1), taken("hand", 1)].concat(), ..step("r") },
     ];
     for further in bad {
-        let mut steps = worked_on();
+        let mut steps = complete_run();
         steps.truncate(1);
         steps.push(further);
         realm.refused(&admin(), together(steps)).await;
     }
-    let mut steps = worked_on();
+    let mut steps = complete_run();
     steps.push(step("r"));
-    assert_eq!(realm.refused(&admin(), together(steps)).await, Refusal::TaskEnded { task: talk("r") });
-    assert!(realm.see(|view| view.run(&admin(), "user:insider", "r")).is_none(), "nothing is left of them");
-    realm.ask(&admin(), together(worked_on())).await;
+    assert_eq!(
+        realm.refused(&admin(), together(steps)).await,
+        Refusal::TaskEnded { task: conversation_id("r") }
+    );
+    assert!(realm.see(|view| view.run(&admin(), "user:insider", "r")).is_none(), "they leave nothing behind");
+    realm.ask(&admin(), together(complete_run())).await;
 }
 
 #[tokio::test]
-async fn an_agent_is_kept_to_whom_it_may_write_to_in_a_run_and_nowhere_else() {
+async fn reach_rule_applies_only_inside_runs() {
     let realm = Realm::new();
     let [_, hand, ..] = realm.agents(["insider", "hand", "helper", "boss"]).await;
     let reach = [(id("hand"), [id("boss")].into())].into();
     realm.rules(Rules { reach, ..Rules::default() }).await;
-    let ask = run_letter(1, "insider", "hand", "marzipan");
-    realm.ask(&admin(), Advance { letters: vec![ask], ..opening("r") }).await;
+    let ask = run_message(1, "insider", "hand", "marzipan");
+    realm.ask(&admin(), Advance { messages: vec![ask], ..opening("r") }).await;
     let within = |name: &str, join: JoinMode| ConversationRef {
-        conversation: talk(name),
+        conversation: conversation_id(name),
         thread: None,
         reply_to: None,
         visibility: None,
@@ -363,39 +375,46 @@ async fn an_agent_is_kept_to_whom_it_may_write_to_in_a_run_and_nowhere_else() {
         JoinMode::NameOnly { kind: kind() },
     ];
     for join in entries {
-        let send = |to: &str| SendMessage { within: Some(within("r", join.clone())), ..letter(to, "x") };
+        let send = |to: &str| SendMessage { within: Some(within("r", join.clone())), ..message(to, "x") };
         let why = realm.refused(&hand, send("helper")).await;
         assert!(matches!(why, Refusal::NotAllowed { .. }), "{why:?}");
         realm.ask(&hand, send("boss")).await;
-        // Whoever the run is for may be answered.
+        // The user of the run may always be answered.
         realm.ask(&hand, send("insider")).await;
     }
     assert_eq!(realm.inbox("helper").len(), 0);
     let apart = SendMessage {
         within: Some(within("apart", JoinMode::Open { kind: kind() })),
-        ..letter("helper", "x")
+        ..message("helper", "x")
     };
     realm.ask(&hand, apart).await;
-    realm.ask(&hand, letter("helper", "ordinary mail")).await;
+    realm.ask(&hand, message("helper", "ordinary message")).await;
     assert_eq!(realm.inbox("helper").len(), 2);
 }
 
 #[tokio::test]
-async fn letters_that_others_write_under_the_name_of_a_run_are_no_part_of_its_record() {
+async fn messages_of_others_under_the_name_of_a_run_are_not_in_its_record() {
     let realm = Realm::new();
     let [user, hand, anna, _, _] = realm.agents(["insider", "hand", "anna", "bert", "boss"]).await;
-    let ask = run_letter(1, "insider", "hand", "marzipan");
-    realm.ask(&admin(), Advance { letters: vec![ask], ..opening("r") }).await;
+    let ask = run_message(1, "insider", "hand", "marzipan");
+    realm.ask(&admin(), Advance { messages: vec![ask], ..opening("r") }).await;
     let join = JoinMode::NameOnly { kind: "thread".into() };
-    let within =
-        ConversationRef { conversation: talk("r"), thread: None, reply_to: None, visibility: None, join };
-    let under = |to: &str| SendMessage { within: Some(within.clone()), ..letter(to, "under the same name") };
+    let within = ConversationRef {
+        conversation: conversation_id("r"),
+        thread: None,
+        reply_to: None,
+        visibility: None,
+        join,
+    };
+    let under = |to: &str| SendMessage { within: Some(within.clone()), ..message(to, "under the same name") };
     realm.ask(&anna, under("bert")).await;
     realm.ask(&anna, under("insider")).await;
     realm.ask(&hand, under("boss")).await;
-    let count = |caller: &Caller| realm.see(|view| view.run_record(caller, &talk("r"), 0, 99)).letters.len();
+    let count = |caller: &Caller| {
+        realm.see(|view| view.run_record(caller, &conversation_id("r"), 0, 99)).messages.len()
+    };
     assert_eq!((count(&user), count(&admin())), (1, 1));
-    // What agents that take part say to each other is.
+    // Messages between its participants are.
     realm.ask(&hand, under("insider")).await;
     assert_eq!(count(&user), 2);
 }

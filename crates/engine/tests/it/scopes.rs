@@ -1,4 +1,4 @@
-//! Scopes: who gets in, who sees them, and how they end.
+//! Scopes: who may join, who sees them, and how they are deleted.
 
 use posthaste_engine::nouns::{
     Address, Audience, Caller, Fact, JoinPolicy, Message, MessagesSeenBy, ScopeVisibility, SendPolicy,
@@ -38,7 +38,7 @@ fn members(realm: &Realm, name: &str, with_descendants: bool) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn join_policies_let_in_whom_they_say() {
+async fn join_policy_decides_who_may_join() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let judge = realm.register("judge", Register { role: Some("judge".into()), ..Register::default() }).await;
@@ -62,7 +62,7 @@ async fn join_policies_let_in_whom_they_say() {
 }
 
 #[tokio::test]
-async fn a_role_lets_in_by_itself_on_registration_and_on_change() {
+async fn role_scope_is_joined_on_registration_and_role_change() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     realm
@@ -74,7 +74,7 @@ async fn a_role_lets_in_by_itself_on_registration_and_on_change() {
 }
 
 #[tokio::test]
-async fn a_scope_named_on_registration_is_made_or_joined_if_it_lets_in() {
+async fn scope_named_on_registration_is_created_or_joined_if_allowed() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     realm.scope(&anna, "shut", policy(JoinPolicy::Invite), &[]).await;
@@ -86,18 +86,22 @@ async fn a_scope_named_on_registration_is_made_or_joined_if_it_lets_in() {
 }
 
 #[tokio::test]
-async fn a_hidden_scope_is_not_there_for_outsiders_in_any_way() {
+async fn hidden_scope_does_not_exist_for_outsiders() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     realm.scope(&anna, "den", secret(), &["anna"]).await;
     assert_eq!(
         realm.refused(&bert, join("den", "bert")).await,
         none("den"),
-        "knowing its name opens nothing"
+        "knowing its name is not enough"
     );
     let named = Register { scopes: vec![scope("den")], ..Register::default() };
     let carl = realm.register("carl", named).await;
-    assert_eq!(realm.hidden(|view| view.scope(&carl, &scope("den"))), none("den"), "nor on registration");
+    assert_eq!(
+        realm.hidden(|view| view.scope(&carl, &scope("den"))),
+        none("den"),
+        "also not on registration"
+    );
     assert_eq!(
         realm.refused(&bert, LeaveScope { scope: scope("den"), agent: id("anna") }).await,
         none("den")
@@ -108,7 +112,7 @@ async fn a_hidden_scope_is_not_there_for_outsiders_in_any_way() {
     assert_eq!(realm.refused(&bert, child).await, none("den"));
     assert_eq!(realm.hidden(|view| view.members(&bert, &scope("den"), false, None, 9)), none("den"));
     let inside = AgentQuery { scope: Some(scope("den")), limit: 9, ..AgentQuery::default() };
-    assert!(realm.see(|view| view.agents(&bert, &inside)).items.is_empty(), "nor who is in it");
+    assert!(realm.see(|view| view.agents(&bert, &inside)).items.is_empty(), "also not its members");
     assert_eq!(realm.see(|view| view.agents(&anna, &inside)).items.len(), 1);
     assert!(realm.see(|view| view.agent(&bert, &id("anna"))).scopes.is_empty());
     realm.ask(&anna, join("den", "bert")).await;
@@ -116,13 +120,13 @@ async fn a_hidden_scope_is_not_there_for_outsiders_in_any_way() {
 }
 
 #[tokio::test]
-async fn an_agent_is_brought_in_only_by_those_who_know_of_it() {
+async fn agent_can_be_added_only_by_callers_that_see_it() {
     let realm = Realm::new();
     let anna = realm.agent("anna").await;
     realm.register("shy", Register { visibility: Some(Visibility::Scope), ..Register::default() }).await;
     realm.scope(&anna, "trap", CreateScope::default(), &["anna"]).await;
     let unknown = |name: &str| Refusal::NoSuchAgent { agent: name.into(), near: Vec::new() };
-    for name in ["shy", "nobody"] {
+    for name in ["shy", "missing"] {
         assert_eq!(realm.refused(&anna, join("trap", name)).await, unknown(name));
         let leave = LeaveScope { scope: scope("trap"), agent: id(name) };
         assert_eq!(realm.refused(&anna, leave).await, unknown(name));
@@ -131,7 +135,7 @@ async fn an_agent_is_brought_in_only_by_those_who_know_of_it() {
 }
 
 #[tokio::test]
-async fn members_leave_by_themselves_or_are_put_out_by_the_maker() {
+async fn members_leave_or_are_removed_by_the_creator() {
     let realm = Realm::new();
     let [anna, bert, carl] = realm.agents(["anna", "bert", "carl"]).await;
     realm.scope(&anna, "team", CreateScope::default(), &["anna", "bert", "carl"]).await;
@@ -142,11 +146,11 @@ async fn members_leave_by_themselves_or_are_put_out_by_the_maker() {
     realm.ask(&anna, leave("bert")).await;
     assert_eq!(members(&realm, "team", false), ["anna"]);
     realm.ask(&anna, Unregister { agent: id("anna"), reason: None, cause: None }).await;
-    assert!(members(&realm, "team", false).is_empty(), "who leaves the realm leaves its scopes");
+    assert!(members(&realm, "team", false).is_empty(), "an unregistered agent leaves its scopes");
 }
 
 #[tokio::test]
-async fn a_scope_can_end_with_its_last_member() {
+async fn auto_delete_scope_ends_with_its_last_member() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let given = CreateScope { auto_delete: true, ..CreateScope::default() };
@@ -159,7 +163,7 @@ async fn a_scope_can_end_with_its_last_member() {
 }
 
 #[tokio::test]
-async fn only_the_maker_ends_a_scope_and_those_below_are_in_the_way() {
+async fn only_the_creator_may_delete_a_scope_and_only_without_children() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     realm.scope(&anna, "top", CreateScope::default(), &[]).await;
@@ -176,14 +180,14 @@ async fn only_the_maker_ends_a_scope_and_those_below_are_in_the_way() {
         assert_eq!(realm.hidden(|view| view.scope(&anna, &scope(name))), none(name));
     }
     let left = realm.see(|view| view.scope(&bert, &scope("low")));
-    assert_eq!((left.created_by, left.parent), (id("bert"), None), "others' scopes below stay");
+    assert_eq!((left.created_by, left.parent), (id("bert"), None), "child scopes of other creators stay");
     let again = CreateScope { id: Some(scope("top")), ..CreateScope::default() };
     realm.ask(&bert, again.clone()).await;
     assert_eq!(realm.refused(&anna, again).await, Refusal::ScopeExists { scope: scope("top") });
 }
 
 #[tokio::test]
-async fn a_hidden_scope_does_not_show_through_the_one_above_it() {
+async fn hidden_scope_is_not_visible_through_its_parent() {
     let realm = Realm::new();
     let [anna, bert, _] = realm.agents(["anna", "bert", "carl"]).await;
     realm.scope(&anna, "top", CreateScope::default(), &["bert"]).await;
@@ -196,7 +200,7 @@ async fn a_hidden_scope_does_not_show_through_the_one_above_it() {
 }
 
 #[tokio::test]
-async fn what_happened_in_a_hidden_scope_stays_hidden_when_it_is_gone() {
+async fn events_of_a_hidden_scope_stay_hidden_after_deletion() {
     let realm = Realm::new();
     let [anna, _, carl] = realm.agents(["anna", "bert", "carl"]).await;
     realm.scope(&anna, "den", secret(), &["bert"]).await;
@@ -209,46 +213,46 @@ async fn what_happened_in_a_hidden_scope_stays_hidden_when_it_is_gone() {
     assert_eq!(words(&anna), ["scope.created", "scope.joined", "scope.left", "scope.deleted"]);
 }
 
-/// An agent of a role.
-fn plays(role: &str) -> Register {
+/// An agent with a role.
+fn with_role(role: &str) -> Register {
     Register { role: Some(role.into()), ..Register::default() }
 }
 
-/// A scope that keeps its letters to some.
-fn keeps(letters: MessagesSeenBy) -> CreateScope {
-    CreateScope { letters: Some(letters), ..CreateScope::default() }
+/// A scope that restricts who sees its messages.
+fn messages_seen_by(seen_by: MessagesSeenBy) -> CreateScope {
+    CreateScope { messages_seen_by: Some(seen_by), ..CreateScope::default() }
 }
 
-/// A letter that onlookers may see as far as its sender is concerned.
-fn open_letter(to: Vec<Address>, text: &str) -> SendMessage {
+/// A message that its sender opens to observers.
+fn open_message(to: Vec<Address>, text: &str) -> SendMessage {
     SendMessage { audience: Audience::Observers, ..SendMessage::text(to, text) }
 }
 
-/// Whether somebody finds a letter in each of the ways in which letters are found.
-fn finds(realm: &Realm, who: &Caller, letter: &Message) -> bool {
+/// Whether a caller finds a message, which must be the same for replay, search and lookup by id.
+fn finds(realm: &Realm, who: &Caller, message: &Message) -> bool {
     let replay = realm.see(|view| view.events(who, 0, &Filter::Kinds(vec!["message.sent".into()]), 1_000));
-    let by_replay = replay.events.iter().any(|event| event.seq == letter.seq);
-    let words = SearchQuery { text: letter.body.as_str().into(), limit: 100, ..SearchQuery::default() };
-    let by_search = realm.see(|view| view.search(who, &words)).hits.iter().any(|hit| hit.seq == letter.seq);
-    let by_name = realm.engine.read_blocking(|view| view.message(who, letter.id)).is_ok();
-    assert_eq!((by_replay, by_search), (by_name, by_name), "{who:?}: {}", letter.body.as_str());
+    let by_replay = replay.events.iter().any(|event| event.seq == message.seq);
+    let words = SearchQuery { text: message.body.as_str().into(), limit: 100, ..SearchQuery::default() };
+    let by_search = realm.see(|view| view.search(who, &words)).hits.iter().any(|hit| hit.seq == message.seq);
+    let by_name = realm.engine.read_blocking(|view| view.message(who, message.id)).is_ok();
+    assert_eq!((by_replay, by_search), (by_name, by_name), "{who:?}: {}", message.body.as_str());
     by_name
 }
 
 #[tokio::test]
-async fn a_scope_keeps_letters_to_whom_it_says() {
+async fn scope_restricts_who_sees_its_messages() {
     let realm = Realm::new();
-    let anna = realm.register("anna", plays("judge")).await;
-    realm.register("bert", plays("judge")).await;
+    let anna = realm.register("anna", with_role("judge")).await;
+    realm.register("bert", with_role("judge")).await;
     realm.agents(["carl", "dora"]).await;
-    for (name, letters) in [
+    for (name, visibility) in [
         ("square", MessagesSeenBy::Public),
         ("den", MessagesSeenBy::Members),
         ("office", MessagesSeenBy::System),
     ] {
-        realm.scope(&anna, name, keeps(letters), &["anna", "bert", "carl"]).await;
+        realm.scope(&anna, name, messages_seen_by(visibility), &["anna", "bert", "carl"]).await;
     }
-    // Carl is a member and no judge, so the letter is not for him; Dora is no member.
+    // Carl is a member but no judge, so the message is not for him; dora is not a member.
     let watchers =
         [anna.clone(), member("bert"), member("carl"), observer("carl"), observer("dora"), admin()];
     for (name, seen_by) in [
@@ -261,7 +265,7 @@ async fn a_scope_keeps_letters_to_whom_it_says() {
             feeds.push(realm.engine.follow(who, Filter::everything(), Start::Now, 64).await.expect("a feed"));
         }
         let to = Address::Role { role: "judge".into(), within: Some(scope(name)) };
-        let sent = realm.ask(&anna, open_letter(vec![to], "verdict")).await;
+        let sent = realm.ask(&anna, open_message(vec![to], "verdict")).await;
         assert_eq!(names(sent.receipts.iter().map(|one| &one.agent)), ["bert"]);
         for ((who, mut feed), seen) in watchers.iter().zip(feeds).zip(seen_by) {
             assert_eq!(finds(&realm, who, &sent.message), seen, "{name}: {who:?}");
@@ -276,15 +280,15 @@ async fn a_scope_keeps_letters_to_whom_it_says() {
 }
 
 #[tokio::test]
-async fn who_is_a_member_today_sees_what_members_see() {
+async fn current_members_see_messages_restricted_to_members() {
     let realm = Realm::new();
     let [anna, bert, _] = realm.agents(["anna", "bert", "dora"]).await;
     let dora = observer("dora");
-    realm.scope(&anna, "den", keeps(MessagesSeenBy::Members), &["anna", "bert"]).await;
+    realm.scope(&anna, "den", messages_seen_by(MessagesSeenBy::Members), &["anna", "bert"]).await;
     realm.scope(&anna, "square", CreateScope::default(), &["anna", "bert"]).await;
     let to = |names: &[&str]| names.iter().map(|name| Address::Scope(scope(name))).collect();
-    let one = realm.ask(&bert, open_letter(to(&["den"]), "one")).await.message;
-    let both = realm.ask(&bert, open_letter(to(&["square", "den"]), "both")).await.message;
+    let one = realm.ask(&bert, open_message(to(&["den"]), "one")).await.message;
+    let both = realm.ask(&bert, open_message(to(&["square", "den"]), "both")).await.message;
     assert!(!finds(&realm, &dora, &one) && !finds(&realm, &dora, &both));
     realm.ask(&anna, join("den", "dora")).await;
     assert!(finds(&realm, &dora, &one));
@@ -293,16 +297,16 @@ async fn who_is_a_member_today_sees_what_members_see() {
     assert!(finds(&realm, &dora, &both));
     realm.ask(&anna, LeaveScope { scope: scope("den"), agent: id("dora") }).await;
     assert!(!finds(&realm, &dora, &one));
-    // Another scope of that name has nothing to do with what was sent to the first.
+    // A new scope of that name does not show messages of the first.
     realm.ask(&anna, DeleteScope { scope: scope("den"), with_descendants: false }).await;
-    realm.scope(&anna, "den", keeps(MessagesSeenBy::Members), &["dora"]).await;
+    realm.scope(&anna, "den", messages_seen_by(MessagesSeenBy::Members), &["dora"]).await;
     assert!(!finds(&realm, &dora, &one));
     let realm = realm.reopened();
     assert!(!finds(&realm, &dora, &one) && finds(&realm, &bert, &one));
 }
 
 #[tokio::test]
-async fn a_letter_to_a_scope_and_those_below_leaves_out_what_its_sender_may_not_write_to() {
+async fn writable_scopes_exclude_what_the_sender_may_not_write_to() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let among = CreateScope { send_policy: Some(SendPolicy::Members), ..below("top") };

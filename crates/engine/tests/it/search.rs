@@ -1,4 +1,4 @@
-//! Search: words, phrases and operators over what the caller may see, and refusals for what cannot be read.
+//! Search: terms, phrases and operators over what the caller may see, and refusals of malformed queries.
 
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::AgentId;
@@ -6,7 +6,7 @@ use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::views::{Found, SearchOrder, SearchQuery};
 use posthaste_engine::{EngineError, Refusal};
 
-use crate::harness::{Realm, id, letter, member, talk};
+use crate::harness::{Realm, conversation_id, id, member, message};
 
 fn query(text: &str) -> SearchQuery {
     SearchQuery { text: text.into(), order: SearchOrder::Newest, limit: 100, ..SearchQuery::default() }
@@ -34,7 +34,7 @@ async fn library() -> Realm {
 }
 
 #[tokio::test]
-async fn words_phrases_prefixes_and_operators_are_understood() {
+async fn terms_phrases_prefixes_and_operators_work() {
     let realm = library().await;
     let table: [(&str, &[&str]); 10] = [
         ("fox", &["a slow red fox", "the quick brown fox"]),
@@ -55,9 +55,9 @@ async fn words_phrases_prefixes_and_operators_are_understood() {
 
 // F50
 #[tokio::test]
-async fn words_can_be_excluded_and_kept_to_a_sender_or_subject() {
+async fn terms_can_be_excluded_or_limited_to_sender_or_subject() {
     let realm = library().await;
-    let build = SendMessage { subject: Some("build fox".into()), ..letter("bert", "all green") };
+    let build = SendMessage { subject: Some("build fox".into()), ..message("bert", "all green") };
     realm.ask(&member("anna"), build).await;
     let table: [(&str, &[&str]); 5] = [
         ("fox -quick", &["all green", "a slow red fox"]),
@@ -74,7 +74,7 @@ async fn words_can_be_excluded_and_kept_to_a_sender_or_subject() {
 }
 
 #[tokio::test]
-async fn nobody_finds_what_is_not_theirs() {
+async fn search_finds_only_visible_items() {
     let realm = library().await;
     assert_eq!(bodies(&find(&realm, "carl", &query("fox"))), ["fox in carl's own notes"]);
     realm.agent("dora").await;
@@ -82,13 +82,13 @@ async fn nobody_finds_what_is_not_theirs() {
 }
 
 #[tokio::test]
-async fn a_snippet_marks_the_match() {
+async fn snippet_highlights_the_match() {
     let realm = library().await;
     assert_eq!(find(&realm, "bert", &query("brown")).hits[0].snippet, "the quick [brown] fox");
 }
 
 #[tokio::test]
-async fn a_query_that_cannot_be_read_is_refused_and_breaks_nothing() {
+async fn malformed_query_is_refused_without_a_fault() {
     let realm = library().await;
     let refused = ["", "   ", "\"", "AND", "NOT", "fox AND", "(fox", "\"a\" OR", "nope:(fox)", "NEAR("];
     for text in refused {
@@ -134,20 +134,20 @@ async fn a_query_that_cannot_be_read_is_refused_and_breaks_nothing() {
 }
 
 #[tokio::test]
-async fn conversation_and_sender_narrow_a_search() {
+async fn search_can_be_limited_to_conversation_and_sender() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
-    let place = ConversationRef {
-        conversation: talk("c"),
+    let within = ConversationRef {
+        conversation: conversation_id("c"),
         thread: None,
         reply_to: None,
         visibility: None,
         join: JoinMode::Open { kind: "thread".into() },
     };
-    realm.ask(&anna, SendMessage { within: Some(place), ..letter("bert", "word inside") }).await;
+    realm.ask(&anna, SendMessage { within: Some(within), ..message("bert", "word inside") }).await;
     realm.say(&bert, "c", "word said").await;
     realm.send(&bert, "anna", "word outside").await;
-    let inside = SearchQuery { conversation: Some(talk("c")), ..query("word") };
+    let inside = SearchQuery { conversation: Some(conversation_id("c")), ..query("word") };
     let found = find(&realm, "anna", &inside);
     assert_eq!((found.hits.len(), found.hits[0].turn.is_some()), (2, true));
     let from = |who: AgentId| SearchQuery { from: Some(who), ..query("word") };
@@ -156,10 +156,10 @@ async fn conversation_and_sender_narrow_a_search() {
 }
 
 #[tokio::test]
-async fn subjects_weigh_more_and_the_newest_comes_first_when_asked() {
+async fn best_order_prefers_subjects_and_newest_order_is_by_time() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
-    realm.ask(&anna, SendMessage { subject: Some("budget".into()), ..letter("bert", "first") }).await;
+    realm.ask(&anna, SendMessage { subject: Some("budget".into()), ..message("bert", "first") }).await;
     realm.send(&anna, "bert", "second, which is about the budget too, at some length").await;
     let best = SearchQuery { order: SearchOrder::Best, ..query("budget") };
     assert_eq!(bodies(&find(&realm, "bert", &best))[0], "first");
@@ -167,7 +167,7 @@ async fn subjects_weigh_more_and_the_newest_comes_first_when_asked() {
 }
 
 #[tokio::test]
-async fn a_search_pages_backwards_and_says_when_it_stopped_early() {
+async fn search_pages_backwards_and_reports_a_partial_result() {
     let realm = Realm::with(Limits { search_rows: 10, ..Limits::default() });
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     for n in 0..9 {
@@ -188,21 +188,21 @@ async fn a_search_pages_backwards_and_says_when_it_stopped_early() {
     for n in 9..20 {
         realm.send(&anna, "bert", &format!("word {n}")).await;
     }
-    assert!(find(&realm, "bert", &query("word")).partial, "more matches than one search looks at");
+    assert!(find(&realm, "bert", &query("word")).partial, "more matches than one search examines");
 }
 
-/// The index follows in pieces of some hundred letters; which of them are in it must not show.
+/// The index is updated in batches of a few hundred messages; results must not depend on which ones are indexed.
 #[tokio::test]
-async fn letters_are_found_before_while_and_after_the_index_takes_them_up() {
+async fn messages_are_found_before_during_and_after_indexing() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
-    realm.talk(&anna, "plans", &["bert"]).await;
+    realm.conversation(&anna, "plans", &["bert"]).await;
     for round in 0..1_500_u32 {
         match round % 3 {
             0 => drop(realm.say(&anna, "plans", &format!("turn number{round} heron")).await),
-            _ => drop(realm.send(&anna, "bert", &format!("letter number{round} heron")).await),
+            _ => drop(realm.send(&anna, "bert", &format!("message number{round} heron")).await),
         }
-        // Just written, around the place where a pass is made, and at the end.
+        // Just written, around the first index update, and at the end.
         if round < 3 || (250..260).contains(&round) || round == 1_499 {
             let found = find(&realm, "bert", &query(&format!("number{round}")));
             assert_eq!(found.hits.len(), 1, "{round} is found at once");
@@ -211,38 +211,43 @@ async fn letters_are_found_before_while_and_after_the_index_takes_them_up() {
     }
     let everything = |realm: &Realm, order| {
         let mut wanted = SearchQuery { order, limit: 1_000, ..query("heron") };
-        let mut places = Vec::new();
+        let mut seqs = Vec::new();
         loop {
             let found = find(realm, "bert", &wanted);
-            places.extend(found.hits.iter().map(|hit| hit.seq));
-            match places.last() {
+            seqs.extend(found.hits.iter().map(|hit| hit.seq));
+            match seqs.last() {
                 Some(last) if found.partial => wanted.before = Some(*last),
-                _ => return places,
+                _ => return seqs,
             }
         }
     };
     let before = everything(&realm, SearchOrder::Newest);
-    assert_eq!(before.len(), 1_500, "each once, across both parts");
-    assert!(before.is_sorted_by(|a, b| a > b), "newest first across both parts");
+    assert_eq!(before.len(), 1_500, "each once, in index and tail");
+    assert!(before.is_sorted_by(|a, b| a > b), "newest first across index and tail");
     let held = |realm: &Realm| {
         let db = posthaste_engine::store::open_reader(realm.engine.path()).expect("db");
-        let count = "SELECT count(*) FROM found WHERE found MATCH 'heron'";
+        let count = "SELECT count(*) FROM fulltext WHERE fulltext MATCH 'heron'";
         db.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count")
     };
-    assert!((1_000..1_500).contains(&held(&realm)), "a pass was made and a tail is left: {}", held(&realm));
+    assert!(
+        (1_000..1_500).contains(&held(&realm)),
+        "an index update was made and a tail is left: {}",
+        held(&realm)
+    );
 
     let realm = realm.reopened();
     assert_eq!(everything(&realm, SearchOrder::Newest), before, "a restart changes nothing");
     realm.ask(&crate::harness::admin(), posthaste_engine::verbs::office::Sweep {}).await;
     assert_eq!(held(&realm), 1_500, "a sweep brings the index up to date");
-    assert_eq!(everything(&realm, SearchOrder::Newest), before, "and changes no answer");
+    assert_eq!(everything(&realm, SearchOrder::Newest), before, "and changes no result");
     let db = posthaste_engine::store::open_writer(realm.engine.path()).expect("db");
-    db.execute("INSERT INTO found(found, rank) VALUES('integrity-check', 1)", []).expect("a sound index");
+    db.execute("INSERT INTO fulltext(fulltext, rank) VALUES('integrity-check', 1)", [])
+        .expect("a sound index");
 }
 
-/// A letter that says one word over and over must not hold a search up.
+/// A message that repeats one word must not slow down a search.
 #[tokio::test]
-async fn a_word_repeated_a_hundred_thousand_times_is_found_at_once() {
+async fn word_repeated_100000_times_is_found_quickly() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     realm.send(&anna, "bert", &"lapwing ".repeat(100_000)).await;
@@ -250,24 +255,24 @@ async fn a_word_repeated_a_hundred_thousand_times_is_found_at_once() {
     assert!(found.hits[0].snippet.starts_with("[lapwing] [lapwing]"), "{}", found.hits[0].snippet);
 }
 
-/// A few large letters must not leave a search with a large tail to lay out.
+/// A few large messages must not leave a large unindexed tail.
 #[tokio::test]
-async fn large_letters_are_indexed_sooner() {
+async fn large_messages_are_indexed_sooner() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     let large = format!("lapwing {}", "reed ".repeat(150_000));
     realm.send(&anna, "bert", &large).await;
     realm.send(&anna, "bert", &large).await;
     let db = posthaste_engine::store::open_reader(realm.engine.path()).expect("db");
-    let count = "SELECT count(*) FROM found WHERE found MATCH 'lapwing'";
+    let count = "SELECT count(*) FROM fulltext WHERE fulltext MATCH 'lapwing'";
     assert_eq!(db.query_row(count, [], |row| row.get::<_, i64>(0)).expect("a count"), 2);
     assert_eq!(find(&realm, "bert", &query("lapwing")).hits.len(), 2);
 }
 
-/// Readers keep what they laid out for a search. It must be forgotten when the index has taken it up, and grow with what
-/// comes after, whichever reader is asked.
+/// Each reader caches the unindexed tail. The cache must be dropped after an index update and grow with new messages, on
+/// every reader.
 #[tokio::test]
-async fn readers_that_searched_before_find_what_came_since() {
+async fn readers_with_a_cached_tail_find_newer_messages() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     for round in 0..600_u32 {
@@ -275,7 +280,7 @@ async fn readers_that_searched_before_find_what_came_since() {
         if round % 7 != 0 {
             continue;
         }
-        // Two at once, so that more than one connection takes part; the inner one sees the same moment or a later one.
+        // Two at once, so that more than one connection takes part; the inner one has the same or a newer snapshot.
         let wanted = query(&format!("number{round}"));
         realm.see(|view| {
             let inner = find(&realm, "bert", &wanted);
@@ -286,29 +291,28 @@ async fn readers_that_searched_before_find_what_came_since() {
         let all = find(&realm, "bert", &SearchQuery { limit: 1_000, ..query("plover") });
         assert_eq!(all.hits.len(), round as usize + 1, "each once");
     }
-    // A query that cannot be read leaves nothing half laid out.
+    // A malformed query leaves no partly built cache.
     realm.send(&anna, "bert", "plover last").await;
     realm.hidden(|view| view.search(&member("bert"), &query("\"")));
     assert_eq!(find(&realm, "bert", &query("last")).hits.len(), 1);
 }
 
-/// A search looks at little before it decides who sees what; it must come to the same as the rules for single letters
-/// and turns.
+/// Search decides visibility from a few columns; the result must equal the rules for single messages and turns.
 #[tokio::test]
-async fn a_search_sees_exactly_what_can_be_read_one_by_one() {
+async fn search_result_matches_what_can_be_read_individually() {
     use posthaste_engine::nouns::{Audience, Caller};
     let realm = Realm::new();
     let names = ["anna", "bert", "carl", "dora"];
     let agents = realm.agents(names).await;
-    let mut places = Vec::new();
+    let mut items = Vec::new();
     for round in 0..320_usize {
         let (from, to) = (&agents[round % 4], names[(round / 4) % 4]);
-        let mut send = letter(to, &format!("dunlin {round}"));
+        let mut send = message(to, &format!("dunlin {round}"));
         if round % 5 == 0 {
             send.audience = Audience::Observers;
         }
-        // Letters that are recorded are turns as well, for those who take part; bert and carl never do.
-        let conversation = talk("notes");
+        // Recorded messages are turns as well, for participants; bert and carl never take part.
+        let conversation = conversation_id("notes");
         if round % 3 == 0 && [round % 4, (round / 4) % 4].iter().all(|agent| [0, 3].contains(agent)) {
             let join = JoinMode::NameOnly { kind: "thread".into() };
             let conversation = conversation.clone();
@@ -316,32 +320,32 @@ async fn a_search_sees_exactly_what_can_be_read_one_by_one() {
                 Some(ConversationRef { conversation, thread: None, reply_to: None, visibility: None, join });
         }
         let sent = realm.ask(from, send).await;
-        places.push((sent.message.seq, sent.turn.map(|turn| (conversation, turn))));
+        items.push((sent.message.seq, sent.turn.map(|turn| (conversation, turn))));
     }
-    // A name given up and taken again has no mail from before.
+    // A reused name has no earlier messages.
     let gone = posthaste_engine::verbs::agents::Unregister { agent: id("dora"), reason: None, cause: None };
     realm.ask(&agents[3], gone).await;
     realm.agent("dora").await;
-    places.push((realm.send(&agents[0], "dora", "dunlin for the new one").await.message.seq, None));
-    assert!(places.iter().filter(|(_, turn)| turn.is_some()).count() > 10);
+    items.push((realm.send(&agents[0], "dora", "dunlin for the new one").await.message.seq, None));
+    assert!(items.iter().filter(|(_, turn)| turn.is_some()).count() > 10);
     let admin = crate::harness::admin();
     let callers = names.map(|name| Caller::member(id(name), "test"));
     let observers = names.map(|name| Caller::observer(id(name), "test"));
     for caller in callers.iter().chain(&observers).chain([&admin]) {
-        let readable = |place: &(i64, Option<_>)| {
-            realm.engine.read_blocking(|view| view.message_at(caller, place.0)).is_ok()
-                || place.1.as_ref().is_some_and(|(conversation, turn)| {
+        let readable = |item: &(i64, Option<_>)| {
+            realm.engine.read_blocking(|view| view.message_at(caller, item.0)).is_ok()
+                || item.1.as_ref().is_some_and(|(conversation, turn)| {
                     realm.engine.read_blocking(|view| view.turn(caller, conversation, *turn)).is_ok()
                 })
         };
-        let one_by_one: Vec<i64> =
-            places.iter().rev().filter(|place| readable(place)).map(|place| place.0).collect();
+        let individually: Vec<i64> =
+            items.iter().rev().filter(|item| readable(item)).map(|item| item.0).collect();
         for order in [SearchOrder::Newest, SearchOrder::Best] {
             let wanted = SearchQuery { limit: 1_000, order, ..query("dunlin") };
             let found = realm.see(|view| view.search(caller, &wanted));
             let mut found: Vec<i64> = found.hits.iter().map(|hit| hit.seq).collect();
             found.sort_by_key(|seq| std::cmp::Reverse(*seq));
-            assert_eq!(found, one_by_one, "{caller:?}");
+            assert_eq!(found, individually, "{caller:?}");
         }
     }
 }

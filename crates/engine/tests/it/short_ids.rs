@@ -1,4 +1,4 @@
-//! Short names of messages: their number, and the beginning of their id.
+//! Short ids of messages: their number, or a prefix of their id.
 
 use posthaste_engine::views::Named;
 
@@ -6,7 +6,7 @@ use crate::harness::{Realm, member};
 
 // F23
 #[tokio::test]
-async fn a_message_is_found_by_number_and_by_the_beginning_of_its_id() {
+async fn message_is_found_by_number_and_by_id_prefix() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let first = realm.send(&anna, "bert", "first").await.message;
@@ -27,7 +27,7 @@ async fn a_message_is_found_by_number_and_by_the_beginning_of_its_id() {
 
 // F23: what a caller may not see is neither found nor a candidate.
 #[tokio::test]
-async fn a_short_name_shows_nothing_of_other_mail() {
+async fn short_id_does_not_reveal_messages_of_others() {
     let realm = Realm::new();
     let [anna, carl] = realm.agents(["anna", "carl"]).await;
     realm.agents(["bert"]).await;

@@ -1,4 +1,4 @@
-//! Sweeping: what has run out becomes an event, once, a batch at a time.
+//! Sweeping: each expiry becomes one event, in batches.
 
 use posthaste_engine::limits::Rules;
 use posthaste_engine::nouns::{Audience, DeliveryState, ReservationStatus};
@@ -8,10 +8,10 @@ use posthaste_engine::verbs::office::{Sweep, Swept};
 use posthaste_engine::verbs::reservations::Reserve;
 use posthaste_engine::views::{InboxQuery, ReservationQuery};
 
-use crate::harness::{Realm, admin, id, letter, soon, to};
+use crate::harness::{Realm, admin, id, message, soon, to};
 
 #[tokio::test]
-async fn letters_and_leases_that_ran_out_become_events_once() {
+async fn expired_messages_and_reservations_emit_one_event_each() {
     let realm = Realm::new();
     let [anna, bert, carl] = realm.agents(["anna", "bert", "carl"]).await;
     let end = soon();
@@ -19,7 +19,7 @@ async fn letters_and_leases_that_ran_out_become_events_once() {
         SendMessage { expires_at: Some(end), ..SendMessage::text(vec![to("bert"), to("carl")], "brief") };
     let sent = realm.ask(&anna, brief).await.message.id;
     realm.ask(&carl, MarkRead { agent: id("carl"), message: sent, unread: false }).await;
-    let lease = Reserve {
+    let reserve = Reserve {
         key: None,
         scope: "repo".into(),
         paths: vec!["a".into()],
@@ -30,18 +30,19 @@ async fn letters_and_leases_that_ran_out_become_events_once() {
         audience: Audience::Observers,
         meta: None,
     };
-    realm.ask(&anna, lease).await;
+    realm.ask(&anna, reserve).await;
     assert_eq!(realm.ask(&admin(), Sweep {}).await, Swept::default(), "nothing yet");
     realm.passed(end).await;
     let swept = realm.ask(&admin(), Sweep {}).await;
     assert_eq!(
         swept,
-        Swept { deliveries: 1, reservations: 1, marks: 0, more: false },
-        "what was read in time is not lost"
+        Swept { deliveries: 1, reservations: 1, keys: 0, more: false },
+        "a message read in time does not expire"
     );
     assert_eq!(realm.ask(&admin(), Sweep {}).await, Swept::default(), "once");
     let tracked = realm.see(|view| view.message(&anna, sent));
-    let states: Vec<_> = tracked.deliveries.iter().map(|copy| (copy.agent.as_str(), copy.state)).collect();
+    let states: Vec<_> =
+        tracked.deliveries.iter().map(|delivery| (delivery.agent.as_str(), delivery.state)).collect();
     assert_eq!(states, [("bert", DeliveryState::Expired), ("carl", DeliveryState::Read)]);
     let expired = |who| {
         let told = realm.replayed(who);
@@ -49,7 +50,7 @@ async fn letters_and_leases_that_ran_out_become_events_once() {
     };
     assert_eq!(expired(&anna), (true, true));
     assert_eq!(expired(&bert), (true, true));
-    assert_eq!(expired(&carl), (false, true), "how bert's copy fared is not carl's");
+    assert_eq!(expired(&carl), (false, true), "carl does not see the state of bert's delivery");
     let late = realm.ask(&bert, MarkRead { agent: id("bert"), message: sent, unread: false }).await;
     assert_eq!(late.state, DeliveryState::Expired);
     let query = ReservationQuery { ended: true, limit: 9, ..ReservationQuery::default() };
@@ -58,7 +59,7 @@ async fn letters_and_leases_that_ran_out_become_events_once() {
 }
 
 #[tokio::test]
-async fn a_letter_that_was_handed_over_in_time_never_fails_by_its_expiry() {
+async fn message_delivered_in_time_does_not_expire() {
     let realm = Realm::new();
     let [anna, bert, _] = realm.agents(["anna", "bert", "carl"]).await;
     let end = soon();
@@ -67,12 +68,13 @@ async fn a_letter_that_was_handed_over_in_time_never_fails_by_its_expiry() {
     let sent = realm.ask(&anna, brief).await.message.id;
     realm.ask(&bert, MarkDelivered { agent: id("bert"), messages: vec![sent] }).await;
     realm.passed(end).await;
-    assert_eq!(realm.ask(&admin(), Sweep {}).await.deliveries, 1, "the one that still waited");
+    assert_eq!(realm.ask(&admin(), Sweep {}).await.deliveries, 1, "only the waiting delivery");
     let tracked = realm.see(|view| view.message(&anna, sent));
-    let states: Vec<_> = tracked.deliveries.iter().map(|copy| (copy.agent.as_str(), copy.state)).collect();
+    let states: Vec<_> =
+        tracked.deliveries.iter().map(|delivery| (delivery.agent.as_str(), delivery.state)).collect();
     assert_eq!(states, [("bert", DeliveryState::Delivered), ("carl", DeliveryState::Expired)]);
     assert!(!realm.replayed(&bert).contains(&"message.expired"));
-    // What has run out is not put before anybody who looks for news, handed over or not.
+    // Expired messages are not listed as unread, delivered or not.
     let query = InboxQuery { unread: true, limit: 9, ..InboxQuery::default() };
     assert!(realm.see(|view| view.inbox(&bert, &id("bert"), &query)).items.is_empty());
     let read = realm.ask(&bert, MarkRead { agent: id("bert"), message: sent, unread: false }).await;
@@ -80,13 +82,13 @@ async fn a_letter_that_was_handed_over_in_time_never_fails_by_its_expiry() {
 }
 
 #[tokio::test]
-async fn a_sweep_takes_a_batch_and_says_that_there_is_more() {
+async fn sweep_processes_a_batch_and_reports_more() {
     let realm = Realm::new();
     let [anna, _] = realm.agents(["anna", "bert"]).await;
     realm.rules(Rules { sweep_rows: 2, ..Rules::default() }).await;
     let end = soon();
     for _ in 0..5 {
-        realm.ask(&anna, SendMessage { expires_at: Some(end), ..letter("bert", "brief") }).await;
+        realm.ask(&anna, SendMessage { expires_at: Some(end), ..message("bert", "brief") }).await;
     }
     realm.passed(end).await;
     let mut swept = Vec::new();

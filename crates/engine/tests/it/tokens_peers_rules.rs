@@ -1,4 +1,4 @@
-//! The office's own business: tokens, neighbours, rules and announcements.
+//! Administration: tokens, peers, rules and announcements.
 
 use posthaste_engine::Refusal;
 use posthaste_engine::limits::Rules;
@@ -36,7 +36,7 @@ fn peer(name: &str) -> PutPeer {
 }
 
 #[tokio::test]
-async fn a_token_opens_the_door_until_it_is_revoked_or_lapses() {
+async fn token_is_valid_until_revoked_or_expired() {
     let realm = Realm::new();
     let made = realm.ask(&admin(), token(1)).await;
     let found = |fill: u8| realm.see(|view| view.token_by_hash(&[fill; 32]));
@@ -44,7 +44,11 @@ async fn a_token_opens_the_door_until_it_is_revoked_or_lapses() {
     assert_eq!(found(2), None);
     let revoked = realm.ask(&admin(), RevokeToken { id: made.id.clone() }).await;
     assert_eq!(found(1), None);
-    assert_eq!(realm.ask(&admin(), RevokeToken { id: made.id }).await, revoked, "once is enough");
+    assert_eq!(
+        realm.ask(&admin(), RevokeToken { id: made.id }).await,
+        revoked,
+        "a second revocation has no effect"
+    );
     let end = soon();
     realm.ask(&admin(), CreateToken { expires_at: Some(end), ..token(3) }).await;
     assert!(found(3).is_some());
@@ -64,11 +68,11 @@ async fn renewed_token_keeps_role_door_right_and_end() {
     let user = CreateToken { role: TokenRole::User, observe: true, expires_at: Some(end), ..token(1) };
     let old = realm.ask(&admin(), user).await;
     let new = realm.ask(&admin(), renew(1, 2)).await;
-    assert_eq!(new, Token { id: new.id.clone(), created_at: new.created_at, ..old }, "nothing is widened");
+    assert_eq!(new, Token { id: new.id.clone(), created_at: new.created_at, ..old }, "no right is added");
     assert_eq!((found(1), found(2)), (None, Some(new)), "the old one is revoked");
     assert_eq!(realm.refused(&admin(), renew(1, 3)).await, Refusal::NoSuchToken, "exchanged once");
 
-    // Issued by the door that asks: that door decides how long it lasts.
+    // Issued by the calling door, which decides the expiry.
     let door = admin().via;
     realm.ask(&admin(), CreateToken { door: Some(door), expires_at: Some(end), ..token(4) }).await;
     assert_eq!(realm.ask(&admin(), renew(4, 5)).await.expires_at, Some(far));
@@ -84,14 +88,14 @@ async fn renewed_token_keeps_role_door_right_and_end() {
     assert_eq!(
         realm.refused(&admin(), renew(8, 9)).await,
         Refusal::NoSuchToken,
-        "a lapsed one renews nothing"
+        "an expired token cannot be renewed"
     );
     realm.ask(&admin(), CreateToken { role: TokenRole::Admin, ..token(10) }).await;
     assert!(matches!(realm.refused(&admin(), renew(10, 11)).await, Refusal::BadValue { field: "token", .. }));
 }
 
 #[tokio::test]
-async fn bad_tokens_are_refused() {
+async fn invalid_tokens_are_refused() {
     let realm = Realm::new();
     realm.ask(&admin(), token(1)).await;
     for bad in [CreateToken { hash: vec![1; 31], ..token(1) }, token(1)] {
@@ -105,7 +109,7 @@ async fn bad_tokens_are_refused() {
 }
 
 #[tokio::test]
-async fn the_office_is_run_by_those_who_run_it() {
+async fn administration_needs_admin_rights() {
     let realm_ = Realm::new();
     let anna = realm_.agent("anna").await;
     assert_eq!(realm_.refused(&anna, token(1)).await, ADMINS);
@@ -120,7 +124,7 @@ async fn the_office_is_run_by_those_who_run_it() {
 }
 
 #[tokio::test]
-async fn neighbours_are_kept_changed_and_forgotten() {
+async fn peers_are_stored_updated_and_removed() {
     let realm_ = Realm::new();
     let anna = realm_.agent("anna").await;
     let made = realm_.ask(&admin(), peer("north")).await;
@@ -128,8 +132,8 @@ async fn neighbours_are_kept_changed_and_forgotten() {
     let changed = PutPeer { reachable: false, seen_at: None, ..peer("north") };
     let changed = realm_.ask(&admin(), changed).await;
     assert_eq!((changed.reachable, changed.seen_at, changed.created_at), (false, Some(5), made.created_at));
-    let seen = realm_.see(|view| view.peer(&anna, &realm("north"))).expect("a neighbour");
-    assert_eq!((seen.token_ref, seen.url), (None, made.url), "where the token is kept is not for members");
+    let seen = realm_.see(|view| view.peer(&anna, &realm("north"))).expect("a peer");
+    assert_eq!((seen.token_ref, seen.url), (None, made.url), "the token reference is hidden from members");
     assert!(realm_.see(|view| view.peers(&anna)).iter().all(|peer| peer.token_ref.is_none()));
     assert_eq!(realm_.see(|view| view.peers(&admin())), [changed]);
     let own = realm_.refused(&admin(), peer("main")).await;
@@ -140,7 +144,7 @@ async fn neighbours_are_kept_changed_and_forgotten() {
 }
 
 #[tokio::test]
-async fn rules_are_kept_in_the_books_and_in_force_at_once() {
+async fn rules_are_stored_and_effective_at_once() {
     let realm = Realm::new();
     let rules = Rules { thread_depth: 3, ..Rules::default() };
     realm.rules(rules.clone()).await;
@@ -149,7 +153,7 @@ async fn rules_are_kept_in_the_books_and_in_force_at_once() {
 }
 
 #[tokio::test]
-async fn an_announcement_reaches_whom_it_is_for() {
+async fn announcement_reaches_only_its_addressees() {
     let realm = Realm::new();
     let [anna, bert] = realm.agents(["anna", "bert"]).await;
     let tell = |to| Announce { word: "connected".into(), data: json("{}"), to };

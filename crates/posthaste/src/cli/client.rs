@@ -7,6 +7,7 @@ use posthaste_engine::nouns::RealmName;
 use serde_json::{Value, json};
 
 use super::exit::{Exit, Failure, Refused};
+use crate::caller::NO_SUCH_REALM;
 use crate::doors::control;
 use crate::serve::Whereabouts;
 
@@ -112,7 +113,7 @@ impl Client {
         let answer = self.call_at(&base, method, params).await;
         // The server does not tell strangers which realms it has, so it does not say which one is missing.
         answer.map_err(|failure| match (realm, failure.exit) {
-            (Some(realm), Exit::NotFound) if failure.error.to_string() == "there is no such realm" => {
+            (Some(realm), Exit::NotFound) if failure.error.is::<NoSuchRealm>() => {
                 Failure::new(Exit::NotFound, format!("there is no realm {realm} at {}", self.url))
             }
             _ => failure,
@@ -137,6 +138,9 @@ impl Client {
                 reqwest::StatusCode::UNAUTHORIZED | reqwest::StatusCode::FORBIDDEN => Exit::Denied,
                 _ => Exit::Failed,
             };
+            if error["code"] == NO_SUCH_REALM {
+                return Err(Failure { exit, error: NoSuchRealm(message.to_owned()).into() });
+            }
             return Err(Failure::new(exit, message));
         }
         Ok(answer["result"].take())
@@ -153,6 +157,11 @@ impl Client {
         Ok((status, response.text().await.map_err(unreachable)?))
     }
 }
+
+/// The server has no realm of the name in the request's path.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct NoSuchRealm(String);
 
 /// Why a server could not be asked, and what to do about it.
 pub(super) fn unreachable(url: &str, error: &reqwest::Error) -> Failure {

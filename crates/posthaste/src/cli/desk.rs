@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use posthaste_engine::limits::Limits;
-use posthaste_engine::names::slips;
+use posthaste_engine::names::edit_distance;
 use posthaste_engine::nouns::RealmName;
 use posthaste_engine::{Fault, Office, OfficeGuard, database_path, list_realms};
 use serde_json::{Value, json};
@@ -222,20 +222,15 @@ impl Desk {
         params: Value,
     ) -> Result<Value, Failure> {
         let first = match self.call(method, params.clone()).await {
-            Err(failure) if failure.refusal() == Some("no_such_agent") => failure,
+            Err(failure) if failure.missing_agent().is_some() => failure,
             done => return done,
         };
         let me = match agent {
             Some(agent) => agent.to_owned(),
             None => self.call("whoami", json!({})).await?["name"].as_str().unwrap_or_default().to_owned(),
         };
-        // The one who is not there may be another than the caller.
-        let about_me = format!("there is no agent {me}");
-        let message = first.error.to_string();
-        let is_about_me = message
-            .strip_prefix(&about_me)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with([';', ' ']));
-        if !is_about_me {
+        // The missing agent may be another than the caller.
+        if first.missing_agent() != Some(me.as_str()) {
             return Err(first);
         }
         self.call("register", json!({ "id": me, "kind": "user" })).await.map_err(|_| first)?;
@@ -283,7 +278,7 @@ fn must_exist(data: &Path, realm: &RealmName) -> Result<(), Failure> {
 pub(super) fn no_such_realm(data: &Path, realm: &RealmName) -> Failure {
     let known = list_realms(data).unwrap_or_default();
     let near: Vec<&str> =
-        known.iter().map(RealmName::as_str).filter(|name| slips(name, realm.as_str()) <= 2).collect();
+        known.iter().map(RealmName::as_str).filter(|name| edit_distance(name, realm.as_str()) <= 2).collect();
     let hint = match near.is_empty() {
         false => format!("; did you mean {}?", near.join(", ")),
         true => {

@@ -62,6 +62,8 @@ struct Warning(String);
 pub(super) struct Refused {
     message: String,
     word: String,
+    /// The agent that does not exist, where that is the reason.
+    agent: Option<String>,
 }
 
 impl Refused {
@@ -77,15 +79,22 @@ impl Refused {
             word if word.starts_with("no_such_") => Exit::NotFound,
             _ => Exit::Refused,
         };
-        let refused = Self { message: message.to_owned(), word: word.to_owned() };
+        let agent = data.and_then(|data| data["agent"].as_str()).map(str::to_owned);
+        let refused = Self { message: message.to_owned(), word: word.to_owned(), agent };
         Failure { exit, error: refused.into() }
     }
 }
 
 impl Failure {
-    /// The office's word for why it refused, if it did.
+    /// The server's word for why it refused, if it did.
     pub(super) fn refusal(&self) -> Option<&str> {
         self.error.downcast_ref::<Refused>().map(|refused| refused.word.as_str())
+    }
+
+    /// The agent that does not exist, if that is why the server refused.
+    pub(super) fn missing_agent(&self) -> Option<&str> {
+        let refused = self.error.downcast_ref::<Refused>()?;
+        refused.agent.as_deref().filter(|_| refused.word == "no_such_agent")
     }
 
     pub fn new(exit: Exit, message: impl std::fmt::Display) -> Self {

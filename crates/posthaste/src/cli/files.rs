@@ -50,8 +50,8 @@ pub(super) fn send(dir: &Path, args: &SendArgs, output: &Output) -> Result<(), F
     let mut draft = Draft {
         from: from.ok_or_else(|| Failure::new(Exit::Usage, "who sends? give --from or POSTHASTE_AGENT"))?,
         to: to.clone(),
-        kind: word("type", args.kind.as_deref(), Kind::Coordination, Kind::parse, Kind::WORDS)?,
-        urgency: word("priority", args.priority.as_deref(), Urgency::Normal, Urgency::parse, Urgency::WORDS)?,
+        kind: word("type", args.kind.as_deref(), Kind::Coordination, Kind::parse, Kind::NAMES)?,
+        urgency: word("priority", args.priority.as_deref(), Urgency::Normal, Urgency::parse, Urgency::NAMES)?,
         subject: args.subject.clone().unwrap_or_default(),
         body: String::new(),
         at: None,
@@ -203,13 +203,13 @@ impl Line {
         let draft = Draft {
             from: self.from,
             to: self.to,
-            kind: word("type", self.r#type.as_deref(), Kind::Coordination, Kind::parse, Kind::WORDS)?,
+            kind: word("type", self.r#type.as_deref(), Kind::Coordination, Kind::parse, Kind::NAMES)?,
             urgency: word(
                 "priority",
                 self.priority.as_deref(),
                 Urgency::Normal,
                 Urgency::parse,
-                Urgency::WORDS,
+                Urgency::NAMES,
             )?,
             subject: self.subject,
             body: self.body,

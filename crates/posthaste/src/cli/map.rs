@@ -82,13 +82,8 @@ async fn serve(config: &Config, target: &Target) -> Result<(), Failure> {
 /// Carries lines to a server and frames back.
 async fn attach(server: &Server, realm: Option<&RealmName>, ca: Option<&Path>) -> Result<(), Failure> {
     let (url, token) = (server.url.as_str(), server.token.as_ref());
-    let unreachable = |why: String| {
-        let text = match why.contains("refused") {
-            true => format!("{url}: connection refused; is it running? `posthaste serve` starts it"),
-            false => format!("{url} cannot be reached: {why}"),
-        };
-        Failure::new(Exit::Unreachable, text)
-    };
+    let unreachable =
+        |why: String| Failure::new(Exit::Unreachable, format!("{url} cannot be reached: {why}"));
     let realm = realm.map(|realm| format!("/r/{realm}")).unwrap_or_default();
     let endpoint = Endpoint::parse(&format!("{url}{realm}/map"))
         .ok_or_else(|| unreachable("that is no address".to_owned()))?;
@@ -103,10 +98,14 @@ async fn attach(server: &Server, realm: Option<&RealmName>, ca: Option<&Path>) -
         true => Trust::of_this_machine(),
         false => Trust::load(ca).map_err(|error| unreachable(error.to_string()))?,
     };
-    let stream = endpoint
-        .dial(&trust, &Scout::new(Reach::Anywhere))
-        .await
-        .map_err(|error| unreachable(error.to_string()))?;
+    let stream =
+        endpoint.dial(&trust, &Scout::new(Reach::Anywhere)).await.map_err(|error| match error.kind() {
+            std::io::ErrorKind::ConnectionRefused => {
+                let text = format!("{url}: connection refused; is it running? `posthaste serve` starts it");
+                Failure::new(Exit::Unreachable, text)
+            }
+            _ => unreachable(error.to_string()),
+        })?;
     let (socket, _) =
         tokio_tungstenite::client_async(request, stream).await.map_err(|error| match error {
             tokio_tungstenite::tungstenite::Error::Http(answer) => {

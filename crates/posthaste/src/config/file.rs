@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use posthaste_engine::names::slips;
+use posthaste_engine::names::edit_distance;
 
 use super::ConfigError;
 
@@ -60,7 +60,7 @@ fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError
 /// The known key that a typo most likely meant.
 fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let typed = typed.to_ascii_lowercase().replace('-', "_");
-    let (distance, key) = known.iter().map(|key| (slips(&typed, key), *key)).min()?;
+    let (distance, key) = known.iter().map(|key| (edit_distance(&typed, key), *key)).min()?;
     // Beyond a third of the letters it is another word, not a typo.
     (distance <= key.len().max(typed.chars().count()).div_ceil(3)).then_some(key)
 }
@@ -89,7 +89,7 @@ mod tests {
     fn distances() {
         for (a, b, expected) in [("", "abc", 3), ("abc", "", 3), ("kitten", "sitting", 3), ("log", "log", 0)]
         {
-            assert_eq!(slips(a, b), expected, "{a} {b}");
+            assert_eq!(edit_distance(a, b), expected, "{a} {b}");
         }
     }
 }

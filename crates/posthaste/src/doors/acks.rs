@@ -61,5 +61,5 @@ fn by_letter(letter: &Message, response: Option<String>) -> SendSigned {
         ..SendMessage::text(vec![Address::Agent(letter.from.clone())], String::new())
     };
     let deed = SideEffect::Acknowledge { label: format!("mail:{name}"), message: Some(letter.id), response };
-    SendSigned { message: send, marks: Vec::new(), side_effect: Some(deed) }
+    SendSigned { message: send, keys: Vec::new(), side_effect: Some(deed) }
 }

@@ -10,6 +10,8 @@ mod map;
 pub(crate) mod mcp;
 mod no_oauth;
 mod operators;
+#[cfg(test)]
+mod refusal_codes;
 mod swarm;
 mod web;
 pub(crate) mod words;
@@ -19,7 +21,7 @@ use axum::routing::any;
 
 use crate::shared::Shared;
 
-pub(crate) use airc::{Challenges, Checks, Faces};
+pub(crate) use airc::{ActorCache, Challenges, Checks};
 pub(crate) use map::{Halls, lines as map_lines, resolve_all as resolve_stale_agents, serve as serve_map};
 pub(crate) use mcp::Desk as McpDesk;
 #[doc(hidden)]

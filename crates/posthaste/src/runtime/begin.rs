@@ -7,8 +7,8 @@ use posthaste_engine::nouns::{AgentId, MessageId, RunPhase, Seq, Taken, TaskId};
 use posthaste_engine::stamp::{self, Stamp};
 use posthaste_engine::verbs::runs::{Advance, Advanced, Opening};
 use posthaste_engine::{EngineError, Refusal};
-use posthaste_wire::mail::words::{events, subjects};
 use posthaste_wire::mail::{AddressType, FieldError, MailAddress, MsgType, Owner, OwnerRole, ResumeFrom};
+use posthaste_wire::mail::{events, subjects};
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
@@ -204,7 +204,7 @@ impl Runtime {
             open: Some(Opening { owner: ask.owner.to_string(), title }),
             agent: person,
             gave_up: stale,
-            letters: vec![draft.into_letter(&swarm)],
+            messages: vec![draft.into_letter(&swarm)],
             phase: Some(RunPhase::Running),
             state: live.state_json(),
             ..step_of(&live.key)
@@ -266,7 +266,7 @@ impl Runtime {
             open: Some(Opening { owner: live.owner.clone(), title: None }),
             agent: AgentId::new(&breakpoint.agent).unwrap_or_else(|_| AgentId::office()),
             note: note.to_json(),
-            letters: vec![draft.into_letter(&swarm)],
+            messages: vec![draft.into_letter(&swarm)],
             phase: Some(RunPhase::Running),
             state: live.state_json(),
             ..step_of(&live.key)
@@ -326,7 +326,7 @@ impl Runtime {
 
 /// The message with which a turn of a task begins.
 fn first_of(advanced: &Advanced) -> MessageId {
-    advanced.letters.first().map_or(MessageId(uuid::Uuid::nil()), |(message, _)| message.id)
+    advanced.messages.first().map_or(MessageId(uuid::Uuid::nil()), |(message, _)| message.id)
 }
 
 fn sender_of(ask: &Ask, swarm: &Swarm) -> MailAddress {

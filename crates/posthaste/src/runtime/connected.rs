@@ -7,7 +7,7 @@ use posthaste_engine::nouns::{
     AgentId, Caller, Event, Fact, Message, RealmName, RunPhase, TaskId, TaskStatus,
 };
 use posthaste_engine::{Filter, Start, Step};
-use posthaste_wire::mail::words::subjects;
+use posthaste_wire::mail::subjects;
 use posthaste_wire::mail::{MailAddress, MsgType, Owner};
 use tokio::time::MissedTickBehavior;
 

@@ -10,7 +10,7 @@ use posthaste_engine::stamp::Stamp;
 use posthaste_engine::verbs::deliveries::{MarkFailed, MarkRead};
 use posthaste_engine::verbs::runs::RunMessage;
 use posthaste_engine::views::{InboxOrder, InboxQuery};
-use posthaste_wire::mail::words::subjects;
+use posthaste_wire::mail::subjects;
 use posthaste_wire::mail::{MsgType, Owner, OwnerRole};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};

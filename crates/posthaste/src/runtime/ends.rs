@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use posthaste_engine::nouns::{Address, Json, RunPhase};
 use posthaste_engine::verbs::runs::Advanced;
-use posthaste_wire::mail::words::{events, subjects};
 use posthaste_wire::mail::{AddressType, MailAddress, MsgType, Owner, split};
+use posthaste_wire::mail::{events, subjects};
 use serde_json::{Value, json};
 
 use super::definition::Swarm;
@@ -112,7 +112,7 @@ impl Runtime {
     /// What a task ended with.
     pub(super) fn finish_of(&self, key: &Key, advanced: &Advanced) -> Option<Finish> {
         let swarm = self.inner.engine.realm().as_str();
-        let (message, _) = advanced.letters.iter().rev().find(|(message, _)| {
+        let (message, _) = advanced.messages.iter().rev().find(|(message, _)| {
             message.kind == MsgType::BroadcastComplete.as_str()
                 || message.to.iter().any(|to| matches!(to, Address::Agent(_)))
                     && message.kind == MsgType::Response.as_str()

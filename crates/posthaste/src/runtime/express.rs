@@ -27,7 +27,7 @@ impl Runtime {
         let mut scratch = Live::fresh(live.key.clone(), live.task.clone(), live.owner.clone());
         (scratch.phase, scratch.state) = (RunPhase::Running, live.state.clone());
         let mut place = 0;
-        deliver(&mut scratch, &hosted, &opening.letters, &mut place)?;
+        deliver(&mut scratch, &hosted, &opening.messages, &mut place)?;
         let mut steps = Vec::new();
         for _ in 0..MOST_TURNS {
             let (name, incoming) = scratch.next_turn()?;
@@ -68,7 +68,7 @@ impl Runtime {
             let step = self.draw_up(&mut scratch, &hosted.swarm, &mut mv, Ending::default());
             scratch.seats.entry(name.clone()).or_default().busy = None;
             scratch.dealt_with(&name, incoming, mv.forget, mv.calls, mv.note.results);
-            deliver(&mut scratch, &hosted, &step.letters, &mut place)?;
+            deliver(&mut scratch, &hosted, &step.messages, &mut place)?;
             steps.push(step);
         }
         None

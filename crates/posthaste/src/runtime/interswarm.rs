@@ -3,8 +3,8 @@
 use posthaste_engine::nouns::{AgentId, Caller, Json, RunPhase, Taken, TaskId};
 use posthaste_engine::verbs::runs::{Advance, Opening};
 use posthaste_engine::{EngineError, Refusal};
-use posthaste_wire::mail::words::{events, subjects};
 use posthaste_wire::mail::{AddressType, Interswarm, MailAddress, Owner, OwnerRole, split};
+use posthaste_wire::mail::{events, subjects};
 use serde_json::{Value, json};
 
 use super::letters::{Draft, Extra};
@@ -254,7 +254,7 @@ impl Runtime {
             agent: AgentId::office(),
             gave_up,
             note: note.to_json(),
-            letters: vec![draft.into_letter(&swarm)],
+            messages: vec![draft.into_letter(&swarm)],
             phase,
             result: over.then(|| Json::from_value(&Value::from(payload.body.as_str()))),
             state: live.state_json(),

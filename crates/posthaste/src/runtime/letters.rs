@@ -3,7 +3,7 @@
 use posthaste_engine::nouns::{Address, AgentId, AgentKind, Json, Message, MessageId, Priority, RealmName};
 use posthaste_engine::stamp::Stamp;
 use posthaste_engine::verbs::runs::RunMessage;
-use posthaste_wire::mail::words::subjects;
+use posthaste_wire::mail::subjects;
 use posthaste_wire::mail::{AddressType, MailAddress, MailMessage, MsgType, Payload, split};
 use posthaste_wire::time::to_rfc3339;
 use serde::{Deserialize, Serialize};
@@ -200,8 +200,8 @@ pub(crate) fn principal(swarm: &Swarm, address: &MailAddress) -> (AgentId, Agent
 pub(crate) fn to_mail(message: &Message, task_id: &str, swarm: &str) -> MailMessage {
     let extra = Extra::of(message);
     // What agents of other doors write without saying what it is answers what they were asked.
-    let kind = MsgType::from_word(&message.kind).unwrap_or(MsgType::Response);
-    let sender_type = extra.sender_type.as_deref().and_then(AddressType::from_word);
+    let kind = MsgType::parse(&message.kind).unwrap_or(MsgType::Response);
+    let sender_type = extra.sender_type.as_deref().and_then(AddressType::parse);
     let sender = match sender_type {
         Some(AddressType::System) if message.from == AgentId::office() => MailAddress::system(swarm),
         Some(address_type) => {
@@ -211,7 +211,7 @@ pub(crate) fn to_mail(message: &Message, task_id: &str, swarm: &str) -> MailMess
     };
     let mut recipients: Vec<MailAddress> = match &extra.recipient {
         Some((word, address)) => {
-            let address_type = AddressType::from_word(word).unwrap_or(AddressType::User);
+            let address_type = AddressType::parse(word).unwrap_or(AddressType::User);
             vec![MailAddress { address_type, address: address.clone() }]
         }
         None => message.to.iter().filter_map(recipient).collect(),

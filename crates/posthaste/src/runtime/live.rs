@@ -292,15 +292,15 @@ impl Live {
         (live.phase, live.steps, live.state) = (run.phase, run.steps, state);
         let mut stale = Vec::new();
         let mut notes = record.notes.iter().peekable();
-        for row in &record.letters {
-            while let Some(note) = notes.next_if(|note| note.place <= row.message.seq) {
+        for row in &record.messages {
+            while let Some(note) = notes.next_if(|note| note.before <= row.message.seq) {
                 live.recall(note.agent.as_str(), &Note::read(&note.note));
             }
             let mail = Arc::new(to_mail(&row.message, &live.key.name, swarm));
             if let Some(seat) = live.seats.get_mut(row.message.from.as_str()) {
                 seat.unanswered = 0;
             }
-            for (agent, delivery, remembered) in &row.copies {
+            for (agent, delivery, remembered) in &row.deliveries {
                 match host(agent.as_str()) {
                     Host::Here => {}
                     Host::Connected => {
@@ -467,7 +467,7 @@ impl Live {
 
 /// The call that an event tells of.
 fn call_of(name: &str, details: &Value) -> Option<ToolCall> {
-    (name == posthaste_wire::mail::words::events::TOOL_CALL).then(|| ToolCall {
+    (name == posthaste_wire::mail::events::TOOL_CALL).then(|| ToolCall {
         call_id: details["tool_call_id"].as_str().unwrap_or_default().to_owned(),
         tool: details["tool_name"].as_str().unwrap_or_default().to_owned(),
         args: details["tool_args"].clone(),

@@ -337,10 +337,10 @@ impl Runtime {
             let Some((run, task)) = view.run(&caller, &instance, &name)? else { return Ok(None) };
             let mut record = view.run_record(&caller, &run.task, 0, LETTERS)?;
             while record.more {
-                let from = record.letters.last().map_or(0, |row| row.message.seq + 1);
+                let from = record.messages.last().map_or(0, |row| row.message.seq + 1);
                 let next = view.run_record(&caller, &run.task, from, LETTERS)?;
-                record.notes.extend(next.notes.into_iter().filter(|note| note.place >= from));
-                record.letters.extend(next.letters);
+                record.notes.extend(next.notes.into_iter().filter(|note| note.before >= from));
+                record.messages.extend(next.messages);
                 record.more = next.more;
             }
             Ok(Some((run, task, record)))

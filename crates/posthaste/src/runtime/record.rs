@@ -5,7 +5,7 @@ use posthaste_engine::nouns::{AgentId, Caller, Message, Seq, TaskId};
 use posthaste_engine::views::{RunMessageRow, RunRecord};
 use posthaste_engine::{Engine, EngineError};
 use posthaste_wire::mail::MsgType;
-use posthaste_wire::mail::words::{events, subjects};
+use posthaste_wire::mail::{events, subjects};
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
@@ -98,8 +98,8 @@ pub(crate) async fn read_all(
 fn render(record: &RunRecord, task_id: &str, swarm: &str) -> Vec<TaskEvent> {
     let mut out = Vec::new();
     let mut notes = record.notes.iter().peekable();
-    for row in &record.letters {
-        while let Some(note) = notes.next_if(|note| note.place <= row.message.seq) {
+    for row in &record.messages {
+        while let Some(note) = notes.next_if(|note| note.before <= row.message.seq) {
             tell_note(&mut out, note, task_id);
         }
         tell_letter(&mut out, row, task_id, swarm);
@@ -113,7 +113,7 @@ fn render(record: &RunRecord, task_id: &str, swarm: &str) -> Vec<TaskEvent> {
 fn tell_note(out: &mut Vec<TaskEvent>, note: &posthaste_engine::nouns::RunNote, task_id: &str) {
     let at = to_rfc3339(note.at);
     for (i, (name, description, details)) in Note::read(&note.note).events.into_iter().enumerate() {
-        let cursor = Cursor { place: note.place, letter: false, n: note.n, i: i + 1 };
+        let cursor = Cursor { place: note.before, letter: false, n: note.n, i: i + 1 };
         let data =
             json!({ "timestamp": at, "description": description, "task_id": task_id, "extra_data": details });
         out.push(TaskEvent { cursor, name, data, response: None });
@@ -135,7 +135,7 @@ fn tell_letter(out: &mut Vec<TaskEvent>, row: &RunMessageRow, task_id: &str, swa
     };
     let sender = &mail.message.sender.address;
     let (here, away): (Vec<&AgentId>, Vec<&AgentId>) =
-        row.copies.iter().map(|(agent, _, _)| agent).partition(|agent| !agent.as_str().contains('@'));
+        row.deliveries.iter().map(|(agent, _, _)| agent).partition(|agent| !agent.as_str().contains('@'));
     for agent in here {
         let description = format!("{} from {sender} to {agent}", mail.msg_type.as_str());
         push(events::NEW_MESSAGE, description, json!({ "full_message": full }), None);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use posthaste_engine::nouns::{Address, AgentId, Json, Message, RunPhase, Taken};
 use posthaste_engine::verbs::runs::{Advance, Advanced};
 use posthaste_engine::{EngineError, Refusal};
-use posthaste_wire::mail::words::{events, subjects};
 use posthaste_wire::mail::{AddressType, MsgType, split};
+use posthaste_wire::mail::{events, subjects};
 use serde_json::json;
 
 use super::definition::Swarm;
@@ -57,7 +57,7 @@ impl Runtime {
             forget: mv.forget,
             gave_up: ending.gave_up,
             note: if empty { None } else { mv.note.to_json() },
-            letters,
+            messages: letters,
             steps: in_hand.map_or(0, |incoming| u32::from(incoming.counts())),
             phase: ending.phase,
             result: ending.result,
@@ -151,7 +151,7 @@ impl Runtime {
         let step = Advance {
             took: in_hand.iter().map(|one| Taken { agent: mover.clone(), message: one.id }).collect(),
             agent: mover,
-            letters,
+            messages: letters,
             phase: ends.then_some(RunPhase::Ended),
             state: live.state_json(),
             ..step_of(&live.key)
@@ -170,7 +170,7 @@ impl Runtime {
         live.task = advanced.run.task.clone();
         live.phase = advanced.run.phase;
         let mut last = advanced.place;
-        for (message, agents) in &advanced.letters {
+        for (message, agents) in &advanced.messages {
             last = message.seq;
             if message.to.iter().any(|to| matches!(to, Address::Remote { .. })) {
                 self.inner.outbox.notify_one();
@@ -211,7 +211,7 @@ impl Runtime {
         }
         let Slot::Loaded(live) = &mut *held else { return };
         if live.phase != RunPhase::Ended {
-            if MsgType::from_word(&message.kind).is_some_and(is_question) {
+            if MsgType::parse(&message.kind).is_some_and(is_question) {
                 live.state.questions.forget_one_to(swarm);
             }
             let own = self.swarm();
@@ -267,7 +267,7 @@ pub(super) fn step_of(key: &Key) -> Advance {
         forget: false,
         gave_up: Vec::new(),
         note: None,
-        letters: Vec::new(),
+        messages: Vec::new(),
         steps: 0,
         phase: None,
         result: None,

@@ -3,8 +3,8 @@
 
 use posthaste_engine::nouns::RealmName;
 use posthaste_wire::mail::tools::{self, Call};
-use posthaste_wire::mail::words::{events, subjects};
 use posthaste_wire::mail::{AddressType, MailAddress, MailMessage, MsgType, split};
+use posthaste_wire::mail::{events, subjects};
 use serde_json::{Value, json};
 
 use super::definition::{AgentDefinition, Swarm};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use posthaste_engine::nouns::RunPhase;
-use posthaste_wire::mail::words::{events, subjects};
 use posthaste_wire::mail::{AddressType, MsgType, split};
+use posthaste_wire::mail::{events, subjects};
 use serde_json::json;
 
 use super::definition::AgentDefinition;

@@ -13,7 +13,7 @@ fn run(dir: &TestDir, args: &[&str]) -> Ran {
 }
 
 #[test]
-fn a_letter_to_nobody_is_refused() {
+fn a_letter_allow_no_recipients_is_refused() {
     let dir = TestDir::new();
     let refused = run(&dir, &["send", "--from=ann", "--to=nobody", "--body=x"]);
     assert_eq!(refused.code, 8, "{}", refused.stderr);
@@ -292,7 +292,7 @@ async fn a_realm_is_exported_and_imported_without_loss() {
     damaged("changed", text.replace("n48", "n47"));
     damaged("table", text.replacen("\"table\":\"agents\"", "\"table\":\"sqlite_schema\"", 1));
     damaged("other", "{\"hello\":1}\n".to_owned());
-    damaged("newer", text.replacen("\"form\":1", "\"form\":9", 1));
+    damaged("newer", text.replacen("\"form\":2", "\"form\":9", 1));
 }
 
 #[test]

@@ -52,6 +52,86 @@ fn the_engine_knows_no_protocol_by_name() {
     }
 }
 
+/// Pronouns and metaphors that hide the subject of a sentence. Plain words are caller, client, subscriber, recipient,
+/// message, database.
+const UNCLEAR_WORDS: [&str; 8] =
+    ["whoever", "somebody", "nobody", "everybody", "anybody", "letter", "letters", "books"];
+const UNCLEAR_PAIRS: [(&str, &str); 3] = [("those", "who"), ("so", "many"), ("so", "long")];
+
+/// The words of a source text in lower case, with their line numbers and whether only white space, underscores or comment
+/// markers separate each from the one before. Identifiers are split at underscores and before capitals. Serialised names
+/// (`rename = "…"`, `alias = "…"`) belong to the wire format and are left out.
+fn words_of(text: &str) -> Vec<(usize, String, bool)> {
+    let mut words: Vec<(usize, String, bool)> = Vec::new();
+    let mut adjacent = false;
+    for (number, line) in text.lines().enumerate() {
+        let mut line = line.to_owned();
+        for name in ["rename = \"", "alias = \""] {
+            while let Some(start) = line.find(name) {
+                let value = start + name.len();
+                let end = line[value..].find('"').map_or(line.len(), |end| value + end);
+                line.replace_range(start..end, "");
+            }
+        }
+        let mut word = String::new();
+        let mut after_lower_case = false;
+        for c in line.chars().chain(['\n']) {
+            let is_word = c.is_alphanumeric();
+            let splits = is_word && c.is_uppercase() && after_lower_case;
+            if (!is_word || splits) && !word.is_empty() {
+                words.push((number + 1, std::mem::take(&mut word), adjacent));
+                adjacent = true;
+            }
+            if is_word {
+                word.extend(c.to_lowercase());
+            } else if !matches!(c, '_' | '/' | '!') && !c.is_whitespace() {
+                adjacent = false;
+            }
+            after_lower_case = c.is_lowercase();
+        }
+    }
+    words
+}
+
+fn unclear_words(text: &str) -> Vec<(usize, String)> {
+    let words = words_of(text);
+    let single = words.iter().filter(|(_, word, _)| UNCLEAR_WORDS.contains(&word.as_str()));
+    let single = single.map(|(line, word, _)| (*line, word.clone()));
+    let pairs = words
+        .windows(2)
+        .filter(|pair| pair[1].2 && UNCLEAR_PAIRS.contains(&(pair[0].1.as_str(), pair[1].1.as_str())));
+    let pairs = pairs.map(|pair| (pair[0].0, format!("{} {}", pair[0].1, pair[1].1)));
+    single.chain(pairs).collect()
+}
+
+#[test]
+fn engine_and_wire_are_written_in_plain_words() {
+    let mut found = Vec::new();
+    for folder in ["src", "tests", "benches"]
+        .iter()
+        .flat_map(|part| ["engine", "wire"].map(|krate| root().join("crates").join(krate).join(part)))
+    {
+        let files = if folder.is_dir() { sources(&folder) } else { Vec::new() };
+        for (path, text) in files {
+            let unclear = unclear_words(&text).into_iter();
+            found.extend(unclear.map(|(line, words)| format!("{}:{line}: {words}", path.display())));
+        }
+    }
+    assert!(found.is_empty(), "{} unclear words:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn unclear_words_are_found_in_comments_identifiers_and_across_lines() {
+    let found = |text: &str| unclear_words(text).into_iter().map(|(_, words)| words).collect::<Vec<_>>();
+    assert_eq!(found("// Whoever asks"), ["whoever"]);
+    assert_eq!(found("fn first_letter() {}"), ["letter"]);
+    assert_eq!(found("struct DeadLetters;"), ["letters"]);
+    assert_eq!(found("/// for those\n/// who wait"), ["those who"]);
+    assert_eq!(found("fn so_many_rows() {}"), ["so many"]);
+    assert_eq!(found("// It does so. Many rows; so, long ones. Newsletter, bookshelf"), Vec::<String>::new());
+    assert_eq!(found("#[serde(default, rename = \"letters\")]"), Vec::<String>::new());
+}
+
 #[test]
 fn wire_and_engine_do_not_know_each_other() {
     let manifest = |name: &str| fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml"))).unwrap();

@@ -1,4 +1,4 @@
-//! The signed envelope: read strictly, kept verbatim.
+//! Signed envelopes: parsed strictly, kept verbatim.
 
 use serde_json::{Map, Value};
 
@@ -7,91 +7,91 @@ use crate::canonical::{self, CanonicalError, Node};
 use crate::signing::{Claim, PublicKey, SigningError};
 use crate::time;
 
-/// Longer identifiers are refused, in bytes.
-const LONGEST_ID: usize = 256;
+/// Longest `id` or `nonce`, in bytes.
+const MAX_ID_BYTES: usize = 256;
 
-/// A message as its sender wrote it.
+/// A parsed message envelope.
 #[derive(Clone, Debug)]
 pub struct Envelope {
-    /// The text as it came, byte for byte but for white space around it.
+    /// The original text, without surrounding white space.
     pub text: String,
-    /// What the signature covers.
+    /// The canonical bytes that the signature covers.
     signed: String,
-    /// The signature as written; nothing if there is none.
+    /// The `signature` member, if present.
     signature: Option<Value>,
     members: Map<String, Value>,
-    /// Who says to have sent it, as written.
+    /// The claimed sender, as written.
     pub from: Option<String>,
-    /// Whom it is for, as written.
+    /// The recipient, as written.
     pub to: String,
-    /// The sender's name for it.
+    /// Message id, chosen by the sender.
     pub id: Option<String>,
-    /// A word that comes once.
+    /// Single-use key against replays.
     pub nonce: Option<String>,
-    /// When it was written, in Unix milliseconds.
+    /// Sending time, in Unix milliseconds.
     pub timestamp: Option<i64>,
     /// The thread it belongs to.
     pub thread_id: Option<String>,
-    /// Prose.
+    /// The text body.
     pub body: Option<String>,
-    /// What it carries.
+    /// The payload.
     pub payload: Option<Payload>,
 }
 
-/// Why a text is no envelope.
+/// Why a text is not an envelope.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvelopeError {
-    /// Not JSON, members twice, numbers no double can hold, nested too deep, or no object.
+    /// Not a JSON object, or without a canonical form.
     #[error(transparent)]
     Canonical(#[from] CanonicalError),
-    /// A member is missing or of the wrong kind.
+    /// A member is missing or of the wrong type.
     #[error("{field}: {why}")]
     Field {
-        /// Which.
+        /// The member.
         field: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
-    /// A payload of a known type does not keep to its rules.
+    /// The payload violates the rules of its type.
     #[error(transparent)]
     Payload(#[from] PayloadError),
 }
 
-fn wrong<T>(field: &'static str, why: &'static str) -> Result<T, EnvelopeError> {
+fn invalid<T>(field: &'static str, why: &'static str) -> Result<T, EnvelopeError> {
     Err(EnvelopeError::Field { field, why })
 }
 
 impl Envelope {
-    /// Reads an envelope. Members that are not known stay and are covered by the signature.
+    /// Parses an envelope. Unknown members are kept and covered by the signature.
     pub fn parse(text: &str) -> Result<Self, EnvelopeError> {
         let text = text.trim_matches([' ', '\t', '\r', '\n']);
         let node = Node::parse(text)?;
-        let signed = node.spell_without("signature")?;
+        let signed = node.canonical_without("signature")?;
         let Value::Object(members) = node.into_value() else {
             return Err(CanonicalError::NotAnObject.into());
         };
-        // The registry adds this one for the recipient; it must be able to tell whose it is.
+        // The registry adds this member on delivery, so a sender must not be able to forge it.
         if members.contains_key("delivery") {
-            return wrong("delivery", "this member is the registry's");
+            return invalid("delivery", "this member is reserved for the registry");
         }
         check_version(&members)?;
         let to = match text_of(&members, "to")? {
             Some(to) if !to.trim().is_empty() => to,
-            _ => return wrong("to", "a recipient is needed"),
+            _ => return invalid("to", "a recipient is needed"),
         };
         let body = text_of(&members, "body")?;
         let payload = match members.get("payload") {
             None | Some(Value::Null) => None,
             Some(Value::Object(payload)) => Some(Payload::read(payload)?),
-            Some(_) => return wrong("payload", "a payload is an object"),
+            Some(_) => return invalid("payload", "a payload is an object"),
         };
         let signature = members.get("signature").filter(|signature| !signature.is_null()).cloned();
         Ok(Self {
             from: text_of(&members, "from")?,
             to,
-            id: name_of(&members, "id")?,
-            nonce: name_of(&members, "nonce")?,
-            timestamp: moment_of(&members)?,
+            id: id_of(&members, "id")?,
+            nonce: id_of(&members, "nonce")?,
+            timestamp: timestamp_of(&members)?,
             thread_id: text_of(&members, "thread_id")?.filter(|thread| !thread.is_empty()),
             body,
             payload,
@@ -102,12 +102,12 @@ impl Envelope {
         })
     }
 
-    /// What the signature covers.
+    /// The canonical bytes that the signature covers.
     pub fn signed(&self) -> &str {
         &self.signed
     }
 
-    /// Whether there is a signature at all, good or bad.
+    /// Whether the envelope has a signature, valid or not.
     pub fn is_signed(&self) -> bool {
         self.signature.is_some()
     }
@@ -122,23 +122,23 @@ impl Envelope {
         self.members.get("payload").filter(|payload| payload.is_object())
     }
 
-    /// The payload as it was written, to keep.
+    /// Moves the payload out, as it was written.
     pub fn take_payload(&mut self) -> Option<Value> {
         self.members.get_mut("payload").filter(|payload| payload.is_object()).map(Value::take)
     }
 
-    /// Checks the signature against its sender's key.
+    /// Verifies the signature with the sender's key.
     pub fn verify(&self, key: &PublicKey) -> Result<(), SigningError> {
         self.claim(key)?.check()
     }
 
-    /// What its signature says, to be checked with others.
+    /// The signature as a [`Claim`], for batch verification.
     pub fn claim(&self, key: &PublicKey) -> Result<Claim, SigningError> {
         let Some(Value::String(signature)) = &self.signature else { return Err(SigningError::Unsigned) };
         Ok(Claim { key: *key, signed: self.signed.clone(), signature: signature.parse()? })
     }
 
-    /// Checks a signature that was made before `text`, a copy of `body`, was added: what one published client does.
+    /// Verifies a signature that does not cover `text`, a copy of `body`: one published client adds `text` after signing.
     pub fn verify_without_text(&self, key: &PublicKey) -> Result<(), SigningError> {
         let Some(Value::String(signature)) = &self.signature else { return Err(SigningError::Unsigned) };
         if self.members.get("text").is_none() || self.members.get("text") != self.members.get("body") {
@@ -148,7 +148,7 @@ impl Envelope {
         key.verify(signed.as_bytes(), &signature.parse()?)
     }
 
-    /// The envelope as a recipient gets it: verbatim, and one member more that holds what the registry knows.
+    /// The envelope as delivered: the original text with the registry's `delivery` member appended.
     pub fn with_delivery(text: &str, delivery: &str) -> String {
         let end = text.trim_end().len().saturating_sub(1);
         let head = text.get(..end).unwrap_or_default();
@@ -161,36 +161,36 @@ fn text_of(members: &Map<String, Value>, field: &'static str) -> Result<Option<S
     match members.get(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => wrong(field, "a string is expected"),
+        Some(_) => invalid(field, "a string is expected"),
     }
 }
 
-fn name_of(members: &Map<String, Value>, field: &'static str) -> Result<Option<String>, EnvelopeError> {
+fn id_of(members: &Map<String, Value>, field: &'static str) -> Result<Option<String>, EnvelopeError> {
     match text_of(members, field)? {
         None => Ok(None),
-        Some(name) if name.is_empty() || name.len() > LONGEST_ID || name.chars().any(char::is_control) => {
-            wrong(field, "1 to 256 bytes without control characters are expected")
+        Some(id) if id.is_empty() || id.len() > MAX_ID_BYTES || id.chars().any(char::is_control) => {
+            invalid(field, "1 to 256 bytes without control characters are expected")
         }
-        name => Ok(name),
+        id => Ok(id),
     }
 }
 
-fn moment_of(members: &Map<String, Value>) -> Result<Option<i64>, EnvelopeError> {
+fn timestamp_of(members: &Map<String, Value>) -> Result<Option<i64>, EnvelopeError> {
     let why = "Unix seconds or ISO 8601 with an offset are expected";
-    let moment = match members.get("timestamp") {
+    let timestamp = match members.get("timestamp") {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => time::from_number(whole).ok(),
-            (None, Some(part)) if part.abs() < 1e14 => {
-                let millis = if part.abs() <= 1e11 { part * 1000.0 } else { part };
+            (None, Some(number)) if number.abs() < 1e14 => {
+                let millis = if number.abs() <= 1e11 { number * 1000.0 } else { number };
                 time::from_number(millis as i64).ok().map(|_| millis as i64)
             }
             _ => None,
         },
-        Some(Value::String(text)) => time::parse_moment(text).ok(),
+        Some(Value::String(text)) => time::parse_timestamp(text).ok(),
         Some(_) => None,
     };
-    if moment.is_some() { Ok(moment) } else { wrong("timestamp", why) }
+    if timestamp.is_some() { Ok(timestamp) } else { invalid("timestamp", why) }
 }
 
 fn check_version(members: &Map<String, Value>) -> Result<(), EnvelopeError> {
@@ -199,10 +199,10 @@ fn check_version(members: &Map<String, Value>) -> Result<(), EnvelopeError> {
             None | Some(Value::Null) => continue,
             Some(Value::String(version)) => version.clone(),
             Some(Value::Number(version)) => version.to_string(),
-            Some(_) => return wrong(field, "a version is a string"),
+            Some(_) => return invalid(field, "a version is a string"),
         };
         if version.trim_start_matches('v').split('.').next() != Some("0") {
-            return wrong(field, "only versions 0.x are spoken here");
+            return invalid(field, "only versions 0.x are supported");
         }
     }
     Ok(())
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_envelope_is_refused() {
+    fn invalid_envelopes_are_refused() {
         for text in [
             "",
             "[1,2]",
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_in_every_form() {
+    fn timestamps_parse_in_every_format() {
         let at = |timestamp: &str| {
             Envelope::parse(&format!(r#"{{"to":"bob","timestamp":{timestamp}}}"#)).unwrap().timestamp
         };
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_registry_adds_one_member_and_changes_nothing() {
+    fn with_delivery_appends_one_member_only() {
         let text = "{\"to\" : \"bob\", \"n\":1.0 }";
         let envelope = Envelope::parse(&format!("\n {text} \n")).unwrap();
         assert_eq!(envelope.text, text);

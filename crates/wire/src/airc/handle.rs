@@ -1,42 +1,42 @@
-//! Handles, and the words that a message can be aimed at.
+//! Handles and message targets.
 
 use std::fmt;
 
-/// Names that nobody can have: broadcast targets, and those who run the registry.
-pub const RESERVED: &[&str] =
+/// Handles that cannot be registered: broadcast targets and names of the registry and its operators.
+pub const RESERVED_HANDLES: &[&str] =
     &["contacts", "public", "system", "thread", "registry", "admin", "posthaste", "airc", "all", "everyone"];
 
-/// A handle in its one spelling: lower case, without `@`.
+/// A normalized handle: lower case, without `@`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handle(String);
 
-/// Why a text is no handle.
+/// Why a text is not a valid handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandleError {
-    /// Too short, too long, or with other characters.
+    /// Too short, too long, or with invalid characters.
     #[error("a handle is 3 to 32 of a-z, 0-9 and _")]
     Shape,
-    /// A word that means something else.
+    /// The handle is one of [`RESERVED_HANDLES`].
     #[error("this handle is reserved")]
     Reserved,
 }
 
 impl Handle {
-    /// Reads a handle as somebody wrote it: case and a leading `@` do not matter.
+    /// Parses a handle, ignoring case and a leading `@`.
     pub fn parse(text: &str) -> Result<Self, HandleError> {
         let text = text.trim();
         let text = text.strip_prefix('@').unwrap_or(text).to_ascii_lowercase();
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-        if !(3..=32).contains(&text.len()) || !text.bytes().all(plain) {
+        let is_valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        if !(3..=32).contains(&text.len()) || !text.bytes().all(is_valid) {
             return Err(HandleError::Shape);
         }
         Ok(Self(text))
     }
 
-    /// Reads a handle that somebody wants to have.
+    /// Parses a handle for registration; reserved handles are refused.
     pub fn parse_new(text: &str) -> Result<Self, HandleError> {
         let handle = Self::parse(text)?;
-        if RESERVED.contains(&handle.as_str()) { Err(HandleError::Reserved) } else { Ok(handle) }
+        if RESERVED_HANDLES.contains(&handle.as_str()) { Err(HandleError::Reserved) } else { Ok(handle) }
     }
 
     /// The handle as text.
@@ -51,21 +51,21 @@ impl fmt::Display for Handle {
     }
 }
 
-/// Whom a message is for.
+/// The recipients of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Everyone with mutual consent.
+    /// All agents with mutual consent.
     Contacts,
-    /// Everyone.
+    /// All agents.
     Public,
     /// A form that is not supported, such as `@thread:ID`.
     Unsupported(String),
-    /// Somebody, as written but for a leading `@`; [`Handle::parse`] gives the usual spelling.
+    /// One agent, as written but without a leading `@`; [`Handle::parse`] normalizes it.
     One(String),
 }
 
 impl Target {
-    /// Reads `to`. Broadcast words are known in any case, so that nobody dodges the rules for them by writing `@PUBLIC`.
+    /// Parses `to`. Broadcast targets are case-insensitive, so that `@PUBLIC` cannot bypass their rules.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         match text.to_ascii_lowercase().as_str() {
@@ -76,7 +76,7 @@ impl Target {
         }
     }
 
-    /// Whether it reaches more than one.
+    /// Whether the target may have several recipients.
     pub fn is_broadcast(&self) -> bool {
         matches!(self, Self::Contacts | Self::Public)
     }
@@ -87,12 +87,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn handles_have_one_spelling() {
+    fn handles_are_normalized() {
         for text in ["alice_1", "@alice_1", " Alice_1 ", "ALICE_1"] {
             assert_eq!(Handle::parse(text).unwrap().as_str(), "alice_1", "{text}");
         }
         let long = "x".repeat(33);
-        // The last looks like alice but begins with a Cyrillic letter.
+        // The last one looks like alice but begins with a Cyrillic character.
         for text in [
             "",
             "@",
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_known_in_any_case() {
+    fn broadcast_targets_are_case_insensitive() {
         assert_eq!(Target::parse(" @PUBLIC "), Target::Public);
         assert_eq!(Target::parse("@Contacts"), Target::Contacts);
         assert_eq!(Target::parse("contacts"), Target::One("contacts".into()));

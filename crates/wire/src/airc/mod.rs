@@ -1,6 +1,6 @@
-//! AIRC: handles and targets, signed envelopes, the extension's payloads, scopes, and proofs of identity.
+//! AIRC: handles and targets, signed envelopes, payloads of the context extension, scopes, and proofs of identity.
 //!
-//! Everything here is about form. Whether a message may be sent, and to whom, is decided elsewhere.
+//! This module checks form only. Whether a message may be sent, and to which recipients, is decided by the server.
 
 mod envelope;
 mod handle;
@@ -9,7 +9,7 @@ mod proof;
 mod scope;
 
 pub use envelope::{Envelope, EnvelopeError};
-pub use handle::{Handle, HandleError, RESERVED, Target};
+pub use handle::{Handle, HandleError, RESERVED_HANDLES, Target};
 pub use payload::{
     Ack, Conflict, Mailbox, Payload, PayloadError, Reservation, ReservationStatus, Thread, ThreadStatus,
     check_path,
@@ -17,11 +17,11 @@ pub use payload::{
 pub use proof::{RevokeProof, RotateProof, ascii_canonical, verify_body, verify_challenge};
 pub use scope::{Scope, normal_remote};
 
-/// The version that is announced.
+/// The advertised protocol version.
 pub const PROTOCOL_VERSION: &str = "0.2.0";
-/// How far a timestamp may be from the reader's clock, in milliseconds.
-pub const CLOCK_WINDOW: i64 = 300_000;
-/// A reservation first heard of this long after it was issued is stale, in milliseconds.
-pub const STALE_AFTER: i64 = 300_000;
-/// The largest message, in bytes.
-pub const MAX_MESSAGE: usize = 64 << 10;
+/// Maximum difference between a timestamp and the receiver's clock.
+pub const CLOCK_WINDOW_MS: i64 = 300_000;
+/// A reservation that arrives this long after it was issued is stale.
+pub const STALE_AFTER_MS: i64 = 300_000;
+/// Maximum size of a message.
+pub const MAX_MESSAGE_BYTES: usize = 64 << 10;

@@ -1,14 +1,14 @@
-//! Payloads: a type and whatever belongs to it. Those of the extension keep to its rules; all others are carried as they are.
+//! Message payloads. Types of the context extension are parsed and checked; all others are passed through.
 
 use serde_json::{Map, Value};
 
 use super::scope::Scope;
 use crate::time;
 
-/// Characters of an acknowledgement's answer.
-const LONGEST_RESPONSE: usize = 500;
+/// Longest response of an acknowledgement, in characters.
+const MAX_RESPONSE_CHARS: usize = 500;
 
-/// What a message carries.
+/// A parsed payload.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload {
     /// `context:thread`
@@ -25,121 +25,121 @@ pub enum Payload {
     Other(String),
 }
 
-/// Why a payload is refused.
+/// An invalid payload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {why}")]
 pub struct PayloadError {
-    /// Which member.
+    /// The invalid member.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub why: String,
 }
 
-/// What a thread is about.
+/// A thread announcement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its name.
+    /// The thread id.
     pub id: String,
-    /// Its heading.
+    /// The subject.
     pub subject: String,
-    /// Where it is in its life.
+    /// The status.
     pub status: ThreadStatus,
 }
 
-/// Where a thread is in its life.
+/// The status of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadStatus {
-    /// Going on.
+    /// The thread is open.
     Open,
-    /// Ended.
+    /// The thread is closed.
     Closed,
-    /// Ended and put away.
+    /// The thread is closed and archived.
     Archived,
 }
 
-/// Mail for later.
+/// A mailbox message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mailbox {
-    /// Its name.
+    /// The message id.
     pub id: String,
     /// The thread it belongs to.
     pub thread_id: Option<String>,
-    /// Its heading.
+    /// The subject.
     pub subject: String,
-    /// Markdown.
+    /// The body, as Markdown.
     pub body: String,
-    /// Whether an acknowledgement is asked for.
+    /// Whether the sender requests an acknowledgement.
     pub ack_required: bool,
     /// `low`, `normal`, `high` or `urgent`.
     pub priority: String,
-    /// When it is to be hidden, in Unix milliseconds.
+    /// Expiry time, in Unix milliseconds; the message is hidden afterwards.
     pub expires: Option<i64>,
 }
 
 /// An acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// The mail it is about.
+    /// The id of the acknowledged message.
     pub id: String,
-    /// What is said to it.
+    /// An optional response text.
     pub response: Option<String>,
 }
 
-/// An advisory lease.
+/// An advisory file reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Its name, unique among its owner's.
+    /// The reservation id, unique per owner.
     pub id: String,
     /// The thread it belongs to.
     pub thread_id: Option<String>,
-    /// Where the paths live; there for `active`, may be there for the others.
+    /// The scope of the paths; always present for `active`, optional for other statuses.
     pub scope: Option<Scope>,
-    /// The paths.
+    /// The reserved paths.
     pub paths: Vec<String>,
-    /// Whether the owner wants them alone.
+    /// Whether the reservation is exclusive.
     pub exclusive: bool,
-    /// What for.
+    /// The reason, if given.
     pub reason: Option<String>,
-    /// What is said of it.
+    /// The status.
     pub status: ReservationStatus,
-    /// When it was issued, in Unix milliseconds.
+    /// Issue time, in Unix milliseconds.
     pub issued: Option<i64>,
-    /// When it lapses, in Unix milliseconds; there for `active` and `renewed`.
+    /// Expiry time, in Unix milliseconds; always present for `active` and `renewed`.
     pub expires: Option<i64>,
 }
 
-/// What is said of a reservation.
+/// The announced status of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReservationStatus {
-    /// It is taken.
+    /// The paths are reserved.
     Active,
-    /// It lasts longer.
+    /// The expiry time was extended.
     Renewed,
-    /// It is given back.
+    /// The owner released the paths.
     Released,
-    /// It is over.
+    /// The reservation expired.
     Expired,
 }
 
-/// A word about somebody's reservation.
+/// A notice that a reservation conflicts with the sender's plans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// Which.
+    /// The id of the conflicting reservation.
     pub id: String,
-    /// The paths that are wanted.
+    /// The requested paths.
     pub paths: Vec<String>,
-    /// Why.
+    /// The reason, if given.
     pub reason: Option<String>,
     /// `release`, `share`, `wait` or `split`.
     pub proposal: Option<String>,
 }
 
 impl Payload {
-    /// Reads a payload. The members of the extension's types stand flat beside `type`, or below `data` or `content`.
+    /// Parses a payload. Members of the extension's types are next to `type`, or inside `data` or `content`.
     pub fn read(payload: &Map<String, Value>) -> Result<Self, PayloadError> {
         let kind = match payload.get("type") {
             Some(Value::String(kind)) if !kind.trim().is_empty() && kind.len() <= 128 => kind.as_str(),
-            _ => return Err(refused("type", "a payload needs a type of 1 to 128 bytes")),
+            _ => return Err(refused("type", "a payload requires a type of 1 to 128 bytes")),
         };
         let key = match kind {
             "context:thread" => "thread_id",
@@ -163,7 +163,7 @@ impl Payload {
         })
     }
 
-    /// The type's word.
+    /// The payload type on the wire.
     pub fn kind(&self) -> &str {
         match self {
             Self::Thread(_) => "context:thread",
@@ -175,7 +175,7 @@ impl Payload {
         }
     }
 
-    /// The thread it says it belongs to.
+    /// The thread that the payload refers to.
     pub fn thread_id(&self) -> Option<&str> {
         match self {
             Self::Thread(thread) => Some(&thread.id),
@@ -188,14 +188,14 @@ impl Payload {
 
 impl Thread {
     fn read(fields: &Fields<'_>) -> Result<Self, PayloadError> {
-        if let Some(people) = fields.list("participants")?
-            && !people.iter().all(Value::is_string)
+        if let Some(participants) = fields.list("participants")?
+            && !participants.iter().all(Value::is_string)
         {
             return Err(refused("participants", "a list of handles is expected"));
         }
-        fields.required_moment("created_ts")?;
-        fields.moment("updated_ts")?;
-        let status = match fields.word("status", &["open", "closed", "archived"])? {
+        fields.required_timestamp("created_ts")?;
+        fields.timestamp("updated_ts")?;
+        let status = match fields.one_of("status", &["open", "closed", "archived"])? {
             None | Some("open") => ThreadStatus::Open,
             Some("closed") => ThreadStatus::Closed,
             Some(_) => ThreadStatus::Archived,
@@ -206,7 +206,7 @@ impl Thread {
 
 impl Mailbox {
     fn read(fields: &Fields<'_>) -> Result<Self, PayloadError> {
-        let priority = fields.word("priority", &["low", "normal", "high", "urgent"])?.unwrap_or("normal");
+        let priority = fields.one_of("priority", &["low", "normal", "high", "urgent"])?.unwrap_or("normal");
         Ok(Self {
             id: fields.required("message_id")?,
             thread_id: fields.thread_id()?,
@@ -214,16 +214,16 @@ impl Mailbox {
             body: fields.required("body_md")?,
             ack_required: fields.flag("ack_required")?.unwrap_or(false),
             priority: priority.to_owned(),
-            expires: fields.moment("expires_ts")?,
+            expires: fields.timestamp("expires_ts")?,
         })
     }
 }
 
 impl Ack {
     fn read(fields: &Fields<'_>) -> Result<Self, PayloadError> {
-        fields.required_moment("ack_ts")?;
+        fields.required_timestamp("ack_ts")?;
         let response = fields.text("response")?;
-        if response.is_some_and(|text| text.chars().count() > LONGEST_RESPONSE) {
+        if response.is_some_and(|text| text.chars().count() > MAX_RESPONSE_CHARS) {
             return Err(refused("response", "at most 500 characters"));
         }
         Ok(Self { id: fields.required("message_id")?, response: response.map(str::to_owned) })
@@ -233,7 +233,7 @@ impl Ack {
 impl Reservation {
     fn read(fields: &Fields<'_>) -> Result<Self, PayloadError> {
         let id = fields.required("reservation_id")?;
-        let status = match fields.word("status", &["active", "renewed", "released", "expired"])? {
+        let status = match fields.one_of("status", &["active", "renewed", "released", "expired"])? {
             Some("active") => ReservationStatus::Active,
             Some("renewed") => ReservationStatus::Renewed,
             Some("released") => ReservationStatus::Released,
@@ -245,21 +245,22 @@ impl Reservation {
             None => None,
         };
         let paths = fields.paths("paths")?;
-        let ttl = fields.count("ttl_seconds")?;
-        let issued = fields.moment("issued_ts")?;
-        let expires = fields.moment("expires_ts")?;
-        fields.moment("released_ts")?;
+        let ttl = fields.has_count("ttl_seconds")?;
+        let issued = fields.timestamp("issued_ts")?;
+        let expires = fields.timestamp("expires_ts")?;
+        fields.timestamp("released_ts")?;
         let exclusive = fields.flag("exclusive")?.unwrap_or(true);
         let reason = fields.text("reason")?.map(str::to_owned);
-        let missing = |field, there: bool| if there { Ok(()) } else { Err(refused(field, "is missing")) };
+        let require =
+            |field, is_present: bool| if is_present { Ok(()) } else { Err(refused(field, "is missing")) };
         if status == ReservationStatus::Active {
-            missing("scope", scope.is_some())?;
-            missing("paths", paths.is_some())?;
-            missing("issued_ts", issued.is_some())?;
+            require("scope", scope.is_some())?;
+            require("paths", paths.is_some())?;
+            require("issued_ts", issued.is_some())?;
         }
         if matches!(status, ReservationStatus::Active | ReservationStatus::Renewed) {
-            missing("ttl_seconds", ttl)?;
-            missing("expires_ts", expires.is_some())?;
+            require("ttl_seconds", ttl)?;
+            require("expires_ts", expires.is_some())?;
         }
         if let (Some(issued), Some(expires)) = (issued, expires)
             && expires <= issued
@@ -276,7 +277,7 @@ impl Conflict {
     fn read(fields: &Fields<'_>) -> Result<Self, PayloadError> {
         fields.text("urgency")?;
         let paths = fields.paths("requested_paths")?;
-        let proposal = fields.word("proposal", &["release", "share", "wait", "split"])?;
+        let proposal = fields.one_of("proposal", &["release", "share", "wait", "split"])?;
         Ok(Self {
             id: fields.required("conflicting_reservation_id")?,
             paths: paths.ok_or_else(|| refused("requested_paths", "is missing"))?,
@@ -286,21 +287,21 @@ impl Conflict {
     }
 }
 
-/// Refuses paths that are not relative to a scope.
+/// Refuses paths that are not relative to the scope or lead out of it.
 pub fn check_path(path: &str) -> Result<(), &'static str> {
     let bytes = path.as_bytes();
-    let drive = bytes.len() > 1 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':';
+    let has_drive = bytes.len() > 1 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':';
     if path.trim().is_empty() {
         return Err("a path must not be empty");
     }
-    if path.starts_with(['/', '\\', '~']) || drive || path.to_ascii_lowercase().starts_with("file:") {
+    if path.starts_with(['/', '\\', '~']) || has_drive || path.to_ascii_lowercase().starts_with("file:") {
         return Err("paths are relative to the scope");
     }
     if path.contains('\0') {
-        return Err("a path has no NUL");
+        return Err("a path must not contain NUL");
     }
     if path.split(['/', '\\']).any(|segment| segment == "..") {
-        return Err("a path must not climb out of the scope with ..");
+        return Err("a path must not leave the scope with ..");
     }
     Ok(())
 }
@@ -309,7 +310,7 @@ fn refused(field: &'static str, why: impl Into<String>) -> PayloadError {
     PayloadError { field, why: why.into() }
 }
 
-/// The members of a payload, asked for by kind.
+/// Typed access to the members of a payload.
 struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
@@ -333,12 +334,12 @@ impl<'a> Fields<'a> {
         Ok(self.text("thread_id")?.filter(|thread| !thread.is_empty()).map(str::to_owned))
     }
 
-    fn word(&self, field: &'static str, known: &[&str]) -> Result<Option<&'a str>, PayloadError> {
+    fn one_of(&self, field: &'static str, known: &[&str]) -> Result<Option<&'a str>, PayloadError> {
         match self.text(field)? {
-            Some(word) if !known.contains(&word) => {
+            Some(text) if !known.contains(&text) => {
                 Err(refused(field, format!("one of {} is expected", known.join(", "))))
             }
-            word => Ok(word),
+            text => Ok(text),
         }
     }
 
@@ -350,26 +351,26 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Whether a positive whole number is there.
-    fn count(&self, field: &'static str) -> Result<bool, PayloadError> {
+    /// Whether the member is present; it must be a positive whole number.
+    fn has_count(&self, field: &'static str) -> Result<bool, PayloadError> {
         let Some(value) = self.0.get(field) else { return Ok(false) };
-        let whole = |number: f64| number >= 1.0 && number.fract() == 0.0;
+        let is_positive_integer = |number: f64| number >= 1.0 && number.fract() == 0.0;
         match value.as_f64() {
-            Some(number) if whole(number) => Ok(true),
+            Some(number) if is_positive_integer(number) => Ok(true),
             _ => Err(refused(field, "a positive whole number is expected")),
         }
     }
 
-    fn moment(&self, field: &'static str) -> Result<Option<i64>, PayloadError> {
+    fn timestamp(&self, field: &'static str) -> Result<Option<i64>, PayloadError> {
         let Some(text) = self.text(field)? else { return Ok(None) };
-        // A date alone, or one without an offset, would mean another moment to every reader.
-        let whole = text.len() >= 20 && matches!(text.as_bytes().get(10), Some(b'T' | b't'));
-        let moment = time::parse_rfc3339(text).ok().filter(|_| whole);
-        moment.map(Some).ok_or_else(|| refused(field, "an ISO 8601 timestamp in UTC is expected"))
+        // A date without time, or without an offset, would be ambiguous.
+        let is_complete = text.len() >= 20 && matches!(text.as_bytes().get(10), Some(b'T' | b't'));
+        let timestamp = time::parse_rfc3339(text).ok().filter(|_| is_complete);
+        timestamp.map(Some).ok_or_else(|| refused(field, "an ISO 8601 timestamp in UTC is expected"))
     }
 
-    fn required_moment(&self, field: &'static str) -> Result<i64, PayloadError> {
-        self.moment(field)?.ok_or_else(|| refused(field, "is missing"))
+    fn required_timestamp(&self, field: &'static str) -> Result<i64, PayloadError> {
+        self.timestamp(field)?.ok_or_else(|| refused(field, "is missing"))
     }
 
     fn list(&self, field: &'static str) -> Result<Option<&'a Vec<Value>>, PayloadError> {
@@ -383,7 +384,7 @@ impl<'a> Fields<'a> {
     fn paths(&self, field: &'static str) -> Result<Option<Vec<String>>, PayloadError> {
         let Some(list) = self.list(field)? else { return Ok(None) };
         if list.is_empty() {
-            return Err(refused(field, "at least one path is needed"));
+            return Err(refused(field, "at least one path is required"));
         }
         let path = |value: &Value| match value {
             Value::String(path) => match check_path(path) {

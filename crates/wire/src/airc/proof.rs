@@ -1,4 +1,4 @@
-//! Proofs of who holds a key: of rotation and revocation, and of whole request bodies.
+//! Proofs of key ownership: key rotation, revocation, and signed request bodies.
 
 use std::fmt::Write as _;
 
@@ -8,26 +8,26 @@ use crate::canonical::{CanonicalError, canonicalize, canonicalize_value, canonic
 use crate::signing::{PublicKey, Signature, SigningError, decode};
 use crate::time;
 
-/// A proof that the holder of the recovery key wants another signing key.
+/// A proof that the holder of the recovery key requests a new signing key.
 #[derive(Clone, Debug)]
 pub struct RotateProof {
     signed: String,
     signature: String,
-    /// The new key as the proof has it.
+    /// The new key, as written in the proof.
     pub new_key: String,
-    /// The handle, if the proof names one.
+    /// The handle, if the proof has one.
     pub handle: Option<String>,
-    /// The present key, if the proof names it.
+    /// The current key, if the proof has it.
     pub old_key: Option<String>,
-    /// When it was made, in Unix milliseconds, if the proof says so.
+    /// Creation time in Unix milliseconds, if the proof has one.
     pub timestamp: Option<i64>,
-    /// A word that comes once.
+    /// Single-use key against replays.
     pub nonce: Option<String>,
 }
 
 impl RotateProof {
-    /// Reads the proof of `{new_public_key, proof}`: a signature over the new key's text, or an object that is signed
-    /// without its member `signature`.
+    /// Parses the proof of `{new_public_key, proof}`: a signature over the new key's text, or an object signed without its
+    /// `signature` member.
     pub fn read(new_key: &str, proof: &Value) -> Result<Self, &'static str> {
         match proof {
             Value::String(signature) => Ok(Self {
@@ -49,12 +49,12 @@ impl RotateProof {
         if text("operation").is_some_and(|operation| operation != "rotate") {
             return Err("the proof is for another operation");
         }
-        let proven =
-            text("new_public_key").or_else(|| text("new_key")).ok_or("the proof names no new key")?;
+        let proven = text("new_public_key").or_else(|| text("new_key")).ok_or("the proof has no new key")?;
         if proven != new_key {
             return Err("the proof is for another key");
         }
-        let timestamp = members.get("timestamp").and_then(moment).ok_or("the proof has no timestamp")?;
+        let timestamp =
+            members.get("timestamp").and_then(parse_timestamp).ok_or("the proof has no timestamp")?;
         Ok(Self {
             signed: signed_part(members, "signature").map_err(|_| "the proof cannot be read")?,
             signature: text("signature").ok_or("the proof is not signed")?,
@@ -66,34 +66,34 @@ impl RotateProof {
         })
     }
 
-    /// Checks the proof against the key that may make it.
+    /// Verifies the proof with the recovery key.
     pub fn verify(&self, key: &PublicKey) -> Result<(), SigningError> {
         key.verify(self.signed.as_bytes(), &self.signature.parse()?)
     }
 
-    /// The bytes of the signature: what tells one proof from another.
+    /// The signature, which identifies the proof.
     pub fn signature(&self) -> Result<Signature, SigningError> {
         self.signature.parse()
     }
 }
 
-/// A proof that the holder of the recovery key gives the identity up.
+/// A proof that the holder of the recovery key revokes the identity.
 #[derive(Clone, Debug)]
 pub struct RevokeProof {
     signed: String,
     signature: String,
     /// The handle.
     pub handle: String,
-    /// Why.
+    /// The reason, if given.
     pub reason: Option<String>,
-    /// When it was made, in Unix milliseconds.
+    /// Creation time, in Unix milliseconds.
     pub timestamp: i64,
-    /// A word that comes once.
+    /// Single-use key against replays.
     pub nonce: String,
 }
 
 impl RevokeProof {
-    /// Reads a body that is signed without its member `proof`.
+    /// Parses a body that is signed without its `proof` member.
     pub fn read(body: &Map<String, Value>) -> Result<Self, &'static str> {
         let text = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
         if text("action").as_deref() != Some("revoke") {
@@ -104,26 +104,26 @@ impl RevokeProof {
             signature: text("proof").ok_or("proof: a signature is expected")?,
             handle: text("handle").ok_or("handle is missing")?,
             reason: text("reason"),
-            timestamp: body.get("timestamp").and_then(moment).ok_or("timestamp is missing")?,
+            timestamp: body.get("timestamp").and_then(parse_timestamp).ok_or("timestamp is missing")?,
             nonce: text("nonce").filter(|nonce| !nonce.is_empty()).ok_or("nonce is missing")?,
         })
     }
 
-    /// Checks the proof against the key that may make it.
+    /// Verifies the proof with the recovery key.
     pub fn verify(&self, key: &PublicKey) -> Result<(), SigningError> {
         key.verify(self.signed.as_bytes(), &self.signature.parse()?)
     }
 }
 
-/// Checks a signature over a whole body, in canonical JSON or in the spelling of the published Python client.
+/// Verifies a signature over a whole body, in canonical JSON or in the ASCII form of the published Python client.
 pub fn verify_body(body: &str, signature: &str, key: &PublicKey) -> Result<(), SigningError> {
     let signature: Signature = signature.parse()?;
     let canonical = canonicalize(body)?;
     key.verify(canonical.as_bytes(), &signature)
-        .or_else(|_| key.verify(escape(&canonical).as_bytes(), &signature))
+        .or_else(|_| key.verify(escape_non_ascii(&canonical).as_bytes(), &signature))
 }
 
-/// Checks a signature over a challenge: over the bytes of its text, or over what the text decodes to.
+/// Verifies a signature over a challenge: over its text, or over the bytes that the text encodes in base64.
 pub fn verify_challenge(challenge: &str, signature: &str, key: &PublicKey) -> Result<(), SigningError> {
     let signature: Signature = signature.parse()?;
     key.verify(challenge.as_bytes(), &signature).or_else(|mismatch| match decode(challenge) {
@@ -132,19 +132,19 @@ pub fn verify_challenge(challenge: &str, signature: &str, key: &PublicKey) -> Re
     })
 }
 
-/// Canonical JSON with everything outside ASCII escaped, which is how the published Python client spells it.
+/// Canonical JSON with all non-ASCII characters escaped, as the published Python client writes it.
 pub fn ascii_canonical(text: &str) -> Result<String, CanonicalError> {
-    canonicalize(text).map(|canonical| escape(&canonical))
+    canonicalize(text).map(|canonical| escape_non_ascii(&canonical))
 }
 
-fn escape(canonical: &str) -> String {
+fn escape_non_ascii(canonical: &str) -> String {
     let mut out = String::with_capacity(canonical.len());
     let mut units = [0; 2];
-    for letter in canonical.chars() {
-        if letter.is_ascii() {
-            out.push(letter);
+    for c in canonical.chars() {
+        if c.is_ascii() {
+            out.push(c);
         } else {
-            for unit in letter.encode_utf16(&mut units) {
+            for unit in c.encode_utf16(&mut units) {
                 // Writing into a string cannot fail.
                 let _ = write!(out, "\\u{unit:04x}");
             }
@@ -158,10 +158,10 @@ fn signed_part(members: &Map<String, Value>, without: &str) -> Result<String, Ca
     canonicalize_without(&whole, without)
 }
 
-fn moment(value: &Value) -> Option<i64> {
+fn parse_timestamp(value: &Value) -> Option<i64> {
     match value {
         Value::Number(number) => time::from_number(number.as_i64()?).ok(),
-        Value::String(text) => time::parse_moment(text).ok(),
+        Value::String(text) => time::parse_timestamp(text).ok(),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
-//! Where the paths of a reservation live.
+//! Scopes: the repository, project or machine that the paths of a reservation belong to.
 
-/// A scope as written, and in the one spelling by which scopes are compared.
+/// A scope, as written and in normalized form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     text: String,
@@ -16,7 +16,7 @@ enum Kind {
 }
 
 impl Scope {
-    /// Reads a scope. Forms that are not known are kept: whether to believe one is the reader's affair.
+    /// Parses a scope. Unknown forms are kept; the receiver decides whether to accept them.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         if text.trim().is_empty() {
             return Err("a scope must not be empty");
@@ -26,9 +26,9 @@ impl Scope {
         }
         let kind = match text.split_once(':') {
             Some(("repo", remote)) if remote.trim().is_empty() => {
-                return Err("repo: needs the address of a repository");
+                return Err("repo: requires the address of a repository");
             }
-            Some(("project", key)) if key.trim().is_empty() => return Err("project: needs a key"),
+            Some(("project", key)) if key.trim().is_empty() => return Err("project: requires a key"),
             Some(("repo", remote)) => Kind::Repo(normal_remote(remote)),
             Some(("project", key)) => Kind::Project(key.trim().to_owned()),
             _ if text == "local" => Kind::Local,
@@ -37,12 +37,12 @@ impl Scope {
         Ok(Self { text: text.to_owned(), kind })
     }
 
-    /// As it was written.
+    /// The scope as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The spelling by which scopes are compared: the ways to write one repository are one.
+    /// The normalized form, for comparison: different URLs of one repository are equal.
     pub fn normal(&self) -> String {
         match &self.kind {
             Kind::Repo(remote) => format!("repo:{remote}"),
@@ -51,44 +51,44 @@ impl Scope {
         }
     }
 
-    /// The repository, in the spelling of [`normal_remote`].
+    /// The repository, normalized by [`normal_remote`].
     pub fn repo(&self) -> Option<&str> {
         if let Kind::Repo(remote) = &self.kind { Some(remote) } else { None }
     }
 
-    /// The project's key.
+    /// The project key.
     pub fn project(&self) -> Option<&str> {
         if let Kind::Project(key) = &self.kind { Some(key) } else { None }
     }
 
-    /// Whether it is about this machine only.
+    /// Whether the scope is the local machine.
     pub fn is_local(&self) -> bool {
         self.kind == Kind::Local
     }
 
-    /// Whether its form is one that the extension names.
+    /// Whether the extension defines this form of scope.
     pub fn is_known(&self) -> bool {
         self.kind != Kind::Unknown
     }
 }
 
-/// A git remote without scheme, user, port, `.git` and trailing slash, its host in lower case: `github.com/owner/name`.
+/// Normalizes a git remote to `github.com/owner/name`: no scheme, user, port, `.git` and trailing slash, host in lower case.
 pub fn normal_remote(remote: &str) -> String {
     let mut rest = remote.trim();
-    let mut ported = false;
+    let mut has_scheme = false;
     if let Some((_, after)) = rest.split_once("://") {
         rest = after;
-        ported = true;
+        has_scheme = true;
     }
     let (host, path) = match rest.find(['/', ':']) {
         Some(at) => (&rest[..at], &rest[at + 1..]),
         None => (rest, ""),
     };
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host).to_ascii_lowercase();
-    // After a scheme a number behind the colon is a port; without one, `host:path` is how ssh writes it.
+    // After a scheme, a number behind the colon is a port. Without a scheme, `host:path` is the ssh form.
     let path = match path.split_once('/') {
         Some((port, path))
-            if ported && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) =>
+            if has_scheme && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) =>
         {
             path
         }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_repository_has_one_spelling() {
+    fn remotes_of_one_repository_are_equal() {
         for remote in [
             "github.com/example/app",
             "GitHub.com/example/app/",
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_are_told_apart() {
+    fn scopes_are_parsed_by_form() {
         assert_eq!(Scope::parse("repo:https://github.com/a/b.git").unwrap().normal(), "repo:github.com/a/b");
         assert_eq!(Scope::parse("project:my-project").unwrap().project(), Some("my-project"));
         assert!(Scope::parse("local").unwrap().is_local());

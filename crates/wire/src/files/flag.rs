@@ -1,11 +1,11 @@
-//! Where `read` stands in a file's text, and the text with only that changed. A file may hold numbers and spellings
-//! that would not survive being read and written again, so nothing else is touched.
+//! Sets `read` in a file's text. All other bytes stay as they are, because numbers and escapes of other writers would
+//! not survive parsing and writing.
 
 use std::ops::Range;
 
 use serde_json::Value;
 
-/// The text with `read` set, every other byte as it was; nothing if it is set already or the text is no object.
+/// The text with `read` set to true; `None` if it is set already or the text is not a JSON object.
 #[must_use]
 pub fn set_read(text: &str) -> Option<String> {
     let value: Value = serde_json::from_str(text).ok()?;
@@ -13,22 +13,22 @@ pub fn set_read(text: &str) -> Option<String> {
         return None;
     }
     let members = members(text)?;
-    // Of several members of one name the last one counts, here as in every parser the peers use.
+    // The last of several members of one name counts, as in the parsers that peers use.
     if let Some(member) = members.iter().rev().find(|member| member.key == "read") {
         return Some(format!("{}true{}", &text[..member.value.start], &text[member.value.end..]));
     }
     Some(insert(text, &members))
 }
 
-/// One member of the outermost object.
+/// One member of the top-level object.
 struct Member {
     key: String,
-    /// Where its key begins.
+    /// Byte offset of the key.
     start: usize,
     value: Range<usize>,
 }
 
-/// Adds the member where it sorts, in the manner of its neighbours.
+/// Inserts `read` at its sorted position, with the white space of the other members.
 fn insert(text: &str, members: &[Member]) -> String {
     let Some(first) = members.first() else {
         let brace = text.find('{').unwrap_or(0);
@@ -50,7 +50,7 @@ fn insert(text: &str, members: &[Member]) -> String {
     }
 }
 
-/// The members of the outermost object of a text that is known to be JSON.
+/// The members of the top-level object of a text that is valid JSON.
 fn members(text: &str) -> Option<Vec<Member>> {
     let bytes = text.as_bytes();
     let mut at = skip_space(bytes, 0);
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_flag_changes() {
+    fn set_read_changes_only_the_flag() {
         let text = "{ \"n\": 9007199254740993.10, \"x\": {\"read\": false, \"a\": \"}\\\"\"},\n\t\"read\" :false, \"z\":[1,{}] }\r\n";
         assert_eq!(set_read(text).unwrap(), text.replace("\"read\" :false", "\"read\" :true"));
         assert_eq!(set_read("{\"read\": true}"), None);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_flag_is_added_where_it_sorts() {
+    fn missing_flag_is_inserted_in_sorted_position() {
         let text = "{\n  \"from\": \"a\",\n  \"to\": \"b\"\n}\n";
         assert_eq!(set_read(text).unwrap(), "{\n  \"from\": \"a\",\n  \"read\": true,\n  \"to\": \"b\"\n}\n");
         assert_eq!(set_read("{\"to\":1,\"from\":2}").unwrap(), "{\"to\":1,\"from\":2,\"read\":true}");
@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_value_is_the_same_but_for_the_flag(
+        fn set_read_preserves_all_other_members(
             keys in prop::collection::vec("[a-z\"\\\\{},: ]{0,8}", 0..8),
             values in prop::collection::vec(prop_oneof![
                 any::<String>().prop_map(|text| json!(text)),

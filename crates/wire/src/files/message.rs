@@ -1,112 +1,112 @@
-//! The eight fields of a message, read in three dialects, written in one.
+//! The contents of a message file.
 //!
-//! The written one: `body`, `from`, `priority`, `read`, `subject`, `timestamp`, `to`, `type`. Also read: the peers' test
-//! dialect (`from`, `to`, `channel`, `payload`, `timestamp`, `durable`), which has no flag, no kind and no heading, and
-//! files that leave some of the eight out.
+//! Written are eight fields: `body`, `from`, `priority`, `read`, `subject`, `timestamp`, `to`, `type`. Parsed are also
+//! files without some of them, and the variant of the peers' tests (`from`, `to`, `channel`, `payload`, `timestamp`,
+//! `durable`), which has no `read`, `type` and `subject`.
 
 use serde_json::{Map, Value, json};
 
 use super::name::FileName;
 use super::text;
 
-/// The longest heading made from a body.
-const LONGEST_HEADING: usize = 80;
+/// Longest subject derived from a body, in characters.
+const MAX_DERIVED_SUBJECT_CHARS: usize = 80;
 
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$inner:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+macro_rules! string_enum {
+    ($(#[$doc:meta])* $name:ident { $($(#[$inner:meta])* $variant:ident = $name_on_disk:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $($(#[$inner])* $variant),+ }
 
         impl $name {
-            /// Every word, as written.
-            pub const WORDS: &'static [&'static str] = &[$($word),+];
+            /// The names of all values, as written in files.
+            pub const NAMES: &'static [&'static str] = &[$($name_on_disk),+];
 
-            /// The word.
+            /// The name of the value, as written in files.
             #[must_use]
             pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
+                match self { $(Self::$variant => $name_on_disk),+ }
             }
 
-            /// Reads the word, exactly.
+            /// Parses a name, case-sensitively.
             #[must_use]
-            pub fn parse(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$variant),)+ _ => None }
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($name_on_disk => Some(Self::$variant),)+ _ => None }
             }
         }
     };
 }
 
-words! {
-    /// What a message is about.
+string_enum! {
+    /// The type of a message.
     Kind {
         /// New work, assigned through a hook.
         WorkAssignment = "work_assignment",
-        /// Work that is done.
+        /// Work was completed.
         CompletionReport = "completion_report",
-        /// How a merge went.
+        /// The result of a merge.
         MergeNotification = "merge_notification",
-        /// Somebody is stuck.
+        /// An agent is stuck.
         HealthEscalation = "health_escalation",
         /// Anything else.
         Coordination = "coordination",
     }
 }
 
-words! {
-    /// How pressing a message is.
+string_enum! {
+    /// The priority of a message.
     Urgency {
-        /// Now.
+        /// To be handled immediately.
         Urgent = "urgent",
-        /// In turn.
+        /// To be handled in order.
         Normal = "normal",
-        /// When there is time.
+        /// To be handled when idle.
         Low = "low",
     }
 }
 
-/// A message as it stands in a file.
+/// The contents of a message file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileMessage {
-    /// Who sent it, as the file says.
+    /// The sender.
     pub from: String,
-    /// For whom it is.
+    /// The recipient.
     pub to: String,
-    /// Its type; one of [`Kind`] when we write it.
+    /// The type; one of [`Kind`] in files that we write.
     pub kind: String,
-    /// Its heading.
+    /// The subject.
     pub subject: String,
-    /// What it says: a text when we write it.
+    /// The body; a string in files that we write.
     pub body: Value,
-    /// When it was written, as the file says.
+    /// The sending time, as written in the file.
     pub timestamp: String,
-    /// Whether the recipient has dealt with it.
+    /// Whether the recipient has read it.
     pub read: bool,
-    /// How pressing it is; one of [`Urgency`] when we write it.
+    /// The priority; one of [`Urgency`] in files that we write.
     pub priority: String,
-    /// Whatever else stands in the file.
+    /// All other fields of the file.
     pub extra: Map<String, Value>,
 }
 
 /// Why a file is not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAMessage {
-    /// The text cannot be read as JSON; it may still be on its way.
+    /// The text is not JSON; the file may be incomplete, because its sender is still writing it.
     #[error("not JSON: {0}")]
     NotJson(String),
     /// JSON, but not an object.
     #[error("not a JSON object")]
     NotAnObject,
-    /// Nobody is named as its sender.
+    /// The sender is missing.
     #[error("no `from`")]
     NoSender,
 }
 
 impl FileMessage {
-    /// Reads a file's bytes. The mailbox and the name stand in for what the file leaves out.
+    /// Parses a file. The mailbox and file name replace a missing recipient and timestamp.
     ///
     /// # Errors
-    /// Says why this is not a message.
+    /// Says why the file is not a message.
     pub fn parse(bytes: &[u8], mailbox: &str, name: &str) -> Result<Self, NotAMessage> {
         let value: Value =
             serde_json::from_slice(bytes).map_err(|error| NotAMessage::NotJson(error.to_string()))?;
@@ -128,17 +128,17 @@ impl FileMessage {
         let stamp = || FileName::parse(name).map(|name| name.stamp.to_string());
         let timestamp = text("timestamp").or_else(stamp).unwrap_or_default();
         let body = fields.remove("body").or_else(|| fields.remove("payload")).unwrap_or(json!(""));
-        let subject = subject.unwrap_or_else(|| heading(&body));
+        let subject = subject.unwrap_or_else(|| derived_subject(&body));
         Ok(Self { from, to, kind, subject, body, timestamp, read, priority, extra: fields })
     }
 
-    /// What it says, as text.
+    /// The body as text.
     #[must_use]
     pub fn body_text(&self) -> String {
         as_text(&self.body)
     }
 
-    /// All of it as one object.
+    /// The message as a JSON object, including the other fields.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut object = self.extra.clone();
@@ -156,14 +156,14 @@ impl FileMessage {
         Value::Object(object)
     }
 
-    /// The file's exact text.
+    /// The exact text of the file.
     #[must_use]
     pub fn to_text(&self) -> String {
         text::canonical(&self.to_value())
     }
 }
 
-/// Whether the flag is set. Peers ask whether it is true in their language's sense, so a 1 or a word is.
+/// Whether `read` is set. Peers test for truthiness, so 1 and non-empty strings count as set.
 pub(super) fn is_read(fields: &Map<String, Value>) -> bool {
     match fields.get("read") {
         None | Some(Value::Null) => false,
@@ -181,17 +181,17 @@ fn as_text(body: &Value) -> String {
     }
 }
 
-/// A heading for a body that came without one: the word before its colon if it is spelled in capitals, like
-/// `STALL_ALERT`, else the first line, cut short.
-fn heading(body: &Value) -> String {
+/// The subject of a message without one: the upper-case word before the body's first colon, such as `STALL_ALERT`,
+/// else the first line, truncated.
+fn derived_subject(body: &Value) -> String {
     let text = as_text(body);
     let line = text.lines().next().unwrap_or_default().trim();
     let word = line.split(':').next().unwrap_or_default();
-    let shouted =
+    let is_upper_case =
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
-    match shouted {
+    match is_upper_case {
         true => word.to_owned(),
-        false => line.chars().take(LONGEST_HEADING).collect(),
+        false => line.chars().take(MAX_DERIVED_SUBJECT_CHARS).collect(),
     }
 }
 
@@ -206,13 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn the_eight_fields_are_read_and_written_byte_for_byte() {
+    fn message_round_trips_byte_for_byte() {
         let text = "{\n  \"body\": \"Implement it.\",\n  \"from\": \"mayor-a1b2c\",\n  \"priority\": \"normal\",\n  \"read\": false,\n  \"subject\": \"Bead gt-abc12\",\n  \"timestamp\": \"2026-03-05T10:30:00Z\",\n  \"to\": \"polecat-alpha\",\n  \"type\": \"work_assignment\",\n  \"x\": {\n    \"a\": 1,\n    \"b\": [\n      true\n    ]\n  }\n}\n";
         assert_eq!(parse(text).unwrap().to_text(), text);
     }
 
     #[test]
-    fn the_test_dialect_is_read() {
+    fn variant_of_the_peers_tests_is_parsed() {
         let message = parse(
             r#"{"from":"witness-01","to":"mayor","channel":"mail","payload":"STALL_ALERT: polecat-2 since 10:00","timestamp":"2026-03-06T09:15:00.000Z","durable":true}"#,
         )
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_filled_in() {
+    fn missing_fields_get_defaults() {
         let message = parse(r#"{"from":"a","body":{"n":1}}"#).unwrap();
         assert_eq!(message.to, "polecat-alpha");
         assert_eq!(message.timestamp, "2026-03-05T10:30:00.000000000Z");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_says_why() {
+    fn invalid_message_reports_the_reason() {
         assert_eq!(parse("[]"), Err(NotAMessage::NotAnObject));
         assert_eq!(parse("{}"), Err(NotAMessage::NoSender));
         assert_eq!(parse(r#"{"from":7}"#), Err(NotAMessage::NoSender));

@@ -1,22 +1,22 @@
-//! Mail as files: what a mailbox's file is called, what stands in it, and its exact bytes.
+//! File-based mail: names, contents and exact bytes of the files in a mailbox directory.
 //!
-//! - [`id`]: names of agents that are safe as one part of a path.
-//! - [`stamp`]: moments to the nanosecond, as they stand in names and in the field `timestamp`.
-//! - [`name`]: `{timestamp}-{from}.json`, read in every spelling there is, written in one.
-//! - [`message`]: the eight fields, read in three dialects, written in one.
-//! - [`text`]: sorted keys, two spaces, a final newline.
-//! - [`flag`]: where `read` stands in a file's text, and the text with only that changed.
-//! - [`signals`]: the neighbours of mail: hooks and nudges.
+//! - [`agent_name`]: agent names that are safe as one path component.
+//! - [`stamp`]: nanosecond timestamps, as used in file names and in the field `timestamp`.
+//! - [`name`]: file names, `{timestamp}-{from}.json`.
+//! - [`message`]: the eight fields of a message; three variants are parsed, one is written.
+//! - [`text`]: pretty-printed JSON with sorted keys.
+//! - [`flag`]: sets `read` in a file's text without changing any other byte.
+//! - [`signals`]: hooks and nudges, kept next to the mail directory.
 
+pub mod agent_name;
 pub mod flag;
-pub mod id;
 pub mod message;
 pub mod name;
 pub mod signals;
 pub mod stamp;
 pub mod text;
 
-pub use id::{BadAgent, check_agent};
+pub use agent_name::{InvalidAgentName, check_agent};
 pub use message::{FileMessage, Kind, NotAMessage, Urgency};
 pub use name::FileName;
 pub use stamp::Stamp;

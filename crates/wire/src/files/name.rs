@@ -1,25 +1,26 @@
-//! `{timestamp}-{from}.json`, read in every spelling there is, written in one.
+//! File names of messages, `{timestamp}-{from}.json`: several timestamp formats are parsed, one is written.
 
-use super::id::check_agent;
+use super::agent_name::check_agent;
 use super::stamp::{self, Stamp};
 
-/// How the name of every message ends.
-pub const TAIL: &str = ".json";
-/// Where messages go that have lain for a day.
+/// Suffix of every message file.
+pub const JSON_SUFFIX: &str = ".json";
+/// Subdirectory for messages older than a day.
 pub const ARCHIVE: &str = "archive";
-/// What a sender that follows the text to the letter writes into first. It is never ours to touch.
+/// Temporary file name that the protocol text prescribes for senders. Files of this name belong to peers and are never
+/// modified.
 pub const FOREIGN_TEMP: &str = ".msg.tmp";
-/// How our own temporary files begin; a peer that looks for `.json` passes them over.
-pub const TEMP_HEAD: &str = ".ph-";
-/// How our own temporary files end.
-pub const TEMP_TAIL: &str = ".tmp";
+/// Prefix of our own temporary files; peers, which look for `.json`, ignore them.
+pub const TEMP_PREFIX: &str = ".ph-";
+/// Suffix of our own temporary files.
+pub const TEMP_SUFFIX: &str = ".tmp";
 
-/// What a file's name tells: when, and from whom.
+/// A parsed file name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileName {
-    /// The moment in the name. Age and order go by it, whatever the file says inside.
+    /// The timestamp. It determines age and order, not the `timestamp` field of the file.
     pub stamp: Stamp,
-    /// The rest: the sender, if the name is what it looks like. What stands inside the file is believed rather.
+    /// The sender according to the name; the `from` field of the file takes precedence.
     pub from: String,
 }
 
@@ -27,40 +28,40 @@ impl FileName {
     /// The name of a new file.
     #[must_use]
     pub fn write(stamp: Stamp, from: &str) -> String {
-        format!("{}-{from}{TAIL}", stamp.in_name())
+        format!("{}-{from}{JSON_SUFFIX}", stamp.in_name())
     }
 
-    /// Reads a name: colons or dashes within the time, with and without decimals, with `Z` or an offset. Nothing for
-    /// any other name, whose file has no age and is left where it is.
+    /// Parses a name. The time has colons or dashes, optional decimals, and `Z` or an offset. `None` for all other names;
+    /// their files have no age and are never archived.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        let stem = name.strip_suffix(TAIL)?;
-        let (written, rest) = stamp::read(stem)?;
+        let stem = name.strip_suffix(JSON_SUFFIX)?;
+        let (parsed, rest) = stamp::parse_prefix(stem)?;
         let from = rest.strip_prefix('-').filter(|from| !from.is_empty())?;
-        Some(Self { stamp: written.stamp, from: from.to_owned() })
+        Some(Self { stamp: parsed.stamp, from: from.to_owned() })
     }
 }
 
-/// Whether a name could be that of a message at all: it ends in `.json` and is not hidden.
+/// Whether a file may be a message: its name ends in `.json` and is not hidden.
 #[must_use]
 pub fn is_candidate(name: &str) -> bool {
-    name.ends_with(TAIL) && !name.starts_with('.') && name.len() > TAIL.len()
+    name.ends_with(JSON_SUFFIX) && !name.starts_with('.') && name.len() > JSON_SUFFIX.len()
 }
 
-/// Whether a text is a plain file name of a message: no path, nothing hidden. Whoever names a file is held to this.
+/// Whether a text from a caller is safe as the name of a message file: no path separators, not hidden.
 #[must_use]
 pub fn is_plain(name: &str) -> bool {
-    let unsafe_letter = |c: char| c == '/' || c == '\\' || c.is_control();
-    is_candidate(name) && name.len() <= 255 && !name.contains(unsafe_letter)
+    let is_unsafe = |c: char| c == '/' || c == '\\' || c.is_control();
+    is_candidate(name) && name.len() <= 255 && !name.contains(is_unsafe)
 }
 
-/// Whether a name is that of one of our own temporary files.
+/// Whether the name is one of our own temporary files.
 #[must_use]
 pub fn is_own_temp(name: &str) -> bool {
-    name.starts_with(TEMP_HEAD) && name.ends_with(TEMP_TAIL)
+    name.starts_with(TEMP_PREFIX) && name.ends_with(TEMP_SUFFIX)
 }
 
-/// The sender of a name, if it could be an agent's.
+/// The sender in a file name, if it is a valid agent name.
 #[must_use]
 pub fn sender_in(name: &str) -> Option<String> {
     FileName::parse(name).map(|name| name.from).filter(|from| check_agent(from).is_ok())
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_read_from_the_left() {
+    fn timestamp_is_parsed_from_the_start_of_the_name() {
         for (name, from) in [
             ("2026-03-05T10-30-00Z-mayor-a1b2c.json", "mayor-a1b2c"),
             ("2026-03-05T10:30:00Z-witness-01.json", "witness-01"),
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_written_is_read_again_and_sorts_by_time() {
+    fn file_names_round_trip_and_sort_by_time() {
         let early = Stamp::parse("2026-03-05T10:30:00.000000009Z").unwrap().stamp;
         let (a, b) = (FileName::write(early, "z"), FileName::write(early.next(), "a"));
         assert_eq!(a, "2026-03-05T10-30-00.000000009Z-z.json");
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_nowhere_else() {
+    fn unsafe_file_names_are_refused() {
         for bad in
             ["../x.json", "a/b.json", "/x.json", ".x.json", ".json", "x.txt", "a\0.json", "a\n.json", ""]
         {

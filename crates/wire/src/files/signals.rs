@@ -1,56 +1,56 @@
-//! The neighbours of mail in the same state directory: hooks (what an agent is to work on) and nudges (the latest signal
-//! to an agent). Both are read in both spellings of their fields; only nudges are written.
+//! Hooks (an agent's assigned work) and nudges (the latest signal to an agent), kept next to the mail directory. Field
+//! names are parsed in snake case and camel case; only nudges are written.
 
 use serde_json::{Map, Value, json};
 
 use super::text;
 
-/// The directory of hooks, beside the mail directory.
-pub const HOOKS: &str = "hooks";
-/// The directory of nudges, beside the mail directory.
-pub const NUDGES: &str = "nudge";
-/// The file that holds an agent's latest nudge.
-pub const LATEST: &str = "latest.json";
+/// Directory of hooks, next to the mail directory.
+pub const HOOKS_DIR: &str = "hooks";
+/// Directory of nudges, next to the mail directory.
+pub const NUDGES_DIR: &str = "nudge";
+/// File with an agent's latest nudge.
+pub const LATEST_NUDGE_FILE: &str = "latest.json";
 
-/// The types of nudges that the peers know.
+/// The nudge types that peers support.
 pub const NUDGE_TYPES: [&str; 6] =
     ["health_check", "stall_warning", "priority_change", "abort", "sync_request", "nudge_response"];
 
-/// What an agent is to work on.
+/// The work assigned to an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hook {
-    /// Whose hook.
+    /// The agent.
     pub agent: String,
     /// `empty`, `pending`, `active` or `completed`.
     pub status: String,
-    /// The work, if there is some.
+    /// Id of the work item, if there is one.
     pub bead: Option<String>,
-    /// What the work is called.
+    /// Title of the work item.
     pub title: Option<String>,
-    /// When it was assigned, as written.
+    /// Time of the assignment, as written in the file.
     pub assigned_at: Option<String>,
-    /// When the agent last did something, as written.
+    /// Time of the agent's last activity, as written in the file.
     pub last_activity: Option<String>,
 }
 
 impl Hook {
-    /// Reads a hook file; nothing if it is none, which peers count as no hook.
+    /// Parses a hook file; `None` if it is invalid, which peers treat as no hook.
     #[must_use]
     pub fn parse(bytes: &[u8], agent: &str) -> Option<Self> {
         let Ok(Value::Object(fields)) = serde_json::from_slice(bytes) else { return None };
         let work = either(&fields, "work_item", "workItem").and_then(Value::as_object);
-        let of_work = |snake, camel| work.and_then(|work| text_of(work, snake, camel));
+        let work_field = |snake, camel| work.and_then(|work| text_of(work, snake, camel));
         Some(Self {
             agent: text_of(&fields, "agent_id", "agentId").unwrap_or_else(|| agent.to_owned()),
             status: text_of(&fields, "status", "status")?,
-            bead: of_work("bead_id", "beadId"),
-            title: of_work("title", "title"),
-            assigned_at: of_work("assigned_at", "assignedAt"),
+            bead: work_field("bead_id", "beadId"),
+            title: work_field("title", "title"),
+            assigned_at: work_field("assigned_at", "assignedAt"),
             last_activity: text_of(&fields, "last_activity", "lastActivity"),
         })
     }
 
-    /// As programs read it.
+    /// The hook as JSON, for API responses.
     #[must_use]
     pub fn to_value(&self) -> Value {
         json!({
@@ -60,23 +60,23 @@ impl Hook {
     }
 }
 
-/// A signal to an agent; a later one takes its place.
+/// A signal to an agent; it replaces the previous one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nudge {
-    /// Who nudges.
+    /// The sender.
     pub from: String,
-    /// One of [`NUDGE_TYPES`] when we write it.
+    /// The type; one of [`NUDGE_TYPES`] in files that we write.
     pub kind: String,
-    /// What it says.
+    /// The text.
     pub message: String,
-    /// When, as written.
+    /// The sending time, as written in the file.
     pub timestamp: String,
-    /// Whether an answer is asked for.
+    /// Whether the sender requests a response.
     pub requires_response: bool,
 }
 
 impl Nudge {
-    /// Reads a nudge file.
+    /// Parses a nudge file; `None` if it is invalid.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let Ok(Value::Object(fields)) = serde_json::from_slice(bytes) else { return None };
@@ -91,7 +91,7 @@ impl Nudge {
         })
     }
 
-    /// As one object.
+    /// The nudge as a JSON object.
     #[must_use]
     pub fn to_value(&self) -> Value {
         json!({
@@ -100,7 +100,7 @@ impl Nudge {
         })
     }
 
-    /// The file's exact text.
+    /// The exact text of the file.
     #[must_use]
     pub fn to_text(&self) -> String {
         text::canonical(&self.to_value())
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hooks_are_read_in_both_spellings() {
+    fn hooks_parse_in_snake_and_camel_case() {
         let snake = br#"{"agent_id":"p","status":"pending","work_item":{"bead_id":"gt-1","title":"t","assigned_at":"a"},"last_activity":"l"}"#;
         let camel = br#"{"agentId":"p","status":"pending","workItem":{"beadId":"gt-1","title":"t","assignedAt":"a"},"lastActivity":"l"}"#;
         let hook = Hook::parse(snake, "p").unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nudge_is_read_as_it_was_written() {
+    fn nudge_round_trips() {
         let nudge = Nudge {
             from: "witness".into(),
             kind: "health_check".into(),

@@ -1,12 +1,12 @@
-//! A JSON value as it is written into a file that people keep under version control: keys sorted at every level, two
-//! spaces for each level, a final newline.
+//! Pretty-printed JSON for files under version control: keys sorted at every level, two spaces of indentation, a final
+//! newline.
 
 use serde_json::{Map, Value};
 
-/// The one spelling of a value.
+/// The text of a value in this format.
 #[must_use]
 pub fn canonical(value: &Value) -> String {
-    // Plain data: writing it cannot fail.
+    // A `Value` always serializes.
     let mut text = serde_json::to_string_pretty(&sorted(value)).unwrap_or_default();
     text.push('\n');
     text

@@ -1,27 +1,27 @@
-//! Addresses: what sort of correspondent, and its name, with `@swarm` if it is elsewhere.
+//! Addresses: a type and a name, with `@swarm` for addresses in another swarm.
 
 use serde_json::{Value, json};
 
 use super::fields::{FieldError, Fields};
 
-/// What sort of correspondent an address names.
+/// The type of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressType {
-    /// Runs the swarm.
+    /// An administrator of the swarm.
     Admin,
-    /// Works in it.
+    /// An agent of the swarm.
     Agent,
-    /// Gives it tasks.
+    /// A user, who gives tasks to the swarm.
     User,
-    /// The swarm itself.
+    /// The swarm's runtime.
     System,
 }
 
 impl AddressType {
-    /// Every sort.
+    /// All address types.
     pub const ALL: [Self; 4] = [Self::Admin, Self::Agent, Self::User, Self::System];
 
-    /// Its word.
+    /// The name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,19 +32,19 @@ impl AddressType {
         }
     }
 
-    /// The sort of that word.
+    /// Parses the name on the wire.
     #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == text)
     }
 }
 
-/// A correspondent.
+/// The address of a sender or recipient.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MailAddress {
-    /// What sort.
+    /// The type.
     pub address_type: AddressType,
-    /// Its name.
+    /// The name, with `@swarm` if it is in another swarm.
     pub address: String,
 }
 
@@ -61,30 +61,29 @@ impl MailAddress {
         Self { address_type: AddressType::System, address: swarm.into() }
     }
 
-    /// Every agent of the local swarm.
+    /// The address of all agents of the local swarm.
     #[must_use]
     pub fn all() -> Self {
         Self::agent("all")
     }
 
     pub(crate) fn read(value: &Value) -> Result<Self, FieldError> {
-        let fields = Fields::of(value)
+        let fields = Fields::new(value)
             .map_err(|_| FieldError::new("", "must be an object with `address_type` and `address`"))?
             .only(&["address_type", "address"])?;
-        let word = fields.text("address_type")?;
-        let address_type = AddressType::from_word(word)
+        let address_type = AddressType::parse(fields.text("address_type")?)
             .ok_or_else(|| FieldError::new("address_type", "must be admin, agent, user or system"))?;
-        Ok(Self { address_type, address: fields.full_text("address")?.to_owned() })
+        Ok(Self { address_type, address: fields.non_empty_text("address")?.to_owned() })
     }
 
-    /// As JSON.
+    /// The address as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({ "address_type": self.address_type.as_str(), "address": self.address })
     }
 }
 
-/// Name and swarm of an address: `worker@beta` is the worker of beta, `worker` the local one.
+/// Splits an address into name and swarm: `worker@beta` is in swarm beta, `worker` is local.
 #[must_use]
 pub fn split(address: &str) -> (&str, Option<&str>) {
     match address.rsplit_once('@') {

@@ -1,15 +1,15 @@
-//! Taking a JSON object apart with an eye on what is missing, of the wrong type, or not known.
+//! Typed access to the fields of a JSON object, with errors that name the field.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// What is wrong with which field.
+/// A missing, invalid or unknown field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// The field, with dots for nesting; empty for the whole body.
+    /// Path of the field, separated by dots; empty for the whole body.
     pub field: String,
-    /// What is wrong with it.
+    /// The problem, phrased to follow the field name.
     pub problem: String,
 }
 
@@ -18,7 +18,7 @@ impl FieldError {
         Self { field: field.into(), problem: problem.into() }
     }
 
-    /// The same error, seen from the object around it.
+    /// Prepends the field that contains the object.
     pub(crate) fn within(mut self, outer: &str) -> Self {
         self.field = match self.field.as_str() {
             "" => outer.to_owned(),
@@ -39,96 +39,98 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-type Read<T> = Result<T, FieldError>;
+type FieldResult<T> = Result<T, FieldError>;
 
-/// An object whose fields are read one by one.
+/// A JSON object with typed field access.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
-    pub(crate) fn of(value: &'a Value) -> Read<Self> {
+    pub(crate) fn new(value: &'a Value) -> FieldResult<Self> {
         match value {
             Value::Object(map) => Ok(Self(map)),
             _ => Err(FieldError::new("", "must be a JSON object")),
         }
     }
 
-    /// Refuses fields that the schema does not have.
-    pub(crate) fn only(self, known: &[&str]) -> Read<Self> {
+    /// Refuses fields that are not in the schema.
+    pub(crate) fn only(self, known: &[&str]) -> FieldResult<Self> {
         match self.0.keys().find(|key| !known.contains(&key.as_str())) {
-            Some(key) => Err(FieldError::new(key.chars().take(128).collect::<String>(), "is not known here")),
+            Some(key) => {
+                Err(FieldError::new(key.chars().take(128).collect::<String>(), "is not a known field"))
+            }
             None => Ok(self),
         }
     }
 
-    /// A field that is there and not null.
+    /// The field's value, if it is present and not null.
     pub(crate) fn get(self, name: &str) -> Option<&'a Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    /// The first of several names for the same field.
+    /// The first present field of several names for the same thing.
     pub(crate) fn any(self, names: &[&'static str]) -> Option<(&'static str, &'a Value)> {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
     }
 
-    pub(crate) fn required(self, name: &str) -> Read<&'a Value> {
+    pub(crate) fn required(self, name: &str) -> FieldResult<&'a Value> {
         self.get(name).ok_or_else(|| FieldError::new(name, "is required"))
     }
 
-    pub(crate) fn text(self, name: &str) -> Read<&'a str> {
+    pub(crate) fn text(self, name: &str) -> FieldResult<&'a str> {
         text(name, self.required(name)?)
     }
 
-    pub(crate) fn full_text(self, name: &str) -> Read<&'a str> {
+    pub(crate) fn non_empty_text(self, name: &str) -> FieldResult<&'a str> {
         match self.text(name)? {
             "" => Err(FieldError::new(name, "must not be empty")),
             text => Ok(text),
         }
     }
 
-    pub(crate) fn optional_text(self, name: &str) -> Read<Option<&'a str>> {
+    pub(crate) fn optional_text(self, name: &str) -> FieldResult<Option<&'a str>> {
         self.get(name).map(|value| text(name, value)).transpose()
     }
 
-    pub(crate) fn optional_bool(self, name: &str) -> Read<Option<bool>> {
+    pub(crate) fn optional_bool(self, name: &str) -> FieldResult<Option<bool>> {
         let wrong = || FieldError::new(name, "must be true or false");
         self.get(name).map(|value| value.as_bool().ok_or_else(wrong)).transpose()
     }
 
-    pub(crate) fn optional_object(self, name: &str) -> Read<Option<&'a Map<String, Value>>> {
+    pub(crate) fn optional_object(self, name: &str) -> FieldResult<Option<&'a Map<String, Value>>> {
         let wrong = || FieldError::new(name, "must be an object");
         self.get(name).map(|value| value.as_object().ok_or_else(wrong)).transpose()
     }
 
-    pub(crate) fn list(self, name: &str) -> Read<&'a [Value]> {
+    pub(crate) fn list(self, name: &str) -> FieldResult<&'a [Value]> {
         let wrong = || FieldError::new(name, "must be an array");
         self.required(name)?.as_array().map(Vec::as_slice).ok_or_else(wrong)
     }
 
-    pub(crate) fn uuid(self, name: &str) -> Read<&'a str> {
+    pub(crate) fn uuid(self, name: &str) -> FieldResult<&'a str> {
         let text = self.text(name)?;
         if is_uuid(text) { Ok(text) } else { Err(FieldError::new(name, "must be a UUID")) }
     }
 
-    pub(crate) fn moment(self, name: &str) -> Read<&'a str> {
+    pub(crate) fn timestamp(self, name: &str) -> FieldResult<&'a str> {
         let text = self.text(name)?;
         match crate::time::parse_rfc3339(text) {
             Ok(_) => Ok(text),
-            Err(_) => Err(FieldError::new(name, "must be a time as RFC 3339 writes it")),
+            Err(_) => Err(FieldError::new(name, "must be an RFC 3339 timestamp")),
         }
     }
 }
 
-pub(crate) fn text<'a>(name: &str, value: &'a Value) -> Read<&'a str> {
+pub(crate) fn text<'a>(name: &str, value: &'a Value) -> FieldResult<&'a str> {
     value.as_str().ok_or_else(|| FieldError::new(name, "must be a string"))
 }
 
-pub(crate) fn texts(name: &str, values: &[Value]) -> Read<Vec<String>> {
+pub(crate) fn texts(name: &str, values: &[Value]) -> FieldResult<Vec<String>> {
     let each = |(at, value): (usize, &Value)| text(&format!("{name}[{at}]"), value).map(str::to_owned);
     values.iter().enumerate().map(each).collect()
 }
 
-/// Whether a text is a UUID in the usual spelling with hyphens.
+/// Whether a text is a hyphenated UUID.
 pub(crate) fn is_uuid(text: &str) -> bool {
     text.len() == 36 && uuid::Uuid::try_parse(text).is_ok()
 }

@@ -1,4 +1,4 @@
-//! MAILInterswarmMessage: a payload on its way from one swarm to another.
+//! MAILInterswarmMessage: a payload sent from one swarm to another.
 
 use serde_json::{Map, Value, json};
 
@@ -6,32 +6,32 @@ use super::fields::{FieldError, Fields, texts};
 use super::message::{MsgType, Payload};
 use super::owner::Owner;
 
-/// The wrapper around a payload between swarms.
+/// A message between swarms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interswarm {
-    /// The sender's name for it.
+    /// Message id, chosen by the sending swarm.
     pub message_id: String,
-    /// Where it comes from.
+    /// The sending swarm.
     pub source_swarm: String,
-    /// Where it goes.
+    /// The receiving swarm.
     pub target_swarm: String,
-    /// When it was sent.
+    /// Sending time, as RFC 3339.
     pub timestamp: String,
-    /// What kind of message it is; never one that ends a task.
+    /// The message type; never `BroadcastComplete`.
     pub msg_type: MsgType,
-    /// What it carries.
+    /// The payload.
     pub payload: Payload,
-    /// The instance that the task belongs to.
+    /// The instance that owns the task.
     pub task_owner: Owner,
-    /// Every instance that has had a part in the task.
+    /// All instances that contributed to the task.
     pub task_contributors: Vec<Owner>,
-    /// What the reference repeats here of the bearer token.
+    /// The bearer token, which the reference implementation repeats in the body.
     pub auth_token: Option<String>,
-    /// Whatever else.
+    /// Additional metadata.
     pub metadata: Option<Map<String, Value>>,
 }
 
-const KNOWN: [&str; 10] = [
+const KNOWN_FIELDS: [&str; 10] = [
     "message_id",
     "source_swarm",
     "target_swarm",
@@ -45,15 +45,15 @@ const KNOWN: [&str; 10] = [
 ];
 
 impl Interswarm {
-    /// Reads a wrapper.
+    /// Parses the message.
     ///
     /// # Errors
-    /// Names the field that is not as the schema wants it.
+    /// Names the field that violates the schema.
     pub fn read(value: &Value) -> Result<Self, FieldError> {
-        let fields = Fields::of(value)?.only(&KNOWN)?;
-        let word = fields.text("msg_type")?;
-        let msg_type =
-            MsgType::from_word(word).filter(|kind| *kind != MsgType::BroadcastComplete).ok_or_else(|| {
+        let fields = Fields::new(value)?.only(&KNOWN_FIELDS)?;
+        let msg_type = MsgType::parse(fields.text("msg_type")?)
+            .filter(|kind| *kind != MsgType::BroadcastComplete)
+            .ok_or_else(|| {
                 FieldError::new("msg_type", "must be request, response, broadcast or interrupt")
             })?;
         let owner = |name: &str, text: &str| {
@@ -63,17 +63,17 @@ impl Interswarm {
         let read = |(at, text): (usize, &String)| owner(&format!("task_contributors[{at}]"), text);
         let task_contributors: Vec<Owner> =
             contributors.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-        let task_owner = owner("task_owner", fields.full_text("task_owner")?)?;
-        // The schema allows none at all, and whoever lists some must not leave the owner out.
+        let task_owner = owner("task_owner", fields.non_empty_text("task_owner")?)?;
+        // The schema allows an empty list; a list with entries must include the owner.
         if !task_contributors.is_empty() && !task_contributors.contains(&task_owner) {
             return Err(FieldError::new("task_contributors", "must include the task_owner"));
         }
         let payload = fields.required("payload")?;
         Ok(Self {
-            message_id: fields.full_text("message_id")?.to_owned(),
-            source_swarm: fields.full_text("source_swarm")?.to_owned(),
-            target_swarm: fields.full_text("target_swarm")?.to_owned(),
-            timestamp: fields.moment("timestamp")?.to_owned(),
+            message_id: fields.non_empty_text("message_id")?.to_owned(),
+            source_swarm: fields.non_empty_text("source_swarm")?.to_owned(),
+            target_swarm: fields.non_empty_text("target_swarm")?.to_owned(),
+            timestamp: fields.timestamp("timestamp")?.to_owned(),
             msg_type,
             payload: Payload::read(msg_type, payload).map_err(|error| error.within("payload"))?,
             task_owner,
@@ -83,7 +83,7 @@ impl Interswarm {
         })
     }
 
-    /// As JSON. `auth_token` and `metadata` are always written, because the reference demands them.
+    /// The message as JSON. `auth_token` and `metadata` are always written, because the reference requires them.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({

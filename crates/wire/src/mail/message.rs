@@ -1,31 +1,31 @@
-//! MAILMessage and the payloads it binds.
+//! MAILMessage and its payload types.
 
 use serde_json::{Map, Value, json};
 
 use super::address::MailAddress;
 use super::fields::{FieldError, Fields, texts};
 
-/// What kind of message it is, which decides its payload.
+/// The message type, which determines the fields of the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MsgType {
-    /// Asks one recipient.
+    /// A request to one recipient.
     Request,
-    /// Answers one.
+    /// A response to a request.
     Response,
-    /// Tells many.
+    /// A message to several recipients.
     Broadcast,
-    /// Stops some in what they do.
+    /// A message that interrupts its recipients.
     Interrupt,
-    /// Ends the task.
+    /// The message that ends a task.
     BroadcastComplete,
 }
 
 impl MsgType {
-    /// Every kind.
+    /// All message types.
     pub const ALL: [Self; 5] =
         [Self::Request, Self::Response, Self::Broadcast, Self::Interrupt, Self::BroadcastComplete];
 
-    /// Its word.
+    /// The name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,19 +37,19 @@ impl MsgType {
         }
     }
 
-    /// The kind of that word.
+    /// Parses the name on the wire.
     #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == text)
     }
 
-    /// Whether its payload has `recipients` instead of one `recipient`.
+    /// Whether the payload has `recipients` instead of one `recipient`.
     #[must_use]
     pub fn is_plural(self) -> bool {
         !matches!(self, Self::Request | Self::Response)
     }
 
-    /// The field that holds the payload's own id.
+    /// The payload field that holds its own id.
     #[must_use]
     pub fn id_field(self) -> &'static str {
         match self {
@@ -60,34 +60,34 @@ impl MsgType {
     }
 }
 
-/// What a message carries, whatever its kind.
+/// The payload of any message type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Payload {
     /// The task it belongs to.
     pub task_id: String,
     /// `request_id`, `broadcast_id` or `interrupt_id`.
     pub own_id: String,
-    /// Who sends it.
+    /// The sender.
     pub sender: MailAddress,
-    /// Who gets it; exactly one for requests and responses.
+    /// The recipients; exactly one for requests and responses.
     pub recipients: Vec<MailAddress>,
-    /// Its heading.
+    /// The subject.
     pub subject: String,
-    /// What it says.
+    /// The body.
     pub body: String,
     /// The sender's swarm.
     pub sender_swarm: Option<String>,
     /// The recipients' swarms; at most one for requests and responses.
     pub recipient_swarms: Option<Vec<String>>,
-    /// Hints for those who carry it.
+    /// Hints for routing.
     pub routing_info: Option<Map<String, Value>>,
 }
 
 impl Payload {
-    /// Reads the payload that a kind of message must have.
+    /// Parses the payload of a message of type `kind`.
     ///
     /// # Errors
-    /// Names the field that is not as the schema wants it.
+    /// Names the field that violates the schema.
     pub fn read(kind: MsgType, value: &Value) -> Result<Self, FieldError> {
         let plural = kind.is_plural();
         let (to, swarms) =
@@ -103,9 +103,9 @@ impl Payload {
             swarms,
             "routing_info",
         ];
-        let fields = Fields::of(value)?.only(&known)?;
+        let fields = Fields::new(value)?.only(&known)?;
         let task_id = fields.uuid("task_id")?.to_owned();
-        // The schema wants a UUID in requests and lets responses name anything.
+        // The schema requires a UUID except in responses.
         let own_id = match kind {
             MsgType::Response => fields.text("request_id")?,
             _ => fields.uuid(kind.id_field())?,
@@ -142,7 +142,7 @@ impl Payload {
         })
     }
 
-    /// As JSON.
+    /// Converts to JSON.
     #[must_use]
     pub fn to_json(&self, kind: MsgType) -> Value {
         let mut out = Map::new();
@@ -176,28 +176,27 @@ impl Payload {
     }
 }
 
-/// A message with its kind, name and time.
+/// A message: type, id, timestamp and payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MailMessage {
-    /// Its name.
+    /// The message id.
     pub id: String,
-    /// When it was sent, as RFC 3339 writes it.
+    /// Sending time, as RFC 3339.
     pub timestamp: String,
-    /// What kind it is.
+    /// The message type.
     pub msg_type: MsgType,
-    /// What it carries.
+    /// The payload.
     pub message: Payload,
 }
 
 impl MailMessage {
-    /// Reads a message.
+    /// Parses a message.
     ///
     /// # Errors
-    /// Names the field that is not as the schema wants it.
+    /// Names the field that violates the schema.
     pub fn read(value: &Value) -> Result<Self, FieldError> {
-        let fields = Fields::of(value)?.only(&["id", "timestamp", "message", "msg_type"])?;
-        let word = fields.text("msg_type")?;
-        let msg_type = MsgType::from_word(word).ok_or_else(|| {
+        let fields = Fields::new(value)?.only(&["id", "timestamp", "message", "msg_type"])?;
+        let msg_type = MsgType::parse(fields.text("msg_type")?).ok_or_else(|| {
             FieldError::new(
                 "msg_type",
                 "must be request, response, broadcast, interrupt or broadcast_complete",
@@ -206,13 +205,13 @@ impl MailMessage {
         let payload = fields.required("message")?;
         Ok(Self {
             id: fields.uuid("id")?.to_owned(),
-            timestamp: fields.moment("timestamp")?.to_owned(),
+            timestamp: fields.timestamp("timestamp")?.to_owned(),
             msg_type,
             message: Payload::read(msg_type, payload).map_err(|error| error.within("message"))?,
         })
     }
 
-    /// As JSON.
+    /// Converts to JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({

@@ -1,16 +1,18 @@
-//! MAIL 1.3: messages, the wrapper between swarms, request bodies, owners, and the words the reference uses.
+//! MAIL 1.3: messages, interswarm messages, request bodies, task owners, and the names that the reference
+//! implementation reserves.
 //!
-//! What comes in is checked against the published schemas, field by field, and an error names the field. `null` in an
-//! optional field counts as absent, because the reference writes it so. What goes out is valid by construction.
+//! Parsers check the published schemas field by field, and errors name the field. `null` in an optional field counts as
+//! absent, because the reference implementation writes it. Output is valid by construction.
 
 mod address;
+pub mod events;
 mod fields;
 mod interswarm;
 mod message;
 mod owner;
 mod requests;
+pub mod subjects;
 pub mod tools;
-pub mod words;
 
 pub use address::{AddressType, MailAddress, split};
 pub use fields::FieldError;
@@ -19,5 +21,5 @@ pub use message::{MailMessage, MsgType, Payload};
 pub use owner::{Owner, OwnerRole};
 pub use requests::{DirectRequest, LoadRequest, MessageRequest, RegisterRequest, ResumeFrom};
 
-/// The version of the protocol.
+/// The protocol version.
 pub const VERSION: &str = "1.3";

@@ -1,8 +1,8 @@
-//! `role:id@swarm`: an instance, wherever it is.
+//! Instances of swarms, written `role:id@swarm`.
 
 use std::fmt;
 
-/// On whose behalf an instance works.
+/// The role on whose behalf an instance runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OwnerRole {
     /// An administrator.
@@ -14,7 +14,7 @@ pub enum OwnerRole {
 }
 
 impl OwnerRole {
-    /// Its word.
+    /// The name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -28,16 +28,16 @@ impl OwnerRole {
 /// An instance of a swarm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
-    /// On whose behalf it works.
+    /// The role on whose behalf it runs.
     pub role: OwnerRole,
-    /// Who that is.
+    /// The id within that role, such as a user name.
     pub id: String,
     /// The swarm that hosts it.
     pub swarm: String,
 }
 
 impl Owner {
-    /// Reads the form `role:id@swarm`.
+    /// Parses `role:id@swarm`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (role, rest) = text.split_once(':')?;
@@ -48,8 +48,8 @@ impl Owner {
             "swarm" => OwnerRole::Swarm,
             _ => return None,
         };
-        let fine = |part: &str| !part.is_empty() && !part.chars().any(char::is_control);
-        (fine(id) && fine(swarm)).then(|| Self { role, id: id.to_owned(), swarm: swarm.to_owned() })
+        let is_valid = |part: &str| !part.is_empty() && !part.chars().any(char::is_control);
+        (is_valid(id) && is_valid(swarm)).then(|| Self { role, id: id.to_owned(), swarm: swarm.to_owned() })
     }
 
     /// The instance's name within its swarm.

@@ -1,49 +1,49 @@
-//! What clients post. Unknown fields are ignored, `null` and empty text in optional fields mean "as usual".
+//! Request bodies of clients. Unknown fields are ignored; `null` and empty text in optional fields count as absent.
 
 use serde_json::{Map, Value};
 
 use super::fields::{FieldError, Fields, is_uuid, text, texts};
 use super::message::MsgType;
 
-/// From where a task goes on.
+/// How a task is resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeFrom {
-    /// With another message of the user.
+    /// With another message from the user.
     UserResponse,
-    /// With the result of a tool that the user was asked for.
+    /// With the result of a breakpoint tool.
     BreakpointToolCall,
 }
 
 /// `POST /message`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageRequest {
-    /// What the user says; empty only where a tool's result takes its place.
+    /// The user's message; may be empty only with a breakpoint tool result.
     pub body: String,
-    /// Its heading.
+    /// The subject.
     pub subject: Option<String>,
     /// The task it belongs to.
     pub task_id: Option<String>,
-    /// The agent it goes to.
+    /// The agent that receives it.
     pub entrypoint: Option<String>,
-    /// Whether the answer lists events.
+    /// Whether the response lists events.
     pub show_events: bool,
-    /// Whether the answer is a stream.
+    /// Whether the response is an event stream.
     pub stream: bool,
-    /// From where the task goes on.
+    /// How the task is resumed, if it is.
     pub resume_from: Option<ResumeFrom>,
-    /// What kind of message it is.
+    /// The message type.
     pub msg_type: MsgType,
-    /// What steers the run.
+    /// Options of the run.
     pub kwargs: Map<String, Value>,
 }
 
 impl MessageRequest {
-    /// Reads the body.
+    /// Parses the body.
     ///
     /// # Errors
-    /// Names the field that cannot be used.
+    /// Names the invalid field.
     pub fn read(value: &Value) -> Result<Self, FieldError> {
-        let fields = Fields::of(value)?;
+        let fields = Fields::new(value)?;
         let resume_from = match optional(fields, "resume_from")? {
             None => None,
             Some("user_response") => Some(ResumeFrom::UserResponse),
@@ -65,7 +65,7 @@ impl MessageRequest {
         }
         let msg_type = match optional(fields, "msg_type")? {
             None => MsgType::Request,
-            Some(word) => match MsgType::from_word(word) {
+            Some(text) => match MsgType::parse(text) {
                 Some(kind @ (MsgType::Request | MsgType::Broadcast)) => kind,
                 Some(_) => return Err(FieldError::new("msg_type", "of a user must be request or broadcast")),
                 None => return Err(FieldError::new("msg_type", "must be request or broadcast")),
@@ -84,10 +84,10 @@ impl MessageRequest {
         })
     }
 
-    /// `kwargs.max_steps`: how many messages the task may take.
+    /// `kwargs.max_steps`: maximum number of messages of the task.
     ///
     /// # Errors
-    /// If it is not a whole number.
+    /// If it is not a whole number of at least 1.
     pub fn max_steps(&self) -> Result<Option<i64>, FieldError> {
         match self.kwargs.get("max_steps") {
             None | Some(Value::Null) => Ok(None),
@@ -98,7 +98,7 @@ impl MessageRequest {
         }
     }
 
-    /// `kwargs.timeout`: how many seconds the task may take.
+    /// `kwargs.timeout`: time limit of the task, in seconds.
     ///
     /// # Errors
     /// If it is not a positive number.
@@ -112,15 +112,15 @@ impl MessageRequest {
         }
     }
 
-    /// `kwargs.breakpoint_tool_call_result` as pairs of call id, if given, and content.
+    /// `kwargs.breakpoint_tool_call_result` as pairs of optional call id and content.
     ///
     /// # Errors
-    /// If there is none, or a list in it is not one of results.
+    /// If it is missing, or an entry is not a result.
     pub fn breakpoint_results(&self) -> Result<Vec<(Option<String>, String)>, FieldError> {
         const NAME: &str = "kwargs.breakpoint_tool_call_result";
         let given = self.kwargs.get("breakpoint_tool_call_result").filter(|value| !value.is_null());
         let Some(given) = given else { return Err(FieldError::new(NAME, "is required")) };
-        // Text may be JSON written down, or plain words.
+        // A string is either encoded JSON or the plain result.
         let parsed = given.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
         let parsed = parsed.filter(|value| value.is_object() || value.is_array());
         match parsed.as_ref().unwrap_or(given) {
@@ -136,7 +136,7 @@ impl MessageRequest {
 }
 
 fn result(name: &str, value: &Value) -> Result<(Option<String>, String), FieldError> {
-    let fields = Fields::of(value).map_err(|_| FieldError::new(name, "must be an object with `content`"))?;
+    let fields = Fields::new(value).map_err(|_| FieldError::new(name, "must be an object with `content`"))?;
     let content = match fields.required("content").map_err(|error| error.within(name))? {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -150,23 +150,23 @@ fn result(name: &str, value: &Value) -> Result<(Option<String>, String), FieldEr
 pub struct RegisterRequest {
     /// The swarm's name.
     pub name: String,
-    /// Where it is.
+    /// Base URL of the swarm.
     pub base_url: String,
-    /// The token to show there.
+    /// Bearer token for requests to it.
     pub auth_token: Option<String>,
-    /// Whether it is forgotten when the server stops.
+    /// Whether the registration ends when the server stops.
     pub volatile: bool,
-    /// Whatever else.
+    /// Additional metadata.
     pub metadata: Option<Map<String, Value>>,
 }
 
 impl RegisterRequest {
-    /// Reads the body.
+    /// Parses the body.
     ///
     /// # Errors
-    /// Names the field that cannot be used.
+    /// Names the invalid field.
     pub fn read(value: &Value) -> Result<Self, FieldError> {
-        let fields = Fields::of(value)?;
+        let fields = Fields::new(value)?;
         let name = match fields.any(&["name", "swarm_name"]) {
             Some((field, value)) => text(field, value)?,
             None => return Err(FieldError::new("name", "is required")),
@@ -176,7 +176,7 @@ impl RegisterRequest {
         }
         Ok(Self {
             name: name.to_owned(),
-            base_url: fields.full_text("base_url")?.to_owned(),
+            base_url: fields.non_empty_text("base_url")?.to_owned(),
             auth_token: optional(fields, "auth_token")?.map(str::to_owned),
             volatile: fields.optional_bool("volatile")?.unwrap_or(true),
             metadata: fields.optional_object("metadata")?.cloned(),
@@ -187,51 +187,51 @@ impl RegisterRequest {
 /// `POST /swarms/load`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadRequest {
-    /// A swarm, written down as JSON.
+    /// A swarm definition as JSON text.
     pub json: String,
 }
 
 impl LoadRequest {
-    /// Reads the body.
+    /// Parses the body.
     ///
     /// # Errors
-    /// Names the field that cannot be used.
+    /// Names the invalid field.
     pub fn read(value: &Value) -> Result<Self, FieldError> {
-        Ok(Self { json: Fields::of(value)?.full_text("json")?.to_owned() })
+        Ok(Self { json: Fields::new(value)?.non_empty_text("json")?.to_owned() })
     }
 }
 
 /// `POST /interswarm/message`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectRequest {
-    /// The caller's token at the other swarm.
+    /// The caller's token for the other swarm.
     pub user_token: String,
-    /// What is said.
+    /// The body of the message.
     pub body: String,
-    /// To whom, each `agent@swarm`.
+    /// The recipients, each `agent@swarm`.
     pub targets: Vec<String>,
-    /// Its heading.
+    /// The subject.
     pub subject: String,
-    /// A request to one, or a broadcast to several.
+    /// A request to one recipient, or a broadcast to several.
     pub msg_type: MsgType,
     /// The task it belongs to.
     pub task_id: Option<String>,
-    /// Hints for those who carry it.
+    /// Hints for routing.
     pub routing_info: Map<String, Value>,
-    /// Whether events are wanted.
+    /// Whether the response is an event stream.
     pub stream: bool,
-    /// Whether pings are left out of them.
+    /// Whether the stream omits pings.
     pub ignore_stream_pings: bool,
 }
 
 impl DirectRequest {
-    /// Reads the body.
+    /// Parses the body.
     ///
     /// # Errors
-    /// Names the field that cannot be used.
+    /// Names the invalid field.
     pub fn read(value: &Value) -> Result<Self, FieldError> {
-        let fields = Fields::of(value)?;
-        let user_token = fields.full_text("user_token")?.to_owned();
+        let fields = Fields::new(value)?;
+        let user_token = fields.non_empty_text("user_token")?.to_owned();
         let body = match fields.any(&["body", "message"]) {
             Some((name, value)) => text(name, value)?,
             None => return Err(FieldError::new("body", "is required")),
@@ -278,12 +278,12 @@ impl DirectRequest {
     }
 }
 
-/// An optional text, where empty means absent.
+/// An optional text field; empty counts as absent.
 fn optional<'a>(fields: Fields<'a>, name: &str) -> Result<Option<&'a str>, FieldError> {
     Ok(fields.optional_text(name)?.filter(|text| !text.is_empty()))
 }
 
-/// A task's id: messages between swarms must carry a UUID, so nothing else is taken here either.
+/// The task id. It must be a UUID, because interswarm messages require one.
 fn task_id(fields: Fields<'_>) -> Result<Option<String>, FieldError> {
     match optional(fields, "task_id")? {
         Some(id) if !is_uuid(id) => Err(FieldError::new("task_id", "must be a UUID")),

@@ -1,66 +1,66 @@
-//! The tools of MAIL as agents are offered them, and what they are called with.
+//! The protocol's tools for agents: names, descriptions, parameter schemas, and parsing of calls.
 
 use serde_json::{Map, Value, json};
 
 use super::fields::{FieldError, Fields, texts};
 
-/// A call of one of the protocol's own tools.
+/// A call of one of the protocol's tools.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Call {
-    /// Asks, answers or interrupts one agent.
+    /// Sends a request, response or interrupt to one agent.
     Send {
-        /// Which of the three.
+        /// The message type.
         kind: super::MsgType,
-        /// Whom.
+        /// The recipient.
         target: String,
-        /// The heading.
+        /// The subject.
         subject: String,
-        /// What is said.
+        /// The body.
         body: String,
     },
-    /// Tells many.
+    /// Sends a message to several agents.
     Broadcast {
-        /// The heading.
+        /// The subject.
         subject: String,
-        /// What is said.
+        /// The body.
         body: String,
-        /// Whom; everybody if not said.
+        /// The recipients; all agents if empty.
         targets: Vec<String>,
     },
     /// Ends the task.
     Complete {
-        /// What the user is told.
+        /// The result for the user.
         finish_message: String,
     },
-    /// Keeps a broadcast in mind.
+    /// Keeps a broadcast in the agent's context without a response.
     Acknowledge {
-        /// A word about it.
+        /// An optional note.
         note: Option<String>,
     },
-    /// Does not keep a broadcast in mind.
+    /// Drops a broadcast from the agent's context.
     Ignore {
-        /// Why.
+        /// An optional reason.
         reason: Option<String>,
     },
-    /// Ends the turn until a message comes.
+    /// Ends the turn until a message arrives.
     Await {
-        /// For what.
+        /// An optional reason.
         reason: Option<String>,
     },
-    /// Asks what there is.
+    /// Requests information about the protocol.
     Help {
-        /// A few lines on the protocol.
+        /// Include a summary of the protocol.
         summary: bool,
-        /// Who the caller is.
+        /// Include the caller's identity.
         identity: bool,
-        /// About these tools.
+        /// Include help on these tools.
         tools: Vec<String>,
-        /// Everything.
+        /// Include the full protocol.
         full: bool,
     },
 }
 
-/// The names of the protocol's own tools.
+/// The names of the protocol's tools.
 pub const NAMES: [&str; 9] = [
     "send_request",
     "send_response",
@@ -74,21 +74,21 @@ pub const NAMES: [&str; 9] = [
 ];
 
 impl Call {
-    /// Reads a call; nothing if the tool is not one of the protocol's own.
+    /// Parses a call; `None` if the tool is not one of the protocol's.
     ///
     /// # Errors
-    /// Names the argument that cannot be used.
+    /// Names the invalid argument.
     pub fn read(tool: &str, args: &Value) -> Result<Option<Self>, FieldError> {
         if !NAMES.contains(&tool) {
             return Ok(None);
         }
-        let none = Value::Object(Map::new());
-        let fields = Fields::of(if args.is_null() { &none } else { args })
+        let no_args = Value::Object(Map::new());
+        let fields = Fields::new(if args.is_null() { &no_args } else { args })
             .map_err(|_| FieldError::new("args", "must be an object"))?;
         let owned = |name: &str| fields.text(name).map(str::to_owned);
-        let maybe = |name: &str| Ok::<_, FieldError>(fields.optional_text(name)?.map(str::to_owned));
+        let optional = |name: &str| Ok::<_, FieldError>(fields.optional_text(name)?.map(str::to_owned));
         let flag =
-            |name: &str, usual: bool| Ok::<_, FieldError>(fields.optional_bool(name)?.unwrap_or(usual));
+            |name: &str, default: bool| Ok::<_, FieldError>(fields.optional_bool(name)?.unwrap_or(default));
         let list = |name: &str| match fields.get(name) {
             None => Ok(Vec::new()),
             Some(_) => texts(name, fields.list(name)?),
@@ -96,7 +96,7 @@ impl Call {
         let send = |kind| {
             Ok::<_, FieldError>(Self::Send {
                 kind,
-                target: fields.full_text("target")?.to_owned(),
+                target: fields.non_empty_text("target")?.to_owned(),
                 subject: owned("subject")?,
                 body: owned("body")?,
             })
@@ -111,9 +111,9 @@ impl Call {
                 targets: list("targets")?,
             },
             "task_complete" => Self::Complete { finish_message: owned("finish_message")? },
-            "acknowledge_broadcast" => Self::Acknowledge { note: maybe("note")? },
-            "ignore_broadcast" => Self::Ignore { reason: maybe("reason")? },
-            "await_message" => Self::Await { reason: maybe("reason")? },
+            "acknowledge_broadcast" => Self::Acknowledge { note: optional("note")? },
+            "ignore_broadcast" => Self::Ignore { reason: optional("reason")? },
+            "await_message" => Self::Await { reason: optional("reason")? },
             _ => Self::Help {
                 summary: flag("get_summary", true)?,
                 identity: flag("get_identity", false)?,
@@ -124,7 +124,7 @@ impl Call {
     }
 }
 
-/// What one tool does, in a sentence.
+/// The description of a tool, for agents.
 #[must_use]
 pub fn description(tool: &str) -> &'static str {
     match tool {
@@ -141,36 +141,34 @@ pub fn description(tool: &str) -> &'static str {
     }
 }
 
-/// A tool's parameters as a JSON schema.
+/// The parameters of a tool as a JSON schema; `targets`, if not empty, restricts the recipients.
 #[must_use]
 pub fn parameters(tool: &str, targets: &[String]) -> Value {
     let text = |what: &str| json!({ "type": "string", "description": what });
     let (properties, required): (Value, &[&str]) = match tool {
         "send_request" | "send_response" | "send_interrupt" => {
-            let mut target = text("The agent's name, or name@swarm for one elsewhere.");
+            let mut target = text("The agent's name, or name@swarm for an agent of another swarm.");
             if !targets.is_empty() {
                 target["enum"] = Value::from(targets.to_vec());
             }
-            let fields =
-                json!({ "target": target, "subject": text("The heading."), "body": text("What you say.") });
+            let fields = json!({ "target": target, "subject": text("The subject."), "body": text("The message text.") });
             (fields, &["target", "subject", "body"])
         }
         "send_broadcast" => {
-            let list = json!({ "type": "array", "items": { "type": "string" }, "description": "Only these agents; everybody if left out." });
-            let fields =
-                json!({ "subject": text("The heading."), "body": text("What you say."), "targets": list });
+            let list = json!({ "type": "array", "items": { "type": "string" }, "description": "Only these agents; all agents if left out." });
+            let fields = json!({ "subject": text("The subject."), "body": text("The message text."), "targets": list });
             (fields, &["subject", "body"])
         }
         "task_complete" => (json!({ "finish_message": text("What the user gets.") }), &["finish_message"]),
-        "acknowledge_broadcast" => (json!({ "note": text("A word about it.") }), &[]),
-        "ignore_broadcast" | "await_message" => (json!({ "reason": text("Why.") }), &[]),
+        "acknowledge_broadcast" => (json!({ "note": text("A short note.") }), &[]),
+        "ignore_broadcast" | "await_message" => (json!({ "reason": text("The reason.") }), &[]),
         _ => {
             let flag = |what: &str| json!({ "type": "boolean", "description": what });
             let fields = json!({
-                "get_summary": flag("A few lines on the protocol."),
-                "get_identity": flag("Who you are."),
-                "get_tool_help": { "type": "array", "items": { "type": "string" }, "description": "About these tools." },
-                "get_full_protocol": flag("Everything."),
+                "get_summary": flag("A summary of the protocol."),
+                "get_identity": flag("Your identity."),
+                "get_tool_help": { "type": "array", "items": { "type": "string" }, "description": "Help on these tools." },
+                "get_full_protocol": flag("The full protocol."),
             });
             (fields, &[])
         }

@@ -1,59 +1,59 @@
-//! How a message is aimed, in every form that either vocabulary has.
+//! Recipient addresses of messages, in every form of the draft and the SDK.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// The most parts that one address may have; each is resolved by itself.
-const MOST: usize = 1000;
+/// Maximum number of parts of one address; each part is resolved separately.
+const MAX_ADDRESS_PARTS: usize = 1000;
 
-/// One way of naming recipients.
+/// One part of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A bare word: an agent, or a scope if one has that id.
+    /// A bare id: an agent, or a scope if one has that id.
     Named(String),
     /// One agent, or one participant if no agent has that id.
     Agent(String),
     /// The members of a scope.
     Scope(String),
-    /// Everyone who plays a role.
+    /// All agents with a role.
     Role {
         /// The role.
         role: String,
-        /// Only members of this scope.
+        /// Restricts the role to members of this scope.
         within: Option<String>,
     },
     /// The sender's parent.
     Parent,
-    /// Those below the sender.
+    /// The sender's children.
     Children {
-        /// How many levels; one if not said.
+        /// Number of levels; one by default.
         depth: Option<u32>,
     },
-    /// Those with the same parent.
+    /// Agents with the same parent as the sender.
     Siblings,
-    /// All above the sender.
+    /// All ancestors of the sender.
     Ancestors {
-        /// How many levels.
+        /// Maximum number of levels; unlimited by default.
         depth: Option<u32>,
     },
-    /// All below the sender.
+    /// All descendants of the sender.
     Descendants {
-        /// How many levels.
+        /// Maximum number of levels; unlimited by default.
         depth: Option<u32>,
     },
     /// Every agent.
     Broadcast,
-    /// The office itself; no agent gets it.
+    /// The server itself; the message is delivered to no agent.
     System,
-    /// Whoever is connected under this id.
+    /// The participant connected with this id.
     Participant(String),
-    /// Everyone of a class.
+    /// All participants of a class.
     Participants(Class),
-    /// Somebody in another system.
+    /// A recipient in another system.
     Federated {
-        /// Which.
+        /// The other system.
         system: String,
-        /// Whom over there.
+        /// The address within that system.
         target: Box<Address>,
     },
 }
@@ -61,11 +61,11 @@ pub enum Address {
 /// A class of participants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Everyone.
+    /// All participants.
     All,
-    /// Agents.
+    /// Participants that are agents.
     Agents,
-    /// Clients.
+    /// Participants that are clients.
     Clients,
 }
 
@@ -75,20 +75,20 @@ pub enum AddressError {
     /// Neither a string, nor an object, nor a list of them.
     #[error("an address is a string, an object, or a list of these")]
     Shape,
-    /// No member, or none that says whom.
+    /// Not exactly one member that names recipients.
     #[error(
         "an address names exactly one of agent, agents, scope, role, parent, children, siblings, ancestors, descendants, broadcast, participant, participants and system"
     )]
     Kind,
-    /// A member with a value that it cannot have.
-    #[error("the address member {0} has a value that it cannot have")]
+    /// A member with an invalid value.
+    #[error("the address member {0} has an invalid value")]
     Member(&'static str),
     /// An empty or too long list.
-    #[error("an address has 1 to {MOST} parts")]
+    #[error("an address has 1 to {MAX_ADDRESS_PARTS} parts")]
     Count,
 }
 
-/// The form that nearly every message has.
+/// `{agent: "x"}`, the form that nearly every message has; parsed without building a `Value`.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OneAgent<'a> {
@@ -96,7 +96,7 @@ struct OneAgent<'a> {
 }
 
 impl Address {
-    /// Reads the `to` of a message from its text.
+    /// Parses the `to` of a message from its JSON text.
     pub fn parse_text(text: &str) -> Result<Vec<Self>, AddressError> {
         if text.starts_with('{')
             && let Ok(OneAgent { agent }) = serde_json::from_str(text)
@@ -110,7 +110,7 @@ impl Address {
         Self::parse(&value)
     }
 
-    /// Reads the `to` of a message: what one address means, one part for each agent of a list.
+    /// Parses the `to` of a message; a list yields one part per entry.
     pub fn parse(value: &Value) -> Result<Vec<Self>, AddressError> {
         let mut found = Vec::new();
         match value {
@@ -124,14 +124,14 @@ impl Address {
             }
             other => one_address(other, &mut found)?,
         }
-        if found.is_empty() || found.len() > MOST { Err(AddressError::Count) } else { Ok(found) }
+        if found.is_empty() || found.len() > MAX_ADDRESS_PARTS { Err(AddressError::Count) } else { Ok(found) }
     }
 }
 
 fn one_address(value: &Value, found: &mut Vec<Address>) -> Result<(), AddressError> {
     match value {
-        Value::String(word) => {
-            found.push(from_word(word)?);
+        Value::String(text) => {
+            found.push(from_string(text)?);
             Ok(())
         }
         Value::Object(members) => from_object(members, found),
@@ -139,18 +139,18 @@ fn one_address(value: &Value, found: &mut Vec<Address>) -> Result<(), AddressErr
     }
 }
 
-fn from_word(word: &str) -> Result<Address, AddressError> {
-    let full = |text: &str, member| {
+fn from_string(text: &str) -> Result<Address, AddressError> {
+    let non_empty = |text: &str, member| {
         if text.is_empty() { Err(AddressError::Member(member)) } else { Ok(text.to_owned()) }
     };
-    if let Some(id) = word.strip_prefix("agent:") {
-        return Ok(Address::Agent(full(id, "agent")?));
+    if let Some(id) = text.strip_prefix("agent:") {
+        return Ok(Address::Agent(non_empty(id, "agent")?));
     }
-    if let Some(id) = word.strip_prefix("scope:") {
-        return Ok(Address::Scope(full(id, "scope")?));
+    if let Some(id) = text.strip_prefix("scope:") {
+        return Ok(Address::Scope(non_empty(id, "scope")?));
     }
-    // The id that a federated sender is shown under.
-    if let Some((system, agent)) = word.split_once(":agent:")
+    // The id of a federated sender, as recipients see it.
+    if let Some((system, agent)) = text.split_once(":agent:")
         && !system.is_empty()
         && !agent.is_empty()
     {
@@ -159,7 +159,7 @@ fn from_word(word: &str) -> Result<Address, AddressError> {
             target: Box::new(Address::Agent(agent.to_owned())),
         });
     }
-    Ok(Address::Named(full(word, "agent")?))
+    Ok(Address::Named(non_empty(text, "agent")?))
 }
 
 fn from_object(members: &Map<String, Value>, found: &mut Vec<Address>) -> Result<(), AddressError> {
@@ -176,7 +176,7 @@ fn from_object(members: &Map<String, Value>, found: &mut Vec<Address>) -> Result
         }
         return Ok(());
     }
-    // A member that is false or null is as good as absent.
+    // A member that is false or null counts as absent.
     let given =
         |name: &str| members.get(name).filter(|value| !matches!(value, Value::Null | Value::Bool(false)));
     let kinds = [
@@ -242,7 +242,7 @@ fn from_object(members: &Map<String, Value>, found: &mut Vec<Address>) -> Result
 }
 
 fn agent_member(id: &str, found: &mut Vec<Address>) -> Result<(), AddressError> {
-    found.push(match from_word(id)? {
+    found.push(match from_string(id)? {
         federated @ Address::Federated { .. } => federated,
         _ => Address::Agent(id.to_owned()),
     });
@@ -258,7 +258,7 @@ fn agents_member(value: &Value, found: &mut Vec<Address>) -> Result<(), AddressE
     Ok(())
 }
 
-/// `{type: "agent", id: "x"}` is `{agent: "x"}`, and `{type: "parent"}` is `{parent: true}`.
+/// Parses the draft's form: `{type: "agent", id: "x"}` is `{agent: "x"}`, and `{type: "parent"}` is `{parent: true}`.
 fn from_draft(
     kind: &Value,
     members: &Map<String, Value>,
@@ -266,16 +266,16 @@ fn from_draft(
 ) -> Result<(), AddressError> {
     let kind = kind.as_str().ok_or(AddressError::Member("type"))?;
     let id = ["id", "ids", kind].iter().find_map(|name| members.get(*name)).cloned();
-    let mut same = Map::new();
-    same.insert(kind.to_owned(), id.unwrap_or(Value::Bool(true)));
+    let mut converted = Map::new();
+    converted.insert(kind.to_owned(), id.unwrap_or(Value::Bool(true)));
     for name in ["within", "depth", "system"] {
         if name != kind
             && let Some(value) = members.get(name)
         {
-            same.insert(name.to_owned(), value.clone());
+            converted.insert(name.to_owned(), value.clone());
         }
     }
-    from_object(&same, found)
+    from_object(&converted, found)
 }
 
 #[cfg(test)]
@@ -290,20 +290,20 @@ mod tests {
     }
 
     #[test]
-    fn every_form_has_one_reading() {
+    fn every_address_form_is_parsed() {
         let role = |role: &str, within: Option<&str>| Address::Role {
             role: role.to_owned(),
             within: within.map(str::to_owned),
         };
-        let far =
+        let remote =
             |system: &str, target| Address::Federated { system: system.to_owned(), target: Box::new(target) };
-        for (value, meant) in [
+        for (value, expected) in [
             (json!("x"), vec![Address::Named("x".into())]),
             (json!("agent:x"), vec![agent("x")]),
             (json!("scope:x"), vec![Address::Scope("x".into())]),
-            (json!("beta:agent:x"), vec![far("beta", agent("x"))]),
+            (json!("beta:agent:x"), vec![remote("beta", agent("x"))]),
             (json!({ "agent": "x" }), vec![agent("x")]),
-            (json!({ "agent": "beta:agent:x" }), vec![far("beta", agent("x"))]),
+            (json!({ "agent": "beta:agent:x" }), vec![remote("beta", agent("x"))]),
             (json!({ "agents": ["x", "y"] }), vec![agent("x"), agent("y")]),
             (json!({ "scope": "s" }), vec![Address::Scope("s".into())]),
             (json!({ "role": "r" }), vec![role("r", None)]),
@@ -316,7 +316,7 @@ mod tests {
             (json!({ "descendants": true }), vec![Address::Descendants { depth: None }]),
             (json!({ "broadcast": true }), vec![Address::Broadcast]),
             (json!({ "system": true }), vec![Address::System]),
-            (json!({ "system": "beta", "agent": "x" }), vec![far("beta", agent("x"))]),
+            (json!({ "system": "beta", "agent": "x" }), vec![remote("beta", agent("x"))]),
             (json!({ "participant": "p" }), vec![Address::Participant("p".into())]),
             (json!({ "participants": "clients" }), vec![Address::Participants(Class::Clients)]),
             (json!([{ "agent": "x" }, "scope:s"]), vec![agent("x"), Address::Scope("s".into())]),
@@ -326,13 +326,13 @@ mod tests {
             (json!({ "type": "broadcast" }), vec![Address::Broadcast]),
             (json!({ "type": "parent" }), vec![Address::Parent]),
         ] {
-            assert_eq!(Address::parse_text(&value.to_string()).as_ref(), Ok(&meant), "{value}");
-            assert_eq!(Address::parse(&value), Ok(meant), "{value}");
+            assert_eq!(Address::parse_text(&value.to_string()).as_ref(), Ok(&expected), "{value}");
+            assert_eq!(Address::parse(&value), Ok(expected), "{value}");
         }
     }
 
     #[test]
-    fn what_names_nobody_is_refused() {
+    fn addresses_without_a_recipient_are_refused() {
         for value in [
             json!(null),
             json!({}),
@@ -378,7 +378,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_value_breaks_the_parser(value in any_json()) {
+        fn parser_accepts_or_refuses_any_value(value in any_json()) {
             let found = Address::parse(&value);
             prop_assert_eq!(&Address::parse_text(&value.to_string()), &found);
             if let Ok(found) = found {

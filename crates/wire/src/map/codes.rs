@@ -1,58 +1,58 @@
-//! The numbers of MAP's errors. Mail's are the seed's, not the SDK's, which gave some of them other meanings.
+//! MAP error codes. The mail codes follow the protocol draft; the SDK uses some of the same numbers for other errors.
 
-/// Nobody has said who they are yet.
+/// The connection is not authenticated.
 pub const AUTH_REQUIRED: i64 = 1000;
 /// The credentials were not accepted.
 pub const AUTH_FAILED: i64 = 1001;
-/// The token was good once.
+/// The token has expired.
 pub const TOKEN_EXPIRED: i64 = 1002;
 /// The caller may not do this.
 pub const PERMISSION_DENIED: i64 = 1003;
-/// The way of authenticating is not offered.
+/// The authentication method is not supported.
 pub const METHOD_NOT_SUPPORTED: i64 = 1005;
-/// The address reaches nobody.
+/// The address resolves to no recipient.
 pub const ADDRESS_NOT_FOUND: i64 = 2000;
 /// No such agent.
 pub const AGENT_NOT_FOUND: i64 = 2001;
 /// No such scope.
 pub const SCOPE_NOT_FOUND: i64 = 2002;
-/// The message could not be handed over in time.
+/// The message could not be delivered in time.
 pub const DELIVERY_FAILED: i64 = 2003;
-/// The address could mean two things.
+/// The address is ambiguous.
 pub const ADDRESS_AMBIGUOUS: i64 = 2004;
-/// The name is taken.
+/// The agent id is already in use.
 pub const AGENT_EXISTS: i64 = 3000;
 /// The agent's state does not allow this.
 pub const STATE_INVALID: i64 = 3001;
-/// The child could not be made.
+/// The child agent could not be created.
 pub const SPAWN_FAILED: i64 = 3004;
-/// No room; try again later.
+/// The server is out of a resource; the caller may retry later.
 pub const RESOURCE_EXHAUSTED: i64 = 4000;
-/// Too often; the error says when to try again.
+/// Too many requests; the error says when to retry.
 pub const RATE_LIMITED: i64 = 4001;
-/// Too much at once.
+/// The request exceeds a size or count limit.
 pub const QUOTA_EXCEEDED: i64 = 4002;
 /// The other system cannot be reached.
 pub const FEDERATION_UNAVAILABLE: i64 = 5000;
 /// No such system.
 pub const FEDERATION_SYSTEM_NOT_FOUND: i64 = 5001;
-/// The other system did not let us in.
+/// The other system refused our credentials.
 pub const FEDERATION_AUTH_FAILED: i64 = 5002;
 /// The message may not take this route.
 pub const FEDERATION_ROUTE_REJECTED: i64 = 5003;
-/// The message has been here before.
+/// The message has already passed through this server.
 pub const FEDERATION_LOOP_DETECTED: i64 = 5010;
-/// The message has come too far.
+/// The message has passed through too many systems.
 pub const FEDERATION_MAX_HOPS_EXCEEDED: i64 = 5011;
 /// No such conversation.
 pub const CONVERSATION_NOT_FOUND: i64 = 10000;
-/// The conversation has ended.
+/// The conversation is closed.
 pub const CONVERSATION_CLOSED: i64 = 10001;
-/// The caller does not take part.
+/// The caller is not a participant of the conversation.
 pub const NOT_A_PARTICIPANT: i64 = 10002;
 /// The caller lacks a permission in the conversation, or the mail capability.
 pub const MAIL_PERMISSION_DENIED: i64 = 10003;
-/// The participant takes part already.
+/// The participant has already joined.
 pub const PARTICIPANT_ALREADY_JOINED: i64 = 10004;
 /// No such participant.
 pub const PARTICIPANT_NOT_FOUND: i64 = 10005;
@@ -64,14 +64,14 @@ pub const THREAD_NOT_FOUND: i64 = 10007;
 pub const INVALID_CONTENT_TYPE: i64 = 10008;
 /// Threads nest too deeply.
 pub const THREAD_NESTING_LIMIT: i64 = 10009;
-/// This office keeps no mail for MAP.
+/// Mail over MAP is disabled on this server.
 pub const MAIL_NOT_ENABLED: i64 = 10010;
 /// No such task.
 pub const TASK_NOT_FOUND: i64 = 14000;
-/// The task's name is taken, or it has ended.
+/// The task id is already in use, or the task has ended.
 pub const TASK_CONFLICT: i64 = 14001;
 
-/// What family an error belongs to, as the protocol calls them.
+/// The protocol's category of an error code.
 #[must_use]
 pub fn category(code: i64) -> &'static str {
     match code {
@@ -86,13 +86,13 @@ pub fn category(code: i64) -> &'static str {
     }
 }
 
-/// Whether the same call may succeed later.
+/// Whether the same request may succeed later.
 #[must_use]
 pub fn is_retryable(code: i64) -> bool {
     matches!(code, 1002 | DELIVERY_FAILED | 3002 | RESOURCE_EXHAUSTED | RATE_LIMITED | FEDERATION_UNAVAILABLE)
 }
 
-/// The name of an error, for callers that cannot go by numbers with two meanings.
+/// The name of a mail error code, because the SDK gives some of these numbers another meaning.
 #[must_use]
 pub fn name(code: i64) -> Option<&'static str> {
     Some(match code {

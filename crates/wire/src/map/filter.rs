@@ -1,71 +1,71 @@
-//! What a subscriber or a replay asks for, in both spellings of its fields.
+//! Event filters of subscriptions and replays, with the field names of the draft and the SDK.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::glob::{Glob, LONGEST};
+use super::glob::{Glob, MAX_PATTERN_CHARS};
 use super::names::Pattern;
 
-/// How deeply `$or` and `$and` may nest.
-const DEEPEST: usize = 8;
-/// Patterns and values of a whole filter, with all filters in it: each is compared with every event.
-const MOST: usize = 100;
-/// Exact values of a whole filter, which are cheaper to compare: agents, correlations, kinds of messages, priorities.
-const MOST_EXACT: usize = 1000;
-/// The whole filter as JSON, in bytes.
-const LARGEST: usize = 64 << 10;
+/// Maximum nesting depth of `$or` and `$and`.
+const MAX_DEPTH: usize = 8;
+/// Maximum number of patterns and values, nested filters included: each is compared with every event.
+const MAX_PATTERNS: usize = 100;
+/// Maximum number of exact values (agents, roles, priorities, correlations, message types), which are cheaper to compare.
+const MAX_EXACT_VALUES: usize = 1000;
+/// Maximum size of a filter as JSON, in bytes.
+const MAX_FILTER_BYTES: usize = 64 << 10;
 
-/// A filter as it was written: fields that must all hold, lists of which one must.
+/// A parsed filter. All fields that are set must match; a list matches if one entry does.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
-    /// Names of events.
+    /// Event types.
     pub event_types: Vec<Pattern>,
-    /// Agents that events come from.
+    /// Agents that caused the event.
     pub from_agents: Vec<String>,
-    /// Roles of those agents.
+    /// Roles of agents that caused the event.
     pub roles: Vec<String>,
-    /// Patterns of agents that events come from or are about.
+    /// Agents that caused the event or that it is about.
     pub agents: Vec<Glob>,
     /// Scopes.
     pub scopes: Vec<String>,
-    /// Priorities of messages.
+    /// Message priorities.
     pub priorities: Vec<String>,
-    /// Correlations of messages.
+    /// Message correlation ids.
     pub correlations: Vec<String>,
-    /// What messages say they are.
+    /// Message types.
     pub message_types: Vec<String>,
-    /// Names of surroundings.
+    /// Environment names.
     pub environments: Vec<Glob>,
-    /// Members that the agent's metadata must have.
+    /// Required members of the agent's metadata.
     pub metadata: Vec<(String, Value)>,
-    /// Members, by path, that the agent's environment must have.
+    /// Required members of the agent's environment, by path.
     pub environment: Vec<(String, Value)>,
-    /// Only below this agent.
+    /// Restricts to descendants of this agent.
     pub descendants: Option<String>,
-    /// Only above this agent.
+    /// Restricts to ancestors of this agent.
     pub ancestors: Option<String>,
-    /// Only this agent and those below it.
+    /// Restricts to this agent and its descendants.
     pub subtree: Option<String>,
-    /// Only mail, and only such.
+    /// Restricts to matching mail events.
     pub mail: Option<MailFilter>,
-    /// Whether one field is enough.
+    /// True if one matching field is enough.
     pub any: bool,
-    /// Further filters of which one must hold.
+    /// Nested filters of which at least one must match.
     pub or: Vec<Spec>,
-    /// Further filters that must all hold.
+    /// Nested filters that must all match.
     pub and: Vec<Spec>,
 }
 
-/// Which mail.
+/// A filter of mail events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MailFilter {
-    /// Of this conversation.
+    /// Events of this conversation.
     pub conversation: Option<String>,
-    /// In this thread.
+    /// Events in this thread.
     pub thread: Option<String>,
-    /// By or about this participant.
+    /// Events by or about this participant.
     pub participant: Option<String>,
-    /// Turns that contain this.
+    /// Turns with this content type.
     pub content_type: Option<String>,
 }
 
@@ -78,28 +78,30 @@ pub enum FilterError {
     /// A field of the wrong type.
     #[error("the filter field {0} has the wrong type")]
     Field(String),
-    /// Filters in filters in filters.
-    #[error("filters nest at most {DEEPEST} deep")]
+    /// Nested too deep.
+    #[error("filters nest at most {MAX_DEPTH} levels deep")]
     TooDeep,
     /// Too many patterns and values.
-    #[error("a filter has at most {MOST} patterns and {MOST_EXACT} exact values, with all filters in it")]
+    #[error(
+        "a filter has at most {MAX_PATTERNS} patterns and {MAX_EXACT_VALUES} exact values, including nested filters"
+    )]
     TooMany,
-    /// A pattern too long.
-    #[error("a pattern has at most {LONGEST} characters")]
+    /// A pattern is too long.
+    #[error("a pattern has at most {MAX_PATTERN_CHARS} characters")]
     LongPattern,
-    /// Too large in all.
-    #[error("a filter has at most {LARGEST} bytes")]
+    /// The filter is too large.
+    #[error("a filter has at most {MAX_FILTER_BYTES} bytes")]
     TooLarge,
 }
 
 impl Spec {
-    /// Reads a filter. Unknown fields are left alone: newer clients know more of them.
+    /// Parses a filter. Unknown fields are ignored, because newer clients may send more.
     pub fn parse(value: &Value) -> Result<Self, FilterError> {
         match value {
             Value::Null => Ok(Self::default()),
             Value::Object(fields) => {
                 let spec = parse_fields(fields, 0)?;
-                if serde_json::to_vec(value).is_ok_and(|json| json.len() > LARGEST) {
+                if serde_json::to_vec(value).is_ok_and(|json| json.len() > MAX_FILTER_BYTES) {
                     return Err(FilterError::TooLarge);
                 }
                 spec.check(0).map(|()| spec)
@@ -108,15 +110,15 @@ impl Spec {
         }
     }
 
-    /// Refuses a filter that takes too much to compare, together with the patterns beside it.
-    pub fn check(&self, beside: usize) -> Result<(), FilterError> {
-        match self.cost() + beside > MOST || self.exact_values() > MOST_EXACT {
+    /// Refuses a filter that is too expensive to match; `other_patterns` are those of the subscription outside the filter.
+    pub fn check(&self, other_patterns: usize) -> Result<(), FilterError> {
+        match self.cost() + other_patterns > MAX_PATTERNS || self.exact_values() > MAX_EXACT_VALUES {
             true => Err(FilterError::TooMany),
             false => Ok(()),
         }
     }
 
-    /// How much it takes to compare an event with it: patterns and values that are not exact, and filters in it.
+    /// The cost of matching an event: the number of filters, patterns and inexact values, nested filters included.
     #[must_use]
     pub fn cost(&self) -> usize {
         let inner: usize = self.or.iter().chain(&self.and).map(Self::cost).sum();
@@ -140,7 +142,7 @@ impl Spec {
         inner + lists.into_iter().map(Vec::len).sum::<usize>()
     }
 
-    /// Whether the filter names this event of the kind that only those get who ask for it.
+    /// Whether the filter names this event type other than by `*`. Some events are sent only to subscribers that do.
     #[must_use]
     pub fn names(&self, name: super::EventName) -> bool {
         let star = Pattern::new("*");
@@ -149,7 +151,7 @@ impl Spec {
 }
 
 fn parse_fields(fields: &Map<String, Value>, depth: usize) -> Result<Spec, FilterError> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err(FilterError::TooDeep);
     }
     let list = |names: &[&str]| -> Result<Vec<String>, FilterError> {
@@ -166,7 +168,7 @@ fn parse_fields(fields: &Map<String, Value>, depth: usize) -> Result<Spec, Filte
     let specs = |name: &str| -> Result<Vec<Spec>, FilterError> {
         match fields.get(name) {
             None | Some(Value::Null) => Ok(Vec::new()),
-            Some(Value::Array(list)) if list.len() > MOST => Err(FilterError::TooMany),
+            Some(Value::Array(list)) if list.len() > MAX_PATTERNS => Err(FilterError::TooMany),
             Some(Value::Array(list)) => list
                 .iter()
                 .map(|one| match one {
@@ -181,7 +183,7 @@ fn parse_fields(fields: &Map<String, Value>, depth: usize) -> Result<Spec, Filte
         event_types: list(&["eventTypes", "eventType"])?
             .iter()
             .map(|text| {
-                let short = text.chars().nth(LONGEST).is_none();
+                let short = text.chars().nth(MAX_PATTERN_CHARS).is_none();
                 short.then(|| Pattern::new(text)).ok_or(FilterError::LongPattern)
             })
             .collect::<Result<_, _>>()?,
@@ -227,13 +229,13 @@ fn text(name: &str, value: Option<&Value>) -> Result<Option<String>, FilterError
     }
 }
 
-/// A list of texts; a single text is a list of one.
+/// Parses a list of strings; a single string is a list of one.
 fn texts(name: &str, value: Option<&Value>) -> Result<Vec<String>, FilterError> {
     let wrong = || FilterError::Field(name.to_owned());
     match value {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::String(text)) => Ok(vec![text.clone()]),
-        Some(Value::Array(list)) if list.len() > MOST_EXACT => Err(FilterError::TooMany),
+        Some(Value::Array(list)) if list.len() > MAX_EXACT_VALUES => Err(FilterError::TooMany),
         Some(Value::Array(list)) => {
             list.iter().map(|text| text.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
         }
@@ -251,7 +253,7 @@ fn pairs(name: &str, value: Option<&Value>) -> Result<Vec<(String, Value)>, Filt
     }
 }
 
-/// The events of one of the draft's streams.
+/// The event types of one of the draft's named streams.
 #[must_use]
 pub fn stream_pattern(stream: &str) -> Pattern {
     match stream {
@@ -274,7 +276,7 @@ mod tests {
     use crate::map::EventName;
 
     #[test]
-    fn both_spellings_are_read() {
+    fn draft_and_sdk_fields_are_parsed() {
         let spec = Spec::parse(&json!({
             "agents": ["worker_*"], "roles": ["worker"], "fromRoles": ["boss"], "priorities": ["urgent"],
             "scopes": [], "eventTypes": ["task.*", "agent_registered"], "descendants": "root",
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_types_are_refused() {
+    fn fields_of_the_wrong_type_are_refused() {
         for value in [
             json!("x"),
             json!([]),
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_bounded_with_all_filters_in_it() {
+    fn limits_include_nested_filters() {
         let many = |n: usize| -> Vec<String> { (0..n).map(|n| format!("*a{n}*")).collect() };
         assert!(Spec::parse(&json!({ "agents": many(90) })).is_ok());
         assert!(Spec::parse(&json!({ "fromAgents": many(1000) })).is_ok());
@@ -325,16 +327,16 @@ mod tests {
         ] {
             assert_eq!(Spec::parse(&value), Err(FilterError::TooMany));
         }
-        let long = "a".repeat(LONGEST + 1);
+        let long = "a".repeat(MAX_PATTERN_CHARS + 1);
         for value in [json!({ "agents": [long] }), json!({ "eventTypes": [long] })] {
             assert_eq!(Spec::parse(&value), Err(FilterError::LongPattern));
         }
-        let large = json!({ "metadataMatch": { "team": "a".repeat(LARGEST) } });
+        let large = json!({ "metadataMatch": { "team": "a".repeat(MAX_FILTER_BYTES) } });
         assert_eq!(Spec::parse(&large), Err(FilterError::TooLarge));
     }
 
     #[test]
-    fn streams_name_families_of_events() {
+    fn streams_match_their_event_types() {
         assert!(stream_pattern("messages").matches(EventName::MessageSent));
         assert!(stream_pattern("state").matches(EventName::AgentRegistered));
         assert!(!stream_pattern("state").matches(EventName::TaskCreated));

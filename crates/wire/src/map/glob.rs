@@ -1,33 +1,33 @@
-//! The patterns by which filters name agents: `*` for any text, `?` for one character.
+//! Glob patterns of filters: `*` matches any text, `?` one character.
 
-/// Characters of one pattern.
-pub(super) const LONGEST: usize = 256;
+/// Longest pattern, in characters.
+pub(super) const MAX_PATTERN_CHARS: usize = 256;
 
-/// One bit for each character of a pattern, and one for its end.
-const WORDS: usize = LONGEST / 64 + 1;
+/// Number of 64-bit words for one bit per character of a pattern, and one for its end.
+const WORDS: usize = MAX_PATTERN_CHARS / 64 + 1;
 type Bits = [u64; WORDS];
 
-/// A pattern, read once. Whether a text fits is found in one pass over the text, whatever the pattern.
+/// A compiled pattern: a bit-parallel automaton that matches in one pass over the text, without backtracking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
-    /// Where each character stands in the pattern.
-    places: Vec<(char, Bits)>,
-    /// Where a `?` stands.
+    /// The positions of each character in the pattern, sorted by character.
+    positions: Vec<(char, Bits)>,
+    /// The positions of `?`.
     any: Bits,
-    /// What a `*` stands before: from here any text leads back to here.
+    /// The positions preceded by `*`: any character stays at such a position.
     stars: Bits,
-    /// How many characters must be matched.
+    /// Number of positions, not counting `*`.
     end: usize,
 }
 
 impl Glob {
-    /// Reads a pattern; nothing if it has more than [`LONGEST`] characters.
+    /// Compiles a pattern; `None` if it has more than 256 characters.
     #[must_use]
     pub fn new(pattern: &str) -> Option<Self> {
-        if pattern.chars().nth(LONGEST).is_some() {
+        if pattern.chars().nth(MAX_PATTERN_CHARS).is_some() {
             return None;
         }
-        let mut glob = Self { places: Vec::new(), any: [0; WORDS], stars: [0; WORDS], end: 0 };
+        let mut glob = Self { positions: Vec::new(), any: [0; WORDS], stars: [0; WORDS], end: 0 };
         for c in pattern.chars() {
             match c {
                 '*' => set(&mut glob.stars, glob.end),
@@ -36,42 +36,42 @@ impl Glob {
                     glob.end += 1;
                 }
                 c => {
-                    let at = match glob.places.iter().position(|(known, _)| *known == c) {
+                    let at = match glob.positions.iter().position(|(known, _)| *known == c) {
                         Some(at) => at,
                         None => {
-                            glob.places.push((c, [0; WORDS]));
-                            glob.places.len() - 1
+                            glob.positions.push((c, [0; WORDS]));
+                            glob.positions.len() - 1
                         }
                     };
-                    set(&mut glob.places[at].1, glob.end);
+                    set(&mut glob.positions[at].1, glob.end);
                     glob.end += 1;
                 }
             }
         }
-        glob.places.sort_unstable_by_key(|(c, _)| *c);
+        glob.positions.sort_unstable_by_key(|(c, _)| *c);
         Some(glob)
     }
 
-    /// Whether the whole text fits the pattern.
+    /// Whether the pattern matches the whole text.
     #[must_use]
-    pub fn fits(&self, text: &str) -> bool {
-        // A bit for each number of characters of the pattern that the text so far may have matched.
+    pub fn matches(&self, text: &str) -> bool {
+        // Bit n is set if the text so far can match the first n positions of the pattern.
         let mut reached: Bits = [0; WORDS];
         reached[0] = 1;
         for c in text.chars() {
-            let places = match self.places.binary_search_by_key(&c, |(known, _)| *known) {
-                Ok(at) => &self.places[at].1,
+            let positions = match self.positions.binary_search_by_key(&c, |(known, _)| *known) {
+                Ok(at) => &self.positions[at].1,
                 Err(_) => &[0; WORDS],
             };
             let mut carry = 0;
-            let mut some = 0;
+            let mut any_reached = 0;
             for n in 0..WORDS {
-                let stepped = reached[n] & (places[n] | self.any[n]);
+                let stepped = reached[n] & (positions[n] | self.any[n]);
                 reached[n] = (stepped << 1) | carry | (reached[n] & self.stars[n]);
                 carry = stepped >> 63;
-                some |= reached[n];
+                any_reached |= reached[n];
             }
-            if some == 0 {
+            if any_reached == 0 {
                 return false;
             }
         }
@@ -88,8 +88,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_and_question_marks() {
-        for (pattern, text, fits) in [
+    fn stars_and_question_marks_match() {
+        for (pattern, text, expected) in [
             ("agent_worker_*", "agent_worker_001", true),
             ("agent_worker_*", "agent_root_001", false),
             ("*", "", true),
@@ -106,52 +106,54 @@ mod tests {
             ("?", "ž", true),
             ("*aab", "aaaab", true),
         ] {
-            assert_eq!(Glob::new(pattern).unwrap().fits(text), fits, "{pattern} {text}");
+            assert_eq!(Glob::new(pattern).unwrap().matches(text), expected, "{pattern} {text}");
         }
     }
 
     #[test]
-    fn patterns_end_at_any_place_of_a_word() {
-        for length in [1, 62, 63, 64, 65, 127, 128, 129, 192, LONGEST] {
+    fn patterns_of_every_length_match() {
+        for length in [1, 62, 63, 64, 65, 127, 128, 129, 192, MAX_PATTERN_CHARS] {
             let text = "a".repeat(length);
-            assert!(Glob::new(&text).unwrap().fits(&text), "{length}");
-            assert!(!Glob::new(&text).unwrap().fits(&text[1..]), "{length}");
-            assert!(Glob::new(&format!("{}*", &text[1..])).unwrap().fits(&text), "{length}");
-            assert!(Glob::new(&"?".repeat(length)).unwrap().fits(&text), "{length}");
+            assert!(Glob::new(&text).unwrap().matches(&text), "{length}");
+            assert!(!Glob::new(&text).unwrap().matches(&text[1..]), "{length}");
+            assert!(Glob::new(&format!("{}*", &text[1..])).unwrap().matches(&text), "{length}");
+            assert!(Glob::new(&"?".repeat(length)).unwrap().matches(&text), "{length}");
         }
-        assert_eq!(Glob::new(&"a".repeat(LONGEST + 1)), None);
-        assert!(Glob::new(&"*".repeat(LONGEST)).unwrap().fits("anything"));
+        assert_eq!(Glob::new(&"a".repeat(MAX_PATTERN_CHARS + 1)), None);
+        assert!(Glob::new(&"*".repeat(MAX_PATTERN_CHARS)).unwrap().matches("anything"));
     }
 
-    /// The way one would write it down, which takes for ever where patterns repeat themselves.
-    fn simple(pattern: &[u8], text: &[u8]) -> bool {
+    /// Reference implementation with backtracking, exponential in the worst case.
+    fn matches_by_backtracking(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern.first(), text.first()) {
             (None, None) => true,
-            (Some(b'*'), None) => simple(&pattern[1..], text),
-            (Some(b'*'), Some(_)) => simple(&pattern[1..], text) || simple(pattern, &text[1..]),
-            (Some(p), Some(t)) if *p == b'?' || p == t => simple(&pattern[1..], &text[1..]),
+            (Some(b'*'), None) => matches_by_backtracking(&pattern[1..], text),
+            (Some(b'*'), Some(_)) => {
+                matches_by_backtracking(&pattern[1..], text) || matches_by_backtracking(pattern, &text[1..])
+            }
+            (Some(p), Some(t)) if *p == b'?' || p == t => matches_by_backtracking(&pattern[1..], &text[1..]),
             _ => false,
         }
     }
 
     #[test]
-    fn every_short_pattern_fits_what_it_should() {
-        let words = |letters: &[u8], longest: u32| {
+    fn every_short_pattern_agrees_with_backtracking() {
+        let strings_over = |alphabet: &[u8], max_length: u32| {
             let mut all = vec![Vec::new()];
-            for length in 1..=longest {
-                for n in 0..letters.len().pow(length) {
-                    let letter = |at: u32| letters[n / letters.len().pow(at) % letters.len()];
-                    all.push((0..length).map(letter).collect());
+            for length in 1..=max_length {
+                for n in 0..alphabet.len().pow(length) {
+                    let symbol = |at: u32| alphabet[n / alphabet.len().pow(at) % alphabet.len()];
+                    all.push((0..length).map(symbol).collect());
                 }
             }
             all
         };
-        let texts: Vec<Vec<u8>> = words(b"ab", 5);
-        for pattern in words(b"ab*?", 5) {
+        let texts: Vec<Vec<u8>> = strings_over(b"ab", 5);
+        for pattern in strings_over(b"ab*?", 5) {
             let glob = Glob::new(std::str::from_utf8(&pattern).unwrap()).unwrap();
             for text in &texts {
                 let (p, t) = (String::from_utf8_lossy(&pattern), String::from_utf8_lossy(text));
-                assert_eq!(glob.fits(&t), simple(&pattern, text), "{p} {t}");
+                assert_eq!(glob.matches(&t), matches_by_backtracking(&pattern, text), "{p} {t}");
             }
         }
     }

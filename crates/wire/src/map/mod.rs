@@ -1,7 +1,7 @@
-//! MAP, the Multi-Agent Protocol, without sockets: addresses, event names, filters, modes, codes and event ids.
+//! MAP, the Multi-Agent Protocol: addresses, event names, filters, modes, error codes and event ids.
 //!
-//! The protocol has two vocabularies that are both in use: the draft (`map/initialize`, dotted events, `{type, id}`
-//! addresses) and the SDK's (`map/connect`, underscore events, `{agent}` addresses). Everything here reads both.
+//! Two versions of the protocol are in use: the draft (`map/initialize`, dotted event names, `{type, id}` addresses) and
+//! the SDK's (`map/connect`, event names with underscores, `{agent}` addresses). All parsers here accept both.
 
 mod address;
 pub mod codes;
@@ -12,7 +12,7 @@ mod mode;
 mod names;
 
 pub use address::{Address, AddressError, Class};
-pub use event_id::{EventId, history_tag};
+pub use event_id::{EventId, log_tag};
 pub use filter::{FilterError, MailFilter, Spec, stream_pattern};
 pub use glob::Glob;
 pub use mode::{Mode, detect_mode};

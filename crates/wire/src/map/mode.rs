@@ -1,18 +1,18 @@
-//! Whether a client of the draft speaks MAP in full or through ACP's extension methods.
+//! The mode of a draft client: full MAP, or the subset that fits ACP's extension methods.
 
 use serde_json::Value;
 
-/// How much of MAP a session of the draft has.
+/// The mode of a draft session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// All of it.
+    /// Full MAP.
     Full,
-    /// What fits through ACP's extension methods.
+    /// The subset that fits ACP's extension methods.
     AcpCompat,
 }
 
 impl Mode {
-    /// The mode's word.
+    /// The name of the mode on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -22,8 +22,8 @@ impl Mode {
     }
 }
 
-/// The mode that the parameters of `map/initialize` ask for. The seed gives this function; the order of its
-/// questions matters.
+/// The mode that the parameters of `map/initialize` request. The protocol draft specifies this function in JavaScript; the
+/// order of its checks matters.
 #[must_use]
 pub fn detect_mode(params: &Value) -> Mode {
     let mode = params.get("mode").filter(|mode| truthy(mode));
@@ -39,7 +39,7 @@ pub fn detect_mode(params: &Value) -> Mode {
     Mode::Full
 }
 
-/// What JavaScript takes for true, since that is what the function was written in.
+/// JavaScript truthiness.
 fn truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_seeds_function_line_by_line() {
+    fn detect_mode_follows_the_drafts_function() {
         for (params, mode) in [
             (json!({ "mode": "acp-compat", "capabilities": { "streaming": true } }), Mode::AcpCompat),
             (json!({ "mode": "full" }), Mode::AcpCompat),

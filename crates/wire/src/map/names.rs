@@ -1,4 +1,4 @@
-//! The names of events, in the SDK's spelling, in the draft's, and as filters may write them.
+//! Event names: the SDK's, the draft's, and the aliases that filters accept.
 
 use std::collections::HashMap;
 use std::iter::repeat;
@@ -6,30 +6,30 @@ use std::sync::LazyLock;
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident = $sdk:literal, $draft:literal $(, $alias:literal)*;)+) => {
-        /// What an event is called.
+        /// An event type.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum EventName {
             $($(#[$doc])* $name,)+
         }
 
         impl EventName {
-            /// Every event.
+            /// All event types.
             pub const ALL: &'static [EventName] = &[$(EventName::$name),+];
 
-            /// The SDK's spelling.
+            /// The SDK's name.
             #[must_use]
             pub fn sdk(self) -> &'static str {
                 match self { $(Self::$name => $sdk),+ }
             }
 
-            /// The draft's spelling.
+            /// The draft's name.
             #[must_use]
             pub fn draft(self) -> &'static str {
                 match self { $(Self::$name => $draft),+ }
             }
 
-            /// Every spelling that a filter may use.
-            fn spellings(self) -> &'static [&'static str] {
+            /// Every name that a filter may use.
+            fn aliases(self) -> &'static [&'static str] {
                 match self { $(Self::$name => &[$sdk, $draft $(, $alias)*]),+ }
             }
         }
@@ -37,141 +37,143 @@ macro_rules! events {
 }
 
 events! {
-    /// An agent entered the address book.
+    /// An agent registered.
     AgentRegistered = "agent_registered", "agent.registered";
-    /// An agent left it.
+    /// An agent unregistered.
     AgentUnregistered = "agent_unregistered", "agent.unregistered";
-    /// An agent does something else now.
+    /// An agent's state changed.
     AgentState = "agent_state_changed", "agent.state";
-    /// An agent's entry changed.
+    /// An agent's name, metadata or other properties changed.
     AgentUpdated = "agent_updated", "agent.updated", "agent.metadata.changed", "agent_metadata_changed";
-    /// An agent's surroundings changed.
+    /// An agent's environment changed.
     AgentEnvironment = "agent_environment_changed", "agent.updated";
-    /// An agent's connection is gone; the agent stays.
+    /// An agent's connection closed; the agent stays registered.
     AgentOrphaned = "agent_orphaned", "agent.orphaned";
-    /// What an agent may do, or takes from whom, changed.
+    /// An agent's permissions, or the senders that it accepts, changed.
     AgentPermissions = "permissions_agent_updated", "agent.updated";
-    /// What a participant may do changed.
+    /// A participant's permissions changed.
     ClientPermissions = "permissions_client_updated", "permissions.client.updated";
-    /// Somebody connected.
+    /// A participant connected.
     ParticipantConnected = "participant_connected", "participant.connected", "session.connected";
-    /// Somebody is gone.
+    /// A participant disconnected.
     ParticipantDisconnected = "participant_disconnected", "participant.disconnected", "session.disconnected";
     /// A message was accepted.
     MessageSent = "message_sent", "message", "message.sent";
-    /// A message reached a recipient.
+    /// A message was delivered to a recipient.
     MessageDelivered = "message_delivered", "message.ack", "message.delivered";
-    /// A recipient said that it has dealt with a message.
+    /// A recipient acknowledged a message.
     MessageAcked = "message_acknowledged", "message.acknowledged";
-    /// A message could not be handed over.
+    /// A message could not be delivered.
     MessageFailed = "message_failed", "message.failed";
-    /// A message was overtaken by its time to live, which is one way to fail.
+    /// A message's time to live ended before delivery. On the wire it is a failed message.
     MessageExpired = "message_failed", "message.failed", "message_expired", "message.expired";
-    /// A scope was made.
+    /// A scope was created.
     ScopeCreated = "scope_created", "scope.created";
-    /// A scope is gone.
+    /// A scope was deleted.
     ScopeDeleted = "scope_deleted", "scope.deleted";
     /// An agent joined a scope.
     ScopeJoined = "scope_member_joined", "scope.member.added", "scope.agent.joined", "scope.joined";
     /// An agent left a scope.
     ScopeLeft = "scope_member_left", "scope.member.removed", "scope.agent.left", "scope.left";
-    /// A task was made.
+    /// A task was created.
     TaskCreated = "task.created", "task.created";
-    /// A task has someone to do it.
+    /// A task was assigned.
     TaskAssigned = "task.assigned", "task.assigned";
-    /// A task moved on.
+    /// A task's status changed.
     TaskStatus = "task.status", "task.status", "task.status.changed";
-    /// A task ended well.
+    /// A task was completed.
     TaskCompleted = "task.completed", "task.completed";
-    /// A conversation was opened.
+    /// A conversation was created.
     MailCreated = "mail.created", "mail.created";
-    /// A conversation ended.
+    /// A conversation was closed.
     MailClosed = "mail.closed", "mail.closed";
-    /// A closed conversation goes on.
+    /// A closed conversation was reopened.
     MailReopened = "mail.reopened", "mail.reopened";
-    /// Somebody takes part now.
+    /// A participant joined a conversation.
     MailJoined = "mail.participant.joined", "mail.participant.joined";
-    /// Somebody no longer takes part.
+    /// A participant left a conversation.
     MailLeft = "mail.participant.left", "mail.participant.left";
-    /// Something was said.
+    /// A turn was added to a conversation.
     MailTurn = "mail.turn.added", "mail.turn.added";
-    /// What was said has another status now.
+    /// A turn's status changed.
     MailTurnUpdated = "mail.turn.updated", "mail.turn.updated";
-    /// A thread was opened.
+    /// A thread was created.
     MailThread = "mail.thread.created", "mail.thread.created";
-    /// A summary was made.
+    /// A summary was generated.
     MailSummary = "mail.summary.generated", "mail.summary.generated";
-    /// Another system is connected.
+    /// A federated system connected.
     FederationConnected = "federation_connected", "federation.connected";
-    /// Another system is gone.
+    /// A federated system disconnected.
     FederationDisconnected = "federation_disconnected", "federation.disconnected";
-    /// The office is alive.
+    /// The server's periodic heartbeat.
     Heartbeat = "system.heartbeat", "system.heartbeat";
-    /// How full the office is.
+    /// The server's load.
     Capacity = "system.capacity", "system.capacity";
-    /// A subscriber was passed over.
+    /// A subscription skipped events because its subscriber was too slow.
     Overflow = "subscription.overflow", "subscription.overflow";
 }
 
 impl EventName {
-    /// Whether the event belongs to mail.
+    /// Whether this is a mail event.
     #[must_use]
     pub fn is_mail(self) -> bool {
         self.sdk().starts_with("mail.")
     }
 
-    /// The event of that spelling, whichever vocabulary it is of.
+    /// Parses a name or alias of the draft or the SDK.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         static KNOWN: LazyLock<HashMap<String, EventName>> = LazyLock::new(|| {
-            let spelled =
-                EventName::ALL.iter().rev().flat_map(|name| name.spellings().iter().zip(repeat(*name)));
-            spelled.map(|(spelling, name)| (normal(spelling), name)).collect()
+            // In reverse order, so that the first of several events with one alias wins.
+            let aliases =
+                EventName::ALL.iter().rev().flat_map(|name| name.aliases().iter().zip(repeat(*name)));
+            aliases.map(|(alias, name)| (normalized(alias), name)).collect()
         });
-        KNOWN.get(&normal(text)).copied()
+        KNOWN.get(&normalized(text)).copied()
     }
 }
 
-/// What a filter says about event names: one name, the names that start alike, or all.
+/// A pattern of event names in a filter: one name, or a prefix followed by `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    start: String,
-    open: bool,
-    /// As it was written.
-    written: String,
+    /// The normalized name or prefix.
+    prefix: String,
+    has_star: bool,
+    /// The pattern as the client wrote it, without surrounding white space.
+    original: String,
 }
 
 impl Pattern {
-    /// Reads a pattern; `_` and `.` are one, a `*` at the end stands for the rest.
+    /// Parses a pattern; `_` equals `.`, and a final `*` matches any rest.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        let written = text.trim().to_owned();
-        let text = normal(text);
+        let original = text.trim().to_owned();
+        let text = normalized(text);
         match text.strip_suffix('*') {
-            Some(start) => Self { start: start.to_owned(), open: true, written },
-            None => Self { start: text, open: false, written },
+            Some(prefix) => Self { prefix: prefix.to_owned(), has_star: true, original },
+            None => Self { prefix: text, has_star: false, original },
         }
     }
 
-    /// Whether the pattern names this event in any of its spellings.
+    /// Whether the pattern matches any name of this event.
     #[must_use]
     pub fn matches(&self, name: EventName) -> bool {
-        name.spellings().iter().any(|known| self.fits(&normal(known)))
+        name.aliases().iter().any(|known| self.matches_normalized(&normalized(known)))
     }
 
-    /// How the pattern spells an event that it names. A pattern with `*` says nothing about that.
+    /// The client's name for an event that the pattern names exactly; `None` for patterns with `*`.
     #[must_use]
     pub fn spelling(&self, name: EventName) -> Option<&str> {
-        (!self.open && self.matches(name)).then_some(&self.written)
+        (!self.has_star && self.matches(name)).then_some(&self.original)
     }
 
-    /// Whether the pattern names an event of our own, which only those get who ask for it.
+    /// Whether the pattern matches one of our extension events, which subscribers get only if they name `x-` events.
     #[must_use]
     pub fn matches_extension(&self, name: &str) -> bool {
-        self.start.starts_with("x-") && self.fits(&normal(name))
+        self.prefix.starts_with("x-") && self.matches_normalized(&normalized(name))
     }
 
-    /// The events that one of these patterns names. Patterns are read once, events come by the thousand.
+    /// The events that at least one of the patterns matches. Computed once, so that the check per event is one bit test.
     #[must_use]
     pub fn names(patterns: &[Self]) -> NameSet {
         let named =
@@ -179,34 +181,34 @@ impl Pattern {
         NameSet(named.fold(0, |set, name| set | NameSet::bit(*name)))
     }
 
-    fn fits(&self, name: &str) -> bool {
-        if self.open {
-            // `scope.*` is for what is below scope, and for `scope` itself should there be such an event.
-            name.starts_with(&self.start) || Some(name) == self.start.strip_suffix('.')
+    fn matches_normalized(&self, name: &str) -> bool {
+        if self.has_star {
+            // `scope.*` matches names below `scope`, and `scope` itself.
+            name.starts_with(&self.prefix) || Some(name) == self.prefix.strip_suffix('.')
         } else {
-            name == self.start
+            name == self.prefix
         }
     }
 }
 
-/// Some of the events.
+/// A set of event types, as a bit set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameSet(u64);
 
 impl NameSet {
-    /// Whether the event is one of them.
+    /// Whether the event is in the set.
     #[must_use]
     pub fn contains(self, name: EventName) -> bool {
         self.0 & Self::bit(name) != 0
     }
 
     fn bit(name: EventName) -> u64 {
-        const { assert!(EventName::ALL.len() <= 64, "a set has 64 places") };
+        const { assert!(EventName::ALL.len() <= 64, "a set has 64 bits") };
         1 << name as u32
     }
 }
 
-fn normal(text: &str) -> String {
+fn normalized(text: &str) -> String {
     text.trim().to_ascii_lowercase().replace('_', ".")
 }
 
@@ -215,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_spellings_and_the_synonyms_are_one_event() {
+    fn every_name_and_alias_parses_to_its_event() {
         for (text, name) in [
             ("agent_registered", EventName::AgentRegistered),
             ("agent.registered", EventName::AgentRegistered),
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_for_failures_or_changes_gets_the_special_ones_as_well() {
+    fn general_names_match_their_special_events_too() {
         for (text, names) in [
             ("message.failed", [EventName::MessageFailed, EventName::MessageExpired].as_slice()),
             (
@@ -258,22 +260,22 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_take_what_is_below() {
-        let of = |pattern: &str| {
+    fn wildcard_matches_names_below_the_prefix() {
+        let matching = |pattern: &str| {
             let pattern = Pattern::new(pattern);
             EventName::ALL.iter().filter(|name| pattern.matches(**name)).count()
         };
-        assert_eq!(of("*"), EventName::ALL.len());
-        assert_eq!(of("task.*"), 4);
-        assert_eq!(of("task_*"), 4);
-        assert_eq!(of("scope.member.*"), 2);
-        assert_eq!(of("nothing.*"), 0);
+        assert_eq!(matching("*"), EventName::ALL.len());
+        assert_eq!(matching("task.*"), 4);
+        assert_eq!(matching("task_*"), 4);
+        assert_eq!(matching("scope.member.*"), 2);
+        assert_eq!(matching("nothing.*"), 0);
         assert!(Pattern::new("message.*").matches(EventName::MessageSent));
         assert!(!Pattern::new("mail.*").matches(EventName::MessageSent));
     }
 
     #[test]
-    fn our_own_events_are_only_for_those_who_name_them() {
+    fn extension_events_match_only_explicit_patterns() {
         assert!(!Pattern::new("*").matches_extension("x-posthaste.reservation.made"));
         assert!(Pattern::new("x-posthaste.*").matches_extension("x-posthaste.reservation.made"));
     }

@@ -1,8 +1,8 @@
-//! Ed25519 keys and signatures in the spellings met in the wild, and envelopes signed with them.
+//! Ed25519 keys, signatures and signed JSON envelopes, parsed from every text encoding that clients use.
 
-mod together;
+mod batch;
 
-pub use together::{Claim, check_all};
+pub use batch::{Claim, check_all};
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,18 +15,18 @@ use ed25519_dalek::{Signer as _, SigningKey, Verifier as _, VerifyingKey};
 
 use crate::canonical::{self, CanonicalError, Node};
 
-/// The member of an envelope that holds its signature, and that the signature does not cover.
-const MEMBER: &str = "signature";
-/// Goes before the base64 of keys and signatures we write; may be missing in those we read.
-const SCHEME: &str = "ed25519:";
-/// What the DER of an Ed25519 SubjectPublicKeyInfo (RFC 8410) starts with; the 32 bytes of the key follow.
-const SPKI: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
-const PEM_HEAD: &str = "-----BEGIN PUBLIC KEY-----";
-const PEM_FOOT: &str = "-----END PUBLIC KEY-----";
-/// Longer than any spelling of a key or signature; what is longer is not worth decoding.
-const MAX_TEXT: usize = 256;
+/// Envelope member that holds the signature; the signature does not cover it.
+const SIGNATURE_MEMBER: &str = "signature";
+/// Prefix of the base64 text of keys and signatures: always written, optional when parsing.
+const SCHEME_PREFIX: &str = "ed25519:";
+/// DER prefix of an Ed25519 SubjectPublicKeyInfo (RFC 8410); the 32 key bytes follow.
+const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+const PEM_HEADER: &str = "-----BEGIN PUBLIC KEY-----";
+const PEM_FOOTER: &str = "-----END PUBLIC KEY-----";
+/// Longest base64 text that is decoded; every valid key or signature is shorter.
+const MAX_BASE64_BYTES: usize = 256;
 
-/// The points whose order divides eight, in the one way they are spelled: under such a one a signature proves nothing.
+/// Canonical encodings of the points whose order divides eight. A signature with such a point proves nothing.
 const SMALL_ORDER: [[u8; 32]; 8] = {
     const EIGHTH: [u8; 32] = [
         0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5,
@@ -36,8 +36,8 @@ const SMALL_ORDER: [[u8; 32]; 8] = {
         0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a,
         0x20, 0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
     ];
-    const fn with(mut point: [u8; 32], place: usize, byte: u8) -> [u8; 32] {
-        point[place] = byte;
+    const fn with(mut point: [u8; 32], index: usize, byte: u8) -> [u8; 32] {
+        point[index] = byte;
         point
     }
     [
@@ -52,25 +52,25 @@ const SMALL_ORDER: [[u8; 32]; 8] = {
     ]
 };
 
-/// Why a key or signature cannot be read, or an envelope is not to be believed.
+/// Why a key or signature does not parse, or an envelope does not verify.
 #[derive(Debug, thiserror::Error)]
 pub enum SigningError {
-    /// The envelope has no canonical bytes.
+    /// The envelope has no canonical form.
     #[error(transparent)]
     Canonical(#[from] CanonicalError),
-    /// The key or signature is not base64 of either alphabet.
+    /// The key or signature is neither base64 nor base64url.
     #[error("not base64")]
     NotBase64,
     /// The base64 decodes to a wrong number of bytes.
     #[error("expected {expected} bytes")]
     Length {
-        /// How many bytes were wanted.
+        /// The accepted lengths.
         expected: &'static str,
     },
-    /// The bytes are not a point of the curve, or one of small order under which anything verifies.
+    /// The bytes are not a curve point, or a point of small order, which would verify forged signatures.
     #[error("not an Ed25519 public key")]
     NotAKey,
-    /// The envelope has no `signature`, or one that is not a string.
+    /// The envelope's `signature` is missing or not a string.
     #[error("the envelope has no signature")]
     Unsigned,
     /// The signature was not made by this key over these bytes.
@@ -78,36 +78,36 @@ pub enum SigningError {
     Mismatch,
 }
 
-/// Checks that `text` carries a `signature` by `key` over its canonical bytes without that member.
+/// Verifies that the `signature` member of `text` is by `key`, over the canonical bytes without that member.
 pub fn verify_envelope(text: &str, key: &PublicKey) -> Result<(), SigningError> {
-    let (signed, signature) = canonical::take(text, MEMBER)?;
+    let (signed, signature) = canonical::canonicalize_and_remove(text, SIGNATURE_MEMBER)?;
     let Some(Node::Text(signature)) = signature else { return Err(SigningError::Unsigned) };
     key.verify(signed.as_bytes(), &signature.parse()?)
 }
 
-/// Signs the canonical bytes of `text`; a `signature` it may already have is not covered.
+/// Signs the canonical bytes of `text`, leaving out an existing `signature` member.
 pub fn sign_envelope(text: &str, key: &SecretKey) -> Result<Signature, SigningError> {
-    let signed = canonical::canonicalize_without(text, MEMBER)?;
+    let signed = canonical::canonicalize_without(text, SIGNATURE_MEMBER)?;
     Ok(key.sign(signed.as_bytes()))
 }
 
-/// The public half of a key pair; shown as `ed25519:` and base64 of its 32 bytes.
+/// A public key; displayed as `ed25519:` and base64 of its 32 bytes.
 ///
-/// Read from base64 or base64url, padded or not, with or without `ed25519:`, of the 32 raw bytes
-/// or of the 44 bytes of an SPKI; or from the PEM of such an SPKI.
+/// Parses base64 and base64url, with or without padding and `ed25519:`, of the 32 raw bytes or the 44 bytes of an SPKI,
+/// and the PEM of an SPKI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PublicKey {
     point: VerifyingKey,
-    /// Whether it has no part of small order, as every key that was made as keys are.
-    is_plain: bool,
+    /// True if the point has no small-order component, as for every properly generated key.
+    is_torsion_free: bool,
 }
 
 impl PublicKey {
-    /// Takes the raw 32 bytes, unless they are no point of the curve or one of small order.
+    /// Reads the raw 32 bytes; refuses bytes that are not a curve point and points of small order.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, SigningError> {
         match VerifyingKey::from_bytes(bytes) {
             Ok(point) if !point.is_weak() => {
-                Ok(PublicKey { point, is_plain: point.to_edwards().is_torsion_free() })
+                Ok(PublicKey { point, is_torsion_free: point.to_edwards().is_torsion_free() })
             }
             _ => Err(SigningError::NotAKey),
         }
@@ -118,10 +118,10 @@ impl PublicKey {
         self.point.as_bytes()
     }
 
-    /// Checks a signature over exactly these bytes, refusing its malleable twins.
+    /// Verifies a signature over exactly these bytes; malleable variants of a signature are refused.
     pub fn verify(&self, bytes: &[u8], signature: &Signature) -> Result<(), SigningError> {
-        // What `verify_strict` asks as well, without working out the point: a signature that verifies spells it in the one
-        // canonical way. That the key is of no small order was seen when it was read.
+        // Equivalent to `verify_strict` without decompressing R: a signature that verifies encodes R canonically, and
+        // `from_bytes` has already refused keys of small order.
         if SMALL_ORDER.contains(signature.0.r_bytes()) {
             return Err(SigningError::Mismatch);
         }
@@ -134,12 +134,12 @@ impl FromStr for PublicKey {
 
     fn from_str(text: &str) -> Result<Self, SigningError> {
         let text = text.trim();
-        let body = text.strip_prefix(PEM_HEAD).and_then(|rest| rest.strip_suffix(PEM_FOOT));
+        let body = text.strip_prefix(PEM_HEADER).and_then(|rest| rest.strip_suffix(PEM_FOOTER));
         let bytes = match body {
             Some(body) => decode(&body.split_ascii_whitespace().collect::<String>())?,
             None => decode(text)?,
         };
-        let raw = bytes.strip_prefix(&SPKI).unwrap_or(&bytes);
+        let raw = bytes.strip_prefix(&SPKI_PREFIX).unwrap_or(&bytes);
         let raw = raw.try_into().map_err(|_| SigningError::Length { expected: "32 or, as SPKI, 44" })?;
         Self::from_bytes(raw)
     }
@@ -147,11 +147,11 @@ impl FromStr for PublicKey {
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{SCHEME}{}", STANDARD.encode(self.as_bytes()))
+        write!(f, "{SCHEME_PREFIX}{}", STANDARD.encode(self.as_bytes()))
     }
 }
 
-/// A signature; shown as `ed25519:` and base64, read from the same spellings of base64 as a key.
+/// A signature; displayed as `ed25519:` and base64, parsed from the same base64 variants as a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature(ed25519_dalek::Signature);
 
@@ -174,23 +174,23 @@ impl FromStr for Signature {
 
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{SCHEME}{}", STANDARD.encode(self.0.to_bytes()))
+        write!(f, "{SCHEME_PREFIX}{}", STANDARD.encode(self.0.to_bytes()))
     }
 }
 
-/// The secret half of a key pair; `Debug` shows only the public half, and memory is wiped on drop.
+/// A secret key; `Debug` shows only the public key, and the memory is zeroed on drop.
 #[derive(Clone, Debug)]
 pub struct SecretKey(SigningKey);
 
 impl SecretKey {
-    /// Takes the 32-byte seed of RFC 8032, which the caller drew from a good source.
+    /// Derives the key from a 32-byte seed (RFC 8032) of a cryptographic random source.
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         SecretKey(SigningKey::from_bytes(seed))
     }
 
-    /// The public half.
+    /// The public key.
     pub fn public(&self) -> PublicKey {
-        PublicKey { point: self.0.verifying_key(), is_plain: true }
+        PublicKey { point: self.0.verifying_key(), is_torsion_free: true }
     }
 
     /// Signs exactly these bytes.
@@ -199,18 +199,18 @@ impl SecretKey {
     }
 }
 
-/// Decodes base64 of either alphabet, but not of both mixed, with padding or without.
+/// Decodes base64 or base64url, padded or not. Text that mixes both alphabets is refused.
 pub(crate) fn decode(text: &str) -> Result<Vec<u8>, SigningError> {
     const LENIENT: GeneralPurposeConfig =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
-    const PLAIN: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
-    const URL: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
+    const BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
+    const BASE64_URL: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
-    let text = text.strip_prefix(SCHEME).unwrap_or(text);
-    if text.len() > MAX_TEXT {
+    let text = text.strip_prefix(SCHEME_PREFIX).unwrap_or(text);
+    if text.len() > MAX_BASE64_BYTES {
         return Err(SigningError::NotBase64);
     }
-    let engine = if text.contains(['-', '_']) { &URL } else { &PLAIN };
+    let engine = if text.contains(['-', '_']) { &BASE64_URL } else { &BASE64 };
     engine.decode(text).map_err(|_| SigningError::NotBase64)
 }
 
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_from_every_spelling_and_shown_in_one() {
+    fn public_key_parses_every_encoding_and_displays_one() {
         let url = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
         let spki = "MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
         for text in [
@@ -240,8 +240,8 @@ mod tests {
             format!("ed25519:{url}"),
             spki.to_owned(),
             format!("ed25519:{spki}"),
-            format!("{PEM_HEAD}\n{spki}\n{PEM_FOOT}\n"),
-            format!("{PEM_HEAD}\r\n{}\r\n{}\r\n{PEM_FOOT}\r\n", &spki[..40], &spki[40..]),
+            format!("{PEM_HEADER}\n{spki}\n{PEM_FOOTER}\n"),
+            format!("{PEM_HEADER}\r\n{}\r\n{}\r\n{PEM_FOOTER}\r\n", &spki[..40], &spki[40..]),
         ] {
             let key: PublicKey = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(key.to_string(), format!("ed25519:{RAW}"), "{text}");
@@ -249,29 +249,29 @@ mod tests {
     }
 
     #[test]
-    fn bad_keys_are_refused_with_the_reason() {
+    fn invalid_public_keys_are_refused() {
         let read = |text: &str| text.parse::<PublicKey>().unwrap_err();
         assert!(matches!(read(""), SigningError::Length { .. }));
         assert!(matches!(read("rsa:AAAA"), SigningError::NotBase64));
         assert!(matches!(read("+_+_"), SigningError::NotBase64));
         assert!(matches!(read(&"A".repeat(300)), SigningError::NotBase64));
-        assert!(matches!(read(&format!("{PEM_HEAD}\n{RAW}")), SigningError::NotBase64));
-        // An X25519 key (OID 1.3.101.110) is as long as an Ed25519 one.
+        assert!(matches!(read(&format!("{PEM_HEADER}\n{RAW}")), SigningError::NotBase64));
+        // An X25519 key (OID 1.3.101.110) has the same length.
         assert!(matches!(
             read("MCowBQYDK2VuAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="),
             SigningError::Length { .. }
         ));
-        // The neutral element would let one signature fit every message.
+        // With the identity element as key, one signature would verify for every message.
         assert!(matches!(read("AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="), SigningError::NotAKey));
-        // y = 2 is on no point of the curve.
+        // No curve point has y = 2.
         assert!(matches!(read("AgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="), SigningError::NotAKey));
     }
 
     #[test]
-    fn an_envelope_signed_here_verifies_here() {
+    fn signed_envelope_verifies() {
         let text = r#"{"to":"@bob","n":1.0,"from":"alice"}"#;
         let signature = sign_envelope(text, &secret()).unwrap();
-        // Order, blanks and the spelling of numbers may change on the way.
+        // Member order, white space and number format do not affect the signature.
         let sent = format!(r#"{{ "signature": "{signature}", "from":"alice","n":1,"to":"\u0040bob" }}"#);
         verify_envelope(&sent, &secret().public()).unwrap();
         assert_eq!(sign_envelope(&sent, &secret()).unwrap(), signature);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_without_a_usable_signature_is_refused() {
+    fn envelope_without_valid_signature_is_refused() {
         let verify = |text: &str| verify_envelope(text, &secret().public()).unwrap_err();
         assert!(matches!(verify(r#"{"a":1}"#), SigningError::Unsigned));
         assert!(matches!(verify(r#"{"signature":null}"#), SigningError::Unsigned));
@@ -297,12 +297,12 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_under_a_point_of_small_order_is_refused_as_the_strict_rule_has_it() {
+    fn signature_with_small_order_point_is_refused() {
         for point in SMALL_ORDER {
             assert!(VerifyingKey::from_bytes(&point).unwrap().is_weak(), "{point:02x?}");
             assert_eq!(SMALL_ORDER.iter().filter(|other| **other == point).count(), 1);
         }
-        // With the neutral element for its point, s = k·a fits the equation for whoever has the secret.
+        // With R = identity, the holder of the secret key can satisfy the equation with s = k·a.
         let (secret, bytes) = (secret(), b"hello".as_slice());
         let key = secret.public();
         let mut k = Sha512::new_with_prefix(SMALL_ORDER[0]);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_does_not_show_the_secret() {
+    fn debug_output_hides_the_secret_key() {
         let shown = format!("{:?}", SecretKey::from_seed(&[0xab; 32]));
         assert!(!shown.contains("171, 171") && !shown.contains("abab"), "{shown}");
     }

@@ -1,4 +1,4 @@
-//! AIRC's forms: envelopes and proofs agree with the signing vectors, payloads with the extension's own examples.
+//! AIRC: envelopes and proofs agree with the signing vectors, payloads with the extension's examples.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ fn proof<'a>(vectors: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn every_vector_is_an_envelope_that_verifies() {
+fn message_vectors_verify_as_envelopes() {
     let vectors = vectors();
     let secrets = secrets(&vectors);
     let messages = vectors["message_vectors"].as_array().unwrap();
@@ -40,9 +40,9 @@ fn every_vector_is_an_envelope_that_verifies() {
     for vector in messages {
         let name = vector["name"].as_str().unwrap();
         let key = secrets[vector["key"].as_str().unwrap()].public();
-        for spelling in ["signature_field", "signature_base64", "signature_base64url"] {
+        for encoding in ["signature_field", "signature_base64", "signature_base64url"] {
             let mut message = vector["message"].clone();
-            message["signature"] = vector[spelling].clone();
+            message["signature"] = vector[encoding].clone();
             let envelope =
                 Envelope::parse(&message.to_string()).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(envelope.signed(), vector["canonical"].as_str().unwrap(), "{name}");
@@ -56,7 +56,7 @@ fn every_vector_is_an_envelope_that_verifies() {
 }
 
 #[test]
-fn every_proof_of_the_vectors_verifies() {
+fn proof_vectors_verify() {
     let vectors = vectors();
     let secrets = secrets(&vectors);
     let recovery = secrets["alice_recovery"].public();
@@ -87,7 +87,7 @@ fn every_proof_of_the_vectors_verifies() {
         (challenge["bytes_utf8"].as_str().unwrap(), challenge["signature_base64url"].as_str().unwrap());
     verify_challenge(text, signature, &alice).unwrap();
     assert!(verify_challenge("another", signature, &alice).is_err());
-    // Over the bytes that the text stands for, as some read the rule.
+    // Some clients sign the decoded bytes of the challenge.
     let decoded = secrets["alice"].sign(b"\xab\x6c\x50").to_string();
     verify_challenge("q2xQ", &decoded, &alice).unwrap();
 
@@ -102,7 +102,7 @@ fn every_proof_of_the_vectors_verifies() {
 }
 
 #[test]
-fn the_extensions_own_examples_are_good() {
+fn examples_of_the_extension_parse() {
     let examples: Vec<Value> = serde_json::from_str(EXAMPLES).unwrap();
     let mut kinds = Vec::new();
     for example in &examples {
@@ -118,21 +118,21 @@ fn the_extensions_own_examples_are_good() {
 }
 
 #[test]
-fn one_member_spoilt_spoils_a_payload() {
+fn one_invalid_member_makes_a_payload_invalid() {
     let examples: Vec<Value> = serde_json::from_str(EXAMPLES).unwrap();
     let known = |example: &&Value| example["type"].as_str().is_some_and(|kind| kind.starts_with("context:"));
     let mut tried = 0;
     for example in examples.iter().filter(known) {
         for (name, value) in example.as_object().unwrap() {
-            // None of the extension's members may be a nested object; a list may not be one of those either.
-            let mut spoilt = example.clone();
-            spoilt[name] = json!({ "not": "this" });
-            let read = Payload::read(spoilt.as_object().unwrap());
+            // No member of the extension's types may be an object.
+            let mut changed = example.clone();
+            changed[name] = json!({ "not": "this" });
+            let read = Payload::read(changed.as_object().unwrap());
             assert!(read.is_err(), "{name} as an object in {example}");
             if value.is_string() && name != "type" {
-                spoilt[name] = json!(7);
+                changed[name] = json!(7);
                 assert!(
-                    Payload::read(spoilt.as_object().unwrap()).is_err(),
+                    Payload::read(changed.as_object().unwrap()).is_err(),
                     "{name} as a number in {example}"
                 );
             }
@@ -154,7 +154,7 @@ fn any_member() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whoever signs the canonical bytes is believed, however the members are ordered and spaced on the way.
+    /// A signature over the canonical bytes verifies for any member order and white space.
     #[test]
     fn an_envelope_verifies_in_any_order(
         extra in prop::collection::hash_map("[a-z\u{e000}-\u{ffff}\u{10000}-\u{10010}]{3,6}", any_member(), 0..6),
@@ -178,22 +178,22 @@ proptest! {
         prop_assert!(envelope.verify(&key.public()).is_ok());
         prop_assert_eq!(&envelope.text, &sent);
         prop_assert_eq!(canonicalize(envelope.signed()).unwrap(), envelope.signed());
-        // What the registry adds can be taken off again, and the signature still holds.
+        // Without the registry's member, the delivered envelope still has the signed bytes.
         let shown = Envelope::with_delivery(&envelope.text, r#"{"seq":1}"#);
         let back = canonicalize_without(&canonicalize_without(&shown, "delivery").unwrap(), "signature").unwrap();
         prop_assert_eq!(back.as_str(), envelope.signed());
     }
 
-    /// Nothing that is sent makes the reader fail other than by saying no.
+    /// No input makes the parser panic.
     #[test]
-    fn any_text_is_an_envelope_or_refused(text in any::<String>(), json in r#"\{("(to|from|payload|type|timestamp|id)":("[a-z@:]{0,4}"|-?[0-9.]{1,9}|\{\}|\[\]|null),?){0,5}\}"#) {
+    fn any_text_is_parsed_or_refused(text in any::<String>(), json in r#"\{("(to|from|payload|type|timestamp|id)":("[a-z@:]{0,4}"|-?[0-9.]{1,9}|\{\}|\[\]|null),?){0,5}\}"#) {
         let _ = Envelope::parse(&text);
         let _ = Envelope::parse(&json);
     }
 
-    /// No payload of the extension gets by with a path that leaves its scope.
+    /// Paths that leave the scope are refused.
     #[test]
-    fn no_path_leaves_its_scope(path in r"[a-z./\\~:C]{1,12}") {
+    fn paths_outside_the_scope_are_refused(path in r"[a-z./\\~:C]{1,12}") {
         let payload = json!({
             "type": "context:reservation_conflict", "conflicting_reservation_id": "r", "requested_paths": [path],
         });

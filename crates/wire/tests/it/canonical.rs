@@ -1,10 +1,10 @@
-//! Canonical bytes depend on the value alone, not on how it was written.
+//! Canonical bytes depend only on the value, not on its JSON text.
 
 use posthaste_wire::canonical::{canonicalize, canonicalize_value, canonicalize_without};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Any JSON value; floats of any size, and names from all planes, since their order is the trap.
+/// Any JSON value; floats of any magnitude, and names from all Unicode planes, because UTF-8 and UTF-16 order differ.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -24,7 +24,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same value with the members of all objects in reverse; they keep their order (`preserve_order`).
+/// The value with the members of all objects in reverse order; `serde_json` keeps it (`preserve_order`).
 fn reversed(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(reversed).collect(),
@@ -37,34 +37,34 @@ fn reversed(value: &Value) -> Value {
 
 proptest! {
     #[test]
-    fn canonical_bytes_are_their_own_canonical_bytes(value in any_value()) {
+    fn canonicalization_is_idempotent(value in any_value()) {
         let once = canonicalize_value(&value).unwrap();
         prop_assert_eq!(canonicalize(&once).unwrap(), once);
     }
 
     #[test]
-    fn order_and_blanks_do_not_matter(value in any_value()) {
-        let spelled = canonicalize_value(&value).unwrap();
+    fn member_order_and_white_space_do_not_matter(value in any_value()) {
+        let canonical = canonicalize_value(&value).unwrap();
         let other = reversed(&value);
-        prop_assert_eq!(&canonicalize(&value.to_string()).unwrap(), &spelled);
-        prop_assert_eq!(&canonicalize(&serde_json::to_string_pretty(&other).unwrap()).unwrap(), &spelled);
+        prop_assert_eq!(&canonicalize(&value.to_string()).unwrap(), &canonical);
+        prop_assert_eq!(&canonicalize(&serde_json::to_string_pretty(&other).unwrap()).unwrap(), &canonical);
     }
 
     #[test]
-    fn members_in_any_order_are_the_same_object(
+    fn shuffled_members_canonicalize_equally(
         members in prop::collection::hash_map(any::<String>(), any::<i32>(), 0..12)
             .prop_map(|members| members.into_iter().collect::<Vec<_>>())
             .prop_flat_map(|members| (Just(members.clone()), Just(members).prop_shuffle()))
     ) {
-        let spell = |members: Vec<(String, i32)>| {
+        let canonical = |members: Vec<(String, i32)>| {
             let object: Map<String, Value> = members.into_iter().map(|(name, it)| (name, json!(it))).collect();
             canonicalize(&Value::Object(object).to_string()).unwrap()
         };
-        prop_assert_eq!(spell(members.0), spell(members.1));
+        prop_assert_eq!(canonical(members.0), canonical(members.1));
     }
 
     #[test]
-    fn nothing_is_lost_but_what_a_double_cannot_hold(number in any::<f64>(), text in any::<String>()) {
+    fn doubles_and_strings_round_trip(number in any::<f64>(), text in any::<String>()) {
         let value = json!({ "number": number, "text": text });
         let read: Value = serde_json::from_str(&canonicalize_value(&value).unwrap()).unwrap();
         prop_assert_eq!(read["number"].as_f64(), Some(number));
@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn a_member_left_out_was_never_there(value in any_value(), signature in any_value()) {
+    fn removed_member_leaves_no_trace(value in any_value(), signature in any_value()) {
         let mut envelope = json!({ "value": value });
         let unsigned = canonicalize_value(&envelope).unwrap();
         envelope["signature"] = signature;
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_spelled_or_refused(text in any::<String>(), json in r#"[\[\]{}:,"a\\u0-9eE.+ -]{0,40}"#) {
+    fn any_text_is_canonicalized_or_refused(text in any::<String>(), json in r#"[\[\]{}:,"a\\u0-9eE.+ -]{0,40}"#) {
         let _ = canonicalize(&text);
         let _ = canonicalize(&json);
     }
@@ -88,7 +88,7 @@ proptest! {
 
 /// The table of RFC 8785, appendix B.
 #[test]
-fn the_doubles_of_the_rfc() {
+fn doubles_of_the_rfc_are_written() {
     for (bits, expect) in [
         (0x0000_0000_0000_0000, "0"),
         (0x8000_0000_0000_0000, "0"),
@@ -121,7 +121,7 @@ fn the_doubles_of_the_rfc() {
 
 /// The samples of RFC 8785, sections 3.2.2 and 3.2.3.
 #[test]
-fn the_objects_of_the_rfc() {
+fn objects_of_the_rfc_are_written() {
     let sample = r#"{
         "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
         "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",

@@ -1,5 +1,5 @@
-//! MAIL: the published examples are read and written back unchanged, what a schema forbids is refused by the name of the
-//! field, and nothing that comes in can make reading panic.
+//! MAIL: published examples round-trip, schema violations are refused with the name of the field, and no input makes a
+//! parser panic.
 
 use posthaste_wire::mail::tools::Call;
 use posthaste_wire::mail::{
@@ -23,7 +23,7 @@ const MESSAGES: [&str; 5] = [
 ];
 
 #[test]
-fn published_messages_come_back_as_they_were() {
+fn published_messages_round_trip() {
     for name in MESSAGES {
         let value = example(name);
         let message = MailMessage::read(&value).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -32,7 +32,7 @@ fn published_messages_come_back_as_they_were() {
 }
 
 #[test]
-fn published_wrappers_come_back_with_what_the_reference_demands() {
+fn published_interswarm_messages_round_trip() {
     for name in ["interswarm_request", "interswarm_response"] {
         let value = example(name);
         let wrapper = Interswarm::read(&value).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -44,9 +44,9 @@ fn published_wrappers_come_back_with_what_the_reference_demands() {
     }
 }
 
-/// Every field of a message, one at a time: left out, of another type, and one too many.
+/// Each field of a message in turn: removed, of another type, and null; then an unknown field.
 #[test]
-fn what_the_schema_forbids_is_refused_by_name() {
+fn schema_violations_name_the_field() {
     for name in MESSAGES {
         let good = example(name);
         for outer in ["", "message"] {
@@ -55,8 +55,8 @@ fn what_the_schema_forbids_is_refused_by_name() {
             for key in object.as_object().unwrap().keys() {
                 let field = if outer.is_empty() { key.clone() } else { format!("{outer}.{key}") };
                 let mut changed = good.clone();
-                let place = if outer.is_empty() { &mut changed } else { &mut changed[outer] };
-                place.as_object_mut().unwrap().remove(key);
+                let object = if outer.is_empty() { &mut changed } else { &mut changed[outer] };
+                object.as_object_mut().unwrap().remove(key);
                 let read = MailMessage::read(&changed);
                 if optional.contains(&key.as_str()) {
                     assert!(read.is_ok(), "{name} without {field}");
@@ -64,16 +64,16 @@ fn what_the_schema_forbids_is_refused_by_name() {
                     assert!(read.unwrap_err().field.starts_with(&field), "{name} without {field}");
                 }
                 let mut changed = good.clone();
-                let place = if outer.is_empty() { &mut changed } else { &mut changed[outer] };
-                place[key] = json!(5);
+                let object = if outer.is_empty() { &mut changed } else { &mut changed[outer] };
+                object[key] = json!(5);
                 assert!(
                     MailMessage::read(&changed).unwrap_err().field.starts_with(&field),
                     "{name} {field} = 5"
                 );
-                // The reference writes null where there is nothing.
+                // The reference implementation writes null for absent optional fields.
                 let mut changed = good.clone();
-                let place = if outer.is_empty() { &mut changed } else { &mut changed[outer] };
-                place[key] = Value::Null;
+                let object = if outer.is_empty() { &mut changed } else { &mut changed[outer] };
+                object[key] = Value::Null;
                 assert_eq!(
                     MailMessage::read(&changed).is_ok(),
                     optional.contains(&key.as_str()),
@@ -81,22 +81,22 @@ fn what_the_schema_forbids_is_refused_by_name() {
                 );
             }
             let mut changed = good.clone();
-            let place = if outer.is_empty() { &mut changed } else { &mut changed[outer] };
-            place["surplus"] = json!(1);
+            let object = if outer.is_empty() { &mut changed } else { &mut changed[outer] };
+            object["surplus"] = json!(1);
             assert!(MailMessage::read(&changed).is_err(), "{name} takes a surplus field");
         }
     }
 }
 
 #[test]
-fn details_that_are_easily_missed() {
+fn schema_details_are_checked() {
     let mut request = example("mail_message_request");
     request["message"]["sender"]["address"] = json!("");
     assert_eq!(MailMessage::read(&request).unwrap_err().field, "message.sender.address");
     let mut request = example("mail_message_request");
     request["message"]["request_id"] = json!("seven");
     assert_eq!(MailMessage::read(&request).unwrap_err().field, "message.request_id");
-    // A response may name anything.
+    // The request id of a response need not be a UUID.
     let mut response = example("mail_message_response");
     response["message"]["request_id"] = json!("seven");
     assert!(MailMessage::read(&response).is_ok());
@@ -104,10 +104,10 @@ fn details_that_are_easily_missed() {
     wrapper["msg_type"] = json!("broadcast_complete");
     assert_eq!(Interswarm::read(&wrapper).unwrap_err().field, "msg_type");
     let mut wrapper = example("interswarm_request");
-    wrapper["task_owner"] = json!("nobody in particular");
+    wrapper["task_owner"] = json!("not an owner");
     assert_eq!(Interswarm::read(&wrapper).unwrap_err().field, "task_owner");
     let mut wrapper = example("interswarm_request");
-    wrapper["task_contributors"] = json!(["user:somebody@else"]);
+    wrapper["task_contributors"] = json!(["user:other@else"]);
     assert_eq!(Interswarm::read(&wrapper).unwrap_err().field, "task_contributors", "the owner is left out");
     wrapper["task_contributors"] = json!([]);
     assert!(Interswarm::read(&wrapper).is_ok(), "the schema allows none");
@@ -117,7 +117,7 @@ fn details_that_are_easily_missed() {
 }
 
 #[test]
-fn owners_and_addresses_are_taken_apart() {
+fn owners_and_addresses_are_parsed() {
     let owner = Owner::parse("user:ann:7@far.away").unwrap();
     assert_eq!(
         (owner.id.as_str(), owner.swarm.as_str(), owner.instance().as_str()),
@@ -134,7 +134,7 @@ fn owners_and_addresses_are_taken_apart() {
 }
 
 #[test]
-fn requests_take_both_names_of_a_field() {
+fn requests_accept_both_names_of_a_field() {
     assert_eq!(MessageRequest::read(&json!({ "message": "a" })).unwrap().body, "a");
     assert_eq!(MessageRequest::read(&json!({ "message": "a", "body": "b" })).unwrap().body, "b");
     let register = RegisterRequest::read(&json!({ "swarm_name": "s", "base_url": "u" })).unwrap();
@@ -146,7 +146,7 @@ fn requests_take_both_names_of_a_field() {
 }
 
 #[test]
-fn results_of_a_breakpoint_come_in_several_shapes() {
+fn breakpoint_results_parse_in_every_form() {
     let read = |result: Value| {
         let body = json!({ "task_id": "00000000-0000-4000-8000-000000000001", "resume_from": "breakpoint_tool_call",
                            "kwargs": { "breakpoint_tool_call_result": result } });
@@ -199,7 +199,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_comes_in_is_read_or_refused(value in json_value(), tool in prop_oneof![Just("send_request"), Just("help"), Just("x")]) {
+    fn any_value_is_parsed_or_refused(value in json_value(), tool in prop_oneof![Just("send_request"), Just("help"), Just("x")]) {
         let _ = MailMessage::read(&value);
         let _ = Interswarm::read(&value);
         let _ = MessageRequest::read(&value).map(|request| (request.max_steps(), request.timeout(), request.breakpoint_results()));
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_back(subject in text(), body in text(), name in "[a-z]{1,8}(@[a-z]{1,8})?", swarm in proptest::option::of("[a-z]{1,8}"), kind in 0..5_usize) {
+    fn written_messages_parse_back(subject in text(), body in text(), name in "[a-z]{1,8}(@[a-z]{1,8})?", swarm in proptest::option::of("[a-z]{1,8}"), kind in 0..5_usize) {
         let msg_type = MsgType::ALL[kind];
         let message = MailMessage {
             id: "00000000-0000-4000-8000-000000000001".into(),

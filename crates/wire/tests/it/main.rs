@@ -1,4 +1,4 @@
-//! What must hold for every input, and vectors computed by others.
+//! Property tests of all parsers, and test vectors of other implementations.
 
 mod airc;
 mod canonical;

@@ -1,4 +1,4 @@
-//! JSON-RPC frames: the examples of the specification, the corners around them, and whatever else may come.
+//! JSON-RPC frames: the examples of the specification, edge cases, and random input.
 
 use posthaste_wire::rpc::{self, ErrorObject, Item, Message, RequestId};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_owned()).unwrap()
 }
 
-/// A message in one line, for comparing.
+/// A message as one line, for comparison.
 fn show(message: &Message) -> String {
     let params = |params: &Option<Box<RawValue>>| params.as_ref().map_or("-".to_owned(), |it| it.to_string());
     match message {
@@ -41,7 +41,7 @@ fn check(text: &str, expect: &[&str]) {
 }
 
 #[test]
-fn the_examples_of_the_specification() {
+fn examples_of_the_specification_parse() {
     check(
         r#"{"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}"#,
         &["request 1 subtract [42, 23]"],
@@ -119,7 +119,7 @@ fn responses_have_an_id_and_one_outcome() {
 }
 
 #[test]
-fn lines_are_read_one_by_one_whatever_is_malformed_between_them() {
+fn malformed_lines_do_not_stop_later_lines() {
     let call = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
     let (a, b) = (call(1), call(2));
     check(&format!("{a}\n{b}\n"), &["request 1 m -", "request 2 m -"]);
@@ -129,17 +129,17 @@ fn lines_are_read_one_by_one_whatever_is_malformed_between_them() {
     check(&format!("{{\"jsonrpc\":\"2.0\",\"id\n{a}"), &["invalid null -32700", "request 1 m -"]);
     check(&format!("{a} {b}\n{a}"), &["invalid null -32700", "request 1 m -"]);
     check("no\nnor this\nnor that", &["invalid null -32700"]);
-    // A value may span lines, also one that turns out to be malformed.
+    // A value may span several lines, malformed values too.
     let spread = a.replace(',', ",\n");
     check(&format!("{spread}\n{b}"), &["request 1 m -", "request 2 m -"]);
     check(&spread.replace("2.0\"", "2.0"), &["invalid null -32700"]);
-    // No part of a malformed batch is carried out.
+    // No part of a malformed batch is executed.
     for batch in
         [format!("[\n{a}"), format!("[{{,\n{a}\n]"), format!("{{\"x\":[\n{a}\n]"), format!("[{a}\n{b}")]
     {
         check(&batch, &["invalid null -32700"]);
     }
-    // What shares its line with something else is not carried out.
+    // Values that share a line with other text are refused.
     check(&format!("{a}{b}"), &["invalid null -32700"]);
     check(&format!("{a} {b}"), &["invalid null -32700"]);
     check(&format!("{a}}}"), &["invalid null -32700"]);
@@ -149,7 +149,7 @@ fn lines_are_read_one_by_one_whatever_is_malformed_between_them() {
 }
 
 #[test]
-fn a_frame_holds_so_many_messages() {
+fn frame_is_limited_in_messages() {
     let note = r#"{"jsonrpc":"2.0","method":"m"}"#;
     let batch = |count: usize| format!("[{}]", vec![note; count].join(","));
     let size = |text: &str| match &rpc::parse(text, LIMIT)[..] {
@@ -162,12 +162,12 @@ fn a_frame_holds_so_many_messages() {
     let lines = show_items(&[note; LIMIT + 2].join("\n"));
     assert_eq!(lines.len(), LIMIT + 1);
     assert_eq!(lines[LIMIT], "invalid null -32600");
-    // Lines and batches share the bound.
+    // Lines and batches share the limit.
     assert_eq!(show_items(&format!("{note}\n{}", batch(LIMIT)))[1], "invalid null -32600");
 }
 
 #[test]
-fn answers_are_one_line_of_json() {
+fn responses_are_written_on_one_line() {
     let id = RequestId::from(7);
     assert_eq!(
         rpc::write_result(&id, &raw("{\n  \"x\": 1.0,\r\n  \"y\": \"\\n\"\n}")),
@@ -202,14 +202,14 @@ proptest! {
                 Item::Single(_) => 1,
                 Item::Batch(messages) => messages.len(),
             });
-            // One more for the word that there were too many.
+            // Plus one for the error that the limit was exceeded.
             prop_assert!((1..=limit + 1).contains(&count.sum::<usize>()));
         }
     }
 
-    /// A frame of one object is read a shorter way than one of several; both ways must say the same.
+    /// A frame of one object takes a fast path; it must agree with the general path.
     #[test]
-    fn one_object_is_read_like_one_of_several(
+    fn fast_path_agrees_with_general_path(
         members in prop::collection::vec(
             (
                 prop_oneof!["jsonrpc|id|method|params|result|error", "[a-z]{1,4}"],
@@ -231,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(number in any::<i64>(), method in any::<String>(), message in any::<String>()) {
+    fn written_messages_parse_back(number in any::<i64>(), method in any::<String>(), message in any::<String>()) {
         let id = RequestId::from(number);
         let params = raw("[1]");
         let error = ErrorObject::new(number, message.as_str());
@@ -252,7 +252,7 @@ proptest! {
     }
 
     #[test]
-    fn every_answer_is_one_line_of_json(message in any::<String>(), blank in "[ \r\n\t]{0,4}") {
+    fn every_response_is_one_line_of_json(message in any::<String>(), blank in "[ \r\n\t]{0,4}") {
         let mut error = ErrorObject::new(1, message);
         error.data = Some(raw(&format!("[{blank}1{blank}]")));
         let line = rpc::write_error(&RequestId::null(), &error);

@@ -1,4 +1,4 @@
-//! Signatures agree with vectors made by other libraries.
+//! Signatures agree with test vectors of other libraries.
 
 use posthaste_wire::canonical::{canonicalize_value, canonicalize_without};
 use posthaste_wire::signing::{
@@ -73,7 +73,7 @@ fn unhex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-/// The message as a client would send it, signature and all.
+/// The message as a client sends it, with its signature.
 fn sent(message: &Signed, signature: &str) -> String {
     let mut envelope: Value = serde_json::from_str(message.message.get()).unwrap();
     envelope["signature"] = json!(signature);
@@ -81,7 +81,7 @@ fn sent(message: &Signed, signature: &str) -> String {
 }
 
 #[test]
-fn keys_are_read_in_every_spelling() {
+fn public_keys_parse_in_every_encoding() {
     let vectors = Vectors::load();
     assert_eq!(vectors.keys.len(), 4);
     for (name, key) in &vectors.keys {
@@ -95,7 +95,7 @@ fn keys_are_read_in_every_spelling() {
 }
 
 #[test]
-fn messages_are_spelled_signed_and_verified() {
+fn message_vectors_are_canonicalized_signed_and_verified() {
     let vectors = Vectors::load();
     assert_eq!(vectors.message_vectors.len(), 6);
     for message in &vectors.message_vectors {
@@ -118,7 +118,7 @@ fn messages_are_spelled_signed_and_verified() {
 }
 
 #[test]
-fn proofs_over_plain_bytes_are_signed_and_verified() {
+fn proof_vectors_are_signed_and_verified() {
     let vectors = Vectors::load();
     assert!(!vectors.proof_vectors.is_empty());
     for proof in &vectors.proof_vectors {
@@ -134,11 +134,11 @@ fn proofs_over_plain_bytes_are_signed_and_verified() {
 }
 
 #[test]
-fn forgeries_are_refused() {
+fn forged_signatures_are_refused() {
     let vectors = Vectors::load();
     let mut tried = Vec::new();
     for negative in &vectors.negative {
-        // One entry only warns of a signature printed elsewhere and has nothing to try.
+        // One entry is only a note about a published signature, without a case to test.
         let Some(base) = &negative.base else { continue };
         let message = vectors.message_vectors.iter().find(|it| it.name == *base).unwrap();
         let signature = negative.signature_base64.as_ref().unwrap_or(&message.signature_base64);

@@ -1,9 +1,9 @@
-//! Events do not depend on how the network cuts the stream.
+//! Parsed events do not depend on how the network splits the stream into chunks.
 
 use posthaste_wire::sse::{Event, Parser, TooLarge, write_event};
 use proptest::prelude::*;
 
-/// The pieces streams are made of, joined in every order: fields, all line breaks, split characters.
+/// A stream of random pieces: fields, line breaks of all kinds, and incomplete characters.
 fn any_stream() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just(b"\n".to_vec()),
@@ -24,9 +24,9 @@ fn any_stream() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-type Reading = (Vec<Event>, Result<(), TooLarge>, String, Option<u64>);
+type ParseOutcome = (Vec<Event>, Result<(), TooLarge>, String, Option<u64>);
 
-fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> Reading {
+fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> ParseOutcome {
     let mut parser = Parser::new(limit);
     let mut events = Vec::new();
     let end = chunks.into_iter().try_for_each(|chunk| parser.feed(chunk, &mut events));
@@ -35,7 +35,7 @@ fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> Reading
 
 proptest! {
     #[test]
-    fn all_chunkings_give_the_same_events(
+    fn chunk_sizes_do_not_change_the_events(
         stream in any_stream(),
         sizes in prop::collection::vec(0..7usize, 1..20),
         limit in prop_oneof![Just(usize::MAX), 0..40usize],
@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(
+    fn written_events_parse_back(
         events in prop::collection::vec((any::<String>(), "[^\r\n\0]{1,8}", any::<String>()), 0..6)
     ) {
         let mut stream = String::new();
@@ -72,16 +72,16 @@ proptest! {
     }
 }
 
-/// Two cuts in every pair of places of a stream that has something to cut everywhere.
+/// Splits a stream at every pair of byte offsets.
 #[test]
-fn every_pair_of_cuts_gives_the_same_events() {
+fn every_split_into_three_gives_the_same_events() {
     let stream = "\u{feff}id: 1\r\nevent: é\r\ndata: 😀\rdata\n\n: hm\r\r\ndata:x\r\n\r\n".as_bytes();
     let whole = read([stream], usize::MAX);
     assert_eq!(whole.0.len(), 2);
     for first in 0..=stream.len() {
         for second in first..=stream.len() {
-            let cut = [&stream[..first], &stream[first..second], &stream[second..]];
-            assert_eq!(read(cut, usize::MAX), whole, "{first} {second}");
+            let chunks = [&stream[..first], &stream[first..second], &stream[second..]];
+            assert_eq!(read(chunks, usize::MAX), whole, "{first} {second}");
         }
     }
 }

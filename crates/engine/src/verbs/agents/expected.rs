@@ -1,22 +1,20 @@
-//! Names that are known before their holder has come: the operator's, and those that valid tokens carry. Such a name gets
-//! its entry with the first message to it, so that mail waits for the holder.
+//! Names that are known before their holder connects: the operator's, and those that valid tokens carry. The first message
+//! to such a name registers it, so that mail waits for the holder.
 
-use rusqlite::Connection;
-
-use super::{Bearer, Claim, Register};
+use super::{Bearer, Claim, Entrance, Register};
+use crate::confusables::skeleton;
 use crate::nouns::{Agent, AgentId, AgentKind, Caller, Millis, TokenRole};
-use crate::skeleton::skeleton;
-use crate::store::{one, rows};
-use crate::verbs::{Applied, Apply};
+use crate::store::{Db, one, rows};
+use crate::verbs::{Decide, Decided};
 
 /// The mailbox of the person who runs the server, in every realm.
 pub(crate) const OPERATOR: &str = "admin";
-/// The address of that person, whatever the mailbox is called.
+/// The address of that person, independent of the mailbox's name.
 pub(crate) const OPERATOR_WORD: &str = "operator";
 
 /// What a name stands for as a recipient: the word `operator` means the operator's mailbox, unless an agent or a token got
 /// the name before the word was reserved.
-pub(in crate::verbs) fn meant(to: &Apply<'_>, id: &AgentId) -> Applied<AgentId> {
+pub(in crate::verbs) fn meant(to: &Decide<'_>, id: &AgentId) -> Decided<AgentId> {
     let is_name = || -> rusqlite::Result<bool> {
         Ok(rows::active_agent(to.db, id)?.is_some() || known_as(to.db, id, to.clock())?.is_some())
     };
@@ -26,28 +24,28 @@ pub(in crate::verbs) fn meant(to: &Apply<'_>, id: &AgentId) -> Applied<AgentId> 
     Ok(AgentId::new(OPERATOR).map_err(crate::error::Refusal::from)?)
 }
 
-/// Enters a name that is known although no agent has it at present. Nothing if the name is not known.
-pub(in crate::verbs) fn expect(to: &mut Apply<'_>, id: &AgentId) -> Applied<Option<Agent>> {
+/// Decides to register a name that is known although no active agent has it. None if the name is not known.
+pub(in crate::verbs) fn expect(to: &Decide<'_>, id: &AgentId) -> Decided<Option<Entrance>> {
     let Some(kind) = known_as(to.db, id, to.clock())? else { return Ok(None) };
-    // It came by no door yet; the first that it comes by is noted then.
-    enter(to, kind, &Caller::member(id.clone(), ""))
+    // No door yet: the first one that the holder comes through is noted then.
+    enter(to, kind, Caller::member(id.clone(), ""))
 }
 
-/// Enters the name under which an administrator writes, if no agent has it.
-pub(in crate::verbs) fn enter_sender(to: &mut Apply<'_>, id: &AgentId) -> Applied<Option<Agent>> {
+/// Decides to register the name under which an administrator writes, if no active agent has it.
+pub(in crate::verbs) fn enter_sender(to: &Decide<'_>, id: &AgentId) -> Decided<Option<Entrance>> {
     Claim::new(to, None).check(id)?;
     let kind = known_as(to.db, id, to.clock())?.unwrap_or(AgentKind::User);
-    enter(to, kind, &Caller::member(id.clone(), &to.caller.via))
+    enter(to, kind, Caller::member(id.clone(), &to.caller.via))
 }
 
-fn enter(to: &mut Apply<'_>, kind: AgentKind, holder: &Caller) -> Applied<Option<Agent>> {
+fn enter(to: &Decide<'_>, kind: AgentKind, holder: Caller) -> Decided<Option<Entrance>> {
     let id = &holder.agent;
     let before = rows::any_agent(to.db, id)?;
     if before.as_ref().is_some_and(|before| before.is_active() || before.state == Agent::REVOKED) {
         return Ok(None);
     }
-    // Neither a role nor a scope: an address of many reaches agents that came by themselves. How an agent that left
-    // took mail from others still counts.
+    // Neither a role nor a scope: messages to groups reach agents that registered themselves. The contact policy of an agent
+    // that left still counts.
     let register = Register {
         kind: Some(before.as_ref().map_or(kind, |before| before.kind)),
         name: (id.as_str() == OPERATOR).then(|| OPERATOR_WORD.to_owned()),
@@ -57,16 +55,16 @@ fn enter(to: &mut Apply<'_>, kind: AgentKind, holder: &Caller) -> Applied<Option
         bearer: Some(Bearer { name: id.clone(), admin: false }),
         ..Register::default()
     };
-    // What a former holder left is read and changed, so rows that wait to be written go first.
+    // What a former holder left is read and changed, so buffered rows are written first.
     if before.is_some() {
-        to.memory.rows.write_down(to.db)?;
+        to.flush_rows()?;
     }
-    let entered = to.acting_as(holder, |to| register.enter(to, id.clone(), before))?;
-    Ok(Some(entered.agent))
+    let entrance = register.enter(&to.acting_as(&holder), id.clone(), before.as_ref())?;
+    Ok(Some(entrance.by(holder)))
 }
 
-/// What a name stands for that is known without an entry: the operator, or the bearer of a valid token.
-pub(crate) fn known_as(db: &Connection, id: &AgentId, now: Millis) -> rusqlite::Result<Option<AgentKind>> {
+/// What a name without an active agent stands for: the operator, or the bearer of a valid token.
+pub(crate) fn known_as(db: Db<'_>, id: &AgentId, now: Millis) -> rusqlite::Result<Option<AgentKind>> {
     if id.as_str() == OPERATOR {
         return Ok(Some(AgentKind::Admin));
     }

@@ -1,20 +1,19 @@
-//! Who may take a new name: the one rule for every door. A name belongs to the token that carries it, whether or not its
-//! bearer has come; names that the server, its administrators or the address language use are not free.
+//! Who may take a new name, at every door. A name belongs to the token that carries it, whether or not an agent has it; names
+//! that the server, its administrators or the address language use are reserved.
 
-use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::expected::{OPERATOR, OPERATOR_WORD};
 use super::write;
+use crate::confusables::{bad_characters, skeleton, skeleton_of_shape};
 use crate::error::Refusal;
 use crate::names::slug;
 use crate::nouns::{Agent, AgentId, Caller, Fact, Millis, RealmName};
 use crate::sight;
-use crate::skeleton::{bad_characters, skeleton, skeleton_of_shape};
-use crate::store::{exec, one, rows};
-use crate::verbs::{Applied, Apply};
+use crate::store::{Db, one, rows};
+use crate::verbs::{Decide, Decided, Write};
 
-/// The token that a caller came with, as far as names go. The door that checked it vouches for it.
+/// The caller's token, as far as names go. The door has checked it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bearer {
     /// The name on the token.
@@ -49,12 +48,12 @@ const WORDS: [&str; 10] = [
 /// What comes before a colon in an address.
 const PREFIXES: [&str; 6] = ["agent", "scope", "role", "user", "admin", "system"];
 
-/// Why an agent leaves whose name goes to the bearer of the token that carries it.
+/// Reason of the event that unregisters an agent whose name goes to the bearer of its token.
 pub(crate) const RECLAIMED: &str = "taken by the bearer of its token";
 
-/// Who asks for a name, and what the answer depends on.
+/// A request for a name.
 pub(crate) struct Claim<'a> {
-    pub(crate) db: &'a Connection,
+    pub(crate) db: Db<'a>,
     pub(crate) realm: &'a RealmName,
     pub(crate) caller: &'a Caller,
     pub(crate) bearer: Option<&'a Bearer>,
@@ -62,11 +61,11 @@ pub(crate) struct Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
-    pub(super) fn new(to: &'a Apply<'_>, bearer: Option<&'a Bearer>) -> Self {
+    pub(super) fn new(to: &'a Decide<'_>, bearer: Option<&'a Bearer>) -> Self {
         Self { db: to.db, realm: to.realm, caller: to.caller, bearer, now: to.clock() }
     }
 
-    /// Whether the caller may enter an agent under this name. Names that are in use keep working; this is about new ones.
+    /// Whether the caller may register an agent under this name. Names that are in use keep working; this is about new ones.
     pub(crate) fn check(&self, id: &AgentId) -> Result<(), Taken> {
         self.check_form(id)?;
         self.check_claims(id)?;
@@ -102,7 +101,7 @@ impl<'a> Claim<'a> {
             return bad(name, "it is reserved for the server");
         }
         if let Some((_, realm)) = name.rsplit_once('@')
-            && (!self.is_own(id) || self.is_neighbour(realm)?)
+            && (!self.is_own(id) || self.is_peer(realm)?)
         {
             return bad(name, "a name with '@' is an agent of another realm");
         }
@@ -127,7 +126,7 @@ impl<'a> Claim<'a> {
         self.caller.rights.admin || self.bearer.is_some_and(|bearer| bearer.admin)
     }
 
-    fn is_neighbour(&self, realm: &str) -> rusqlite::Result<bool> {
+    fn is_peer(&self, realm: &str) -> rusqlite::Result<bool> {
         let known = one(self.db, "SELECT 1 FROM peers WHERE name = ?1", [realm], |_| Ok(()))?;
         Ok(known.is_some() || realm == self.realm.as_str())
     }
@@ -147,8 +146,8 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// Refuses a name that looks like that of an agent which another token entered, and one under which another token's
-    /// agents are owned: its holder could act for them. One's own may look alike.
+    /// Refuses a name that looks like that of an agent which another token registered, and one under which another token's
+    /// agents are owned: its holder could act for them. Names of the caller's own agents may look alike.
     fn check_agents(&self, id: &AgentId) -> Result<(), Taken> {
         let (looks, shape) = (skeleton(id.as_str()), skeleton_of_shape(id.as_str()));
         let sql = "SELECT 1 FROM agents WHERE skeleton IN (?1, ?2) AND id <> ?3 AND (retired_at IS NULL OR state = ?4)
@@ -167,7 +166,7 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// Why a name cannot be had, or that the database failed.
+/// Why a name is refused, or that the database failed.
 pub(crate) enum Taken {
     Refused(Refusal),
     Failed(rusqlite::Error),
@@ -185,7 +184,7 @@ impl From<rusqlite::Error> for Taken {
     }
 }
 
-impl From<Taken> for crate::verbs::Halt {
+impl From<Taken> for crate::verbs::Stop {
     fn from(taken: Taken) -> Self {
         match taken {
             Taken::Refused(refusal) => Self::Refused(refusal),
@@ -207,7 +206,7 @@ fn bad(name: &str, why: &'static str) -> Result<(), Taken> {
     Err(Refusal::BadName { name: name.to_owned(), why }.into())
 }
 
-/// Whether the server itself asks: it makes stand-ins for correspondents elsewhere, under names that no caller may take.
+/// Whether the caller is the server itself: it registers stand-ins for remote agents, under names that no caller may take.
 fn is_server(caller: &Caller) -> bool {
     caller.rights.admin && caller.agent.is_office()
 }
@@ -219,9 +218,9 @@ fn is_address(name: &str) -> bool {
 }
 
 /// Refuses a token's name that no agent may have, or that looks like another valid token's. Several tokens may carry one
-/// name, and an administrator may give a token to an agent that is there.
-pub(in crate::verbs) fn check_token(to: &Apply<'_>, name: &AgentId) -> Applied<()> {
-    // A door that proves identities by itself vouches for names that passed the rule when they were entered.
+/// name, and an administrator may create a token for an active agent.
+pub(in crate::verbs) fn check_token(to: &Decide<'_>, name: &AgentId) -> Decided<()> {
+    // A door that proves identities by itself vouches for names that were checked at registration.
     if is_server(to.caller) {
         return Ok(());
     }
@@ -236,60 +235,80 @@ pub(in crate::verbs) fn check_token(to: &Apply<'_>, name: &AgentId) -> Applied<(
     }
 }
 
-/// The token under which a new entry is made; nothing where the server or an administrator makes it. A door that shows no
-/// token vouches for the caller's name.
-pub(super) fn bearer_for<'a>(to: &'a Apply<'_>, bearer: Option<&'a Bearer>) -> Option<&'a AgentId> {
+/// The token under which the caller registers an agent. None for the server and administrators: what they register is the
+/// agent's own. A door that passes no token vouches for the caller's name.
+pub(super) fn bearer_for<'a>(to: &'a Decide<'_>, bearer: Option<&'a Bearer>) -> Option<&'a AgentId> {
     let admin = to.caller.rights.admin || bearer.is_some_and(|bearer| bearer.admin);
     (!admin).then(|| bearer.map_or(&to.caller.agent, |bearer| &bearer.name))
 }
 
-/// Notes under which token a new entry was made. What the server or an administrator entered is the agent's own.
-pub(super) fn note_bearer(to: &Apply<'_>, id: &AgentId, bearer: Option<&Bearer>) -> rusqlite::Result<()> {
-    let name = bearer_for(to, bearer).unwrap_or(id);
+/// Notes under which token an agent is registered.
+pub(super) fn note_bearer(to: &Write<'_>, id: &AgentId, bearer: &AgentId) -> rusqlite::Result<()> {
     let sql = "UPDATE agents SET skeleton = ?2, bearer = ?3 WHERE id = ?1";
-    exec(to.db, sql, (id, skeleton(id.as_str()), name)).map(drop)
+    to.exec(sql, (id, skeleton(id.as_str()), bearer)).map(drop)
 }
 
-/// The token under which an agent was entered, if that is not known to be its own.
-pub(crate) fn bearer_of(db: &Connection, id: &AgentId) -> rusqlite::Result<Option<AgentId>> {
+/// The token under which an agent was registered, if it is known.
+pub(crate) fn bearer_of(db: Db<'_>, id: &AgentId) -> rusqlite::Result<Option<AgentId>> {
     let sql = "SELECT bearer FROM agents WHERE id = ?1 AND bearer IS NOT NULL";
     one(db, sql, [id], |row| row.get(0))
 }
 
-/// Gives an agent to the bearer of the token that carries its name, if another token entered it. Mail and contacts stay
-/// with the name. What the former holder could act by goes: ownership, a place above it, keys, the marks of doors, and
-/// the secrets that are derived from the time of registration. Streams and sessions end as if it had left.
-pub(in crate::verbs) fn reclaim(to: &mut Apply<'_>, mut agent: Agent) -> Applied<Agent> {
-    match bearer_of(to.db, &agent.id)? {
-        Some(other) if other != agent.id => {}
-        _ => return Ok(agent),
+/// An agent that goes to the bearer of the token that carries its name, because another token registered it. Mail and contacts
+/// stay with the name. What the former holder could act by goes: owner, parent, keys, the doors' data in `meta`, and the
+/// secrets that are derived from the time of registration. Streams and sessions end as if it had left.
+pub(in crate::verbs) struct Reclaim {
+    agent: Agent,
+}
+
+impl Reclaim {
+    /// None if the agent was registered under the token of its name.
+    pub(in crate::verbs) fn decide(to: &Decide<'_>, before: &Agent) -> rusqlite::Result<Option<Self>> {
+        match bearer_of(to.db, &before.id)? {
+            Some(other) if other != before.id => {}
+            _ => return Ok(None),
+        }
+        let agent = Agent {
+            owner: None,
+            parent: None,
+            keys: None,
+            meta: None,
+            bounds: None,
+            via: to.caller.via.clone(),
+            state: Agent::REGISTERED.to_owned(),
+            created_at: to.now.max(before.created_at + 1),
+            updated_at: to.now,
+            ..before.clone()
+        };
+        Ok(Some(Self { agent }))
     }
-    let before = sight::of_agent(to.db, &agent)?;
-    let reason = Some(RECLAIMED.to_owned());
-    let fact = Fact::AgentUnregistered { agent: agent.id.clone(), sort: agent.kind, reason };
-    to.tell(fact, before)?;
-    agent.owner = None;
-    agent.parent = None;
-    agent.keys = None;
-    agent.meta = None;
-    agent.bounds = None;
-    agent.via = to.caller.via.clone();
-    agent.state = Agent::REGISTERED.to_owned();
-    agent.created_at = to.now.max(agent.created_at + 1);
-    agent.updated_at = to.now;
-    write(to, &agent)?;
-    exec(to.db, "UPDATE agents SET bearer = id WHERE id = ?1", [&agent.id])?;
-    to.memory.usage.forget_agents();
-    let fact = Fact::AgentRegistered {
-        agent: agent.id.clone(),
-        sort: agent.kind,
-        name: agent.name.clone(),
-        role: agent.role.clone(),
-        owner: None,
-        state: agent.state.clone(),
-        entry: Some(Box::new(Agent { scopes: rows::scopes_of(to.db, &agent.id)?, ..agent.clone() })),
-    };
-    let sight = sight::of_agent(to.db, &agent)?;
-    to.tell(fact, sight)?;
-    Ok(agent)
+
+    /// The agent as it will be.
+    pub(super) fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    pub(in crate::verbs) fn write(self, to: &mut Write<'_>) -> rusqlite::Result<()> {
+        let agent = self.agent;
+        if let Some(before) = rows::any_agent(to.db, &agent.id)? {
+            let sight = sight::of_agent(to.db, &before)?;
+            let reason = Some(RECLAIMED.to_owned());
+            let fact = Fact::AgentUnregistered { agent: agent.id.clone(), sort: agent.kind, reason };
+            to.emit(fact, sight)?;
+        }
+        write(to, &agent)?;
+        to.exec("UPDATE agents SET bearer = id WHERE id = ?1", [&agent.id])?;
+        to.cache.borrow_mut().usage.forget_agents();
+        let fact = Fact::AgentRegistered {
+            agent: agent.id.clone(),
+            sort: agent.kind,
+            name: agent.name.clone(),
+            role: agent.role.clone(),
+            owner: None,
+            state: agent.state.clone(),
+            entry: Some(Box::new(Agent { scopes: rows::scopes_of(to.db, &agent.id)?, ..agent.clone() })),
+        };
+        let sight = sight::of_agent(to.db, &agent)?;
+        to.emit(fact, sight).map(drop)
+    }
 }

@@ -1,25 +1,24 @@
-//! Making way for somebody else under a name that was given up: what was agreed with the former holder, entrusted to it
-//! or held by it does not pass on. Its mail is kept apart by the place at which the new holder was born.
+//! Reusing a name that an agent gave up: contacts, ownership, participations and reservations of the former holder end.
+//! Its mail is kept apart by the seq at which the new holder was born.
 
 use crate::error::Refusal;
-use crate::nouns::{AgentId, Fact, ReservationStatus, Seq};
-use crate::sight;
-use crate::store::{all, exec, one, rows};
-use crate::verbs::{Applied, Apply, conversations, reservations};
+use crate::nouns::{AgentId, Seq};
+use crate::store::{all, count_message_keys_of, one, rows};
+use crate::verbs::{Decide, Decided, Write, conversations, reservations, seen_keys};
 
-/// Rows that a command of a plain caller takes away in a stroke.
-const MOST_KEYS: u32 = 20_000;
+/// Idempotency keys that one command of a caller without admin rights may delete.
+const MAX_KEYS: u32 = 20_000;
 
-/// Refuses a name that more hangs on than one command may change.
-fn check_traces(to: &Apply<'_>, name: &AgentId) -> Applied<()> {
+/// Refuses a name whose former holder left more rows than one command may change.
+pub(super) fn check_traces(to: &Decide<'_>, name: &AgentId) -> Decided<()> {
     if to.caller.rights.admin {
         return Ok(());
     }
     let limit = to.rules.changes_per_command;
     let parts = "SELECT count(*) FROM (SELECT 1 FROM participants WHERE agent = ?1 LIMIT ?2)";
-    let keys = "SELECT count(*) FROM (SELECT 1 FROM message_keys WHERE sender = ?1 LIMIT ?2)";
-    for (sql, most) in [(parts, limit), (keys, MOST_KEYS)] {
-        let found = one(to.db, sql, (name, most + 1), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    let parts = one(to.db, parts, (name, limit + 1), |row| row.get::<_, u32>(0))?.unwrap_or(0);
+    let keys = count_message_keys_of(to.db, name, MAX_KEYS + 1)?;
+    for (found, most) in [(parts, limit), (keys, MAX_KEYS)] {
         if found > most {
             let what = "traces of the name's former holder; choose another name";
             return Err(Refusal::TooMany { what, limit: most.into() }.into());
@@ -28,17 +27,18 @@ fn check_traces(to: &Apply<'_>, name: &AgentId) -> Applied<()> {
     Ok(())
 }
 
-/// Ends everything that a name still stands for.
-pub(super) fn make_way(to: &mut Apply<'_>, name: &AgentId) -> Applied<()> {
-    check_traces(to, name)?;
-    // Consent was given to the former holder. A block stays: it costs the new holder a word, not others their peace.
+/// Ends what a name's former holder agreed to, took part in and held.
+pub(super) fn end_former_holder(to: &mut Write<'_>, name: &AgentId) -> rusqlite::Result<()> {
+    // A message to an expected name gets here without the writer having dropped its cache.
+    to.drop_cached_conversations()?;
+    // Consent was given to the former holder. A block stays, to protect the agent that set it.
     let sql = "DELETE FROM contacts WHERE (sender = ?1 AND state <> 'blocked') OR recipient = ?1";
-    exec(to.db, sql, [name])?;
-    exec(to.db, "DELETE FROM message_keys WHERE sender = ?1", [name])?;
-    // Whoever owns an agent may read its mail, and whoever stands above it may change it.
-    exec(to.db, "UPDATE agents SET owner = NULL WHERE owner = ?1", [name])?;
-    exec(to.db, "UPDATE agents SET parent = NULL WHERE parent = ?1", [name])?;
-    exec(to.db, "UPDATE scopes SET created_by = ?2 WHERE created_by = ?1", (name, AgentId::office()))?;
+    to.exec(sql, [name])?;
+    seen_keys::delete_message_keys_of(to, name)?;
+    // An agent's owner may read its mail, and an agent above it may change it.
+    to.exec("UPDATE agents SET owner = NULL WHERE owner = ?1", [name])?;
+    to.exec("UPDATE agents SET parent = NULL WHERE parent = ?1", [name])?;
+    to.exec("UPDATE scopes SET created_by = ?2 WHERE created_by = ?1", (name, AgentId::office()))?;
     let sql = "SELECT conversation_seq FROM participants WHERE agent = ?1 AND left_at IS NULL ORDER BY conversation_seq";
     let places: Vec<Seq> = all(to.db, sql, [name], |row| row.get(0))?;
     for place in places {
@@ -49,18 +49,14 @@ pub(super) fn make_way(to: &mut Apply<'_>, name: &AgentId) -> Applied<()> {
             }
         }
     }
-    // One that left could come back; its successor is as new to the conversation as anybody. The history keeps who was.
-    exec(to.db, "DELETE FROM participants WHERE agent = ?1", [name])?;
+    // A participant that left may come back, but the new holder may not. The event log keeps who took part.
+    to.exec("DELETE FROM participants WHERE agent = ?1", [name])?;
     let sql = format!(
         "SELECT {} FROM reservations r INDEXED BY reservations_held WHERE r.owner = ?1 AND r.status = 'active' ORDER BY r.seq",
         rows::RESERVATION
     );
-    for mut reservation in all(to.db, &sql, [name], rows::reservation)? {
-        reservation.status = ReservationStatus::Released;
-        reservation.released_at = Some(to.now);
-        reservations::end(to, &reservation)?;
-        let sight = sight::of_reservation(to.db, &reservation, to.clock())?;
-        to.tell(Fact::ReservationReleased { reservation: Box::new(reservation) }, sight)?;
+    for reservation in all(to.db, &sql, [name], rows::reservation)? {
+        reservations::release(to, reservation)?;
     }
     Ok(())
 }

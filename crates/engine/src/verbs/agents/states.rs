@@ -1,4 +1,4 @@
-//! What agents do: their states, who ends a pause, and agents that nobody stands behind any more.
+//! States of agents: changing them, who may end a suspension, and agents that lost their owner.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,44 +7,49 @@ use crate::error::Refusal;
 use crate::nouns::{Agent, AgentId, Bounds, Fact, Seq};
 use crate::sight;
 use crate::store::rows;
-use crate::verbs::{Applied, Apply};
+use crate::verbs::{Decide, Decided, Write};
 
-/// Says what an agent does now; `suspended` pauses it and `idle` lets it go on.
+/// Sets an agent's state; `suspended` pauses it and `idle` resumes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetState {
-    /// Whom.
+    /// The agent.
     pub agent: AgentId,
-    /// The state, in a door's words.
+    /// The state, in the door's vocabulary.
     pub state: String,
 }
 
 impl SetState {
-    /// Tells an agent to pause: it keeps receiving but may not send.
+    /// Suspends an agent: it keeps receiving but may not send.
     #[must_use]
     pub fn suspend(agent: AgentId) -> Self {
         Self { agent, state: Agent::SUSPENDED.to_owned() }
     }
 
-    /// Lets a suspended agent go on.
+    /// Resumes a suspended agent.
     #[must_use]
     pub fn resume(agent: AgentId) -> Self {
         Self { agent, state: Agent::IDLE.to_owned() }
     }
 
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Agent> + use<'v>> {
         let agent = changeable(to, &self.agent)?;
         check_state(to, &agent, &self.state)?;
-        let mut agent = change_state(to, agent, &self.state)?;
-        agent.scopes = rows::scopes_of(to.db, &agent.id)?;
-        Ok(agent)
+        Ok(|to: &mut Write<'_>| {
+            let mut agent = change_state(to, agent, &self.state)?;
+            agent.scopes = rows::scopes_of(to.db, &agent.id)?;
+            Ok(agent)
+        })
     }
 }
 
-/// Leaves an agent without an owner: whoever stood behind it is gone. It keeps its mail and its scopes, and a pause or an
-/// end is not undone by it.
+/// Leaves an agent without an owner, after the owner is gone. It keeps its mail and its scopes; a suspended or ended agent
+/// keeps its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Orphan {
-    /// Whom.
+    /// The agent.
     pub agent: AgentId,
     /// The event that led to it.
     #[serde(default)]
@@ -52,9 +57,16 @@ pub struct Orphan {
 }
 
 impl Orphan {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<Agent> {
-        let mut agent = changeable(to, &self.agent)?;
-        // Those who knew of it while it had an owner hear of it.
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<Agent> + use<'v>> {
+        let agent = changeable(to, &self.agent)?;
+        Ok(|to: &mut Write<'_>| self.write(to, agent))
+    }
+
+    fn write(&self, to: &mut Write<'_>, mut agent: Agent) -> rusqlite::Result<Agent> {
+        // The event goes to agents that saw it while it had an owner.
         let sight = sight::of_agent(to.db, &agent)?;
         let previous = shown(to, agent.owner.take().as_ref())?;
         let before = agent.state.clone();
@@ -66,17 +78,18 @@ impl Orphan {
         if before != agent.state {
             let (id, current) = (agent.id.clone(), agent.state.clone());
             let fact = Fact::AgentState { agent: id, previous: before, current };
-            to.tell_because(self.cause, fact, sight.clone())?;
+            to.emit_because(self.cause, fact, sight.clone())?;
         }
         let fact = Fact::AgentOrphaned { agent: agent.id.clone(), previous };
-        to.tell_because(self.cause, fact, sight)?;
+        to.emit_because(self.cause, fact, sight)?;
         agent.scopes = rows::scopes_of(to.db, &agent.id)?;
         Ok(agent)
     }
 }
 
-/// Refuses what cannot come after the present state: whoever has ended stays so, and a pause has its own rule.
-pub(super) fn check_state(to: &Apply<'_>, agent: &Agent, state: &str) -> Applied<()> {
+/// Refuses a state that cannot follow the present one: an agent that has ended stays so, and suspensions have a rule of
+/// their own.
+pub(super) fn check_state(to: &Decide<'_>, agent: &Agent, state: &str) -> Decided<()> {
     check_word(state)?;
     if agent.has_ended() {
         return Err(Refusal::WrongState { agent: agent.id.clone(), state: agent.state.clone() }.into());
@@ -84,15 +97,15 @@ pub(super) fn check_state(to: &Apply<'_>, agent: &Agent, state: &str) -> Applied
     check_pause(to, agent, state)
 }
 
-fn check_word(state: &str) -> Applied<()> {
+pub(super) fn check_word(state: &str) -> Decided<()> {
     if state.is_empty() || state.len() > 64 {
         return Err(Refusal::BadValue { field: "state", why: "a state is 1 to 64 bytes" }.into());
     }
     Ok(())
 }
 
-/// Refuses an agent that would end a pause which others told it to make: only they may.
-pub(super) fn check_pause(to: &Apply<'_>, agent: &Agent, state: &str) -> Applied<()> {
+/// Refuses an agent that would end a suspension which another agent ordered.
+pub(super) fn check_pause(to: &Decide<'_>, agent: &Agent, state: &str) -> Decided<()> {
     let held = agent.is_suspended() && agent.bounds.as_ref().is_some_and(|bounds| bounds.held);
     if held && on_own_account(to, agent) && state != Agent::SUSPENDED {
         return Err(Refusal::WrongState { agent: agent.id.clone(), state: agent.state.clone() }.into());
@@ -100,15 +113,15 @@ pub(super) fn check_pause(to: &Apply<'_>, agent: &Agent, state: &str) -> Applied
     Ok(())
 }
 
-fn on_own_account(to: &Apply<'_>, agent: &Agent) -> bool {
+fn on_own_account(to: &Decide<'_>, agent: &Agent) -> bool {
     to.caller.is(&agent.id) && !to.caller.rights.admin
 }
 
-pub(super) fn change_state(to: &mut Apply<'_>, mut agent: Agent, state: &str) -> Applied<Agent> {
-    check_word(state)?;
+/// Sets a state that was checked.
+pub(super) fn change_state(to: &mut Write<'_>, mut agent: Agent, state: &str) -> rusqlite::Result<Agent> {
     let held = state == Agent::SUSPENDED && !on_own_account(to, &agent);
     if agent.state == state {
-        // Whoever pauses by itself may still be told to.
+        // An agent that suspended itself may still be ordered to stay suspended.
         if held {
             hold(&mut agent, true);
             write(to, &agent)?;
@@ -121,11 +134,11 @@ pub(super) fn change_state(to: &mut Apply<'_>, mut agent: Agent, state: &str) ->
     write(to, &agent)?;
     let sight = sight::of_agent(to.db, &agent)?;
     let fact = Fact::AgentState { agent: agent.id.clone(), previous, current: agent.state.clone() };
-    to.tell(fact, sight)?;
+    to.emit(fact, sight)?;
     Ok(agent)
 }
 
-/// Notes whether others told an agent to pause. Most are kept to nothing and have no bounds at all.
+/// Notes whether another agent ordered the suspension. Bounds without content are not stored.
 fn hold(agent: &mut Agent, held: bool) {
     let bounds = Bounds { held, ..agent.bounds.take().unwrap_or_default() };
     agent.bounds = (bounds != Bounds::default()).then_some(bounds);

@@ -1,48 +1,62 @@
-//! Reserving paths one by one: a lease for each path, so that each can be prolonged and given back by itself.
+//! Reserving paths one by one: one reservation per path, so that each can be renewed and released by itself.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Renew, Reserve, Which, check_paths};
+use super::limits::check_paths;
+use super::{Renewal, Reserve};
 use crate::error::Refusal;
-use crate::nouns::{Audience, Json, Millis, Reserved, Seq};
-use crate::store::one;
-use crate::verbs::{Applied, Apply};
+use crate::nouns::{Audience, Conflict, Json, Millis, Reservation, Reserved};
+use crate::store::{one, rows};
+use crate::verbs::{Decide, Decided, Write};
 
-/// Takes one lease for each path. A lease that the caller has on the same path, in the same way, is prolonged instead.
+/// Makes one reservation per path. An active reservation of the caller's on the same path, equally exclusive or not, is
+/// renewed instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReserveEach {
-    /// Where the paths live.
+    /// What the paths are relative to: a repository, for example.
     pub scope: String,
     /// The patterns, relative to the scope.
     pub paths: Vec<String>,
-    /// Whether the caller wants the paths alone.
+    /// Whether it is exclusive.
     pub exclusive: bool,
-    /// What for.
+    /// The reason.
     #[serde(default)]
     pub reason: Option<String>,
-    /// When the reservations lapse.
+    /// When the reservations expire.
     pub expires_at: Millis,
     /// Whether the whole realm may see them, or only accepted contacts.
     pub audience: Audience,
     /// Whether an overlap refuses them all instead of being reported.
     #[serde(default)]
     pub only_if_free: bool,
-    /// Whatever else.
+    /// Other data.
     #[serde(default)]
     pub meta: Option<Json>,
 }
 
-/// What taking reservations one by one gave.
+/// Result of reserving paths one by one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservedEach {
-    /// A lease for each path, in the order of the paths; none if something was in the way and that was to refuse them.
+    /// One reservation per path, in the order of the paths; none if the paths were to be reserved only if all are free, and
+    /// are not.
     pub reservations: Vec<Reserved>,
-    /// What was in the way of reservations that were to be taken only if all are free.
-    pub in_the_way: Vec<crate::nouns::Conflict>,
+    /// What prevented that.
+    pub in_the_way: Vec<Conflict>,
 }
 
 impl ReserveEach {
-    pub(crate) fn apply(&self, to: &mut Apply<'_>) -> Applied<ReservedEach> {
+    pub(crate) fn decide<'v>(
+        &'v self,
+        to: &Decide<'_>,
+    ) -> Decided<impl FnOnce(&mut Write<'_>) -> rusqlite::Result<ReservedEach> + use<'v>> {
+        let plan = self.plan(to)?;
+        Ok(|to: &mut Write<'_>| match plan {
+            Plan::InTheWay(in_the_way) => Ok(ReservedEach { reservations: Vec::new(), in_the_way }),
+            Plan::Reserve(conflicts) => self.write(to, conflicts),
+        })
+    }
+
+    fn plan(&self, to: &Decide<'_>) -> Decided<Plan> {
         to.require_member()?;
         let owner = to.acting_agent()?.id;
         let verbs: Vec<Reserve> = self.paths.iter().map(|path| self.one(path)).collect();
@@ -57,15 +71,14 @@ impl ReserveEach {
         for verb in &verbs {
             patterns.extend(verb.check(to)?);
         }
-        // Leases of the caller's own never conflict, so what all of them overlap with is known before the first is taken.
+        // Reservations of one holder never conflict, so all conflicts are known before the first one is written.
         let rivals = self.all_of_them().rivals(to, &patterns)?;
         let mut conflicts = Vec::with_capacity(verbs.len());
         for pattern in &patterns {
             conflicts.push(rivals.conflicts_of(pattern)?);
         }
         if self.only_if_free && conflicts.iter().any(|conflicts| !conflicts.is_empty()) {
-            let in_the_way = conflicts.into_iter().flatten().collect();
-            return Ok(ReservedEach { reservations: Vec::new(), in_the_way });
+            return Ok(Plan::InTheWay(conflicts.into_iter().flatten().collect()));
         }
         // As many paths as the largest reservations that one agent may have would cover together.
         let most = to.rules.reservations_per_scope.saturating_mul(to.rules.paths_per_reservation);
@@ -77,15 +90,17 @@ impl ReserveEach {
             return Err(Refusal::TooMany { what: "reserved paths in this scope", limit: most.into() }.into());
         }
         check_paths(to, &self.scope, &owner, verbs.len())?;
-        let mut reservations = Vec::with_capacity(verbs.len());
-        for ((verb, pattern), conflicts) in verbs.iter().zip(patterns).zip(conflicts) {
-            reservations.push(match self.own(to, verb)? {
-                Some(seq) => {
-                    let renew = Renew { which: Which::Number(seq), expires_at: self.expires_at };
-                    let held = renew.check(to)?;
-                    renew.prolong(to, held, conflicts)?
-                }
-                None => verb.take(to, owner.clone(), &[pattern], None, conflicts)?,
+        Ok(Plan::Reserve(conflicts))
+    }
+
+    fn write(&self, to: &mut Write<'_>, conflicts: Vec<Vec<Conflict>>) -> rusqlite::Result<ReservedEach> {
+        let mut reservations = Vec::with_capacity(self.paths.len());
+        for (path, conflicts) in self.paths.iter().zip(conflicts) {
+            let verb = self.one(path);
+            // A path that is named twice is reserved once and then renewed.
+            reservations.push(match self.own(to, &verb)? {
+                Some(held) => Renewal { held, expires_at: self.expires_at, conflicts }.write(to)?,
+                None => verb.write(to, None, conflicts)?,
             });
         }
         Ok(ReservedEach { reservations, in_the_way: Vec::new() })
@@ -109,16 +124,27 @@ impl ReserveEach {
         }
     }
 
-    /// The lease in force that the caller has on just this path already.
-    fn own(&self, to: &Apply<'_>, verb: &Reserve) -> rusqlite::Result<Option<Seq>> {
-        let sql = "SELECT seq FROM reservations WHERE scope = ?1 AND owner = ?2 AND status = 'active'
-                   AND expires_at > ?3 AND paths = ?4 AND exclusive = ?5 ORDER BY seq LIMIT 1";
+    /// The active reservation that the caller has on just this path.
+    fn own(&self, to: &Decide<'_>, verb: &Reserve) -> rusqlite::Result<Option<Reservation>> {
+        let sql = format!(
+            "SELECT {} FROM reservations r WHERE r.scope = ?1 AND r.owner = ?2 AND r.status = 'active'
+             AND r.expires_at > ?3 AND r.paths = ?4 AND r.exclusive = ?5 ORDER BY r.seq LIMIT 1",
+            rows::RESERVATION
+        );
         let paths = serde_json::to_string(&verb.paths).unwrap_or_default();
-        one(to.db, sql, (&self.scope, &to.caller.agent, to.clock(), paths, self.exclusive), |row| row.get(0))
+        let params = (&self.scope, &to.caller.agent, to.clock(), paths, self.exclusive);
+        one(to.db, &sql, params, rows::reservation)
     }
 }
 
-/// A path as it is compared with others: `./`, doubled and closing slashes mean nothing.
+enum Plan {
+    /// These reservations are in the way, and the caller wants all paths or none.
+    InTheWay(Vec<Conflict>),
+    /// The paths are reserved; what each overlaps with.
+    Reserve(Vec<Vec<Conflict>>),
+}
+
+/// A path in the form that is compared: without `./`, doubled and closing slashes.
 #[must_use]
 pub fn plain(path: &str) -> String {
     if path.contains("://") {

@@ -1,5 +1,5 @@
-//! Writing steps of a run down: letters, copies, turns and notes as they come, and what belongs to the run as a whole
-//! (its row, its task, its conversation's counts) once, however many steps came together.
+//! Writes the steps of a run: messages, deliveries, turns and notes one by one, and what belongs to the run as a whole (its row,
+//! its task, its conversation's counts) once for all steps of a command.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -12,109 +12,110 @@ use crate::nouns::{
     TurnVisibility,
 };
 use crate::sight;
-use crate::store::{all, exec, rows, short};
-use crate::verbs::{Applied, Apply, mail};
+use crate::store::{all, rows, short};
+use crate::verbs::{Decide, Decided, Write, seen_keys};
 
 /// What participants of a run's conversation may do.
 static MAY: LazyLock<String> =
     LazyLock::new(|| serde_json::to_string(&Permissions::for_role("worker")).unwrap_or_default());
 
-/// How a delivery is marked whose letter nobody dealt with before the end.
+/// The note of a delivery that no agent handled before the run ended.
 const GIVEN_UP: &str = "the task ended";
 
-/// What becomes of a copy that is written by the command which also deals with it.
+/// The final state of a delivery that is written by the command that also handles it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum Disposal {
     Read,
     Forgotten,
     GivenUp,
 }
 
-/// Where the letters are that a command takes in hand.
+/// The messages that a command takes.
 #[derive(Default)]
-pub(super) struct Dealt {
-    /// Letters that were waiting.
+pub(super) struct TakenMessages {
+    /// Messages that were waiting.
     waiting: HashMap<Taken, Seq>,
-    /// Letters that the command itself sends.
-    own: HashMap<Taken, Fate>,
+    /// Messages that the command itself sends.
+    own: HashMap<Taken, Disposal>,
 }
 
-impl Dealt {
-    /// Refuses to take what does not wait, or what is taken already.
-    pub(super) fn check(to: &Apply<'_>, command: &Advance) -> Applied<Self> {
-        let mut dealt = Self::default();
+impl TakenMessages {
+    /// Refuses messages that are not waiting, or that were taken already.
+    pub(super) fn check(to: &Decide<'_>, command: &Advance) -> Decided<Self> {
+        let mut found = Self::default();
         let mut sent: HashSet<(&AgentId, MessageId)> = HashSet::new();
         for step in command.all_steps() {
             for taken in &step.took {
-                let known = dealt.waiting.contains_key(taken) || dealt.own.contains_key(taken);
+                let known = found.waiting.contains_key(taken) || found.own.contains_key(taken);
                 if known {
                     return Err(Refusal::NoSuchMessage.into());
                 }
                 if sent.contains(&(&taken.agent, taken.message)) {
-                    let fate = if step.forget { Fate::Forgotten } else { Fate::Read };
-                    dealt.own.insert(taken.clone(), fate);
+                    let fate = if step.forget { Disposal::Forgotten } else { Disposal::Read };
+                    found.own.insert(taken.clone(), fate);
                 } else {
-                    dealt.waiting.insert(taken.clone(), waiting(to, taken)?);
+                    found.waiting.insert(taken.clone(), waiting(to, taken)?);
                 }
             }
             for taken in &step.gave_up {
                 if sent.contains(&(&taken.agent, taken.message)) {
-                    dealt.own.entry(taken.clone()).or_insert(Fate::GivenUp);
+                    found.own.entry(taken.clone()).or_insert(Disposal::GivenUp);
                 }
             }
-            // A lone step cannot take what it sends.
+            // A single step cannot take what it sends.
             if !command.then.is_empty() {
-                let copies = step.letters.iter().flat_map(|one| one.to.iter().map(|agent| (agent, one.id)));
-                sent.extend(copies);
+                let deliveries =
+                    step.messages.iter().flat_map(|one| one.to.iter().map(|agent| (agent, one.id)));
+                sent.extend(deliveries);
             }
         }
-        Ok(dealt)
+        Ok(found)
     }
 }
 
-/// A run on its way through a command.
+/// A run while a command is applied to it.
 pub(super) struct Course {
     run: Run,
     fresh: bool,
     place: Seq,
-    dealt: Dealt,
-    /// Those who take part. Runs have few agents, so there is no need to ask for each listener.
+    taken: TakenMessages,
+    /// The participants. Runs have few, so events list them.
     seeing: Vec<AgentId>,
     joined: i64,
-    letters: Vec<(Arc<Message>, Vec<AgentId>)>,
-    /// The phase that the books have.
+    messages: Vec<(Arc<Message>, Vec<AgentId>)>,
+    /// The phase in the database.
     previous: RunPhase,
     result: Option<Json>,
-    /// Of a run that is not in the books yet.
+    /// Of a run that is not in the database yet.
     opening: Option<(Opening, AgentId)>,
 }
 
 impl Course {
     pub(super) fn start(
-        to: &mut Apply<'_>,
+        to: &mut Write<'_>,
         mut run: Run,
         fresh: bool,
         first: &Advance,
-        dealt: Dealt,
-    ) -> Applied<Self> {
+        taken: TakenMessages,
+    ) -> rusqlite::Result<Self> {
         let previous = if fresh { RunPhase::Running } else { run.phase };
         let place = to.next_seq();
         let (seeing, opening) = match &first.open {
             Some(opening) if fresh => {
                 run.seq = place;
-                let creator = first.letters.first().map_or(&first.agent, |letter| &letter.from);
-                tell_beginning(to, &run, opening, first.letters.first().map(|letter| &letter.from), creator)?;
+                let creator = first.messages.first().map_or(&first.agent, |draft| &draft.from);
+                emit_beginning(to, &run, opening, first.messages.first().map(|draft| &draft.from), creator)?;
                 (Vec::new(), Some((opening.clone(), creator.clone())))
             }
             _ => (participants(to, &run.task)?, None),
         };
-        let (joined, letters) = (0, Vec::with_capacity(first.all_letters().count()));
-        Ok(Self { run, fresh, place, dealt, seeing, joined, letters, previous, result: None, opening })
+        let (joined, messages) = (0, Vec::with_capacity(first.all_messages().count()));
+        Ok(Self { run, fresh, place, taken, seeing, joined, messages, previous, result: None, opening })
     }
 
     /// Takes one step.
-    pub(super) fn take(&mut self, to: &mut Apply<'_>, step: &Advance) -> Applied<()> {
-        to.is_done_by(&step.agent);
+    pub(super) fn take(&mut self, to: &mut Write<'_>, step: &Advance) -> rusqlite::Result<()> {
+        to.set_actor(&step.agent);
         let before = self.run.phase;
         let run = &mut self.run;
         let opens = step.open.is_some();
@@ -130,59 +131,59 @@ impl Course {
             self.contribute(to, contributor)?;
         }
         for taken in &step.took {
-            let Some(seq) = self.dealt.waiting.get(taken) else { continue };
+            let Some(seq) = self.taken.waiting.get(taken) else { continue };
             let sql = "UPDATE deliveries SET state = 2, delivered_at = coalesce(delivered_at, ?3), read_at = ?3, note = ?4
                        WHERE agent = ?1 AND message = ?2";
             let note = step.forget.then_some(FORGOTTEN);
-            exec(to.db, sql, (&taken.agent, seq, to.now, note))?;
+            to.exec(sql, (&taken.agent, seq, to.now, note))?;
         }
         for taken in &step.gave_up {
-            if self.dealt.own.contains_key(taken) {
+            if self.taken.own.contains_key(taken) {
                 continue;
             }
             let sql = "UPDATE deliveries SET state = 5, note = ?3 WHERE agent = ?1 AND state < 2
                        AND message = (SELECT seq FROM messages WHERE id = ?2)";
-            exec(to.db, sql, (&taken.agent, taken.message, GIVEN_UP))?;
+            to.exec(sql, (&taken.agent, taken.message, GIVEN_UP))?;
         }
         if let Some(note) = &step.note {
             self.run.notes += 1;
             let sql = "INSERT INTO run_notes(task, n, place, agent, at, note) VALUES(?1,?2,?3,?4,?5,?6)";
             let params = (&self.run.task, self.run.notes, to.next_seq(), &step.agent, to.now, note);
-            exec(to.db, sql, params)?;
+            to.exec(sql, params)?;
         }
-        for letter in &step.letters {
-            self.seat(to, letter)?;
-            let message = self.post(to, letter)?;
-            self.letters.push((message, letter.to.clone()));
+        for draft in &step.messages {
+            self.add_participants(to, draft)?;
+            let message = self.post(to, draft)?;
+            self.messages.push((message, draft.to.clone()));
         }
         if step.result.is_some() {
             self.result.clone_from(&step.result);
         }
-        self.tell_move(to, if self.fresh && opens { RunPhase::Running } else { before }, step)
+        self.emit_phase(to, if self.fresh && opens { RunPhase::Running } else { before }, step)
     }
 
     /// Writes what belongs to the run as a whole.
-    pub(super) fn write_down(mut self, to: &mut Apply<'_>) -> Applied<Advanced> {
+    pub(super) fn finish(mut self, to: &mut Write<'_>) -> rusqlite::Result<Advanced> {
         let task = &self.run.task;
         let own =
-            self.letters.iter().filter(|(message, _)| message.conversation.as_ref() == Some(task)).count();
+            self.messages.iter().filter(|(message, _)| message.conversation.as_ref() == Some(task)).count();
         let turns = i64::try_from(own).unwrap_or(i64::MAX);
         if turns > 0 {
             let sql = "INSERT INTO turn_types(conversation, content_type, turns) VALUES(?1, 'text', ?2)
                        ON CONFLICT DO UPDATE SET turns = turns + ?2";
-            exec(to.db, sql, (task, turns))?;
+            to.exec(sql, (task, turns))?;
         }
         match self.opening.take() {
             Some((opening, creator)) => self.enter(to, &opening, &creator, turns)?,
             None => self.update(to, turns)?,
         }
-        let Self { run, place, letters, fresh, .. } = self;
-        Ok(Advanced { run, place, letters, opened: fresh, repeated: false })
+        let Self { run, place, messages, fresh, .. } = self;
+        Ok(Advanced { run, place, messages, opened: fresh, repeated: false })
     }
 
     fn enter(
         &self,
-        to: &mut Apply<'_>,
+        to: &mut Write<'_>,
         opening: &Opening,
         creator: &AgentId,
         turns: i64,
@@ -191,39 +192,39 @@ impl Course {
         let sql = "INSERT INTO conversations(id, kind, status, subject, created_by, audience, participant_count, turn_count,
                        thread_count, created_at, updated_at, seq) VALUES(?1,'agent-task','active',?2,?3,'parties',?6,?7,0,?4,?4,?5)";
         let params = (&run.task, &opening.title, creator, to.now, self.place, self.joined, turns);
-        exec(to.db, sql, params)?;
+        to.exec(sql, params)?;
         let status = status_of(run.phase);
         let ended = status.is_final().then_some(to.now);
         let sql = "INSERT INTO tasks(id, title, status, owner, result, created_at, updated_at, ended_at, seq)
                    VALUES(?1,?2,?3,?4,?5,?6,?6,?7,?8)";
         let params = (&run.task, &opening.title, status, &opening.owner, &self.result, to.now, ended);
         let (id, title, status, owner, result, now, ended) = params;
-        exec(to.db, sql, (id, title, status, owner, result, now, ended, self.place + 1))?;
+        to.exec(sql, (id, title, status, owner, result, now, ended, self.place + 1))?;
         let sql = "INSERT INTO runs(task, instance, name, phase, steps, notes, state, seq) VALUES(?1,?2,?3,?4,?5,?6,?7,?8)";
         let params =
             (&run.task, &run.instance, &run.name, run.phase, run.steps, run.notes, &run.state, run.seq);
-        exec(to.db, sql, params).map(drop)
+        to.exec(sql, params).map(drop)
     }
 
-    fn update(&self, to: &mut Apply<'_>, turns: i64) -> rusqlite::Result<()> {
+    fn update(&self, to: &mut Write<'_>, turns: i64) -> rusqlite::Result<()> {
         let run = &self.run;
-        if !self.letters.is_empty() {
+        if !self.messages.is_empty() {
             let sql = "UPDATE conversations SET participant_count = participant_count + ?2, turn_count = turn_count + ?3,
                            updated_at = ?4 WHERE id = ?1";
-            exec(to.db, sql, (&run.task, self.joined, turns, to.now))?;
+            to.exec(sql, (&run.task, self.joined, turns, to.now))?;
         }
         if run.phase != self.previous {
             let status = status_of(run.phase);
             let ended = status.is_final().then_some(to.now);
             let sql = "UPDATE tasks SET status = ?2, result = coalesce(?3, result), updated_at = ?4, ended_at = ?5 WHERE id = ?1";
-            exec(to.db, sql, (&run.task, status, &self.result, to.now, ended))?;
+            to.exec(sql, (&run.task, status, &self.result, to.now, ended))?;
         }
         let sql = "UPDATE runs SET phase = ?2, steps = ?3, notes = ?4, state = ?5 WHERE task = ?1";
-        exec(to.db, sql, (&run.task, run.phase, run.steps, run.notes, &run.state)).map(drop)
+        to.exec(sql, (&run.task, run.phase, run.steps, run.notes, &run.state)).map(drop)
     }
 
     /// Says that the run has ended, rests, or goes on.
-    fn tell_move(&self, to: &mut Apply<'_>, before: RunPhase, step: &Advance) -> Applied<()> {
+    fn emit_phase(&self, to: &mut Write<'_>, before: RunPhase, step: &Advance) -> rusqlite::Result<()> {
         if self.run.phase == before {
             return Ok(());
         }
@@ -233,21 +234,21 @@ impl Course {
             TaskStatus::Completed => Fact::TaskCompleted { task, result: step.result.clone() },
             _ => Fact::TaskStatusChanged { task, previous, current },
         };
-        to.tell(fact, Sight::Agents(Sight::list(self.seeing.clone())))?;
+        to.emit(fact, Sight::Agents(Sight::list(self.seeing.clone())))?;
         Ok(())
     }
 
-    fn contribute(&self, to: &Apply<'_>, contributor: &str) -> rusqlite::Result<()> {
+    fn contribute(&self, to: &Write<'_>, contributor: &str) -> rusqlite::Result<()> {
         let sql = "INSERT INTO task_contributors(task, contributor, place)
                    VALUES(?1, ?2, (SELECT count(*) FROM task_contributors WHERE task = ?1)) ON CONFLICT DO NOTHING";
-        exec(to.db, sql, (&self.run.task, contributor)).map(drop)
+        to.exec(sql, (&self.run.task, contributor)).map(drop)
     }
 
-    /// Makes sender and recipients of a letter take part.
-    fn seat(&mut self, to: &Apply<'_>, letter: &RunMessage) -> rusqlite::Result<()> {
-        let others = letter.to.iter().chain(letter.away.iter().map(|(_, agent)| agent));
+    /// Makes sender and recipients of a message participants.
+    fn add_participants(&mut self, to: &Write<'_>, draft: &RunMessage) -> rusqlite::Result<()> {
+        let others = draft.to.iter().chain(draft.away.iter().map(|(_, agent)| agent));
         let parties =
-            std::iter::once((&letter.from, letter.from_kind)).chain(others.map(|a| (a, AgentKind::Agent)));
+            std::iter::once((&draft.from, draft.from_kind)).chain(others.map(|a| (a, AgentKind::Agent)));
         for (agent, kind) in parties {
             if self.seeing.contains(agent) {
                 continue;
@@ -256,56 +257,55 @@ impl Course {
                        VALUES(?1,?2,?3,'worker',?4,?5,?6,?7) ON CONFLICT DO NOTHING";
             let run = &self.run;
             let params = (&run.task, agent, kind, MAY.as_str(), to.now, to.next_seq() - 1, run.seq);
-            self.joined += i64::from(exec(to.db, sql, params)? > 0);
+            self.joined += i64::from(to.exec(sql, params)? > 0);
             self.seeing.push(agent.clone());
         }
         Ok(())
     }
 
-    /// Writes a letter, its copies and its turn.
-    fn post(&self, to: &mut Apply<'_>, letter: &RunMessage) -> Applied<Arc<Message>> {
+    /// Writes a message, its deliveries and its turn.
+    fn post(&self, to: &mut Write<'_>, draft: &RunMessage) -> rusqlite::Result<Arc<Message>> {
         let task = &self.run.task;
         let message = Arc::new(Message {
             seq: to.next_seq(),
-            id: letter.id,
-            from: letter.from.clone(),
-            to: letter.addressed.clone(),
-            kind: letter.kind.clone(),
-            subject: Some(letter.subject.clone()),
-            body: Body::Text(letter.body.clone()),
-            priority: letter.priority,
+            id: draft.id,
+            from: draft.from.clone(),
+            to: draft.addressed.clone(),
+            kind: draft.kind.clone(),
+            subject: Some(draft.subject.clone()),
+            body: Body::Text(draft.body.clone()),
+            priority: draft.priority,
             ack_required: false,
             expires_at: None,
-            correlation: letter.correlation.clone(),
-            conversation: Some(letter.elsewhere.as_ref().unwrap_or(task).clone()),
+            correlation: draft.correlation.clone(),
+            conversation: Some(draft.elsewhere.as_ref().unwrap_or(task).clone()),
             thread: None,
-            in_reply_to: letter.in_reply_to,
+            in_reply_to: draft.in_reply_to,
             task: Some(task.clone()),
-            key: letter.key.clone(),
+            key: draft.key.clone(),
             envelope: None,
-            meta: letter.meta.clone(),
+            meta: draft.meta.clone(),
             audience: Audience::Parties,
             via: to.caller.via.clone(),
             at: to.now,
         });
-        mail::insert(to, &message)?;
-        if let Some(key) = &letter.key {
-            let sql = "INSERT INTO message_keys(sender, key, digest, message) VALUES(?1, ?2, x'', ?3) ON CONFLICT DO NOTHING";
-            exec(to.db, sql, (&message.from, key, message.seq))?;
+        to.insert_message(message.clone())?;
+        if let Some(key) = &draft.key {
+            seen_keys::store_message_key(to, &message.from, key, Vec::new(), message.seq)?;
         }
-        let mut recipients = letter.to.clone();
-        for agent in &letter.to {
-            self.copy(to, agent, &message)?;
+        let mut recipients = draft.to.clone();
+        for agent in &draft.to {
+            self.deliver(to, agent, &message)?;
         }
-        for (peer, agent) in &letter.away {
-            self.copy(to, agent, &message)?;
+        for (peer, agent) in &draft.away {
+            self.deliver(to, agent, &message)?;
             let sql = "INSERT INTO outbound(peer, message, agent) VALUES(?1, ?2, ?3)";
-            exec(to.db, sql, (peer, message.seq, agent))?;
+            to.exec(sql, (peer, message.seq, agent))?;
             recipients.push(agent.clone());
         }
         let sight = sight::of_message(to.db, &message, recipients)?;
-        to.tell_of(Fact::MessageSent, message.clone(), None, sight)?;
-        if letter.elsewhere.is_some() {
+        to.emit_of(Fact::MessageSent, message.clone(), None, sight)?;
+        if draft.elsewhere.is_some() {
             return Ok(message);
         }
         let turn = Turn {
@@ -315,53 +315,53 @@ impl Course {
             thread: None,
             author: message.from.clone(),
             content_type: "text".to_owned(),
-            content: rows::letter_content(&letter.body),
+            content: rows::text_content(&draft.body),
             in_reply_to: None,
             visibility: TurnVisibility::All,
             source: TurnSource::Intercepted(message.id),
             meta: None,
             at: to.now,
         };
-        let sql = "INSERT INTO turns(seq, id, conversation, author, content_type, message, at, talk, author_hash, type_hash)
+        let sql = "INSERT INTO turns(seq, id, conversation, author, content_type, message, at, conversation_seq, author_hash, type_hash)
                    VALUES(?1,?2,?3,?4,'text',?5,?6,?7,?8,?9)";
         let (talk, author, kind) = (self.run.seq, short(turn.author.as_str()), short(&turn.content_type));
         let params =
             (turn.seq, turn.id, &turn.conversation, &turn.author, message.seq, to.now, talk, author, kind);
-        exec(to.db, sql, params)?;
+        to.exec(sql, params)?;
         let sight = Sight::Agents(Sight::list(self.seeing.clone()));
-        to.tell_turn(Fact::TurnAdded { conversation: task.clone() }, Arc::new(turn), sight)?;
+        to.emit_turn(Fact::TurnAdded { conversation: task.clone() }, Arc::new(turn), sight)?;
         Ok(message)
     }
 
-    /// Writes a copy, as it stands at the end of the command.
-    fn copy(&self, to: &Apply<'_>, agent: &AgentId, message: &Message) -> rusqlite::Result<()> {
-        let fate = match self.dealt.own.is_empty() {
+    /// Writes a delivery in the state that it has at the end of the command.
+    fn deliver(&self, to: &Write<'_>, agent: &AgentId, message: &Message) -> rusqlite::Result<()> {
+        let fate = match self.taken.own.is_empty() {
             true => None,
-            false => self.dealt.own.get(&Taken { agent: agent.clone(), message: message.id }),
+            false => self.taken.own.get(&Taken { agent: agent.clone(), message: message.id }),
         };
         let (state, note) = match fate {
             None => (0, None),
-            Some(Fate::Read) => (2, None),
-            Some(Fate::Forgotten) => (2, Some(FORGOTTEN)),
-            Some(Fate::GivenUp) => (5, Some(GIVEN_UP)),
+            Some(Disposal::Read) => (2, None),
+            Some(Disposal::Forgotten) => (2, Some(FORGOTTEN)),
+            Some(Disposal::GivenUp) => (5, Some(GIVEN_UP)),
         };
         let read = (state == 2).then_some(to.now);
         let sql =
-            "INSERT INTO deliveries(agent, message, copy, kind, priority, state, delivered_at, read_at, note)
+            "INSERT INTO deliveries(agent, message, recipient_kind, kind, priority, state, delivered_at, read_at, note)
                    VALUES(?1, ?2, 'to', ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT DO NOTHING";
         let kind = rows::indexed_kind(&message.kind);
-        exec(to.db, sql, (agent, message.seq, kind, message.priority, state, read, note)).map(drop)
+        to.exec(sql, (agent, message.seq, kind, message.priority, state, read, note)).map(drop)
     }
 }
 
-/// The lines of history with which a run begins.
-fn tell_beginning(
-    to: &mut Apply<'_>,
+/// Emits the events with which a run begins.
+fn emit_beginning(
+    to: &mut Write<'_>,
     run: &Run,
     opening: &Opening,
     first: Option<&AgentId>,
     creator: &AgentId,
-) -> Applied<()> {
+) -> rusqlite::Result<()> {
     let conversation = Conversation {
         id: run.task.clone(),
         kind: "agent-task".to_owned(),
@@ -381,7 +381,7 @@ fn tell_beginning(
         seq: run.seq,
     };
     let sight = Sight::Agents(Sight::list(first.cloned().into_iter().collect()));
-    to.tell(Fact::ConversationCreated { conversation: Box::new(conversation) }, sight.clone())?;
+    to.emit(Fact::ConversationCreated { conversation: Box::new(conversation) }, sight.clone())?;
     let task = Task {
         id: run.task.clone(),
         title: opening.title.clone(),
@@ -398,8 +398,8 @@ fn tell_beginning(
         seq: to.next_seq(),
     };
     let sql = "INSERT INTO task_contributors(task, contributor, place) VALUES(?1, ?2, 0)";
-    exec(to.db, sql, (&task.id, &task.owner))?;
-    to.tell(Fact::TaskCreated { task: Box::new(task) }, sight)?;
+    to.exec(sql, (&task.id, &task.owner))?;
+    to.emit(Fact::TaskCreated { task: Box::new(task) }, sight)?;
     Ok(())
 }
 
@@ -411,7 +411,7 @@ fn status_of(phase: RunPhase) -> TaskStatus {
     }
 }
 
-fn participants(to: &Apply<'_>, task: &TaskId) -> rusqlite::Result<Vec<AgentId>> {
-    let sql = "SELECT agent FROM participants WHERE conversation = ?1 AND left_at IS NULL LIMIT 1000";
+fn participants(to: &Decide<'_>, task: &TaskId) -> rusqlite::Result<Vec<AgentId>> {
+    let sql = "SELECT agent FROM participants WHERE conversation = ?1 AND left_at IS NULL ORDER BY agent LIMIT 1000";
     all(to.db, sql, [task], |row| row.get(0))
 }

@@ -1,4 +1,4 @@
-//! Random verbs against a simple model: answers, inboxes, deliveries and what each may see agree after every step.
+//! Random verbs against a simple model: answers, inboxes, deliveries and visibility agree after every step.
 
 mod world;
 
@@ -17,14 +17,14 @@ use posthaste_engine::verbs::turns::Say;
 use posthaste_engine::views::{InboxOrder, InboxQuery, TurnQuery};
 use proptest::prelude::*;
 
-use self::world::{AGENTS, Due, Eyes, Op, SCOPES, TALKS, Target, World};
+use self::world::{AGENTS, CONVERSATIONS, Due, Op, Readers, SCOPES, Target, World};
 use crate::harness::{Realm, id, member};
 
-/// The real realm, and what its letters and turns are called.
+/// The real realm, and the ids of its messages and turns.
 struct Real {
     realm: Realm,
-    letters: Vec<MessageId>,
-    turns: [Vec<TurnId>; TALKS],
+    messages: Vec<MessageId>,
+    turns: [Vec<TurnId>; CONVERSATIONS],
 }
 
 fn name(who: usize) -> AgentId {
@@ -43,8 +43,8 @@ fn scope_id(scope: usize) -> ScopeId {
     ScopeId::new(format!("scope-{scope}")).expect("a scope id")
 }
 
-fn talk_id(talk: usize) -> ConversationId {
-    ConversationId::new(format!("talk-{talk}")).expect("a conversation id")
+fn conversation_id(conversation: usize) -> ConversationId {
+    ConversationId::new(format!("conversation-{conversation}")).expect("a conversation id")
 }
 
 fn addresses(targets: &[Target]) -> Vec<Address> {
@@ -69,13 +69,13 @@ impl Real {
             let scope = CreateScope { id: Some(scope_id(scope)), ..CreateScope::default() };
             realm.engine.submit(&Caller::office(), scope).await.expect("a scope");
         }
-        Self { realm, letters: Vec::new(), turns: Default::default() }
+        Self { realm, messages: Vec::new(), turns: Default::default() }
     }
 
-    /// Carries an operation out; gives back the name of the refusal if it was refused.
+    /// Executes an operation; returns the name of the refusal if it was refused.
     async fn apply(&mut self, op: &Op, world: &World) -> Result<(), String> {
         let engine = self.realm.engine.clone();
-        let letter = |n: usize| self.letters.get(n).copied().unwrap_or(MessageId(uuid::Uuid::nil()));
+        let message = |n: usize| self.messages.get(n).copied().unwrap_or(MessageId(uuid::Uuid::nil()));
         let answer = match op.clone() {
             Op::Register { who, policy } => {
                 let verb =
@@ -98,18 +98,18 @@ impl Real {
                 let plain = SendMessage::text(addresses(&to), "words");
                 let verb = SendMessage { cc: addresses(&cc), bcc: addresses(&bcc), ..plain };
                 engine.submit(&caller(from), verb).await.map(|sent| {
-                    let copies = sent.receipts.iter().map(|r| (number(&r.agent), r.copy, r.state));
-                    let due = &world.letters.last().expect("a letter").copies;
-                    assert_eq!(copies.collect::<Vec<_>>(), *due, "receipts");
-                    self.letters.push(sent.message.id);
+                    let deliveries = sent.receipts.iter().map(|r| (number(&r.agent), r.copy, r.state));
+                    let due = &world.messages.last().expect("a message").deliveries;
+                    assert_eq!(deliveries.collect::<Vec<_>>(), *due, "receipts");
+                    self.messages.push(sent.message.id);
                 })
             }
-            Op::MarkRead { who, letter: n, unread } => {
-                let verb = MarkRead { agent: name(who), message: letter(n), unread };
+            Op::MarkRead { who, message: n, unread } => {
+                let verb = MarkRead { agent: name(who), message: message(n), unread };
                 engine.submit(&caller(who), verb).await.map(drop)
             }
-            Op::Acknowledge { who, letter: n } => {
-                let verb = Acknowledge { agent: name(who), message: letter(n), response: None };
+            Op::Acknowledge { who, message: n } => {
+                let verb = Acknowledge { agent: name(who), message: message(n), response: None };
                 engine.submit(&caller(who), verb).await.map(drop)
             }
             Op::Ask { from, to } => {
@@ -124,15 +124,15 @@ impl Real {
                 let verb = Answer { from: name(from), state: ContactState::Blocked, expires_at: None };
                 engine.submit(&caller(who), verb).await.map(drop)
             }
-            Op::Create { by, talk, others } => {
+            Op::Create { by, conversation, others } => {
                 let invitee = |(who, history): &(usize, HistoryAccess)| Invitee {
                     agent: name(*who),
                     role: None,
                     permissions: PermissionsPatch { history: Some(*history), ..Default::default() },
                 };
                 let verb = Create {
-                    id: Some(talk_id(talk)),
-                    kind: "talk".to_owned(),
+                    id: Some(conversation_id(conversation)),
+                    kind: "chat".to_owned(),
                     subject: None,
                     parent: None,
                     parent_turn: None,
@@ -143,14 +143,14 @@ impl Real {
                 };
                 engine.submit(&caller(by), verb).await.map(drop)
             }
-            Op::Say { by, talk, to } => {
+            Op::Say { by, conversation, to } => {
                 let visibility = match to {
-                    Eyes::All => TurnVisibility::All,
-                    Eyes::Private => TurnVisibility::Private,
-                    Eyes::These(agents) => TurnVisibility::Agents(agents.into_iter().map(name).collect()),
+                    Readers::All => TurnVisibility::All,
+                    Readers::Private => TurnVisibility::Private,
+                    Readers::These(agents) => TurnVisibility::Agents(agents.into_iter().map(name).collect()),
                 };
                 let verb = Say {
-                    conversation: talk_id(talk),
+                    conversation: conversation_id(conversation),
                     thread: None,
                     content_type: "text".to_owned(),
                     content: Json::new("\"words\"").expect("JSON"),
@@ -158,13 +158,14 @@ impl Real {
                     visibility: Some(visibility),
                     meta: None,
                 };
-                engine.submit(&caller(by), verb).await.map(|turn| self.turns[talk].push(turn.id))
+                engine.submit(&caller(by), verb).await.map(|turn| self.turns[conversation].push(turn.id))
             }
-            Op::Join { by, talk } => {
-                engine.submit(&caller(by), Join { conversation: talk_id(talk), role: None }).await.map(drop)
-            }
-            Op::Leave { by, talk } => engine
-                .submit(&caller(by), Leave { conversation: talk_id(talk), reason: None })
+            Op::Join { by, conversation } => engine
+                .submit(&caller(by), Join { conversation: conversation_id(conversation), role: None })
+                .await
+                .map(drop),
+            Op::Leave { by, conversation } => engine
+                .submit(&caller(by), Leave { conversation: conversation_id(conversation), reason: None })
                 .await
                 .map(drop),
         };
@@ -174,32 +175,34 @@ impl Real {
     fn check(&self, world: &World) {
         for who in 0..AGENTS {
             self.check_inbox(world, who);
-            for n in 0..world.letters.len() {
-                let id = self.letters[n];
+            for n in 0..world.messages.len() {
+                let id = self.messages[n];
                 let seen = self.realm.engine.read_blocking(|view| view.message(&caller(who), id)).ok();
                 let seen = seen.map(|seen| {
-                    assert_eq!(number(&seen.message.from), world.letters[n].from);
-                    let copies = seen.deliveries.iter().map(|d| (number(&d.agent), d.copy, d.state));
-                    copies.collect::<Vec<_>>()
+                    assert_eq!(number(&seen.message.from), world.messages[n].from);
+                    let deliveries = seen.deliveries.iter().map(|d| (number(&d.agent), d.copy, d.state));
+                    deliveries.collect::<Vec<_>>()
                 });
-                assert_eq!(seen, world.copies_seen(who, n), "letter {n} seen by {who}");
+                assert_eq!(seen, world.deliveries_seen(who, n), "message {n} seen by {who}");
             }
-            for talk in 0..TALKS {
+            for conversation in 0..CONVERSATIONS {
                 let query = TurnQuery { limit: 1_000, ..TurnQuery::default() };
-                let look =
-                    self.realm.engine.read_blocking(|view| view.turns(&caller(who), &talk_id(talk), &query));
-                let place = |turn: &TurnId| self.turns[talk].iter().position(|known| known == turn);
+                let look = self
+                    .realm
+                    .engine
+                    .read_blocking(|view| view.turns(&caller(who), &conversation_id(conversation), &query));
+                let index = |turn: &TurnId| self.turns[conversation].iter().position(|known| known == turn);
                 let seen = match &look {
-                    Ok(page) => Ok(page.items.iter().map(|turn| place(&turn.id).expect("a turn")).collect()),
+                    Ok(page) => Ok(page.items.iter().map(|turn| index(&turn.id).expect("a turn")).collect()),
                     Err(error) => Err(refusal(error)),
                 };
-                let due = world.turns_seen(who, talk).map_err(str::to_owned);
-                assert_eq!(seen, due, "turns of {talk} seen by {who}");
-                for (n, turn) in self.turns[talk].iter().enumerate() {
+                let due = world.turns_seen(who, conversation).map_err(str::to_owned);
+                assert_eq!(seen, due, "turns of {conversation} seen by {who}");
+                for (n, turn) in self.turns[conversation].iter().enumerate() {
                     let one = self
                         .realm
                         .engine
-                        .read_blocking(|view| view.turn(&caller(who), &talk_id(talk), *turn));
+                        .read_blocking(|view| view.turn(&caller(who), &conversation_id(conversation), *turn));
                     assert_eq!(
                         one.is_ok(),
                         due.as_ref().is_ok_and(|seen| seen.contains(&n)),
@@ -215,39 +218,42 @@ impl Real {
             let query = InboxQuery { order, unread, limit: 1_000, ..InboxQuery::default() };
             let page =
                 self.realm.engine.read_blocking(|view| view.inbox(&caller(who), &name(who), &query)).ok()?;
-            let place = |id: &MessageId| self.letters.iter().position(|known| known == id).expect("a letter");
-            Some(page.items.iter().map(|l| (place(&l.message.id), l.delivery.state)).collect::<Vec<_>>())
+            let index =
+                |id: &MessageId| self.messages.iter().position(|known| known == id).expect("a message");
+            Some(page.items.iter().map(|l| (index(&l.message.id), l.delivery.state)).collect::<Vec<_>>())
         };
         let due = world.inbox(who);
         assert_eq!(look(InboxOrder::Oldest, false), due, "inbox of {who}");
         let newest = due.clone().map(|due| due.into_iter().rev().collect::<Vec<_>>());
-        assert_eq!(look(InboxOrder::Newest, false), newest, "inbox of {who}, the latest first");
-        let unread = due.map(|due| due.into_iter().filter(|copy| copy.1.is_unread()).collect::<Vec<_>>());
-        assert_eq!(look(InboxOrder::Priority, true), unread, "unread mail of {who}");
+        assert_eq!(look(InboxOrder::Newest, false), newest, "inbox of {who}, newest first");
+        let unread =
+            due.map(|due| due.into_iter().filter(|delivery| delivery.1.is_unread()).collect::<Vec<_>>());
+        assert_eq!(look(InboxOrder::Priority, true), unread, "unread messages of {who}");
         let counts = self.realm.engine.read_blocking(|view| view.mail_counts(&caller(who), &name(who))).ok();
         assert_eq!(
             counts.map(|counts| counts.unread as usize),
             unread.map(|unread| unread.len()),
             "count of {who}"
         );
-        // Nobody but the agent itself has a way in.
+        // Only the agent itself may read its inbox.
         let other = caller((who + 1) % AGENTS);
-        let pry =
+        let other_read =
             self.realm.engine.read_blocking(|view| view.inbox(&other, &name(who), &InboxQuery::default()));
-        assert!(pry.is_err(), "{other:?} reads the mail of {who}");
+        assert!(other_read.is_err(), "{other:?} reads the inbox of {who}");
     }
 }
 
-/// What the model leaves open is not asked: what those who are not there may still do in conversations and with mail.
-fn is_in_question(op: &Op, world: &World) -> bool {
+/// The model does not define what unregistered agents may do with conversations and messages, so that is skipped.
+fn is_undefined(op: &Op, world: &World) -> bool {
     let there = |who: &usize| world.agents[*who].active;
     match op {
         Op::MarkRead { who, .. } | Op::Acknowledge { who, .. } => !there(who),
         Op::Say { by, .. } | Op::Join { by, .. } | Op::Leave { by, .. } => !there(by),
         Op::Create { by, others, .. } => !there(by) || !others.iter().all(|(other, _)| there(other)),
-        Op::Unregister { who } => {
-            world.talks.iter().any(|talk| talk.parts.get(who).is_some_and(|part| part.present))
-        }
+        Op::Unregister { who } => world
+            .conversations
+            .iter()
+            .any(|conversation| conversation.parts.get(who).is_some_and(|part| part.present)),
         _ => false,
     }
 }
@@ -256,12 +262,13 @@ fn run(ops: &[Op]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let (mut real, mut world) = (Real::new().await, World::default());
-        // Most are there from the start, and every other time they talk already, so that something happens.
+        // Most agents are registered from the start, and in half of the runs they share a conversation.
         let arrivals = (0..AGENTS - 1).map(|who| Op::Register { who, policy: ContactPolicy::Open });
         let others = vec![(1, HistoryAccess::Full), (2, HistoryAccess::FromJoin)];
-        let talk = ops.len().is_multiple_of(2).then_some(Op::Create { by: 0, talk: 0, others });
-        for op in arrivals.chain(talk).chain(ops.iter().cloned()) {
-            if is_in_question(&op, &world) {
+        let conversation =
+            ops.len().is_multiple_of(2).then_some(Op::Create { by: 0, conversation: 0, others });
+        for op in arrivals.chain(conversation).chain(ops.iter().cloned()) {
+            if is_undefined(&op, &world) {
                 continue;
             }
             let due: Due = world.apply(&op);
@@ -288,7 +295,7 @@ fn targets(most: usize) -> impl Strategy<Value = Vec<Target>> {
 
 fn op() -> impl Strategy<Value = Op> {
     let who = || 0..AGENTS;
-    let talk = || 0..TALKS;
+    let conversation = || 0..CONVERSATIONS;
     let policy = prop_oneof![
         3 => Just(ContactPolicy::Open),
         2 => Just(ContactPolicy::Contacts),
@@ -299,10 +306,10 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(HistoryAccess::FromJoin),
         1 => Just(HistoryAccess::None),
     ];
-    let eyes = prop_oneof![
-        3 => Just(Eyes::All),
-        1 => Just(Eyes::Private),
-        2 => prop::collection::vec(who(), 1..3).prop_map(Eyes::These),
+    let readers = prop_oneof![
+        3 => Just(Readers::All),
+        1 => Just(Readers::Private),
+        2 => prop::collection::vec(who(), 1..3).prop_map(Readers::These),
     ];
     let pair = || (who(), 1..AGENTS).prop_map(|(one, step)| (one, (one + step) % AGENTS));
     let others = prop::collection::vec((who(), history), 0..4);
@@ -314,15 +321,15 @@ fn op() -> impl Strategy<Value = Op> {
         8 => (who(), targets(2), targets(1), targets(1))
             .prop_map(|(from, to, cc, bcc)| Op::SendMessage { from, to, cc, bcc }),
         4 => (who(), 0..8_usize, any::<bool>())
-            .prop_map(|(who, letter, unread)| Op::MarkRead { who, letter, unread }),
-        2 => (who(), 0..8_usize).prop_map(|(who, letter)| Op::Acknowledge { who, letter }),
+            .prop_map(|(who, message, unread)| Op::MarkRead { who, message, unread }),
+        2 => (who(), 0..8_usize).prop_map(|(who, message)| Op::Acknowledge { who, message }),
         1 => pair().prop_map(|(from, to)| Op::Ask { from, to }),
         2 => pair().prop_map(|(who, from)| Op::Accept { who, from }),
         1 => pair().prop_map(|(who, from)| Op::Block { who, from }),
-        3 => (who(), talk(), others).prop_map(|(by, talk, others)| Op::Create { by, talk, others }),
-        5 => (who(), talk(), eyes).prop_map(|(by, talk, to)| Op::Say { by, talk, to }),
-        2 => (who(), talk()).prop_map(|(by, talk)| Op::Join { by, talk }),
-        2 => (who(), talk()).prop_map(|(by, talk)| Op::Leave { by, talk }),
+        3 => (who(), conversation(), others).prop_map(|(by, conversation, others)| Op::Create { by, conversation, others }),
+        5 => (who(), conversation(), readers).prop_map(|(by, conversation, to)| Op::Say { by, conversation, to }),
+        2 => (who(), conversation()).prop_map(|(by, conversation)| Op::Join { by, conversation }),
+        2 => (who(), conversation()).prop_map(|(by, conversation)| Op::Leave { by, conversation }),
     ]
 }
 
@@ -330,13 +337,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_realm_and_a_simple_model_of_it_agree(ops in prop::collection::vec(op(), 10..50)) {
+    fn realm_agrees_with_the_model(ops in prop::collection::vec(op(), 10..50)) {
         run(&ops);
     }
 }
 
 #[test]
-fn a_name_taken_again_does_not_open_its_former_holders_mail() {
+fn reused_name_does_not_show_messages_of_the_former_holder() {
     let send =
         |from, to| Op::SendMessage { from, to: vec![Target::One(to)], cc: Vec::new(), bcc: Vec::new() };
     let policy = ContactPolicy::Open;
@@ -344,17 +351,24 @@ fn a_name_taken_again_does_not_open_its_former_holders_mail() {
 }
 
 #[test]
-fn a_private_turn_is_its_authors_and_one_who_comes_back_reads_on_from_there() {
-    let say = |to| Op::Say { by: 0, talk: 0, to };
-    let (leave, join) = (Op::Leave { by: 2, talk: 0 }, Op::Join { by: 2, talk: 0 });
-    run(&[say(Eyes::All), say(Eyes::Private), say(Eyes::These(vec![2])), leave, say(Eyes::All), join]);
+fn private_turn_is_hidden_and_a_returning_participant_reads_from_its_return() {
+    let say = |to| Op::Say { by: 0, conversation: 0, to };
+    let (leave, join) = (Op::Leave { by: 2, conversation: 0 }, Op::Join { by: 2, conversation: 0 });
+    run(&[
+        say(Readers::All),
+        say(Readers::Private),
+        say(Readers::These(vec![2])),
+        leave,
+        say(Readers::All),
+        join,
+    ]);
 }
 
 #[test]
-fn a_blind_copy_is_known_to_sender_and_recipient_only() {
+fn bcc_is_known_only_to_sender_and_recipient() {
     let (to, bcc) = (vec![Target::One(1)], vec![Target::One(2)]);
     run(&[
         Op::SendMessage { from: 0, to, cc: Vec::new(), bcc },
-        Op::MarkRead { who: 2, letter: 0, unread: false },
+        Op::MarkRead { who: 2, message: 0, unread: false },
     ]);
 }

@@ -1,4 +1,4 @@
-//! The realm as a few plain lists: what inboxes, letters and conversations ought to look like.
+//! The model: a realm as a few plain lists, with the expected inboxes, messages and conversations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +6,9 @@ use posthaste_engine::nouns::{ContactPolicy, ContactState, DeliveryState, Histor
 
 pub const AGENTS: usize = 4;
 pub const SCOPES: usize = 2;
-pub const TALKS: usize = 2;
+pub const CONVERSATIONS: usize = 2;
 
-/// One thing that happens. Numbers name agents, scopes, conversations and letters.
+/// One operation. Numbers name agents, scopes, conversations and messages.
 #[derive(Clone, Debug)]
 pub enum Op {
     Register { who: usize, policy: ContactPolicy },
@@ -16,15 +16,15 @@ pub enum Op {
     JoinScope { who: usize, scope: usize },
     LeaveScope { who: usize, scope: usize },
     SendMessage { from: usize, to: Vec<Target>, cc: Vec<Target>, bcc: Vec<Target> },
-    MarkRead { who: usize, letter: usize, unread: bool },
-    Acknowledge { who: usize, letter: usize },
+    MarkRead { who: usize, message: usize, unread: bool },
+    Acknowledge { who: usize, message: usize },
     Ask { from: usize, to: usize },
     Accept { who: usize, from: usize },
     Block { who: usize, from: usize },
-    Create { by: usize, talk: usize, others: Vec<(usize, HistoryAccess)> },
-    Say { by: usize, talk: usize, to: Eyes },
-    Join { by: usize, talk: usize },
-    Leave { by: usize, talk: usize },
+    Create { by: usize, conversation: usize, others: Vec<(usize, HistoryAccess)> },
+    Say { by: usize, conversation: usize, to: Readers },
+    Join { by: usize, conversation: usize },
+    Leave { by: usize, conversation: usize },
 }
 
 #[derive(Clone, Debug)]
@@ -36,13 +36,13 @@ pub enum Target {
 
 /// Who may read a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Eyes {
+pub enum Readers {
     All,
     Private,
     These(Vec<usize>),
 }
 
-/// The answer that is due: done, or the name of the refusal.
+/// The expected answer: done, or the name of the refusal.
 pub type Due = Result<(), &'static str>;
 
 #[derive(Clone, Debug, Default)]
@@ -50,31 +50,31 @@ pub struct Agent {
     pub active: bool,
     known: bool,
     policy: Option<ContactPolicy>,
-    /// Letters before this one belong to an earlier holder of the name.
-    pub first_letter: usize,
+    /// Messages before this one belong to an earlier holder of the name.
+    pub first_message: usize,
 }
 
 #[derive(Clone, Debug)]
-pub struct Letter {
+pub struct Message {
     pub from: usize,
-    /// Whom it names, for all to see.
+    /// Recipients that all parties see.
     named: Vec<usize>,
     /// In the order of the addresses.
-    pub copies: Vec<(usize, RecipientKind, DeliveryState)>,
+    pub deliveries: Vec<(usize, RecipientKind, DeliveryState)>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Talk {
+pub struct Conversation {
     pub exists: bool,
-    /// Whether each takes part now, since which turn, and how far back it may read.
+    /// Per agent: whether it takes part now, since which turn, and how far back it may read.
     pub parts: BTreeMap<usize, Part>,
-    pub turns: Vec<(usize, Eyes)>,
+    pub turns: Vec<(usize, Readers)>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Part {
     pub present: bool,
-    /// Whether it was added by another and has neither joined nor spoken.
+    /// Whether it was added by another agent and has neither joined nor spoken.
     invited: bool,
     since: usize,
     history: HistoryAccess,
@@ -85,30 +85,30 @@ pub struct World {
     pub agents: [Agent; AGENTS],
     scopes: [BTreeSet<usize>; SCOPES],
     contacts: BTreeMap<(usize, usize), ContactState>,
-    pub letters: Vec<Letter>,
-    pub talks: [Talk; TALKS],
+    pub messages: Vec<Message>,
+    pub conversations: [Conversation; CONVERSATIONS],
 }
 
 impl World {
-    /// What an operation must answer; changes the world accordingly.
+    /// The expected answer of an operation; changes the model accordingly.
     pub fn apply(&mut self, op: &Op) -> Due {
         match op {
             Op::Register { who, policy } => {
                 if self.agents[*who].active {
                     return Err("AgentExists");
                 }
-                let first_letter = if self.agents[*who].known { self.letters.len() } else { 0 };
+                let first_message = if self.agents[*who].known { self.messages.len() } else { 0 };
                 if self.agents[*who].known {
-                    // The next holder of a name has nothing of the former one's but the blocks against it.
+                    // The next holder of a name inherits only the blocks against it.
                     let stays = |pair: &(usize, usize), state: &ContactState| {
                         pair.1 != *who && (pair.0 != *who || *state == ContactState::Blocked)
                     };
                     self.contacts.retain(|pair, state| stays(pair, state));
-                    for talk in &mut self.talks {
-                        talk.parts.remove(who);
+                    for conversation in &mut self.conversations {
+                        conversation.parts.remove(who);
                     }
                 }
-                self.agents[*who] = Agent { active: true, known: true, policy: Some(*policy), first_letter };
+                self.agents[*who] = Agent { active: true, known: true, policy: Some(*policy), first_message };
             }
             Op::Unregister { who } => {
                 self.require(*who)?;
@@ -124,16 +124,16 @@ impl World {
                 self.scopes[*scope].remove(who);
             }
             Op::SendMessage { from, to, cc, bcc } => return self.send(*from, [to, cc, bcc]),
-            Op::MarkRead { who, letter, unread } => {
-                let state = self.copy(*who, *letter).ok_or("NoSuchMessage")?;
+            Op::MarkRead { who, message, unread } => {
+                let state = self.delivery(*who, *message).ok_or("NoSuchMessage")?;
                 match (*state, unread) {
                     (DeliveryState::Queued | DeliveryState::Delivered, false) => *state = DeliveryState::Read,
                     (DeliveryState::Read, true) => *state = DeliveryState::Delivered,
                     _ => {}
                 }
             }
-            Op::Acknowledge { who, letter } => {
-                *self.copy(*who, *letter).ok_or("NoSuchMessage")? = DeliveryState::Acked;
+            Op::Acknowledge { who, message } => {
+                *self.delivery(*who, *message).ok_or("NoSuchMessage")? = DeliveryState::Acked;
             }
             Op::Ask { from, to } => return self.ask(*from, *to),
             Op::Accept { who, from } => return self.accept(*who, *from),
@@ -144,41 +144,43 @@ impl World {
                     self.contacts.remove(&(*who, *from));
                 }
             }
-            Op::Create { by, talk, others } => {
-                let talk = &mut self.talks[*talk];
-                if talk.exists {
+            Op::Create { by, conversation, others } => {
+                let conversation = &mut self.conversations[*conversation];
+                if conversation.exists {
                     return Err("ConversationExists");
                 }
-                talk.exists = true;
+                conversation.exists = true;
                 let part = |history, invited| Part { present: true, invited, since: 0, history };
-                talk.parts.insert(*by, part(HistoryAccess::Full, false));
+                conversation.parts.insert(*by, part(HistoryAccess::Full, false));
                 for (other, history) in others {
-                    talk.parts.entry(*other).or_insert_with(|| part(*history, true));
+                    conversation.parts.entry(*other).or_insert_with(|| part(*history, true));
                 }
             }
-            Op::Say { by, talk, to } => {
-                let talk = self.taking_part(*by, *talk)?;
-                if let Eyes::These(agents) = to
-                    && !agents.iter().all(|agent| talk.parts.get(agent).is_some_and(|part| part.present))
+            Op::Say { by, conversation, to } => {
+                let conversation = self.taking_part(*by, *conversation)?;
+                if let Readers::These(agents) = to
+                    && !agents
+                        .iter()
+                        .all(|agent| conversation.parts.get(agent).is_some_and(|part| part.present))
                 {
                     return Err("NoSuchParticipant");
                 }
-                talk.turns.push((*by, to.clone()));
-                talk.parts.get_mut(by).expect("a part").invited = false;
+                conversation.turns.push((*by, to.clone()));
+                conversation.parts.get_mut(by).expect("a part").invited = false;
             }
-            Op::Join { by, talk } => {
-                let talk = &mut self.talks[*talk];
-                let since = talk.turns.len();
-                match talk.parts.get_mut(by) {
+            Op::Join { by, conversation } => {
+                let conversation = &mut self.conversations[*conversation];
+                let since = conversation.turns.len();
+                match conversation.parts.get_mut(by) {
                     None => return Err("NoSuchConversation"),
                     Some(part) if part.present && part.invited => part.invited = false,
                     Some(part) if part.present => return Err("AlreadyJoined"),
                     Some(part) => (part.present, part.invited, part.since) = (true, false, since),
                 }
             }
-            Op::Leave { by, talk } => {
-                let talk = self.taking_part(*by, *talk)?;
-                talk.parts.get_mut(by).expect("a part").present = false;
+            Op::Leave { by, conversation } => {
+                let conversation = self.taking_part(*by, *conversation)?;
+                conversation.parts.get_mut(by).expect("a part").present = false;
             }
         }
         Ok(())
@@ -188,43 +190,43 @@ impl World {
         if self.agents[who].active { Ok(()) } else { Err("NoSuchAgent") }
     }
 
-    fn taking_part(&mut self, who: usize, talk: usize) -> Result<&mut Talk, &'static str> {
-        let talk = &mut self.talks[talk];
-        match talk.parts.get(&who) {
-            Some(part) if part.present => Ok(talk),
+    fn taking_part(&mut self, who: usize, conversation: usize) -> Result<&mut Conversation, &'static str> {
+        let conversation = &mut self.conversations[conversation];
+        match conversation.parts.get(&who) {
+            Some(part) if part.present => Ok(conversation),
             _ => Err("NoSuchConversation"),
         }
     }
 
-    /// The state of a copy that is in somebody's mail.
-    fn copy(&mut self, who: usize, letter: usize) -> Option<&mut DeliveryState> {
-        let mine = letter >= self.agents[who].first_letter;
-        let copies = &mut self.letters.get_mut(letter).filter(|_| mine)?.copies;
-        copies.iter_mut().find(|copy| copy.0 == who).map(|copy| &mut copy.2)
+    /// The state of a delivery in an agent's inbox.
+    fn delivery(&mut self, who: usize, message: usize) -> Option<&mut DeliveryState> {
+        let mine = message >= self.agents[who].first_message;
+        let deliveries = &mut self.messages.get_mut(message).filter(|_| mine)?.deliveries;
+        deliveries.iter_mut().find(|delivery| delivery.0 == who).map(|delivery| &mut delivery.2)
     }
 
     fn send(&mut self, from: usize, lists: [&Vec<Target>; 3]) -> Due {
         self.require(from)?;
-        let mut copies: Vec<(usize, RecipientKind, DeliveryState)> = Vec::new();
+        let mut deliveries: Vec<(usize, RecipientKind, DeliveryState)> = Vec::new();
         for (targets, copy) in
             lists.into_iter().zip([RecipientKind::To, RecipientKind::Cc, RecipientKind::Bcc])
         {
             for target in targets {
                 for agent in self.reach(from, target)? {
-                    if copies.iter().all(|known| known.0 != agent) {
-                        copies.push((agent, copy, DeliveryState::Queued));
+                    if deliveries.iter().all(|known| known.0 != agent) {
+                        deliveries.push((agent, copy, DeliveryState::Queued));
                     }
                 }
             }
         }
-        if copies.is_empty() {
+        if deliveries.is_empty() {
             return Err("NoRecipients");
         }
         let named = lists[..2].iter().flat_map(|targets| targets.iter()).filter_map(|target| match target {
             Target::One(to) => Some(*to),
             Target::All | Target::Scope(_) => None,
         });
-        self.letters.push(Letter { from, named: named.collect(), copies });
+        self.messages.push(Message { from, named: named.collect(), deliveries });
         Ok(())
     }
 
@@ -238,7 +240,7 @@ impl World {
                     Consent::Denied => Err("ConsentBlocked"),
                     Consent::Needed if self.may_answer(from, *to) => Ok(vec![*to]),
                     Consent::Needed => {
-                        // The refusal leaves a request behind.
+                        // The refusal records a request.
                         self.contacts.entry((from, *to)).or_insert(ContactState::Pending);
                         Err("ConsentPending")
                     }
@@ -250,11 +252,11 @@ impl World {
         Ok(group.into_iter().filter(|to| self.consent(from, *to) == Consent::Given).collect())
     }
 
-    /// Whether the other has written to this one, which takes letters from anybody.
+    /// Whether `to` has written to `from`, which accepts messages from all senders.
     fn may_answer(&self, from: usize, to: usize) -> bool {
-        let first = self.agents[from].first_letter.max(self.agents[to].first_letter);
-        let wrote = |letter: &Letter| letter.from == to && letter.named.contains(&from);
-        self.agents[from].policy == Some(ContactPolicy::Open) && self.letters[first..].iter().any(wrote)
+        let first = self.agents[from].first_message.max(self.agents[to].first_message);
+        let wrote = |message: &Message| message.from == to && message.named.contains(&from);
+        self.agents[from].policy == Some(ContactPolicy::Open) && self.messages[first..].iter().any(wrote)
     }
 
     fn consent(&self, from: usize, to: usize) -> Consent {
@@ -297,50 +299,54 @@ impl World {
         Ok(())
     }
 
-    /// An agent's mail, the earliest first: which letter, and how it stands.
+    /// An agent's inbox, oldest first: message numbers and delivery states.
     pub fn inbox(&self, who: usize) -> Option<Vec<(usize, DeliveryState)>> {
         let agent = &self.agents[who];
-        let mine = self.letters.iter().enumerate().skip(agent.first_letter).filter_map(|(n, letter)| {
-            letter.copies.iter().find(|copy| copy.0 == who).map(|copy| (n, copy.2))
+        let mine = self.messages.iter().enumerate().skip(agent.first_message).filter_map(|(n, message)| {
+            message.deliveries.iter().find(|delivery| delivery.0 == who).map(|delivery| (n, delivery.2))
         });
         agent.active.then(|| mine.collect())
     }
 
-    /// The copies of a letter that somebody may know of; nothing if not even the letter.
-    pub fn copies_seen(&self, who: usize, n: usize) -> Option<Vec<(usize, RecipientKind, DeliveryState)>> {
-        let (agent, letter) = (&self.agents[who], &self.letters[n]);
-        let party = letter.from == who || letter.copies.iter().any(|copy| copy.0 == who);
-        if !agent.active || n < agent.first_letter || !party {
+    /// The deliveries of a message that an agent may see; `None` if it may not see the message.
+    pub fn deliveries_seen(
+        &self,
+        who: usize,
+        n: usize,
+    ) -> Option<Vec<(usize, RecipientKind, DeliveryState)>> {
+        let (agent, message) = (&self.agents[who], &self.messages[n]);
+        let party = message.from == who || message.deliveries.iter().any(|delivery| delivery.0 == who);
+        if !agent.active || n < agent.first_message || !party {
             return None;
         }
-        let shown = |copy: &&(usize, RecipientKind, DeliveryState)| {
-            letter.from == who || copy.0 == who || copy.1 != RecipientKind::Bcc
+        let shown = |delivery: &&(usize, RecipientKind, DeliveryState)| {
+            message.from == who || delivery.0 == who || delivery.1 != RecipientKind::Bcc
         };
-        let mut copies: Vec<_> = letter.copies.iter().filter(shown).cloned().collect();
-        // How others fared is between them and the sender.
-        copies
+        let mut deliveries: Vec<_> = message.deliveries.iter().filter(shown).cloned().collect();
+        // Delivery states of others are visible only to them and the sender.
+        deliveries
             .iter_mut()
-            .filter(|copy| letter.from != who && copy.0 != who)
-            .for_each(|copy| copy.2 = DeliveryState::Queued);
-        copies.sort_by_key(|copy| copy.0);
-        Some(copies)
+            .filter(|delivery| message.from != who && delivery.0 != who)
+            .for_each(|delivery| delivery.2 = DeliveryState::Queued);
+        deliveries.sort_by_key(|delivery| delivery.0);
+        Some(deliveries)
     }
 
-    /// The turns that somebody may read, or why none.
-    pub fn turns_seen(&self, who: usize, talk: usize) -> Result<Vec<usize>, &'static str> {
-        let talk = &self.talks[talk];
-        let part = talk.parts.get(&who).filter(|part| part.present).ok_or("NoSuchConversation")?;
+    /// The turns that an agent may read, or the refusal.
+    pub fn turns_seen(&self, who: usize, conversation: usize) -> Result<Vec<usize>, &'static str> {
+        let conversation = &self.conversations[conversation];
+        let part = conversation.parts.get(&who).filter(|part| part.present).ok_or("NoSuchConversation")?;
         let since = match part.history {
             HistoryAccess::None => return Err("ParticipantMayNot"),
             HistoryAccess::FromJoin => part.since,
             HistoryAccess::Full => 0,
         };
-        let reads = |(author, eyes): &(usize, Eyes)| match eyes {
-            Eyes::All => true,
-            Eyes::Private => *author == who,
-            Eyes::These(agents) => *author == who || agents.contains(&who),
+        let reads = |(author, readers): &(usize, Readers)| match readers {
+            Readers::All => true,
+            Readers::Private => *author == who,
+            Readers::These(agents) => *author == who || agents.contains(&who),
         };
-        Ok((since..talk.turns.len()).filter(|n| reads(&talk.turns[*n])).collect())
+        Ok((since..conversation.turns.len()).filter(|n| reads(&conversation.turns[*n])).collect())
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use posthaste_engine::globs::PathPattern;
 use posthaste_engine::stamp;
-use posthaste_wire::airc::{Payload, ReservationStatus, STALE_AFTER, Scope};
+use posthaste_wire::airc::{Payload, ReservationStatus, STALE_AFTER_MS, Scope};
 use posthaste_wire::time::{parse_rfc3339, to_rfc3339};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -132,7 +132,7 @@ impl Cache {
                     .then(|| format!("{owner} used the reservation id {} twice for different paths", said.id))
             }
             (ReservationStatus::Active, None) => {
-                if said.issued.is_some_and(|issued| received - issued > STALE_AFTER) {
+                if said.issued.is_some_and(|issued| received - issued > STALE_AFTER_MS) {
                     return Some(format!(
                         "{owner}'s reservation {} was stale when it came: ignored",
                         said.id
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn what_is_stale_or_too_much_is_ignored_with_a_word() {
         let (mut cache, now) = (Cache::default(), stamp::now());
-        let stale = active("old", "a", now - STALE_AFTER - 1_000, 3_600_000);
+        let stale = active("old", "a", now - STALE_AFTER_MS - 1_000, 3_600_000);
         assert!(cache.hear("ann", &said("ann", now, stale)).unwrap().contains("stale"));
         assert!(cache.reservations.is_empty());
         for n in 0..MOST_OF_ONE {

@@ -19,14 +19,14 @@ pub(super) fn per_second(path: &Path, batch: u32, body: &str) -> Result<f64, Fai
              'parties', 'cli', ?1)",
     )?;
     let mut delivery = books.prepare(
-        "INSERT INTO deliveries(agent, message, copy, state, kind, priority) VALUES('agent-2', ?1, 'to', 0, '', 3)",
+        "INSERT INTO deliveries(agent, message, recipient_kind, state, kind, priority) VALUES('agent-2', ?1, 'to', 0, '', 3)",
     )?;
     let mut event = books.prepare(
         "INSERT INTO events(seq, at, kind, actor, message, fact)
          VALUES(?1, ?1, 'message.sent', 'agent-1', ?1, '{\"kind\":\"message.sent\"}')",
     )?;
     let mut index =
-        books.prepare("INSERT INTO found(rowid, subject, body) VALUES(?1, 'Ready for review', ?2)")?;
+        books.prepare("INSERT INTO fulltext(rowid, subject, body) VALUES(?1, 'Ready for review', ?2)")?;
     let started = Instant::now();
     let mut written: i64 = 0;
     while started.elapsed() < LASTS {

@@ -172,7 +172,7 @@ async fn soak(
     let mut rest = None;
     if let (Some(office), Ok(_)) = (office, &openings) {
         rest = come_to_rest(&field, &office, base, started).await;
-        come_to_nobody(&field, &gauges).await;
+        come_allow_no_recipients(&field, &gauges).await;
         if let Some(problem) = office.close().await? {
             field.ledger.find("office: did not close in order", problem);
         }
@@ -325,7 +325,7 @@ async fn before_anybody(field: &Field) -> audit::Gauges {
 }
 
 /// Nobody waits for mail or follows any more, and nothing went wrong inside.
-async fn come_to_nobody(field: &Field, base: &audit::Gauges) {
+async fn come_allow_no_recipients(field: &Field, base: &audit::Gauges) {
     let end = Instant::now() + watch::SETTLING;
     loop {
         let now = audit::Gauges::read(field).await;

@@ -92,7 +92,7 @@ impl<'a> Phone<'a> {
     ) -> Result<Result<Value, String>, Cut> {
         loop {
             match self.own(method, params).await {
-                Ok(Err(why)) if why.contains("busy") => {}
+                Ok(Err(why)) if is_busy(&why) => {}
                 Ok(answer) => return Ok(answer),
                 Err(Cut) => {}
             }
@@ -121,4 +121,9 @@ impl<'a> Phone<'a> {
             None => Line::to(&self.field.address, Some(&self.token), control::PATH).await.map_err(|_| Cut),
         }
     }
+}
+
+/// Whether an error of the server's own methods asks the caller to try again.
+fn is_busy(error: &str) -> bool {
+    serde_json::from_str::<Value>(error).is_ok_and(|error| error["data"]["refusal"] == "busy")
 }

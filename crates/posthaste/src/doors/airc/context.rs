@@ -8,17 +8,16 @@ use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use posthaste_engine::Engine;
-use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, Token, TokenRole};
+use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, RealmName, Token, TokenRole};
 use posthaste_engine::views::View;
-use posthaste_wire::airc::{Handle, MAX_MESSAGE};
+use posthaste_engine::{Engine, Versioned};
+use posthaste_wire::airc::{Handle, MAX_MESSAGE_BYTES};
 use posthaste_wire::canonical::canonicalize;
 use posthaste_wire::signing::PublicKey;
 use serde_json::{Map, Value};
 
 use super::VIA;
 use super::errors::{Answer, Trouble};
-use super::faces;
 use crate::caller::{Realm, bearer};
 use crate::http::listen::Peer;
 use crate::http::local::Local;
@@ -27,7 +26,7 @@ use crate::keys;
 use crate::shared::Shared;
 
 /// A message's own bytes and what stands around them in a request.
-const MAX_BODY: usize = MAX_MESSAGE + (16 << 10);
+const MAX_BODY: usize = MAX_MESSAGE_BYTES + (16 << 10);
 
 /// A request without its body.
 #[derive(Debug)]
@@ -51,7 +50,9 @@ impl FromRequestParts<Shared> for Context {
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Response> {
         let Realm(engine) = Realm::from_request_parts(parts, shared).await?;
         let hash = bearer(&parts.headers).map(keys::hash);
-        let known = hash.and_then(|hash| shared.remembered().get(&engine, &hash)?.at(VIA).ok());
+        let known = hash.and_then(|hash| {
+            shared.token_cache().get(engine.realm(), engine.directory_version(), &hash)?.at(VIA).ok()
+        });
         let engine = match known {
             Some((identity, pass)) => shared.engine_for(&engine, &identity, Some(&pass)),
             None => engine,
@@ -89,11 +90,14 @@ fn serde_urlencoded(query: &str) -> Vec<(String, String)> {
     read.map(|axum::extract::Query(pairs)| pairs).unwrap_or_default()
 }
 
-/// Somebody whose token was checked, as it stands in the address book.
+/// Senders by realm and name. Whose token is whose is cached once for all doors, not here.
+pub(crate) type ActorCache = Versioned<(RealmName, AgentId), Actor>;
+
+/// A caller whose token was checked, with its entry in the directory.
 #[derive(Clone, Debug)]
-pub(super) struct Actor {
+pub(crate) struct Actor {
     pub(super) caller: Caller,
-    /// Shared with the memory of faces: a message needs little of it.
+    /// Shared with the cache: a message needs little of it.
     pub(super) agent: Arc<Agent>,
     key: Option<PublicKey>,
 }
@@ -163,8 +167,8 @@ impl Context {
     ) -> Answer<(Actor, T)> {
         let bearer = self.bearer()?;
         let hash = bearer.hash();
-        // Before the books are asked, so that what changes meanwhile makes the answer count as old.
-        let (edition, before) = (faces::edition(&self.engine), self.shared.remembered().before(&self.engine));
+        // Read before the database, so that an answer computed before a change is a miss after it.
+        let (realm, version) = (self.engine.realm(), self.engine.directory_version());
         // As written and in the usual spelling: agents of other doors may have names that no handle has.
         let written = claimed.map(|text| text.trim().trim_start_matches('@').to_owned());
         let claimed = claimed.map(spelled);
@@ -195,8 +199,9 @@ impl Context {
             }
             Seen::Known(actor, source, more) => {
                 if let (Some(hash), Source::Token(token)) = (hash, source) {
-                    drop(self.shared.remembered().put(before, hash, &token));
-                    self.shared.faces().remember(self.engine.realm(), edition, &actor);
+                    drop(self.shared.token_cache().put(realm, version, hash, &token));
+                    let key = (realm.clone(), actor.agent.id.clone());
+                    self.shared.actors().put(version, key, (*actor).clone());
                 }
                 Ok((*actor, more))
             }
@@ -211,12 +216,13 @@ impl Context {
     /// somebody else.
     pub(super) fn recall(&self, claimed: Option<&str>) -> Option<Actor> {
         let hash = self.bearer().ok()?.hash()?;
-        let (bearer, _) = self.shared.remembered().get(&self.engine, &hash)?.at(VIA).ok()?;
+        let (realm, version) = (self.engine.realm(), self.engine.directory_version());
+        let (bearer, _) = self.shared.token_cache().get(realm, version, &hash)?.at(VIA).ok()?;
         // Those who run the realm speak for whom they say, which is looked up each time.
         if bearer.role == TokenRole::Admin {
             return None;
         }
-        let actor = self.shared.faces().recall(&self.engine, &bearer.name)?;
+        let actor = self.shared.actors().get(version, &(realm.clone(), bearer.name))?;
         claimed.is_none_or(|claimed| spelled(claimed) == actor.handle()).then_some(actor)
     }
 
@@ -388,8 +394,9 @@ impl<S: Send + Sync> FromRequest<S> for Text {
     type Rejection = Trouble;
 
     async fn from_request(request: Request, state: &S) -> Answer<Self> {
-        let too_large =
-            || Trouble::new(413, "payload_too_large", format!("a message has at most {MAX_MESSAGE} bytes"));
+        let too_large = || {
+            Trouble::new(413, "payload_too_large", format!("a message has at most {MAX_MESSAGE_BYTES} bytes"))
+        };
         let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
             match rejection.into_response().status().as_u16() {
                 413 => too_large(),

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use posthaste_wire::airc::{CLOCK_WINDOW, MAX_MESSAGE, PROTOCOL_VERSION};
+use posthaste_wire::airc::{CLOCK_WINDOW_MS, MAX_MESSAGE_BYTES, PROTOCOL_VERSION};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -75,7 +75,7 @@ fn describe(context: &Context) -> Value {
             "algorithm": "Ed25519",
             "required": true,
             "canonicalization": "RFC 8785",
-            "clock_window_seconds": CLOCK_WINDOW / 1_000,
+            "clock_window_seconds": CLOCK_WINDOW_MS / 1_000,
         },
         "auth": { "type": "bearer", "required": true, "token_endpoint": path("/auth/refresh") },
         "rate_limits": {
@@ -86,7 +86,7 @@ fn describe(context: &Context) -> Value {
             "consent_requests_per_hour": per_hour(rates.consents),
             "registrations_per_hour": per_hour(rates.registrations),
         },
-        "limits": { "max_payload_bytes": MAX_MESSAGE, "presence_ttl_seconds": presence::LASTS / 1_000 },
+        "limits": { "max_payload_bytes": MAX_MESSAGE_BYTES, "presence_ttl_seconds": presence::LASTS / 1_000 },
         "capabilities": [
             "text", "context:thread", "context:mailbox", "context:mailbox_ack", "context:file_reservation",
             "context:reservation_conflict",

@@ -3,11 +3,13 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use posthaste_engine::{EngineError, Fault, Refusal};
+use posthaste_engine::nouns::Agent;
+use posthaste_engine::{EngineError, Fault, Refusal, RefusalClass};
 use posthaste_wire::airc::{EnvelopeError, HandleError};
 use posthaste_wire::signing::SigningError;
 use serde_json::{Map, Value, json};
 
+use crate::http::errors::status_of;
 use crate::http::rate::Turn;
 
 /// Why a request is not carried out.
@@ -126,6 +128,7 @@ fn of_fault(fault: &Fault) -> Trouble {
         Fault::Database { .. }
         | Fault::Lost { .. }
         | Fault::NewerDatabase { .. }
+        | Fault::UnreleasedDatabase { .. }
         | Fault::Locked { .. }
         | Fault::Internal { .. } => (500, "internal_error"),
     };
@@ -136,11 +139,11 @@ fn of_refusal(refusal: &Refusal) -> Trouble {
     let said = |status, code| Trouble::new(status, code, refusal.to_string());
     match refusal {
         Refusal::NoSuchAgent { agent, .. } => Trouble::nobody(agent),
+        Refusal::NoSuchPeer { peer } => Trouble::nobody(peer),
+        Refusal::NoRecipients => said(404, "identity_not_found"),
         Refusal::AgentExists { .. } | Refusal::LooksTaken { .. } => said(409, "handle_taken"),
         Refusal::BadName { .. } => said(400, "invalid_handle"),
-        Refusal::WrongState { state, .. } if state == "suspended" => said(403, "identity_suspended"),
-        Refusal::WrongState { .. } => said(409, "conflict"),
-        Refusal::NotAllowed { .. } => said(403, "forbidden"),
+        Refusal::WrongState { state, .. } if state == Agent::SUSPENDED => said(403, "identity_suspended"),
         Refusal::ConsentPending { agent } => {
             let message = format!("{agent} has not accepted your messages; a request is pending");
             Trouble::new(403, "consent_required", message)
@@ -148,52 +151,45 @@ fn of_refusal(refusal: &Refusal) -> Trouble {
                 .with("state", json!("pending"))
         }
         Refusal::ConsentBlocked { .. } => said(403, "consent_blocked"),
+        Refusal::PrivacyMismatch => said(403, "privacy_mismatch"),
         Refusal::TooManyRequests { .. } => {
             said(429, "recipient_over_capacity").with("retry_after", json!(3600))
         }
         Refusal::NoSuchContact { from, .. } => {
             Trouble::new(404, "consent_not_found", format!("{from} has not asked for consent"))
         }
-        Refusal::PrivacyMismatch => said(403, "privacy_mismatch"),
-        Refusal::NoRecipients => said(404, "identity_not_found"),
-        Refusal::TooMany { what, .. } if what.starts_with("reservations") => said(409, "reservation_limit"),
-        Refusal::TooMany { .. } => said(400, "too_many"),
+        Refusal::TooMany { .. } | Refusal::TooManyParticipants { .. } => said(400, "too_many"),
+        Refusal::TooManyReservations { .. } => said(409, "reservation_limit"),
         Refusal::TooMuchWork { .. } => said(400, "too_much_work"),
-        Refusal::QuotaExceeded { .. } => said(507, "quota_exceeded"),
         Refusal::DiskNearlyFull { .. } => said(507, "disk_nearly_full"),
-        Refusal::TooLarge { .. } => said(413, "payload_too_large"),
         Refusal::KeyReused { key } => of_mark(key),
         Refusal::NoSuchMessage => said(404, "message_not_found"),
         Refusal::NoSuchReservation => said(404, "reservation_not_found"),
         Refusal::ReservationExists { .. } => said(409, "reservation_exists"),
         Refusal::BadPath { .. } => said(400, "invalid_payload").with("field", json!("paths")),
         Refusal::AlreadyExpired { .. } => said(400, "invalid_payload").with("field", json!("expires_ts")),
-        Refusal::NoSuchPeer { peer } => Trouble::nobody(peer),
+        // Only a token that is to be renewed is looked up by its secret.
         Refusal::NoSuchToken => said(401, "unauthorized"),
         Refusal::StaleCursor => said(400, "invalid_cursor"),
         Refusal::Busy => said(503, "busy").with("retry_after", json!(1)),
-        Refusal::TooCostly { .. } => said(503, "too_costly"),
-        Refusal::CircularParent { .. }
-        | Refusal::BadContentType { .. }
-        | Refusal::BadId(_)
-        | Refusal::BadValue { .. }
-        | Refusal::BadJson { .. }
-        | Refusal::BadQuery { .. }
-        | Refusal::ThreadTooDeep { .. } => said(400, "bad_request"),
-        Refusal::NoSuchConversation { .. }
-        | Refusal::NoSuchParticipant { .. }
-        | Refusal::NoSuchTurn
-        | Refusal::NoSuchThread
-        | Refusal::NoSuchScope { .. }
-        | Refusal::NoSuchTask { .. } => said(404, "not_found"),
-        Refusal::ConversationExists { .. }
-        | Refusal::ConversationClosed { .. }
-        | Refusal::AlreadyJoined { .. }
-        | Refusal::ScopeExists { .. }
-        | Refusal::ScopeNotEmpty { .. }
-        | Refusal::TaskExists { .. }
-        | Refusal::TaskEnded { .. } => said(409, "conflict"),
-        Refusal::NotAParticipant { .. } | Refusal::ParticipantMayNot { .. } => said(403, "forbidden"),
+        _ => {
+            let class = refusal.class();
+            said(status_of(class).as_u16(), class_code(class))
+        }
+    }
+}
+
+/// The code of a refusal that AIRC does not name itself.
+fn class_code(class: RefusalClass) -> &'static str {
+    match class {
+        RefusalClass::NotFound => "not_found",
+        RefusalClass::Forbidden => "forbidden",
+        RefusalClass::Conflict => "conflict",
+        RefusalClass::Invalid | RefusalClass::OverLimit => "bad_request",
+        RefusalClass::TooLarge => "payload_too_large",
+        RefusalClass::RateLimited => "rate_limited",
+        RefusalClass::StorageFull => "quota_exceeded",
+        RefusalClass::Busy => "too_costly",
     }
 }
 
@@ -209,4 +205,10 @@ fn of_mark(label: &str) -> Trouble {
         _ => ("replay_detected", "this was used before"),
     };
     Trouble::new(409, code, what)
+}
+
+#[cfg(test)]
+pub(crate) fn refused(refusal: Refusal) -> String {
+    let Trouble(said) = Trouble::from(EngineError::from(refusal));
+    format!("{} {} {} {}", said.status.as_u16(), said.code, Value::Object(said.more), said.message)
 }

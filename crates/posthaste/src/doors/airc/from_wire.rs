@@ -5,10 +5,12 @@ use posthaste_engine::nouns::{
     Priority, RealmName,
 };
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
-use posthaste_engine::verbs::marks::Mark;
 use posthaste_engine::verbs::reservations::{Renew, Reserve, Which};
+use posthaste_engine::verbs::seen_keys::SingleUseKey;
 use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
-use posthaste_wire::airc::{MAX_MESSAGE, Payload, Reservation, ReservationStatus, Target, ThreadStatus};
+use posthaste_wire::airc::{
+    MAX_MESSAGE_BYTES, Payload, Reservation, ReservationStatus, Target, ThreadStatus,
+};
 use posthaste_wire::canonical::canonicalize_value;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -41,21 +43,21 @@ impl Draft {
     pub(super) fn into_verb(self, now: Millis) -> Answer<SendSigned> {
         self.check()?;
         let address = self.address()?;
-        let mut marks = Vec::new();
+        let mut keys = Vec::new();
         if let Some(id) = &self.id {
-            marks.push(Mark { label: format!("id:{id}"), until: None, digest: None });
+            keys.push(SingleUseKey { label: format!("id:{id}"), until: None, digest: None });
         }
         if let Some(nonce) = &self.nonce {
-            marks.push(Mark {
+            keys.push(SingleUseKey {
                 label: format!("nonce:{nonce}"),
                 until: Some(now + NONCE_LASTS),
                 digest: None,
             });
         }
-        marks.extend(self.named()?);
+        keys.extend(self.named()?);
         let deed = self.deed()?;
         let letter = self.letter(address);
-        Ok(SendSigned { message: letter, marks, side_effect: deed })
+        Ok(SendSigned { message: letter, keys, side_effect: deed })
     }
 
     fn check(&self) -> Answer<()> {
@@ -63,15 +65,15 @@ impl Draft {
             return Err(Trouble::new(400, "invalid_envelope", "a message needs a body or a payload"));
         }
         // What came in a text that is short enough need not be measured.
-        if self.envelope.as_ref().is_some_and(|text| text.len() <= MAX_MESSAGE) {
+        if self.envelope.as_ref().is_some_and(|text| text.len() <= MAX_MESSAGE_BYTES) {
             return Ok(());
         }
         let sizes = [
             self.body.as_ref().map_or(0, String::len),
             self.raw_payload.as_ref().map_or(0, |payload| payload.to_string().len()),
         ];
-        if sizes.iter().any(|size| *size > MAX_MESSAGE) {
-            let why = format!("body and payload have at most {MAX_MESSAGE} bytes each");
+        if sizes.iter().any(|size| *size > MAX_MESSAGE_BYTES) {
+            let why = format!("body and payload have at most {MAX_MESSAGE_BYTES} bytes each");
             return Err(Trouble::new(413, "payload_too_large", why));
         }
         Ok(())
@@ -96,7 +98,7 @@ impl Draft {
     }
 
     /// Names inside the payload that stand for one thing of the sender's for ever.
-    fn named(&self) -> Answer<Option<Mark>> {
+    fn named(&self) -> Answer<Option<SingleUseKey>> {
         let label = match &self.payload {
             Some(Payload::Mailbox(mail)) => format!("mail:{}", mail.id),
             Some(Payload::Reservation(held)) if held.status == ReservationStatus::Active => {
@@ -111,7 +113,7 @@ impl Draft {
         let canonical = canonicalize_value(payload)
             .map_err(|error| Trouble::new(400, "invalid_payload", error.to_string()))?;
         let digest = Some(Sha256::digest(canonical).to_vec());
-        Ok(Some(Mark { label, until: None, digest }))
+        Ok(Some(SingleUseKey { label, until: None, digest }))
     }
 
     fn deed(&self) -> Answer<Option<SideEffect>> {
@@ -210,7 +212,7 @@ impl Draft {
             within,
             envelope: self.envelope,
             meta: self.meta.as_ref().map(Kept::from_value),
-            to_nobody: self.target.is_broadcast(),
+            allow_no_recipients: self.target.is_broadcast(),
             ..SendMessage::text(vec![address], String::new())
         }
     }

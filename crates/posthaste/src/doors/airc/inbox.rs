@@ -6,7 +6,7 @@ use posthaste_engine::nouns::{AgentId, MessageId, Millis, Seq};
 use posthaste_engine::stamp;
 use posthaste_engine::verbs::deliveries::{Discard, MarkRead};
 use posthaste_engine::views::{InboxMessage, InboxOrder, InboxQuery, Page};
-use posthaste_wire::time::{from_number, parse_moment};
+use posthaste_wire::time::{from_number, parse_timestamp};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -186,8 +186,8 @@ fn cursor_of(context: &Context) -> Answer<Option<Seq>> {
 /// A moment in a query: Unix seconds or milliseconds, or ISO 8601, whose `+` may have become a blank on the way.
 pub(super) fn moment(text: &str) -> Answer<Millis> {
     let fraction = || text.parse::<f64>().ok().filter(|number| number.abs() < 1e14);
-    let read = parse_moment(text)
-        .or_else(|_| parse_moment(&text.replace(' ', "+")))
+    let read = parse_timestamp(text)
+        .or_else(|_| parse_timestamp(&text.replace(' ', "+")))
         .or_else(|error| fraction().map_or(Err(error), |number| from_number(number as i64)));
     read.map_err(|error| Trouble::bad(format!("since: {error}")))
 }
@@ -225,7 +225,7 @@ pub(super) async fn discard(context: Context) -> Answer {
 async fn own(context: &Context) -> Answer<(Actor, MessageId)> {
     let id = context.param("id").to_owned();
     let look = move |view: &posthaste_engine::views::View<'_>, caller: &posthaste_engine::nouns::Caller| {
-        let marked = view.marked(caller, &caller.agent, &format!("id:{id}"))?;
+        let marked = view.messages_with_label(caller, &caller.agent, &format!("id:{id}"))?;
         let ours = id.parse().ok().map(MessageId);
         Ok(marked.first().map(|letter| letter.message.id).or(ours))
     };

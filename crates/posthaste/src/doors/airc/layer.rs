@@ -63,7 +63,7 @@ fn count(shared: &Shared, request: &Request) -> Turn {
 fn is_known(shared: &Shared, token: &str) -> bool {
     let hash = keys::hash(token);
     shared.admin().has_hash(&hash)
-        || shared.remembered().has_met(&hash)
+        || shared.token_cache().has_met(&hash)
         || shared.jwt().is_some_and(|key| key.identify(token, shared.default_realm()).is_some())
 }
 

@@ -6,7 +6,9 @@ use axum::response::IntoResponse;
 use posthaste_engine::nouns::{AgentId, Millis, Reservation, ReservationStatus, Reserved};
 use posthaste_engine::verbs::signed::SideEffect;
 use posthaste_engine::{EngineError, Refusal, stamp};
-use posthaste_wire::airc::{CLOCK_WINDOW, Envelope, Payload, ReservationStatus as Said, STALE_AFTER, Target};
+use posthaste_wire::airc::{
+    CLOCK_WINDOW_MS, Envelope, Payload, ReservationStatus as Said, STALE_AFTER_MS, Target,
+};
 use posthaste_wire::time::to_rfc3339;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -96,7 +98,7 @@ fn check_time(envelope: &Envelope) -> Answer<()> {
 }
 
 pub(super) fn check_recent(at: Millis) -> Answer<()> {
-    if (stamp::now() - at).abs() <= CLOCK_WINDOW {
+    if (stamp::now() - at).abs() <= CLOCK_WINDOW_MS {
         return Ok(());
     }
     Err(Trouble::new(401, "invalid_timestamp", "the timestamp is more than 300 s away from now"))
@@ -210,7 +212,7 @@ fn lease(held: &Reservation, now: Millis) -> Value {
 /// What deserves a warning.
 fn warnings(held: &Reservation, said: &posthaste_wire::airc::Reservation, now: Millis) -> Vec<Value> {
     let mut warnings = Vec::new();
-    if said.status == Said::Active && said.issued.is_some_and(|issued| now - issued > STALE_AFTER) {
+    if said.status == Said::Active && said.issued.is_some_and(|issued| now - issued > STALE_AFTER_MS) {
         warnings.push(json!({
             "code": "stale_reservation",
             "message": "issued more than 5 minutes ago; recipients may ignore it",

@@ -10,7 +10,6 @@ mod consent;
 mod context;
 mod discovery;
 mod errors;
-mod faces;
 mod from_wire;
 mod identity;
 mod inbox;
@@ -22,6 +21,9 @@ mod safe;
 mod safe_inbox;
 mod to_wire;
 
+#[cfg(test)]
+pub(crate) use errors::refused;
+
 use axum::Router;
 use axum::routing::{get, post};
 
@@ -29,7 +31,7 @@ use crate::shared::Shared;
 
 pub(crate) use challenges::Challenges;
 pub(crate) use checks::Checks;
-pub(crate) use faces::Faces;
+pub(crate) use context::ActorCache;
 
 /// The tag of what comes in this way.
 pub(super) const VIA: &str = "airc";

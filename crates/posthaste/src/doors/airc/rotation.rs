@@ -6,8 +6,8 @@ use posthaste_engine::Refusal;
 use posthaste_engine::nouns::{Agent, AgentId, Json as Kept, Millis};
 use posthaste_engine::stamp;
 use posthaste_engine::verbs::keys::ChangeKeys;
-use posthaste_engine::verbs::marks::Mark;
-use posthaste_wire::airc::{CLOCK_WINDOW, RevokeProof, RotateProof};
+use posthaste_engine::verbs::seen_keys::SingleUseKey;
+use posthaste_wire::airc::{CLOCK_WINDOW_MS, RevokeProof, RotateProof};
 use posthaste_wire::signing::PublicKey;
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ pub(super) async fn rotate(context: Context, fields: Fields) -> Answer {
         agent: agent.id.clone(),
         before: agent.keys.clone(),
         keys: present.rotated(&new_key, now),
-        marks: vec![used(&proof)?],
+        proof_keys: vec![used(&proof)?],
         token: Some(keys::hash(&token).to_vec()),
         token_door: Some(VIA.to_owned()),
         token_ends: Some(until),
@@ -110,7 +110,7 @@ pub(super) async fn revoke(context: Context, fields: Fields) -> Answer {
         agent: agent.id.clone(),
         before: agent.keys.clone(),
         keys: present.revoked(proof.reason.as_deref(), now),
-        marks: vec![Mark { label: format!("proof:{}", proof.nonce), until: None, digest: None }],
+        proof_keys: vec![SingleUseKey { label: format!("proof:{}", proof.nonce), until: None, digest: None }],
         token: None,
         token_door: None,
         token_ends: None,
@@ -138,7 +138,7 @@ async fn holder(context: &Context, text: &str) -> Answer<Agent> {
 }
 
 /// A proof counts once. One that has neither time nor nonce is remembered by its signature.
-fn used(proof: &RotateProof) -> Answer<Mark> {
+fn used(proof: &RotateProof) -> Answer<SingleUseKey> {
     let label = match &proof.nonce {
         Some(nonce) if (1..=256).contains(&nonce.len()) => format!("proof:{nonce}"),
         Some(_) => return Err(bad_proof("nonce: 1 to 256 bytes are expected")),
@@ -147,7 +147,7 @@ fn used(proof: &RotateProof) -> Answer<Mark> {
             format!("proof:{}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
         }
     };
-    Ok(Mark { label, until: None, digest: None })
+    Ok(SingleUseKey { label, until: None, digest: None })
 }
 
 fn replayed(error: posthaste_engine::EngineError) -> Trouble {
@@ -159,7 +159,7 @@ fn replayed(error: posthaste_engine::EngineError) -> Trouble {
 }
 
 fn check_time(at: Millis) -> Answer<()> {
-    if (stamp::now() - at).abs() <= CLOCK_WINDOW {
+    if (stamp::now() - at).abs() <= CLOCK_WINDOW_MS {
         return Ok(());
     }
     Err(Trouble::new(401, "invalid_timestamp", "the timestamp is more than 300 s away from now"))

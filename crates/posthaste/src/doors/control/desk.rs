@@ -247,7 +247,7 @@ async fn check_known(engine: &Engine, caller: &Caller, other: &AgentId) -> Resul
         {
             return Ok(());
         }
-        let near = view.near(&caller, other.as_str())?;
+        let near = view.similar_names(&caller, other.as_str())?;
         Err(Refusal::NoSuchAgent { agent: other.to_string(), near }.into())
     });
     known.await.map_err(refused)

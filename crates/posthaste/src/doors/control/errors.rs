@@ -1,9 +1,9 @@
 //! Refusals and faults as JSON-RPC errors. The word in `data.refusal` is what programs go by.
 
-use posthaste_engine::{EngineError, Fault, Refusal};
+use posthaste_engine::{EngineError, Fault, Refusal, RefusalClass};
 use posthaste_wire::rpc::{ErrorObject, INTERNAL_ERROR, INVALID_PARAMS};
-use serde_json::json;
 use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
 
 use crate::attachments::AttachError;
 use crate::caller::AuthError;
@@ -16,6 +16,11 @@ pub(crate) const UNAUTHORIZED: i64 = -32001;
 pub(crate) const UNAVAILABLE: i64 = -32002;
 
 pub(super) fn of_engine(error: &EngineError) -> ErrorObject {
+    if let EngineError::Refused(refusal @ Refusal::NoSuchAgent { agent, .. }) = error {
+        // Which of the agents in a call is missing: the command line registers its own.
+        let data = json!({ "refusal": refusal.word(), "agent": agent });
+        return with_data(code_of(refusal), error.to_string(), &data);
+    }
     let (code, word) = match error {
         EngineError::Refused(refusal) => (code_of(refusal), refusal.word()),
         EngineError::Failed(fault) if fault.is_disk_full() => (UNAVAILABLE, "disk_full"),
@@ -67,11 +72,6 @@ pub(super) fn of_message(error: &EngineError, name: &str) -> ErrorObject {
     }
 }
 
-pub(super) fn is_no_message(error: &ErrorObject) -> bool {
-    let word = |data: &serde_json::value::RawValue| data.get().contains(Refusal::NoSuchMessage.word());
-    error.data.as_deref().is_some_and(word)
-}
-
 /// Several messages have an id that begins like that.
 pub(super) fn ambiguous(name: &str, candidates: &[String]) -> ErrorObject {
     let text = match candidates {
@@ -91,18 +91,33 @@ pub(super) fn too_often(wait: std::time::Duration) -> ErrorObject {
 
 fn code_of(refusal: &Refusal) -> i64 {
     match refusal {
-        Refusal::Busy | Refusal::TooCostly { .. } => UNAVAILABLE,
-        Refusal::BadId(_)
-        | Refusal::BadName { .. }
-        | Refusal::BadValue { .. }
-        | Refusal::BadPath { .. }
-        | Refusal::BadQuery { .. } => INVALID_PARAMS,
-        _ => REFUSED,
+        // Well-formed parameters that this realm does not accept.
+        Refusal::CircularParent { .. }
+        | Refusal::NoRecipients
+        | Refusal::BadJson { .. }
+        | Refusal::BadContentType { .. }
+        | Refusal::AlreadyExpired { .. }
+        | Refusal::StaleCursor => REFUSED,
+        other => match other.class() {
+            RefusalClass::Busy => UNAVAILABLE,
+            RefusalClass::Invalid => INVALID_PARAMS,
+            _ => REFUSED,
+        },
     }
 }
 
 fn with_word(code: i64, message: String, word: &str) -> ErrorObject {
+    with_data(code, message, &json!({ "refusal": word }))
+}
+
+fn with_data(code: i64, message: String, data: &Value) -> ErrorObject {
     let mut error = ErrorObject::new(code, message);
-    error.data = to_raw_value(&json!({ "refusal": word })).ok();
+    error.data = to_raw_value(data).ok();
     error
+}
+
+#[cfg(test)]
+pub(crate) fn refused(refusal: Refusal) -> String {
+    let ErrorObject { code, message, data } = of_engine(&refusal.into());
+    format!("{code} {} {message}", data.unwrap())
 }

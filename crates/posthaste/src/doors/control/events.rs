@@ -137,7 +137,7 @@ async fn wait(
     let patience = Duration::from_millis(millis.min(LONGEST_WAIT));
     match tokio::time::timeout(patience, feed.next()).await {
         // Nothing that matches happened up to the feed's place.
-        Err(_) => page.cursor = feed.place(),
+        Err(_) => page.cursor = feed.seq(),
         Ok(step) => {
             if let Step::Event { event, .. } = step? {
                 page.cursor = event.seq;

@@ -106,10 +106,9 @@ impl SendParams {
             envelope: None,
             meta: None,
             audience: Audience::Parties,
-            to_nobody: false,
+            allow_no_recipients: false,
             pass_over: false,
             not_receiving: Vec::new(),
-            handed: Vec::new(),
         })
     }
 }

@@ -15,6 +15,9 @@ mod status;
 mod talk;
 mod to_wire;
 
+#[cfg(test)]
+pub(crate) use errors::refused;
+
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;

@@ -104,7 +104,7 @@ pub(super) async fn agent(
     let found = engine.read(move |view| {
         let agent = match view.agent(&caller, &id) {
             Err(EngineError::Refused(Refusal::NoSuchAgent { agent, .. })) => {
-                let near = view.near(&caller, &agent)?;
+                let near = view.similar_names(&caller, &agent)?;
                 return Err(Refusal::NoSuchAgent { agent, near }.into());
             }
             found => found?,

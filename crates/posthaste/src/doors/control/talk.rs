@@ -9,7 +9,7 @@ use posthaste_wire::rpc::ErrorObject;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::errors::{ambiguous, bad_params, is_no_message, no_message, of_engine, of_message};
+use super::errors::{ambiguous, bad_params, no_message, of_engine, of_message};
 use super::methods::acting;
 use super::to_wire;
 use crate::caller::Identity;
@@ -43,14 +43,19 @@ pub(super) async fn message(
 
 /// The message that an id, the beginning of one or a number means. A whole id is for the verb or view to look up.
 pub(super) async fn named(engine: &Engine, caller: &Caller, word: &str) -> Result<MessageId, ErrorObject> {
+    find_named(engine, caller, word).await?.ok_or_else(|| no_message(word))
+}
+
+/// The same, or nothing if no message is called that.
+async fn find_named(engine: &Engine, caller: &Caller, word: &str) -> Result<Option<MessageId>, ErrorObject> {
     if let Ok(id) = word.parse() {
-        return Ok(MessageId(id));
+        return Ok(Some(MessageId(id)));
     }
     let (asking, name) = (caller.clone(), word.to_owned());
     let found = engine.read(move |view| view.message_named(&asking, &name)).await;
     match found.map_err(|error| of_engine(&error))? {
-        Named::One(id) => Ok(id),
-        Named::None => Err(no_message(word)),
+        Named::One(id) => Ok(Some(id)),
+        Named::None => Ok(None),
         Named::Several(candidates) => {
             let listed: Vec<String> =
                 candidates.iter().map(|(id, number)| format!("{} (number {number})", id.0)).collect();
@@ -80,10 +85,8 @@ pub(super) async fn thread(
     match engine.read(move |view| said_in(view, &asking, &id)).await {
         Err(EngineError::Refused(error @ Refusal::NoSuchConversation { .. })) => {
             // No conversation of that name: perhaps a message's number or the beginning of its id.
-            let message = match named(engine, &caller, given.id.as_str()).await {
-                Err(error) if !is_no_message(&error) => return Err(error),
-                Err(_) => return Err(of_engine(&error.into())),
-                Ok(message) => message,
+            let Some(message) = find_named(engine, &caller, given.id.as_str()).await? else {
+                return Err(of_engine(&error.into()));
             };
             let id = ConversationId::new(message.0.to_string()).map_err(bad_params)?;
             engine.read(move |view| said_in(view, &caller, &id)).await.map_err(|error| of_engine(&error))

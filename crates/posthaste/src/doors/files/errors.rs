@@ -3,14 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use posthaste_wire::files::BadAgent;
+use posthaste_wire::files::InvalidAgentName;
 
 /// Why something was not done to a mail directory. Nothing is left half done.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     /// A name that could lead out of the directory.
     #[error(transparent)]
-    BadAgent(#[from] BadAgent),
+    BadAgent(#[from] InvalidAgentName),
     /// Not the name of a message's file.
     #[error("{0:?} is not the name of a message's file")]
     BadFile(String),

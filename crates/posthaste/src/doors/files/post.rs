@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use posthaste_engine::stamp;
-use posthaste_wire::files::name::{TEMP_HEAD, TEMP_TAIL};
-use posthaste_wire::files::stamp::Written;
+use posthaste_wire::files::name::{TEMP_PREFIX, TEMP_SUFFIX};
+use posthaste_wire::files::stamp::ParsedStamp;
 use posthaste_wire::files::{FileMessage, FileName, Kind, Stamp, Urgency, check_agent};
 use rustix::fs::{self as sys, AtFlags, OFlags};
 use rustix::io::Errno;
@@ -45,7 +45,7 @@ pub struct Draft {
     /// What it says.
     pub body: String,
     /// When it was written, if not now. Decimals that are not given are ours to choose.
-    pub at: Option<Written>,
+    pub at: Option<ParsedStamp>,
     /// What else to put into the file.
     pub extra: Map<String, Value>,
 }
@@ -247,7 +247,7 @@ impl Mailbox {
     }
 
     /// A stamp after every one that we gave out here.
-    fn next_stamp(&self, wanted: Option<Written>) -> Stamp {
+    fn next_stamp(&self, wanted: Option<ParsedStamp>) -> Stamp {
         let now = now();
         let mut issued = lock(&self.issued);
         let Some(wanted) = wanted else {
@@ -296,7 +296,7 @@ impl Mailbox {
 /// A new file of ours in a directory, written but not synced. On failure nothing is left.
 pub(super) fn write_temp(directory: &OwnedFd, text: &str) -> std::io::Result<(String, std::fs::File)> {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let temp = format!("{TEMP_HEAD}{}-{count}-{:x}{TEMP_TAIL}", std::process::id(), now().nanos());
+    let temp = format!("{TEMP_PREFIX}{}-{count}-{:x}{TEMP_SUFFIX}", std::process::id(), now().nanos());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut handle = std::fs::File::from(sys::openat(directory, &temp, flags, file_mode(directory))?);
     match handle.write_all(text.as_bytes()) {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use posthaste_wire::files::signals::{HOOKS, Hook, LATEST, NUDGE_TYPES, NUDGES, Nudge};
+use posthaste_wire::files::signals::{HOOKS_DIR, Hook, LATEST_NUDGE_FILE, NUDGE_TYPES, NUDGES_DIR, Nudge};
 use posthaste_wire::files::{check_agent, name};
 use rustix::fs::{self as sys, FileType, Mode, OFlags};
 
@@ -39,24 +39,25 @@ impl StateDir {
     /// Where hooks are.
     #[must_use]
     pub fn hooks_path(&self) -> PathBuf {
-        self.path.join(HOOKS)
+        self.path.join(HOOKS_DIR)
     }
 
     /// Where nudges are.
     #[must_use]
     pub fn nudges_path(&self) -> PathBuf {
-        self.path.join(NUDGES)
+        self.path.join(NUDGES_DIR)
     }
 
     /// Every file that may be a hook or a nudge.
     pub(super) fn files(&self) -> Vec<PathBuf> {
-        let hooks =
-            agents_in(&self.hooks_path()).into_iter().map(|agent| self.hooks_path().join(agent + name::TAIL));
+        let hooks = agents_in(&self.hooks_path())
+            .into_iter()
+            .map(|agent| self.hooks_path().join(agent + name::JSON_SUFFIX));
         let flat = agents_in(&self.nudges_path())
             .into_iter()
-            .map(|agent| self.nudges_path().join(agent + name::TAIL));
+            .map(|agent| self.nudges_path().join(agent + name::JSON_SUFFIX));
         let nested = names_in(&self.nudges_path()).into_iter();
-        let nested = nested.map(|agent| self.nudges_path().join(agent).join(LATEST));
+        let nested = nested.map(|agent| self.nudges_path().join(agent).join(LATEST_NUDGE_FILE));
         let is_file = |path: &PathBuf| {
             sys::lstat(path).is_ok_and(|about| FileType::from_raw_mode(about.st_mode).is_file())
         };
@@ -83,7 +84,7 @@ impl StateDir {
     pub fn nudge_of(&self, agent: &str) -> Option<Nudge> {
         check_agent(agent).ok()?;
         let nudges = self.nudges_path();
-        let latest = read(&nudges.join(agent), LATEST).and_then(|bytes| Nudge::parse(&bytes));
+        let latest = read(&nudges.join(agent), LATEST_NUDGE_FILE).and_then(|bytes| Nudge::parse(&bytes));
         let flat = read(&nudges, &format!("{agent}.json")).and_then(|bytes| Nudge::parse(&bytes));
         match (latest, flat) {
             (Some(a), Some(b)) => Some(if b.timestamp > a.timestamp { b } else { a }),
@@ -115,8 +116,9 @@ impl StateDir {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let directory = sys::open(&path, flags, Mode::empty())?;
             let (temp, handle) = post::write_temp(&directory, &nudge.to_text())?;
-            let placed =
-                handle.sync_all().and_then(|()| Ok(sys::renameat(&directory, &temp, &directory, LATEST)?));
+            let placed = handle
+                .sync_all()
+                .and_then(|()| Ok(sys::renameat(&directory, &temp, &directory, LATEST_NUDGE_FILE)?));
             if placed.is_err() {
                 let _ = sys::unlinkat(&directory, &temp, sys::AtFlags::empty());
             }
@@ -148,7 +150,7 @@ fn names_in(directory: &Path) -> Vec<OsString> {
 
 fn agents_in(directory: &Path) -> Vec<String> {
     let names = names_in(directory).into_iter().filter_map(|name| name.into_string().ok());
-    let stems = names.filter_map(|file| file.strip_suffix(name::TAIL).map(str::to_owned));
+    let stems = names.filter_map(|file| file.strip_suffix(name::JSON_SUFFIX).map(str::to_owned));
     stems.filter(|agent| check_agent(agent).is_ok()).collect()
 }
 

@@ -1,7 +1,7 @@
-//! Refusals and faults as MAP's errors. One match over everything the engine can refuse.
+//! Refusals and faults as MAP's errors.
 
 use posthaste_engine::nouns::IdError;
-use posthaste_engine::{EngineError, Fault, Refusal};
+use posthaste_engine::{EngineError, Fault, Refusal, RefusalClass};
 use posthaste_wire::map::{AddressError, FilterError, codes};
 use posthaste_wire::rpc::{ErrorObject, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 use serde_json::json;
@@ -84,6 +84,7 @@ impl From<Fault> for Failure {
             Fault::Poisoned { .. }
             | Fault::Database { .. }
             | Fault::NewerDatabase { .. }
+            | Fault::UnreleasedDatabase { .. }
             | Fault::Lost { .. }
             | Fault::Locked { .. }
             | Fault::Internal { .. } => INTERNAL_ERROR,
@@ -94,57 +95,53 @@ impl From<Fault> for Failure {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        let code = match &refusal {
-            Refusal::NoSuchAgent { .. } => codes::AGENT_NOT_FOUND,
-            Refusal::AgentExists { .. } | Refusal::LooksTaken { .. } => codes::AGENT_EXISTS,
-            Refusal::WrongState { .. } => codes::STATE_INVALID,
-            Refusal::NotAllowed { .. }
-            | Refusal::ConsentPending { .. }
-            | Refusal::ConsentBlocked { .. }
-            | Refusal::PrivacyMismatch => codes::PERMISSION_DENIED,
-            Refusal::NoRecipients | Refusal::NoSuchMessage | Refusal::NoSuchContact { .. } => {
-                codes::ADDRESS_NOT_FOUND
-            }
-            Refusal::NoSuchConversation { .. } => codes::CONVERSATION_NOT_FOUND,
-            Refusal::ConversationClosed { .. } => codes::CONVERSATION_CLOSED,
-            Refusal::NotAParticipant { .. } => codes::NOT_A_PARTICIPANT,
-            Refusal::ParticipantMayNot { .. } => codes::MAIL_PERMISSION_DENIED,
-            Refusal::AlreadyJoined { .. } => codes::PARTICIPANT_ALREADY_JOINED,
-            Refusal::NoSuchParticipant { .. } => codes::PARTICIPANT_NOT_FOUND,
-            Refusal::NoSuchTurn => codes::TURN_NOT_FOUND,
-            Refusal::NoSuchThread => codes::THREAD_NOT_FOUND,
-            Refusal::BadContentType { .. } => codes::INVALID_CONTENT_TYPE,
-            Refusal::ThreadTooDeep { .. } => codes::THREAD_NESTING_LIMIT,
-            Refusal::NoSuchScope { .. } => codes::SCOPE_NOT_FOUND,
-            Refusal::ScopeExists { .. } => codes::AGENT_EXISTS,
-            Refusal::ScopeNotEmpty { .. } => codes::STATE_INVALID,
-            Refusal::NoSuchTask { .. } => codes::TASK_NOT_FOUND,
-            Refusal::TaskExists { .. } | Refusal::TaskEnded { .. } => codes::TASK_CONFLICT,
-            Refusal::NoSuchPeer { .. } => codes::FEDERATION_SYSTEM_NOT_FOUND,
-            Refusal::TooMany { .. }
-            | Refusal::TooLarge { .. }
-            | Refusal::TooMuchWork { .. }
-            | Refusal::QuotaExceeded { .. }
-            | Refusal::TooManyRequests { .. } => codes::QUOTA_EXCEEDED,
-            Refusal::Busy | Refusal::TooCostly { .. } | Refusal::DiskNearlyFull { .. } => {
-                codes::RESOURCE_EXHAUSTED
-            }
-            Refusal::CircularParent { .. }
-            | Refusal::KeyReused { .. }
-            | Refusal::ConversationExists { .. }
-            | Refusal::NoSuchReservation
-            | Refusal::ReservationExists { .. }
-            | Refusal::BadPath { .. }
-            | Refusal::NoSuchToken
-            | Refusal::BadId(_)
-            | Refusal::BadName { .. }
-            | Refusal::BadValue { .. }
-            | Refusal::BadJson { .. }
-            | Refusal::AlreadyExpired { .. }
-            | Refusal::BadQuery { .. }
-            | Refusal::StaleCursor => INVALID_PARAMS,
-        };
+        let code = named_code(&refusal).unwrap_or_else(|| class_code(refusal.class()));
         Self { word: Some(refusal.word()), ..Self::new(code, refusal.to_string()) }
+    }
+}
+
+/// The code of a refusal that MAP names itself.
+fn named_code(refusal: &Refusal) -> Option<i64> {
+    Some(match refusal {
+        Refusal::NoSuchAgent { .. } => codes::AGENT_NOT_FOUND,
+        Refusal::AgentExists { .. } | Refusal::LooksTaken { .. } | Refusal::ScopeExists { .. } => {
+            codes::AGENT_EXISTS
+        }
+        Refusal::WrongState { .. } | Refusal::ScopeNotEmpty { .. } => codes::STATE_INVALID,
+        Refusal::NoRecipients => codes::ADDRESS_NOT_FOUND,
+        Refusal::NoSuchConversation { .. } => codes::CONVERSATION_NOT_FOUND,
+        Refusal::ConversationClosed { .. } => codes::CONVERSATION_CLOSED,
+        Refusal::NotAParticipant { .. } => codes::NOT_A_PARTICIPANT,
+        Refusal::ParticipantMayNot { .. } => codes::MAIL_PERMISSION_DENIED,
+        Refusal::AlreadyJoined { .. } => codes::PARTICIPANT_ALREADY_JOINED,
+        Refusal::NoSuchParticipant { .. } => codes::PARTICIPANT_NOT_FOUND,
+        Refusal::NoSuchTurn => codes::TURN_NOT_FOUND,
+        Refusal::NoSuchThread => codes::THREAD_NOT_FOUND,
+        Refusal::BadContentType { .. } => codes::INVALID_CONTENT_TYPE,
+        Refusal::ThreadTooDeep { .. } => codes::THREAD_NESTING_LIMIT,
+        Refusal::NoSuchScope { .. } => codes::SCOPE_NOT_FOUND,
+        Refusal::NoSuchTask { .. } => codes::TASK_NOT_FOUND,
+        Refusal::TaskExists { .. } | Refusal::TaskEnded { .. } => codes::TASK_CONFLICT,
+        Refusal::NoSuchPeer { .. } => codes::FEDERATION_SYSTEM_NOT_FOUND,
+        // MAP knows neither reservations nor tokens, so a wrong name of one is a wrong parameter.
+        Refusal::NoSuchReservation | Refusal::NoSuchToken => INVALID_PARAMS,
+        // Not the caller's quota: the operator has to make room, and a retry may succeed.
+        Refusal::DiskNearlyFull { .. } => codes::RESOURCE_EXHAUSTED,
+        _ => return None,
+    })
+}
+
+/// The code of every other refusal. MAP has no general code for a conflict.
+fn class_code(class: RefusalClass) -> i64 {
+    match class {
+        RefusalClass::NotFound => codes::ADDRESS_NOT_FOUND,
+        RefusalClass::Forbidden => codes::PERMISSION_DENIED,
+        RefusalClass::Conflict | RefusalClass::Invalid => INVALID_PARAMS,
+        RefusalClass::OverLimit
+        | RefusalClass::TooLarge
+        | RefusalClass::RateLimited
+        | RefusalClass::StorageFull => codes::QUOTA_EXCEEDED,
+        RefusalClass::Busy => codes::RESOURCE_EXHAUSTED,
     }
 }
 
@@ -170,4 +167,10 @@ impl From<FilterError> for Failure {
     fn from(error: FilterError) -> Self {
         Self::params(error)
     }
+}
+
+#[cfg(test)]
+pub(crate) fn refused(refusal: Refusal) -> String {
+    let ErrorObject { code, message, data } = Failure::from(EngineError::from(refusal)).object();
+    format!("{code} {} {message}", data.unwrap())
 }

@@ -105,7 +105,7 @@ fn update_name(changes: &Json) -> EventName {
 
 /// The id of an event.
 pub(super) fn id(event: &Event, history: u16) -> EventId {
-    EventId { at: event.at, history, seq: event.seq }
+    EventId { at: event.at, log_tag: history, seq: event.seq }
 }
 
 /// What an event does not know itself and its form may tell.
@@ -168,7 +168,7 @@ fn write(event: &Event, form: Form, known: &Known, correlation: bool) -> String 
     let own_id = id(event, form.history).ulid();
     let cause = event.cause.and_then(|seq| {
         let at = known.cause_at.or_else(|| event.message.as_ref().map(|message| message.at))?;
-        Some(EventId { at, history: form.history, seq }.ulid())
+        Some(EventId { at, log_tag: form.history, seq }.ulid())
     });
     let kind = match seen(event) {
         Seen::As(name) => if form.draft { name.draft() } else { name.sdk() }.to_owned(),

@@ -426,7 +426,7 @@ async fn deliver(
         correlation: message.pointer("/meta/correlationId").and_then(Value::as_str).map(str::to_owned),
         meta: to_wire::keep(to.as_deref(), meta.as_deref(), Some(&from))?,
         audience: Audience::Observers,
-        to_nobody: true,
+        allow_no_recipients: true,
         ..SendMessage::text(aim.here, "")
     };
     let caller = session.caller_as(session.participant.clone());

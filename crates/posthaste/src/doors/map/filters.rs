@@ -88,7 +88,7 @@ fn fields(spec: &Spec) -> Filter {
             });
             let to = to.take(MOST_COMPARED);
             let about = event.fact.about().into_iter().chain([event.source()]).chain(to);
-            about.into_iter().any(|agent| globs.iter().any(|pattern| pattern.fits(agent.as_str())))
+            about.into_iter().any(|agent| globs.iter().any(|pattern| pattern.matches(agent.as_str())))
         }));
     }
     if !spec.scopes.is_empty() {
@@ -153,7 +153,7 @@ fn surroundings(spec: &Spec) -> Vec<Filter> {
         parts.push(of_source(move |agent| {
             let Some(environment) = to_wire::own_member(agent, "environment") else { return false };
             let called = ["id", "name", "type"].iter().filter_map(|name| environment.get(name)?.as_str());
-            called.chain(environment.as_str()).any(|name| names.iter().any(|wanted| wanted.fits(name)))
+            called.chain(environment.as_str()).any(|name| names.iter().any(|wanted| wanted.matches(name)))
         }));
     }
     parts

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use posthaste_engine::nouns::{AgentId, RealmName};
 use posthaste_engine::{Engine, EngineError};
-use posthaste_wire::map::history_tag;
+use posthaste_wire::map::log_tag;
 
 use super::federation::Link;
 use super::session::Session;
@@ -169,7 +169,7 @@ impl Hall {
             return Ok(*tag);
         }
         let name = engine.read(|view| view.history()).await?;
-        Ok(*self.history.get_or_init(|| history_tag(&name)))
+        Ok(*self.history.get_or_init(|| log_tag(&name)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Sessions> {

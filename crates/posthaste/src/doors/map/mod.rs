@@ -43,6 +43,9 @@ mod turns;
 mod warden;
 mod ws;
 
+#[cfg(test)]
+pub(crate) use errors::refused;
+
 pub(crate) use hall::Halls;
 pub(super) use paths::{elsewhere, is_socket};
 pub(crate) use stale::resolve_all;

@@ -1,6 +1,6 @@
 //! MAP's `permissionOverrides` and the engine's bounds: the same thing in two spellings.
 
-use posthaste_engine::nouns::{AgentSet, Bounds, ScopeCircle};
+use posthaste_engine::nouns::{AgentSet, Bounds, ScopeSet};
 use serde_json::{Map, Value, json};
 
 use super::errors::Failure;
@@ -63,7 +63,7 @@ fn circle(given: Option<&Value>) -> Result<Option<AgentSet>, Failure> {
             "hierarchy" => AgentSet::Hierarchy,
             "scoped" => AgentSet::Scoped,
             "direct" => AgentSet::Direct,
-            "none" => AgentSet::Nobody,
+            "none" => AgentSet::Empty,
             _ => return Err(wrong()),
         }),
         Some(value) => Some(AgentSet::Only(
@@ -72,17 +72,17 @@ fn circle(given: Option<&Value>) -> Result<Option<AgentSet>, Failure> {
     })
 }
 
-fn scope_circle(given: Option<&Value>) -> Result<Option<ScopeCircle>, Failure> {
+fn scope_circle(given: Option<&Value>) -> Result<Option<ScopeSet>, Failure> {
     let wrong = || Failure::params("permissionOverrides: all, member, none or {include: […]}");
     Ok(match given {
         None | Some(Value::Null) => None,
         Some(Value::String(word)) => Some(match word.as_str() {
-            "all" => ScopeCircle::All,
-            "member" => ScopeCircle::Member,
-            "none" => ScopeCircle::Nobody,
+            "all" => ScopeSet::All,
+            "member" => ScopeSet::Member,
+            "none" => ScopeSet::Empty,
             _ => return Err(wrong()),
         }),
-        Some(value) => Some(ScopeCircle::Only(
+        Some(value) => Some(ScopeSet::Only(
             included(value, wrong)?.into_iter().map(read::scope).collect::<Result<_, _>>()?,
         )),
     })
@@ -99,17 +99,17 @@ fn circle_to_wire(circle: &AgentSet) -> Value {
         AgentSet::Hierarchy => "hierarchy".into(),
         AgentSet::Scoped => "scoped".into(),
         AgentSet::Direct => "direct".into(),
-        AgentSet::Nobody => "none".into(),
+        AgentSet::Empty => "none".into(),
         AgentSet::Only(list) => json!({ "include": list }),
     }
 }
 
-fn scopes_to_wire(circle: &ScopeCircle) -> Value {
+fn scopes_to_wire(circle: &ScopeSet) -> Value {
     match circle {
-        ScopeCircle::All => "all".into(),
-        ScopeCircle::Member => "member".into(),
-        ScopeCircle::Nobody => "none".into(),
-        ScopeCircle::Only(list) => json!({ "include": list }),
+        ScopeSet::All => "all".into(),
+        ScopeSet::Member => "member".into(),
+        ScopeSet::Empty => "none".into(),
+        ScopeSet::Only(list) => json!({ "include": list }),
     }
 }
 

@@ -64,7 +64,11 @@ pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: O
         roles: asked.auto_join_roles.unwrap_or_default(),
         visibility: word("visibility", asked.visibility.as_deref(), ScopeVisibility::from_word)?,
         send_policy: word("sendPolicy", asked.send_policy.as_deref(), SendPolicy::from_word)?,
-        letters: word("messageVisibility", asked.message_visibility.as_deref(), MessagesSeenBy::from_word)?,
+        messages_seen_by: word(
+            "messageVisibility",
+            asked.message_visibility.as_deref(),
+            MessagesSeenBy::from_word,
+        )?,
         auto_delete: asked.auto_delete.unwrap_or(false),
         meta: (!meta.is_empty()).then(|| Json::from_value(&Value::Object(meta))),
     };

@@ -286,7 +286,7 @@ fn draft(
         within,
         meta: to_wire::keep(given.to, meta_text, None)?,
         audience: Audience::Observers,
-        to_nobody: true,
+        allow_no_recipients: true,
         pass_over: true,
         ..SendMessage::text(to, "")
     };

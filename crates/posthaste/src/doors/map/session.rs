@@ -2,12 +2,11 @@
 //! as it can be resumed.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Rights, TokenRole};
-use posthaste_engine::{Engine, EngineError, Refusal, stamp};
+use posthaste_engine::{Engine, EngineError, Refusal, VerifiedAt, stamp};
 use posthaste_wire::Id;
 use posthaste_wire::map::Mode;
 use serde_json::{Value, json};
@@ -132,8 +131,8 @@ pub(super) struct Session {
     pub(super) carriers: TaskTracker,
     /// Whether it goes by a name that another token may come to carry.
     chosen: bool,
-    /// What [`Session::names_seen`] was when its names were last looked up.
-    reviewed: AtomicU64,
+    /// The version of [`Session::names_seen`] under which its names were last found to be its own.
+    reviewed: VerifiedAt,
     inner: Mutex<Inner>,
 }
 
@@ -189,7 +188,7 @@ impl Session {
             notify,
             created_at: stamp::now(),
             carriers: TaskTracker::new(),
-            reviewed: AtomicU64::new(0),
+            reviewed: VerifiedAt::default(),
             inner: Mutex::new(Inner {
                 dialect,
                 agents: Vec::new(),
@@ -314,7 +313,7 @@ impl Session {
         self.lock().agents.clone()
     }
 
-    /// Changes when its names may have gone to other holders.
+    /// The version of its names: another when they may have gone to other holders.
     pub(super) fn names_seen(&self, engine: &Engine) -> u64 {
         // A name that was chosen need not be in the address book, so another may take it without its being given up.
         if self.chosen { engine.directory_version() } else { engine.names_reassigned() }
@@ -323,7 +322,7 @@ impl Session {
     /// Gives up agents whose names have gone to other holders, and is refused if its own has. Costs nothing while no name has.
     pub(super) async fn review(&self, engine: &Engine) -> Result<(), EngineError> {
         let seen = self.names_seen(engine);
-        if self.reviewed.load(Ordering::Acquire) == seen {
+        if self.reviewed.is(seen) {
             return Ok(());
         }
         if self.chosen {
@@ -355,7 +354,7 @@ impl Session {
             });
             lost.await?.iter().for_each(|agent| self.remove_agent(agent));
         }
-        self.reviewed.store(seen, Ordering::Release);
+        self.reviewed.set(seen);
         Ok(())
     }
 

@@ -68,13 +68,13 @@ impl Signs {
 /// thing it heard misses nothing.
 pub(super) async fn served(engine: &Engine, history: u16, seq: Seq) -> Result<EventId, EngineError> {
     let at = engine.read(move |view| view.time_of(seq)).await?;
-    Ok(EventId { at: at.unwrap_or(0), history, seq })
+    Ok(EventId { at: at.unwrap_or(0), log_tag: history, seq })
 }
 
 /// An event that is not of the history: about the subscription or the office, and of this moment.
 pub(super) fn own_event(name: EventName, served: EventId, fields: Value) -> String {
     static NUMBER: AtomicU16 = AtomicU16::new(0);
-    let id = served.sign(NUMBER.fetch_add(1, Ordering::Relaxed));
+    let id = served.unlogged_ulid(NUMBER.fetch_add(1, Ordering::Relaxed));
     let now = stamp::now();
     let mut event = json!({ "id": id, "type": name.sdk(), "timestamp": now, "source": "posthaste" });
     if let Value::Object(fields) = &fields {

@@ -121,7 +121,7 @@ async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&st
     Ok(Flow {
         engine: at.engine.clone(),
         caller: session.caller(),
-        place: feed.place(),
+        place: feed.seq(),
         feed,
         form: Form { draft, history, payloads: true, observes: session.caller().rights.observe },
         id: super::session::fresh("sub-"),

@@ -155,7 +155,7 @@ pub(super) async fn place(at: &Connection, history: u16, from: &Value) -> Result
 async fn cursor(at: &Connection, history: u16, id: &str) -> Result<Seq, Failure> {
     let stale = || Failure::from(EngineError::from(Refusal::StaleCursor));
     let id = EventId::parse(id).ok_or_else(stale)?;
-    if id.history != history {
+    if id.log_tag != history {
         return Err(stale());
     }
     // Before the first event, where a sign of life may name a place already.

@@ -159,7 +159,7 @@ impl Subscription {
     ) -> Result<oneshot::Sender<()>, EngineError> {
         let mut feed = engine.follow(&session.caller(), self.filter.clone(), from, self.buffer).await?;
         feed.listen_as(session.followers()).await?;
-        self.place.store(feed.place(), Ordering::Release);
+        self.place.store(feed.seq(), Ordering::Release);
         let (go, gone) = oneshot::channel();
         let (subscription, engine, session) = (self.clone(), engine.clone(), session.clone());
         tokio::spawn(async move {
@@ -315,7 +315,7 @@ impl Subscription {
         let (oldest, newest) =
             engine.read(move |view| Ok((view.time_of(lost.oldest)?, view.time_of(lost.newest)?))).await?;
         let id =
-            |seq, at: Option<i64>| EventId { at: at.unwrap_or(0), history: self.form.history, seq }.ulid();
+            |seq, at: Option<i64>| EventId { at: at.unwrap_or(0), log_tag: self.form.history, seq }.ulid();
         Ok(own_event(
             EventName::Overflow,
             self.served(engine).await?,

@@ -98,7 +98,7 @@ pub(super) fn scope(scope: &Scope) -> Value {
         "joinPolicy": scope.join_policy.as_str(),
         "visibility": scope.visibility.as_str(),
         "sendPolicy": scope.send_policy.as_str(),
-        "messageVisibility": scope.letters.as_str(),
+        "messageVisibility": scope.messages_seen_by.as_str(),
         "autoDelete": scope.auto_delete,
         "createdBy": scope.created_by,
         "createdAt": scope.created_at,

@@ -8,12 +8,11 @@ use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, RealmName, TokenRo
 use posthaste_engine::verbs::Verb;
 use posthaste_engine::verbs::agents::{Bearer, Existing, Register};
 use posthaste_engine::views::{AgentQuery, View, Viewed};
-use posthaste_engine::{Engine, EngineError, Refusal};
+use posthaste_engine::{Engine, EngineError, Refusal, Versioned};
 use subtle::ConstantTimeEq;
 
 use super::args::Args;
 use super::errors::{Problem, did_you_mean, nearest, unknown_agent};
-use super::holders::Holder;
 use crate::caller::Identity;
 use crate::projects::{self, Found, MakeError, Maker, Project};
 use crate::shared::Shared;
@@ -29,6 +28,17 @@ const MOST_OF_USER: usize = 100;
 const MOST_COMPARED: usize = 1_000;
 /// Agents of one owner whose mail is looked at together.
 const MOST_OWN: usize = 32;
+
+/// Holders by realm and agent.
+pub(super) type Holders = Versioned<(RealmName, AgentId), Arc<Holder>>;
+
+/// What a call must show to act for an agent.
+pub(super) struct Holder {
+    owner: Option<AgentId>,
+    /// The token under which it was registered.
+    bearer: Option<AgentId>,
+    secret: String,
+}
 
 /// Somebody at the door.
 #[derive(Clone, Debug)]
@@ -281,9 +291,8 @@ impl Call {
     /// Who holds an agent.
     async fn holder(&self, project: &Project, agent: &AgentId) -> Result<Arc<Holder>, Problem> {
         let holders = &self.shared.mcp().holders;
-        // Asked before the books, so that what changes meanwhile counts.
-        let edition = project.engine.directory_version();
-        if let Some(known) = holders.recall(project.realm(), agent, edition) {
+        let (version, key) = (project.engine.directory_version(), (project.realm().clone(), agent.clone()));
+        if let Some(known) = holders.get(version, &key) {
             return Ok(known);
         }
         let (office, asked) = (Caller::office(), agent.clone());
@@ -295,7 +304,7 @@ impl Call {
             Ok((found, bearer)) => {
                 let secret = self.secret_of(project, &found);
                 let holder = Arc::new(Holder { owner: found.owner, bearer, secret });
-                holders.remember(project.realm(), agent.clone(), edition, holder.clone());
+                holders.put(version, key, holder.clone());
                 Ok(holder)
             }
             Err(error) => Err(self.explain(project, &self.own(project)?, error).await),

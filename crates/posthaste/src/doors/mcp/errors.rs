@@ -1,7 +1,7 @@
 //! What went wrong, in words an agent can act on, with a code it can branch on. Refusals are mapped once, here.
 
-use posthaste_engine::names::slips;
-use posthaste_engine::{EngineError, Fault, Refusal};
+use posthaste_engine::names::edit_distance;
+use posthaste_engine::{EngineError, Fault, Refusal, RefusalClass};
 use serde_json::{Value, json};
 
 /// Why a tool did not do what was asked.
@@ -59,6 +59,7 @@ impl From<Fault> for Problem {
             Fault::Database { .. }
             | Fault::Lost { .. }
             | Fault::NewerDatabase { .. }
+            | Fault::UnreleasedDatabase { .. }
             | Fault::Locked { .. }
             | Fault::Internal { .. } => {
                 tracing::error!(%fault, "a tool failed");
@@ -70,56 +71,7 @@ impl From<Fault> for Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        let code = match &refusal {
-            Refusal::NoSuchAgent { .. } => "AGENT_NOT_FOUND",
-            Refusal::AgentExists { .. } | Refusal::LooksTaken { .. } => "NAME_TAKEN",
-            Refusal::WrongState { .. } => "AGENT_RETIRED",
-            Refusal::CircularParent { .. } => "INVALID_ARGUMENT",
-            Refusal::NotAllowed { .. } => "NOT_ALLOWED",
-            Refusal::ConsentPending { .. } => "CONTACT_REQUIRED",
-            Refusal::ConsentBlocked { .. } => "CONTACT_BLOCKED",
-            Refusal::TooManyRequests { .. } => "TOO_MANY_REQUESTS",
-            Refusal::NoSuchContact { .. } => "CONTACT_NOT_FOUND",
-            Refusal::PrivacyMismatch => "NOT_ALLOWED",
-            Refusal::NoRecipients => "NO_RECIPIENTS",
-            Refusal::TooMany { .. } => "TOO_MANY",
-            Refusal::TooLarge { .. } => "TOO_LARGE",
-            Refusal::TooMuchWork { .. } => "TOO_MUCH_WORK",
-            Refusal::QuotaExceeded { .. } => "QUOTA_EXCEEDED",
-            Refusal::DiskNearlyFull { .. } => "DISK_NEARLY_FULL",
-            Refusal::BadJson { .. } => "INVALID_ARGUMENT",
-            Refusal::KeyReused { .. } => "KEY_REUSED",
-            Refusal::NoSuchMessage => "MESSAGE_NOT_FOUND",
-            Refusal::NoSuchConversation { .. } => "THREAD_NOT_FOUND",
-            Refusal::ConversationExists { .. } => "THREAD_EXISTS",
-            Refusal::ConversationClosed { .. } => "THREAD_CLOSED",
-            Refusal::NotAParticipant { .. } => "NOT_A_PARTICIPANT",
-            Refusal::ParticipantMayNot { .. } => "NOT_ALLOWED",
-            Refusal::AlreadyJoined { .. } => "ALREADY_JOINED",
-            Refusal::NoSuchParticipant { .. } => "NOT_A_PARTICIPANT",
-            Refusal::NoSuchTurn => "TURN_NOT_FOUND",
-            Refusal::NoSuchThread => "THREAD_NOT_FOUND",
-            Refusal::BadContentType { .. } => "INVALID_ARGUMENT",
-            Refusal::ThreadTooDeep { .. } => "TOO_MANY",
-            Refusal::NoSuchScope { .. } => "SCOPE_NOT_FOUND",
-            Refusal::ScopeExists { .. } | Refusal::ScopeNotEmpty { .. } => "INVALID_ARGUMENT",
-            Refusal::NoSuchTask { .. } => "TASK_NOT_FOUND",
-            Refusal::TaskExists { .. } => "TASK_EXISTS",
-            Refusal::TaskEnded { .. } => "TASK_ENDED",
-            Refusal::NoSuchReservation => "RESERVATION_NOT_FOUND",
-            Refusal::ReservationExists { .. } => "RESERVATION_EXISTS",
-            Refusal::BadPath { .. } => "INVALID_PATH",
-            Refusal::NoSuchToken => "AUTHENTICATION_REQUIRED",
-            Refusal::NoSuchPeer { .. } => "PROJECT_NOT_FOUND",
-            Refusal::BadId(_) | Refusal::BadName { .. } => "INVALID_NAME",
-            Refusal::BadValue { field: "paths", .. } => "EMPTY_PATHS",
-            Refusal::BadValue { .. } => "INVALID_ARGUMENT",
-            Refusal::AlreadyExpired { .. } => "INVALID_ARGUMENT",
-            Refusal::BadQuery { .. } => "INVALID_QUERY",
-            Refusal::StaleCursor => "INVALID_CURSOR",
-            Refusal::Busy => "BUSY",
-            Refusal::TooCostly { .. } => "TOO_COSTLY",
-        };
+        let code = named_code(&refusal).unwrap_or_else(|| class_code(refusal.class()));
         let message = match &refusal {
             Refusal::NoSuchAgent { agent, near } => {
                 let near: Vec<&str> = near.iter().map(|name| name.as_str()).collect();
@@ -154,7 +106,59 @@ impl From<Refusal> for Problem {
     }
 }
 
-/// The problem of a name nobody has.
+/// The code of a refusal that has one of its own.
+fn named_code(refusal: &Refusal) -> Option<&'static str> {
+    Some(match refusal {
+        Refusal::NoSuchAgent { .. } => "AGENT_NOT_FOUND",
+        Refusal::NoSuchContact { .. } => "CONTACT_NOT_FOUND",
+        Refusal::NoSuchMessage => "MESSAGE_NOT_FOUND",
+        Refusal::NoSuchConversation { .. } | Refusal::NoSuchThread => "THREAD_NOT_FOUND",
+        Refusal::NoSuchTurn => "TURN_NOT_FOUND",
+        Refusal::NoSuchScope { .. } => "SCOPE_NOT_FOUND",
+        Refusal::NoSuchTask { .. } => "TASK_NOT_FOUND",
+        Refusal::NoSuchReservation => "RESERVATION_NOT_FOUND",
+        Refusal::NoSuchPeer { .. } => "PROJECT_NOT_FOUND",
+        Refusal::NoSuchToken => "AUTHENTICATION_REQUIRED",
+        Refusal::NotAParticipant { .. } | Refusal::NoSuchParticipant { .. } => "NOT_A_PARTICIPANT",
+        Refusal::ConsentPending { .. } => "CONTACT_REQUIRED",
+        Refusal::ConsentBlocked { .. } => "CONTACT_BLOCKED",
+        Refusal::AgentExists { .. } | Refusal::LooksTaken { .. } => "NAME_TAKEN",
+        Refusal::WrongState { .. } => "AGENT_RETIRED",
+        Refusal::KeyReused { .. } => "KEY_REUSED",
+        Refusal::ConversationExists { .. } => "THREAD_EXISTS",
+        Refusal::ConversationClosed { .. } => "THREAD_CLOSED",
+        Refusal::AlreadyJoined { .. } => "ALREADY_JOINED",
+        Refusal::TaskExists { .. } => "TASK_EXISTS",
+        Refusal::TaskEnded { .. } => "TASK_ENDED",
+        Refusal::ReservationExists { .. } => "RESERVATION_EXISTS",
+        Refusal::NoRecipients => "NO_RECIPIENTS",
+        Refusal::BadPath { .. } => "INVALID_PATH",
+        Refusal::BadId(_) | Refusal::BadName { .. } => "INVALID_NAME",
+        Refusal::BadValue { field: "paths", .. } => "EMPTY_PATHS",
+        Refusal::BadQuery { .. } => "INVALID_QUERY",
+        Refusal::StaleCursor => "INVALID_CURSOR",
+        Refusal::TooMuchWork { .. } => "TOO_MUCH_WORK",
+        Refusal::DiskNearlyFull { .. } => "DISK_NEARLY_FULL",
+        Refusal::TooCostly { .. } => "TOO_COSTLY",
+        _ => return None,
+    })
+}
+
+/// The code of every other refusal.
+fn class_code(class: RefusalClass) -> &'static str {
+    match class {
+        RefusalClass::NotFound => "NOT_FOUND",
+        RefusalClass::Forbidden => "NOT_ALLOWED",
+        RefusalClass::Conflict | RefusalClass::Invalid => "INVALID_ARGUMENT",
+        RefusalClass::OverLimit => "TOO_MANY",
+        RefusalClass::TooLarge => "TOO_LARGE",
+        RefusalClass::RateLimited => "TOO_MANY_REQUESTS",
+        RefusalClass::StorageFull => "QUOTA_EXCEEDED",
+        RefusalClass::Busy => "BUSY",
+    }
+}
+
+/// The problem of a name that no agent has.
 pub(super) fn unknown_agent(name: &str, near: &[&str]) -> Problem {
     let hint = if near.is_empty() {
         "; register_agent makes one, list_agents shows who is there".to_owned()
@@ -177,7 +181,7 @@ pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> 
         .filter(|name| name.len() <= 512 && wanted.len() <= 512)
         .filter_map(|name| {
             let candidate = name.to_lowercase();
-            let far = slips(&wanted, &candidate);
+            let far = edit_distance(&wanted, &candidate);
             // A third of the letters, or one being the beginning of the other.
             let near = far <= candidate.chars().count().max(wanted.chars().count()).div_ceil(3)
                 || (wanted.len() > 3 && (candidate.starts_with(&wanted) || wanted.starts_with(&candidate)));
@@ -187,6 +191,11 @@ pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> 
     found.sort();
     found.dedup();
     found.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+pub(crate) fn refused(refusal: Refusal) -> String {
+    Problem::from(EngineError::from(refusal)).value()["error"].to_string()
 }
 
 #[cfg(test)]

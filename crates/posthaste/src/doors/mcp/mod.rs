@@ -10,7 +10,6 @@ mod attachments;
 mod call;
 mod errors;
 mod hints;
-mod holders;
 mod http;
 mod markdown;
 mod parameters;
@@ -23,6 +22,9 @@ mod table;
 mod to_wire;
 mod tools;
 mod updates;
+
+#[cfg(test)]
+pub(crate) use errors::refused;
 
 use std::sync::OnceLock;
 
@@ -50,7 +52,7 @@ pub(crate) struct Settings {
 pub(crate) struct Desk {
     settings: OnceLock<Settings>,
     sessions: OnceLock<sessions::Sessions>,
-    holders: holders::Holders,
+    holders: call::Holders,
 }
 
 impl Desk {

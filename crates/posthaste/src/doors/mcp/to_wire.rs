@@ -6,7 +6,7 @@ use posthaste_engine::nouns::{
 use posthaste_engine::presence::Presence;
 use posthaste_engine::verbs::mail::SendReceipt;
 use posthaste_engine::views::{InboxMessage, Tracked, View, Viewed};
-use posthaste_wire::time::{parse_moment, to_rfc3339};
+use posthaste_wire::time::{parse_timestamp, to_rfc3339};
 use serde_json::{Map, Value, json};
 
 use super::errors::Problem;
@@ -47,7 +47,7 @@ pub(super) struct Since {
 
 impl Since {
     pub(super) fn parse(text: &str) -> Result<Self, Problem> {
-        let at = parse_moment(text).map_err(|why| {
+        let at = parse_timestamp(text).map_err(|why| {
             Problem::new("INVALID_TIMESTAMP", format!("since_ts: {why}; such as 2026-11-15T18:43:52+00:00"))
         })?;
         let fraction = text.split_once('.').map_or("", |(_, rest)| rest);
@@ -112,7 +112,7 @@ pub(super) fn profile(project: &Project, agent: &Agent, seen: Option<&Presence>)
 /// The policy's word at this door.
 pub(super) fn policy(agent: &Agent) -> &'static str {
     let nobody = agent.bounds.as_ref().and_then(|bounds| bounds.takes_from_agents.as_ref());
-    if nobody == Some(&posthaste_engine::nouns::AgentSet::Nobody) {
+    if nobody == Some(&posthaste_engine::nouns::AgentSet::Empty) {
         return "block_all";
     }
     match agent.contact_policy {

@@ -3,11 +3,12 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use posthaste_engine::{EngineError, Fault, Refusal};
+use posthaste_engine::{EngineError, Fault};
 use posthaste_wire::mail::FieldError;
 use serde_json::json;
 
 use crate::caller::AuthError;
+use crate::http::errors::status_of;
 use crate::runtime::{BeginError, ReceiveError, RegisterError};
 
 /// An error answer.
@@ -62,63 +63,10 @@ impl From<FieldError> for Failure {
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         let status = match &error {
-            EngineError::Refused(refusal) => refused(refusal),
+            EngineError::Refused(refusal) => status_of(refusal.class()),
             EngineError::Failed(fault) => failed(fault),
         };
         Self::new(status, error.to_string())
-    }
-}
-
-fn refused(refusal: &Refusal) -> StatusCode {
-    match refusal {
-        Refusal::NoSuchAgent { .. }
-        | Refusal::NoSuchContact { .. }
-        | Refusal::NoSuchMessage
-        | Refusal::NoSuchConversation { .. }
-        | Refusal::NoSuchParticipant { .. }
-        | Refusal::NoSuchTurn
-        | Refusal::NoSuchThread
-        | Refusal::NoSuchScope { .. }
-        | Refusal::NoSuchTask { .. }
-        | Refusal::NoSuchReservation
-        | Refusal::NoSuchToken
-        | Refusal::NoSuchPeer { .. } => StatusCode::NOT_FOUND,
-        Refusal::NotAllowed { .. }
-        | Refusal::ConsentPending { .. }
-        | Refusal::ConsentBlocked { .. }
-        | Refusal::PrivacyMismatch
-        | Refusal::NotAParticipant { .. }
-        | Refusal::ParticipantMayNot { .. } => StatusCode::FORBIDDEN,
-        Refusal::AgentExists { .. }
-        | Refusal::LooksTaken { .. }
-        | Refusal::WrongState { .. }
-        | Refusal::KeyReused { .. }
-        | Refusal::ConversationExists { .. }
-        | Refusal::ConversationClosed { .. }
-        | Refusal::AlreadyJoined { .. }
-        | Refusal::ScopeExists { .. }
-        | Refusal::ScopeNotEmpty { .. }
-        | Refusal::TaskExists { .. }
-        | Refusal::TaskEnded { .. }
-        | Refusal::ReservationExists { .. } => StatusCode::CONFLICT,
-        Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        Refusal::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
-        Refusal::QuotaExceeded { .. } | Refusal::DiskNearlyFull { .. } => StatusCode::INSUFFICIENT_STORAGE,
-        Refusal::Busy | Refusal::TooCostly { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::CircularParent { .. }
-        | Refusal::NoRecipients
-        | Refusal::TooMany { .. }
-        | Refusal::TooMuchWork { .. }
-        | Refusal::BadJson { .. }
-        | Refusal::BadContentType { .. }
-        | Refusal::ThreadTooDeep { .. }
-        | Refusal::BadPath { .. }
-        | Refusal::BadId(_)
-        | Refusal::BadName { .. }
-        | Refusal::BadValue { .. }
-        | Refusal::AlreadyExpired { .. }
-        | Refusal::BadQuery { .. }
-        | Refusal::StaleCursor => StatusCode::BAD_REQUEST,
     }
 }
 
@@ -128,6 +76,7 @@ fn failed(fault: &Fault) -> StatusCode {
         Fault::Database { .. }
         | Fault::Lost { .. }
         | Fault::NewerDatabase { .. }
+        | Fault::UnreleasedDatabase { .. }
         | Fault::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -175,4 +124,10 @@ impl From<RegisterError> for Failure {
             RegisterError::Engine(error) => error.into(),
         }
     }
+}
+
+#[cfg(test)]
+pub(crate) fn refused(refusal: posthaste_engine::Refusal) -> String {
+    let failure = Failure::from(EngineError::from(refusal));
+    format!("{} {}", failure.status.as_u16(), failure.detail)
 }

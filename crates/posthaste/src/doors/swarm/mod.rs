@@ -10,6 +10,9 @@ mod sse;
 mod tasks;
 mod who;
 
+#[cfg(test)]
+pub(crate) use errors::refused;
+
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::handler::Handler;

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use posthaste_engine::Engine;
 use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Contact, Privacy, ScopeId};
 use posthaste_engine::presence::Presence;
-use posthaste_engine::views::{AgentQuery, Relatives, Traces, View, Viewed};
+use posthaste_engine::views::{AgentQuery, RecentActivity, Relatives, View, Viewed};
 
 use super::answers::{Page, Trouble};
 use super::frame::{self, Place};
@@ -180,7 +180,7 @@ struct Seen {
     agent: Agent,
     about: bool,
     presence: Option<Presence>,
-    traces: Traces,
+    traces: RecentActivity,
     around: Relatives,
     contacts: Option<Vec<Contact>>,
     unread: Option<i64>,
@@ -203,7 +203,7 @@ async fn shown(visitor: &Visitor, id: &str) -> Result<Response, Trouble> {
             Ok(Seen {
                 about: is_about(&engine, view, caller, &agent)?,
                 presence: presence(&engine, view, caller, &agent)?,
-                traces: view.traces(caller, &id)?,
+                traces: view.recent_activity(caller, &id)?,
                 around: view.relatives(caller, &id, 8)?,
                 // Only whoever may open the mailbox may know these.
                 contacts: view.contacts(caller, &id).ok(),

@@ -3,10 +3,11 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use maud::{Markup, html};
-use posthaste_engine::{EngineError, Fault, Refusal};
+use posthaste_engine::{EngineError, Fault};
 
 use super::frame::{self, Place};
 use super::visitor::Visitor;
+use crate::http::errors::status_of;
 
 /// Nothing from elsewhere, no script or style in the page itself, no frame around it, forms to this office only.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -49,64 +50,11 @@ impl Trouble {
 impl From<EngineError> for Trouble {
     fn from(error: EngineError) -> Self {
         let status = match &error {
-            EngineError::Refused(refusal) => status_of(refusal),
+            EngineError::Refused(refusal) => status_of(refusal.class()),
             EngineError::Failed(Fault::Poisoned { .. } | Fault::Closing) => StatusCode::SERVICE_UNAVAILABLE,
             EngineError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())
-    }
-}
-
-fn status_of(refusal: &Refusal) -> StatusCode {
-    match refusal {
-        Refusal::NoSuchAgent { .. }
-        | Refusal::NoSuchMessage
-        | Refusal::NoSuchConversation { .. }
-        | Refusal::NoSuchTurn
-        | Refusal::NoSuchThread
-        | Refusal::NoSuchScope { .. }
-        | Refusal::NoSuchTask { .. }
-        | Refusal::NoSuchReservation
-        | Refusal::NoSuchToken
-        | Refusal::NoSuchPeer { .. }
-        | Refusal::NoSuchContact { .. }
-        | Refusal::NoSuchParticipant { .. } => StatusCode::NOT_FOUND,
-        Refusal::NotAllowed { .. }
-        | Refusal::ConsentPending { .. }
-        | Refusal::ConsentBlocked { .. }
-        | Refusal::PrivacyMismatch
-        | Refusal::NotAParticipant { .. }
-        | Refusal::ParticipantMayNot { .. } => StatusCode::FORBIDDEN,
-        Refusal::AgentExists { .. }
-        | Refusal::LooksTaken { .. }
-        | Refusal::WrongState { .. }
-        | Refusal::CircularParent { .. }
-        | Refusal::KeyReused { .. }
-        | Refusal::ConversationExists { .. }
-        | Refusal::ConversationClosed { .. }
-        | Refusal::AlreadyJoined { .. }
-        | Refusal::ScopeExists { .. }
-        | Refusal::ScopeNotEmpty { .. }
-        | Refusal::TaskExists { .. }
-        | Refusal::TaskEnded { .. }
-        | Refusal::ReservationExists { .. }
-        | Refusal::StaleCursor => StatusCode::CONFLICT,
-        Refusal::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
-        Refusal::QuotaExceeded { .. } | Refusal::DiskNearlyFull { .. } => StatusCode::INSUFFICIENT_STORAGE,
-        Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        Refusal::Busy | Refusal::TooCostly { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::NoRecipients
-        | Refusal::TooMany { .. }
-        | Refusal::TooMuchWork { .. }
-        | Refusal::BadJson { .. }
-        | Refusal::BadContentType { .. }
-        | Refusal::ThreadTooDeep { .. }
-        | Refusal::BadPath { .. }
-        | Refusal::BadId(_)
-        | Refusal::BadName { .. }
-        | Refusal::BadValue { .. }
-        | Refusal::AlreadyExpired { .. }
-        | Refusal::BadQuery { .. } => StatusCode::BAD_REQUEST,
     }
 }
 
@@ -142,4 +90,10 @@ pub(super) async fn guarded(mut response: Response) -> Response {
     set(header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+#[cfg(test)]
+pub(crate) fn refused(refusal: posthaste_engine::Refusal) -> String {
+    let trouble = Trouble::from(EngineError::from(refusal));
+    format!("{} {}", trouble.status.as_u16(), trouble.text)
 }

@@ -20,7 +20,7 @@ const SIZE: f64 = 720.0;
 pub(super) async fn page(visitor: &Visitor) -> Result<Markup, Trouble> {
     let (ties, scopes) = visitor
         .read(|view, caller| {
-            let ties = view.ties(caller, TIES)?;
+            let ties = view.links(caller, TIES)?;
             let mut scopes: BTreeMap<AgentId, String> = BTreeMap::new();
             let named = ties.iter().flat_map(|tie| [&tie.from, &tie.to]);
             for id in named {
@@ -41,7 +41,7 @@ pub(super) async fn page(visitor: &Visitor) -> Result<Markup, Trouble> {
     };
     let mut edges: BTreeMap<(String, String), i64> = BTreeMap::new();
     for tie in &ties {
-        *edges.entry((name(&tie.from), name(&tie.to))).or_default() += tie.letters;
+        *edges.entry((name(&tie.from), name(&tie.to))).or_default() += tie.messages;
     }
     let mut weight: BTreeMap<&str, i64> = BTreeMap::new();
     for ((from, to), letters) in &edges {

@@ -97,7 +97,7 @@ async fn shown(visitor: &Visitor) -> Result<Markup, Trouble> {
                     (page.items.iter().map(row).collect(), page.next)
                 }
                 Show::Dead => {
-                    let page = view.dead_letters(caller, before, ROWS)?;
+                    let page = view.failed_deliveries(caller, before, ROWS)?;
                     let of_agent = |letter: &InboxMessage| {
                         letter.delivery.agent == whose || letter.message.from == whose
                     };

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use posthaste_engine::nouns::Address;
 use posthaste_engine::nouns::{AgentId, Body, ConversationId, Event, Fact, Millis, ScopeId, Seq};
 use posthaste_engine::{Filter, Test};
-use posthaste_wire::time::{parse_moment, to_rfc3339};
+use posthaste_wire::time::{parse_timestamp, to_rfc3339};
 
 use super::answers::{Page, Trouble};
 use super::frame::{self, Place};
@@ -149,9 +149,9 @@ async fn shown(visitor: &Visitor) -> Result<Markup, Trouble> {
 
 /// A time as it is typed into the page (without an offset, taken as UTC), or a number of milliseconds.
 fn moment(text: &str) -> Option<Millis> {
-    parse_moment(text)
-        .or_else(|_| parse_moment(&format!("{text}Z")))
-        .or_else(|_| parse_moment(&format!("{text}:00Z")))
+    parse_timestamp(text)
+        .or_else(|_| parse_timestamp(&format!("{text}Z")))
+        .or_else(|_| parse_timestamp(&format!("{text}:00Z")))
         .ok()
 }
 

@@ -32,6 +32,9 @@ mod visitor;
 mod words;
 mod write;
 
+#[cfg(test)]
+pub(crate) use answers::refused;
+
 use axum::Router;
 use axum::middleware::map_response;
 use axum::routing::{get, post};

@@ -59,7 +59,7 @@ pub(super) async fn page(visitor: Visitor) -> Page {
             Ok(Seen {
                 stats: view.stats(caller)?,
                 minutes: view.rate(caller, 60)?,
-                troops: view.muster(caller)?,
+                troops: view.agent_groups(caller)?,
                 agents,
                 tasks: view.tasks(caller, &tasks)?.items,
                 clashes: view.clashes(caller, 6)?,
@@ -67,7 +67,7 @@ pub(super) async fn page(visitor: Visitor) -> Page {
                 mine: view.inbox(caller, &me, &waiting).map(|page| page.items).unwrap_or_default(),
                 unacked: view.unacknowledged(caller, &me, None, None, 99).unwrap_or_else(|_| none()),
                 overdue: overdue.map_or(0, |page| page.items.len()),
-                dead: view.dead_letters(caller, None, 5)?,
+                dead: view.failed_deliveries(caller, None, 5)?,
                 latest: view.earlier(caller, Seq::MAX, &letters, 12)?.events,
             })
         })

@@ -13,7 +13,7 @@ const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 96.0;
 
 pub(super) fn rate(visitor: &Visitor, minutes: &[Minute]) -> Markup {
-    let total = |minute: &Minute| minute.letters.values().sum::<i64>();
+    let total = |minute: &Minute| minute.messages.values().sum::<i64>();
     let most = minutes.iter().map(total).max().unwrap_or(0).max(1);
     let step = WIDTH / minutes.len().max(1) as f64;
     let bands = bands(minutes);
@@ -58,7 +58,7 @@ pub(super) fn rate(visitor: &Visitor, minutes: &[Minute]) -> Markup {
 fn bands(minutes: &[Minute]) -> Vec<(String, Vec<i64>)> {
     let mut bands: BTreeMap<usize, (String, Vec<i64>)> = BTreeMap::new();
     for (n, minute) in minutes.iter().enumerate() {
-        for (via, count) in &minute.letters {
+        for (via, count) in &minute.messages {
             let place = DOORS.iter().position(|door| door == via).unwrap_or(DOORS.len());
             let name = DOORS.get(place).map_or("other", |door| *door);
             let (_, counts) = bands.entry(place).or_insert_with(|| (name.to_owned(), vec![0; minutes.len()]));

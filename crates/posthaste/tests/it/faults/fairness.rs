@@ -25,7 +25,7 @@ const SOCKETS: usize = 4;
 const REQUESTS: usize = 8;
 /// What two runs without a flood differ by on a busy machine. A build for tests takes ten times as long as another for each
 /// of the flood's letters that stand before somebody's, and starves on a machine that does other things as well: there only
-/// a gross delay counts, and how many letters may stand before somebody's is tested in the engine (`shares.rs`).
+/// a gross delay counts, and how many letters may stand before somebody's is tested in the engine (`caller_quota.rs`).
 fn floor() -> Duration {
     let slow = cfg!(debug_assertions) && std::env::var_os("POSTHASTE_TEST_PROGRAM").is_none();
     Duration::from_millis(if slow { 1_000 } else { 10 })

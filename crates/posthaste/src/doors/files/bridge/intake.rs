@@ -203,8 +203,8 @@ impl Bridge {
             Refusal::ConversationClosed { .. }
             | Refusal::NoSuchConversation { .. }
             | Refusal::NotAParticipant { .. }
-            | Refusal::ParticipantMayNot { .. } => SendMessage { within: None, in_reply_to: None, ..letter },
-            Refusal::TooMany { what, .. } if what.starts_with("participants") => {
+            | Refusal::ParticipantMayNot { .. }
+            | Refusal::TooManyParticipants { .. } => {
                 SendMessage { within: None, in_reply_to: None, ..letter }
             }
             Refusal::NoSuchAgent { agent, .. } => {

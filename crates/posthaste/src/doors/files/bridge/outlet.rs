@@ -60,7 +60,7 @@ impl Bridge {
                 for seq in seqs {
                     let (mut after, mut agents) = (None, Vec::new());
                     loop {
-                        let page = view.copies(&Caller::office(), seq, after.as_ref(), 1_000)?;
+                        let page = view.deliveries_of(&Caller::office(), seq, after.as_ref(), 1_000)?;
                         agents.extend(page.items.into_iter().map(|copy| copy.agent));
                         after = page.next;
                         if after.is_none() {

@@ -158,8 +158,10 @@ impl Bridge {
         let mut after = 0;
         loop {
             let name = owner.clone();
-            let page =
-                self.engine.read(move |view| view.ledger(&Caller::office(), &name, after, 1_000)).await;
+            let page = self
+                .engine
+                .read(move |view| view.delivery_index(&Caller::office(), &name, after, 1_000))
+                .await;
             let Ok(page) = page else { break };
             for line in page.items {
                 let file = match line.key.as_deref().and_then(|key| convert::file_of(agent, key)) {

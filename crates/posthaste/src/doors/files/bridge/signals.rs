@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use posthaste_engine::nouns::{AgentId, Caller, Json};
 use posthaste_engine::verbs::office::Announce;
 use posthaste_wire::files::check_agent;
-use posthaste_wire::files::signals::{Hook, LATEST, Nudge};
+use posthaste_wire::files::signals::{Hook, LATEST_NUDGE_FILE, Nudge};
 use serde_json::{Value, json};
 
 use super::super::signals;
@@ -77,7 +77,7 @@ fn told(path: &Path, hooks: &Path, bytes: &[u8]) -> Option<(&'static str, Value,
         return Some(("files.hook", hook.to_value(), vec![stem.to_owned()]));
     }
     let to = match file {
-        LATEST => path.parent()?.file_name()?.to_str()?,
+        LATEST_NUDGE_FILE => path.parent()?.file_name()?.to_str()?,
         _ => stem,
     };
     check_agent(to).ok()?;

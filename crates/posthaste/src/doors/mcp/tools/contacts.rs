@@ -236,7 +236,7 @@ async fn set_contact_policy(call: &Call, args: Args) -> Result<Answer, Problem> 
     let (policy, circle) = match word {
         "contacts_only" => (ContactPolicy::Contacts, AgentSet::All),
         // Closed lets contacts pass; to block all is to block them too.
-        "block_all" => (ContactPolicy::Closed, AgentSet::Nobody),
+        "block_all" => (ContactPolicy::Closed, AgentSet::Empty),
         _ => (ContactPolicy::Open, AgentSet::All),
     };
     let bounds = Bounds {

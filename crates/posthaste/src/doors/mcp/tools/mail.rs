@@ -44,7 +44,7 @@ async fn send_message(call: &Call, args: Args) -> Result<Answer, Problem> {
     address_to(&mut send, &args)?;
     if args.flag("broadcast") {
         send.to = vec![Address::All];
-        send.to_nobody = true;
+        send.allow_no_recipients = true;
     }
     send.subject = Some(subject(args.need("subject")));
     send.priority = to_wire::priority(args.need("importance"));

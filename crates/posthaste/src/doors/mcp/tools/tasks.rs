@@ -213,7 +213,7 @@ async fn send(
     };
     letter.task = Some(task.clone());
     letter.in_reply_to = in_reply_to;
-    letter.to_nobody = kind == BROADCAST || kind == COMPLETE;
+    letter.allow_no_recipients = kind == BROADCAST || kind == COMPLETE;
     letter.within = Some(ConversationRef {
         conversation: task.clone(),
         thread: None,
