@@ -147,13 +147,20 @@ struct Hook {
 
 impl Hook {
     async fn new(open: bool, decide: fn(&Value) -> Value) -> Self {
+        Self::holding_after(0, open, decide).await
+    }
+
+    /// The first calls are answered at once, the later ones when it is open.
+    async fn holding_after(free: usize, open: bool, decide: fn(&Value) -> Value) -> Self {
         let asked = Arc::new(AtomicUsize::new(0));
         let (open, waiting) = watch::channel(open);
         let seen = asked.clone();
         let handler = async move |Json(turn): Json<Value>| {
-            seen.fetch_add(1, Ordering::SeqCst);
-            let mut waiting = waiting.clone();
-            drop(waiting.wait_for(|open| *open).await);
+            let before = seen.fetch_add(1, Ordering::SeqCst);
+            if before >= free {
+                let mut waiting = waiting.clone();
+                drop(waiting.wait_for(|open| *open).await);
+            }
             Json(json!({ "calls": decide(&turn) }))
         };
         let app = Router::new().route("/turn", post(handler));
@@ -165,8 +172,12 @@ impl Hook {
     }
 
     async fn has_been_asked(&self) {
+        self.has_been_asked_times(1).await;
+    }
+
+    async fn has_been_asked_times(&self, times: usize) {
         for _ in 0..1_000 {
-            if self.asked.load(Ordering::SeqCst) > 0 {
+            if self.asked.load(Ordering::SeqCst) >= times {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -248,12 +259,14 @@ async fn a_question_back_survives_a_restart_of_either_swarm() {
 /// South dies while it works on the answer that it asked for.
 #[tokio::test]
 async fn the_answer_to_a_question_back_survives_a_restart() {
-    let (at_north, at_south) = (Hook::new(true, says_back).await, Hook::new(true, asks_back).await);
+    let at_north = Hook::new(true, says_back).await;
+    let at_south = Hook::holding_after(1, false, asks_back).await;
     let (north, mut south) = hooked(&at_north, &at_south).await;
     let asking = north.ask(script(&[request("helper@south", "how many")]));
-    at_north.has_been_asked().await;
+    // The second call is the one with the answer.
+    at_south.has_been_asked_times(2).await;
     south.kill();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    at_south.open.send_replace(true);
     south.start();
     assert_eq!(answer(asking).await, TOLD);
 }
