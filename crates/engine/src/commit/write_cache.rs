@@ -1,6 +1,5 @@
 //! What the writer caches between commands: conversations that are being talked in, single-use keys, and what accounts have
-//! stored. Without the cached conversations a turn costs five times as much, because its conversation, participants and
-//! counters are read and written for each.
+//! stored. Without the cached conversations every turn reads its conversation and participants and writes its counters.
 
 use std::collections::{HashMap, HashSet};
 
