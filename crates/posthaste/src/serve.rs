@@ -22,21 +22,21 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::exit::{Exit, Failure};
 use crate::config::{Config, ConfigError, Origin};
 use crate::doors;
-use crate::doors::files::{Bridge, BridgeOptions};
-use crate::http::bind::bind;
-use crate::http::dial::Trust;
-use crate::http::layers::{LayerOptions, wrap};
-use crate::http::listen::{self, ListenOptions};
-use crate::http::outgoing::WaysOut;
-use crate::http::tls::{Tls, reload_on_hangup};
-use crate::jwt::JwtKey;
-use crate::keys::AdminKey;
-use crate::observe::inspector::Inspector;
-use crate::projects;
-use crate::runtime::Runtime;
-use crate::runtime::definition::Swarm;
-use crate::shared::Shared;
-use crate::signals::stop_on_signal;
+use posthaste_files::{Bridge, BridgeOptions, StateDir};
+use posthaste_host::http::bind::bind;
+use posthaste_host::http::dial::Trust;
+use posthaste_host::http::layers::{LayerOptions, wrap};
+use posthaste_host::http::listen::{self, ListenOptions};
+use posthaste_host::http::outgoing::WaysOut;
+use posthaste_host::http::tls::{Tls, reload_on_hangup};
+use posthaste_host::jwt::JwtKey;
+use posthaste_host::keys::AdminKey;
+use posthaste_host::observe::inspector::Inspector;
+use posthaste_host::projects;
+use posthaste_swarm::runtime::Runtime;
+use posthaste_swarm::runtime::definition::Swarm;
+use posthaste_host::Host;
+use posthaste_host::signals::stop_on_signal;
 
 /// How often expiry becomes events and idle realms are closed.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
@@ -135,26 +135,31 @@ async fn run_until(
     let listener = bind(config.listen.value).await.map_err(|error| Failure::new(Exit::Failed, error))?;
     let address = listener.local_addr()?;
 
-    let switches = config.switches();
-    let shared = Shared::new(office, realm.clone(), admin, switches, stop.clone());
+    let features = config.features();
+    let shared = Host::new(office, realm.clone(), admin, features, stop.clone());
     if let Some(path) = &config.tls_ca.value {
         shared.believe(Trust::load(Some(path))?);
     }
     if let Some(path) = &config.jwt_key.value {
         shared.accept_jwt(JwtKey::read(path)?);
     }
+    let mut runtime = None;
     if let Some((swarm, here, _)) = swarm {
-        let ways = WaysOut::new(config.tls_ca.value.as_deref(), switches.reaches)?;
+        let ways = WaysOut::new(config.tls_ca.value.as_deref(), features.reaches)?;
         let started = Runtime::start(engine.unhurried(), swarm, here, data.clone(), ways, stop.clone()).await;
-        shared.host(started.map_err(anyhow::Error::from)?);
+        let started = Arc::new(started.map_err(anyhow::Error::from)?);
+        shared.set_swarm(started.clone());
+        runtime = Some(started);
     }
     open_projects(&shared, config).await?;
+    let bridge = open_bridge(config, &shared).await?;
+    let map_door = doors::map_door(&shared);
+    let options = doors::Options { mcp: config.mcp_options(), runtime };
     let max_body = shared.office().limits().message_bytes * 2 + BODY_ALLOWANCE;
     let layers = LayerOptions { guard: config.guard()?, max_body, body_timeout: BODY_TIMEOUT };
-    let app = wrap(doors::router(shared.clone()), layers);
+    let app = wrap(doors::router(&shared, &map_door, options), layers);
     let janitor = tokio::spawn(keep_tidy(shared.clone()));
-    let stale = tokio::spawn(doors::resolve_stale_agents(shared.clone()));
-    let bridge = open_bridge(config, &shared).await?;
+    let stale = tokio::spawn(posthaste_map::resolve_all(map_door));
     let inspector = Inspector::start(shared.clone(), engine);
     inspector.first_look().await;
 
@@ -197,10 +202,7 @@ fn read_swarm(config: &Config) -> Result<Option<(Swarm, PathBuf, RealmName)>, Fa
 
 /// The default realm answers to the work tree that the server was started in, and to whatever it was given. Files are
 /// read for callers in those directories only.
-async fn open_projects(shared: &Shared, config: &Config) -> Result<(), Failure> {
-    shared
-        .mcp()
-        .configure(doors::mcp::Settings { tools: config.tools.value, trust_local: config.trust_local.value });
+async fn open_projects(shared: &Host, config: &Config) -> Result<(), Failure> {
     let here = std::env::current_dir().ok();
     let given = projects::given(here.as_deref(), &config.projects.value).map_err(not_given)?;
     shared.name_trees(projects::Trees::named(here.as_deref(), &given, &config.data.value));
@@ -221,7 +223,7 @@ fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) 
     let mut out = io::stdout().lock();
     writeln!(out, "ready {url}").and_then(|()| out.flush()).map_err(crate::cli::exit::OutputError)?;
     drop(out);
-    if config.log.value == crate::observe::logs::LogForm::Json {
+    if config.log.value == crate::logs::LogForm::Json {
         return Ok(());
     }
     let data = config.data.value.display();
@@ -250,7 +252,7 @@ fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) 
          \n  echo hello | posthaste send --from me --to NAME    write to one of them\
          \n  posthaste tail                                     watch what happens; Ctrl-C stops the server\n",
         socket = url.strip_prefix("http").unwrap_or(url),
-        page = doors::WEB_PATH,
+        page = posthaste_web::PATH,
         key = AdminKey::path(&config.data.value).display(),
         port = address.port(),
     );
@@ -258,7 +260,7 @@ fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) 
 }
 
 /// Joins the mail directory with the default realm, if there is one.
-async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHandle<()>>, Failure> {
+async fn open_bridge(config: &Config, shared: &Host) -> Result<Option<JoinHandle<()>>, Failure> {
     let Some(mail_dir) = config.mail_dir.value.clone() else { return Ok(None) };
     let engine = shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
     let options = BridgeOptions {
@@ -268,7 +270,9 @@ async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHand
         agents: config.mail_dir_agents.value.clone(),
     };
     let bridge = Bridge::open(engine.unhurried(), options).await?;
-    shared.set_mail_dir(std::path::absolute(mail_dir)?);
+    if let Some(signals) = StateDir::of(&std::path::absolute(mail_dir)?) {
+        shared.set_mail_signals(Arc::new(signals));
+    }
     Ok(Some(tokio::spawn(bridge.run(shared.stop().clone()))))
 }
 
@@ -283,7 +287,7 @@ fn unusable(error: EngineError, realm: &RealmName) -> Failure {
     Failure::new(Exit::Failed, format!("realm {realm}: {error}{advice}"))
 }
 
-async fn keep_tidy(shared: Shared) {
+async fn keep_tidy(shared: Host) {
     let mut tidy = tokio::time::interval(TIDY_EVERY);
     let mut carry = tokio::time::interval(CARRY_EVERY);
     loop {
@@ -311,15 +315,6 @@ fn load_tls(config: &Config, stop: &CancellationToken) -> Result<Option<Arc<Tls>
 pub(crate) fn held(fault: Fault) -> Failure {
     let exit = if matches!(fault, Fault::Locked { .. }) { Exit::Held } else { Exit::Failed };
     Failure::new(exit, fault)
-}
-
-/// Makes a directory that only its owner can enter. One that exists is left as it is.
-pub(crate) fn make_private_directory(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }
 
 /// Every connection takes a descriptor; the usual soft limit of 1024 would be reached first.

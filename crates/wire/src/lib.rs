@@ -1,6 +1,7 @@
 //! Wire formats of every protocol: types, parsers and serializers, independent of transport.
 //!
 //! - [`canonical`]: canonical JSON (RFC 8785), the input of signatures.
+//! - [`control`]: posthaste's own methods, `x-posthaste/…`.
 //! - [`signing`]: Ed25519 keys, signatures and signed envelopes.
 //! - [`files`]: file-based mail: file names, timestamps, fields and exact bytes.
 //! - [`ids`]: 128-bit ids, formatted as UUID, ULID or prefixed ULID.
@@ -20,6 +21,7 @@
 
 pub mod airc;
 pub mod canonical;
+pub mod control;
 pub mod files;
 pub mod ids;
 pub mod mail;

@@ -9,7 +9,7 @@ use posthaste_engine::nouns::RealmName;
 
 use super::airc::args::AircArgs;
 use super::help;
-use super::human::parse_span;
+use posthaste_host::units::parse_span;
 use super::mail_args::{
     AckArgs, AgentCommand, ArchiveArgs, ContactsArgs, ConversationsArgs, DeskArgs, ExportArgs, ImportArgs,
     InboxArgs, ListArgs, NudgeArgs, ReadArgs, RegisterArgs, ReleaseArgs, ReplyArgs, ReservationsArgs,
@@ -17,7 +17,7 @@ use super::mail_args::{
 };
 use super::output::ColorWhen;
 use crate::config::{AllowRemote, Opening, ToolSet};
-use crate::observe::logs::LogForm;
+use crate::logs::LogForm;
 
 /// The post office for AI agents.
 #[derive(Clone, Debug, Parser)]

@@ -7,8 +7,8 @@ use posthaste_engine::nouns::RealmName;
 use serde_json::{Value, json};
 
 use super::exit::{Exit, Failure, Refused};
-use crate::caller::NO_SUCH_REALM;
-use crate::doors::control;
+use posthaste_host::caller::NO_SUCH_REALM;
+use posthaste_control;
 use crate::serve::Whereabouts;
 
 /// How long a server may take to accept a connection, and to answer.

@@ -14,10 +14,10 @@ use super::desk::Desk;
 use super::exit::{Exit, Failure};
 use super::target::Target;
 use crate::config::Config;
-use crate::keys;
-use crate::projects::git::WorkTree;
-use crate::safe_open::Folder;
-use crate::serve::make_private_directory;
+use posthaste_host::keys;
+use posthaste_host::projects::git::WorkTree;
+use posthaste_host::safe_open::Folder;
+use posthaste_host::safe_open::make_private_directory;
 
 /// The longest file that is read.
 const MOST_BYTES: u64 = 64 << 10;

@@ -16,12 +16,13 @@ use super::exit::{Exit, Failure, Refused};
 use super::mail_args::DeskArgs;
 use super::runtime;
 use super::target::{Server, Target};
-use crate::caller::Identity;
+use posthaste_host::caller::Identity;
 use crate::config::Config;
-use crate::doors::control;
-use crate::keys::AdminKey;
-use crate::serve::{held, make_private_directory};
-use crate::shared::{Shared, Switches};
+use posthaste_control;
+use posthaste_host::keys::AdminKey;
+use crate::serve::held;
+use posthaste_host::safe_open::make_private_directory;
+use posthaste_host::{Host, Features};
 
 /// How often, and how long apart, a server that has just taken the data directory is asked for its address.
 const LOOKS: u32 = 10;
@@ -45,7 +46,7 @@ pub(super) enum Desk {
         realm: Option<RealmName>,
     },
     Ours {
-        shared: Shared,
+        shared: Host,
         guard: OfficeGuard,
         identity: Identity,
     },
@@ -165,8 +166,8 @@ impl Desk {
     ) -> Result<Self, Failure> {
         let admin = AdminKey::open(&config.data.value)?;
         let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
-        let switches = Switches { auth: true, ..config.switches() };
-        let shared = Shared::new(office, realm, admin, switches, CancellationToken::new());
+        let features = Features { auth: true, ..config.features() };
+        let shared = Host::new(office, realm, admin, features, CancellationToken::new());
         let identity = match &target.token {
             None => Identity::operator(),
             Some(token) => {

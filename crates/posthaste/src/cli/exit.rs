@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use crate::backup::BackupError;
+use posthaste_host::backup::BackupError;
 use crate::config::ConfigError;
-use crate::doors::files::FilesError;
+use posthaste_files::FilesError;
 
 /// The exit codes, which scripts rely on. The list is also in `posthaste --help`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

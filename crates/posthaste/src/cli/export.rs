@@ -19,7 +19,8 @@ use super::mail_args::{ExportArgs, ImportArgs};
 use super::output::Output;
 use super::target::Target as Meant;
 use crate::config::Config;
-use crate::serve::{held, make_private_directory};
+use crate::serve::held;
+use posthaste_host::safe_open::make_private_directory;
 
 /// Rows between two looks at the progress bar.
 const STRIDE: u64 = 512;
@@ -102,7 +103,7 @@ fn fetch(config: &Config, meant: &Meant, target: &Target) -> Result<u64, Failure
     };
     let client = server.client()?;
     let realm = meant.realm(config).map(|realm| format!("/r/{realm}")).unwrap_or_default();
-    let path = format!("{realm}{}", crate::doors::control::EXPORT_PATH);
+    let path = format!("{realm}{}", posthaste_control::EXPORT_PATH);
     super::runtime()?.block_on(async {
         let mut rows = Counted::default();
         match target {

@@ -12,7 +12,7 @@ use super::exit::{Exit, Failure};
 use super::human_body::body;
 use super::mail_args::{ArchiveArgs, InboxArgs, ReadArgs, SendArgs};
 use super::output::{Output, Style, Table};
-use crate::doors::files::{Draft, FilesError, LARGEST, MailDir, Marked};
+use posthaste_files::{Draft, FilesError, LARGEST, MailDir, Marked};
 
 /// Messages of a batch that share one sync of the directory.
 const BATCH: usize = 128;
@@ -227,13 +227,13 @@ pub(super) fn inbox(dir: &Path, args: &InboxArgs, output: &Output) -> Result<(),
     let found = match dir.exists() {
         true => MailDir::open(dir)?.inbox(&agent)?,
         // Nobody has written to anybody yet.
-        false => crate::doors::files::Inbox::default(),
+        false => posthaste_files::Inbox::default(),
     };
     for (file, odd) in &found.odd {
         let _ =
             writeln!(io::stderr().lock(), "{} {file}: {odd}", output.paint_error(Style::Warning, "warning:"));
     }
-    let wanted = |entry: &&crate::doors::files::Entry| {
+    let wanted = |entry: &&posthaste_files::Entry| {
         (!args.unread || !entry.message.read)
             && (args.kinds.is_empty() || args.kinds.contains(&entry.message.kind))
     };

@@ -12,7 +12,7 @@ use super::target::{Source, Target};
 use crate::config::Config;
 use crate::guard::check::{self, Answer, Held, Hook, Question};
 use crate::guard::hooks;
-use crate::projects::git::WorkTree;
+use posthaste_host::projects::git::WorkTree;
 
 /// What turns the guard off for one command, in both worlds' words.
 const BYPASS: [&str; 2] = ["POSTHASTE_BYPASS", "AGENT_MAIL_BYPASS"];

@@ -8,7 +8,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum, ValueHint};
 use super::args::OfficeArgs;
 use super::exit::{Exit, Failure};
 use super::help;
-use super::human::parse_span;
+use posthaste_host::units::parse_span;
 
 /// Which realm is meant. Which server is the global flags' matter.
 #[derive(Clone, Debug, Default, ClapArgs)]

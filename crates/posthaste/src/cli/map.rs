@@ -19,14 +19,15 @@ use super::client::is_loopback;
 use super::exit::{Exit, Failure};
 use super::runtime;
 use super::target::{Server, Target};
-use crate::caller::Identity;
+use posthaste_host::caller::Identity;
 use crate::config::Config;
 use crate::doors;
-use crate::http::dial::{Endpoint, Trust};
-use crate::http::reach::{Reach, Scout};
-use crate::keys::AdminKey;
-use crate::serve::{held, make_private_directory};
-use crate::shared::Shared;
+use posthaste_host::http::dial::{Endpoint, Trust};
+use posthaste_host::http::reach::{Reach, Scout};
+use posthaste_host::keys::AdminKey;
+use crate::serve::held;
+use posthaste_host::safe_open::make_private_directory;
+use posthaste_host::Host;
 
 /// How long answers are waited for once the input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(60);
@@ -60,16 +61,16 @@ async fn serve(config: &Config, target: &Target) -> Result<(), Failure> {
     let admin = AdminKey::open(data)?;
     let realm = named.unwrap_or_else(|| config.realm.value.clone());
     let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
-    let switches = config.switches();
+    let features = config.features();
     let stop = CancellationToken::new();
-    let shared = Shared::new(office, realm, admin, switches, stop.clone());
+    let shared = Host::new(office, realm, admin, features, stop.clone());
     let identity = match &target.token {
         None => Ok(Identity::operator()),
         Some(token) => shared.identify(&engine, Some(token), "map").await,
     };
     let served = match identity {
         Ok(identity) => {
-            doors::serve_map(shared, engine, identity, tokio::io::stdin(), tokio::io::stdout()).await;
+            posthaste_map::serve(doors::map_door(&shared), engine, identity, tokio::io::stdin(), tokio::io::stdout()).await;
             Ok(())
         }
         Err(error) => Err(Failure::new(Exit::Denied, error)),
@@ -132,7 +133,7 @@ async fn attach(server: &Server, realm: Option<&RealmName>, ca: Option<&Path>) -
         std::io::Result::Ok(())
     };
     let reading = async {
-        let mut lines = Box::pin(doors::map_lines(tokio::io::stdin()));
+        let mut lines = Box::pin(posthaste_map::lines(tokio::io::stdin()));
         while let Some(line) = lines.next().await {
             let calls = rpc::parse(&line, usize::MAX).iter().filter(|item| wants_answer(item)).count();
             open.send_modify(|open| *open += i64::try_from(calls).unwrap_or(0));

@@ -7,7 +7,7 @@ use super::exit::Failure;
 use super::output::Output;
 use super::runtime;
 use crate::config::Config;
-use crate::observe::logs;
+use crate::logs;
 
 /// How long work that nothing waits for any more may go on before the process ends.
 const LAST_WORK: Duration = Duration::from_millis(500);

@@ -10,7 +10,7 @@ use super::desk::at_desk;
 use super::exit::{Exit, Failure};
 use super::mail_args::{NudgeArgs, SignalArgs};
 use super::output::{Output, Style, Table, text_of};
-use crate::doors::files::{MailDir, StateDir, nudge_now};
+use posthaste_files::{MailDir, StateDir, nudge_now};
 
 pub(super) fn nudge(global: &GlobalArgs, args: &NudgeArgs, output: &Output) -> Result<(), Failure> {
     let done = match &args.place.mail_dir {

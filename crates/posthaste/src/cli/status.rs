@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::args::{GlobalArgs, OfficeArgs, StatusArgs};
 use super::client::Client;
 use super::exit::{Exit, Failure};
-use super::human::{show_bytes, show_span};
+use posthaste_host::units::{show_bytes, show_span};
 use super::output::{Output, Style, Table};
 use super::runtime;
 use super::target::{Target, from_listen};

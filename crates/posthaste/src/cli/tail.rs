@@ -10,7 +10,7 @@ use super::mail_args::TailArgs;
 use super::output::{Output, Style, printable, text_of};
 use super::reconnect::Persistent;
 use super::times;
-use crate::doors::address;
+use posthaste_host::address;
 
 /// Events asked for at a time.
 const PAGE: usize = 500;

@@ -17,10 +17,10 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use self::value::Value;
-use crate::http::rate::{Quota, Rates};
-use crate::http::reach::{Reach, Reaches};
-use crate::observe::logs::LogForm;
-use crate::shared::{Offer, Switches};
+use posthaste_host::http::rate::{Quota, Rates};
+use posthaste_host::http::reach::{Reach, Reaches};
+use crate::logs::LogForm;
+use posthaste_host::{Offer, Features};
 
 pub use self::load::Env;
 pub use self::setting::{Origin, Setting};
@@ -155,8 +155,8 @@ pub struct Row {
 
 impl Config {
     /// What the office does or leaves under these settings.
-    pub fn switches(&self) -> Switches {
-        Switches {
+    pub fn switches(&self) -> Features {
+        Features {
             auth: self.auth.value,
             mail: self.mail.value,
             rates: self.rates(),
@@ -165,6 +165,15 @@ impl Config {
             registration: self.registration.value.offer(self.reachable()),
             ping_every: self.ping_every.value.duration(),
         }
+    }
+
+    /// How the MCP door works under these settings.
+    pub fn mcp_options(&self) -> posthaste_mcp::Options {
+        let tools = match self.tools.value {
+            ToolSet::Core => posthaste_mcp::ToolSet::Core,
+            ToolSet::Full => posthaste_mcp::ToolSet::Full,
+        };
+        posthaste_mcp::Options { tools, trust_local: self.trust_local.value }
     }
 
     /// What the operator wrote down is reached unless private networks are closed altogether. What callers name is

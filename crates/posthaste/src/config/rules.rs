@@ -1,7 +1,7 @@
 //! What may not be combined: an office that strangers can reach must be hard to open by accident.
 
 use super::{AllowRemote, Config, ConfigError, Opening, Reachable};
-use crate::http::guard::Guard;
+use posthaste_host::http::guard::Guard;
 
 impl Config {
     /// Refuses settings that would open the office wider than somebody said in so many words.

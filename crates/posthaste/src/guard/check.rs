@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{changes, git_line};
 use crate::cli::client::is_loopback;
-use crate::projects::git::WorkTree;
+use posthaste_host::projects::git::WorkTree;
 
 /// How long the office may take to answer the knock, and the question.
 const KNOCK: Duration = Duration::from_millis(250);

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{git, git_line};
-use crate::projects::git::WorkTree;
-use crate::safe_open::{Folder, OpenError};
+use posthaste_host::projects::git::WorkTree;
+use posthaste_host::safe_open::{Folder, OpenError};
 
 /// The most that is read of a hook to find out whether it is ours.
 const MOST_HOOK: u64 = 64 << 10;

@@ -6,9 +6,9 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::Extension;
 use axum::routing::{get, post};
-use posthaste::http::guard::Guard;
-use posthaste::http::layers::{LayerOptions, RequestId, wrap};
-use posthaste::http::listen::ListenOptions;
+use posthaste_host::http::guard::Guard;
+use posthaste_host::http::layers::{LayerOptions, RequestId, wrap};
+use posthaste_host::http::listen::ListenOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

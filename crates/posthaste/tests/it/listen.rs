@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::extract::{ConnectInfo, Extension};
 use axum::routing::{any, get};
-use posthaste::http::listen::{ListenOptions, Peer};
+use posthaste_host::http::listen::{ListenOptions, Peer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};

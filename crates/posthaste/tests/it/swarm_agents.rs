@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use posthaste::http::listen::ListenOptions;
+use posthaste_host::http::listen::ListenOptions;
 use serde_json::{Value, json};
 
 use crate::harness::{Listening, TestDir, listen};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::routing::post;
 use axum::{Json, Router};
-use posthaste::http::listen::ListenOptions;
+use posthaste_host::http::listen::ListenOptions;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use posthaste::http::listen::ListenOptions;
+use posthaste_host::http::listen::ListenOptions;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;

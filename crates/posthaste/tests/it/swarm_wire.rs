@@ -206,7 +206,7 @@ async fn breakpoint_results_come_in_the_order_of_the_calls() {
     };
     let listening = crate::harness::listen(
         axum::Router::new().route("/turn", post(hook)),
-        posthaste::http::listen::ListenOptions::default(),
+        posthaste_host::http::listen::ListenOptions::default(),
     )
     .await;
     let driver = json!({ "http": format!("http://{}/turn", listening.address) });

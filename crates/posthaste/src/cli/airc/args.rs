@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum, ValueHint};
 
 use super::super::help;
-use super::super::human::parse_span;
+use posthaste_host::units::parse_span;
 
 /// Which registry, and as whom.
 #[derive(Clone, Debug, ClapArgs)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::super::exit::{Exit, Failure};
-use crate::serve::make_private_directory;
+use posthaste_host::safe_open::make_private_directory;
 
 /// One identity's folder.
 #[derive(Clone, Debug)]

@@ -14,8 +14,9 @@ use crate::cli::client::Client;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::target::own_key;
 use crate::config::Config;
-use crate::keys::AdminKey;
-use crate::serve::{Whereabouts, make_private_directory};
+use posthaste_host::keys::AdminKey;
+use crate::serve::Whereabouts;
+use posthaste_host::safe_open::make_private_directory;
 
 /// How long an office that was opened for the demo may take to close.
 const PATIENCE: Duration = Duration::from_secs(10);

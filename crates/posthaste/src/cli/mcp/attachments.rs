@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::projects::Trees;
+use posthaste_host::projects::Trees;
 
 /// The largest file that is attached; a request has room for less than this.
 const MOST_FILE: u64 = 2 << 20;

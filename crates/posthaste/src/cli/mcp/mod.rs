@@ -16,9 +16,9 @@ use super::exit::Failure;
 use super::runtime;
 use super::target::Target;
 use crate::config::Config;
-use crate::projects::{self, Trees};
+use posthaste_host::projects::{self, Trees};
 use crate::serve::not_given;
-use crate::signals::stop_on_signal;
+use posthaste_host::signals::stop_on_signal;
 
 pub(super) fn run(global: &GlobalArgs, given: &McpArgs) -> Result<(), Failure> {
     let office = OfficeArgs {

@@ -18,7 +18,7 @@ use super::super::client::is_loopback;
 use super::super::exit::Failure;
 use super::upstream::{Endpoint, Upstream};
 use super::{attachments, headers};
-use crate::projects::Trees;
+use posthaste_host::projects::Trees;
 
 /// The longest event that the server sends.
 const MOST_EVENT: usize = 16 << 20;

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::exit::{Exit, Failure};
 use crate::config::Env;
-use crate::safe_open::Folder;
-use crate::serve::make_private_directory;
+use posthaste_host::safe_open::Folder;
+use posthaste_host::safe_open::make_private_directory;
 
 /// The file's name.
 const FILE: &str = "contexts.toml";

@@ -13,7 +13,7 @@ use super::client::Client;
 use super::exit::{Exit, Failure};
 use super::mail_args::read_token;
 use crate::config::{Config, Env, Origin};
-use crate::keys::AdminKey;
+use posthaste_host::keys::AdminKey;
 use crate::serve::Whereabouts;
 
 /// Names a server by its address.

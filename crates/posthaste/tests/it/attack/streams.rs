@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use posthaste::caller::AuthError;
-use posthaste::http::rate::Rates;
-use posthaste::http::reach::Reaches;
-use posthaste::keys::{AdminKey, hash};
-use posthaste::shared::{Offer, Shared, Switches};
+use posthaste_host::caller::AuthError;
+use posthaste_host::http::rate::Rates;
+use posthaste_host::http::reach::Reaches;
+use posthaste_host::keys::{AdminKey, hash};
+use posthaste_host::{Offer, Host, Features};
 use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Caller, RealmName, TokenRole};
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
@@ -136,7 +136,7 @@ async fn a_revoked_token_stays_revoked_when_its_realm_is_opened_again() {
     let limits = Limits { realm_idle: Duration::ZERO, ..Limits::default() };
     let (books, guard) = posthaste_engine::Office::open(dir.path(), limits).unwrap();
     let admin = AdminKey::open(dir.path()).unwrap();
-    let switches = Switches {
+    let switches = Features {
         auth: true,
         mail: true,
         rates: Rates::default(),
@@ -145,7 +145,7 @@ async fn a_revoked_token_stays_revoked_when_its_realm_is_opened_again() {
         registration: Offer::Off,
         ping_every: Duration::from_secs(30),
     };
-    let shared = Shared::new(books, RealmName::main(), admin, switches, CancellationToken::new());
+    let shared = Host::new(books, RealmName::main(), admin, switches, CancellationToken::new());
     let away = RealmName::new("away").unwrap();
     let office = Caller::office();
     let engine = shared.office().realm(&away).await.unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::{HeaderMap, header};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use posthaste::http::listen::ListenOptions;
+use posthaste_host::http::listen::ListenOptions;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 

@@ -88,7 +88,7 @@ async fn what_is_in_a_cookie_opens_the_page_alone() {
         let (cookie, word) = world.cookie(role).unwrap();
         let value = cookie.split_once('=').unwrap().1;
         let token = world.token(role).unwrap();
-        let hash = posthaste::keys::hash(token).map(|byte| format!("{byte:02x}")).concat();
+        let hash = posthaste_host::keys::hash(token).map(|byte| format!("{byte:02x}")).concat();
         assert!(!value.contains(token) && !value.contains(&hash), "{role:?}");
         for shown in value.split('.').chain([value, word.as_str()]) {
             let opened: Vec<_> = ask_elsewhere(&world, shown).await;

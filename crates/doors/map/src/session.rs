@@ -1,0 +1,493 @@
+//! A session: who is on the other side, what it may do, and what it listens to. It outlives its connection for as long
+//! as it can be resumed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Rights, TokenRole};
+use posthaste_engine::{Engine, EngineError, Refusal, VerifiedAt, stamp};
+use posthaste_wire::Id;
+use posthaste_wire::map::Mode;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::capabilities::Capabilities;
+use super::connection::Line;
+use super::subscription::Subscription;
+use super::to_wire;
+use super::{RESUME_WINDOW, VIA};
+use posthaste_host::caller::Identity;
+
+/// What stands before the names that are made up for participants.
+pub(super) const PARTICIPANT: &str = "participant-";
+/// Names in whose eyes one session follows the history: each is asked about each event.
+const MOST_FOLLOWERS: usize = 16;
+/// How long those who hand letters over may take to notice that their connection is gone.
+const CARRIERS_LINGER: Duration = Duration::from_secs(1);
+
+/// Which vocabulary a session is answered in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// The SDK's.
+    Sdk,
+    /// The draft's.
+    Draft(Mode),
+}
+
+/// What a participant says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Client,
+    Agent,
+    Gateway,
+    System,
+}
+
+impl Part {
+    pub(super) fn from_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "client" => Self::Client,
+            "agent" => Self::Agent,
+            "gateway" => Self::Gateway,
+            "system" => Self::System,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Agent => "agent",
+            Self::Gateway => "gateway",
+            Self::System => "system",
+        }
+    }
+
+    /// What sort of entry the participant itself has in the address book.
+    pub(super) fn kind(self) -> AgentKind {
+        match self {
+            Self::Client | Self::Agent => AgentKind::Client,
+            Self::Gateway => AgentKind::Gateway,
+            Self::System => AgentKind::System,
+        }
+    }
+}
+
+/// What becomes of a session's agents when its connection goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Policy {
+    /// They go with it.
+    Unregister,
+    /// They stay, without anyone behind them.
+    Orphan,
+    /// They wait for a while.
+    Grace(Duration),
+}
+
+/// Under what name an agent's entry keeps the policy of its session, so that it counts after a restart as well.
+pub(super) const POLICY: &str = "disconnectPolicy";
+
+impl Policy {
+    /// The policy of sessions that ask for none.
+    pub(super) const USUAL: Self = Self::Grace(RESUME_WINDOW);
+
+    /// As an agent's entry keeps it: a word, or milliseconds.
+    pub(super) fn to_value(self) -> Value {
+        match self {
+            Self::Unregister => "unregister".into(),
+            Self::Orphan => "orphan".into(),
+            Self::Grace(window) => u64::try_from(window.as_millis()).unwrap_or(u64::MAX).into(),
+        }
+    }
+
+    /// Reads it back; entries that say nothing have the usual one.
+    pub(super) fn from_value(value: Option<&Value>) -> Self {
+        match value {
+            Some(Value::String(word)) if word == "unregister" => Self::Unregister,
+            Some(Value::String(word)) if word == "orphan" => Self::Orphan,
+            Some(Value::Number(millis)) => {
+                millis.as_u64().map_or(Self::USUAL, |millis| Self::Grace(Duration::from_millis(millis)))
+            }
+            _ => Self::USUAL,
+        }
+    }
+}
+
+/// One participant.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) id: String,
+    pub(super) participant: AgentId,
+    pub(super) part: Part,
+    pub(super) name: Option<String>,
+    pub(super) identity: Identity,
+    pub(super) policy: Policy,
+    /// Whether others are told that it is gone.
+    pub(super) notify: bool,
+    pub(super) created_at: i64,
+    /// Those who hand letters to its agents, on whatever connection.
+    pub(super) carriers: TaskTracker,
+    /// Whether it goes by a name that another token may come to carry.
+    chosen: bool,
+    /// The version of [`Session::names_seen`] under which its names were last found to be its own.
+    reviewed: VerifiedAt,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    dialect: Dialect,
+    agents: Vec<AgentId>,
+    slots: HashMap<AgentId, CancellationToken>,
+    subscriptions: HashMap<String, Arc<Subscription>>,
+    capabilities: Capabilities,
+    token: String,
+    line: Option<Line>,
+    /// Counts connections, so that a timer of an earlier one can tell.
+    epoch: u64,
+    closed_at: Option<i64>,
+    listed: bool,
+}
+
+impl Inner {
+    /// Tells the session's subscriptions that it has other names.
+    fn tell_names_changed(&self) {
+        self.subscriptions.values().for_each(|subscription| subscription.speaks_anew());
+    }
+}
+
+/// Everything that is fixed when a session begins.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) participant: AgentId,
+    /// Whether the participant chose that name, which is not the one on its token.
+    pub(super) chosen: bool,
+    pub(super) part: Part,
+    pub(super) name: Option<String>,
+    pub(super) identity: Identity,
+    pub(super) dialect: Dialect,
+    pub(super) policy: Policy,
+    pub(super) notify: bool,
+    pub(super) capabilities: Capabilities,
+}
+
+impl Session {
+    pub(super) fn new(opening: Opening) -> Self {
+        let Opening { participant, chosen, part, name, identity, dialect, policy, notify, capabilities } =
+            opening;
+        Self {
+            id: fresh("session-"),
+            chosen: chosen && participant != identity.name && identity.role != TokenRole::Admin,
+            participant,
+            part,
+            name,
+            identity,
+            policy,
+            notify,
+            created_at: stamp::now(),
+            carriers: TaskTracker::new(),
+            reviewed: VerifiedAt::default(),
+            inner: Mutex::new(Inner {
+                dialect,
+                agents: Vec::new(),
+                slots: HashMap::new(),
+                subscriptions: HashMap::new(),
+                capabilities,
+                token: String::new(),
+                line: None,
+                epoch: 0,
+                closed_at: None,
+                listed: false,
+            }),
+        }
+    }
+
+    /// In whose name it speaks: its first agent, or itself.
+    pub(super) fn actor(&self) -> AgentId {
+        self.lock().agents.first().unwrap_or(&self.participant).clone()
+    }
+
+    /// The caller that the engine sees.
+    pub(super) fn caller(&self) -> Caller {
+        self.caller_as(self.actor())
+    }
+
+    /// The caller for one of its agents.
+    pub(super) fn caller_as(&self, agent: AgentId) -> Caller {
+        let admin = self.part == Part::System && self.is_operator();
+        let observe = self.identity.observe && self.may("observation", "canObserve");
+        Caller { agent, rights: Rights { member: true, observe, admin }, via: VIA.to_owned() }
+    }
+
+    /// The callers in whose eyes it follows the history: the one in whose name it speaks, its other agents and itself. One
+    /// that observes sees nearly everything through the first.
+    pub(super) fn followers(&self) -> Vec<Caller> {
+        let first = self.caller();
+        if first.rights.observe {
+            return vec![first];
+        }
+        let mut names = self.agents();
+        names.truncate(MOST_FOLLOWERS - 1);
+        names.push(self.participant.clone());
+        let others = names.into_iter().filter(|name| *name != first.agent);
+        let others: Vec<Caller> = others.map(|name| self.caller_as(name)).collect();
+        std::iter::once(first).chain(others).collect()
+    }
+
+    /// The caller of mail's methods, which have switches of their own: whether the participant does without observing does not
+    /// count there, and running the office does not make anyone a participant.
+    pub(super) fn mail_caller(&self) -> Caller {
+        let rights = Rights { member: true, observe: self.identity.observe, admin: false };
+        Caller { agent: self.actor(), rights, via: VIA.to_owned() }
+    }
+
+    /// The caller who changes tasks. Administrators may change all of them; others change those that they take part in.
+    pub(super) fn task_caller(&self) -> Caller {
+        if self.is_operator() { self.steering() } else { self.caller() }
+    }
+
+    /// The caller who changes an agent: the agent itself if it is one of ours.
+    pub(super) fn caller_for(&self, agent: &AgentId) -> Caller {
+        if self.owns(agent) { self.caller_as(agent.clone()) } else { self.caller() }
+    }
+
+    /// The office's hand, moved by this participant, for what the office lets it do to others.
+    pub(super) fn steering(&self) -> Caller {
+        Caller::admin(self.actor(), VIA)
+    }
+
+    /// What others are told of the participant when it comes or goes.
+    pub(super) fn participant_data(&self) -> Value {
+        let mut data = json!({ "participantId": self.participant, "participantType": self.part.as_str() });
+        to_wire::put(&mut data, "name", self.name.clone());
+        data
+    }
+
+    pub(super) fn is_operator(&self) -> bool {
+        self.identity.role == TokenRole::Admin
+    }
+
+    pub(super) fn may(&self, group: &str, switch: &str) -> bool {
+        self.lock().capabilities.allow(group, switch)
+    }
+
+    /// Whether it and its agents get messages.
+    pub(super) fn receives(&self) -> bool {
+        self.may("messaging", "canReceive")
+    }
+
+    pub(super) fn capabilities(&self) -> Value {
+        self.lock().capabilities.to_json()
+    }
+
+    pub(super) fn change_capabilities(&self, given: &serde_json::Map<String, Value>) -> Value {
+        let mut inner = self.lock();
+        inner.capabilities.lay_over(given);
+        inner.capabilities.to_json()
+    }
+
+    pub(super) fn dialect(&self) -> Dialect {
+        self.lock().dialect
+    }
+
+    /// Goes on as a client of acp-compat mode.
+    pub(super) fn become_compat(&self) {
+        self.lock().dialect = Dialect::Draft(Mode::AcpCompat);
+    }
+
+    pub(super) fn is_draft(&self) -> bool {
+        matches!(self.dialect(), Dialect::Draft(_))
+    }
+
+    pub(super) fn is_compat(&self) -> bool {
+        self.dialect() == Dialect::Draft(Mode::AcpCompat)
+    }
+
+    pub(super) fn has_agents(&self) -> bool {
+        !self.lock().agents.is_empty()
+    }
+
+    pub(super) fn agents(&self) -> Vec<AgentId> {
+        self.lock().agents.clone()
+    }
+
+    /// The version of its names: another when they may have gone to other holders.
+    pub(super) fn names_seen(&self, engine: &Engine) -> u64 {
+        // A name that was chosen need not be in the address book, so another may take it without its being given up.
+        if self.chosen { engine.directory_version() } else { engine.names_reassigned() }
+    }
+
+    /// Gives up agents whose names have gone to other holders, and is refused if its own has. Costs nothing while no name has.
+    pub(super) async fn review(&self, engine: &Engine) -> Result<(), EngineError> {
+        let seen = self.names_seen(engine);
+        if self.reviewed.is(seen) {
+            return Ok(());
+        }
+        if self.chosen {
+            let (participant, bearer) = (self.participant.clone(), self.identity.bearer());
+            let realm = engine.realm().clone();
+            let is_ours = engine.read(move |view| {
+                let holder = view.bearer_of(&Caller::office(), &participant)?;
+                let gone = view.agent(&Caller::office(), &participant).is_err();
+                let free = view.may_claim(&realm, &bearer, &participant).is_ok();
+                Ok(free && (gone || holder.is_none_or(|holder| holder == bearer.name)))
+            });
+            if !is_ours.await? {
+                // Its streams end, and so does every further call; a new connection gets a name of its own.
+                if let Some(line) = self.line() {
+                    line.stop.cancel();
+                }
+                let agent = self.participant.to_string();
+                return Err(Refusal::NoSuchAgent { agent, near: Vec::new() }.into());
+            }
+        }
+        let (agents, participant) = (self.agents(), self.participant.clone());
+        if !agents.is_empty() {
+            let lost = engine.read(move |view| {
+                let is_ours = |id: &AgentId| {
+                    let entry = view.agent(&Caller::office(), id);
+                    entry.is_ok_and(|agent| agent.owner.as_ref() == Some(&participant))
+                };
+                Ok(agents.into_iter().filter(|id| !is_ours(id)).collect::<Vec<_>>())
+            });
+            lost.await?.iter().for_each(|agent| self.remove_agent(agent));
+        }
+        self.reviewed.set(seen);
+        Ok(())
+    }
+
+    pub(super) fn owns(&self, agent: &AgentId) -> bool {
+        *agent == self.participant || self.lock().agents.contains(agent)
+    }
+
+    /// Notes an agent of this session, and how to stop waiting for its mail.
+    pub(super) fn add_agent(&self, agent: AgentId, slot: CancellationToken) {
+        let mut inner = self.lock();
+        if !inner.agents.contains(&agent) {
+            inner.agents.push(agent.clone());
+            inner.tell_names_changed();
+        }
+        if let Some(before) = inner.slots.insert(agent, slot) {
+            before.cancel();
+        }
+    }
+
+    /// Notes that the participant's own mail is waited for.
+    pub(super) fn add_slot(&self, slot: CancellationToken) {
+        if let Some(before) = self.lock().slots.insert(self.participant.clone(), slot) {
+            before.cancel();
+        }
+    }
+
+    /// Whether the participant has an entry in the address book of its own.
+    pub(super) fn is_listed(&self) -> bool {
+        self.lock().listed
+    }
+
+    pub(super) fn set_listed(&self) {
+        self.lock().listed = true;
+    }
+
+    pub(super) fn remove_agent(&self, agent: &AgentId) {
+        let mut inner = self.lock();
+        let before = inner.agents.len();
+        inner.agents.retain(|other| other != agent);
+        if inner.agents.len() != before {
+            inner.tell_names_changed();
+        }
+        if let Some(slot) = inner.slots.remove(agent) {
+            slot.cancel();
+        }
+    }
+
+    pub(super) fn subscriptions(&self) -> Vec<Arc<Subscription>> {
+        self.lock().subscriptions.values().cloned().collect()
+    }
+
+    pub(super) fn subscription(&self, id: &str) -> Option<Arc<Subscription>> {
+        self.lock().subscriptions.get(id).cloned()
+    }
+
+    /// Keeps a subscription unless there are as many as there may be.
+    pub(super) fn add_subscription(&self, subscription: Arc<Subscription>, most: usize) -> bool {
+        let mut inner = self.lock();
+        if inner.subscriptions.len() >= most {
+            return false;
+        }
+        inner.subscriptions.insert(subscription.id.clone(), subscription);
+        true
+    }
+
+    pub(super) fn remove_subscription(&self, id: &str) -> Option<Arc<Subscription>> {
+        self.lock().subscriptions.remove(id)
+    }
+
+    /// Gives the session a connection and a new token to come back with.
+    pub(super) fn attach(&self, line: Line) -> String {
+        let mut inner = self.lock();
+        inner.epoch += 1;
+        inner.line = Some(line);
+        inner.token = fresh("resume_") + &stamp::secret()[..32];
+        inner.token.clone()
+    }
+
+    /// Takes the connection away; says which one it was, unless it was gone already.
+    pub(super) fn detach(&self) -> Option<u64> {
+        let mut inner = self.lock();
+        let line = inner.line.take()?;
+        line.stop.cancel();
+        inner.slots.clear();
+        inner.closed_at = Some(stamp::now());
+        Some(inner.epoch)
+    }
+
+    /// Waits until nobody hands letters to its agents any more: they were told when the connection was taken away, and until
+    /// they have heard it, it looks as if somebody had these agents.
+    pub(super) async fn carriers_gone(&self) {
+        self.carriers.close();
+        // Who has come back meanwhile has others.
+        let _ = tokio::time::timeout(CARRIERS_LINGER, self.carriers.wait()).await;
+        self.carriers.reopen();
+    }
+
+    /// Whether nothing has happened since that connection was lost.
+    pub(super) fn is_gone_since(&self, epoch: u64) -> bool {
+        let inner = self.lock();
+        inner.line.is_none() && inner.epoch == epoch
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.lock().line.is_some()
+    }
+
+    pub(super) fn line(&self) -> Option<Line> {
+        self.lock().line.clone()
+    }
+
+    pub(super) fn token(&self) -> String {
+        self.lock().token.clone()
+    }
+
+    pub(super) fn info(&self) -> Value {
+        let mut info = json!({ "id": self.id, "createdAt": self.created_at, "lastActiveAt": stamp::now() });
+        let inner = self.lock();
+        if inner.line.is_none()
+            && let Some(at) = inner.closed_at
+        {
+            info["lastActiveAt"] = at.into();
+            info["closedAt"] = at.into();
+        }
+        info
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A name that nobody has had.
+pub(super) fn fresh(prefix: &str) -> String {
+    Id(stamp::Stamp::new().id.as_u128()).prefixed(prefix).to_string()
+}

@@ -1,0 +1,73 @@
+//! The MCP door: coding agents. Streamable HTTP at `/mcp` and `/api`, with rmcp; one table of tools. `posthaste mcp` relays
+//! standard input and output to it.
+//!
+//! Plain calls (the bulk of the traffic, and everything that hooks send with curl) are answered by `http.rs` itself,
+//! statelessly, in JSON. Whatever needs a session, a stream or a newer revision's rules goes through rmcp.
+
+mod answer;
+mod args;
+mod attachments;
+mod call;
+mod door;
+mod errors;
+mod hints;
+mod http;
+mod markdown;
+mod parameters;
+mod prompts;
+mod resources;
+mod rpc;
+mod service;
+mod sessions;
+mod table;
+mod to_wire;
+mod tools;
+mod updates;
+
+#[doc(hidden)]
+pub use errors::refused;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use axum::routing::{any, get};
+
+pub use door::{Door, Options, ToolSet};
+use posthaste_host::no_oauth;
+use posthaste_host::http::errors::answer;
+
+/// Every path of the door.
+pub fn router(door: Door) -> Router {
+    let mut router = Router::new();
+    for path in ["/mcp", "/mcp/", "/api", "/api/"] {
+        router = router.route(path, any(http::answer));
+    }
+    router
+        .route("/health/liveness", get(async || axum::Json(serde_json::json!({ "status": "alive" }))))
+        .route("/health/readiness", get(readiness))
+        .route("/.well-known/oauth-authorization-server", get(no_metadata))
+        .route("/.well-known/oauth-authorization-server/{*rest}", get(no_metadata))
+        .route("/.well-known/oauth-protected-resource", get(no_metadata))
+        .route("/.well-known/oauth-protected-resource/{*rest}", get(no_metadata))
+        .with_state(door)
+}
+
+async fn readiness(axum::extract::State(shared): axum::extract::State<Door>) -> axum::response::Response {
+    match shared.check_health().await.problem {
+        None => axum::Json(serde_json::json!({ "status": "ready" })).into_response(),
+        Some(problem) => answer(StatusCode::SERVICE_UNAVAILABLE, "unhealthy", &problem),
+    }
+}
+
+/// Clients that look for OAuth are told that there is none, so that they use the token they were given.
+async fn no_metadata() -> axum::response::Response {
+    no_oauth::no_metadata()
+}
+
+/// Reads the arguments of a tool as a caller gave them. A seam for the fuzz targets.
+#[doc(hidden)]
+pub fn read_arguments(tool: &str, given: &str) -> Option<bool> {
+    let tool = table::find(tool)?;
+    let given = serde_json::from_str(given).ok()?;
+    Some(args::Args::check(&tool.specs, given).is_ok())
+}

@@ -1,0 +1,253 @@
+//! The one table of tools: name, purpose, arguments, and the function that answers. Both ways of being called (rmcp's
+//! and the plain one) read it, and so does `tools/list`.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::LazyLock;
+
+use posthaste_engine::one_request;
+use serde_json::{Map, Value, json};
+
+use super::answer::Answer;
+use super::args::{Args, Spec};
+use super::call::Call;
+use super::errors::Problem;
+use super::hints::Effect;
+use super::tools;
+use crate::ToolSet;
+
+/// What a tool answers, some time.
+pub(super) type Answering<'c> = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send + 'c>>;
+/// The function behind a tool.
+pub(super) type Handler = for<'c> fn(&'c Call, Args) -> Answering<'c>;
+
+/// A line of the table as its family writes it down.
+#[derive(Clone, Copy)]
+pub(super) struct Line {
+    pub(super) name: &'static str,
+    /// Whether it is shown when few tools are asked for.
+    pub(super) core: bool,
+    pub(super) effect: Effect,
+    /// What it is for, for an agent that has to choose.
+    pub(super) about: &'static str,
+    /// Its arguments: see [`Spec::parse`].
+    pub(super) takes: &'static str,
+    pub(super) answer: Handler,
+}
+
+/// A tool as it is called and shown.
+pub(super) struct Tool {
+    pub(super) line: Line,
+    pub(super) specs: Vec<Spec>,
+    /// Its arguments as JSON Schema.
+    pub(super) schema: Map<String, Value>,
+}
+
+impl Tool {
+    /// Whether it tells how it is getting on, if the caller wants to know.
+    pub(super) fn makes_progress(&self) -> bool {
+        matches!(self.line.name, "wait_for_mail" | "await_message")
+    }
+
+    pub(super) fn shown(&self) -> Value {
+        json!({
+            "name": self.line.name,
+            "description": self.line.about,
+            "inputSchema": self.schema,
+            "annotations": self.line.effect.shown(),
+        })
+    }
+}
+
+/// Makes a line of the table: the function's name is the tool's, `core` or `full` the list it is on, then its [`Effect`].
+macro_rules! tool {
+    ($name:ident, core, $effect:ident $($more:ident)*, $about:literal, $takes:expr) => {
+        $crate::table::tool!(@ $name, true, $effect $($more)*, $about, $takes)
+    };
+    ($name:ident, full, $effect:ident $($more:ident)*, $about:literal, $takes:expr) => {
+        $crate::table::tool!(@ $name, false, $effect $($more)*, $about, $takes)
+    };
+    (@ $name:ident, $core:literal, $effect:ident $($more:ident)*, $about:literal, $takes:expr) => {
+        $crate::table::Line {
+            name: stringify!($name),
+            core: $core,
+            effect: $crate::hints::Effect::$effect$(.$more())*,
+            about: $about,
+            takes: $takes,
+            answer: |call, args| Box::pin($name(call, args)),
+        }
+    };
+}
+pub(super) use tool;
+
+/// Every tool, in the order in which they are shown.
+pub(super) static TABLE: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    let families: [&[Line]; 11] = [
+        tools::identity::LINES,
+        tools::mail::LINES,
+        tools::inbox::LINES,
+        tools::threads::LINES,
+        tools::reservations::LINES,
+        tools::macros::LINES,
+        tools::contacts::LINES,
+        tools::wait::LINES,
+        tools::talk::LINES,
+        tools::tasks::LINES,
+        tools::guard::LINES,
+    ];
+    let lines = families.into_iter().flatten();
+    lines
+        .map(|line| {
+            let specs = Spec::parse(line.takes);
+            Tool { line: *line, schema: Spec::schema(line.name, &specs), specs }
+        })
+        .collect()
+});
+
+static BY_NAME: LazyLock<HashMap<&'static str, &'static Tool>> =
+    LazyLock::new(|| TABLE.iter().map(|tool| (tool.line.name, tool)).collect());
+
+/// The tool of that name, shown or not.
+pub(super) fn find(name: &str) -> Option<&'static Tool> {
+    BY_NAME.get(name).copied()
+}
+
+/// The tools that are shown.
+pub(super) fn shown(set: ToolSet) -> impl Iterator<Item = &'static Tool> {
+    TABLE.iter().filter(move |tool| set == ToolSet::Full || tool.line.core)
+}
+
+/// Calls a tool. Whatever goes wrong is part of the answer.
+pub(super) async fn run(call: &Call, name: &str, given: Map<String, Value>) -> Result<Answer, Problem> {
+    let Some(tool) = find(name) else {
+        let near = super::errors::nearest(name, TABLE.iter().map(|tool| tool.line.name));
+        return Err(Problem::new(
+            "UNKNOWN_TOOL",
+            format!("there is no tool '{name}'{}", super::errors::did_you_mean(&near)),
+        ));
+    };
+    let args = Args::check(&tool.specs, given)?;
+    one_request((tool.line.answer)(call, args)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(set: ToolSet) -> usize {
+        let tools: Vec<Value> = shown(set).map(Tool::shown).collect();
+        json!({ "tools": tools }).to_string().len()
+    }
+
+    #[test]
+    fn a_short_list_stays_short() {
+        let (core, full) = (listed(ToolSet::Core), listed(ToolSet::Full));
+        assert!(core < 15_000, "core: {core} bytes");
+        assert!(full < 28_000, "full: {full} bytes");
+    }
+
+    // F4: converters to Gemini's and OpenAI's forms want a type for every parameter, and take `enum` for strings only.
+    #[test]
+    fn every_parameter_has_a_type_that_vendors_take() {
+        for tool in TABLE.iter() {
+            for (name, shape) in tool.schema["properties"].as_object().unwrap() {
+                let known = |shape: &Value| match shape["type"].as_str() {
+                    Some("string") => true,
+                    Some("integer" | "boolean") => shape.get("enum").is_none(),
+                    Some("object") => shape["properties"].is_object(),
+                    _ => false,
+                };
+                let is_list = shape["type"] == "array" && known(&shape["items"]);
+                assert!(known(shape) || is_list, "{}.{name}: {shape}", tool.line.name);
+            }
+        }
+    }
+
+    // F18: null, an empty text and an empty list for what need not be given are the same as leaving it out.
+    #[test]
+    fn empty_optional_arguments_count_as_left_out() {
+        for tool in TABLE.iter() {
+            let required: Vec<&str> = tool.schema.get("required").map_or_else(Vec::new, |names| {
+                names.as_array().unwrap().iter().filter_map(Value::as_str).collect()
+            });
+            let needed: Map<String, Value> = required
+                .iter()
+                .map(|name| {
+                    let shape = &tool.schema["properties"][*name];
+                    let value = match (shape["enum"].get(0), shape["type"].as_str()) {
+                        (Some(word), _) => word.clone(),
+                        (None, Some("integer")) => json!(1),
+                        (None, Some("boolean")) => json!(true),
+                        (None, Some("array")) => json!(["x"]),
+                        _ => json!("x"),
+                    };
+                    ((*name).to_owned(), value)
+                })
+                .collect();
+            let plain = format!("{:?}", Args::check(&tool.specs, needed.clone()).unwrap());
+            for empty in [Value::Null, json!(""), json!([])] {
+                let mut given = needed.clone();
+                for name in tool.schema["properties"].as_object().unwrap().keys() {
+                    // A reply may be without a prefix.
+                    if !required.contains(&name.as_str()) && name != "subject_prefix" {
+                        given.insert(name.clone(), empty.clone());
+                    }
+                }
+                let filled = Args::check(&tool.specs, given).unwrap_or_else(|problem| {
+                    panic!("{} with {empty}: {}", tool.line.name, problem.message);
+                });
+                assert_eq!(format!("{filled:?}"), plain, "{} with {empty}", tool.line.name);
+            }
+        }
+    }
+
+    // F19: what each tool may do, as far as a mistake would matter to a client that asks its user by it.
+    #[test]
+    fn the_effects_of_tools_are_told() {
+        let names = |is: fn(&Effect) -> bool| -> Vec<&str> {
+            TABLE.iter().filter(|tool| is(&tool.line.effect)).map(|tool| tool.line.name).collect()
+        };
+        assert_eq!(
+            names(|effect| effect.read_only),
+            [
+                "health_check",
+                "whois",
+                "list_agents",
+                "search_messages",
+                "summarize_thread",
+                "check_file_reservation_conflicts",
+                "list_contacts",
+                "wait_for_mail",
+                "list_conversations",
+                "list_turns",
+                "await_message",
+                "install_precommit_guard",
+                "uninstall_precommit_guard",
+            ]
+        );
+        assert_eq!(
+            names(|effect| effect.destructive),
+            [
+                "deregister_agent",
+                "release_file_reservations",
+                "force_release_file_reservation",
+                "macro_file_reservation_cycle",
+                "close_conversation",
+                "task_complete",
+            ]
+        );
+        assert!(TABLE.iter().all(|tool| {
+            let hints = &tool.shown()["annotations"];
+            hints["readOnlyHint"] == tool.line.effect.read_only && hints["openWorldHint"].is_boolean()
+        }));
+    }
+
+    #[test]
+    fn names_are_unique_and_every_tool_says_what_it_is_for() {
+        assert_eq!(BY_NAME.len(), TABLE.len());
+        for tool in TABLE.iter() {
+            assert!(tool.line.about.len() >= 20, "{}", tool.line.name);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What is said when something is not done: a status, and `detail` as the reference has it.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use posthaste_engine::{EngineError, Fault};
+use posthaste_wire::mail::FieldError;
+use serde_json::json;
+
+use posthaste_host::caller::AuthError;
+use posthaste_host::http::errors::status_of;
+use crate::runtime::{BeginError, ReceiveError, RegisterError};
+
+/// An error answer.
+#[derive(Debug)]
+pub(super) struct Failure {
+    status: StatusCode,
+    detail: String,
+}
+
+pub(super) type Answer = Result<Response, Failure>;
+
+impl Failure {
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: detail.into() }
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    pub(super) fn bad(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    pub(super) fn no_swarm() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "this realm hosts no swarm; start the server with --swarm FILE",
+        )
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let code = self.status.canonical_reason().unwrap_or("error").to_lowercase().replace(' ', "_");
+        let body = json!({ "detail": self.detail, "error": { "code": code, "message": self.detail } });
+        let mut response = (self.status, Json(body)).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            let value = axum::http::HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(axum::http::header::WWW_AUTHENTICATE, value);
+        }
+        response
+    }
+}
+
+impl From<FieldError> for Failure {
+    fn from(error: FieldError) -> Self {
+        Self::bad(error.to_string())
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let status = match &error {
+            EngineError::Refused(refusal) => status_of(refusal.class()),
+            EngineError::Failed(fault) => failed(fault),
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+fn failed(fault: &Fault) -> StatusCode {
+    match fault {
+        Fault::Poisoned { .. } | Fault::Closing | Fault::Locked { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        Fault::Database { .. }
+        | Fault::Lost { .. }
+        | Fault::NewerDatabase { .. }
+        | Fault::UnreleasedDatabase { .. }
+        | Fault::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl From<AuthError> for Failure {
+    fn from(error: AuthError) -> Self {
+        match error {
+            AuthError::Missing | AuthError::Invalid | AuthError::OtherDoor { .. } => {
+                Self::new(StatusCode::UNAUTHORIZED, error.to_string())
+            }
+            AuthError::Failed(error) => error.into(),
+        }
+    }
+}
+
+impl From<BeginError> for Failure {
+    fn from(error: BeginError) -> Self {
+        match error {
+            BeginError::Field(error) => error.into(),
+            BeginError::Bad(why) => Self::bad(why),
+            BeginError::NoSuchTask(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
+            BeginError::TooMany { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
+            BeginError::Busy => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+            BeginError::Engine(error) => error.into(),
+        }
+    }
+}
+
+impl From<ReceiveError> for Failure {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::Bad(why) => Self::bad(why),
+            ReceiveError::NotFound(why) => Self::new(StatusCode::NOT_FOUND, why),
+            ReceiveError::TooMany { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
+            ReceiveError::Engine(error) => error.into(),
+        }
+    }
+}
+
+impl From<RegisterError> for Failure {
+    fn from(error: RegisterError) -> Self {
+        match error {
+            RegisterError::Bad(..) => Self::bad(error.to_string()),
+            RegisterError::Unreachable(_) => Self::new(StatusCode::BAD_GATEWAY, error.to_string()),
+            RegisterError::Engine(error) => error.into(),
+        }
+    }
+}
+
+/// What the door answers to a refusal, as one line, for the test that pins the answers of all doors.
+pub fn refused(refusal: posthaste_engine::Refusal) -> String {
+    let failure = Failure::from(EngineError::from(refusal));
+    format!("{} {}", failure.status.as_u16(), failure.detail)
+}

@@ -1,0 +1,204 @@
+//! Letters that agents of other doors write to agents hosted here: each opens a task in its writer's name, or lets one go
+//! on, and what the task ends with is the answer to the letter.
+
+use std::sync::atomic::Ordering;
+
+use posthaste_engine::nouns::{
+    Address, AgentId, Body, Caller, ConversationId, DeliveryState, Message, MessageId, Seq,
+};
+use posthaste_engine::stamp::Stamp;
+use posthaste_engine::verbs::deliveries::{MarkFailed, MarkRead};
+use posthaste_engine::verbs::runs::RunMessage;
+use posthaste_engine::views::{InboxOrder, InboxQuery};
+use posthaste_wire::mail::subjects;
+use posthaste_wire::mail::{MsgType, Owner, OwnerRole};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+
+use super::live::Live;
+use super::{Ask, BeginError, Runtime, VIA};
+use posthaste_host::acks;
+use posthaste_host::plain_text;
+
+/// Letters of one agent that are read at a time.
+const PAGE: usize = 200;
+
+/// A letter of another door that a task is to answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    pub(crate) message: MessageId,
+    from: AgentId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    conversation: Option<ConversationId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    correlation: Option<String>,
+    subject: String,
+}
+
+impl Runtime {
+    /// Takes a letter that names agents hosted here, and that is no part of a task they know.
+    pub(super) async fn take_letter(&self, message: &Message) {
+        let hosted = self.inner.hosted.load_full();
+        let is_here = |name: &str| hosted.agents.contains_key(name) && !hosted.is_connected(name);
+        let named = message.to.iter().filter_map(|to| match to {
+            Address::Agent(id) if is_here(id.as_str()) => Some(id.clone()),
+            _ => None,
+        });
+        let to: Vec<AgentId> = named.collect();
+        if to.is_empty() || message.from.is_office() || is_here(message.from.as_str()) {
+            return;
+        }
+        let owner =
+            Owner { role: OwnerRole::User, id: message.from.to_string(), swarm: hosted.swarm.name.clone() };
+        let ask = Ask {
+            task_id: Some(self.name_of(message, &owner).await),
+            owner,
+            kind: MsgType::Request,
+            to: to.iter().map(ToString::to_string).collect(),
+            subject: plain_text::heading(message),
+            body: plain_text::text(message),
+            routing_info: Some(outside(message)),
+            resume: None,
+            results: Vec::new(),
+            max_steps: None,
+            timeout: None,
+            direct: true,
+            letter: Some(Asked {
+                message: message.id,
+                from: message.from.clone(),
+                conversation: message.conversation.clone(),
+                correlation: message.correlation.clone(),
+                subject: plain_text::heading(message),
+            }),
+        };
+        let begun = self.ask(ask).await;
+        if let Err(BeginError::TooMany { .. }) = &begun {
+            // It stays in the mailbox and is taken when its sender's earlier ones have ended.
+            self.inner.deferred.store(true, Ordering::Relaxed);
+            return;
+        }
+        for agent in to {
+            let engine = &self.inner.engine;
+            let caller = Caller::member(agent.clone(), VIA);
+            let noted = match &begun {
+                // A program that was handed it has no other way to say so.
+                Ok(_) if message.ack_required => {
+                    acks::acknowledge(engine, &caller, message.id, None).await.map(drop)
+                }
+                Ok(_) => {
+                    let verb = MarkRead { agent, message: message.id, unread: false };
+                    engine.submit(&caller, verb).await.map(drop)
+                }
+                Err(why) => {
+                    let verb = MarkFailed { agent, message: message.id, reason: why.to_string() };
+                    engine.submit(&Caller::office(), verb).await.map(drop)
+                }
+            };
+            if let Err(error) = noted {
+                tracing::warn!(message = %message.id, %error, "what became of a letter could not be noted");
+            }
+        }
+    }
+
+    /// What the task is called: as the conversation is, or as the letter. The task's own conversation means the task.
+    async fn name_of(&self, message: &Message, owner: &Owner) -> String {
+        let Some(conversation) = &message.conversation else { return message.id.to_string() };
+        match self.run_behind(conversation).await {
+            Some((key, whose)) if whose == owner.to_string() => key.name.to_string(),
+            _ => conversation.to_string(),
+        }
+    }
+
+    /// Takes letters that came while nobody followed.
+    pub(super) async fn take_waiting_letters(&self, most_pages: usize) {
+        let hosted = self.inner.hosted.load_full();
+        for name in hosted.agents.keys().filter(|name| !hosted.is_connected(name)) {
+            let Ok(agent) = AgentId::new(name) else { continue };
+            let mut after: Seq = 0;
+            for _ in 0..most_pages {
+                let query = InboxQuery {
+                    unread: true,
+                    after: Some(after),
+                    order: InboxOrder::Oldest,
+                    limit: PAGE,
+                    ..InboxQuery::default()
+                };
+                let who = agent.clone();
+                let page =
+                    self.inner.engine.read(move |view| view.inbox(&Caller::office(), &who, &query)).await;
+                let Ok(page) = page else { break };
+                for letter in page.items {
+                    if letter.message.via != VIA && letter.delivery.state == DeliveryState::Queued {
+                        self.take_letter(&letter.message).await;
+                    }
+                }
+                match page.next {
+                    Some(next) => after = next,
+                    None => break,
+                }
+            }
+        }
+    }
+}
+
+/// What a message has no member for.
+fn outside(message: &Message) -> Map<String, serde_json::Value> {
+    let mut said = Map::new();
+    let mut put = |name: &str, value| drop(said.insert(name.to_owned(), value));
+    put("door", json!(message.via));
+    put("message_id", json!(message.id));
+    put("priority", json!(message.priority.tier()));
+    if let Some(thread) = &message.conversation {
+        put("thread_id", json!(thread));
+    }
+    if !message.kind.is_empty() {
+        put("kind", json!(message.kind));
+    }
+    if message.ack_required {
+        put("ack_required", json!(true));
+    }
+    if let Body::Json(json) = &message.body {
+        put("payload", json.value());
+    }
+    if let Some(meta) = &message.meta {
+        put("meta", meta.value());
+    }
+    let files = posthaste_host::attachments::shown(message);
+    if !files.is_empty() {
+        put("attachments", files.into());
+    }
+    said
+}
+
+impl Live {
+    /// Adds the answer to the letter that asked, if these letters end the task. Gives what was asked before.
+    pub(super) fn answer_letter(&mut self, letters: &mut Vec<RunMessage>) -> Option<Asked> {
+        let asked = self.state.letter.clone()?;
+        let to_asker = Address::Agent(asked.from.clone());
+        let end = letters.iter_mut().rev().find(|letter| {
+            letter.kind == MsgType::BroadcastComplete.as_str()
+                || letter.kind == MsgType::Response.as_str() && letter.addressed.contains(&to_asker)
+        })?;
+        self.state.letter = None;
+        let mut answer = end.clone();
+        answer.id = MessageId(Stamp::new().id);
+        (answer.addressed, answer.to) = (vec![to_asker], vec![asked.from.clone()]);
+        (answer.in_reply_to, answer.elsewhere) = (Some(asked.message), asked.conversation.clone());
+        (answer.correlation, answer.key) = (asked.correlation.clone(), None);
+        answer.kind = MsgType::Response.as_str().to_owned();
+        answer.meta = None;
+        if answer.subject == subjects::TASK_COMPLETE {
+            answer.subject = format!("Re: {}", asked.subject);
+        }
+        if answer.elsewhere.is_none() {
+            // The letter had no conversation, so the task's is where the answer belongs, once.
+            end.to.push(asked.from.clone());
+            end.in_reply_to = Some(asked.message);
+            end.subject.clone_from(&answer.subject);
+            return Some(asked);
+        }
+        // In front: what ends the task stays the last.
+        letters.insert(0, answer);
+        Some(asked)
+    }
+}

@@ -1,0 +1,46 @@
+//! An agent that is a web hook: each turn is posted, the answer is the reply.
+
+use std::time::Duration;
+
+use super::{Reply, Turn, WrittenReply};
+use posthaste_host::http::outgoing::{Outgoing, OutgoingError};
+use crate::runtime::definition::HttpDefinition;
+
+/// How often a turn is posted to a hook that cannot be reached.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// A web hook that answers for an agent.
+#[derive(Debug)]
+pub(crate) struct Hook {
+    given: HttpDefinition,
+    outgoing: Outgoing,
+}
+
+impl Hook {
+    pub(super) fn new(given: &HttpDefinition, outgoing: &Outgoing) -> Self {
+        Self { given: given.clone(), outgoing: outgoing.clone() }
+    }
+
+    pub(super) async fn take(&self, turn: &Turn) -> Result<Reply, String> {
+        let token = self.given.token_env.as_ref().and_then(|name| std::env::var(name).ok());
+        let body = turn.to_json(0);
+        let patience = Duration::from_secs_f64(self.given.timeout.clamp(0.1, 86_400.0));
+        for attempt in 1..=TRIES {
+            let posted = self.outgoing.post_json(&self.given.http, token.as_deref(), &body, patience).await;
+            match posted {
+                Ok(answer) if answer.status.is_success() => {
+                    let reply: WrittenReply = serde_json::from_slice(&answer.body)
+                        .map_err(|error| format!("the hook's reply cannot be read: {error}"))?;
+                    return reply.into_reply();
+                }
+                Ok(answer) => return Err(format!("the hook answered {}", answer.status)),
+                Err(OutgoingError::Unreachable(_)) if attempt < TRIES => {
+                    tokio::time::sleep(PAUSE * attempt).await;
+                }
+                Err(error) => return Err(format!("the hook: {error}")),
+            }
+        }
+        Err("the hook cannot be reached".to_owned())
+    }
+}

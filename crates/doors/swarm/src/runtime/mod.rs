@@ -1,0 +1,476 @@
+//! The runtime: hands letters of tasks to agents in turn, carries out what they answer, and never forgets where it was.
+//!
+//! What must survive is in the engine: letters, their copies, runs and notes. A queue is an agent's undelivered mail in
+//! the books; what is here in memory is a reading of it, made again after a restart.
+
+mod actions;
+mod begin;
+mod connected;
+mod correspondence;
+pub mod definition;
+mod drivers;
+mod ends;
+mod express;
+mod intents;
+mod interswarm;
+mod letters;
+mod live;
+mod open_runs;
+mod questions;
+pub(crate) mod record;
+mod registry;
+mod router;
+mod secrets;
+mod steps;
+mod tools;
+mod turns;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use posthaste_engine::limits::Rules;
+use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Millis, RunPhase, Seq, Taken, TaskId};
+use posthaste_engine::verbs::agents::{Existing, Register};
+use posthaste_engine::verbs::office::SetRules;
+use posthaste_engine::verbs::runs::{Advance, Advanced};
+use posthaste_engine::{Engine, EngineError, stamp};
+use posthaste_wire::mail::split;
+use tokio::sync::{Notify, OwnedMutexGuard, watch};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::begin::{Ask, BeginError, Ended, Waited};
+use self::definition::{AgentDefinition, Swarm};
+use self::drivers::{Desk, Driver};
+pub(crate) use self::interswarm::ReceiveError;
+
+pub(crate) use self::live::Finish;
+use self::live::{Host, Key, Live};
+use self::open_runs::OpenRuns;
+pub(crate) use self::registry::{Entry, RegisterError};
+use posthaste_host::services::HostedSwarm;
+use posthaste_host::http::outgoing::{Outgoing, WaysOut};
+
+/// The tag that letters of this door carry.
+pub(crate) const VIA: &str = "swarm";
+/// How often deadlines are looked at.
+const TICK: Duration = Duration::from_millis(100);
+/// Runs read from the books at a time.
+const PAGE: usize = 200;
+/// Letters of one run that are read into memory.
+const LETTERS: usize = 1_000;
+
+/// A swarm that is hosted, with a desk for each of its agents.
+#[derive(Debug)]
+pub(crate) struct Hosted {
+    pub(crate) swarm: Arc<Swarm>,
+    here: PathBuf,
+    agents: HashMap<String, (Arc<AgentDefinition>, Arc<Desk>)>,
+    /// The way to the addresses that the description names.
+    outgoing: Outgoing,
+    /// Ends its programs when the swarm is replaced.
+    stop: CancellationToken,
+}
+
+impl Hosted {
+    fn new(swarm: Swarm, here: PathBuf, outgoing: &Outgoing, stop: &CancellationToken) -> Self {
+        let outgoing = outgoing.clone();
+        let stop = stop.child_token();
+        let desk = |agent: &AgentDefinition| {
+            let driver = Driver::start(agent, &here, &outgoing, &stop);
+            (agent.name.clone(), (Arc::new(agent.clone()), Arc::new(Desk::new(agent, driver))))
+        };
+        let agents = swarm.agents.iter().map(desk).collect();
+        Self { swarm: Arc::new(swarm), here, agents, outgoing, stop }
+    }
+
+    fn is_connected(&self, agent: &str) -> bool {
+        self.agents.get(agent).is_some_and(|(_, desk)| desk.driver.is_connected())
+    }
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// A run that somebody has in hand.
+#[derive(Debug)]
+pub(crate) struct RunCell {
+    live: Arc<tokio::sync::Mutex<Slot>>,
+    /// Tells those who watch that there is something new.
+    pub(crate) news: watch::Sender<Seq>,
+}
+
+/// What is known of a run.
+#[derive(Debug)]
+enum Slot {
+    /// Nothing yet.
+    Empty,
+    /// As the books have it.
+    Loaded(Box<Live>),
+    /// It is out of memory; whoever wants it takes it up anew.
+    Retired,
+}
+
+type Held = OwnedMutexGuard<Slot>;
+
+/// Moves the tasks of one realm along. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    engine: Engine,
+    hosted: ArcSwap<Hosted>,
+    /// What the operator's own file takes from this machine; nothing more is taken because somebody posted it.
+    licences: BTreeSet<String>,
+    /// Addresses that the operator's own file names.
+    addresses: BTreeSet<String>,
+    runs: Mutex<OpenRuns>,
+    /// Set when a message waits in its mailbox because its sender has as many runs open as it may.
+    deferred: AtomicBool,
+    deadlines: Mutex<BTreeSet<(Millis, Key)>>,
+    known: Mutex<HashSet<AgentId>>,
+    ways: WaysOut,
+    registry: registry::Registry,
+    /// Wakes the router when letters for other swarms are written.
+    outbox: Notify,
+    stop: CancellationToken,
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (&self.instance, &self.name).cmp(&(&other.instance, &other.name))
+    }
+}
+
+impl Runtime {
+    /// Hosts a swarm in a realm, and takes up whatever was going on there.
+    ///
+    /// # Errors
+    /// When the books cannot be read or written.
+    pub async fn start(
+        engine: Engine,
+        swarm: Swarm,
+        here: PathBuf,
+        data: PathBuf,
+        ways: WaysOut,
+        stop: CancellationToken,
+    ) -> Result<Self, EngineError> {
+        let (licences, addresses) = (swarm.licences(), swarm.addresses());
+        let hosted = Hosted::new(swarm, here, &ways.written, &stop);
+        let registry = registry::Registry::open(&engine, &data).await?;
+        let inner = Inner {
+            engine,
+            hosted: ArcSwap::from_pointee(hosted),
+            licences,
+            addresses,
+            runs: Mutex::default(),
+            deferred: AtomicBool::new(false),
+            deadlines: Mutex::default(),
+            known: Mutex::default(),
+            ways,
+            registry,
+            outbox: Notify::new(),
+            stop,
+        };
+        let runtime = Self { inner: Arc::new(inner) };
+        runtime.enter_agents().await?;
+        runtime.take_up().await?;
+        tokio::spawn(runtime.clone().watch_deadlines());
+        tokio::spawn(runtime.clone().route());
+        tokio::spawn(runtime.clone().watch_neighbours());
+        tokio::spawn(runtime.clone().follow_others());
+        Ok(runtime)
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
+    pub(crate) fn swarm(&self) -> Arc<Swarm> {
+        self.inner.hosted.load().swarm.clone()
+    }
+
+    /// Puts another description in the place of the present one.
+    pub(crate) async fn replace(&self, text: &str) -> Result<String, String> {
+        let here = self.inner.hosted.load().here.clone();
+        let swarm = Swarm::from_text(text, &here).map_err(|error| error.to_string())?;
+        if swarm.name != self.swarm().name {
+            return Err(format!("field `json` this server hosts the swarm {:?}", self.swarm().name));
+        }
+        if let Some(licence) = swarm.licences().difference(&self.inner.licences).next() {
+            return Err(format!("field `json` has what the operator's file has not: {licence}"));
+        }
+        let name = swarm.name.clone();
+        let known = swarm.addresses().is_subset(&self.inner.addresses);
+        let ways = &self.inner.ways;
+        let outgoing = if known { &ways.written } else { &ways.named };
+        let hosted = Hosted::new(swarm, here, outgoing, &self.inner.stop);
+        self.inner.hosted.store(Arc::new(hosted));
+        self.enter_agents().await.map_err(|error| error.to_string())?;
+        Ok(name)
+    }
+
+    /// Enters the swarm's agents into the address book. Those that come by another door enter themselves.
+    async fn enter_agents(&self) -> Result<(), EngineError> {
+        let hosted = self.inner.hosted.load_full();
+        for (name, (_, desk)) in &hosted.agents {
+            if desk.driver.is_connected() {
+                continue;
+            }
+            if let Ok(id) = AgentId::new(name) {
+                self.enter(id, AgentKind::Agent).await?;
+            }
+        }
+        self.limit_reach(&hosted).await
+    }
+
+    /// Has the engine keep agents of other doors to their `comm_targets` in this swarm's tasks; those that are called from
+    /// here are kept to them by what is made of their answers.
+    async fn limit_reach(&self, hosted: &Hosted) -> Result<(), EngineError> {
+        let target = |listed: &String| match split(listed) {
+            (name, Some(swarm)) if swarm == hosted.swarm.name => AgentId::new(name).ok(),
+            _ => AgentId::new(listed).ok(),
+        };
+        let limited = |(name, (agent, desk)): (&String, &(Arc<AgentDefinition>, Arc<Desk>))| {
+            let id = AgentId::new(name).ok().filter(|_| desk.driver.is_connected())?;
+            Some((id, agent.comm_targets.iter().filter_map(target).collect()))
+        };
+        let reach: BTreeMap<AgentId, BTreeSet<AgentId>> = hosted.agents.iter().filter_map(limited).collect();
+        let rules = self.inner.engine.read(|view| view.rules()).await?;
+        if rules.reach != reach {
+            let rules = SetRules { rules: Rules { reach, ..rules } };
+            self.inner.engine.submit(&Caller::admin(AgentId::office(), VIA), rules).await?;
+        }
+        Ok(())
+    }
+
+    /// Enters somebody into the address book who is not there yet.
+    async fn enter(&self, id: AgentId, kind: AgentKind) -> Result<(), EngineError> {
+        if lock(&self.inner.known).contains(&id) {
+            return Ok(());
+        }
+        let (caller, name) = (Caller::office(), id.clone());
+        let there = self.inner.engine.read(move |view| view.agent(&caller, &name).map(drop)).await.is_ok();
+        if !there {
+            let owner = (kind != AgentKind::Agent).then(|| id.clone());
+            let existing = Existing::TakeOver;
+            let entry =
+                Register { id: Some(id.clone()), kind: Some(kind), owner, existing, ..Register::default() };
+            self.inner.engine.submit(&Caller::admin(AgentId::office(), VIA), entry).await?;
+        }
+        let mut known = lock(&self.inner.known);
+        // Bounded: forgetting only means to look again.
+        if known.len() > 100_000 {
+            known.clear();
+        }
+        known.insert(id);
+        Ok(())
+    }
+
+    /// Goes on with everything that was going on when the office closed.
+    async fn take_up(&self) -> Result<(), EngineError> {
+        let mut after = 0;
+        loop {
+            let page =
+                self.inner.engine.read(move |view| view.live_runs(&Caller::office(), after, PAGE)).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.seq;
+            for run in page {
+                let key = Key::new(&run.instance, &run.name);
+                let (cell, mut held) = self.hold(&key).await;
+                if self.load(&key, &mut held).await?.is_none() {
+                    continue;
+                }
+                if let Slot::Loaded(live) = &mut *held {
+                    self.note_deadline(live);
+                    self.pump_all(&cell, live);
+                    self.rest(&cell, live).await;
+                    self.retire(&cell, &mut held);
+                }
+            }
+        }
+    }
+
+    /// Takes a run in hand, alone.
+    async fn hold(&self, key: &Key) -> (Arc<RunCell>, Held) {
+        loop {
+            // Without a bound there is always room.
+            if let Some(held) = self.hold_within(key, usize::MAX).await {
+                return held;
+            }
+        }
+    }
+
+    /// The same, unless its caller has as many runs open as it may and this is one more.
+    async fn hold_within(&self, key: &Key, most: usize) -> Option<(Arc<RunCell>, Held)> {
+        loop {
+            let cell = lock(&self.inner.runs).enter(key, most)?;
+            let held = cell.live.clone().lock_owned().await;
+            if !matches!(*held, Slot::Retired) {
+                return Some((cell, held));
+            }
+        }
+    }
+
+    /// Reads a run from the books, if it is not in memory. Gives what waits there without anybody to deal with it.
+    async fn load(&self, key: &Key, held: &mut Held) -> Result<Option<Vec<Taken>>, EngineError> {
+        if matches!(**held, Slot::Loaded(_)) {
+            return Ok(Some(Vec::new()));
+        }
+        let (instance, name) = (key.instance.clone(), key.name.clone());
+        let read = self.inner.engine.read(move |view| {
+            let caller = Caller::office();
+            let Some((run, task)) = view.run(&caller, &instance, &name)? else { return Ok(None) };
+            let mut record = view.run_record(&caller, &run.task, 0, LETTERS)?;
+            while record.more {
+                let from = record.messages.last().map_or(0, |row| row.message.seq + 1);
+                let next = view.run_record(&caller, &run.task, from, LETTERS)?;
+                record.notes.extend(next.notes.into_iter().filter(|note| note.before >= from));
+                record.messages.extend(next.messages);
+                record.more = next.more;
+            }
+            Ok(Some((run, task, record)))
+        });
+        let Some((run, task, record)) = read.await? else { return Ok(None) };
+        let hosted = self.inner.hosted.load();
+        let host = |name: &str| match hosted.agents.get(name) {
+            None => Host::Elsewhere,
+            Some((_, desk)) if desk.driver.is_connected() => Host::Connected,
+            Some(_) => Host::Here,
+        };
+        let (live, stale) = Live::load(key.clone(), &run, &task, &record, &hosted.swarm.name, host);
+        **held = Slot::Loaded(Box::new(live));
+        Ok(Some(stale))
+    }
+
+    /// Lets go of a run that needs no memory: it has ended or rests, and nobody waits for it.
+    fn retire(&self, cell: &Arc<RunCell>, held: &mut Held) {
+        let Slot::Loaded(live) = &**held else { return };
+        let done = match live.phase {
+            RunPhase::Running => live.is_at_rest() && !self.is_ours(live),
+            RunPhase::Paused | RunPhase::Ended => live.seats.values().all(|seat| seat.busy.is_none()),
+        };
+        if !done || live.is_awaited() {
+            return;
+        }
+        self.forget_deadline(live);
+        let mut runs = lock(&self.inner.runs);
+        if runs.get(&live.key).is_some_and(|kept| Arc::ptr_eq(kept, cell)) {
+            runs.remove(&live.key);
+        }
+        drop(runs);
+        **held = Slot::Retired;
+    }
+
+    /// Whether a run's task belongs to this swarm.
+    fn is_ours(&self, live: &Live) -> bool {
+        let swarm = self.inner.engine.realm().as_str();
+        live.owner.rsplit_once('@').is_some_and(|(_, owner)| owner == swarm)
+    }
+
+    /// Asks the engine for a step of a run.
+    async fn advance(&self, step: Advance) -> Result<Advanced, EngineError> {
+        self.inner.engine.submit(&Caller::admin(step.agent.clone(), VIA), step).await
+    }
+
+    fn note_deadline(&self, live: &Live) {
+        if let Some(deadline) = live.state.deadline {
+            lock(&self.inner.deadlines).insert((deadline, live.key.clone()));
+        }
+    }
+
+    fn forget_deadline(&self, live: &Live) {
+        if let Some(deadline) = live.state.deadline {
+            lock(&self.inner.deadlines).remove(&(deadline, live.key.clone()));
+        }
+    }
+
+    async fn watch_deadlines(self) {
+        let mut tick = tokio::time::interval(TICK);
+        loop {
+            tokio::select! {
+                () = self.inner.stop.cancelled() => return,
+                _ = tick.tick() => {}
+            }
+            let now = stamp::now();
+            loop {
+                let due = {
+                    let mut deadlines = lock(&self.inner.deadlines);
+                    match deadlines.first() {
+                        Some((at, _)) if *at <= now => deadlines.pop_first(),
+                        _ => None,
+                    }
+                };
+                let Some((at, key)) = due else { break };
+                self.time_out(&key, at).await;
+            }
+        }
+    }
+
+    /// Whether an instance has tasks under way.
+    pub(crate) fn is_running_for(&self, instance: &str) -> bool {
+        lock(&self.inner.runs).has(instance)
+    }
+
+    /// A run as the books have it, and its place in memory if it is under way.
+    pub(crate) async fn watch(
+        &self,
+        instance: &str,
+        name: &str,
+    ) -> Result<Option<(TaskId, RunPhase, Option<Arc<RunCell>>)>, EngineError> {
+        // In this order: what is written after the cell was found is announced by it.
+        let cell = lock(&self.inner.runs).get(&Key::new(instance, name)).cloned();
+        let (of, called) = (instance.to_owned(), name.to_owned());
+        let found = self.inner.engine.read(move |view| view.run(&Caller::office(), &of, &called)).await?;
+        Ok(found.map(|(run, _)| (run.task, run.phase, cell)))
+    }
+
+    /// Posts to another swarm.
+    pub(crate) async fn post_to(
+        &self,
+        url: &str,
+        token: &str,
+        body: &serde_json::Value,
+        patience: Duration,
+    ) -> Result<posthaste_host::http::outgoing::Answer, posthaste_host::http::outgoing::OutgoingError> {
+        self.inner.ways.named.post_json(url, Some(token), body, patience).await
+    }
+
+    /// Runs that are in memory, for those who watch over the office.
+    pub(crate) fn live_count(&self) -> usize {
+        lock(&self.inner.runs).len()
+    }
+}
+
+fn new_cell() -> Arc<RunCell> {
+    Arc::new(RunCell { live: Arc::new(tokio::sync::Mutex::new(Slot::Empty)), news: watch::Sender::new(0) })
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl HostedSwarm for Runtime {
+    fn live_tasks(&self) -> usize {
+        self.live_count()
+    }
+
+    fn trust_peer(&self, name: &posthaste_engine::nouns::RealmName, url: &str) -> Result<(), String> {
+        self.registry().trust(name, url).map_err(|error| error.to_string())
+    }
+}

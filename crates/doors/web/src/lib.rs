@@ -1,0 +1,83 @@
+//! The web door: the office's own page for people, below `/ui`.
+//!
+//! Every page is made on the server and works without script, live updates aside; what the script adds is comfort. A
+//! page parses its query, asks views, renders; [`actions`] is the one place where the page changes something, always
+//! under the name of whoever is signed in ([`visitor`]).
+
+mod actions;
+mod agents;
+mod answers;
+mod assets;
+mod conversations;
+mod export;
+mod frame;
+mod graph;
+mod inbox;
+mod lanes;
+mod letter;
+mod live;
+mod markdown;
+mod overview;
+mod plot;
+mod query;
+mod reservations;
+mod rows;
+mod search;
+mod session;
+mod settings;
+mod sign_in;
+mod stream;
+mod tasks;
+mod visitor;
+mod words;
+mod write;
+
+#[doc(hidden)]
+pub use answers::refused;
+
+use axum::Router;
+use axum::middleware::map_response;
+use axum::routing::{get, post};
+
+use posthaste_host::Host;
+
+/// The tag of what is done by way of the page.
+const VIA: &str = "web";
+/// Where the page is, below a realm's root.
+pub const PATH: &str = "/ui";
+/// Rows on one page of a list.
+const ROWS: usize = 50;
+
+/// Every path of the page.
+pub fn router(host: Host) -> Router {
+    Router::new()
+        .route("/ui", get(overview::page))
+        .route("/ui/", get(overview::page))
+        .route("/ui/pulse", get(overview::pulse))
+        .route("/ui/live", get(live::page))
+        .route("/ui/live/stream", get(stream::events))
+        .route("/ui/inbox", get(inbox::page))
+        .route("/ui/letters/{id}", get(letter::page))
+        .route("/ui/letters/{id}/attachments/{sha256}", get(letter::attachment))
+        .route("/ui/conversations", get(conversations::list))
+        .route("/ui/conversations/{id}", get(conversations::page))
+        .route("/ui/conversations/{id}/export", get(export::download))
+        .route("/ui/tasks", get(tasks::list))
+        .route("/ui/tasks/{id}", get(tasks::page))
+        .route("/ui/reservations", get(reservations::page))
+        .route("/ui/agents", get(agents::list))
+        .route("/ui/agents/{id}", get(agents::page))
+        .route("/ui/search", get(search::page))
+        .route("/ui/settings", get(settings::page))
+        .route("/ui/write", get(write::page))
+        .route("/ui/complete", get(write::complete))
+        .route("/ui/preview", post(write::preview))
+        .route("/ui/sign-in", get(sign_in::page).post(sign_in::sign_in))
+        .route("/ui/sign-out", post(sign_in::sign_out))
+        .route("/ui/theme", post(sign_in::theme))
+        .route("/ui/do/{action}", post(actions::act))
+        .route("/ui/assets/{name}", get(assets::serve))
+        .route("/ui/{*rest}", get(answers::nowhere))
+        .layer(map_response(answers::guarded))
+        .with_state(host)
+}

@@ -1,0 +1,79 @@
+//! What the cookie of a sign-in says: which token it was made with, and when, under a seal of the server.
+
+use posthaste_engine::nouns::Millis;
+use posthaste_engine::stamp;
+
+use posthaste_host::caller::Pass;
+use posthaste_host::keys::AdminKey;
+
+/// How long a sign-in lasts, in seconds.
+pub(super) const LASTS: u32 = 30 * 24 * 3_600;
+
+const PURPOSE: &str = "ui session";
+/// In the place of a token, for the server's own key.
+const OPERATOR: &str = "operator";
+/// Before a token's id, so that no id can be taken for something else.
+const TOKEN: char = 't';
+
+/// What a sign-in was made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Session {
+    /// The server's own key.
+    Operator,
+    /// A token, by its id, which is no secret.
+    Token(String),
+}
+
+impl Session {
+    /// Of what was shown at the sign-in; nothing for a token that the database does not have.
+    pub(super) fn of(pass: Option<&Pass>) -> Option<Self> {
+        match pass {
+            None => Some(Self::Operator),
+            Some(pass) => pass.id.clone().map(Self::Token),
+        }
+    }
+
+    pub(super) fn seal(&self, key: &AdminKey) -> String {
+        let since = stamp::now();
+        let text = match self {
+            Self::Operator => format!("{OPERATOR}.{since}"),
+            Self::Token(id) => format!("{TOKEN}{id}.{since}"),
+        };
+        format!("{text}.{}", key.seal(PURPOSE, &text))
+    }
+
+    /// What a cookie says, if this server sealed it and it is not too old.
+    pub(super) fn open(key: &AdminKey, cookie: &str) -> Option<Self> {
+        let (text, seal) = cookie.rsplit_once('.')?;
+        let (made_with, since) = text.rsplit_once('.')?;
+        let since: Millis = since.parse().ok()?;
+        if !key.sealed(PURPOSE, text, seal) || stamp::now() - since > Millis::from(LASTS) * 1_000 {
+            return None;
+        }
+        match made_with.strip_prefix(TOKEN) {
+            Some(id) => Some(Self::Token(id.to_owned())),
+            None => (made_with == OPERATOR).then_some(Self::Operator),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_what_was_sealed() {
+        let data = tempfile::tempdir().unwrap();
+        let key = AdminKey::open(data.path()).unwrap();
+        for session in [Session::Operator, Session::Token("7".into()), Session::Token(OPERATOR.into())] {
+            let cookie = session.seal(&key);
+            assert_eq!(Session::open(&key, &cookie), Some(session));
+            let (text, seal) = cookie.rsplit_once('.').unwrap();
+            for forged in [format!("{text}0.{seal}"), format!("operator.1.{seal}"), text.to_owned()] {
+                assert_eq!(Session::open(&key, &forged), None, "{forged}");
+            }
+        }
+        let old = format!("{OPERATOR}.{}", stamp::now() - Millis::from(LASTS) * 1_000 - 1);
+        assert_eq!(Session::open(&key, &format!("{old}.{}", key.seal(PURPOSE, &old))), None, "too old");
+    }
+}

@@ -1,0 +1,405 @@
+//! Who is speaking: from what a request carries to an identity, and from an identity to the engine's caller.
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use axum::extract::{FromRef, FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use posthaste_engine::limits::Limits;
+use posthaste_engine::nouns::{AgentId, Caller, Millis, RealmName, Token, TokenRole};
+use posthaste_engine::verbs::agents::Bearer;
+use posthaste_engine::{CallerQuota, Engine, EngineError, Refusal, Versioned, stamp};
+
+use crate::http::errors::answer;
+use crate::http::rate::{Bucket, network};
+use crate::keys;
+use crate::Host;
+
+/// Somebody whose token was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// What the bearer is taken for.
+    pub role: TokenRole,
+    /// Whom the bearer is taken for.
+    pub name: AgentId,
+    /// Whether that holds in every realm of the office, or in the one whose books know the token.
+    pub everywhere: bool,
+    /// Whether the bearer may observe traffic between others that is not marked private.
+    pub observe: bool,
+}
+
+/// What somebody came in with that can lapse or be revoked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// The books' name for the token; nothing for one that is not in the books and cannot be revoked.
+    pub id: Option<String>,
+    /// When it lapses.
+    pub expires_at: Option<Millis>,
+}
+
+/// Why somebody is not let in.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    #[error("a token is needed: send `Authorization: Bearer TOKEN`; `posthaste token create` makes one")]
+    Missing,
+    #[error("this token is unknown, expired or revoked; `posthaste token create` makes another")]
+    Invalid,
+    #[error("this token opens the {door} door only; `posthaste token create` makes one for every door")]
+    OtherDoor { door: String },
+    #[error(transparent)]
+    Failed(#[from] EngineError),
+}
+
+impl Identity {
+    /// The operator of this machine: whoever can read the admin's key, or anyone when authentication is off.
+    pub fn operator() -> Self {
+        let name = AgentId::new("admin").unwrap_or_else(|_| AgentId::office());
+        Self { role: TokenRole::Admin, name, everywhere: true, observe: true }
+    }
+
+    /// Whether it runs the office, not just one of its realms.
+    pub fn runs_office(&self) -> bool {
+        self.role == TokenRole::Admin && self.everywhere
+    }
+
+    /// What it shows for a claim to a name.
+    pub fn bearer(&self) -> Bearer {
+        Bearer { name: self.name.clone(), admin: self.role == TokenRole::Admin }
+    }
+
+    /// As the engine's caller, acting under its own name.
+    pub fn caller(&self, via: &str) -> Caller {
+        self.caller_as(self.name.clone(), via)
+    }
+
+    /// As the engine's caller, acting for an agent that it may act for.
+    pub fn caller_as(&self, agent: AgentId, via: &str) -> Caller {
+        match self.role {
+            TokenRole::Admin => Caller::admin(agent, via),
+            TokenRole::User | TokenRole::Agent if self.observe => Caller::observer(agent, via),
+            TokenRole::User | TokenRole::Agent => Caller::member(agent, via),
+        }
+    }
+}
+
+impl Host {
+    /// Finds out who bears a token at a door. Without authentication everyone on this machine is its operator.
+    pub async fn identify(
+        &self,
+        engine: &Engine,
+        token: Option<&str>,
+        door: &str,
+    ) -> Result<Identity, AuthError> {
+        self.recognise(engine, token, door).await.map(|(identity, _)| identity)
+    }
+
+    /// The same, with what somebody was recognised by, if that can lapse or be revoked.
+    pub async fn recognise(
+        &self,
+        engine: &Engine,
+        token: Option<&str>,
+        door: &str,
+    ) -> Result<(Identity, Option<Pass>), AuthError> {
+        let Some(token) = token else {
+            return if self.needs_token() {
+                Err(AuthError::Missing)
+            } else {
+                Ok((Identity::operator(), None))
+            };
+        };
+        if let Some(key) = self.jwt()
+            && token.bytes().filter(|byte| *byte == b'.').count() == 2
+            && let Some((identity, expires_at)) = key.identify(token, engine.realm())
+        {
+            return Ok((identity, Some(Pass { id: None, expires_at: Some(expires_at) })));
+        }
+        match self.recognise_hash(engine, keys::hash(token), door).await {
+            Err(AuthError::Invalid) if !self.needs_token() => Ok((Identity::operator(), None)),
+            recognised => recognised,
+        }
+    }
+
+    /// Whether somebody has a say in what concerns the office as a whole: those who hold its key, and the administrators
+    /// of its default realm. Other realms' mail is none of the latter's business all the same.
+    pub fn heeds(&self, engine: &Engine, identity: &Identity) -> bool {
+        let at_home = engine.realm() == self.default_realm();
+        identity.runs_office() || (at_home && identity.role == TokenRole::Admin)
+    }
+
+    /// Where somebody's calls are counted: by token, or by name for those who came without one of the books'.
+    pub fn bucket_of(&self, engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Bucket {
+        let quota = self.rates().calls;
+        let who = match pass.and_then(|pass| pass.id.as_deref()) {
+            Some(id) => format!("{}/{id}", engine.realm()),
+            None => format!("{}//{}", engine.realm(), identity.name),
+        };
+        self.limiter().bucket("calls", &who, quota)
+    }
+
+    /// The realm as somebody has it: whoever came with a token has one share of it, on however many connections and at
+    /// whatever door. Those who run the office, and everyone where no token is asked for, have all of it.
+    pub fn engine_for(&self, engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Engine {
+        match account_of(engine, identity, pass) {
+            None => engine.unhurried(),
+            Some(account) => engine.with_caller_quota(self.shares().of(&account, engine.limits())),
+        }
+    }
+
+    /// Another realm than that of the caller's token, opened on the account of the token: its share there is the one it has
+    /// everywhere, and there is a bound on how many realms one token has in use at once.
+    pub async fn visit(
+        &self,
+        account: Option<&str>,
+        realm: &RealmName,
+    ) -> Result<Engine, EngineError> {
+        let Some(account) = account else { return Ok(self.office().realm(realm).await?.unhurried()) };
+        // Taken before the realm is opened, so that realms on their way count.
+        let share = self.shares().abroad(account, realm, self.office().limits())?;
+        Ok(self.office().realm(realm).await?.with_caller_quota(share))
+    }
+
+    /// Where a stranger's calls are counted.
+    pub fn bucket_of_address(&self, address: Option<IpAddr>) -> Bucket {
+        let who = address.map_or_else(|| "nowhere".to_owned(), network);
+        self.limiter().bucket("strangers", &who, self.rates().calls)
+    }
+
+    /// Who bore a token of the realm when that was proved, by the token's id; only while the token is good.
+    pub async fn recognise_id(
+        &self,
+        engine: &Engine,
+        id: String,
+        door: &str,
+    ) -> Result<(Identity, Option<Pass>), AuthError> {
+        let token = engine.read(move |view| view.token_by_id(&id)).await?;
+        let known = token.as_ref().and_then(KnownToken::new).ok_or(AuthError::Invalid)?;
+        known.at(door).map(|(identity, pass)| (identity, Some(pass)))
+    }
+
+    /// Who bears the token with that hash: the admin's key, or a token of the realm that is still good.
+    pub async fn recognise_hash(
+        &self,
+        engine: &Engine,
+        hash: [u8; 32],
+        door: &str,
+    ) -> Result<(Identity, Option<Pass>), AuthError> {
+        if self.admin().has_hash(&hash) {
+            return Ok((Identity::operator(), None));
+        }
+        let (cache, realm, version) = (self.token_cache(), engine.realm(), engine.directory_version());
+        let known = match cache.get(realm, version, &hash) {
+            Some(known) => known,
+            None => {
+                let token = engine.read(move |view| view.token_by_hash(&hash)).await?;
+                token.and_then(|token| cache.put(realm, version, hash, &token)).ok_or(AuthError::Invalid)?
+            }
+        };
+        known.at(door).map(|(identity, pass)| (identity, Some(pass)))
+    }
+}
+
+/// On whose account a caller works: that of its token. The operator's work is not counted.
+pub fn account_of(engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Option<String> {
+    Some(match pass? {
+        Pass { id: Some(id), .. } => format!("{}/{id}", engine.realm()),
+        Pass { id: None, .. } => format!("{}//{}", engine.realm(), identity.name),
+    })
+}
+
+/// The shares of those who are here, by token.
+#[derive(Debug, Default)]
+pub struct Shares {
+    known: Mutex<KnownShares>,
+    /// The shares of tokens in realms other than their own.
+    abroad: Mutex<HashMap<String, HashMap<RealmName, Weak<CallerQuota>>>>,
+}
+
+/// Realms besides its own that one token has in use at once.
+const MOST_ABROAD: usize = 32;
+
+#[derive(Debug, Default)]
+struct KnownShares {
+    by_token: HashMap<String, Weak<CallerQuota>>,
+    /// How many there may be before those of callers that have left are thrown out.
+    room: usize,
+}
+
+/// So few that nobody needs to tidy up.
+const FEW_SHARES: usize = 1_024;
+
+impl Shares {
+    fn of(&self, who: &str, limits: &Limits) -> Arc<CallerQuota> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = known.by_token.get(who).and_then(Weak::upgrade) {
+            return share;
+        }
+        if known.by_token.len() >= known.room.max(FEW_SHARES) {
+            known.by_token.retain(|_, share| share.strong_count() > 0);
+            // Not again before they have doubled, so that it costs little for each.
+            known.room = known.by_token.len() * 2;
+        }
+        let share = CallerQuota::new(limits);
+        known.by_token.insert(who.to_owned(), Arc::downgrade(&share));
+        share
+    }
+
+    fn abroad(&self, who: &str, realm: &RealmName, limits: &Limits) -> Result<Arc<CallerQuota>, Refusal> {
+        let mut abroad = self.abroad.lock().unwrap_or_else(PoisonError::into_inner);
+        if abroad.len() >= FEW_SHARES && !abroad.contains_key(who) {
+            abroad.retain(|_, realms| realms.values().any(|share| share.strong_count() > 0));
+        }
+        let realms = abroad.entry(who.to_owned()).or_default();
+        if let Some(share) = realms.get(realm).and_then(Weak::upgrade) {
+            return Ok(share);
+        }
+        if realms.len() >= MOST_ABROAD {
+            realms.retain(|_, share| share.strong_count() > 0);
+        }
+        if realms.len() >= MOST_ABROAD {
+            let what = "projects in use at once with one token";
+            return Err(Refusal::TooMany { what, limit: MOST_ABROAD as u64 });
+        }
+        let share = self.of(who, limits).branch();
+        realms.insert(realm.clone(), Arc::downgrade(&share));
+        Ok(share)
+    }
+}
+
+/// Tokens cached at once, in all realms.
+const CACHED_TOKENS: usize = 10_000;
+
+/// The tokens of all realms that were looked up lately, for all doors. A change to the directory invalidates those of
+/// its realm, so a revoked token is refused from the moment its revocation is answered.
+#[derive(Debug)]
+pub struct TokenCache {
+    tokens: Versioned<(RealmName, [u8; 32]), KnownToken>,
+    /// Hashes of tokens that were valid in some realm; they may have ended since.
+    met: Mutex<HashSet<[u8; 32]>>,
+}
+
+/// What the database said about a valid token.
+#[derive(Clone, Debug)]
+pub struct KnownToken {
+    identity: Identity,
+    pass: Pass,
+    /// The only door that the token opens.
+    door: Option<String>,
+}
+
+impl KnownToken {
+    /// Nothing if the token's name cannot be an agent's.
+    fn new(token: &Token) -> Option<Self> {
+        let name = AgentId::new(&token.name).ok()?;
+        let observe = token.observe || token.role == TokenRole::Admin;
+        let identity = Identity { role: token.role, name, everywhere: false, observe };
+        let pass = Pass { id: Some(token.id.clone()), expires_at: token.expires_at };
+        Some(Self { identity, pass, door: token.door.clone() })
+    }
+
+    /// Whom the token stands for at a door, if it opens that door.
+    pub fn at(self, door: &str) -> Result<(Identity, Pass), AuthError> {
+        match self.door {
+            Some(only) if only != door => Err(AuthError::OtherDoor { door: only }),
+            _ => Ok((self.identity, self.pass)),
+        }
+    }
+}
+
+impl Default for TokenCache {
+    fn default() -> Self {
+        Self { tokens: Versioned::new(CACHED_TOKENS), met: Mutex::default() }
+    }
+}
+
+impl TokenCache {
+    /// The token of this hash, if it was looked up under this version of the realm's directory and has not expired.
+    pub fn get(&self, realm: &RealmName, version: u64, hash: &[u8; 32]) -> Option<KnownToken> {
+        let known = self.tokens.get(version, &(realm.clone(), *hash))?;
+        known.pass.expires_at.is_none_or(|end| stamp::now() < end).then_some(known)
+    }
+
+    /// Whether a token of this hash was valid in some realm when it was last looked up. For counting, not for letting in.
+    pub fn has_met(&self, hash: &[u8; 32]) -> bool {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).contains(hash)
+    }
+
+    /// Keeps a valid token. `version` was read before the token was looked up. Nothing if its name cannot be an agent's.
+    pub fn put(
+        &self,
+        realm: &RealmName,
+        version: u64,
+        hash: [u8; 32],
+        token: &Token,
+    ) -> Option<KnownToken> {
+        let known = KnownToken::new(token)?;
+        self.tokens.put(version, (realm.clone(), hash), known.clone());
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        if met.len() >= CACHED_TOKENS {
+            met.clear();
+        }
+        met.insert(hash);
+        Some(known)
+    }
+}
+
+/// The bearer token of a request's headers.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// The error code for a realm that does not exist.
+pub const NO_SUCH_REALM: &str = "no_such_realm";
+
+/// The realm a request is about: the one in its path, or the default. Only realms that exist can be reached from
+/// outside; a request never makes one.
+#[derive(Clone, Debug)]
+pub struct Realm(pub Engine);
+
+impl<S: Send + Sync> FromRequestParts<S> for Realm
+where
+    Host: FromRef<S>,
+{
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let shared = Host::from_ref(state);
+        let unknown = || answer(StatusCode::NOT_FOUND, NO_SUCH_REALM, "there is no such realm");
+        let params =
+            RawPathParams::from_request_parts(parts, state).await.map_err(IntoResponse::into_response)?;
+        let named = params.iter().find(|(name, _)| *name == "realm").map(|(_, value)| value.to_owned());
+        let name = match named {
+            Some(name) => RealmName::new(name).map_err(|_| unknown())?,
+            None => shared.default_realm().clone(),
+        };
+        if name != *shared.default_realm() && !shared.office().has_realm(&name) {
+            return Err(unknown());
+        }
+        match shared.office().realm(&name).await {
+            Ok(engine) => Ok(Self(engine)),
+            Err(error) => Err(answer(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &error.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bearer_is_read_whatever_the_case_of_its_scheme() {
+        let token = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            bearer(&headers).map(str::to_owned)
+        };
+        assert_eq!(token("Bearer abc").as_deref(), Some("abc"));
+        assert_eq!(token("bearer  abc").as_deref(), Some("abc"));
+        assert_eq!(token("Basic abc"), None);
+        assert_eq!(token("abc"), None);
+    }
+}

@@ -1,0 +1,270 @@
+//! What every door is given: the engine of each realm, authentication, limits, health, and when to stop.
+
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use posthaste_engine::Office;
+use posthaste_engine::nouns::RealmName;
+use tokio_util::sync::CancellationToken;
+
+use crate::caller::{Shares, TokenCache};
+use crate::http::dial::Trust;
+use crate::http::rate::{Limiter, Rates};
+use crate::http::reach::Reaches;
+use crate::jwt::JwtKey;
+use crate::keys::AdminKey;
+use crate::observe::health::Health;
+use crate::projects::Projects;
+use crate::services::{HostedSwarm, MailSignals};
+use crate::token_watch::Wardens;
+
+/// Handed to every door. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Host {
+    inner: Arc<Inner>,
+}
+
+/// A handle that does not keep the office open.
+#[derive(Clone, Debug)]
+pub struct WeakHost(Weak<Inner>);
+
+impl WeakHost {
+    pub fn upgrade(&self) -> Option<Host> {
+        self.0.upgrade().map(|inner| Host { inner })
+    }
+}
+
+/// What an office does or leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Features {
+    /// Whether callers must show a token.
+    pub auth: bool,
+    /// Whether conversations are kept for MAP.
+    pub mail: bool,
+    /// How often callers may ask.
+    pub rates: Rates,
+    /// Where the office may go on its own account.
+    pub reaches: Reaches,
+    /// Whether AIRC's Safe Mode is spoken: tokens without signatures.
+    pub safe_mode: Offer,
+    /// How often a silent peer is asked whether it is there.
+    pub ping_every: Duration,
+    /// Whether anybody may become an AIRC identity, or only those whom somebody with a token brings.
+    pub registration: Offer,
+}
+
+/// To whom something is offered that suits one machine better than the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// To no caller.
+    Off,
+    /// To callers on this machine that no proxy passed on.
+    ThisMachine,
+    /// To every caller.
+    On,
+}
+
+impl Offer {
+    /// Whether it holds for a caller.
+    pub fn holds(self, local: bool) -> bool {
+        match self {
+            Self::Off => false,
+            Self::ThisMachine => local,
+            Self::On => true,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    office: Office,
+    realm: RealmName,
+    admin: AdminKey,
+    features: Features,
+    limiter: Limiter,
+    attachments: crate::attachments::Usage,
+    projects: Projects,
+    health: Health,
+    /// The swarm that the default realm hosts, if it hosts one.
+    swarm: OnceLock<Arc<dyn HostedSwarm>>,
+    /// The key of JSON web tokens, if they are accepted.
+    jwt: OnceLock<JwtKey>,
+    token_cache: TokenCache,
+    /// What part of the office each of them has.
+    shares: Shares,
+    /// Who watches over the tokens of open connections.
+    wardens: Wardens,
+    started: Instant,
+    stop: CancellationToken,
+    /// Hooks and nudges of the mail directory that is joined with the default realm, if there is one.
+    mail_signals: OnceLock<Arc<dyn MailSignals>>,
+    trust: OnceLock<Trust>,
+}
+
+impl Host {
+    pub fn new(
+        office: Office,
+        realm: RealmName,
+        admin: AdminKey,
+        features: Features,
+        stop: CancellationToken,
+    ) -> Self {
+        let health = Health::new();
+        let inner = Inner {
+            office,
+            realm,
+            admin,
+            features,
+            limiter: Limiter::default(),
+            attachments: crate::attachments::Usage::default(),
+            projects: Projects::default(),
+            health,
+            swarm: OnceLock::new(),
+            jwt: OnceLock::new(),
+            token_cache: TokenCache::default(),
+            shares: Shares::default(),
+            wardens: Wardens::default(),
+            mail_signals: OnceLock::new(),
+            trust: OnceLock::new(),
+            started: Instant::now(),
+            stop,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub fn downgrade(&self) -> WeakHost {
+        WeakHost(Arc::downgrade(&self.inner))
+    }
+
+    pub fn office(&self) -> &Office {
+        &self.inner.office
+    }
+
+    /// The realm of requests that name none.
+    pub fn default_realm(&self) -> &RealmName {
+        &self.inner.realm
+    }
+
+    pub fn admin(&self) -> &AdminKey {
+        &self.inner.admin
+    }
+
+    /// Whether callers must show a token.
+    pub fn needs_token(&self) -> bool {
+        self.inner.features.auth
+    }
+
+    /// Whether conversations are kept for MAP.
+    pub fn keeps_mail(&self) -> bool {
+        self.inner.features.mail
+    }
+
+    /// How often a silent peer is asked whether it is there.
+    pub fn ping_every(&self) -> Duration {
+        self.inner.features.ping_every
+    }
+
+    /// To whom AIRC's Safe Mode is spoken.
+    pub fn safe_mode(&self) -> Offer {
+        self.inner.features.safe_mode
+    }
+
+    /// Who may become an AIRC identity without a token.
+    pub fn takes_newcomers(&self) -> Offer {
+        self.inner.features.registration
+    }
+
+    /// Where the office may go on its own account.
+    pub fn reaches(&self) -> Reaches {
+        self.inner.features.reaches
+    }
+
+    /// How often callers may ask.
+    pub fn rates(&self) -> &Rates {
+        &self.inner.features.rates
+    }
+
+    /// Counts how often they do.
+    pub fn limiter(&self) -> &Limiter {
+        &self.inner.limiter
+    }
+
+    /// Makes a swarm the one that the default realm hosts. The first call counts.
+    pub fn set_swarm(&self, swarm: Arc<dyn HostedSwarm>) {
+        drop(self.inner.swarm.set(swarm));
+    }
+
+    /// Accepts JSON web tokens under a key. The first call counts.
+    pub fn accept_jwt(&self, key: JwtKey) {
+        drop(self.inner.jwt.set(key));
+    }
+
+    pub fn jwt(&self) -> Option<&JwtKey> {
+        self.inner.jwt.get()
+    }
+
+    pub fn wardens(&self) -> &Wardens {
+        &self.inner.wardens
+    }
+
+    pub fn shares(&self) -> &Shares {
+        &self.inner.shares
+    }
+
+    pub fn token_cache(&self) -> &TokenCache {
+        &self.inner.token_cache
+    }
+
+    /// The swarm that a realm hosts, if it hosts one.
+    pub fn swarm(&self, realm: &RealmName) -> Option<&dyn HostedSwarm> {
+        self.inner.swarm.get().filter(|_| *realm == self.inner.realm).map(Arc::as_ref)
+    }
+
+    /// What the files that messages carry take of each realm.
+    pub fn attachments(&self) -> &crate::attachments::Usage {
+        &self.inner.attachments
+    }
+
+    /// The other names of the realms.
+    pub fn projects(&self) -> &Projects {
+        &self.inner.projects
+    }
+
+    pub fn health(&self) -> &Health {
+        &self.inner.health
+    }
+
+    pub fn started(&self) -> Instant {
+        self.inner.started
+    }
+
+    /// Hooks and nudges of the mail directory that is joined with a realm, if there is one.
+    pub fn mail_signals(&self, realm: &RealmName) -> Option<Arc<dyn MailSignals>> {
+        self.inner.mail_signals.get().filter(|_| *realm == self.inner.realm).cloned()
+    }
+
+    /// Joins a mail directory's hooks and nudges with the default realm. The first call counts.
+    pub fn set_mail_signals(&self, signals: Arc<dyn MailSignals>) {
+        drop(self.inner.mail_signals.set(signals));
+    }
+
+    /// Says whom to believe when the office calls others over TLS; only the first word counts.
+    pub fn believe(&self, trust: Trust) {
+        // Said twice is as good as said once.
+        drop(self.inner.trust.set(trust));
+    }
+
+    /// Whom to believe when the office calls others over TLS: what the system trusts, unless something else was said.
+    pub fn trust(&self) -> anyhow::Result<Trust> {
+        if let Some(trust) = self.inner.trust.get() {
+            return Ok(trust.clone());
+        }
+        let trust = Trust::load(None)?;
+        Ok(self.inner.trust.get_or_init(|| trust).clone())
+    }
+
+    /// Cancelled when the office closes; whoever holds a connection open watches it.
+    pub fn stop(&self) -> &CancellationToken {
+        &self.inner.stop
+    }
+}

@@ -1,0 +1,130 @@
+//! One connection to the office, kept open: just enough HTTP to measure the server and not the client.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+use posthaste::cli::exit::{Exit, Failure};
+use posthaste_control;
+
+pub(in posthaste::cli) struct Line {
+    stream: BufReader<TcpStream>,
+    /// Of a request, between its first line and its length.
+    fields: String,
+    path: String,
+    status: u16,
+    buffer: String,
+    body: Vec<u8>,
+}
+
+impl Line {
+    /// A line to the office's own methods.
+    pub(in posthaste::cli) async fn connect(address: &str, token: &str) -> Result<Self, Failure> {
+        Self::to(address, Some(token), control::PATH).await
+    }
+
+    /// A line to any path.
+    pub(in posthaste::cli) async fn to(address: &str, token: Option<&str>, path: &str) -> Result<Self, Failure> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let bearer = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
+        let fields = format!(
+            "host: {address}\r\n{bearer}content-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\ncontent-length: "
+        );
+        let (buffer, body) = (String::new(), Vec::new());
+        Ok(Self { stream: BufReader::new(stream), fields, path: path.to_owned(), status: 0, buffer, body })
+    }
+
+    /// Calls a method and waits for its answer, which must not be an error.
+    pub(in posthaste::cli) async fn call(&mut self, method: &str, params: &Value) -> Result<(), Failure> {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": format!("{}{method}", control::PREFIX), "params": params });
+        let answer = self.post(&body.to_string()).await?;
+        if answer.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\"") {
+            return Ok(());
+        }
+        Err(Failure::new(Exit::Failed, format!("the office refused: {}", String::from_utf8_lossy(answer))))
+    }
+
+    /// Calls a method and gives what it answers.
+    pub(in posthaste::cli) async fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
+        self.call(method, params).await?;
+        let mut answer: Value = serde_json::from_slice(&self.body)?;
+        Ok(answer["result"].take())
+    }
+
+    /// Sends a message that must be accepted.
+    pub(in posthaste::cli) async fn send(&mut self, body: &str) -> Result<(), Failure> {
+        let answer = self.post(body).await?;
+        if answer.starts_with(b"{\"success\":true") {
+            return Ok(());
+        }
+        Err(Failure::new(Exit::Failed, format!("the office refused: {}", String::from_utf8_lossy(answer))))
+    }
+
+    /// Calls a tool, which must not fail.
+    pub(in posthaste::cli) async fn call_tool(&mut self, body: &str) -> Result<(), Failure> {
+        let answer = self.post(body).await?;
+        if answer.ends_with(b"\"isError\":false}}") {
+            return Ok(());
+        }
+        Err(Failure::new(Exit::Failed, format!("the office refused: {}", String::from_utf8_lossy(answer))))
+    }
+
+    /// Posts a body and waits for the answer, whatever it is.
+    pub(in posthaste::cli) async fn post(&mut self, body: &str) -> Result<&[u8], Failure> {
+        let request = self.request("POST", &self.path, body);
+        self.stream.get_mut().write_all(request.as_bytes()).await?;
+        self.answer().await
+    }
+
+    /// Any request; gives the status and the body of its answer.
+    pub(in posthaste::cli) async fn exchange(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> Result<(u16, &[u8]), Failure> {
+        let request = self.request(method, path, body);
+        self.stream.get_mut().write_all(request.as_bytes()).await?;
+        self.answer().await?;
+        Ok((self.status, &self.body))
+    }
+
+    /// Sends so much of a request and is gone: half of it, or all of it without waiting for the answer.
+    pub(in posthaste::cli) async fn abandon(mut self, method: &str, path: &str, body: &str, whole: bool) {
+        let request = self.request(method, path, body);
+        let end = if whole { request.len() } else { request.len() / 2 };
+        // Whether it arrives is the point of not knowing.
+        let _ = self.stream.get_mut().write_all(&request.as_bytes()[..end]).await;
+    }
+
+    fn request(&self, method: &str, path: &str, body: &str) -> String {
+        format!("{method} {path} HTTP/1.1\r\n{}{}\r\n\r\n{body}", self.fields, body.len())
+    }
+
+    async fn answer(&mut self) -> Result<&[u8], Failure> {
+        let mut length = 0;
+        self.status = 0;
+        loop {
+            self.buffer.clear();
+            if self.stream.read_line(&mut self.buffer).await? == 0 {
+                return Err(Failure::new(Exit::Unreachable, "the office closed the connection"));
+            }
+            let line = self.buffer.trim_end();
+            if line.is_empty() {
+                break;
+            }
+            if self.status == 0 {
+                self.status = line.split(' ').nth(1).unwrap_or_default().parse()?;
+            } else if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = value.trim().parse()?;
+            }
+        }
+        self.body.resize(length, 0);
+        self.stream.read_exact(&mut self.body).await?;
+        Ok(&self.body)
+    }
+}
