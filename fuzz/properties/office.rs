@@ -1,8 +1,8 @@
 //! The same for what the office itself reads: patterns, swarm files, tools' arguments, configuration, exported books.
 
-use posthaste::runtime::definition::Swarm;
 use posthaste_engine::globs::PathPattern;
 use posthaste_engine::store;
+use posthaste_swarm::runtime::definition::Swarm;
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
@@ -84,7 +84,7 @@ pub(crate) fn swarm_file(bytes: &[u8]) {
 pub(crate) fn mcp_arguments(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (tool, given) = text.split_once('\n').unwrap_or(("send_message", text));
-    let _ = posthaste::doors::mcp_arguments(tool, given);
+    let _ = posthaste_mcp::read_arguments(tool, given);
 }
 
 pub(crate) fn config_file(bytes: &[u8]) {

@@ -110,11 +110,7 @@ impl Incoming {
 pub struct Usage(Arc<Mutex<HashMap<RealmName, u64>>>);
 
 /// Copies the files that a message is to carry and says how it refers to them.
-pub async fn keep(
-    usage: &Usage,
-    engine: &Engine,
-    files: Vec<Incoming>,
-) -> Result<Vec<Value>, AttachError> {
+pub async fn keep(usage: &Usage, engine: &Engine, files: Vec<Incoming>) -> Result<Vec<Value>, AttachError> {
     if files.len() > MOST_FILES {
         return Err(AttachError::TooMany);
     }

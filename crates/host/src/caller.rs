@@ -13,10 +13,10 @@ use posthaste_engine::nouns::{AgentId, Caller, Millis, RealmName, Token, TokenRo
 use posthaste_engine::verbs::agents::Bearer;
 use posthaste_engine::{CallerQuota, Engine, EngineError, Refusal, Versioned, stamp};
 
+use crate::Host;
 use crate::http::errors::answer;
 use crate::http::rate::{Bucket, network};
 use crate::keys;
-use crate::Host;
 
 /// Somebody whose token was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,11 +150,7 @@ impl Host {
 
     /// Another realm than that of the caller's token, opened on the account of the token: its share there is the one it has
     /// everywhere, and there is a bound on how many realms one token has in use at once.
-    pub async fn visit(
-        &self,
-        account: Option<&str>,
-        realm: &RealmName,
-    ) -> Result<Engine, EngineError> {
+    pub async fn visit(&self, account: Option<&str>, realm: &RealmName) -> Result<Engine, EngineError> {
         let Some(account) = account else { return Ok(self.office().realm(realm).await?.unhurried()) };
         // Taken before the realm is opened, so that realms on their way count.
         let share = self.shares().abroad(account, realm, self.office().limits())?;
@@ -327,13 +323,7 @@ impl TokenCache {
     }
 
     /// Keeps a valid token. `version` was read before the token was looked up. Nothing if its name cannot be an agent's.
-    pub fn put(
-        &self,
-        realm: &RealmName,
-        version: u64,
-        hash: [u8; 32],
-        token: &Token,
-    ) -> Option<KnownToken> {
+    pub fn put(&self, realm: &RealmName, version: u64, hash: [u8; 32], token: &Token) -> Option<KnownToken> {
         let known = KnownToken::new(token)?;
         self.tokens.put(version, (realm.clone(), hash), known.clone());
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,11 +7,11 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
+use crate::Host;
 use crate::caller::{Realm, bearer};
 use crate::http::errors::answer;
 use crate::http::local::Local;
 use crate::observe::metrics;
-use crate::Host;
 
 /// Every path.
 pub fn router(host: Host) -> Router {

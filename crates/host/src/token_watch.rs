@@ -13,8 +13,8 @@ use posthaste_engine::nouns::{Caller, Fact, Millis, RealmName};
 use posthaste_engine::{Engine, EngineError, Filter, Start, Step, stamp};
 use tokio::sync::broadcast;
 
-use crate::caller::Pass;
 use crate::Host;
+use crate::caller::Pass;
 
 /// Revocations kept for those who watch; whoever misses some asks the books.
 const KEPT: usize = 64;

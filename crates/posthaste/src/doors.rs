@@ -13,7 +13,10 @@ use axum::routing::any;
 use posthaste_control::Methods;
 use posthaste_host::{Host, operators};
 use posthaste_swarm::runtime::Runtime;
-use {posthaste_airc as airc, posthaste_control as control, posthaste_map as map, posthaste_mcp as mcp, posthaste_swarm as swarm, posthaste_web as web};
+use {
+    posthaste_airc as airc, posthaste_control as control, posthaste_map as map, posthaste_mcp as mcp,
+    posthaste_swarm as swarm, posthaste_web as web,
+};
 
 /// What the doors are given besides the host.
 #[derive(Debug, Default)]

@@ -23,6 +23,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::config::{Config, ConfigError, Origin};
 use crate::doors;
 use posthaste_files::{Bridge, BridgeOptions, StateDir};
+use posthaste_host::Host;
 use posthaste_host::http::bind::bind;
 use posthaste_host::http::dial::Trust;
 use posthaste_host::http::layers::{LayerOptions, wrap};
@@ -33,10 +34,9 @@ use posthaste_host::jwt::JwtKey;
 use posthaste_host::keys::AdminKey;
 use posthaste_host::observe::inspector::Inspector;
 use posthaste_host::projects;
+use posthaste_host::signals::stop_on_signal;
 use posthaste_swarm::runtime::Runtime;
 use posthaste_swarm::runtime::definition::Swarm;
-use posthaste_host::Host;
-use posthaste_host::signals::stop_on_signal;
 
 /// How often expiry becomes events and idle realms are closed.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
@@ -117,7 +117,8 @@ async fn run_until(
         None => config.realm.value.clone(),
     };
     let data = &config.data.value;
-    make_private_directory(data).with_context(|| format!("cannot make {}", data.display()))?;
+    posthaste_host::safe_open::make_private_directory(data)
+        .with_context(|| format!("cannot make {}", data.display()))?;
     raise_descriptor_limit(config.max_connections.value);
     let hosted = stop.is_some();
     let (office, guard) = match hosted {

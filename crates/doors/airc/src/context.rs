@@ -18,12 +18,12 @@ use serde_json::{Map, Value};
 
 use super::VIA;
 use super::errors::{Answer, Trouble};
+use crate::Door;
 use posthaste_host::caller::{Realm, bearer};
 use posthaste_host::http::listen::Peer;
 use posthaste_host::http::local::Local;
 use posthaste_host::http::rate::{Quota, Turn};
 use posthaste_host::keys;
-use crate::Door;
 
 /// A message's own bytes and what stands around them in a request.
 const MAX_BODY: usize = MAX_MESSAGE_BYTES + (16 << 10);

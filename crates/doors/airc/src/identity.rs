@@ -19,8 +19,8 @@ use super::context::{Actor, Context, Fields, Text, is_identity, key_of, spelled,
 use super::errors::{Answer, Trouble};
 use super::{VIA, to_wire};
 use posthaste_host::caller::bearer;
-use posthaste_host::no_oauth;
 use posthaste_host::keys;
+use posthaste_host::no_oauth;
 
 /// How long a token is good for.
 pub(super) const TOKEN_LASTS: Millis = 30 * 24 * 3_600_000;

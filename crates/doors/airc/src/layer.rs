@@ -9,12 +9,12 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::errors::Trouble;
+use crate::Door;
 use posthaste_host::caller::bearer;
 use posthaste_host::http::gate::Around;
 use posthaste_host::http::listen::Peer;
 use posthaste_host::http::rate::Turn;
 use posthaste_host::keys;
-use crate::Door;
 
 /// Counts the request and answers preflights; puts the door's headers on whatever comes back.
 pub(super) fn around(routes: Router<Door>, shared: Door) -> Router<Door> {

@@ -28,7 +28,6 @@ pub use errors::refused;
 use axum::Router;
 use axum::routing::{get, post};
 
-
 pub use door::Door;
 
 /// The tag of what comes in this way.

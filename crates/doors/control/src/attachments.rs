@@ -13,11 +13,11 @@ use serde_json::{Map, Value, json};
 
 use super::errors::{bad_params, of_attachment};
 use super::methods::{VIA, acting};
+use posthaste_host::Host;
 use posthaste_host::attachments::{self, AttachError, Carrier, Incoming};
 use posthaste_host::caller::{Identity, Realm, bearer};
 use posthaste_host::download;
 use posthaste_host::http::errors::answer as refuse;
-use posthaste_host::Host;
 
 /// Keeps the files that a message is to carry, and gives the metadata that names them.
 pub(super) async fn keep(

@@ -13,10 +13,10 @@ use tokio::sync::mpsc;
 
 use super::export::{PIECE, Pieces, WAITING};
 use super::methods::VIA;
+use posthaste_host::Host;
 use posthaste_host::backup::{self, Plan, Watch};
 use posthaste_host::caller::{Realm, bearer};
 use posthaste_host::http::errors::answer as refuse;
-use posthaste_host::Host;
 
 #[derive(Deserialize)]
 pub(super) struct Wanted {

@@ -16,9 +16,9 @@ use super::to_wire;
 use posthaste_host::caller::Identity;
 use std::sync::Arc;
 
-use posthaste_host::services::{MailSignals, NudgeDraft, SignalError};
-use posthaste_host::projects::alias;
 use posthaste_host::Host;
+use posthaste_host::projects::alias;
+use posthaste_host::services::{MailSignals, NudgeDraft, SignalError};
 
 fn refused(error: EngineError) -> ErrorObject {
     of_engine(&error)
@@ -316,11 +316,7 @@ pub(super) async fn nudge(
 }
 
 /// What the agents of the mail directory are to work on.
-pub(super) async fn hooks(
-    shared: &Host,
-    engine: &Engine,
-    identity: &Identity,
-) -> Result<Value, ErrorObject> {
+pub(super) async fn hooks(shared: &Host, engine: &Engine, identity: &Identity) -> Result<Value, ErrorObject> {
     let signals = signals_of(shared, engine)?;
     let is_admin = identity.role == posthaste_engine::nouns::TokenRole::Admin;
     let me = identity.name.clone();

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::errors::{bad_params, of_engine};
 use super::methods::VIA;
 use super::to_wire;
-use posthaste_host::caller::Identity;
 use posthaste_host::Host;
+use posthaste_host::caller::Identity;
 
 /// The longest that a request waits for the first event, in milliseconds.
 const LONGEST_WAIT: u64 = 25_000;

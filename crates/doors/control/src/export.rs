@@ -11,20 +11,16 @@ use posthaste_engine::store::{open_reader, write_rows};
 use tokio::sync::mpsc;
 
 use super::methods::VIA;
+use posthaste_host::Host;
 use posthaste_host::caller::{Realm, bearer};
 use posthaste_host::http::errors::answer as refuse;
-use posthaste_host::Host;
 
 /// How much is gathered before it is sent.
 pub(super) const PIECE: usize = 64 << 10;
 /// Pieces that may wait for a slow reader.
 pub(super) const WAITING: usize = 8;
 
-pub(super) async fn answer(
-    State(shared): State<Host>,
-    Realm(engine): Realm,
-    headers: HeaderMap,
-) -> Response {
+pub(super) async fn answer(State(shared): State<Host>, Realm(engine): Realm, headers: HeaderMap) -> Response {
     match shared.identify(&engine, bearer(&headers), VIA).await {
         Ok(identity) if identity.role == TokenRole::Admin => {}
         Ok(_) => {

@@ -29,20 +29,12 @@ use posthaste_wire::rpc::{self, ErrorObject, Item, Message};
 use serde_json::value::RawValue;
 
 use self::methods::VIA;
+use posthaste_host::Host;
 use posthaste_host::caller::{AuthError, Identity, Pass, Realm, bearer};
 use posthaste_host::http::rate::Bucket;
-use posthaste_host::Host;
 use posthaste_host::services::{OwnAnswer, OwnMethods};
 
-/// Where the methods are called.
-pub const PATH: &str = "/x-posthaste/rpc";
-/// Where a whole realm is handed out as lines of JSON.
-pub const EXPORT_PATH: &str = "/x-posthaste/export";
-/// The server's own figures.
-pub const STATUS_PATH: &str = "/x-posthaste/status";
-/// Where a backup of a realm, or of all, is handed out.
-pub const BACKUP_PATH: &str = "/x-posthaste/backup";
-pub use posthaste_wire::control::PREFIX;
+use posthaste_wire::control::{BACKUP_PATH, EXPORT_PATH, PATH, PREFIX, STATUS_PATH};
 /// Calls in one request.
 const MOST_CALLS: usize = 100;
 

@@ -16,10 +16,10 @@ use super::from_wire::{
     params,
 };
 use super::{attachments, desk, events, people, projects, talk, to_wire};
-use posthaste_host::caller::Identity;
-use posthaste_host::acks;
-use posthaste_host::keys;
 use posthaste_host::Host;
+use posthaste_host::acks;
+use posthaste_host::caller::Identity;
+use posthaste_host::keys;
 
 /// The tag of what comes in this way.
 pub(super) const VIA: &str = "cli";

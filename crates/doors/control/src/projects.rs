@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::errors::{bad_params, denied, of_engine};
+use posthaste_host::Host;
 use posthaste_host::caller::Identity;
 use posthaste_host::projects::alias;
-use posthaste_host::Host;
 
 /// Names that one work tree has.
 const MOST_NAMES: usize = 8;

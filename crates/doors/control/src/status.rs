@@ -9,16 +9,12 @@ use posthaste_engine::nouns::TokenRole;
 use serde_json::{Value, json};
 
 use super::methods::VIA;
+use posthaste_host::Host;
 use posthaste_host::caller::{Realm, bearer};
 use posthaste_host::http::errors::answer as refuse;
-use posthaste_host::Host;
 use posthaste_host::services::HostedSwarm;
 
-pub(super) async fn answer(
-    State(shared): State<Host>,
-    Realm(engine): Realm,
-    headers: HeaderMap,
-) -> Response {
+pub(super) async fn answer(State(shared): State<Host>, Realm(engine): Realm, headers: HeaderMap) -> Response {
     let (identity, pass) = match shared.recognise(&engine, bearer(&headers), VIA).await {
         Ok(known) => known,
         Err(error) => return refuse(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string()),

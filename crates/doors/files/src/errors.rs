@@ -66,7 +66,7 @@ impl FilesError {
     }
 
     /// Whether the one who asked can mend it.
-    pub(crate) fn is_usage(&self) -> bool {
+    pub fn is_usage(&self) -> bool {
         match self {
             Self::BadAgent(_)
             | Self::BadFile(_)

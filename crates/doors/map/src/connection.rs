@@ -21,9 +21,9 @@ use super::{
     HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, TAKEN_AT_ONCE, farewell, hello, methods, stale,
     warden,
 };
+use crate::Door;
 use posthaste_host::caller::{Identity, Pass};
 use posthaste_host::http::rate::Bucket;
-use crate::Door;
 
 /// The way back to a peer. Cheap to clone.
 #[derive(Clone, Debug)]

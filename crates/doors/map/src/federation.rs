@@ -24,9 +24,9 @@ use super::hall::Hall;
 use super::session::Session;
 use super::ws::SILENT_PINGS;
 use super::{MAX_MESSAGE, addresses, hello, to_wire};
+use crate::Door;
 use posthaste_host::http::dial::{self, Endpoint};
 use posthaste_host::http::reach::Scout;
-use crate::Door;
 
 /// How far a message may come.
 const MAX_HOPS: u64 = 10;

@@ -19,8 +19,8 @@ use super::errors::Failure;
 use super::from_wire::{params, some_object};
 use super::session::{Dialect, Opening, PARTICIPANT, Part, Policy, Session, fresh};
 use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, VIA, agents, letters, streams, to_wire};
-use posthaste_host::caller::{AuthError, Identity};
 use crate::Door;
+use posthaste_host::caller::{AuthError, Identity};
 
 /// The parameters of `map/connect`.
 #[derive(Clone, Debug, Default, Deserialize)]

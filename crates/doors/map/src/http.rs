@@ -12,8 +12,8 @@ use posthaste_wire::rpc::{self, RequestId};
 use super::connection::Connection;
 use super::errors::Failure;
 use super::{MAX_BATCH, MAX_MESSAGE, hello, ws};
-use posthaste_host::caller::Realm;
 use crate::Door;
+use posthaste_host::caller::Realm;
 
 /// Answers the calls of one request. The caller acts under the name on its token.
 pub(super) async fn rpc(

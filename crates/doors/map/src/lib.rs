@@ -57,7 +57,6 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::{any, get, post};
 
-
 /// The tag of what comes in by this door.
 const VIA: &str = "map";
 /// The largest frame, and the largest message in it.

@@ -7,8 +7,8 @@ use axum::http::{StatusCode, header};
 use axum::response::Response;
 
 use super::ws;
-use posthaste_host::http::errors::answer;
 use crate::Door;
+use posthaste_host::http::errors::answer;
 
 /// Opens the door to a WebSocket; there is nothing else here.
 pub async fn elsewhere(State(shared): State<Door>, request: Request) -> Response {

@@ -24,9 +24,9 @@ use super::events::{self, Form};
 use super::signs::{Signs, served};
 use super::subscription::{envelope, known};
 use super::{DEFAULT_BUFFER, filters, hello, streams, warden, ws};
+use crate::Door;
 use posthaste_host::caller::Realm;
 use posthaste_host::http::errors::answer;
-use crate::Door;
 
 /// A comment this often keeps intermediaries from closing a quiet stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);

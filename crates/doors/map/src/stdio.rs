@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 use super::MAX_MESSAGE;
 use super::connection::{Connection, Line};
 use super::outbox::Outbox;
-use posthaste_host::caller::Identity;
 use crate::Door;
+use posthaste_host::caller::Identity;
 
 /// Serves one peer until its input ends. Whoever started the program is who it says.
 pub async fn serve(

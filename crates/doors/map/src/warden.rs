@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Line;
-use posthaste_host::caller::Pass;
 use crate::Door;
+use posthaste_host::caller::Pass;
 use posthaste_host::token_watch::End;
 
 /// How long before its end the bearer of a token is warned.

@@ -19,10 +19,10 @@ use posthaste_engine::Engine;
 use super::connection::{Connection, Known, Line};
 use super::outbox::{Frames, Outbox};
 use super::{MAX_MESSAGE, VIA};
+use crate::Door;
 use posthaste_host::caller::{AuthError, Realm, bearer};
 use posthaste_host::http::errors::answer;
 use posthaste_host::http::listen::Peer;
-use crate::Door;
 
 /// How many times a peer may leave unanswered whether it is there.
 pub(super) const SILENT_PINGS: u32 = 3;

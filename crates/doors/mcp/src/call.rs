@@ -13,9 +13,9 @@ use subtle::ConstantTimeEq;
 
 use super::args::Args;
 use super::errors::{Problem, did_you_mean, nearest, unknown_agent};
+use crate::Door;
 use posthaste_host::caller::Identity;
 use posthaste_host::projects::{self, Found, MakeError, Maker, Project};
-use crate::Door;
 
 /// The tag of what comes in this way.
 pub(super) const VIA: &str = "mcp";

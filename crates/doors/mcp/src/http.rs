@@ -11,11 +11,11 @@ use serde_json::json;
 use super::call::{Call, VIA, Visitor};
 use super::rpc::{Glimpse, reply};
 use super::sessions::{MOST_HANDSHAKE, SESSION, gone};
+use crate::Door;
 use posthaste_host::caller::{AuthError, Realm, account_of, bearer};
 use posthaste_host::http::errors::answer as plain_error;
 use posthaste_host::http::local::Local;
 use posthaste_host::http::rate::Turn;
-use crate::Door;
 
 /// The header by which newer clients say which revision they speak.
 const REVISION: &str = "mcp-protocol-version";

@@ -33,8 +33,8 @@ use axum::response::IntoResponse;
 use axum::routing::{any, get};
 
 pub use door::{Door, Options, ToolSet};
-use posthaste_host::no_oauth;
 use posthaste_host::http::errors::answer;
+use posthaste_host::no_oauth;
 
 /// Every path of the door.
 pub fn router(door: Door) -> Router {

@@ -71,8 +71,7 @@ pub(super) async fn reply(
             })
         }
         "tools/list" => {
-            let tools: Vec<Value> =
-                table::shown(call.shared.tool_set()).map(table::Tool::shown).collect();
+            let tools: Vec<Value> = table::shown(call.shared.tool_set()).map(table::Tool::shown).collect();
             Ok(json!({ "tools": tools }).to_string())
         }
         "ping" => Ok("{}".to_owned()),

@@ -7,9 +7,9 @@ use posthaste_engine::{EngineError, Fault};
 use posthaste_wire::mail::FieldError;
 use serde_json::json;
 
+use crate::runtime::{BeginError, ReceiveError, RegisterError};
 use posthaste_host::caller::AuthError;
 use posthaste_host::http::errors::status_of;
-use crate::runtime::{BeginError, ReceiveError, RegisterError};
 
 /// An error answer.
 #[derive(Debug)]

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use super::errors::{Answer, Failure};
 use super::who::{Agent, Json, User, Who};
 use super::{message as messages, sse};
+use crate::Door;
 use crate::runtime::record;
 use crate::runtime::{Ask, Runtime};
-use crate::Door;
 
 /// How long another swarm may take over a person's message.
 const PATIENCE: Duration = Duration::from_secs(3_600);

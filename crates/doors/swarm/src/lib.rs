@@ -20,7 +20,6 @@ pub use door::Door;
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 
-
 /// Every path of the door. `/health` is shared with AIRC and with operators; `/` is [`card`].
 pub fn router(door: Door) -> Router {
     Router::new()

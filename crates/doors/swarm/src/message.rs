@@ -14,9 +14,9 @@ use serde_json::json;
 use super::errors::{Answer, Failure};
 use super::sse;
 use super::who::{Json, User};
+use crate::Door;
 use crate::runtime::record::{self, Cursor};
 use crate::runtime::{Ask, Ended, Finish, Waited};
-use crate::Door;
 
 pub(super) async fn post(
     User(who): User,

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::errors::{Answer, Failure};
 use super::who::{Admin, Chosen, Json, Passer, Protocol, User, swarm_name};
-use posthaste_host::caller::Realm;
 use crate::Door;
 use posthaste_host::Offer;
+use posthaste_host::caller::Realm;
 
 /// The server's card; a browser is sent to the page. The reference's server and client use an object for `swarm` and a
 /// member `protocol_version`; the specification's document has neither, and callers that ask for it get its form.

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::errors::{Answer, Failure};
 use super::who::{Admin, Json, Passer, own_url, swarm_name};
+use crate::Door;
+use crate::runtime::Entry;
 use posthaste_host::caller::Realm;
 use posthaste_host::http::listen::Peer;
-use crate::runtime::Entry;
-use crate::Door;
 
 /// The public ones, without anything that is nobody's business.
 pub(super) async fn list(

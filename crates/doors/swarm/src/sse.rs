@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::errors::{Answer, Failure};
 use super::who::Who;
+use crate::Door;
 use crate::runtime::record::{self, Cursor, TaskEvent};
 use crate::runtime::{RunCell, Waited};
-use crate::Door;
 
 /// After so long without an event there is a ping.
 const QUIET: Duration = Duration::from_secs(15);

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use super::errors::{Answer, Failure};
 use super::sse;
 use super::who::{Json, User, Who};
-use crate::runtime::record::{self, Cursor};
 use crate::Door;
+use crate::runtime::record::{self, Cursor};
 
 /// Tasks of one answer; more are asked for with `after`.
 const PAGE: usize = 200;

@@ -14,10 +14,10 @@ use posthaste_wire::mail::{Owner, OwnerRole};
 use serde_json::Value;
 
 use super::errors::Failure;
+use crate::Door;
+use crate::runtime::{Runtime, VIA};
 use posthaste_host::caller::{Identity, Pass, Realm, bearer};
 use posthaste_host::http::rate::Turn;
-use crate::runtime::{Runtime, VIA};
-use crate::Door;
 
 /// A caller whose token was checked.
 #[derive(Debug)]

@@ -25,10 +25,10 @@ use super::sign_in::safe_next;
 use super::visitor::Visitor;
 use super::write::{self, Draft};
 use super::{letter, settings};
-use posthaste_host::units::parse_span;
 use posthaste_host::acks;
 use posthaste_host::address;
 use posthaste_host::keys;
+use posthaste_host::units::parse_span;
 
 /// The kind of an interruption, which the doors that know such a thing spell in their own way.
 const INTERRUPT: &str = "interrupt";

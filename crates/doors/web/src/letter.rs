@@ -14,8 +14,8 @@ use super::query::{Given, encoded, message_id, param};
 use super::visitor::Visitor;
 use super::{markdown, rows, words};
 use posthaste_host::attachments::{self, Carrier};
-use posthaste_host::units::show_bytes;
 use posthaste_host::download;
+use posthaste_host::units::show_bytes;
 
 /// `GET /ui/letters/{id}`: the letter alone, as after sending it.
 pub(super) async fn page(visitor: Visitor, Path(params): Path<Vec<(String, String)>>) -> Page {

@@ -12,9 +12,9 @@ use super::frame;
 use super::query::Given;
 use super::session::Session;
 use super::visitor::{self, Place, THEME, Visitor};
+use posthaste_host::Host;
 use posthaste_host::caller::{AuthError, Identity};
 use posthaste_host::keys;
-use posthaste_host::Host;
 
 /// `GET /ui/sign-in`.
 pub(super) async fn page(State(shared): State<Host>, place: Place, uri: axum::http::Uri) -> Response {

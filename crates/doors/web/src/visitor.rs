@@ -17,8 +17,8 @@ use super::VIA;
 use super::answers::Trouble;
 use super::query::encoded;
 use super::session::{LASTS, Session};
-use posthaste_host::caller::{AuthError, Identity, Pass, Realm};
 use posthaste_host::Host;
+use posthaste_host::caller::{AuthError, Identity, Pass, Realm};
 
 /// What the cookies' names start with; the realm follows.
 const COOKIE: &str = "posthaste.";

@@ -68,7 +68,7 @@ pub(super) struct Entry<'a, R: Read> {
 }
 
 /// The entries of an archive, one after the other.
-pub fn entries<R: Read>(
+pub(super) fn entries<R: Read>(
     archive: &mut Archive<R>,
 ) -> io::Result<impl Iterator<Item = io::Result<Entry<'_, R>>>> {
     Ok(archive.entries()?.map(|entry| Entry::of(entry?)))

@@ -100,7 +100,7 @@ pub fn key_files(data: &Path) -> Vec<String> {
 }
 
 /// The bytes of a key.
-pub fn read_key(data: &Path, path: &str) -> Result<Vec<u8>, safe_open::OpenError> {
+pub(super) fn read_key(data: &Path, path: &str) -> Result<Vec<u8>, safe_open::OpenError> {
     safe_open::read(&data.join(path), MOST_KEY_BYTES)
 }
 

@@ -126,8 +126,9 @@ impl BackupError {
     }
 }
 
-/// Who watches long work: told how far it is, and asked whether it should stop.
+/// Progress and cancellation of long work.
 #[derive(Clone, Copy)]
+#[expect(missing_debug_implementations, reason = "a borrowed closure has nothing to show")]
 pub struct Watch<'a> {
     pub stop: &'a AtomicBool,
     /// What is being done, how much of it is done, and of how much.
@@ -148,11 +149,7 @@ impl Watch<'_> {
 }
 
 /// Runs a long statement such that it ends when the watcher says so.
-pub fn interruptibly<T>(
-    books: &Connection,
-    stop: &AtomicBool,
-    work: impl FnOnce(&Connection) -> T,
-) -> T {
+pub fn interruptibly<T>(books: &Connection, stop: &AtomicBool, work: impl FnOnce(&Connection) -> T) -> T {
     let (handle, done) = (books.get_interrupt_handle(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {

@@ -181,11 +181,7 @@ impl Host {
 
     /// The project of that key (a path, an address, a realm's name) for callers of a realm. `None` if there is none, or
     /// none for them: the default realm's callers find the realms that were made for projects, others their own.
-    pub async fn find_project(
-        &self,
-        home: &RealmName,
-        key: &str,
-    ) -> Result<Option<Found>, EngineError> {
+    pub async fn find_project(&self, home: &RealmName, key: &str) -> Result<Option<Found>, EngineError> {
         let at_default = home == self.default_realm();
         let Some(alias) = alias(key) else {
             let Ok(name) = RealmName::new(key) else { return Ok(None) };
@@ -303,11 +299,7 @@ impl Host {
     }
 
     /// The names of the projects that callers of a realm can open, the earliest first, `most` at most.
-    pub async fn claims_for(
-        &self,
-        home: &RealmName,
-        most: usize,
-    ) -> Result<Vec<Claimed>, EngineError> {
+    pub async fn claims_for(&self, home: &RealmName, most: usize) -> Result<Vec<Claimed>, EngineError> {
         let own = |claims: &Claims| -> Vec<Claimed> { claims.list().iter().take(most).cloned().collect() };
         self.with_claims(home, own).await
     }

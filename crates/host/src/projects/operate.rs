@@ -117,11 +117,7 @@ impl Host {
     }
 
     /// Takes a claim back; nothing if the name stands for no realm.
-    pub async fn release_name(
-        &self,
-        home: &RealmName,
-        alias: &str,
-    ) -> Result<Option<Released>, EngineError> {
+    pub async fn release_name(&self, home: &RealmName, alias: &str) -> Result<Option<Released>, EngineError> {
         let released = {
             let _alone = self.projects().changing.lock().await;
             let keeper = self.office().realm(home).await?;

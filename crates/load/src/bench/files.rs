@@ -13,13 +13,13 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::BODY;
-use posthaste::cli::args::BenchArgs;
+use crate::args::BenchArgs;
 use crate::drive::{Line, Server};
+use crate::runtime;
 use posthaste::cli::exit::{Exit, Failure};
-use posthaste_host::units::show_span;
 use posthaste::cli::output::{Output, Style, Table};
-use posthaste::cli::runtime;
 use posthaste_files::{Draft, MailDir};
+use posthaste_host::units::show_span;
 
 /// Each way is measured in turns, so that whatever else the machine does falls on all alike.
 const TURNS: u32 = 4;

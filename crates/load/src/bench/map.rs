@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::pages::{self, Shelf};
-use posthaste::cli::args::BenchArgs;
+use crate::args::BenchArgs;
 use crate::drive::{Peer, Process, answered};
 use posthaste::cli::exit::Failure;
 use posthaste::cli::output::Output;

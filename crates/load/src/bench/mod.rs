@@ -1,4 +1,4 @@
-//! `posthaste bench`: what this machine can do, through the whole server and beside a bare SQLite loop.
+//! `posthaste-load bench`: what this machine can do, through the whole server and beside a bare SQLite loop.
 
 mod bare;
 mod files;
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::args::{BenchArgs, BenchDoor};
-use super::drive::{Line, Process, Server, Signer};
-use super::exit::Failure;
+use crate::args::{BenchArgs, BenchDoor};
+use crate::drive::{Line, Process, Server, Signer};
+use crate::runtime;
+use posthaste::cli::exit::Failure;
+use posthaste::cli::output::{Output, Style, Table};
 use posthaste_host::units::{show_bytes, show_span};
-use super::output::{Output, Style, Table};
-use super::runtime;
 
 /// The body of every letter: about what an agent writes.
 const BODY: &str = "The migration is done and the tests pass on both branches. Two files are left for you: the parser \

@@ -5,9 +5,9 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use posthaste::cli::exit::{Exit, Failure};
-use posthaste_control;
+use posthaste_wire::control;
 
-pub(in posthaste::cli) struct Line {
+pub(crate) struct Line {
     stream: BufReader<TcpStream>,
     /// Of a request, between its first line and its length.
     fields: String,
@@ -19,12 +19,12 @@ pub(in posthaste::cli) struct Line {
 
 impl Line {
     /// A line to the office's own methods.
-    pub(in posthaste::cli) async fn connect(address: &str, token: &str) -> Result<Self, Failure> {
+    pub(crate) async fn connect(address: &str, token: &str) -> Result<Self, Failure> {
         Self::to(address, Some(token), control::PATH).await
     }
 
     /// A line to any path.
-    pub(in posthaste::cli) async fn to(address: &str, token: Option<&str>, path: &str) -> Result<Self, Failure> {
+    pub(crate) async fn to(address: &str, token: Option<&str>, path: &str) -> Result<Self, Failure> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let bearer = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
@@ -37,7 +37,7 @@ impl Line {
     }
 
     /// Calls a method and waits for its answer, which must not be an error.
-    pub(in posthaste::cli) async fn call(&mut self, method: &str, params: &Value) -> Result<(), Failure> {
+    pub(crate) async fn call(&mut self, method: &str, params: &Value) -> Result<(), Failure> {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": format!("{}{method}", control::PREFIX), "params": params });
         let answer = self.post(&body.to_string()).await?;
         if answer.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\"") {
@@ -47,14 +47,14 @@ impl Line {
     }
 
     /// Calls a method and gives what it answers.
-    pub(in posthaste::cli) async fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
+    pub(crate) async fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
         self.call(method, params).await?;
         let mut answer: Value = serde_json::from_slice(&self.body)?;
         Ok(answer["result"].take())
     }
 
     /// Sends a message that must be accepted.
-    pub(in posthaste::cli) async fn send(&mut self, body: &str) -> Result<(), Failure> {
+    pub(crate) async fn send(&mut self, body: &str) -> Result<(), Failure> {
         let answer = self.post(body).await?;
         if answer.starts_with(b"{\"success\":true") {
             return Ok(());
@@ -63,7 +63,7 @@ impl Line {
     }
 
     /// Calls a tool, which must not fail.
-    pub(in posthaste::cli) async fn call_tool(&mut self, body: &str) -> Result<(), Failure> {
+    pub(crate) async fn call_tool(&mut self, body: &str) -> Result<(), Failure> {
         let answer = self.post(body).await?;
         if answer.ends_with(b"\"isError\":false}}") {
             return Ok(());
@@ -72,14 +72,14 @@ impl Line {
     }
 
     /// Posts a body and waits for the answer, whatever it is.
-    pub(in posthaste::cli) async fn post(&mut self, body: &str) -> Result<&[u8], Failure> {
+    pub(crate) async fn post(&mut self, body: &str) -> Result<&[u8], Failure> {
         let request = self.request("POST", &self.path, body);
         self.stream.get_mut().write_all(request.as_bytes()).await?;
         self.answer().await
     }
 
     /// Any request; gives the status and the body of its answer.
-    pub(in posthaste::cli) async fn exchange(
+    pub(crate) async fn exchange(
         &mut self,
         method: &str,
         path: &str,
@@ -92,7 +92,7 @@ impl Line {
     }
 
     /// Sends so much of a request and is gone: half of it, or all of it without waiting for the answer.
-    pub(in posthaste::cli) async fn abandon(mut self, method: &str, path: &str, body: &str, whole: bool) {
+    pub(crate) async fn abandon(mut self, method: &str, path: &str, body: &str, whole: bool) {
         let request = self.request(method, path, body);
         let end = if whole { request.len() } else { request.len() / 2 };
         // Whether it arrives is the point of not knowing.

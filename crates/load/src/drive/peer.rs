@@ -13,16 +13,16 @@ use posthaste::cli::exit::{Exit, Failure};
 /// What is read at once; small, because there may be many peers.
 const READ_BUFFER: usize = 16 << 10;
 
-pub(in posthaste::cli) struct Peer {
+pub(crate) struct Peer {
     socket: WebSocketStream<TcpStream>,
     next: u64,
     /// The agent it registered as.
-    pub(in posthaste::cli) agent: String,
+    pub(crate) agent: String,
 }
 
 impl Peer {
     /// Connects as a participant; an agent also registers.
-    pub(in posthaste::cli) async fn open(url: &str, kind: &str, name: &str) -> Result<Self, Failure> {
+    pub(crate) async fn open(url: &str, kind: &str, name: &str) -> Result<Self, Failure> {
         let mut peer = Self::dial(url).await?;
         let hello = json!({ "protocolVersion": 1, "participantType": kind, "name": name });
         peer.call("map/connect", &hello).await?;
@@ -34,7 +34,7 @@ impl Peer {
     }
 
     /// Connects and says nothing yet.
-    pub(in posthaste::cli) async fn dial(url: &str) -> Result<Self, Failure> {
+    pub(crate) async fn dial(url: &str) -> Result<Self, Failure> {
         // The address may bear a token.
         let shown = url.split('?').next().unwrap_or_default();
         let broken = |why: &dyn std::fmt::Display| Failure::new(Exit::Unreachable, format!("{shown}: {why}"));
@@ -49,7 +49,7 @@ impl Peer {
     }
 
     /// Calls a method and waits for its answer, which must not be an error. What else comes meanwhile is dropped.
-    pub(in posthaste::cli) async fn call(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
+    pub(crate) async fn call(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
         let id = self.put(method, &params.to_string()).await?;
         self.flush().await?;
         loop {
@@ -66,7 +66,7 @@ impl Peer {
     }
 
     /// Puts a call into the buffer; gives its number.
-    pub(in posthaste::cli) async fn put(&mut self, method: &str, params: &str) -> Result<u64, Failure> {
+    pub(crate) async fn put(&mut self, method: &str, params: &str) -> Result<u64, Failure> {
         self.next += 1;
         let id = self.next;
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
@@ -75,12 +75,12 @@ impl Peer {
     }
 
     /// Sends what was put.
-    pub(in posthaste::cli) async fn flush(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn flush(&mut self) -> Result<(), Failure> {
         self.socket.flush().await.map_err(lost)
     }
 
     /// The next text that comes.
-    pub(in posthaste::cli) async fn frame(&mut self) -> Result<Utf8Bytes, Failure> {
+    pub(crate) async fn frame(&mut self) -> Result<Utf8Bytes, Failure> {
         loop {
             match self.socket.next().await {
                 Some(Ok(Message::Text(text))) => return Ok(text),
@@ -94,19 +94,19 @@ impl Peer {
     }
 
     /// Sends the beginning of a frame and is gone.
-    pub(in posthaste::cli) async fn break_off(mut self) {
+    pub(crate) async fn break_off(mut self) {
         // Text, masked, 256 bytes announced, four of the mask, and only the beginning of what was announced.
         let half = b"\x81\xfe\x01\x00\x00\x00\x00\x00{\"jsonrpc\":\"2.0\",\"id\":1,\"meth";
         let _ = self.socket.get_mut().write_all(half).await;
     }
 
     /// Says goodbye as WebSocket has it.
-    pub(in posthaste::cli) async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         let _ = self.socket.close(None).await;
     }
 
     /// Another text if one has come already.
-    pub(in posthaste::cli) fn frame_at_hand(&mut self) -> Option<Result<Utf8Bytes, Failure>> {
+    pub(crate) fn frame_at_hand(&mut self) -> Option<Result<Utf8Bytes, Failure>> {
         use futures_util::FutureExt;
         self.frame().now_or_never()
     }
@@ -117,7 +117,7 @@ fn lost(error: tokio_tungstenite::tungstenite::Error) -> Failure {
 }
 
 /// The number of the call that a frame answers, if it is an answer.
-pub(in posthaste::cli) fn answered(text: &str) -> Option<u64> {
+pub(crate) fn answered(text: &str) -> Option<u64> {
     // Events and messages have a method before anything else that could be taken for an id.
     let head = &text[..text.len().min(64)];
     if head.contains("\"method\"") {

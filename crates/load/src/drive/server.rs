@@ -9,27 +9,27 @@ use std::time::{Duration, Instant};
 use posthaste::cli::exit::{Exit, Failure};
 use posthaste_host::keys::AdminKey;
 
-pub(in posthaste::cli) struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub(in posthaste::cli) address: String,
-    pub(in posthaste::cli) token: String,
+    pub(crate) address: String,
+    pub(crate) token: String,
 }
 
 impl Server {
     /// An office on a free port.
-    pub(in posthaste::cli) fn start(data: &Path, further: &[&str]) -> Result<Self, Failure> {
+    pub(crate) fn start(data: &Path, further: &[&str]) -> Result<Self, Failure> {
         Self::start_at("127.0.0.1:0", data, further, None)
     }
 
     /// An office at an address. If its complaints go into a file, it is also out of reach of a Ctrl-C that is meant for
     /// whoever started it.
-    pub(in posthaste::cli) fn start_at(
+    pub(crate) fn start_at(
         address: &str,
         data: &Path,
         further: &[&str],
         complaints: Option<File>,
     ) -> Result<Self, Failure> {
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(crate::program::posthaste());
         command.args(["serve", "--listen", address, "--log", "json", "--log-level"]);
         command
             .arg(if complaints.is_some() { "warn" } else { "error" })
@@ -58,22 +58,22 @@ impl Server {
     }
 
     /// The server's process.
-    pub(in posthaste::cli) fn process(&self) -> Process {
+    pub(crate) fn process(&self) -> Process {
         Process { id: Some(self.child.id()) }
     }
 
     /// The time the server has spent computing.
-    pub(in posthaste::cli) fn cpu(&self) -> Option<Duration> {
+    pub(crate) fn cpu(&self) -> Option<Duration> {
         self.process().cpu()
     }
 
     /// The memory the server has in use.
-    pub(in posthaste::cli) fn resident_bytes(&self) -> Option<u64> {
+    pub(crate) fn resident_bytes(&self) -> Option<u64> {
         self.process().resident_bytes()
     }
 
     /// Asks it to close and gives how it ended; nothing if it had to be killed.
-    pub(in posthaste::cli) fn close(mut self, patience: Duration) -> Result<Option<ExitStatus>, Failure> {
+    pub(crate) fn close(mut self, patience: Duration) -> Result<Option<ExitStatus>, Failure> {
         let end = Instant::now() + patience;
         #[cfg(unix)]
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
@@ -89,7 +89,7 @@ impl Server {
         Ok(None)
     }
 
-    pub(in posthaste::cli) fn stop(mut self) -> Result<(), Failure> {
+    pub(crate) fn stop(mut self) -> Result<(), Failure> {
         // What it holds is thrown away, so it need not be asked politely.
         self.child.kill()?;
         self.child.wait()?;
@@ -99,18 +99,18 @@ impl Server {
 
 /// What the system tells about a process of this machine.
 #[derive(Clone, Copy, Debug)]
-pub(in posthaste::cli) struct Process {
-    pub(in posthaste::cli) id: Option<u32>,
+pub(crate) struct Process {
+    pub(crate) id: Option<u32>,
 }
 
 impl Process {
     /// This program itself.
-    pub(in posthaste::cli) fn this() -> Self {
+    pub(crate) fn this() -> Self {
         Self { id: Some(std::process::id()) }
     }
 
     /// The time it has spent computing.
-    pub(in posthaste::cli) fn cpu(&self) -> Option<Duration> {
+    pub(crate) fn cpu(&self) -> Option<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id?)).ok()?;
         // The name in parentheses may contain anything, so fields are counted from behind it.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -119,7 +119,7 @@ impl Process {
     }
 
     /// The memory it has in use.
-    pub(in posthaste::cli) fn resident_bytes(&self) -> Option<u64> {
+    pub(crate) fn resident_bytes(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id?)).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1_024)

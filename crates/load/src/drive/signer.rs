@@ -8,19 +8,15 @@ use super::line::Line;
 use posthaste::cli::exit::{Exit, Failure};
 
 /// Someone who signs.
-pub(in posthaste::cli) struct Signer {
+pub(crate) struct Signer {
     handle: String,
     key: SecretKey,
-    pub(in posthaste::cli) token: String,
+    pub(crate) token: String,
 }
 
 impl Signer {
     /// Registers a handle with a key that follows from its number, over a line to `/identity`.
-    pub(in posthaste::cli) async fn register(
-        line: &mut Line,
-        handle: String,
-        number: u32,
-    ) -> Result<Self, Failure> {
+    pub(crate) async fn register(line: &mut Line, handle: String, number: u32) -> Result<Self, Failure> {
         let mut seed = [7; 32];
         seed[..4].copy_from_slice(&number.to_le_bytes());
         let key = SecretKey::from_seed(&seed);
@@ -37,7 +33,7 @@ impl Signer {
     }
 
     /// A whole message, signed now, under an id and a nonce of its own.
-    pub(in posthaste::cli) fn sign(&self, to: &str, payload: &Value) -> String {
+    pub(crate) fn sign(&self, to: &str, payload: &Value) -> String {
         let mut envelope = json!({
             "v": "0.2",
             "id": format!("msg_{}", &stamp::secret()[..24]),

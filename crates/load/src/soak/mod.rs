@@ -1,4 +1,4 @@
-//! `posthaste soak`: a mixed fleet at every door of an office that is killed now and then, and everything that must hold
+//! `posthaste-load soak`: a mixed fleet at every door of an office that is killed now and then, and everything that must hold
 //! meanwhile.
 //!
 //! One file per door drives its agents; [`ledger`] knows the rules about mail, [`audit`] reads the books and compares
@@ -41,10 +41,10 @@ use self::plan::{Door, Plan};
 use self::report::Report;
 use self::setup::Fleet;
 use self::watch::{Sample, Trend};
-use super::args::{GlobalArgs, SoakArgs};
-use super::exit::{Exit, Failure};
-use super::output::Output;
-use super::runtime;
+use crate::args::SoakArgs;
+use crate::runtime;
+use posthaste::cli::exit::{Exit, Failure};
+use posthaste::cli::output::Output;
 
 /// The share of the time in which the office is killed; the rest it lives through, and its memory is watched.
 const STORMY: f64 = 0.6;
@@ -53,8 +53,8 @@ const DRAIN: Duration = Duration::from_secs(60);
 /// How long everybody may take to leave.
 const LEAVING: Duration = Duration::from_secs(30);
 
-pub(super) fn run(global: &GlobalArgs, given: &SoakArgs, output: &Output) -> Result<(), Failure> {
-    let (directory, temporary) = match &global.data {
+pub(super) fn run(given: &SoakArgs, output: &Output) -> Result<(), Failure> {
+    let (directory, temporary) = match &given.data {
         Some(data) => {
             std::fs::create_dir_all(data)?;
             (data.clone(), None)
@@ -343,7 +343,7 @@ async fn come_allow_no_recipients(field: &Field, base: &audit::Gauges) {
 
 /// `posthaste doctor` on what is left, as anybody would run it.
 async fn doctor(field: &Field, place: &Place) -> Result<(), Failure> {
-    let mut command = tokio::process::Command::new(std::env::current_exe()?);
+    let mut command = tokio::process::Command::new(crate::program::posthaste());
     command.arg("--data").arg(&place.data).arg("doctor").arg("--mail-dir").arg(&place.mail);
     let done = command.stdin(Stdio::null()).kill_on_drop(true).output().await?;
     if !done.status.success() {

@@ -13,7 +13,7 @@ use super::field::{Field, tick};
 use super::ledger::{Outcome, Sitting};
 use super::mark::{Channel, Mark};
 use super::phone::{Cut, Phone};
-use posthaste_control;
+use posthaste_wire::control;
 
 /// How often the inbox is looked into when there is nothing else to do any more.
 pub(super) const LAST_LOOKS: Duration = Duration::from_millis(300);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::field::Field;
 use crate::drive::Line;
-use posthaste_control;
+use posthaste_wire::control;
 
 /// An office that is open and does not answer within this time hangs.
 const PATIENCE: Duration = Duration::from_secs(30);

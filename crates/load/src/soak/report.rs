@@ -9,8 +9,8 @@ use super::field::DoorCount;
 use super::ledger::{Finding, Totals};
 use super::watch::{Sample, Trend};
 use posthaste::cli::exit::Failure;
-use posthaste_host::units::{show_bytes, show_span};
 use posthaste::cli::output::{Output, Style, Table};
+use posthaste_host::units::{show_bytes, show_span};
 
 #[derive(Debug, Serialize)]
 pub(super) struct Report {

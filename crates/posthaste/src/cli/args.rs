@@ -9,7 +9,6 @@ use posthaste_engine::nouns::RealmName;
 
 use super::airc::args::AircArgs;
 use super::help;
-use posthaste_host::units::parse_span;
 use super::mail_args::{
     AckArgs, AgentCommand, ArchiveArgs, ContactsArgs, ConversationsArgs, DeskArgs, ExportArgs, ImportArgs,
     InboxArgs, ListArgs, NudgeArgs, ReadArgs, RegisterArgs, ReleaseArgs, ReplyArgs, ReservationsArgs,
@@ -18,6 +17,7 @@ use super::mail_args::{
 use super::output::ColorWhen;
 use crate::config::{AllowRemote, Opening, ToolSet};
 use crate::logs::LogForm;
+use posthaste_host::units::parse_span;
 
 /// The post office for AI agents.
 #[derive(Clone, Debug, Parser)]
@@ -129,12 +129,6 @@ pub enum Command {
     /// Show a small fleet at work on the page
     #[command(long_about = help::DEMO, after_long_help = help::DEMO_AFTER)]
     Demo(DemoArgs),
-    /// Measure how much mail this machine can take
-    #[command(long_about = help::BENCH, after_long_help = help::BENCH_AFTER)]
-    Bench(BenchArgs),
-    /// Let a mixed fleet work through every door and check what must hold
-    #[command(long_about = help::SOAK, after_long_help = help::SOAK_AFTER)]
-    Soak(SoakArgs),
     /// Send a letter
     #[command(long_about = help::SEND, after_long_help = help::SEND_AFTER)]
     Send(SendArgs),
@@ -687,108 +681,6 @@ impl DemoArgs {
     }
 }
 
-/// A fleet that works for a while.
-#[derive(Clone, Debug, ClapArgs)]
-pub struct SoakArgs {
-    /// How long the fleet works
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    pub minutes: u64,
-    /// The same in seconds
-    #[arg(long, value_name = "N", conflicts_with = "minutes")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-    pub seconds: Option<u64>,
-    /// How many agents, at all doors together
-    #[arg(long, value_name = "N", default_value_t = 300)]
-    #[arg(value_parser = clap::value_parser!(u32).range(16..=20_000))]
-    pub agents: u32,
-    /// How much they do a second, all together
-    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
-    pub rate: u32,
-    /// How often the office is killed; none in the last two fifths of the time [default: 1 for each 10 seconds of the rest]
-    #[arg(long, value_name = "N")]
-    pub kills: Option<u32>,
-    /// What chance begins with; the same seed gives the same fleet
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// Leave the data directory, the mail directory and the office's log where they are
-    #[arg(long)]
-    pub keep: bool,
-}
-
-#[derive(Clone, Debug, ClapArgs)]
-pub struct BenchArgs {
-    /// Requests kept in flight, one round for each number
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,8,64,512")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub in_flight: Vec<u32>,
-    /// How long each round lasts
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
-    pub seconds: u64,
-    /// End each round after this many messages, if that comes first
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub messages: Option<u64>,
-    /// What to measure: the office's own sends, or beside them signed messages
-    #[arg(long, value_enum, default_value_t = BenchDoor::Office)]
-    pub door: BenchDoor,
-    /// Measure files in a mail directory instead, and the way from a file through an office to a file
-    #[arg(long)]
-    pub files: bool,
-    /// With --files: threads that write into one mailbox, one round for each number
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,4,16", requires = "files")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub writers: Vec<u32>,
-    /// With --files: the directory on whose disk to measure [default: that of temporary files]
-    #[arg(long, value_name = "DIR", requires = "files", value_hint = ValueHint::DirPath)]
-    pub r#in: Option<PathBuf>,
-    /// Agents that write to one another
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(2..))]
-    pub agents: u32,
-    /// Measure a MAP server over WebSocket instead: the one at the address, or an office of its own
-    #[arg(long, value_name = "URL", num_args = 0..=1)]
-    pub map: Option<Option<String>>,
-    /// With --map: the process of the server at the address, whose processor time and memory are measured
-    #[arg(long, value_name = "PID", requires = "map")]
-    pub pid: Option<u32>,
-    /// With --map: what to measure
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "send,turn,fanout",
-        requires = "map"
-    )]
-    #[arg(value_parser = ["send", "forget", "turn", "fanout", "list", "idle", "idle-agents"])]
-    pub only: Vec<String>,
-    /// With --map and fanout: how many follow
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "100,1000", requires = "map")]
-    pub followers: Vec<u32>,
-    /// With --map and list: how long the conversation is
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "10000,1000000",
-        requires = "map"
-    )]
-    pub turns: Vec<u64>,
-    /// With --map and idle: how many connections
-    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "map")]
-    pub idle: u32,
-}
-
-/// Which way the mail of a measurement goes in.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum BenchDoor {
-    /// The office's own methods
-    Office,
-    /// The send tool of MCP, turn by turn with the office's own
-    Mcp,
-    /// Signed messages over AIRC, turn by turn with the office's own and MCP's
-    Airc,
-    /// Tasks for a swarm of the office's own agents, of one hop and of three
-    Swarm,
-}
-
 impl RealmArgs {
     /// As the settings that `Config::load` takes, for commands that need nothing but the realm.
     pub fn office(&self) -> OfficeArgs {
@@ -841,7 +733,6 @@ mod tests {
             "posthaste token create --data D --realm R --role admin --name N",
             "posthaste token create --role agent --name N --expires 30d",
             "posthaste token revoke 17 --realm R",
-            "posthaste bench --in-flight 1,8 --seconds 2 --messages 10 --agents 4 --json",
             "posthaste restore f --force",
             "posthaste restore f --without-tokens",
         ] {

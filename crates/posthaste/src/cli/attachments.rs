@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::desk::Desk;
 use super::exit::{Exit, Failure};
-use posthaste_host::units::show_bytes;
 use super::output::{printable, text_of};
 use posthaste_host::attachments::{MOST_FILES, MOST_IN_REQUEST, is_hash, is_plain};
 use posthaste_host::backup::private_file;
 use posthaste_host::safe_open;
+use posthaste_host::units::show_bytes;
 
 /// Names that are tried for a file before it is given up.
 const MOST_NAMES: u32 = 1_000;

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::args::{BackupArgs, GlobalArgs, OfficeArgs};
 use super::exit::{Exit, Failure};
-use posthaste_host::units::show_bytes;
 use super::in_place::{refuse_to_replace, settle};
 use super::output::Output;
 use super::target::Target;
 use super::{interruptible, runtime};
-use posthaste_host::backup::{self, BackupError, Manifest, Plan, Watch};
 use crate::config::Config;
+use posthaste_host::backup::{self, BackupError, Manifest, Plan, Watch};
+use posthaste_host::units::show_bytes;
 
 /// Writes a backup beside its place, checks it, and puts it there. The server may be running.
 pub(super) fn back_up(global: &GlobalArgs, args: &BackupArgs, output: &Output) -> Result<(), Failure> {
@@ -159,7 +159,7 @@ fn fetch(
     let client = server.client()?;
     let realm = target.realm(config).map(|realm| format!("/r/{realm}")).unwrap_or_default();
     let all = if args.all { "?all=true" } else { "" };
-    let path = format!("{realm}{}{all}", posthaste_control::BACKUP_PATH);
+    let path = format!("{realm}{}{all}", posthaste_wire::control::BACKUP_PATH);
     let bar = Bar::new(output);
     runtime()?.block_on(async {
         let mut file = backup::private_file(&scratch.file())?;

@@ -7,9 +7,9 @@ use posthaste_engine::nouns::RealmName;
 use serde_json::{Value, json};
 
 use super::exit::{Exit, Failure, Refused};
-use posthaste_host::caller::NO_SUCH_REALM;
-use posthaste_control;
 use crate::serve::Whereabouts;
+use posthaste_host::caller::NO_SUCH_REALM;
+use posthaste_wire::control;
 
 /// How long a server may take to accept a connection, and to answer.
 const CONNECT: Duration = Duration::from_secs(3);

@@ -16,13 +16,13 @@ use super::exit::{Exit, Failure, Refused};
 use super::mail_args::DeskArgs;
 use super::runtime;
 use super::target::{Server, Target};
-use posthaste_host::caller::Identity;
 use crate::config::Config;
-use posthaste_control;
-use posthaste_host::keys::AdminKey;
 use crate::serve::held;
+use posthaste_control as control;
+use posthaste_host::caller::Identity;
+use posthaste_host::keys::AdminKey;
 use posthaste_host::safe_open::make_private_directory;
-use posthaste_host::{Host, Features};
+use posthaste_host::{Features, Host};
 
 /// How often, and how long apart, a server that has just taken the data directory is asked for its address.
 const LOOKS: u32 = 10;

@@ -11,12 +11,12 @@ use serde_json::json;
 
 use super::args::{DoctorArgs, GlobalArgs};
 use super::exit::{Exit, Failure};
-use posthaste_host::units::show_bytes;
 use super::output::{Output, Style, Table};
 use crate::config::Config;
 use posthaste_files::MailDir;
 use posthaste_host::keys::AdminKey;
 use posthaste_host::observe::health::{LEAST_FREE_BYTES, free_bytes};
+use posthaste_host::units::show_bytes;
 
 /// A clock may be this far behind the last event before it is called wrong.
 const CLOCK_SLACK: Millis = 60_000;

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use posthaste_host::backup::BackupError;
 use crate::config::ConfigError;
 use posthaste_files::FilesError;
+use posthaste_host::backup::BackupError;
 
 /// The exit codes, which scripts rely on. The list is also in `posthaste --help`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -102,12 +102,12 @@ impl Failure {
     }
 
     /// Ctrl-C, with nothing more to say.
-    pub(super) fn interrupted() -> Self {
+    pub fn interrupted() -> Self {
         Self { exit: Exit::Interrupted, error: Interrupted.into() }
     }
 
     /// Whether Ctrl-C ended the command and nothing else is worth a message.
-    pub(super) fn is_plain_interrupt(&self) -> bool {
+    pub fn is_plain_interrupt(&self) -> bool {
         self.error.is::<Interrupted>()
     }
 

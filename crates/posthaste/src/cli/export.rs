@@ -103,7 +103,7 @@ fn fetch(config: &Config, meant: &Meant, target: &Target) -> Result<u64, Failure
     };
     let client = server.client()?;
     let realm = meant.realm(config).map(|realm| format!("/r/{realm}")).unwrap_or_default();
-    let path = format!("{realm}{}", posthaste_control::EXPORT_PATH);
+    let path = format!("{realm}{}", posthaste_wire::control::EXPORT_PATH);
     super::runtime()?.block_on(async {
         let mut rows = Counted::default();
         match target {

@@ -425,35 +425,6 @@ Examples:
   posthaste demo                             then open http://127.0.0.1:7678/r/demo/ui
   posthaste demo --data /tmp/try --rounds 4  fill the realm and stop";
 
-pub(super) const BENCH: &str = "\
-Opens an office of its own in a temporary directory, sends mail through it and reports messages per \
-second and the time each took, with every answer durable on this machine's disk, beside a loop that \
-writes the same rows with SQLite alone. With --files it measures durable files in a mail directory beside \
-the barest loop that makes one, and the way from a file through an office to a file. Touches no real mail.";
-
-pub(super) const BENCH_AFTER: &str = "\
-Example:
-  posthaste bench --in-flight 1,64 --seconds 10 --agents 32
-  posthaste bench --files --writers 1,4,16
-
-A MAP server over WebSocket, this office's or any other:
-  posthaste bench --map --only send,turn,fanout
-  posthaste bench --map ws://127.0.0.1:8080 --pid 4711 --only send --in-flight 64";
-
-pub(super) const SOAK: &str = "\
-Opens an office of its own and lets a fleet of agents work through every door at once: MAP, MCP, AIRC, files, \
-swarm tasks and the office's own methods. Agents join, leave, crash, read slowly and send half of something; the \
-office is killed and opened again. Checked all the while: nothing acknowledged is missing or doubled, the order is \
-kept, refused things leave no trace, counters agree, the books are sound, memory and handles stay flat. Exits with 6 \
-and says exactly what if something does not hold. Ctrl-C ends it early, with all checks and the report. Touches no \
-real mail: it works in a temporary directory, or in a new one that --data names.";
-
-pub(super) const SOAK_AFTER: &str = "\
-Examples:
-  posthaste soak --minutes 10
-  posthaste soak --seconds 20 --agents 60 --rate 150 --kills 3 --json
-  posthaste soak --minutes 60 --agents 1000 --kills 0 --data /srv/soak --keep";
-
 pub(super) const COMPLETIONS: &str = "\
 Prints a script that teaches a shell to complete posthaste's commands and flags.";
 

@@ -19,15 +19,15 @@ use super::client::is_loopback;
 use super::exit::{Exit, Failure};
 use super::runtime;
 use super::target::{Server, Target};
-use posthaste_host::caller::Identity;
 use crate::config::Config;
 use crate::doors;
+use crate::serve::held;
+use posthaste_host::Host;
+use posthaste_host::caller::Identity;
 use posthaste_host::http::dial::{Endpoint, Trust};
 use posthaste_host::http::reach::{Reach, Scout};
 use posthaste_host::keys::AdminKey;
-use crate::serve::held;
 use posthaste_host::safe_open::make_private_directory;
-use posthaste_host::Host;
 
 /// How long answers are waited for once the input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(60);
@@ -70,7 +70,14 @@ async fn serve(config: &Config, target: &Target) -> Result<(), Failure> {
     };
     let served = match identity {
         Ok(identity) => {
-            posthaste_map::serve(doors::map_door(&shared), engine, identity, tokio::io::stdin(), tokio::io::stdout()).await;
+            posthaste_map::serve(
+                doors::map_door(&shared),
+                engine,
+                identity,
+                tokio::io::stdin(),
+                tokio::io::stdout(),
+            )
+            .await;
             Ok(())
         }
         Err(error) => Err(Failure::new(Exit::Denied, error)),

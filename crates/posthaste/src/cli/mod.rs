@@ -116,8 +116,6 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Restore(backup) => restore::restore(&args.global, backup, output),
         Command::Status(status) => status::run(&args.global, status, output),
         Command::Demo(given) => demo::run(&args.global, given, output),
-        Command::Bench(given) => bench::run(given, output),
-        Command::Soak(given) => soak::run(&args.global, given, output),
         Command::Send(given) => match &given.mail_dir.mail_dir {
             Some(dir) => files::send(dir, given, output),
             None => send::send(&args.global, given, output),
@@ -160,10 +158,6 @@ fn must_be_local(args: &Args) -> Result<(), Failure> {
     let (command, reason) = match &args.command {
         Command::Serve(_) if by_flag => ("serve", "it starts a server; --listen says where"),
         Command::Demo(_) if by_flag => ("demo", "it fills a realm of the data directory"),
-        Command::Bench(_) if by_flag => {
-            ("bench", "it measures this machine; --map URL measures a MAP server")
-        }
-        Command::Soak(_) if by_flag => ("soak", "it starts servers of its own"),
         Command::Archive(_) if by_flag => ("archive", "it works on a mail directory"),
         Command::Guard { command: GuardCommand::Uninstall { .. } } if by_flag => {
             ("guard uninstall", "it takes hooks out of a repository")

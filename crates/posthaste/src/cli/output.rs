@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::exit::{Failure, OutputError};
 use super::table;
-pub(super) use super::table::Table;
+pub use super::table::Table;
 pub(super) use super::times::short_time;
 
 /// When to use colour.
@@ -90,7 +90,7 @@ impl Output {
         self.bytes(format!("{text}\n").as_bytes())
     }
 
-    pub(super) fn table(&self, table: &Table) -> Result<(), OutputError> {
+    pub fn table(&self, table: &Table) -> Result<(), OutputError> {
         self.bytes(table.render(self.color, self.width).as_bytes())
     }
 
@@ -160,7 +160,7 @@ pub(super) fn printable_text(text: &str) -> String {
 }
 
 /// Names and subjects come from strangers; what would move the cursor is shown instead of done.
-pub(super) fn printable(cell: &str) -> String {
+pub fn printable(cell: &str) -> String {
     cell.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::args::{GlobalArgs, ProjectsCommand, RealmsCommand};
 use super::desk::{Desk, at_desk};
 use super::exit::{Exit, Failure};
-use posthaste_host::units::show_bytes;
 use super::output::{Output, Style, Table, short_time, text_of};
 use posthaste_host::projects::{alias, move_line, names_here, shell_word};
+use posthaste_host::units::show_bytes;
 
 pub(super) fn run(global: &GlobalArgs, command: &ProjectsCommand, output: &Output) -> Result<(), Failure> {
     match command {

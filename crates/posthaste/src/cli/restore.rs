@@ -18,10 +18,10 @@ use super::exit::{Exit, Failure};
 use super::in_place::{close_to_others, refuse_to_replace, replace, settle, settle_new, with_tail};
 use super::interruptible;
 use super::output::Output;
-use posthaste_host::attachments;
-use posthaste_host::backup::{self, Manifest, Member, Unpacked, Watch};
 use crate::config::Config;
 use crate::serve::held;
+use posthaste_host::attachments;
+use posthaste_host::backup::{self, Manifest, Member, Unpacked, Watch};
 use posthaste_host::safe_open::make_private_directory;
 
 /// One realm on its way: what the backup calls it, and the name it gets.

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::args::{GlobalArgs, OfficeArgs, StatusArgs};
 use super::client::Client;
 use super::exit::{Exit, Failure};
-use posthaste_host::units::{show_bytes, show_span};
 use super::output::{Output, Style, Table};
 use super::runtime;
 use super::target::{Target, from_listen};
 use crate::config::Config;
+use posthaste_host::units::{show_bytes, show_span};
 
 pub(super) fn run(global: &GlobalArgs, status: &StatusArgs, output: &Output) -> Result<(), Failure> {
     let mut global = global.clone();

@@ -14,27 +14,27 @@ const FREE_TEXT: [&str; 10] =
 
 /// Rows under a heading, in columns as wide as they need to be, or as the terminal allows.
 #[derive(Clone, Debug)]
-pub(super) struct Table {
+pub struct Table {
     /// Empty if there is no heading.
     head: Vec<String>,
     rows: Vec<(Vec<String>, Style)>,
 }
 
 impl Table {
-    pub(super) fn new<const N: usize>(head: [&str; N]) -> Self {
+    pub fn new<const N: usize>(head: [&str; N]) -> Self {
         Self { head: head.map(str::to_owned).into(), rows: Vec::new() }
     }
 
     /// A table without a heading.
-    pub(super) fn bare() -> Self {
+    pub fn bare() -> Self {
         Self { head: Vec::new(), rows: Vec::new() }
     }
 
-    pub(super) fn row<const N: usize>(&mut self, cells: [String; N], style: Style) {
+    pub fn row<const N: usize>(&mut self, cells: [String; N], style: Style) {
         self.rows.push((cells.into(), style));
     }
 
-    pub(super) fn render(&self, color: bool, width: Option<usize>) -> String {
+    pub fn render(&self, color: bool, width: Option<usize>) -> String {
         let head = (!self.head.is_empty()).then_some((&self.head, Style::Bold));
         let lines = head.into_iter().chain(self.rows.iter().map(|(cells, style)| (cells, *style)));
         let lines: Vec<(Vec<String>, Style)> =

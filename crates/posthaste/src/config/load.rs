@@ -10,8 +10,8 @@ use super::file::File;
 use super::value::Value;
 use super::{AllowRemote, Config, ConfigError, LogLevel, Opening, Origin, Setting, Span, ToolSet, place};
 use crate::cli::args::{GlobalArgs, OfficeArgs};
-use posthaste_host::http::rate::Rates;
 use crate::logs::LogForm;
+use posthaste_host::http::rate::Rates;
 
 /// How the program asks for an environment variable; tests ask a table instead.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;

@@ -17,10 +17,10 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use self::value::Value;
+use crate::logs::LogForm;
 use posthaste_host::http::rate::{Quota, Rates};
 use posthaste_host::http::reach::{Reach, Reaches};
-use crate::logs::LogForm;
-use posthaste_host::{Offer, Features};
+use posthaste_host::{Features, Offer};
 
 pub use self::load::Env;
 pub use self::setting::{Origin, Setting};
@@ -155,7 +155,7 @@ pub struct Row {
 
 impl Config {
     /// What the office does or leaves under these settings.
-    pub fn switches(&self) -> Features {
+    pub fn features(&self) -> Features {
         Features {
             auth: self.auth.value,
             mail: self.mail.value,

@@ -10,9 +10,9 @@ use posthaste_engine::nouns::RealmName;
 use serde_json::{Value as Json, json};
 
 use super::{AllowRemote, Opening, ToolSet};
-use posthaste_host::units::parse_span;
-use posthaste_host::http::rate::Quota;
 use crate::logs::{LogForm, parse_filter};
+use posthaste_host::http::rate::Quota;
+use posthaste_host::units::parse_span;
 
 /// A type that a setting can have. Errors are the part after "where: "; the caller says where.
 pub(super) trait Value: Sized {

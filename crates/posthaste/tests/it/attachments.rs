@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::bridge::until;
+use crate::files::bridge::until;
 use crate::harness::TestDir;
-use crate::map_client::Client;
+use crate::map::client::Client;
 use crate::office::{Office, Trouble};
 use crate::web::Visitor;
 

@@ -51,8 +51,8 @@ pub(crate) use self::live::Finish;
 use self::live::{Host, Key, Live};
 use self::open_runs::OpenRuns;
 pub(crate) use self::registry::{Entry, RegisterError};
-use posthaste_host::services::HostedSwarm;
 use posthaste_host::http::outgoing::{Outgoing, WaysOut};
+use posthaste_host::services::HostedSwarm;
 
 /// The tag that letters of this door carry.
 pub(crate) const VIA: &str = "swarm";

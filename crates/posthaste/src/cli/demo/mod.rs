@@ -19,7 +19,7 @@ use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::runtime;
 use crate::config::Config;
-use posthaste_web::PATH;
+use posthaste_web::PATH as WEB_PATH;
 
 /// How many pieces of work are rushed through at first, so that the page is full when it is opened.
 const RUSHED: usize = 4;

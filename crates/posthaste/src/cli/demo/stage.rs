@@ -14,8 +14,8 @@ use crate::cli::client::Client;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::target::own_key;
 use crate::config::Config;
-use posthaste_host::keys::AdminKey;
 use crate::serve::Whereabouts;
+use posthaste_host::keys::AdminKey;
 use posthaste_host::safe_open::make_private_directory;
 
 /// How long an office that was opened for the demo may take to close.

@@ -16,8 +16,8 @@ use super::exit::Failure;
 use super::runtime;
 use super::target::Target;
 use crate::config::Config;
-use posthaste_host::projects::{self, Trees};
 use crate::serve::not_given;
+use posthaste_host::projects::{self, Trees};
 use posthaste_host::signals::stop_on_signal;
 
 pub(super) fn run(global: &GlobalArgs, given: &McpArgs) -> Result<(), Failure> {

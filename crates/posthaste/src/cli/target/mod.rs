@@ -13,8 +13,8 @@ use super::client::Client;
 use super::exit::{Exit, Failure};
 use super::mail_args::read_token;
 use crate::config::{Config, Env, Origin};
-use posthaste_host::keys::AdminKey;
 use crate::serve::Whereabouts;
+use posthaste_host::keys::AdminKey;
 
 /// Names a server by its address.
 pub(super) const URL: &str = "POSTHASTE_URL";

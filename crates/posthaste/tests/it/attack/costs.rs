@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::harness::{LONG, TestDir};
-use crate::map_client::{Client, Office as MapOffice};
+use crate::map::client::{Client, Office as MapOffice};
 use crate::office::{Bearer, Office, Trouble};
 
 async fn agent(office: &Office, name: &str) -> Bearer {

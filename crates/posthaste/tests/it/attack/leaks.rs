@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::harness::{Posthaste, TestDir};
-use crate::mcp_client::Mcp;
+use crate::mcp::client::Mcp;
 use crate::office::Office;
 
 const HOOK_SECRET: &str = "hook-secret-5f2d";

@@ -4,8 +4,8 @@ use reqwest::Client as Http;
 use serde_json::{Value, json};
 
 use crate::harness::TestDir;
-use crate::map_client::Client;
-use crate::mcp_client::Mcp;
+use crate::map::client::Client;
+use crate::mcp::client::Mcp;
 use crate::office::{Answer, Office};
 
 struct Town {

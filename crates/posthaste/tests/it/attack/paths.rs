@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::harness::TestDir;
-use crate::mcp_client::Mcp;
+use crate::mcp::client::Mcp;
 use crate::office::Office;
 
 const CLIMBING: [&str; 10] = [

@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use posthaste_engine::limits::Limits;
+use posthaste_engine::nouns::{Caller, RealmName, TokenRole};
+use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
 use posthaste_host::caller::AuthError;
 use posthaste_host::http::rate::Rates;
 use posthaste_host::http::reach::Reaches;
 use posthaste_host::keys::{AdminKey, hash};
-use posthaste_host::{Offer, Host, Features};
-use posthaste_engine::limits::Limits;
-use posthaste_engine::nouns::{Caller, RealmName, TokenRole};
-use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
+use posthaste_host::{Features, Host, Offer};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::harness::{LONG, TestDir};
-use crate::map_client::{Client, Office as MapOffice};
-use crate::mcp_client::Mcp;
+use crate::map::client::{Client, Office as MapOffice};
+use crate::mcp::client::Mcp;
 use crate::office::Office;
 use crate::swarm::{Swarm, boss, team};
 

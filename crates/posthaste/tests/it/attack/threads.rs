@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::TestDir;
-use crate::mcp_client::Mcp;
+use crate::mcp::client::Mcp;
 use crate::office::Office;
 
 const HOME: &str = "main";

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::TestDir;
-use crate::map_client::Client;
+use crate::map::client::Client;
 use crate::office::{Bearer, Office, Trouble};
 
 const FAR: i64 = 4_000_000_000_000;

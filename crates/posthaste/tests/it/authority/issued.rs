@@ -105,13 +105,13 @@ async fn what_is_in_a_cookie_opens_the_page_alone() {
 async fn what_airc_issues_is_no_credential_of_map() {
     // Each test is its own process, and rustls must not have to guess.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let office = crate::map_client::Office::open(&[]).await;
+    let office = crate::map::client::Office::open(&[]).await;
     let http = reqwest::Client::new();
     let body = json!({ "username": "by_safe_mode" }).to_string();
     let answer = http.post(format!("http://{}/api/register", office.address())).body(body);
     let answer: Value = answer.send().await.unwrap().json().await.unwrap();
     let auth = json!({ "method": "bearer", "credential": answer["token"] });
-    let mut client = crate::map_client::Client::stranger(&office).await;
+    let mut client = crate::map::client::Client::stranger(&office).await;
     for (method, params) in [
         ("map/connect", json!({ "protocolVersion": 1, "participantType": "agent", "auth": auth })),
         ("map/authenticate", auth.clone()),

@@ -5,7 +5,7 @@ use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use super::{Arrived, Correspondent, Letter, text};
-use crate::map_client::Client;
+use crate::map::client::Client;
 
 pub(super) struct AtMap {
     pub(super) client: Client,

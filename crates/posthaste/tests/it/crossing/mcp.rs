@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::office::REALM;
 use super::{Arrived, Correspondent, Letter, find, text};
-use crate::mcp_client::Mcp;
+use crate::mcp::client::Mcp;
 
 pub(super) struct AtMcp {
     pub(super) mcp: Mcp,

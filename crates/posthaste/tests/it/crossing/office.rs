@@ -17,7 +17,7 @@ use super::mcp::AtMcp;
 use super::swarm::{Hosted, InSwarm};
 use crate::airc::Agent;
 use crate::harness::{Listening, TestDir, listen};
-use crate::mcp_client::Mcp;
+use crate::mcp::client::Mcp;
 use crate::office::Office;
 
 /// The realm that all doors share: it has the swarm's name.

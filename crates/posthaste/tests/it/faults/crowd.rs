@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{handles, p99};
 use crate::harness::{LONG, TestDir};
-use crate::map_client::Client;
+use crate::map::client::Client;
 use crate::office::Office;
 
 /// In the suite; POSTHASTE_FAULTS_CROWD says otherwise.

@@ -61,7 +61,7 @@ async fn a_damaged_database_is_found_at_the_start() {
     }
     assert_eq!(office.close(), Some(0));
     let books = dir.path().join("realms/main.db");
-    crate::backup::damage(&books, (fs::metadata(&books).unwrap().len() / 2) & !4_095, 8_192);
+    crate::cli::backup::damage(&books, (fs::metadata(&books).unwrap().len() / 2) & !4_095, 8_192);
     let log = dir.path().join("log");
     let office = Office::open_logging(dir.path(), [], &log);
     let (status, health) = office.get("/health").await;

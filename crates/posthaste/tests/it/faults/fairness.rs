@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::p99;
 use crate::harness::TestDir;
-use crate::map_client::Client;
+use crate::map::client::Client;
 use crate::office::{Bearer, Office};
 
 /// How long each part lasts; longer parts give steadier figures.

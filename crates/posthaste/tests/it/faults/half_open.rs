@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::handles;
 use crate::harness::{LONG, TestDir};
-use crate::map_client::Client;
+use crate::map::client::Client;
 use crate::office::Office;
 
 async fn join(office: &Office, name: &str, behaviour: &str) -> Client {

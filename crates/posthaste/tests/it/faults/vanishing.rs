@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::harness::TestDir;
-use crate::map_client::Client;
+use crate::map::client::Client;
 use crate::office::Office;
 use crate::swarm::{Swarm, boss, script, scripted, team};
 

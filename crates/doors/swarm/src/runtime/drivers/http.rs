@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{Reply, Turn, WrittenReply};
-use posthaste_host::http::outgoing::{Outgoing, OutgoingError};
 use crate::runtime::definition::HttpDefinition;
+use posthaste_host::http::outgoing::{Outgoing, OutgoingError};
 
 /// How often a turn is posted to a hook that cannot be reached.
 const TRIES: u32 = 3;

@@ -10,9 +10,9 @@ use posthaste_wire::sse;
 use serde_json::{Value, json};
 
 use super::{Reply, Turn};
-use posthaste_host::http::outgoing::Outgoing;
 use crate::runtime::definition::{ModelDefinition, ModelEndpoint, from_environment};
 use crate::runtime::live::{Memory, ToolCall};
+use posthaste_host::http::outgoing::Outgoing;
 
 /// The longest event of a stream.
 const LONGEST_EVENT: usize = 4 << 20;
