@@ -86,7 +86,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 }
 
 pub(crate) fn control_methods() -> BTreeSet<String> {
-    let text = source("doors/control/methods.rs");
+    let text = source("doors/control/src/methods.rs");
     let table = &text[text.find("let answer = match method {").unwrap()..];
     let table = &table[..table.find("_ => {").unwrap()];
     let found = table.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once("\" =>"));
@@ -94,7 +94,7 @@ pub(crate) fn control_methods() -> BTreeSet<String> {
 }
 
 pub(crate) fn map_methods() -> BTreeSet<String> {
-    let text = source("doors/map/methods.rs");
+    let text = source("doors/map/src/methods.rs");
     let table = &text[text.find("fn find(").unwrap()..];
     let table = &table[..table.find("_ => return None").unwrap()];
     let hello = &text[text.find("pub(super) async fn call(").unwrap()..];
