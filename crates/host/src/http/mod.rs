@@ -1,7 +1,6 @@
 //! What every door over HTTP shares: the listener, TLS and the checks before a request is anyone's.
 
 mod activity;
-mod ahead;
 pub mod bind;
 mod bound;
 pub mod dial;
