@@ -1,4 +1,4 @@
-"""Two kinds of picture, bars and lines, as SVG that reads well on light and dark pages."""
+"""Bar and line charts as SVG for light and dark pages."""
 import math
 from xml.sax.saxutils import escape
 
@@ -31,7 +31,7 @@ def text(x, y, said, style="", anchor="start"):
 
 
 def short(value):
-    """A number as people say it."""
+    """A number in short form."""
     if value >= 1_000_000:
         return f"{value / 1_000_000:g} M"
     if value >= 10_000:
@@ -42,7 +42,7 @@ def short(value):
 
 
 def bars(title, note, rows):
-    """Pairs of bars on one logarithmic scale: `(what, peer's name, ours, theirs, how the ratio is said)`."""
+    """Pairs of bars on one logarithmic scale: `(what, peer's name, ours, theirs, the ratio in words)`."""
     left, right, top, step = 310, 150, 66, 50
     values = [value for _, _, ours, theirs, _ in rows for value in (ours, theirs) if value]
     if not values:
@@ -69,7 +69,7 @@ def bars(title, note, rows):
 
 
 def lines(title, across, up, series):
-    """Lines on two logarithmic scales: `{name: [(x, y), …]}`; the name stands at the end of its line."""
+    """Lines on two logarithmic scales: `{name: [(x, y), …]}`; the name is at the end of its line."""
     left, right, top, height, bottom = 70, 230, 62, 400, 48
     points = [point for line in series.values() for point in line if point[1]]
     if not points:
@@ -91,7 +91,7 @@ def lines(title, across, up, series):
         parts.append(text(across_at(x), height - bottom + 20, short(x), "small", "middle"))
     parts.append(f'<line class="axis" x1="{left}" y1="{height - bottom}" x2="{WIDTH - right}" y2="{height - bottom}"/>')
     parts.append(text((left + WIDTH - right) / 2, height - 8, across, "small", "middle"))
-    # Names that would stand on one another move apart.
+    # Overlapping names are moved apart.
     ends = sorted(((up_at(line[-1][1]), name) for name, line in series.items() if line), key=lambda end: end[0])
     labels, above = {}, top - 20
     for y, name in ends:
