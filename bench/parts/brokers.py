@@ -19,10 +19,10 @@ PAGE = 50
 class JetStream:
     """One stream in files. `always` syncs every write before its acknowledgement; otherwise the server syncs every two minutes."""
 
-    def __init__(self, place, always=False, messages=0):
-        self.place, self.port = place, free_port()
+    def __init__(self, workspace, always=False, messages=0):
+        self.workspace, self.port = workspace, free_port()
         self.program, self.version = install.nats()
-        self.data = place.folder("nats")
+        self.data = workspace.folder("nats")
         self.start(always and not messages)
         self.fill(messages)
         if always and messages:
@@ -36,7 +36,7 @@ class JetStream:
         with open(config, "w") as out:
             out.write(f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.data}/store"'
                       f'{", sync_interval: always" if always else ""} }}\n')
-        self.server = self.place.start("nats", [self.program, "-c", config], answers(self.port))
+        self.server = self.workspace.start("nats", [self.program, "-c", config], answers(self.port))
         self.line = Nats(self.port)
         stream = {"name": "mail", "subjects": ["mail.>"], "storage": "file", "retention": "limits", "max_msgs": -1}
         for attempt in range(50):
@@ -71,15 +71,15 @@ class JetStream:
 class Redis:
     """Streams, one for each agent, with the append-only file synced before the answer (`always`) or once a second."""
 
-    def __init__(self, place, sync="always"):
+    def __init__(self, workspace, sync="always"):
         programs = install.debian({"redis-server": "redis-server", "redis-benchmark": "redis-tools", "redis-cli": "redis-tools"})
-        self.port, self.data, self.sync = free_port(), place.folder("redis"), sync
+        self.port, self.data, self.sync = free_port(), workspace.folder("redis"), sync
         self.load, self.client = programs["redis-benchmark"], programs["redis-cli"]
         command = [programs["redis-server"], "--port", self.port, "--bind", "127.0.0.1", "--dir", self.data, "--save", "",
                    "--appendonly", "yes", "--appendfsync", sync,
                    # A rewrite of the file would cost Redis CPU time at a random moment.
                    "--auto-aof-rewrite-percentage", "0"]
-        self.server = place.start("redis", list(map(str, command)), answers(self.port))
+        self.server = workspace.start("redis", list(map(str, command)), answers(self.port))
         self.rate = {}
 
     def say(self, *words):
@@ -172,20 +172,20 @@ class Postgres:
     """Messages, deliveries and events as rows, with the indices that posthaste has for a plain message; a second database has a
     full-text index as well. Settings are the package's, commits are synchronous."""
 
-    def __init__(self, place):
+    def __init__(self, workspace):
         programs = install.debian({"postgres": "postgresql", "initdb": "postgresql", "psql": "postgresql-client", "pgbench": "postgresql"})
-        self.programs, self.place, self.port = programs, place, free_port()
-        self.data = place.folder("postgres")
+        self.programs, self.workspace, self.port = programs, workspace, free_port()
+        self.data = workspace.folder("postgres")
         user = None
         if os.geteuid() == 0:
             user = "postgres"
             os.chown(self.data, pwd.getpwnam(user).pw_uid, pwd.getpwnam(user).pw_gid)
-        made = place.start("initdb", [programs["initdb"], "-D", f"{self.data}/database", "-A", "trust", "-U", "bench", "-E", "UTF8",
+        made = workspace.start("initdb", [programs["initdb"], "-D", f"{self.data}/database", "-A", "trust", "-U", "bench", "-E", "UTF8",
                                       "--locale=C", "--no-sync"], user=user, cwd=self.data)
         if made.process.wait(120) != 0:
             raise RuntimeError(f"initdb: {made.log()[-500:]}")
         made.stop()
-        self.server = place.start("postgres", [programs["postgres"], "-D", f"{self.data}/database", "-p", str(self.port), "-k", self.data,
+        self.server = workspace.start("postgres", [programs["postgres"], "-D", f"{self.data}/database", "-p", str(self.port), "-k", self.data,
                                                "-c", "listen_addresses=127.0.0.1", "-c", "synchronous_commit=on"],
                                   self.ready, user=user, cwd=self.data, stop=2)
         for database in ("plain", "indexed"):
@@ -225,7 +225,7 @@ class Postgres:
         self.say(database, "CHECKPOINT")
 
     def round(self, database, in_flight, seconds=None, agents=16, count=None):
-        folder = self.place.folder("pgbench")
+        folder = self.workspace.folder("pgbench")
         script = os.path.join(folder, "send.sql")
         with open(script, "w") as out:
             out.write(SEND.format(last=agents - 1, subject=SUBJECT, body=BODY))
@@ -253,7 +253,7 @@ class Postgres:
 
     def reads(self, text, count):
         """One statement again and again over one connection."""
-        folder = self.place.folder("pgbench")
+        folder = self.workspace.folder("pgbench")
         script = os.path.join(folder, "read.sql")
         with open(script, "w") as out:
             out.write(text + ";\n")

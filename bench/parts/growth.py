@@ -27,7 +27,7 @@ def with_messages(run, which):
         run.tell(f"{system}, {size:,} messages {pages}", IN_FLIGHT, send)
 
     for size in run.sizes:
-        own = posthaste.Server(run.binary, run.place, messages=size)
+        own = posthaste.Server(run.binary, run.workspace, messages=size)
         try:
             inbox = own.pages("inbox", {"agent": "agent-000", "limit": 50}, run.reads)
             rare = own.pages("search", {"agent": "agent-000", "query": f"{size - 2}", "newest": True, "limit": 50}, run.reads)
@@ -39,7 +39,7 @@ def with_messages(run, which):
         finally:
             own.stop()
     if "redis" in which:
-        peer, there = brokers.Redis(run.place), 0
+        peer, there = brokers.Redis(run.workspace), 0
         try:
             for size in run.sizes:
                 peer.fill(size - there)
@@ -49,7 +49,7 @@ def with_messages(run, which):
             peer.stop()
     if "nats" in which:
         for size in run.sizes:
-            peer = brokers.JetStream(run.place, always=True, messages=size)
+            peer = brokers.JetStream(run.workspace, always=True, messages=size)
             try:
                 if peer.version >= (2, 10):
                     idle = peer.server.memory()
@@ -57,7 +57,7 @@ def with_messages(run, which):
             finally:
                 peer.stop()
     if "postgres" in which:
-        peer = brokers.Postgres(run.place)
+        peer = brokers.Postgres(run.workspace)
         page = ("SELECT m.seq, m.id, m.sender, m.recipients, m.subject, m.body, d.state FROM deliveries d JOIN messages m ON m.seq = d.message"
                 " WHERE d.agent = 'agent-0' ORDER BY d.message DESC LIMIT 50")
         look = ("SELECT m.seq, m.id, m.sender, m.subject, ts_headline('simple', m.body, to_tsquery('simple', '{word}')) FROM messages m"
@@ -74,7 +74,7 @@ def with_messages(run, which):
         finally:
             peer.stop()
     if "mcp" in which:
-        peer = mail.AgentMail(run.place)
+        peer = mail.AgentMail(run.workspace)
         try:
             for size in run.sizes:
                 peer.fill(size)
@@ -98,7 +98,7 @@ def with_agents(run, which):
         run.tell(f"{system}, {agents:,} agents", IN_FLIGHT, send)
 
     for agents in run.agents:
-        own = posthaste.Server(run.binary, run.place)
+        own = posthaste.Server(run.binary, run.workspace)
         try:
             own.register(agents)
             before = own.server.memory()
@@ -106,14 +106,14 @@ def with_agents(run, which):
         finally:
             own.stop()
         if "redis" in which:
-            peer = brokers.Redis(run.place)
+            peer = brokers.Redis(run.workspace)
             try:
                 before = peer.server.memory()
                 note("Redis, fsync always", agents, before, peer.round(IN_FLIGHT, agents=agents, count=count))
             finally:
                 peer.stop()
         if "nats" in which:
-            peer = brokers.JetStream(run.place, always=True)
+            peer = brokers.JetStream(run.workspace, always=True)
             try:
                 before = peer.server.memory()
                 # Each is synced alone, so a quarter of them is enough.
@@ -121,7 +121,7 @@ def with_agents(run, which):
             finally:
                 peer.stop()
     if "postgres" in which:
-        peer = brokers.Postgres(run.place)
+        peer = brokers.Postgres(run.workspace)
         try:
             for agents in run.agents:
                 peer.clear("indexed")

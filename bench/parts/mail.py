@@ -63,13 +63,13 @@ class Tools:
 class AgentMail:
     """mcp-agent-mail from PyPI, with its database and archive in a directory of the run."""
 
-    def __init__(self, place):
+    def __init__(self, workspace):
         python = install.agent_mail()
-        self.data, port = place.folder("agent-mail"), free_port()
+        self.data, port = workspace.folder("agent-mail"), free_port()
         settings = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "STORAGE_ROOT": os.path.join(self.data, "archive"),
                     "GIT_AUTHOR_NAME": "bench", "GIT_AUTHOR_EMAIL": "bench@localhost", "GIT_COMMITTER_NAME": "bench",
                     "GIT_COMMITTER_EMAIL": "bench@localhost"}
-        self.server = place.start("agent-mail", [python, "-m", "mcp_agent_mail.http", "--port", str(port)], answers(port), cwd=self.data,
+        self.server = workspace.start("agent-mail", [python, "-m", "mcp_agent_mail.http", "--port", str(port)], answers(port), cwd=self.data,
                                   env=settings, patience=120)
         self.tools = Tools(self.server, f"http://127.0.0.1:{port}/mcp/")
 
@@ -95,9 +95,9 @@ class AgentMail:
 
 def main():
     """For manual inspection: measures the peer alone."""
-    from .system import Place
-    with Place() as place:
-        peer = AgentMail(place)
+    from .system import Workspace
+    with Workspace() as workspace:
+        peer = AgentMail(workspace)
         started = time.perf_counter()
         print(peer.tools.round(1, 3), time.perf_counter() - started, file=sys.stderr)
 

@@ -27,16 +27,16 @@ class Pairs:
 
 def sends_at_brokers(run, which):
     """posthaste's durable JSON-RPC send and NATS, Redis and PostgreSQL: all are running, one is measured at a time."""
-    place, started, peers = run.place, [], []
+    workspace, started, peers = run.workspace, [], []
     try:
         if "nats" in which:
-            plain = brokers.JetStream(place)
+            plain = brokers.JetStream(workspace)
             started.append(plain)
             named = "NATS " + ".".join(map(str, plain.version))
             peers.append((Pairs("Send beside NATS JetStream, its default sync", "JSON-RPC send", f"{named} JetStream, default sync", False),
                           plain.round))
             if plain.version >= (2, 10):
-                always = brokers.JetStream(place, always=True)
+                always = brokers.JetStream(workspace, always=True)
                 started.append(always)
                 peers.append((Pairs("Send beside NATS JetStream, every write synced", "JSON-RPC send", f"{named} JetStream, sync always", True),
                               always.round))
@@ -44,13 +44,13 @@ def sends_at_brokers(run, which):
                 run.say(f"{named} cannot sync every write (2.10 can): left out")
         if "redis" in which:
             for sync, synced in (("always", True), ("everysec", False)):
-                peer = brokers.Redis(place, sync)
+                peer = brokers.Redis(workspace, sync)
                 started.append(peer)
                 peers.append((Pairs(f"Send beside Redis streams, appendfsync {sync}", "JSON-RPC send",
                                     f"Redis {peer.say('info', 'server').split('redis_version:')[1].split()[0]} XADD, fsync {sync}", synced),
                               peer.round))
         if "postgres" in which:
-            peer = brokers.Postgres(place)
+            peer = brokers.Postgres(workspace)
             started.append(peer)
             named = "PostgreSQL " + peer.say("postgres", "SHOW server_version").split()[0]
             for database, what, short in (("plain", "three rows", "rows"), ("indexed", "three rows and a full-text index", "rows and GIN index")):
@@ -70,7 +70,7 @@ def sends_at_brokers(run, which):
 
 
 def own_send(run, level):
-    one = posthaste.bench(run, "--in-flight", level, "--seconds", run.seconds, directory=run.place.path)[0]
+    one = posthaste.bench(run, "--in-flight", level, "--seconds", run.seconds, directory=run.workspace.path)[0]
     figure = posthaste.of_round(one)
     run.tell("posthaste, JSON-RPC send", level, figure)
     return figure
@@ -83,7 +83,7 @@ def beside_sqlite(run):
     signed = Pairs("Signed message beside a plain one", "AIRC send", "posthaste's own plain send", True, "both sides are posthaste")
     for _ in range(run.rounds):
         for level in LEVELS:
-            rounds = posthaste.bench(run, "--door", "airc", "--in-flight", level, "--seconds", run.seconds, directory=run.place.path)
+            rounds = posthaste.bench(run, "--door", "airc", "--in-flight", level, "--seconds", run.seconds, directory=run.workspace.path)
             plain, airc = (posthaste.of_round(next(one for one in rounds if one["door"] == door)) for door in ("office", "airc"))
             run.tell("posthaste, JSON-RPC send", level, plain)
             run.tell("posthaste, AIRC send", level, airc)
@@ -96,8 +96,8 @@ def beside_files(run):
     """Files in a mail directory and a minimal loop that makes one durable."""
     pairs = Pairs("File beside the bare file protocol", "file send", "bare file loop", True, "create, sync, rename, sync the directory; no server on either side")
     for _ in range(run.rounds):
-        answer = posthaste.bench(run, "--files", "--writers", ",".join(map(str, LEVELS)), "--seconds", run.seconds, "--in", run.place.path,
-                              directory=run.place.path)
+        answer = posthaste.bench(run, "--files", "--writers", ",".join(map(str, LEVELS)), "--seconds", run.seconds, "--in", run.workspace.path,
+                              directory=run.workspace.path)
         for one in answer["files"]:
             run.tell("posthaste, file", one["writers"], {"per_second": one["files_per_second"]})
             pairs.add(one["writers"], {"per_second": round(one["files_per_second"], 1)}, {"per_second": round(one["bare_per_second"], 1)})
@@ -116,10 +116,10 @@ def beside_map(run):
     for _ in range(run.rounds):
         # Both are started anew in every round, and followers come last: disconnected followers slow the peer down afterwards.
         port = free_port()
-        ours = posthaste.Server(run.binary, run.place)
+        ours = posthaste.Server(run.binary, run.workspace)
         # With a token, as in real use, and so with a queue of its own.
         door = f"ws{ours.url[4:]}/map?token={ours.new_token('admin', 'bench')}"
-        theirs = run.place.start("map-sdk", [node, script, str(port)], answers(port), cwd=os.path.dirname(script))
+        theirs = run.workspace.start("map-sdk", [node, script, str(port)], answers(port), cwd=os.path.dirname(script))
         try:
             for pairs, options in ((send, ["--only", "send"]), (forget, ["--only", "forget"]), (turn, ["--only", "turn"]), (event, ["--only", "fanout", "--followers", "100"])):
                 # The fan-out scenario has numbers in flight of its own.
@@ -127,7 +127,7 @@ def beside_map(run):
                     sides = []
                     for url, pid in ((door, ours.server.pid), (f"ws://127.0.0.1:{port}", theirs.pid)):
                         sides.append(posthaste.bench(run, "--map", url, "--pid", pid, *options, "--in-flight", levels[0],
-                                                  "--seconds", run.seconds, directory=run.place.path))
+                                                  "--seconds", run.seconds, directory=run.workspace.path))
                     for level, mine, its in zip(levels, *sides):
                         run.tell(f"posthaste, {pairs.about['ours']}", level, posthaste.of_map(mine))
                         run.tell(peer, level, posthaste.of_map(its))
@@ -140,8 +140,8 @@ def beside_map(run):
 
 def beside_agent_mail(run):
     """The MCP door and mcp-agent-mail, by the same client."""
-    ours = posthaste.Server(run.binary, run.place)
-    theirs = mail.AgentMail(run.place)
+    ours = posthaste.Server(run.binary, run.workspace)
+    theirs = mail.AgentMail(run.workspace)
     peer = f"mcp-agent-mail {install.AGENT_MAIL}"
     send = Pairs("MCP send_message", "MCP send", peer, False, "theirs commits to SQLite without a sync each and to git; 64 at once is ours alone")
 

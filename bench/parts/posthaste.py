@@ -18,9 +18,9 @@ RPC = "/x-posthaste/rpc"
 class Server:
     """A running posthaste server with its data in a directory of the run."""
 
-    def __init__(self, binary, place, messages=0, further=()):
-        self.binary, self.place, self.further = binary, place, list(further)
-        self.data = place.folder("posthaste")
+    def __init__(self, binary, workspace, messages=0, further=()):
+        self.binary, self.workspace, self.further = binary, workspace, list(further)
+        self.data = workspace.folder("posthaste")
         self.start()
         if messages:
             self.stop()
@@ -33,7 +33,7 @@ class Server:
     def start(self):
         command = [self.binary, "serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data", self.data, *self.further]
         ready = lambda server: "ready http" in server.log()
-        self.server = self.place.start("posthaste", command, ready, env={**os.environ, **RATES})
+        self.server = self.workspace.start("posthaste", command, ready, env={**os.environ, **RATES})
         self.url = re.search(r"ready (http://\S+)", self.server.log())[1]
         with open(os.path.join(self.data, "admin.token")) as token:
             self.token = token.read().strip()

@@ -90,7 +90,7 @@ def worse(results):
     """Sentences about where posthaste is slower or larger than a peer."""
     lines = []
     for pair in all_pairs(results):
-        said = []
+        phrases = []
         for metric in METRICS:
             found = [(level, ratio(metric, sides["ours"], sides["theirs"])) for level, sides in pair["levels"].items()]
             found = [(level, times) for level, times in found if times and times < NOISE]
@@ -99,13 +99,13 @@ def worse(results):
             levels = ", ".join(level for level, _ in found)
             if metric[3]:
                 values = ", ".join(f"{times * 100:.0f} %" for _, times in found)
-                said.append(f"{values} of its rate at {levels} in flight")
+                phrases.append(f"{values} of its rate at {levels} in flight")
             else:
                 values = ", ".join(f"{1 / times:.1f}" for _, times in found)
-                said.append(f"{values} times its {metric[1].rsplit(' ', 1)[0]} at {levels}")
-        if said:
+                phrases.append(f"{values} times its {metric[1].rsplit(' ', 1)[0]} at {levels}")
+        if phrases:
             synced = "" if pair["peer_synced"] else ", which does not sync before it answers"
-            lines.append(f"- {pair['ours']} against {pair['theirs']}{synced}: {'; '.join(said)}.")
+            lines.append(f"- {pair['ours']} against {pair['theirs']}{synced}: {'; '.join(phrases)}.")
     for part, key, what in (("messages", "messages", "messages"), ("agents", "agents", "agents")):
         lines.extend(worse_growth(results["parts"].get(part, {}).get("results", []), key, what))
     return "\n".join(lines) or "- Nowhere."
@@ -123,18 +123,18 @@ def worse_growth(rows, key, what):
              ("p50 for a rare word", lambda row: row.get("rare", {}).get("p50_us")),
              ("p50 for a common word", lambda row: row.get("common", {}).get("p50_us")))
     for system, theirs in at_last.items() if ours else ():
-        said = []
+        phrases = []
         for name, look in looks:
             mine, its = look(ours), look(theirs)
             if mine and its and its / mine < NOISE:
-                said.append(f"{mine / its:.1f} times its {name}")
-        if said:
-            yield f"- With {last:,} {what}, against {system}: {'; '.join(said)}."
+                phrases.append(f"{mine / its:.1f} times its {name}")
+        if phrases:
+            yield f"- With {last:,} {what}, against {system}: {'; '.join(phrases)}."
 
 
 def sizes(results):
     """The tables of growth."""
-    said = []
+    phrases = []
     messages = results["parts"].get("messages", {}).get("results", [])
     if messages:
         rows = [["holding messages", "messages", "memory MiB", "sends per second", "CPU µs per send", "p99 ms", "inbox page p50 ms", "rare word p50 ms",
@@ -145,7 +145,7 @@ def sizes(results):
             rows.append([name, f"{row['messages']:,}", number(row["memory_before"] / (1 << 20)), number(send["per_second"]),
                          number(send["server_cpu_us"]), number(send["p99_us"] / 1000 if send["p99_us"] else None), page("inbox"), page("rare"),
                          page("common")])
-        said.append(markdown(rows))
+        phrases.append(markdown(rows))
     agents = results["parts"].get("agents", {}).get("results", [])
     if agents:
         rows = [["registered agents", "agents", "memory before, MiB", "after the sends, MiB", "sends per second", "CPU µs per send", "p99 ms"]]
@@ -154,5 +154,5 @@ def sizes(results):
             send = row["send"]
             rows.append([row["system"], f"{row['agents']:,}", number(row["memory_before"] / (1 << 20)), number(send["memory"] / (1 << 20)),
                          number(send["per_second"]), number(send["server_cpu_us"]), number(send["p99_us"] / 1000)])
-        said.append(markdown(rows))
-    return "\n\n".join(said)
+        phrases.append(markdown(rows))
+    return "\n\n".join(phrases)

@@ -25,9 +25,9 @@ def page(height, title, parts):
             f'aria-label="{escape(title)}">\n{STYLE}\n{text(16, 26, title, "head")}\n{body}\n</svg>\n')
 
 
-def text(x, y, said, style="", anchor="start"):
+def text(x, y, label, style="", anchor="start"):
     named = f' class="{style}"' if style else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}>{escape(said)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}>{escape(label)}</text>'
 
 
 def short(value):
@@ -49,20 +49,20 @@ def bars(title, note, rows):
         return None
     low, high = math.floor(math.log10(min(values)) - 0.2), math.ceil(math.log10(max(values)))
     span = max(high - low, 1)
-    place = lambda value: left + (WIDTH - left - right) * (math.log10(value) - low) / span
+    position = lambda value: left + (WIDTH - left - right) * (math.log10(value) - low) / span
     height = top + step * len(rows) + 34
     parts = [text(16, 46, note, "small")]
     for power in range(low, high + 1):
-        x = place(10.0 ** power)
+        x = position(10.0 ** power)
         parts.append(f'<line class="grid" x1="{x:.1f}" y1="{top - 6}" x2="{x:.1f}" y2="{height - 28}"/>')
         parts.append(text(x, height - 12, short(10.0 ** power), "small", "middle"))
-    for at, (what, peer, ours, theirs, said) in enumerate(rows):
+    for at, (what, peer, ours, theirs, label) in enumerate(rows):
         y = top + step * at
         for line, (name, value, style) in enumerate(((what, ours, "a bar"), (peer, theirs, "peer"))):
             parts.append(text(left - 8, y + 12 + line * 17, name, "small" if line else "", "end"))
             if value:
-                parts.append(f'<rect class="{style}" x="{left}" y="{y + 1 + line * 17}" width="{max(place(value) - left, 1):.1f}" height="14" rx="2"/>')
-                parts.append(text(place(value) + 6, y + 12 + line * 17, short(value) + (f"  {said}" if line == 0 and said else ""), "small"))
+                parts.append(f'<rect class="{style}" x="{left}" y="{y + 1 + line * 17}" width="{max(position(value) - left, 1):.1f}" height="14" rx="2"/>')
+                parts.append(text(position(value) + 6, y + 12 + line * 17, short(value) + (f"  {label}" if line == 0 and label else ""), "small"))
             else:
                 parts.append(text(left + 6, y + 12 + line * 17, "not measured", "small"))
     return page(height, title, parts)

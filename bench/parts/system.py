@@ -15,7 +15,7 @@ SUBJECT = "Ready for review"
 TICK = os.sysconf("SC_CLK_TCK")
 
 
-class Place:
+class Workspace:
     """A temporary directory on one disk, and the processes that were started in it. Leaving it ends them all, by their ids."""
 
     def __init__(self, parent=None):
@@ -60,9 +60,9 @@ class Place:
 
 
 class Server:
-    def __init__(self, place, name, command, user, stop, further):
-        self.place, self.name, self.signal = place, name, stop
-        self.log_path = os.path.join(place.path, f"{name}-{time.monotonic_ns()}.log")
+    def __init__(self, workspace, name, command, user, stop, further):
+        self.workspace, self.name, self.signal = workspace, name, stop
+        self.log_path = os.path.join(workspace.path, f"{name}-{time.monotonic_ns()}.log")
         with open(self.log_path, "wb") as log:
             as_user = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []} if user else {}
             # A process group of its own: Ctrl-C in the terminal reaches this program only, which then stops its servers.
@@ -75,8 +75,8 @@ class Server:
             return log.read()
 
     def stop(self):
-        if self in self.place.running:
-            self.place.running.remove(self)
+        if self in self.workspace.running:
+            self.workspace.running.remove(self)
         if self.process.poll() is None:
             self.process.send_signal(self.signal)
             try:
@@ -154,7 +154,7 @@ def run(command, timeout=300, **further):
     before = os.times()
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **further)
     try:
-        out, said = started.communicate(timeout=timeout)
+        out, errors = started.communicate(timeout=timeout)
     except BaseException:
         # It may have started a server, which it stops on SIGINT and which would outlive it after SIGKILL.
         below = tree(started.pid)
@@ -167,7 +167,7 @@ def run(command, timeout=300, **further):
         raise
     after = os.times()
     if started.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))[:300]}: {said.strip()[-800:]}")
+        raise RuntimeError(f"{' '.join(map(str, command))[:300]}: {errors.strip()[-800:]}")
     return out, after.children_user + after.children_system - before.children_user - before.children_system
 
 
