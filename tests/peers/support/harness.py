@@ -49,7 +49,13 @@ def _digest(paths):
 def _run_installer(argv, cwd):
     try:
         ran = subprocess.run(
-            argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=INSTALL_SECONDS
+            argv,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=INSTALL_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InstallFailed(f"{argv[0]}: {error}") from error
@@ -132,7 +138,17 @@ class Venv(Packages):
     def fill(self, path):
         _run_installer([self._interpreter(), "-m", "venv", path], None)
         _run_installer(
-            [self.python_in(path), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", self.pins[0]], None
+            [
+                self.python_in(path),
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--requirement",
+                self.pins[0],
+            ],
+            None,
         )
 
     def python(self, cache):
@@ -312,7 +328,12 @@ class DoorRun:
         self.failed += failed
         if failed == 0 and (code != 0 or not counted or (passed == 0 and not self.only)):
             self.failed += 1
-            print(f"not ok {title}: ended with {code} after {passed} checks; the end of its output:", *tail, sep="\n    ", flush=True)
+            print(
+                f"not ok {title}: ended with {code} after {passed} checks; the end of its output:",
+                *tail,
+                sep="\n    ",
+                flush=True,
+            )
 
     def close(self):
         """Ends the servers. A server that did not end cleanly counts as a failed check."""
