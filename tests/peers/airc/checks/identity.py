@@ -84,7 +84,7 @@ def identity(t, api):
     t.status("core", "second registration of the handle is 409", Agent(api, a.handle).register(), 409)
     up = Agent(api, a.handle.upper())
     t.status("core", "handle is case-insensitive: spelling in upper case refused", up.register(), 400, 409, 422)
-    t.status("core", "unknown handle lookup is 404", api.get("identity/nobody_" + random_hex(4)), 404)
+    t.status("core", "unknown handle lookup is 404", api.get("identity/unknown_" + random_hex(4)), 404)
     for bad in ("ab", "has spaces", "x" * 33, "semi;drop--", "", "dash-handle", "ünïcode"):
         t.status("core", "invalid handle %r refused" % bad[:12], Agent(api, bad).register(), 400, 422)
     b = Agent(api, "pop_" + random_hex(4))
