@@ -24,6 +24,13 @@ STOP_SECONDS = 15
 PORT_RETRY_SECONDS = 20
 INSTALL_SECONDS = 900
 
+#: What servers and programs are started with: no setting of the caller's, and no proxy for loopback addresses.
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("POSTHASTE_")},
+    "NO_PROXY": "127.0.0.1,localhost",
+    "no_proxy": "127.0.0.1,localhost",
+}
+
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
 
 
@@ -187,7 +194,7 @@ class Server:
 
     def __init__(self, binary, data, flags=(), env=None):
         self.binary, self.data, self.flags = binary, data, list(flags)
-        self.env = {**os.environ, **(env or {})}
+        self.env = {**ENVIRONMENT, **(env or {})}
         self.process, self.url, self.port = None, None, 0
         self.log = data + ".log"
         os.makedirs(data, exist_ok=True)
@@ -256,7 +263,9 @@ class Server:
 
     def create_token(self, realm, role, name):
         argv = [self.binary, "token", "create", "--data", self.data, "--realm", realm, "--role", role, "--name", name]
-        ran = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=READY_SECONDS)
+        ran = subprocess.run(
+            argv, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=READY_SECONDS
+        )
         if ran.returncode != 0:
             raise ServerFailed(f"posthaste token create: {ran.stderr.strip()}")
         return ran.stdout.strip()
@@ -297,7 +306,7 @@ class DoorRun:
         The program failed if it says so, ends with another code than it should, or passes nothing.
         """
         print(f"-- {title}", flush=True)
-        env = {**os.environ, "PYTHONPATH": SUPPORT, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+        env = {**ENVIRONMENT, "PYTHONPATH": SUPPORT, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
         process = subprocess.Popen(
             argv,
             cwd=self.work,
