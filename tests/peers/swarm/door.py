@@ -61,6 +61,7 @@ def run(door):
     config = {
         "url": servers["alpha"].url,
         "url_b": servers["beta"].url,
+        "data": servers["alpha"].data,
         "definition": os.path.join(programs, "alpha.json"),
         "tokens": tokens,
         "restart_url": serve_restarts(servers["alpha"]),

@@ -1,10 +1,23 @@
 """The registry of other swarms."""
 
 import json
+from pathlib import Path
 
-from harness import Skip
-
-from kit import ADMIN, DEFINITION, RFC3339, USER, Peer, case, get, ok, post, post_message, restart_server, swarm_name
+from kit import (
+    ADMIN,
+    CONFIG,
+    DEFINITION,
+    RFC3339,
+    USER,
+    Peer,
+    case,
+    get,
+    ok,
+    post,
+    post_message,
+    restart_server,
+    swarm_name,
+)
 
 REQUIRED = ("swarm_name", "base_url", "version", "last_seen", "swarm_description", "keywords")
 
@@ -187,4 +200,12 @@ def volatile_goes_persistent_stays():
 
 @case("registry", "SHOULD", needs=["restart"])
 def registry_file_holds_no_plain_token():
-    raise Skip("posthaste keeps its registry in its database, not in a file")
+    """The database is the registry. Tokens for other swarms lie beside it, in a file that only its owner can read."""
+    p = new_peer("reg-env")
+    try:
+        ok(register_peer(p, volatile=False, auth_token="plain-s3cr3t-77"))
+        holds = [path for path in Path(CONFIG["data"]).rglob("*") if path.is_file() and b"plain-s3cr3t-77" in path.read_bytes()]
+        assert [path.name for path in holds] in ([], ["swarm-tokens-alpha.json"]), holds
+        assert all(path.stat().st_mode & 0o077 == 0 for path in holds), "the token file is open to others"
+    finally:
+        p.stop()
