@@ -14,7 +14,9 @@ def run(door):
     # A server for each program: both register many handles, and registrations are limited by the hour.
     server = door.serve("signed")
     argv = [python, os.path.join(HERE, "main.py"), server.url]
-    door.program("AIRC with Ed25519 keys", argv + (["--only", door.only] if door.only else []), 400)
+    argv += ["--only", door.only] if door.only else []
+    argv += ["--slow"] if door.slow else []
+    door.program("AIRC with Ed25519 keys", argv, 400)
     if not door.only:
         server = door.serve("published-client")
         door.program("airc-protocol", [python, os.path.join(HERE, "client.py"), server.url], 400)

@@ -1,6 +1,6 @@
 """The AIRC checks with real Ed25519 keys, against a running server.
 
-python main.py BASE_URL [--only REGEX]        REGEX matches names of sections
+python main.py BASE_URL [--slow] [--only REGEX]        REGEX matches names of sections
 """
 
 import argparse
@@ -13,8 +13,9 @@ AREAS = ("identity", "signing", "consent", "inbox", "payloads", "broadcast", "re
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("base")
+parser.add_argument("--slow", action="store_true")
 parser.add_argument("--only", default="")
 options = parser.parse_args()
 for area in AREAS:
     importlib.import_module(f"checks.{area}")
-sys.exit(suite.run(options.base, options.only))
+sys.exit(suite.run(options.base, options.only, options.slow))

@@ -28,8 +28,8 @@ def section(name, count):
     return register
 
 
-def run(base, only=""):
-    checks = Checks(Api(base))
+def run(base, only="", slow=False):
+    checks = Checks(Api(base), slow)
     try:
         checks.api.discover()
     except OSError as error:
@@ -42,8 +42,10 @@ def run(base, only=""):
 
 
 class Checks:
-    def __init__(self, api):
+    def __init__(self, api, slow):
         self.api = api
+        #: Whether checks may wait for minutes.
+        self.slow = slow
         self.tally = Tally()
         self.section = ""
         self.made = 0

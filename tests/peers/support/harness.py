@@ -263,9 +263,7 @@ class Server:
 
     def create_token(self, realm, role, name):
         argv = [self.binary, "token", "create", "--data", self.data, "--realm", realm, "--role", role, "--name", name]
-        ran = subprocess.run(
-            argv, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=READY_SECONDS
-        )
+        ran = subprocess.run(argv, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=READY_SECONDS)
         if ran.returncode != 0:
             raise ServerFailed(f"posthaste token create: {ran.stderr.strip()}")
         return ran.stdout.strip()
@@ -289,6 +287,7 @@ class DoorRun:
     cache: str
     work: str
     only: str = ""
+    slow: bool = False
     verbose: bool = False
     passed: int = 0
     failed: int = 0
