@@ -130,13 +130,16 @@ class Npm(Packages):
 class Venv(Packages):
     """PyPI packages, from a requirements file, in a virtual environment."""
 
-    def __init__(self, folder, requirements, oldest_python=(3, 10)):
+    def __init__(self, folder, requirements, oldest_python=(3, 11)):
         super().__init__(folder, [requirements])
         self.requirements = requirements
         self.oldest_python = oldest_python
 
     def __str__(self):
         return f"PyPI packages of tests/peers/{self.requirements}"
+
+    def installed(self, cache):
+        return os.access(self.python(cache), os.X_OK) and super().installed(cache)
 
     def available(self):
         version = ".".join(map(str, self.oldest_python))
