@@ -84,7 +84,7 @@ class Agent:
         return await self.call(tool, **args)
 
     def me(self, tool: str) -> dict[str, str]:
-        """agent_name, for read tools that want to know who reads."""
+        """agent_name, for read tools that take the reader as an argument."""
         return {"agent_name": self.name} if self.tok and "agent_name" in self.params.get(tool, ()) else {}
 
     async def fails(self, tool: str, **args: Any) -> str | None:
