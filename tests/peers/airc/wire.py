@@ -125,7 +125,7 @@ def decode_key(text):
 
 
 def iso(offset=0.0, milliseconds=False):
-    """The time in so many seconds, as ISO 8601."""
+    """The time that many seconds from now, as ISO 8601."""
     moment = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=offset)
     if milliseconds:
         return moment.strftime("%Y-%m-%dT%H:%M:%S.") + "%03dZ" % (moment.microsecond // 1000)

@@ -28,7 +28,7 @@ def reservation_life(t, api):
     t.reject("ext", "renewal by another agent refused", b.send("@contacts", renewal_payload(rid)), 401, 403, 404, 409)
     r = b.send("@contacts", release_payload(rid))
     t.reject("ext", "release by another agent refused", r, 401, 403, 404, 409)
-    t.check("ext", "the forged release is not delivered", find(c.inbox(limit=200), r.envelope["id"]) is None)
+    t.check("ext", "the refused release is not delivered", find(c.inbox(limit=200), r.envelope["id"]) is None)
     env = b.envelope("@contacts", release_payload(rid), signed=False)
     env["from"] = a.handle
     env["signature"] = b.sign(env)

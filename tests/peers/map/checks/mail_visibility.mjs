@@ -1,4 +1,4 @@
-// Mail: who sees which turn.
+// Mail: which participant sees which turn.
 import { check, must, same, oneOf, sleep, newConversation, addTurn, texts } from '../harness.mjs';
 
 const textsSeenBy = async (reader, id) => texts((await reader.listTurns({ conversationId: id })).turns);

@@ -1,4 +1,4 @@
-"""Who is let in, and as what."""
+"""Authentication, and what each role may call."""
 
 import http.client
 from urllib.parse import urlparse
