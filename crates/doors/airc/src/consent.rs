@@ -7,7 +7,7 @@ use posthaste_engine::verbs::contacts::{Answer as Reply, Ask, EndContact};
 use posthaste_wire::airc::{ConsentAnswer, ConsentState, Fields, PendingConsent, PendingConsents};
 use posthaste_wire::time::to_rfc3339;
 
-use super::context::{Context, Form, find_name, spelled};
+use super::context::{Context, Form, find_name, normalized};
 use super::errors::{Answer, DoorError};
 
 /// The longest text of a request, in bytes.
@@ -49,7 +49,8 @@ pub(super) async fn post(context: Context, Form(fields): Form) -> Answer {
         .into_iter()
         .map(str::to_owned)
         .collect();
-    let (from, to) = (fields.text(&["from"])?.map(spelled), fields.text(&["to", "handle"])?.map(spelled));
+    let (from, to) =
+        (fields.text(&["from"])?.map(normalized), fields.text(&["to", "handle"])?.map(normalized));
     // Without authentication the request itself names the agent that acts.
     let claimed = (!context.door.needs_token()).then(|| match action {
         Action::Accept if fields.get(&["handle"]).is_none() => to.clone().or_else(|| from.clone()),
@@ -57,7 +58,7 @@ pub(super) async fn post(context: Context, Form(fields): Form) -> Answer {
     });
     let (actor, others) = context
         .actor_and(claimed.flatten().as_deref(), move |view, caller| {
-            let others = names.iter().filter(|name| spelled(name) != caller.agent.as_str());
+            let others = names.iter().filter(|name| normalized(name) != caller.agent.as_str());
             Ok(others.map(|name| (name.clone(), find_name(view, caller, name))).collect::<Vec<_>>())
         })
         .await?;
@@ -132,8 +133,8 @@ async fn carry_out(
 pub(super) async fn get(context: Context) -> Answer {
     let actor = context.actor(context.query("user")).await?;
     let pair = match (context.query("from"), context.query("to"), context.query("handle")) {
-        (Some(from), Some(to), _) => Some((spelled(from), spelled(to))),
-        (_, _, Some(handle)) => Some((actor.handle().to_owned(), spelled(handle))),
+        (Some(from), Some(to), _) => Some((normalized(from), normalized(to))),
+        (_, _, Some(handle)) => Some((actor.handle().to_owned(), normalized(handle))),
         _ => None,
     };
     if let Some((from, to)) = pair {

@@ -170,33 +170,33 @@ impl Context {
         let (realm, version) = (self.engine.realm(), self.engine.directory_version());
         // As written and in the usual spelling: agents of other doors may have names that no handle has.
         let written = claimed.map(|text| text.trim().trim_start_matches('@').to_owned());
-        let claimed = claimed.map(spelled);
+        let claimed = claimed.map(normalized);
         let seen = self.engine.read(move |view| {
             let Some((name, source)) = bearer.name(view, claimed.as_deref())? else {
-                return Ok(Seen::Unknown);
+                return Ok(Lookup::Unknown);
             };
             if claimed.is_some_and(|claimed| claimed != name)
                 && written.is_some_and(|written| written != name)
             {
-                return Ok(Seen::Other(name));
+                return Ok(Lookup::Other(name));
             }
-            let Ok(id) = AgentId::new(&name) else { return Ok(Seen::Unknown) };
+            let Ok(id) = AgentId::new(&name) else { return Ok(Lookup::Unknown) };
             let caller = Caller::member(id.clone(), VIA);
             match view.entry(&caller, &id) {
                 Ok(agent) if agent.is_active() => {
                     let more = look(view, &caller)?;
-                    Ok(Seen::Known(Box::new(Actor::new(caller, agent)), source, more))
+                    Ok(Lookup::Known(Box::new(Actor::new(caller, agent)), source, more))
                 }
-                Ok(_) => Ok(Seen::Gone),
-                Err(error) if error.refusal().is_some() => Ok(Seen::Absent(name)),
+                Ok(_) => Ok(Lookup::Gone),
+                Err(error) if error.refusal().is_some() => Ok(Lookup::Absent(name)),
                 Err(error) => Err(error),
             }
         });
         match seen.await? {
-            Seen::Known(actor, ..) if actor.agent.is_suspended() => {
+            Lookup::Known(actor, ..) if actor.agent.is_suspended() => {
                 Err(DoorError::new(403, "identity_suspended", "this identity is suspended"))
             }
-            Seen::Known(actor, source, more) => {
+            Lookup::Known(actor, source, more) => {
                 if let (Some(hash), Source::Token(token)) = (hash, source) {
                     drop(self.door.token_cache().put(realm, version, hash, &token));
                     let key = (realm.clone(), actor.agent.id.clone());
@@ -204,10 +204,10 @@ impl Context {
                 }
                 Ok((*actor, more))
             }
-            Seen::Unknown => Err(DoorError::unauthorized("this token is unknown, expired or revoked")),
-            Seen::Other(name) => Err(DoorError::forbidden(format!("this token speaks for {name} alone"))),
-            Seen::Gone => Err(DoorError::new(403, "identity_revoked", "this identity has been given up")),
-            Seen::Absent(name) => Err(DoorError::no_identity(&name)),
+            Lookup::Unknown => Err(DoorError::unauthorized("this token is unknown, expired or revoked")),
+            Lookup::Other(name) => Err(DoorError::forbidden(format!("this token speaks for {name} alone"))),
+            Lookup::Gone => Err(DoorError::new(403, "identity_revoked", "this identity has been given up")),
+            Lookup::Absent(name) => Err(DoorError::no_identity(&name)),
         }
     }
 
@@ -221,7 +221,7 @@ impl Context {
             return None;
         }
         let actor = self.door.actors().get(version, &(realm.clone(), bearer.name))?;
-        claimed.is_none_or(|claimed| spelled(claimed) == actor.handle()).then_some(actor)
+        claimed.is_none_or(|claimed| normalized(claimed) == actor.handle()).then_some(actor)
     }
 
     /// The caller, where reading needs no token: an invalid token is still refused.
@@ -320,7 +320,7 @@ enum Source {
     Claimed,
 }
 
-enum Seen<T> {
+enum Lookup<T> {
     Known(Box<Actor>, Source, T),
     Unknown,
     Other(String),
@@ -356,25 +356,25 @@ pub(super) fn key_of(agent: &Agent) -> Option<PublicKey> {
 }
 
 /// A name in its usual spelling: a handle's one, or as it is written for agents that came by other doors.
-pub(super) fn spelled(text: &str) -> String {
+pub(super) fn normalized(text: &str) -> String {
     match Handle::parse(text) {
         Ok(handle) => handle.as_str().to_owned(),
         Err(_) => text.trim().trim_start_matches('@').to_owned(),
     }
 }
 
-/// Finds out which agent a name means: the one that is spelled so exactly, or the handle.
+/// The agent that a name means: one of exactly this name, or else of the normalized handle.
 pub(super) fn find_name(view: &View<'_>, caller: &Caller, text: &str) -> Option<AgentId> {
     let exact = text.trim().trim_start_matches('@');
     let seen = |name: &str| AgentId::new(name).ok().filter(|id| view.agent(caller, id).is_ok());
-    seen(exact).or_else(|| seen(&spelled(text)))
+    seen(exact).or_else(|| seen(&normalized(text)))
 }
 
 /// The agent that a message is for, where only one spelling is possible. No lookup is needed then: the engine refuses names
 /// that no agent has.
 pub(super) fn exact_name(text: &str) -> Option<AgentId> {
     let exact = text.trim().trim_start_matches('@');
-    let plain = !exact.contains('@') && exact == spelled(exact);
+    let plain = !exact.contains('@') && exact == normalized(exact);
     plain.then(|| AgentId::new(exact).ok()).flatten()
 }
 

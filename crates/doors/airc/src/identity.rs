@@ -18,7 +18,7 @@ use posthaste_wire::time::to_rfc3339;
 use serde_json::Value;
 
 use super::challenges::ChallengeError;
-use super::context::{Actor, Context, Form, Text, is_identity, key_of, spelled, visitor};
+use super::context::{Actor, Context, Form, Text, is_identity, key_of, normalized, visitor};
 use super::errors::{Answer, DoorError};
 use super::stored_keys::StoredKeys;
 use super::{VIA, to_wire};
@@ -280,7 +280,7 @@ pub(super) async fn capabilities(context: Context) -> Answer {
 }
 
 async fn look_up(context: &Context) -> Answer<Agent> {
-    let actor = context.looker().await?;
+    let actor = context.optional_actor().await?;
     find(context, actor, context.param("handle")).await
 }
 
@@ -292,7 +292,7 @@ pub(super) async fn find(context: &Context, actor: Option<Actor>, text: &str) ->
     let missing = DoorError::no_identity(&text);
     let found = context.engine.read(move |view| {
         let exact = text.trim_start_matches('@').to_owned();
-        for name in [exact, spelled(&text)] {
+        for name in [exact, normalized(&text)] {
             if let Ok(id) = AgentId::new(&name)
                 && let Ok(agent) = view.entry(&caller, &id)
             {

@@ -9,7 +9,7 @@ use posthaste_engine::views::{InboxMessage, InboxOrder, InboxQuery, Page, View};
 use posthaste_wire::airc::{DeletedAnswer, MessagePage, ReadAnswer};
 use posthaste_wire::time::{from_number, parse_timestamp};
 
-use super::context::{Actor, Context, find_name, spelled};
+use super::context::{Actor, Context, find_name, normalized};
 use super::errors::{Answer, DoorError};
 use super::to_wire;
 use posthaste_host::attachments::{self, Carrier};
@@ -76,7 +76,7 @@ pub(super) async fn thread(context: Context) -> Answer {
 
 /// An agent that has left; the exchange with it stays readable.
 fn find_former(view: &View<'_>, caller: &Caller, name: &str) -> Option<AgentId> {
-    let id = AgentId::new(spelled(name)).ok()?;
+    let id = AgentId::new(normalized(name)).ok()?;
     view.entry(caller, &id).ok().map(|agent| agent.id)
 }
 

@@ -11,7 +11,7 @@ use posthaste_wire::airc::{
 };
 use posthaste_wire::time::to_rfc3339;
 
-use super::context::{Actor, Context, Form, is_identity, spelled, visitor};
+use super::context::{Actor, Context, Form, is_identity, normalized, visitor};
 use super::errors::{Answer, DoorError};
 use super::identity;
 
@@ -94,14 +94,14 @@ pub(super) async fn note(context: &Context, actor: &Actor, heartbeat: Heartbeat)
 
 /// `GET /presence`: agents that the caller may see; without a token, public identities of this door.
 pub(super) async fn list(context: Context) -> Answer {
-    let actor = context.looker().await?;
+    let actor = context.optional_actor().await?;
     show(&context, actor, None).await
 }
 
 /// The same in Safe Mode, where asking for one user is refused if there is no such user. One that the caller may not see is
 /// offline.
 pub(super) async fn list_or_one(context: Context) -> Answer {
-    let actor = context.looker().await?;
+    let actor = context.optional_actor().await?;
     let sought = match context.query("user").or(context.query("handle")) {
         Some(name) => Some(identity::find(&context, actor.clone(), name).await?),
         None => None,
@@ -116,7 +116,7 @@ async fn show(context: &Context, actor: Option<Actor>, sought: Option<Agent>) ->
     let engine = context.engine.clone();
     let seen = context.engine.read(move |view| engine.presences().list(view, &caller)).await?;
     let only_public = context.query("privacy") == Some("public");
-    let wanted = context.query("user").or(context.query("handle")).map(spelled);
+    let wanted = context.query("user").or(context.query("handle")).map(normalized);
     let now = stamp::now();
     let (mut active, mut away) = (Vec::new(), Vec::new());
     for (agent, presence) in &seen {

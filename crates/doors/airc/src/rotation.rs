@@ -11,7 +11,7 @@ use posthaste_wire::airc::{RevokeAnswer, RevokeProof, RotateAnswer, RotateProof}
 use posthaste_wire::signing::PublicKey;
 use posthaste_wire::time::to_rfc3339;
 
-use super::context::{Context, Form, spelled, visitor};
+use super::context::{Context, Form, normalized, visitor};
 use super::errors::{Answer, DoorError};
 use super::identity::{TOKEN_VALID_FOR, bad_proof, server_caller, session};
 use super::messages::check_recent;
@@ -76,7 +76,7 @@ pub(super) async fn rotate(context: Context, Form(fields): Form) -> Answer {
 }
 
 fn check_rotation(proof: &RotateProof, agent: &Agent, present: &Keys) -> Answer<()> {
-    if proof.handle.as_ref().is_some_and(|handle| spelled(handle) != agent.id.as_str()) {
+    if proof.handle.as_ref().is_some_and(|handle| normalized(handle) != agent.id.as_str()) {
         return Err(bad_proof("the proof is for another handle"));
     }
     if let Some(old) = &proof.old_key
@@ -94,7 +94,7 @@ pub(super) async fn revoke(context: Context, Form(fields): Form) -> Answer {
         "" => proof.handle.as_str(),
         named => named,
     };
-    if spelled(named) != spelled(&proof.handle) {
+    if normalized(named) != normalized(&proof.handle) {
         return Err(DoorError::bad("the proof is for another handle"));
     }
     let agent = holder(&context, named).await?;
@@ -131,7 +131,7 @@ pub(super) async fn revoke(context: Context, Form(fields): Form) -> Answer {
 
 /// The identity that a path names, revoked or not.
 async fn holder(context: &Context, text: &str) -> Answer<Agent> {
-    let name = spelled(text);
+    let name = normalized(text);
     let id = AgentId::new(&name).map_err(|_| DoorError::no_identity(&name))?;
     let found = context.engine.read(move |view| view.entry(&visitor(), &id)).await;
     let agent = found.map_err(|_| DoorError::no_identity(&name))?;

@@ -13,7 +13,7 @@ use posthaste_wire::airc::{
 use serde_json::Value;
 
 use super::VIA;
-use super::context::{Actor, Context, Form, Holder, key_of, spelled, visitor};
+use super::context::{Actor, Context, Form, Holder, key_of, normalized, visitor};
 use super::errors::{Answer, DoorError};
 use super::from_wire::Draft;
 use super::identity::{self, Newcomer};
@@ -44,7 +44,7 @@ pub(super) async fn presence(context: Context, Form(fields): Form) -> Answer {
             // Older clients register without an action: with a name that is not taken, and no token.
             if let Some(name) = name.filter(|_| bearer(&context.headers).is_none())
                 && fields.get(&["action"]).is_none()
-                && present(&context, &spelled(name)).await?.is_none()
+                && present(&context, &normalized(name)).await?.is_none()
             {
                 return register(context, Form(fields)).await;
             }
@@ -76,7 +76,7 @@ pub(super) async fn register(context: Context, Form(fields): Form) -> Answer {
     let newcomer = identity::safe_newcomer(&fields)?;
     let heartbeat = presence::Heartbeat::read(&fields)?;
     let (agent, holder) = match present(&context, newcomer.handle.as_str()).await? {
-        Some(agent) => return_to(&context, agent, &fields).await?,
+        Some(agent) => register_again(&context, agent, &fields).await?,
         None => (register_signed(&context, newcomer, &fields).await?, Holder::Proven),
     };
     let actor = Actor::new(Caller::member(agent.id.clone(), VIA), agent);
@@ -109,7 +109,7 @@ async fn present(context: &Context, handle: &str) -> Answer<Option<Agent>> {
 }
 
 /// An identity that registers again, and by what right.
-async fn return_to(context: &Context, agent: Agent, fields: &Fields) -> Answer<(Agent, Holder)> {
+async fn register_again(context: &Context, agent: Agent, fields: &Fields) -> Answer<(Agent, Holder)> {
     let taken = |why: &str| DoorError::new(409, "handle_taken", why);
     if agent.state == Agent::REVOKED {
         return Err(taken("this identity has been revoked"));
@@ -234,7 +234,7 @@ fn signed(actor: &Actor, fields: &Fields) -> Answer<Option<String>> {
 /// `GET /api/agents?capability=&q=&available=&limit=`: identities that the caller may see.
 pub(super) async fn agents(context: Context) -> Answer {
     check_on(&context)?;
-    let actor = context.looker().await?;
+    let actor = context.optional_actor().await?;
     let caller = actor.map_or_else(visitor, |actor| actor.caller);
     let limit = context.number("limit", 50, LARGEST_PAGE)?;
     let (capability, words) =

@@ -151,4 +151,12 @@ mod tests {
         };
         assert_eq!(Nudge::parse(nudge.to_text().as_bytes()), Some(nudge));
     }
+
+    #[test]
+    fn hooks_and_nudges_are_shown_with_their_members_in_order() {
+        let hook = r#"{"agent":"p","status":"pending","bead_id":"gt-1","title":null,"assigned_at":null,"last_activity":null}"#;
+        let nudge = r#"{"from":"w","type":"abort","message":"stop","timestamp":"t","requires_response":false,"to":"p"}"#;
+        assert_eq!(serde_json::to_string(&serde_json::from_str::<Hook>(hook).unwrap()).unwrap(), hook);
+        assert_eq!(serde_json::to_string(&serde_json::from_str::<SentNudge>(nudge).unwrap()).unwrap(), nudge);
+    }
 }
