@@ -1,6 +1,7 @@
 //! Property tests of all parsers, and test vectors of other implementations.
 
 mod airc;
+mod airc_answers;
 mod canonical;
 mod ids;
 mod mail;
