@@ -1,8 +1,8 @@
-//! Between swarms: letters that open tasks here or go on with them, and a person's message to an agent elsewhere.
+//! Between swarms: messages that open tasks here or go on with them, and a person's message to an agent elsewhere.
 
 use std::time::Duration;
 
-use axum::Json as Answered;
+use axum::Json as JsonBody;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
@@ -10,43 +10,43 @@ use posthaste_engine::nouns::{AgentId, Caller};
 use posthaste_wire::mail::{DirectRequest, FieldError, Interswarm, MailMessage, MsgType, Owner, split};
 use serde_json::{Value, json};
 
-use super::errors::{Answer, Failure};
-use super::who::{Agent, Json, User, Who};
+use super::auth::{Agent, AuthedCaller, Json, User};
+use super::errors::{DoorError, DoorResult};
 use super::{message as messages, sse};
 use crate::Door;
-use crate::runtime::record;
-use crate::runtime::{Ask, Runtime};
+use crate::runtime::task_events;
+use crate::runtime::{Runtime, TaskRequest};
 
 /// How long another swarm may take over a person's message.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-pub(super) async fn forward(Agent(who): Agent, State(shared): State<Door>, Json(body): Json) -> Answer {
+pub(super) async fn forward(Agent(who): Agent, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let wrapper = wrapped(&body)?;
-    check_speaker(&who, &shared, &wrapper).await?;
+    check_speaker(&who, &door, &wrapper).await?;
     let task_id = wrapper.payload.task_id.clone();
-    let runtime = who.runtime(&shared)?;
+    let runtime = who.runtime(&door)?;
     let runner = runtime.forward(who.identity.name.as_str(), wrapper).await?;
     Ok(taken(runtime, &task_id, &runner))
 }
 
-pub(super) async fn back(Agent(who): Agent, State(shared): State<Door>, Json(body): Json) -> Answer {
+pub(super) async fn back(Agent(who): Agent, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let wrapper = wrapped(&body)?;
-    check_speaker(&who, &shared, &wrapper).await?;
+    check_speaker(&who, &door, &wrapper).await?;
     let task_id = wrapper.payload.task_id.clone();
-    let runtime = who.runtime(&shared)?;
+    let runtime = who.runtime(&door)?;
     let runner = runtime.back(who.identity.name.as_str(), wrapper).await?;
     Ok(taken(runtime, &task_id, &runner))
 }
 
 /// A token speaks for the swarm that has its name. Swarms that an administrator registered at one host may share a token:
 /// for a swarm there without a token of its own, that of another counts. Without authentication every caller is believed.
-async fn check_speaker(who: &Who, shared: &Door, wrapper: &Interswarm) -> Result<(), Failure> {
+async fn check_speaker(who: &AuthedCaller, door: &Door, wrapper: &Interswarm) -> Result<(), DoorError> {
     let (token, source) = (who.identity.name.as_str(), wrapper.source_swarm.as_str());
-    if token == source || !shared.needs_token() {
+    if token == source || !door.needs_token() {
         return Ok(());
     }
     if let Ok(name) = AgentId::new(source)
-        && who.runtime(shared)?.registry().share_a_host(token, source)
+        && who.runtime(door)?.registry().share_a_host(token, source)
     {
         let (realm, bearer) = (who.engine.realm().clone(), who.identity.bearer());
         match who.engine.read(move |view| view.may_claim(&realm, &bearer, &name)).await {
@@ -60,12 +60,12 @@ async fn check_speaker(who: &Who, shared: &Door, wrapper: &Interswarm) -> Result
         "field `message.source_swarm` is {source:?}, but this token speaks for the swarm {token:?}; \
          `posthaste token create --role agent --name {source}` makes one for it"
     );
-    Err(Failure::new(StatusCode::FORBIDDEN, why))
+    Err(DoorError::new(StatusCode::FORBIDDEN, why))
 }
 
-fn wrapped(body: &Value) -> Result<Interswarm, Failure> {
+fn wrapped(body: &Value) -> Result<Interswarm, DoorError> {
     let Some(wrapper) = body.get("message").filter(|value| !value.is_null()) else {
-        return Err(Failure::bad("field `message` is required"));
+        return Err(DoorError::bad("field `message` is required"));
     };
     Interswarm::read(wrapper).map_err(|error| {
         let field = match error.field.as_str() {
@@ -77,7 +77,7 @@ fn wrapped(body: &Value) -> Result<Interswarm, Failure> {
 }
 
 fn taken(runtime: &Runtime, task_id: &str, runner: &Owner) -> axum::response::Response {
-    Answered(json!({
+    JsonBody(json!({
         "swarm": runtime.swarm().name,
         "task_id": task_id,
         "status": "success",
@@ -87,13 +87,13 @@ fn taken(runtime: &Runtime, task_id: &str, runner: &Owner) -> axum::response::Re
 }
 
 /// A person's message to an agent: of this swarm, or, with the person's token there, of another.
-pub(super) async fn message(User(who): User, State(shared): State<Door>, Json(body): Json) -> Answer {
+pub(super) async fn message(User(who): User, State(door): State<Door>, Json(body): Json) -> DoorResult {
     if body.get("user_token").is_none_or(|token| token.as_str().is_some_and(str::is_empty) || token.is_null())
     {
-        return Err(Failure::bad("field `user_token` is required"));
+        return Err(DoorError::bad("field `user_token` is required"));
     }
     let request = DirectRequest::read(&body)?;
-    let runtime = who.runtime(&shared)?;
+    let runtime = who.runtime(&door)?;
     let swarm = runtime.swarm();
     let mut elsewhere: Vec<&str> = Vec::new();
     let mut here: Vec<String> = Vec::new();
@@ -107,29 +107,29 @@ pub(super) async fn message(User(who): User, State(shared): State<Door>, Json(bo
     }
     match (here.is_empty(), elsewhere.as_slice()) {
         (true, [other]) => proxy(runtime, &request, other).await,
-        (false, []) => run_here(&shared, &who, runtime, request, here).await,
-        _ => Err(Failure::bad("field `targets` must name agents of one swarm")),
+        (false, []) => run_here(&door, &who, runtime, request, here).await,
+        _ => Err(DoorError::bad("field `targets` must name agents of one swarm")),
     }
 }
 
 async fn run_here(
-    shared: &Door,
-    who: &Who,
+    door: &Door,
+    who: &AuthedCaller,
     runtime: &Runtime,
     request: DirectRequest,
     here: Vec<String>,
-) -> Answer {
+) -> DoorResult {
     let swarm = runtime.swarm();
     if let Some(unknown) = here.iter().find(|name| *name != "all" && swarm.agent(name).is_none()) {
-        return Err(Failure::new(
+        return Err(DoorError::new(
             StatusCode::NOT_FOUND,
             format!("there is no agent {unknown:?} in this swarm"),
         ));
     }
     if request.msg_type == MsgType::Request && here.iter().any(|name| name == "all") {
-        return Err(Failure::bad("field `targets` of a request must be one agent"));
+        return Err(DoorError::bad("field `targets` of a request must be one agent"));
     }
-    let ask = Ask {
+    let ask = TaskRequest {
         owner: who.owner(),
         task_id: request.task_id.clone(),
         kind: request.msg_type,
@@ -142,23 +142,23 @@ async fn run_here(
         max_steps: None,
         timeout: None,
         direct: true,
-        letter: None,
+        source: None,
     };
-    let waited = runtime.ask(ask).await?;
+    let waited = runtime.open_task(ask).await?;
     let (task, task_id) = (waited.task.clone(), waited.task_id.clone());
-    let finish = messages::wait(shared, waited).await?;
+    let finish = messages::wait(door, waited).await?;
     let mut answer = json!({ "response": finish.mail.to_json() });
     if request.stream {
-        let found = record::read_all(runtime.engine(), &Caller::office(), &task, &task_id).await?;
+        let found = task_events::read_all(runtime.engine(), &Caller::office(), &task, &task_id).await?;
         answer["events"] = found.iter().map(sse::snapshot).collect();
     }
-    Ok(Answered(answer).into_response())
+    Ok(JsonBody(answer).into_response())
 }
 
 /// Passes the message on, once, under the person's own token there.
-async fn proxy(runtime: &Runtime, request: &DirectRequest, swarm: &str) -> Answer {
+async fn proxy(runtime: &Runtime, request: &DirectRequest, swarm: &str) -> DoorResult {
     let Some(entry) = runtime.registry().get(swarm) else {
-        return Err(Failure::new(
+        return Err(DoorError::new(
             StatusCode::NOT_FOUND,
             format!("the swarm {swarm:?} is not registered here"),
         ));
@@ -178,7 +178,8 @@ async fn proxy(runtime: &Runtime, request: &DirectRequest, swarm: &str) -> Answe
     }
     let url = format!("{}/interswarm/message", entry.base_url);
     let answered = runtime.post_to(&url, &request.user_token, &body, PATIENCE).await;
-    let gateway = |why: String| Failure::new(StatusCode::BAD_GATEWAY, format!("the swarm {swarm:?}: {why}"));
+    let gateway =
+        |why: String| DoorError::new(StatusCode::BAD_GATEWAY, format!("the swarm {swarm:?}: {why}"));
     let answer = answered.map_err(|error| gateway(error.to_string()))?;
     if !answer.status.is_success() {
         return Err(gateway(format!("it answered {}", answer.status)));
@@ -196,5 +197,5 @@ async fn proxy(runtime: &Runtime, request: &DirectRequest, swarm: &str) -> Answe
     if let Some(events) = value.get("events").filter(|events| events.is_array()) {
         answer["events"] = events.clone();
     }
-    Ok(Answered(answer).into_response())
+    Ok(JsonBody(answer).into_response())
 }

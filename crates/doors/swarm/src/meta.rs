@@ -1,6 +1,6 @@
 //! What the server says about itself: `/`, `/health`, `/status`, `/whoami`.
 
-use axum::Json as Answered;
+use axum::Json as JsonBody;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -10,8 +10,8 @@ use posthaste_wire::mail::VERSION;
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
-use super::errors::{Answer, Failure};
-use super::who::{Admin, Chosen, Json, Passer, Protocol, User, swarm_name};
+use super::auth::{Admin, Json, Protocol, RateLimited, RequestedProtocol, User, swarm_name};
+use super::errors::{DoorError, DoorResult};
 use crate::Door;
 use posthaste_host::Offer;
 use posthaste_host::caller::Realm;
@@ -19,10 +19,10 @@ use posthaste_host::caller::Realm;
 /// The server's card; a browser is sent to the page. The reference's server and client use an object for `swarm` and a
 /// member `protocol_version`; the specification's document has neither, and callers that ask for it get its form.
 pub(super) async fn root(
-    _: Passer,
-    State(shared): State<Door>,
+    _: RateLimited,
+    State(door): State<Door>,
     Realm(engine): Realm,
-    Chosen(chosen): Chosen,
+    RequestedProtocol(chosen): RequestedProtocol,
     headers: HeaderMap,
 ) -> Response {
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -30,14 +30,14 @@ pub(super) async fn root(
         return Redirect::temporary("ui").into_response();
     }
     let name = swarm_name(engine.realm());
-    let uptime = shared.started().elapsed().as_secs_f64();
+    let uptime = door.started().elapsed().as_secs_f64();
     if chosen == Some(Protocol::Mail) {
         let card = json!({
             "name": "mail", "version": VERSION, "swarm": name, "status": "running", "uptime": uptime,
         });
-        return Answered(card).into_response();
+        return JsonBody(card).into_response();
     }
-    let swarm = match shared.runtime(engine.realm()).map(|runtime| runtime.swarm()) {
+    let swarm = match door.runtime(engine.realm()).map(|runtime| runtime.swarm()) {
         Some(swarm) => json!({
             "name": name,
             "version": swarm.version,
@@ -55,7 +55,7 @@ pub(super) async fn root(
             "public": false,
         }),
     };
-    Answered(json!({
+    JsonBody(json!({
         "name": "mail",
         "version": VERSION,
         "protocol_version": VERSION,
@@ -68,21 +68,21 @@ pub(super) async fn root(
 
 /// Needs no token, so that monitors can ask.
 pub(super) async fn health(
-    _: Passer,
-    State(shared): State<Door>,
+    _: RateLimited,
+    State(door): State<Door>,
     Realm(engine): Realm,
-    Chosen(chosen): Chosen,
+    RequestedProtocol(chosen): RequestedProtocol,
     headers: HeaderMap,
 ) -> Response {
     // Clients that are made from MAIL's document name the type that it gives; AIRC's take whatever comes.
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let by_type = accepts.trim().eq_ignore_ascii_case("application/json").then_some(Protocol::Mail);
-    show_health(&shared, swarm_name(engine.realm()), chosen.or(by_type)).await
+    show_health(&door, swarm_name(engine.realm()), chosen.or(by_type)).await
 }
 
-async fn show_health(shared: &Door, swarm: &str, chosen: Option<Protocol>) -> Response {
-    let report = shared.check_health().await;
-    let word = match shared.health().word() {
+async fn show_health(door: &Door, swarm: &str, chosen: Option<Protocol>) -> Response {
+    let report = door.check_health().await;
+    let word = match door.health().word() {
         Some((word, _)) if report.problem.is_none() => word,
         _ => if report.problem.is_none() { "healthy" } else { "unhealthy" }.to_owned(),
     };
@@ -95,7 +95,7 @@ async fn show_health(shared: &Door, swarm: &str, chosen: Option<Protocol>) -> Re
         "version": env!("CARGO_PKG_VERSION"),
         "protocol": "AIRC",
         "protocol_version": posthaste_wire::airc::PROTOCOL_VERSION,
-        "safe_mode": shared.safe_mode() != Offer::Off,
+        "safe_mode": door.safe_mode() != Offer::Off,
     });
     let mut body = match chosen {
         Some(Protocol::Mail) => mail,
@@ -103,26 +103,26 @@ async fn show_health(shared: &Door, swarm: &str, chosen: Option<Protocol>) -> Re
         None => merged(mail, airc),
     };
     match report.problem {
-        None => Answered(body).into_response(),
+        None => JsonBody(body).into_response(),
         Some(problem) => {
             body["reason"] = Value::String(problem);
-            (StatusCode::SERVICE_UNAVAILABLE, Answered(body)).into_response()
+            (StatusCode::SERVICE_UNAVAILABLE, JsonBody(body)).into_response()
         }
     }
 }
 
 /// An administrator says how the server is, for as long as it is not worse.
-pub(super) async fn set_health(Admin(who): Admin, State(shared): State<Door>, Json(body): Json) -> Answer {
+pub(super) async fn set_health(Admin(who): Admin, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let word = match body.get("status").and_then(Value::as_str) {
         Some(word) if !word.is_empty() && word.len() <= 64 && !word.chars().any(char::is_control) => word,
-        _ => return Err(Failure::bad("field `status` is required: a word of 1 to 64 bytes")),
+        _ => return Err(DoorError::bad("field `status` is required: a word of 1 to 64 bytes")),
     };
     // One office, one health: who runs another realm of it has no say.
-    if !shared.heeds(&who.engine, &who.identity) {
-        return Err(Failure::new(StatusCode::FORBIDDEN, "this needs the role admin of the office"));
+    if !door.heeds(&who.engine, &who.identity) {
+        return Err(DoorError::new(StatusCode::FORBIDDEN, "this needs the role admin of the office"));
     }
-    shared.health().set_word(word);
-    Ok(show_health(&shared, swarm_name(who.engine.realm()), Some(Protocol::Mail)).await)
+    door.health().set_word(word);
+    Ok(show_health(&door, swarm_name(who.engine.realm()), Some(Protocol::Mail)).await)
 }
 
 /// One object with the members of two.
@@ -133,19 +133,19 @@ fn merged(mut one: Value, mut other: Value) -> Value {
     one
 }
 
-pub(super) async fn whoami(User(who): User) -> Answer {
+pub(super) async fn whoami(User(who): User) -> DoorResult {
     let name = who.identity.name.as_str();
     let role = match who.identity.role {
         TokenRole::Admin => "admin",
         TokenRole::User => "user",
         TokenRole::Agent => "agent",
     };
-    Ok(Answered(json!({ "id": name, "role": role })).into_response())
+    Ok(JsonBody(json!({ "id": name, "role": role })).into_response())
 }
 
 /// Where swarm and caller stand, as the specification's closed object says it. The server's own figures are at
 /// `/x-posthaste/status`.
-pub(super) async fn status(User(who): User, State(shared): State<Door>) -> Answer {
+pub(super) async fn status(User(who): User, State(door): State<Door>) -> DoorResult {
     let engine = &who.engine;
     let instance = who.owner().instance();
     let (users, ready) = engine
@@ -154,9 +154,9 @@ pub(super) async fn status(User(who): User, State(shared): State<Door>) -> Answe
             Ok((view.instances(&Caller::office(), "user:")?, ready))
         })
         .await?;
-    let runtime = shared.runtime(engine.realm());
+    let runtime = door.runtime(engine.realm());
     let running = runtime.is_some_and(|runtime| runtime.is_running_for(&who.owner().instance()));
-    Ok(Answered(json!({
+    Ok(JsonBody(json!({
         "swarm": { "name": swarm_name(engine.realm()), "status": if runtime.is_some() { "ready" } else { "none" } },
         "active_users": users,
         "user_mail_ready": ready,

@@ -1,7 +1,7 @@
 //! Other swarms, and the description of this one: `/swarms…`.
 
 use axum::Extension;
-use axum::Json as Answered;
+use axum::Json as JsonBody;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
@@ -10,8 +10,8 @@ use posthaste_wire::mail::{LoadRequest, RegisterRequest, VERSION};
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
-use super::errors::{Answer, Failure};
-use super::who::{Admin, Json, Passer, own_url, swarm_name};
+use super::auth::{Admin, Json, RateLimited, own_url, swarm_name};
+use super::errors::{DoorError, DoorResult};
 use crate::Door;
 use crate::runtime::Entry;
 use posthaste_host::caller::Realm;
@@ -19,14 +19,14 @@ use posthaste_host::http::listen::Peer;
 
 /// The public ones, without anything that is nobody's business.
 pub(super) async fn list(
-    _: Passer,
-    State(shared): State<Door>,
+    _: RateLimited,
+    State(door): State<Door>,
     Realm(engine): Realm,
     peer: Option<Extension<Peer>>,
     headers: HeaderMap,
-) -> Answer {
-    let Some(runtime) = shared.runtime(engine.realm()) else {
-        return Ok(Answered(json!({ "swarms": [] })).into_response());
+) -> DoorResult {
+    let Some(runtime) = door.runtime(engine.realm()) else {
+        return Ok(JsonBody(json!({ "swarms": [] })).into_response());
     };
     let mut swarms: Vec<Value> =
         runtime.registry().all().iter().filter(|entry| entry.about.public).map(shown).collect();
@@ -46,7 +46,7 @@ pub(super) async fn list(
             }),
         );
     }
-    Ok(Answered(json!({ "swarms": swarms })).into_response())
+    Ok(JsonBody(json!({ "swarms": swarms })).into_response())
 }
 
 /// The members of the specification's closed object; those without a value are left out.
@@ -68,16 +68,16 @@ fn shown(entry: &Entry) -> Value {
     shown
 }
 
-pub(super) async fn register(Admin(who): Admin, State(shared): State<Door>, Json(body): Json) -> Answer {
+pub(super) async fn register(Admin(who): Admin, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let request = RegisterRequest::read(&body)?;
     let by_operator = who.identity.runs_office();
-    let name = who.runtime(&shared)?.register(request, by_operator).await?;
-    Ok(Answered(json!({ "status": "registered", "swarm_name": name })).into_response())
+    let name = who.runtime(&door)?.register(request, by_operator).await?;
+    Ok(JsonBody(json!({ "status": "registered", "swarm_name": name })).into_response())
 }
 
 /// Writes the swarm's agents into the log.
-pub(super) async fn dump(Admin(who): Admin, State(shared): State<Door>) -> Answer {
-    let swarm = who.runtime(&shared)?.swarm();
+pub(super) async fn dump(Admin(who): Admin, State(door): State<Door>) -> DoorResult {
+    let swarm = who.runtime(&door)?.swarm();
     for agent in &swarm.agents {
         tracing::info!(
             swarm = swarm.name,
@@ -88,12 +88,12 @@ pub(super) async fn dump(Admin(who): Admin, State(shared): State<Door>) -> Answe
             "an agent of the swarm"
         );
     }
-    Ok(Answered(json!({ "status": "dumped", "swarm_name": swarm_name(who.engine.realm()) })).into_response())
+    Ok(JsonBody(json!({ "status": "dumped", "swarm_name": swarm_name(who.engine.realm()) })).into_response())
 }
 
 /// Puts another description in the place of the present one, until the server starts again.
-pub(super) async fn load(Admin(who): Admin, State(shared): State<Door>, Json(body): Json) -> Answer {
+pub(super) async fn load(Admin(who): Admin, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let request = LoadRequest::read(&body)?;
-    let name = who.runtime(&shared)?.replace(&request.json).await.map_err(Failure::bad)?;
-    Ok(Answered(json!({ "status": "success", "swarm_name": name })).into_response())
+    let name = who.runtime(&door)?.replace(&request.json).await.map_err(DoorError::bad)?;
+    Ok(JsonBody(json!({ "status": "success", "swarm_name": name })).into_response())
 }

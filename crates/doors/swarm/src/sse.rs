@@ -17,11 +17,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::errors::{Answer, Failure};
-use super::who::Who;
+use super::auth::AuthedCaller;
+use super::errors::{DoorError, DoorResult};
 use crate::Door;
-use crate::runtime::record::{self, Cursor, TaskEvent};
-use crate::runtime::{RunCell, Waited};
+use crate::runtime::task_events::{self, Cursor, TaskEvent};
+use crate::runtime::{OpenedTask, RunCell};
 
 /// After so long without an event there is a ping.
 const QUIET: Duration = Duration::from_secs(15);
@@ -39,14 +39,14 @@ pub(super) fn snapshot(event: &TaskEvent) -> Value {
 }
 
 /// The event that a client saw last.
-pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<Cursor>, Failure> {
+pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<Cursor>, DoorError> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let read = value.to_str().ok().and_then(Cursor::parse);
-    read.map(Some).ok_or_else(|| Failure::bad("the header `Last-Event-ID` is not one of this server's"))
+    read.map(Some).ok_or_else(|| DoorError::bad("the header `Last-Event-ID` is not one of this server's"))
 }
 
 /// Streams what happens in a task that was just begun.
-pub(super) fn stream(shared: &Door, who: &Who, waited: Waited, after: Cursor) -> Response {
+pub(super) fn stream(door: &Door, who: &AuthedCaller, waited: OpenedTask, after: Cursor) -> Response {
     let news = waited.cell.news.subscribe();
     let flow = Flow {
         engine: who.engine.clone(),
@@ -55,23 +55,23 @@ pub(super) fn stream(shared: &Door, who: &Who, waited: Waited, after: Cursor) ->
         after,
         news: Some(news),
         _cell: Some(waited.cell),
-        stop: shared.stop().clone(),
+        stop: door.stop().clone(),
         first_end: true,
         done: false,
         quiet_since: Instant::now(),
     };
     // Whoever waits for the end keeps the task in memory; the stream reads it from the books instead.
     drop(waited.finish);
-    shared.while_good(&who.engine, who.pass.as_ref(), flow.into_response())
+    door.while_good(&who.engine, who.pass.as_ref(), flow.into_response())
 }
 
 /// Streams what happened, and happens, in a task that the caller knows already.
-pub(super) async fn again(shared: &Door, who: &Who, task_id: &str, after: Cursor) -> Answer {
-    let runtime = who.runtime(shared)?;
+pub(super) async fn again(door: &Door, who: &AuthedCaller, task_id: &str, after: Cursor) -> DoorResult {
+    let runtime = who.runtime(door)?;
     let (instance, name) = (who.owner().instance(), task_id.to_lowercase());
     let watched = runtime.watch(&instance, &name).await?;
     let Some((task, phase, cell)) = watched else {
-        return Err(Failure::new(StatusCode::NOT_FOUND, format!("task not found: {task_id}")));
+        return Err(DoorError::new(StatusCode::NOT_FOUND, format!("task not found: {task_id}")));
     };
     let live = phase == RunPhase::Running;
     let flow = Flow {
@@ -81,12 +81,12 @@ pub(super) async fn again(shared: &Door, who: &Who, task_id: &str, after: Cursor
         after,
         news: cell.as_ref().filter(|_| live).map(|cell| cell.news.subscribe()),
         _cell: cell,
-        stop: shared.stop().clone(),
+        stop: door.stop().clone(),
         first_end: false,
         done: false,
         quiet_since: Instant::now(),
     };
-    Ok(shared.while_good(&who.engine, who.pass.as_ref(), flow.into_response()))
+    Ok(door.while_good(&who.engine, who.pass.as_ref(), flow.into_response()))
 }
 
 /// A stream under way.
@@ -129,7 +129,7 @@ impl Flow {
                 news.borrow_and_update();
             }
             let caller = Caller::office();
-            let read = record::read(&self.engine, &caller, &self.task, &self.task_id, self.after).await;
+            let read = task_events::read(&self.engine, &caller, &self.task, &self.task_id, self.after).await;
             let (events, more) = match read {
                 Ok(read) => read,
                 Err(error) => {

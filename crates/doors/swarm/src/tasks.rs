@@ -1,6 +1,6 @@
 //! A caller's tasks: the list, one of them, its events, and taking one back.
 
-use axum::Json as Answered;
+use axum::Json as JsonBody;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
@@ -9,11 +9,11 @@ use posthaste_wire::time::to_rfc3339;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::errors::{Answer, Failure};
+use super::auth::{AuthedCaller, Json, User};
+use super::errors::{DoorError, DoorResult};
 use super::sse;
-use super::who::{Json, User, Who};
 use crate::Door;
-use crate::runtime::record::{self, Cursor};
+use crate::runtime::task_events::{self, Cursor};
 
 /// Tasks of one answer; more are asked for with `after`.
 const PAGE: usize = 200;
@@ -25,7 +25,7 @@ pub(super) struct Page {
 }
 
 /// The caller's tasks by their ids.
-pub(super) async fn list(User(who): User, Query(page): Query<Page>) -> Answer {
+pub(super) async fn list(User(who): User, Query(page): Query<Page>) -> DoorResult {
     let instance = who.owner().instance();
     let found =
         who.engine.read(move |view| view.runs(&Caller::office(), &instance, &page.after, PAGE)).await?;
@@ -39,7 +39,7 @@ pub(super) async fn list(User(who): User, Query(page): Query<Page>) -> Answer {
             Err(failure) => return Err(failure),
         }
     }
-    Ok(Answered(Value::Object(tasks)).into_response())
+    Ok(JsonBody(Value::Object(tasks)).into_response())
 }
 
 /// One task, named in a JSON body as the reference's client does, or in the query.
@@ -47,7 +47,7 @@ pub(super) async fn one(
     User(who): User,
     Query(query): Query<std::collections::HashMap<String, String>>,
     body: axum::body::Bytes,
-) -> Answer {
+) -> DoorResult {
     let named = match query.get("task_id") {
         Some(id) => Some(id.clone()),
         None => match serde_json::from_slice::<Value>(&body) {
@@ -56,45 +56,45 @@ pub(super) async fn one(
         },
     };
     let Some(id) = named.filter(|id| !id.is_empty()) else {
-        return Err(Failure::bad("field `task_id` is required"));
+        return Err(DoorError::bad("field `task_id` is required"));
     };
     let (run, task) = find(&who, &id).await?;
-    Ok(Answered(shown(&who, &run, &task).await?).into_response())
+    Ok(JsonBody(shown(&who, &run, &task).await?).into_response())
 }
 
 /// Takes a task back.
-pub(super) async fn cancel(User(who): User, State(shared): State<Door>, Json(body): Json) -> Answer {
+pub(super) async fn cancel(User(who): User, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let Some(id) = body.get("task_id").and_then(Value::as_str) else {
-        return Err(Failure::bad("field `task_id` is required"));
+        return Err(DoorError::bad("field `task_id` is required"));
     };
     let (run, _) = find(&who, id).await?;
-    let cancelled = who.runtime(&shared)?.cancel(&who.owner(), &run.name).await?;
+    let cancelled = who.runtime(&door)?.cancel(&who.owner(), &run.name).await?;
     if !cancelled {
-        return Err(Failure::new(StatusCode::CONFLICT, "the task has ended already"));
+        return Err(DoorError::new(StatusCode::CONFLICT, "the task has ended already"));
     }
-    Ok(Answered(json!({ "status": "cancelled", "task_id": run.name })).into_response())
+    Ok(JsonBody(json!({ "status": "cancelled", "task_id": run.name })).into_response())
 }
 
 /// A task's events from its beginning, or from the one the client saw last.
 pub(super) async fn events(
     User(who): User,
-    State(shared): State<Door>,
+    State(door): State<Door>,
     Path(params): Path<std::collections::HashMap<String, String>>,
     headers: HeaderMap,
-) -> Answer {
+) -> DoorResult {
     let id = params.get("task_id").map(String::as_str).unwrap_or_default();
     let after = sse::last_seen(&headers)?.unwrap_or(Cursor::before(0));
-    sse::again(&shared, &who, id, after).await
+    sse::again(&door, &who, id, after).await
 }
 
-async fn find(who: &Who, id: &str) -> Result<(Run, Task), Failure> {
+async fn find(who: &AuthedCaller, id: &str) -> Result<(Run, Task), DoorError> {
     let (instance, name) = (who.owner().instance(), id.to_lowercase());
     let found = who.engine.read(move |view| view.run(&Caller::office(), &instance, &name)).await?;
-    found.ok_or_else(|| Failure::new(StatusCode::NOT_FOUND, format!("task not found: {id}")))
+    found.ok_or_else(|| DoorError::new(StatusCode::NOT_FOUND, format!("task not found: {id}")))
 }
 
-async fn shown(who: &Who, run: &Run, task: &Task) -> Result<Value, Failure> {
-    let events = record::read_all(&who.engine, &Caller::office(), &run.task, &run.name).await?;
+async fn shown(who: &AuthedCaller, run: &Run, task: &Task) -> Result<Value, DoorError> {
+    let events = task_events::read_all(&who.engine, &Caller::office(), &run.task, &run.name).await?;
     let own = who.engine.realm().as_str();
     let remote: Vec<&str> = task
         .contributors

@@ -13,7 +13,7 @@ use super::drivers::without_secrets;
 use posthaste_host::http::outgoing::Outgoing;
 
 /// What is kept of a program's output.
-const LONGEST_OUTPUT: u64 = 1 << 20;
+const MAX_OUTPUT: u64 = 1 << 20;
 
 /// Carries an action out; an error is what the agent is told.
 pub(crate) async fn run(
@@ -51,9 +51,14 @@ fn missing_argument(parameters: &Value, args: &Value) -> Option<String> {
 }
 
 async fn run_program(command: &[String], args: &Value, here: &Path) -> Result<String, String> {
-    let (program, rest) = command.split_first().ok_or("no program is named")?;
+    let (program, given) = command.split_first().ok_or("no program is named")?;
     let mut command = Command::new(program);
-    command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+        .args(given)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
     if here.is_dir() {
         command.current_dir(here);
     }
@@ -81,7 +86,7 @@ async fn run_program(command: &[String], args: &Value, here: &Path) -> Result<St
 async fn read(from: Option<impl AsyncRead + Unpin>) -> String {
     let mut bytes = Vec::new();
     if let Some(from) = from {
-        let _ = from.take(LONGEST_OUTPUT).read_to_end(&mut bytes).await;
+        let _ = from.take(MAX_OUTPUT).read_to_end(&mut bytes).await;
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }

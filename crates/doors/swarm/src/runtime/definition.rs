@@ -85,7 +85,7 @@ pub struct AgentDefinition {
     pub agent_params: Map<String, Value>,
 }
 
-/// Who answers for an agent.
+/// AuthedCaller answers for an agent.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverDefinition {
@@ -110,7 +110,7 @@ pub enum DriverDefinition {
 #[serde(deny_unknown_fields)]
 pub struct CommandDefinition {
     pub command: Vec<String>,
-    /// Turns in its hands at once.
+    /// Turns in its state at once.
     #[serde(default = "usual_turns")]
     pub turns: usize,
     #[serde(default)]
@@ -298,7 +298,7 @@ impl Swarm {
 
     /// Everything that the description takes from the machine it runs on, spelled out: programs with the environment
     /// they are given, and variables of the environment with where their values are sent.
-    pub fn licences(&self) -> BTreeSet<String> {
+    pub fn machine_access(&self) -> BTreeSet<String> {
         let sends = |url: &str, name: &str| format!("the variable {name} for {url}");
         let agents = self.agents.iter().flat_map(|agent| match &agent.driver {
             DriverDefinition::Command(driver) if driver.env.is_empty() => {

@@ -7,7 +7,7 @@ use posthaste_wire::mail::split;
 use serde::{Deserialize, Serialize};
 
 /// Open questions that one run keeps; each is a short line in its state, which is written with every step.
-const MOST_OPEN: usize = 256;
+const MAX_OPEN: usize = 256;
 
 /// A question that waits for its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,14 +64,14 @@ impl Questions {
     }
 
     fn put(&mut self, question: Question) {
-        if self.open.len() < MOST_OPEN {
+        if self.open.len() < MAX_OPEN {
             self.open.push(question);
         }
     }
 
     /// Whether no further question from another swarm can be kept.
     pub(super) fn is_full(&self) -> bool {
-        self.open.len() >= MOST_OPEN
+        self.open.len() >= MAX_OPEN
     }
 
     /// Notes that an agent here asks an agent of another swarm.
@@ -213,10 +213,10 @@ mod tests {
     #[test]
     fn open_questions_are_bounded() {
         let mut here = Questions::default();
-        for _ in 0..2 * MOST_OPEN {
+        for _ in 0..2 * MAX_OPEN {
             here.ask("south");
         }
         assert!(here.is_full());
-        assert_eq!(here.open.len(), MOST_OPEN);
+        assert_eq!(here.open.len(), MAX_OPEN);
     }
 }

@@ -26,7 +26,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(30);
 /// How many of them are asked at once.
 const CHECKS_AT_ONCE: usize = 16;
 /// Other swarms at once.
-const MOST_SWARMS: usize = 10_000;
+const MAX_SWARMS: usize = 10_000;
 
 /// Another swarm.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ impl Registry {
     }
 
     fn is_full(&self) -> bool {
-        lock(&self.entries).len() >= MOST_SWARMS
+        lock(&self.entries).len() >= MAX_SWARMS
     }
 
     pub(crate) fn get(&self, swarm: &str) -> Option<Entry> {
@@ -165,7 +165,7 @@ impl Runtime {
         }
         let base_url = request.base_url.trim_end_matches('/').to_owned();
         if self.inner.registry.is_full() && !self.inner.registry.knows(&request.name) {
-            return Err(RegisterError::Bad("name", format!("there are {MOST_SWARMS} swarms already")));
+            return Err(RegisterError::Bad("name", format!("there are {MAX_SWARMS} swarms already")));
         }
         let mut about = self.who_is(&base_url).await?;
         about.metadata = request.metadata;
@@ -185,7 +185,7 @@ impl Runtime {
         {
             tracing::warn!(%error, "the token for another swarm cannot be kept; it is lost at restart");
         }
-        self.write_neighbour(&entry).await?;
+        self.write_peer(&entry).await?;
         self.inner.registry.put(entry);
         self.inner.outbox.notify_one();
         Ok(name.to_string())
@@ -250,14 +250,14 @@ impl Runtime {
             version: text(&root["protocol_version"]).or(text(&root["version"])).unwrap_or_default(),
             description: text(&swarm["description"]).unwrap_or_default(),
             keywords,
-            // Who does not say that it is public is not shown to everybody.
+            // AuthedCaller does not say that it is public is not shown to all.
             public: swarm["public"].as_bool().unwrap_or(false),
             latency: Some(started.elapsed().as_secs_f64()),
             metadata: None,
         })
     }
 
-    async fn write_neighbour(&self, entry: &Entry) -> Result<(), EngineError> {
+    async fn write_peer(&self, entry: &Entry) -> Result<(), EngineError> {
         let about = serde_json::to_string(&entry.about).ok().and_then(|text| Json::new(text).ok());
         let put = PutPeer {
             name: entry.name.clone(),
@@ -273,7 +273,7 @@ impl Runtime {
     }
 
     /// Asks the other swarms at once and then from time to time whether they are well.
-    pub(super) async fn watch_neighbours(self) {
+    pub(super) async fn watch_peers(self) {
         let mut tick = tokio::time::interval(CHECK_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -283,7 +283,7 @@ impl Runtime {
             }
             // One that does not answer must not keep the others from being asked.
             let all = futures_util::stream::iter(self.inner.registry.all());
-            let checked = all.for_each_concurrent(CHECKS_AT_ONCE, |entry| self.check_neighbour(entry));
+            let checked = all.for_each_concurrent(CHECKS_AT_ONCE, |entry| self.check_peer(entry));
             tokio::select! {
                 () = self.inner.stop.cancelled() => return,
                 () = checked => {}
@@ -291,7 +291,7 @@ impl Runtime {
         }
     }
 
-    async fn check_neighbour(&self, mut entry: Entry) {
+    async fn check_peer(&self, mut entry: Entry) {
         let started = Instant::now();
         let answer = self.inner.ways.named.get(&format!("{}/health", entry.base_url), PATIENCE).await;
         let well = matches!(&answer, Ok(answer) if answer.status.is_success());
@@ -301,7 +301,7 @@ impl Runtime {
             entry.seen_at = Some(stamp::now());
             entry.about.latency = Some(started.elapsed().as_secs_f64());
         }
-        if changed && let Err(error) = self.write_neighbour(&entry).await {
+        if changed && let Err(error) = self.write_peer(&entry).await {
             tracing::warn!(swarm = %entry.name, %error, "what is known of another swarm cannot be written");
         }
         // It may have been registered anew meanwhile.

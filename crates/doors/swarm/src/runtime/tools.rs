@@ -8,18 +8,18 @@ use posthaste_wire::mail::{events, subjects};
 use serde_json::{Value, json};
 
 use super::definition::{AgentDefinition, Swarm};
-use super::letters::{Draft, Extra};
-use super::live::{Live, Note, ToolCall, ToolResult};
+use super::messages::{MessageDraft, MessageMeta};
+use super::run_state::{Note, RunState, ToolCall, ToolResult};
 
 /// What an agent's reply comes to.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) note: Note,
-    pub(crate) drafts: Vec<Draft>,
+    pub(crate) drafts: Vec<MessageDraft>,
     /// What the task ends with.
     pub(crate) complete: Option<String>,
     /// An answer to the user that ends a task of one question.
-    pub(crate) answer: Option<Draft>,
+    pub(crate) answer: Option<MessageDraft>,
     /// Calls whose results come from outside.
     pub(crate) breakpoint: Vec<ToolCall>,
     /// Whether the broadcast in hand is not to be remembered.
@@ -29,10 +29,10 @@ pub(crate) struct Plan {
 }
 
 /// What a reply is judged by.
-pub(crate) struct Judge<'a> {
+pub(crate) struct ReplyPlanner<'a> {
     pub(crate) swarm: &'a Swarm,
     pub(crate) agent: &'a AgentDefinition,
-    pub(crate) live: &'a Live,
+    pub(crate) live: &'a RunState,
     pub(crate) in_hand: &'a MailMessage,
     /// Whether a swarm is registered.
     pub(crate) knows_swarm: &'a dyn Fn(&str) -> bool,
@@ -41,7 +41,7 @@ pub(crate) struct Judge<'a> {
 /// An action's result, as the runtime got it before the reply is judged.
 pub(crate) type ActionResults = std::collections::HashMap<String, Result<String, String>>;
 
-impl Judge<'_> {
+impl ReplyPlanner<'_> {
     /// Judges all calls of a reply, in order.
     pub(crate) fn judge(&self, calls: &[ToolCall], text: Option<&str>, actions: &ActionResults) -> Plan {
         let mut plan = Plan::default();
@@ -71,7 +71,7 @@ impl Judge<'_> {
                 format!("no tool was called ({said}), so the task would stand still; call one of your tools"),
             );
         }
-        // The tiers decide in which order letters of one reply are handed out.
+        // The tiers decide in which order messages of one reply are handed out.
         plan.drafts.sort_by_key(|draft| draft.priority().tier());
         plan
     }
@@ -148,7 +148,13 @@ impl Judge<'_> {
                 );
                 let to = [self.agent.name.as_str()];
                 let kind = MsgType::Response;
-                plan.drafts.push(Draft::system(&self.swarm.name, kind, &to, subjects::HELP, text.clone()));
+                plan.drafts.push(MessageDraft::system(
+                    &self.swarm.name,
+                    kind,
+                    &to,
+                    subjects::HELP,
+                    text.clone(),
+                ));
                 plan.note.results.push(ToolResult {
                     call_id: call.call_id.clone(),
                     content: text,
@@ -159,7 +165,7 @@ impl Judge<'_> {
         Flow::Go
     }
 
-    /// Tools that everybody has unless they are taken away; leading ones are checked where they are used.
+    /// Tools that all has unless they are taken away; leading ones are checked where they are used.
     fn excluded(&self, tool: &str) -> bool {
         let among = |list: &[String]| list.iter().any(|name| name == tool);
         among(&self.swarm.exclude_tools) || among(&self.agent.exclude_tools)
@@ -188,9 +194,9 @@ impl Judge<'_> {
         };
         let sender = MailAddress::agent(&self.agent.name);
         let own_id = answered.flatten();
-        let (extra, key) = (Extra::default(), None);
+        let (extra, key) = (MessageMeta::default(), None);
         let recipients = vec![recipient];
-        plan.drafts.push(Draft { kind, sender, recipients, here, subject, body, own_id, key, extra });
+        plan.drafts.push(MessageDraft { kind, sender, recipients, here, subject, body, own_id, key, extra });
         confirm(plan, call, "sent");
     }
 
@@ -246,7 +252,7 @@ impl Judge<'_> {
             true => AddressType::Admin,
             false => AddressType::User,
         };
-        plan.answer = Some(Draft {
+        plan.answer = Some(MessageDraft {
             kind,
             sender: MailAddress::agent(&self.agent.name),
             recipients: vec![MailAddress { address_type, address: target.to_owned() }],
@@ -255,14 +261,14 @@ impl Judge<'_> {
             body,
             own_id: self.live.request_of(&self.agent.name, target),
             key: None,
-            extra: Extra::default(),
+            extra: MessageMeta::default(),
         });
         confirm(plan, call, "sent");
     }
 
     fn broadcast(&self, plan: &mut Plan, call: &ToolCall, targets: &[String], subject: String, body: String) {
-        let everybody = targets.is_empty() || targets.iter().any(|target| target == "all");
-        let (recipients, here) = if everybody {
+        let all = targets.is_empty() || targets.iter().any(|target| target == "all");
+        let (recipients, here) = if all {
             let others = self.swarm.agents.iter().map(|agent| agent.name.clone());
             let others: Vec<String> = others.filter(|name| *name != self.agent.name).collect();
             if others.is_empty() {
@@ -283,7 +289,7 @@ impl Judge<'_> {
             let here = recipients.iter().filter(|a| local(a)).map(|a| a.address.clone()).collect();
             (recipients, here)
         };
-        plan.drafts.push(Draft {
+        plan.drafts.push(MessageDraft {
             kind: MsgType::Broadcast,
             sender: MailAddress::agent(&self.agent.name),
             recipients,
@@ -292,7 +298,7 @@ impl Judge<'_> {
             body,
             own_id: None,
             key: None,
-            extra: Extra::default(),
+            extra: MessageMeta::default(),
         });
         confirm(plan, call, "sent");
     }
@@ -348,7 +354,7 @@ impl Judge<'_> {
         let to = [self.agent.name.as_str()];
         let body = format!("the action {} has ended: {content}", call.tool);
         let kind = MsgType::Broadcast;
-        plan.drafts.push(Draft::system(&self.swarm.name, kind, &to, subjects::ACTION_COMPLETE, body));
+        plan.drafts.push(MessageDraft::system(&self.swarm.name, kind, &to, subjects::ACTION_COMPLETE, body));
         plan.note.results.push(ToolResult { call_id: call.call_id.clone(), content, shown: true });
     }
 
@@ -360,7 +366,7 @@ impl Judge<'_> {
             plan.note.results.push(ToolResult { call_id: call.call_id.clone(), content, shown: false });
         }
         let to = [self.agent.name.as_str()];
-        plan.drafts.push(Draft::system(&self.swarm.name, MsgType::Response, &to, subject, why));
+        plan.drafts.push(MessageDraft::system(&self.swarm.name, MsgType::Response, &to, subject, why));
     }
 
     fn help(&self, summary: bool, identity: bool, asked: &[String], full: bool) -> String {

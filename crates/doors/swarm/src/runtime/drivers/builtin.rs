@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Reply, Turn};
 use crate::runtime::definition::{Builtin, BuiltinDefinition};
-use crate::runtime::live::{Memory, ToolCall};
+use crate::runtime::run_state::{HistoryEntry, ToolCall};
 
 /// One of the office's own agents.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Own {
         }
         // The answer goes to whoever asked before this came.
         let asker = turn.memory.iter().rev().find_map(|memory| match memory {
-            Memory::Heard(heard) if heard.msg_type == MsgType::Request => Some(heard),
+            HistoryEntry::Received(heard) if heard.msg_type == MsgType::Request => Some(heard),
             _ => None,
         });
         let target =

@@ -18,18 +18,18 @@ use super::{Reply, Turn, WrittenReply};
 use crate::runtime::definition::CommandDefinition;
 
 /// The longest line a program may write.
-const LONGEST_LINE: usize = 16 << 20;
+const MAX_LINE: usize = 16 << 20;
 /// How often a turn is given to a program that ended before it answered.
 const TRIES: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// A program that ran this long was well.
-const WELL: Duration = Duration::from_secs(10);
+const HEALTHY_AFTER: Duration = Duration::from_secs(10);
 /// How long a program may take to end by itself.
-const FAREWELL: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Secrets of the office that programs do not inherit.
-const KEPT: [&str; 2] = ["SWARM_AUTH_TOKEN_", "POSTHASTE_"];
+const SECRET_PREFIXES: [&str; 2] = ["SWARM_AUTH_TOKEN_", "POSTHASTE_"];
 
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Reply, Broken>>>>>;
 
@@ -59,7 +59,7 @@ impl Program {
     ) -> Self {
         let (lines, queue) = mpsc::channel(given.turns.max(1));
         let waiting = Waiting::default();
-        let keeper = Keeper {
+        let keeper = Supervisor {
             agent: agent.to_owned(),
             given: given.clone(),
             here: here.to_owned(),
@@ -77,7 +77,7 @@ impl Program {
             line.push(b'\n');
             let (tell, wait) = oneshot::channel();
             lock(&self.waiting).insert(id, tell);
-            let taken = Forget { waiting: &self.waiting, id };
+            let taken = ForgetOnDrop { waiting: &self.waiting, id };
             if self.lines.send(line).await.is_err() {
                 return Err("the program is not started any more".to_owned());
             }
@@ -93,12 +93,12 @@ impl Program {
 }
 
 /// A turn that nobody waits for any more is forgotten.
-struct Forget<'a> {
+struct ForgetOnDrop<'a> {
     waiting: &'a Waiting,
     id: u64,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for ForgetOnDrop<'_> {
     fn drop(&mut self) {
         lock(self.waiting).remove(&self.id);
     }
@@ -111,7 +111,7 @@ fn lock(
 }
 
 /// Keeps a program running.
-struct Keeper {
+struct Supervisor {
     agent: String,
     given: CommandDefinition,
     here: PathBuf,
@@ -119,7 +119,7 @@ struct Keeper {
     stop: CancellationToken,
 }
 
-impl Keeper {
+impl Supervisor {
     async fn keep(self, mut queue: mpsc::Receiver<Vec<u8>>) {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -140,10 +140,11 @@ impl Keeper {
                     tracing::warn!(agent = self.agent, %error, "an agent's program cannot be started")
                 }
             }
-            // Who waits for a reply sends its turn again; what is left in the queue would only be answered to nobody.
+            // AuthedCaller waits for a reply sends its turn again; what is left in the queue would only be answered to nobody.
             self.give_up();
             while queue.try_recv().is_ok() {}
-            pause = if started.elapsed() >= WELL { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+            pause =
+                if started.elapsed() >= HEALTHY_AFTER { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
             tokio::select! {
                 () = self.stop.cancelled() => return self.give_up(),
                 () = tokio::time::sleep(pause) => {}
@@ -193,7 +194,7 @@ impl Keeper {
         };
         drop(input);
         reader.abort();
-        let status = match tokio::time::timeout(FAREWELL, child.wait()).await {
+        let status = match tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await {
             Ok(Ok(status)) => status.to_string(),
             _ => {
                 let _ = child.kill().await;
@@ -215,7 +216,7 @@ impl Keeper {
 /// Takes the office's own secrets out of a program's environment.
 pub(crate) fn without_secrets(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(|name| KEPT.iter().any(|kept| name.starts_with(kept))) {
+        if name.to_str().is_some_and(|name| SECRET_PREFIXES.iter().any(|kept| name.starts_with(kept))) {
             command.env_remove(name);
         }
     }
@@ -226,9 +227,9 @@ async fn read_replies(agent: String, output: impl AsyncRead + Unpin, waiting: Wa
     let mut line = Vec::new();
     loop {
         line.clear();
-        match (&mut output).take(LONGEST_LINE as u64 + 1).read_until(b'\n', &mut line).await {
+        match (&mut output).take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line).await {
             Ok(0) => return "its output ended".to_owned(),
-            Ok(_) if line.len() > LONGEST_LINE => return "it wrote a line that is too long".to_owned(),
+            Ok(_) if line.len() > MAX_LINE => return "it wrote a line that is too long".to_owned(),
             Ok(_) => {}
             Err(error) => return error.to_string(),
         }

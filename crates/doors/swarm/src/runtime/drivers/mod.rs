@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use command::without_secrets;
 
 use super::definition::{AgentDefinition, DriverDefinition, Swarm};
-use super::live::{Memory, ToolCall, ToolResult};
+use super::run_state::{HistoryEntry, ToolCall, ToolResult};
 use posthaste_host::http::outgoing::Outgoing;
 
 /// One turn of an agent: what it is handed.
@@ -30,7 +30,7 @@ pub(crate) struct Turn {
     /// The message in hand.
     pub(crate) in_hand: Arc<MailMessage>,
     /// Everything it remembers of the task, the message in hand included unless it is only being woken.
-    pub(crate) memory: Vec<Memory>,
+    pub(crate) memory: Vec<HistoryEntry>,
     /// What its last actions gave.
     pub(crate) results: Vec<ToolResult>,
     /// Whether it is woken by a tool's result instead of a message.
@@ -67,8 +67,8 @@ impl Turn {
 
     fn heard(&self) -> impl Iterator<Item = &Arc<MailMessage>> {
         self.memory.iter().filter_map(|one| match one {
-            Memory::Heard(mail) => Some(mail),
-            Memory::Did(..) => None,
+            HistoryEntry::Received(mail) => Some(mail),
+            HistoryEntry::Called(..) => None,
         })
     }
 }
@@ -102,15 +102,15 @@ struct WrittenCall {
 }
 
 /// Calls that are taken from one reply.
-const MOST_CALLS: usize = 256;
+const MAX_CALLS: usize = 256;
 
 impl WrittenReply {
     fn into_reply(self) -> Result<Reply, String> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        if self.calls.len() > MOST_CALLS {
-            return Err(format!("more than {MOST_CALLS} calls in one reply"));
+        if self.calls.len() > MAX_CALLS {
+            return Err(format!("more than {MAX_CALLS} calls in one reply"));
         }
         let calls = self.calls.into_iter().enumerate().map(|(n, call)| call.into_call(n)).collect();
         Ok(Reply { calls, text: self.text })
@@ -184,41 +184,44 @@ impl Driver {
     }
 }
 
-/// Where an agent's turns wait when its driver has its hands full: a queue for each instance, by tier and then by
+/// Where an agent's turns wait when its driver has its state full: a queue for each instance, by tier and then by
 /// time, and the instances in turn.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct AgentQueue {
     pub(crate) driver: Driver,
-    hands: Mutex<Hands>,
+    state: Mutex<QueueState>,
 }
 
 #[derive(Debug)]
-struct Hands {
+struct QueueState {
     free: usize,
     waiting: HashMap<Arc<str>, BTreeMap<(u8, Seq), CancellationToken>>,
     order: VecDeque<Arc<str>>,
 }
 
-impl Desk {
+impl AgentQueue {
     pub(crate) fn new(agent: &AgentDefinition, driver: Driver) -> Self {
         let free = Driver::turns(agent);
-        Self { driver, hands: Mutex::new(Hands { free, waiting: HashMap::new(), order: VecDeque::new() }) }
+        Self {
+            driver,
+            state: Mutex::new(QueueState { free, waiting: HashMap::new(), order: VecDeque::new() }),
+        }
     }
 
     /// Waits for a free hand. The hand is free again when what this gives is dropped.
-    pub(crate) async fn hand(self: &Arc<Self>, instance: &Arc<str>, tier: u8, seq: Seq) -> Hand {
+    pub(crate) async fn hand(self: &Arc<Self>, instance: &Arc<str>, tier: u8, seq: Seq) -> TurnPermit {
         let called = {
-            let mut hands = self.lock();
-            if hands.free > 0 {
-                hands.free -= 1;
+            let mut state = self.lock();
+            if state.free > 0 {
+                state.free -= 1;
                 None
             } else {
                 let called = CancellationToken::new();
-                let queue = hands.waiting.entry(instance.clone()).or_default();
+                let queue = state.waiting.entry(instance.clone()).or_default();
                 let first = queue.is_empty();
                 queue.insert((tier, seq), called.clone());
                 if first {
-                    hands.order.push_back(instance.clone());
+                    state.order.push_back(instance.clone());
                 }
                 Some(called)
             }
@@ -226,42 +229,42 @@ impl Desk {
         if let Some(called) = called {
             called.cancelled().await;
         }
-        Hand { desk: self.clone() }
+        TurnPermit { queue: self.clone() }
     }
 
     /// Calls the next turn, or keeps the hand free.
     fn release(&self) {
-        let mut hands = self.lock();
-        let Some(instance) = hands.order.pop_front() else {
-            hands.free = hands.free.saturating_add(1);
+        let mut state = self.lock();
+        let Some(instance) = state.order.pop_front() else {
+            state.free = state.free.saturating_add(1);
             return;
         };
-        let Some(queue) = hands.waiting.get_mut(&instance) else { return };
+        let Some(queue) = state.waiting.get_mut(&instance) else { return };
         let called = queue.pop_first();
         if queue.is_empty() {
-            hands.waiting.remove(&instance);
+            state.waiting.remove(&instance);
         } else {
-            hands.order.push_back(instance);
+            state.order.push_back(instance);
         }
         match called {
             Some((_, called)) => called.cancel(),
-            None => hands.free = hands.free.saturating_add(1),
+            None => state.free = state.free.saturating_add(1),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Hands> {
-        self.hands.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A hand of a driver that is in use.
 #[derive(Debug)]
-pub(crate) struct Hand {
-    desk: Arc<Desk>,
+pub(crate) struct TurnPermit {
+    queue: Arc<AgentQueue>,
 }
 
-impl Drop for Hand {
+impl Drop for TurnPermit {
     fn drop(&mut self) {
-        self.desk.release();
+        self.queue.release();
     }
 }

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::{Reply, Turn};
 use crate::runtime::definition::{ModelDefinition, ModelEndpoint, from_environment};
-use crate::runtime::live::{Memory, ToolCall};
+use crate::runtime::run_state::{HistoryEntry, ToolCall};
 use posthaste_host::http::outgoing::Outgoing;
 
 /// The longest event of a stream.
-const LONGEST_EVENT: usize = 4 << 20;
+const MAX_EVENT: usize = 4 << 20;
 /// How often an endpoint that is busy or out of reach is asked.
 const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(500);
@@ -64,8 +64,10 @@ impl Model {
         let mut messages = vec![json!({ "role": "system", "content": self.instructions(turn) })];
         for memory in &turn.memory {
             match memory {
-                Memory::Heard(mail) => messages.push(json!({ "role": "user", "content": shown(mail) })),
-                Memory::Did(calls, results) => {
+                HistoryEntry::Received(mail) => {
+                    messages.push(json!({ "role": "user", "content": shown(mail) }))
+                }
+                HistoryEntry::Called(calls, results) => {
                     let known =
                         |call: &&ToolCall| results.iter().any(|result| result.call_id == call.call_id);
                     let made: Vec<Value> = calls.iter().filter(known).map(written).collect();
@@ -130,7 +132,7 @@ impl Model {
         if agent.can_complete_tasks {
             text.push_str(" When the task is done, call task_complete with what the user is to be told.");
         } else {
-            text.push_str(" Answer requests with send_response to the agent that asked you.");
+            text.push_str(" DoorResult requests with send_response to the agent that asked you.");
         }
         text
     }
@@ -145,7 +147,7 @@ impl Model {
             let mut whole = Vec::new();
             while let Some(piece) = answer.next().await {
                 let piece = piece.map_err(|error| error.without_url().to_string())?;
-                if whole.len() + piece.len() > LONGEST_EVENT {
+                if whole.len() + piece.len() > MAX_EVENT {
                     return Err("the model's answer is too long".to_owned());
                 }
                 whole.extend_from_slice(&piece);
@@ -155,7 +157,7 @@ impl Model {
             said.add(&value["choices"][0]["message"]);
             return Ok(said);
         }
-        let mut parser = sse::Parser::new(LONGEST_EVENT);
+        let mut parser = sse::Parser::new(MAX_EVENT);
         let mut events = Vec::new();
         while let Some(piece) = answer.next().await {
             let piece = piece.map_err(|error| error.without_url().to_string())?;

@@ -1,4 +1,4 @@
-//! Carries letters to other swarms, from the outbox in the books: again and again with growing pauses while a swarm is
+//! Carries messages to other swarms, from the outbox in the books: again and again with growing pauses while a swarm is
 //! out of reach, until it is there or the sender has to be told.
 
 use std::collections::HashMap;
@@ -16,13 +16,13 @@ use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::letters::{Extra, to_mail};
+use super::messages::{MessageMeta, to_mail};
 use super::registry;
 use super::{Runtime, lock};
 
 /// Letters taken from the outbox at a time.
 const ARMFUL: usize = 200;
-/// Tasks whose letters are under way to one swarm at once.
+/// Tasks whose messages are under way to one swarm at once.
 const AT_ONCE: usize = 16;
 /// How long another swarm may take to take a letter.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(24 * 3_600);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// How a letter fares.
-enum Carried {
+enum Delivery {
     /// It is there.
     Taken,
     /// It will not be taken.
@@ -50,15 +50,15 @@ type Letters = Vec<(Arc<Message>, Vec<AgentId>)>;
 /// Letters as they wait, with one recipient each.
 type Waiting = Vec<(Arc<Message>, AgentId)>;
 
-/// What the router remembers of letters that were not taken at first.
+/// What the router remembers of messages that were not taken at first.
 type Tried = Arc<Mutex<HashMap<MessageId, Instant>>>;
 
 impl Runtime {
-    /// Carries letters until the office closes.
+    /// Carries messages until the office closes.
     pub(super) async fn route(self) {
         let carriers: Arc<Mutex<HashMap<RealmName, Arc<Notify>>>> = Arc::default();
         let tried = Tried::default();
-        self.give_up_orphans().await;
+        self.fail_unknown_peers().await;
         loop {
             let waiting = self.inner.engine.read(|view| view.awaited_peers(&Caller::office())).await;
             for peer in waiting.into_iter().flatten().filter(|peer| peer.kind == PeerKind::Server) {
@@ -72,7 +72,7 @@ impl Runtime {
                 }
                 let (runtime, carriers, tried) = (self.clone(), carriers.clone(), tried.clone());
                 tokio::spawn(async move {
-                    runtime.carry_to(&peer.name, &tried, &news).await;
+                    runtime.deliver_to(&peer.name, &tried, &news).await;
                     lock(&carriers).remove(&peer.name);
                     // Something may have been written while the last look was taken.
                     runtime.inner.outbox.notify_one();
@@ -87,7 +87,7 @@ impl Runtime {
     }
 
     /// Letters for swarms that are not known any more reach nobody, and their senders are told.
-    pub(super) async fn give_up_orphans(&self) {
+    pub(super) async fn fail_unknown_peers(&self) {
         let office = Caller::office();
         let waiting = self.inner.engine.read(move |view| view.outbound(&office, 1_000)).await;
         for outbound in waiting.into_iter().flatten() {
@@ -95,13 +95,13 @@ impl Runtime {
             let known = self.inner.engine.read(move |view| view.peer(&Caller::office(), &peer)).await;
             if matches!(known, Ok(None)) {
                 let why = "the swarm is not registered any more";
-                self.settle_letter(&outbound.peer, &outbound.message, &[outbound.agent], Some(why)).await;
+                self.settle_message(&outbound.peer, &outbound.message, &[outbound.agent], Some(why)).await;
             }
         }
     }
 
     /// Carries everything that waits for one swarm.
-    async fn carry_to(&self, peer: &RealmName, tried: &Tried, news: &Notify) {
+    async fn deliver_to(&self, peer: &RealmName, tried: &Tried, news: &Notify) {
         let mut pause = FIRST_PAUSE;
         loop {
             let waiting = match self.waiting_for(peer).await {
@@ -113,14 +113,14 @@ impl Runtime {
                 if !self.adopt(peer).await {
                     for (message, agent) in waiting {
                         let why = Some("there is no such swarm");
-                        self.settle_letter(peer, &message, &[agent], why).await;
+                        self.settle_message(peer, &message, &[agent], why).await;
                     }
                 }
                 continue;
             };
             let tasks = by_task(waiting);
             let carried = futures_util::stream::iter(tasks)
-                .map(|(task, letters)| self.carry_task(peer, &entry, task, letters, tried))
+                .map(|(task, messages)| self.deliver_task(peer, &entry, task, messages, tried))
                 .buffer_unordered(AT_ONCE)
                 .collect::<Vec<bool>>();
             let all_done = tokio::select! {
@@ -149,7 +149,8 @@ impl Runtime {
         loop {
             news.notified().await;
             let Ok(waiting) = self.waiting_for(peer).await else { continue };
-            let firsts = by_task(waiting).into_iter().filter_map(|(_, letters)| Some(letters.first()?.0.id));
+            let firsts =
+                by_task(waiting).into_iter().filter_map(|(_, messages)| Some(messages.first()?.0.id));
             let known = lock(tried);
             if firsts.into_iter().any(|first| !known.contains_key(&first)) {
                 return;
@@ -157,24 +158,24 @@ impl Runtime {
         }
     }
 
-    /// Carries the letters of one task. False if one of them has to wait.
-    async fn carry_task(
+    /// Carries the messages of one task. False if one of them has to wait.
+    async fn deliver_task(
         &self,
         peer: &RealmName,
         entry: &registry::Entry,
         task: Option<TaskId>,
-        letters: Letters,
+        messages: Letters,
         tried: &Tried,
     ) -> bool {
-        for (message, agents) in letters {
+        for (message, agents) in messages {
             let carried = match &task {
-                Some(task) => self.carry_letter(peer, entry, task, &message, &agents).await,
-                None => Carried::Refused("only letters of tasks go to other swarms".to_owned()),
+                Some(task) => self.send_message(peer, entry, task, &message, &agents).await,
+                None => Delivery::Refused("only messages of tasks go to other swarms".to_owned()),
             };
             let failure = match carried {
-                Carried::Taken => None,
-                Carried::Refused(why) => Some(why),
-                Carried::Later(why) => {
+                Delivery::Taken => None,
+                Delivery::Refused(why) => Some(why),
+                Delivery::Later(why) => {
                     let since = *lock(tried).entry(message.id).or_insert_with(Instant::now);
                     let patience = match message.kind == MsgType::Response.as_str() {
                         true => ANSWER_PATIENCE,
@@ -188,29 +189,29 @@ impl Runtime {
                 }
             };
             lock(tried).remove(&message.id);
-            self.settle_letter(peer, &message, &agents, failure.as_deref()).await;
+            self.settle_message(peer, &message, &agents, failure.as_deref()).await;
         }
         true
     }
 
-    async fn carry_letter(
+    async fn send_message(
         &self,
         peer: &RealmName,
         entry: &registry::Entry,
         task: &TaskId,
         message: &Message,
         agents: &[AgentId],
-    ) -> Carried {
+    ) -> Delivery {
         let id = task.clone();
         let found = self.inner.engine.read(move |view| view.run_of_task(&Caller::office(), &id)).await;
         let (run, work) = match found {
             Ok(Some(found)) => found,
-            Ok(None) => return Carried::Refused("the task is not known".to_owned()),
-            Err(error) => return Carried::Later(error.to_string()),
+            Ok(None) => return Delivery::Refused("the task is not known".to_owned()),
+            Err(error) => return Delivery::Later(error.to_string()),
         };
         let own = self.swarm().name.clone();
         let Some(owner) = Owner::parse(&work.owner) else {
-            return Carried::Refused("the task has no owner".to_owned());
+            return Delivery::Refused("the task has no owner".to_owned());
         };
         let mut contributors: Vec<Owner> =
             work.contributors.iter().filter_map(|text| Owner::parse(text)).collect();
@@ -261,19 +262,19 @@ impl Runtime {
             Ok(answer) if answer.status.is_success() => {
                 let answer: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
                 self.note_runner(task, answer["local_runner"].as_str()).await;
-                Carried::Taken
+                Delivery::Taken
             }
             // Busy, or something on the way is.
             Ok(answer) if matches!(answer.status.as_u16(), 429 | 502 | 503 | 504) => {
-                Carried::Later(format!("it answered {}", answer.status))
+                Delivery::Later(format!("it answered {}", answer.status))
             }
             Ok(answer) => {
                 let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
                 let why = said["detail"].as_str().unwrap_or_default().chars().take(300).collect::<String>();
-                Carried::Refused(format!("it answered {}: {why}", answer.status))
+                Delivery::Refused(format!("it answered {}: {why}", answer.status))
             }
-            Err(error) if error.is_passing() => Carried::Later(error.to_string()),
-            Err(error) => Carried::Refused(error.to_string()),
+            Err(error) if error.is_passing() => Delivery::Later(error.to_string()),
+            Err(error) => Delivery::Refused(error.to_string()),
         }
     }
 
@@ -290,7 +291,7 @@ impl Runtime {
     }
 
     /// Takes a letter out of the outbox; if it did not arrive, its sender is told.
-    async fn settle_letter(
+    async fn settle_message(
         &self,
         peer: &RealmName,
         message: &Message,
@@ -309,7 +310,7 @@ impl Runtime {
             }
         }
         let (Some(why), Some(task)) = (failure, &message.task) else { return };
-        if Extra::of(message).notice {
+        if MessageMeta::of(message).notice {
             return tracing::info!(%peer, why, "a swarm was not told that a task has ended");
         }
         let id = task.clone();
@@ -329,10 +330,10 @@ fn by_task(waiting: Waiting) -> Vec<(Option<TaskId>, Letters)> {
             tasks.push((message.task.clone(), Vec::new()));
             tasks.len() - 1
         });
-        let letters = &mut tasks[at].1;
-        match letters.last_mut() {
+        let messages = &mut tasks[at].1;
+        match messages.last_mut() {
             Some((last, agents)) if last.id == message.id => agents.push(agent),
-            _ => letters.push((message, vec![agent])),
+            _ => messages.push((message, vec![agent])),
         }
     }
     tasks

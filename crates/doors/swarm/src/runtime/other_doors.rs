@@ -11,9 +11,9 @@ use posthaste_wire::mail::subjects;
 use posthaste_wire::mail::{MailAddress, MsgType, Owner};
 use tokio::time::MissedTickBehavior;
 
-use super::letters::{Draft, principal, to_mail};
-use super::live::{Incoming, Key};
-use super::steps::{Ending, Move};
+use super::messages::{MessageDraft, principal, to_mail};
+use super::run_state::{QueuedMessage, RunKey};
+use super::steps::{StepDraft, StepEnd};
 use super::{Runtime, Slot, VIA};
 
 /// Events kept for this follower before it reads the books.
@@ -38,7 +38,7 @@ impl Runtime {
             return;
         };
         // What was written before this follower was there.
-        self.take_waiting_letters(usize::MAX).await;
+        self.take_waiting_messages(usize::MAX).await;
         let mut again = tokio::time::interval(LOOK_AGAIN);
         again.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -47,7 +47,7 @@ impl Runtime {
                 step = feed.next() => step,
                 _ = again.tick() => {
                     if self.inner.deferred.swap(false, Ordering::Relaxed) {
-                        self.take_waiting_letters(DEFERRED_PAGES).await;
+                        self.take_waiting_messages(DEFERRED_PAGES).await;
                     }
                     continue;
                 }
@@ -79,7 +79,7 @@ impl Runtime {
                     _ => false,
                 };
                 if !heard {
-                    self.take_letter(message).await;
+                    self.take_message(message).await;
                 }
             }
             (Fact::TaskStatusChanged { task, current, .. }, _) if current.is_final() => {
@@ -99,7 +99,7 @@ impl Runtime {
                 tokio::spawn(async move {
                     if !runtime.adopt(&peer).await {
                         runtime.inner.registry.forget(peer.as_str());
-                        runtime.give_up_orphans().await;
+                        runtime.fail_unknown_peers().await;
                     }
                 });
             }
@@ -110,24 +110,24 @@ impl Runtime {
     /// An agent wrote a letter into the conversation of a task, by its own door. Says whether it has a part in that task.
     async fn heard_from(&self, task: &TaskId, message: &Message) -> bool {
         let Some((key, owner)) = self.run_behind(task).await else { return false };
-        let (cell, mut held) = self.hold(&key).await;
-        if !matches!(self.load(&key, &mut held).await, Ok(Some(_))) {
+        let (cell, mut guard) = self.hold(&key).await;
+        if !matches!(self.load(&key, &mut guard).await, Ok(Some(_))) {
             return false;
         }
         // Anybody can write a conversation's name on a letter; only those whom the task has asked speak in it.
-        if let Slot::Loaded(live) = &*held
-            && !live.seats.contains_key(message.from.as_str())
+        if let Slot::Loaded(live) = &*guard
+            && !live.agents.contains_key(message.from.as_str())
         {
-            self.retire(&cell, &mut held);
+            self.retire(&cell, &mut guard);
             return false;
         }
         let swarm = self.swarm();
-        if let Slot::Loaded(live) = &mut *held
+        if let Slot::Loaded(live) = &mut *guard
             && live.phase == RunPhase::Running
         {
             let sender = message.from.to_string();
-            if let Some(seat) = live.seats.get_mut(&sender) {
-                seat.unanswered = 0;
+            if let Some(agent_state) = live.agents.get_mut(&sender) {
+                agent_state.unanswered = 0;
             }
             let mail = std::sync::Arc::new(to_mail(message, &key.name, &swarm.name));
             let may_end = swarm.agent(&sender).is_some_and(|agent| agent.can_complete_tasks);
@@ -139,31 +139,36 @@ impl Runtime {
             let ends = message.kind == MsgType::BroadcastComplete.as_str() || to_person;
             // A task of one question ends with the answer, whoever gives it.
             if (may_end && ends) || (live.state.direct && to_person) {
-                let end = Draft::completion(&sender, mail.message.body.clone());
-                self.end(&cell, live, Move { agent: sender, ..Move::default() }, end).await;
+                let end = MessageDraft::completion(&sender, mail.message.body.clone());
+                self.end(&cell, live, StepDraft { agent: sender, ..StepDraft::default() }, end).await;
             } else if ends {
                 let why = "users get what the supervisor completes the task with; answer the agent that asked you instead";
                 let to = [sender.as_str()];
-                let draft =
-                    Draft::system(&swarm.name, MsgType::Response, &to, subjects::IMPROPER_RESPONSE, why);
-                let mv = Move { drafts: vec![draft], ..Move::default() };
-                self.step(&cell, live, mv, Ending::default()).await;
+                let draft = MessageDraft::system(
+                    &swarm.name,
+                    MsgType::Response,
+                    &to,
+                    subjects::IMPROPER_RESPONSE,
+                    why,
+                );
+                let draft_step = StepDraft { drafts: vec![draft], ..StepDraft::default() };
+                self.step(&cell, live, draft_step, StepEnd::default()).await;
             } else {
                 let hosted = self.inner.hosted.load_full();
                 for to in &message.to {
                     let posthaste_engine::nouns::Address::Agent(id) = to else { continue };
                     if hosted.is_connected(id.as_str()) {
-                        live.seats.entry(id.to_string()).or_default().unanswered += 1;
+                        live.agents.entry(id.to_string()).or_default().unanswered += 1;
                     } else if swarm.agent(id.as_str()).is_some() {
-                        live.enqueue(id.as_str(), Incoming::of(message, mail.clone()));
+                        live.enqueue(id.as_str(), QueuedMessage::of(message, mail.clone()));
                     }
                 }
                 cell.news.send_replace(message.seq);
-                self.pump_all(&cell, live);
-                self.rest(&cell, live).await;
+                self.start_turns(&cell, live);
+                self.check_idle(&cell, live).await;
             }
         }
-        self.retire(&cell, &mut held);
+        self.retire(&cell, &mut guard);
         true
     }
 
@@ -175,8 +180,8 @@ impl Runtime {
         if !known {
             return;
         }
-        let (cell, mut held) = self.hold(&key).await;
-        if let Slot::Loaded(live) = &mut *held
+        let (cell, mut guard) = self.hold(&key).await;
+        if let Slot::Loaded(live) = &mut *guard
             && live.phase == RunPhase::Running
         {
             let (subject, usual) = match status {
@@ -184,20 +189,20 @@ impl Runtime {
                 _ => (subjects::TASK_ERROR, "the task was given up"),
             };
             let body = said.unwrap_or_else(|| usual.to_owned());
-            self.end_by_system(&cell, live, subject, &body, Move::default()).await;
+            self.end_by_system(&cell, live, subject, &body, StepDraft::default()).await;
         }
-        if let Slot::Empty = *held {
+        if let Slot::Empty = *guard {
             super::lock(&self.inner.runs).remove(&key);
-            *held = Slot::Retired;
+            *guard = Slot::Retired;
         }
-        self.retire(&cell, &mut held);
+        self.retire(&cell, &mut guard);
     }
 
-    pub(super) async fn run_behind(&self, task: &TaskId) -> Option<(Key, String)> {
+    pub(super) async fn run_behind(&self, task: &TaskId) -> Option<(RunKey, String)> {
         let id = task.clone();
         let found = self.inner.engine.read(move |view| view.run_of_task(&Caller::office(), &id)).await;
         let (run, task) = found.ok()??;
-        Some((Key::new(&run.instance, &run.name), task.owner))
+        Some((RunKey::new(&run.instance, &run.name), task.owner))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What happened in a task, as events: from the same letters and notes for those who watch, those who come later, and
+//! What happened in a task, as events: from the same messages and notes for those who watch, those who come later, and
 //! those who ask for the whole story.
 
 use posthaste_engine::nouns::{AgentId, Caller, Message, Seq, TaskId};
@@ -9,8 +9,8 @@ use posthaste_wire::mail::{events, subjects};
 use posthaste_wire::time::to_rfc3339;
 use serde_json::{Value, json};
 
-use super::letters::{Extra, to_mail};
-use super::live::Note;
+use super::messages::{MessageMeta, to_mail};
+use super::run_state::Note;
 
 /// Letters read from the books at a time.
 const PAGE: usize = 500;
@@ -31,7 +31,7 @@ pub(crate) struct TaskEvent {
 pub(crate) struct Cursor {
     /// Notes come before the letter at their place.
     place: Seq,
-    letter: bool,
+    is_message: bool,
     n: i64,
     i: usize,
 }
@@ -39,25 +39,26 @@ pub(crate) struct Cursor {
 impl Cursor {
     /// Before everything that happened at a place or later.
     pub(crate) fn before(place: Seq) -> Self {
-        Self { place, letter: false, n: 0, i: 0 }
+        Self { place, is_message: false, n: 0, i: 0 }
     }
 
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('.');
         let place = parts.next()?.parse().ok()?;
-        let letter = match parts.next()? {
+        let is_message = match parts.next()? {
             "n" => false,
             "m" => true,
             _ => return None,
         };
-        let cursor = Self { place, letter, n: parts.next()?.parse().ok()?, i: parts.next()?.parse().ok()? };
+        let cursor =
+            Self { place, is_message, n: parts.next()?.parse().ok()?, i: parts.next()?.parse().ok()? };
         parts.next().is_none().then_some(cursor)
     }
 }
 
 impl std::fmt::Display for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}.{}.{}", self.place, if self.letter { 'm' } else { 'n' }, self.n, self.i)
+        write!(f, "{}.{}.{}.{}", self.place, if self.is_message { 'm' } else { 'n' }, self.n, self.i)
     }
 }
 
@@ -100,27 +101,27 @@ fn render(record: &RunRecord, task_id: &str, swarm: &str) -> Vec<TaskEvent> {
     let mut notes = record.notes.iter().peekable();
     for row in &record.messages {
         while let Some(note) = notes.next_if(|note| note.before <= row.message.seq) {
-            tell_note(&mut out, note, task_id);
+            note_events(&mut out, note, task_id);
         }
-        tell_letter(&mut out, row, task_id, swarm);
+        message_events(&mut out, row, task_id, swarm);
     }
     if !record.more {
-        notes.for_each(|note| tell_note(&mut out, note, task_id));
+        notes.for_each(|note| note_events(&mut out, note, task_id));
     }
     out
 }
 
-fn tell_note(out: &mut Vec<TaskEvent>, note: &posthaste_engine::nouns::RunNote, task_id: &str) {
+fn note_events(out: &mut Vec<TaskEvent>, note: &posthaste_engine::nouns::RunNote, task_id: &str) {
     let at = to_rfc3339(note.at);
     for (i, (name, description, details)) in Note::read(&note.note).events.into_iter().enumerate() {
-        let cursor = Cursor { place: note.before, letter: false, n: note.n, i: i + 1 };
+        let cursor = Cursor { place: note.before, is_message: false, n: note.n, i: i + 1 };
         let data =
             json!({ "timestamp": at, "description": description, "task_id": task_id, "extra_data": details });
         out.push(TaskEvent { cursor, name, data, response: None });
     }
 }
 
-fn tell_letter(out: &mut Vec<TaskEvent>, row: &RunMessageRow, task_id: &str, swarm: &str) {
+fn message_events(out: &mut Vec<TaskEvent>, row: &RunMessageRow, task_id: &str, swarm: &str) {
     let message: &Message = &row.message;
     let at = to_rfc3339(message.at);
     let mail = to_mail(message, task_id, swarm);
@@ -128,7 +129,7 @@ fn tell_letter(out: &mut Vec<TaskEvent>, row: &RunMessageRow, task_id: &str, swa
     let mut i = 0;
     let mut push = |name: &str, description: String, extra: Value, response: Option<String>| {
         i += 1;
-        let cursor = Cursor { place: message.seq, letter: true, n: 0, i };
+        let cursor = Cursor { place: message.seq, is_message: true, n: 0, i };
         let data =
             json!({ "timestamp": at, "description": description, "task_id": task_id, "extra_data": extra });
         out.push(TaskEvent { cursor, name: name.to_owned(), data, response });
@@ -143,7 +144,7 @@ fn tell_letter(out: &mut Vec<TaskEvent>, row: &RunMessageRow, task_id: &str, swa
     if !away.is_empty() {
         let to = away.iter().map(|agent| agent.as_str()).collect::<Vec<_>>().join(", ");
         let description = format!("{} from {sender} to {to}", mail.msg_type.as_str());
-        let notice = Extra::of(message).notice;
+        let notice = MessageMeta::of(message).notice;
         push(events::INTERSWARM_SENT, description, json!({ "full_message": full, "notice": notice }), None);
     }
     let to_person = matches!(
@@ -173,10 +174,10 @@ mod tests {
 
     #[test]
     fn cursors_are_read_back_and_keep_their_order() {
-        let note = Cursor { place: 7, letter: false, n: 3, i: 1 };
-        let letter = Cursor { place: 7, letter: true, n: 0, i: 2 };
-        assert!(Cursor::before(7) < note && note < letter && letter < Cursor::before(8));
-        for cursor in [note, letter] {
+        let note = Cursor { place: 7, is_message: false, n: 3, i: 1 };
+        let message = Cursor { place: 7, is_message: true, n: 0, i: 2 };
+        assert!(Cursor::before(7) < note && note < message && message < Cursor::before(8));
+        for cursor in [note, message] {
             assert_eq!(Cursor::parse(&cursor.to_string()), Some(cursor));
         }
         for bad in ["", "7", "7.x.1.1", "7.m.1", "7.m.1.1.1", "-.m.1.1"] {

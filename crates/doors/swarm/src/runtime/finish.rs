@@ -10,67 +10,78 @@ use posthaste_wire::mail::{events, subjects};
 use serde_json::{Value, json};
 
 use super::definition::Swarm;
-use super::letters::{Draft, Extra, to_mail};
-use super::live::{Finish, Key, Live};
-use super::steps::{Ending, Move};
+use super::messages::{MessageDraft, MessageMeta, to_mail};
+use super::run_state::{Finish, RunKey, RunState};
+use super::steps::{StepDraft, StepEnd};
 use super::{RunCell, Runtime};
 
 /// How often the system speaks up in a row before it ends the task.
-pub(super) const MOST_TROUBLES: u32 = 8;
+pub(super) const MAX_TROUBLES: u32 = 8;
 
 impl Runtime {
     /// Ends a turn of the task with a message of one of its agents.
-    pub(super) async fn end(&self, cell: &Arc<RunCell>, live: &mut Live, mut mv: Move, end: Draft) {
-        let ending = self.draw_end(live, &self.swarm(), &mut mv, end);
-        if let Some(advanced) = self.step(cell, live, mv, ending).await {
+    pub(super) async fn end(
+        &self,
+        cell: &Arc<RunCell>,
+        live: &mut RunState,
+        mut draft_step: StepDraft,
+        end: MessageDraft,
+    ) {
+        let ending = self.build_end(live, &self.swarm(), &mut draft_step, end);
+        if let Some(advanced) = self.step(cell, live, draft_step, ending).await {
             self.announce_end(live, &advanced);
         }
     }
 
     /// What is sent and given up when a turn of the task ends.
-    pub(super) fn draw_end(&self, live: &mut Live, swarm: &Swarm, mv: &mut Move, end: Draft) -> Ending {
-        let in_hand = mv.in_hand.as_ref().map(|incoming| incoming.id);
-        mv.drafts.retain(|draft| draft.kind != MsgType::BroadcastComplete);
+    pub(super) fn build_end(
+        &self,
+        live: &mut RunState,
+        swarm: &Swarm,
+        draft_step: &mut StepDraft,
+        end: MessageDraft,
+    ) -> StepEnd {
+        let in_hand = draft_step.in_hand.as_ref().map(|queued| queued.id);
+        draft_step.drafts.retain(|draft| draft.kind != MsgType::BroadcastComplete);
         // What is sent in the same breath as the end reaches nobody here, unless somebody elsewhere is to have it.
-        mv.drafts.retain(|draft| draft.here.is_empty());
+        draft_step.drafts.retain(|draft| draft.here.is_empty());
         let result = Json::from_value(&Value::from(end.body.as_str()));
-        let sender = mv.in_hand.as_ref().map(|incoming| incoming.mail.message.sender.address.clone());
+        let sender = draft_step.in_hand.as_ref().map(|queued| queued.mail.message.sender.address.clone());
         let notices = self.notices(live, swarm, &end, sender.as_deref());
-        mv.drafts.push(end);
-        mv.drafts.extend(notices);
+        draft_step.drafts.push(end);
+        draft_step.drafts.extend(notices);
         let gave_up = live.abandon(in_hand);
         // A person's message that nobody has looked at keeps the task going.
-        let phase = (!live.has_unheard_person()).then_some(RunPhase::Ended);
-        live.state.questions.close();
-        Ending { phase, result: Some(result), gave_up }
+        let phase = (!live.has_unread_user_message()).then_some(RunPhase::Ended);
+        StepEnd { phase, result: Some(result), gave_up }
     }
 
     /// Ends a turn of the task because it cannot go on.
     pub(super) async fn end_by_system(
         &self,
         cell: &Arc<RunCell>,
-        live: &mut Live,
+        live: &mut RunState,
         subject: &str,
         why: &str,
-        mut mv: Move,
+        mut draft_step: StepDraft,
     ) {
         let swarm = self.swarm();
-        let mut end = Draft::system(&swarm.name, MsgType::BroadcastComplete, &["all"], subject, why);
+        let mut end = MessageDraft::system(&swarm.name, MsgType::BroadcastComplete, &["all"], subject, why);
         end.here.clear();
         let details = json!({ "error": why });
-        mv.note.tell(events::TASK_ERROR, why, details);
-        self.end(cell, live, mv, end).await;
+        draft_step.note.tell(events::TASK_ERROR, why, details);
+        self.end(cell, live, draft_step, end).await;
     }
 
     /// What other swarms are told when the task ends: all that had a part in it, or the one that asked.
     pub(super) fn notices(
         &self,
-        live: &Live,
+        live: &RunState,
         swarm: &Swarm,
-        end: &Draft,
+        end: &MessageDraft,
         in_hand: Option<&str>,
-    ) -> Vec<Draft> {
-        let notice = |address: String, subject: &str, notice: bool| Draft {
+    ) -> Vec<MessageDraft> {
+        let notice = |address: String, subject: &str, notice: bool| MessageDraft {
             kind: MsgType::Response,
             sender: end.sender.clone(),
             recipients: vec![MailAddress::agent(address)],
@@ -79,7 +90,7 @@ impl Runtime {
             body: end.body.clone(),
             own_id: None,
             key: None,
-            extra: Extra { notice, ..Extra::default() },
+            extra: MessageMeta { notice, ..MessageMeta::default() },
         };
         if !self.is_ours(live) {
             let questions = &live.state.questions;
@@ -103,14 +114,14 @@ impl Runtime {
     }
 
     /// Tells those who wait what the task ended with.
-    pub(super) fn announce_end(&self, live: &mut Live, advanced: &Advanced) {
+    pub(super) fn announce_end(&self, live: &mut RunState, advanced: &Advanced) {
         if let Some(finish) = self.finish_of(&live.key, advanced) {
             live.finish(&finish);
         }
     }
 
     /// What a task ended with.
-    pub(super) fn finish_of(&self, key: &Key, advanced: &Advanced) -> Option<Finish> {
+    pub(super) fn finish_of(&self, key: &RunKey, advanced: &Advanced) -> Option<Finish> {
         let swarm = self.inner.engine.realm().as_str();
         let (message, _) = advanced.messages.iter().rev().find(|(message, _)| {
             message.kind == MsgType::BroadcastComplete.as_str()
@@ -121,7 +132,7 @@ impl Runtime {
     }
 
     /// Speaks up when nobody has anything left to do in a task that has not ended.
-    pub(super) async fn rest(&self, cell: &Arc<RunCell>, live: &mut Live) {
+    pub(super) async fn check_idle(&self, cell: &Arc<RunCell>, live: &mut RunState) {
         if live.phase != RunPhase::Running || !live.is_idle() {
             return;
         }
@@ -131,9 +142,9 @@ impl Runtime {
             return;
         }
         live.state.troubles += 1;
-        if live.state.troubles > MOST_TROUBLES {
+        if live.state.troubles > MAX_TROUBLES {
             let why = "nobody has anything left to do in this task, and no agent completed it";
-            return self.end_by_system(cell, live, subjects::TASK_ERROR, why, Move::default()).await;
+            return self.end_by_system(cell, live, subjects::TASK_ERROR, why, StepDraft::default()).await;
         }
         let can_end = |name: &str| swarm.agent(name).is_some_and(|agent| agent.can_complete_tasks);
         let entry = match live.state.direct || can_end(&live.state.entry) {
@@ -145,15 +156,16 @@ impl Runtime {
                 .map_or_else(|| swarm.entrypoint.clone(), |agent| agent.name.clone()),
         };
         let why = "nobody has anything left to do in this task; call task_complete, or ask somebody for more";
-        let draft = Draft::system(&swarm.name, MsgType::Response, &[&entry], subjects::TASK_ERROR, why);
-        let mv = Move { drafts: vec![draft], ..Move::default() };
-        self.step(cell, live, mv, Ending::default()).await;
-        self.pump_all(cell, live);
+        let draft =
+            MessageDraft::system(&swarm.name, MsgType::Response, &[&entry], subjects::TASK_ERROR, why);
+        let draft_step = StepDraft { drafts: vec![draft], ..StepDraft::default() };
+        self.step(cell, live, draft_step, StepEnd::default()).await;
+        self.start_turns(cell, live);
     }
 
     /// Tells agents of other swarms that their questions will not be answered: no agent here has anything in hand, and
     /// nothing was asked after them that could still help.
-    async fn tell_askers(&self, cell: &Arc<RunCell>, live: &mut Live, swarm: &str) {
+    async fn tell_askers(&self, cell: &Arc<RunCell>, live: &mut RunState, swarm: &str) {
         let mut drafts = Vec::new();
         for asker in live.state.questions.unanswered() {
             if !self.can_tell(&asker) {
@@ -161,13 +173,14 @@ impl Runtime {
                 continue;
             }
             let why = "the agents that were asked have ended their turns without an answer";
-            let mut draft = Draft::system(swarm, MsgType::Response, &[&asker], subjects::TASK_ERROR, why);
+            let mut draft =
+                MessageDraft::system(swarm, MsgType::Response, &[&asker], subjects::TASK_ERROR, why);
             draft.here.clear();
             drafts.push(draft);
         }
         if !drafts.is_empty() {
-            let mv = Move { drafts, ..Move::default() };
-            self.step(cell, live, mv, Ending::default()).await;
+            let draft_step = StepDraft { drafts, ..StepDraft::default() };
+            self.step(cell, live, draft_step, StepEnd::default()).await;
         }
     }
 
@@ -180,19 +193,19 @@ impl Runtime {
     /// done with that one, and the others are still to be answered.
     pub(super) fn one_of_several(
         &self,
-        live: &Live,
+        live: &RunState,
         agent: &str,
         in_hand: &str,
         text: &str,
-    ) -> Option<Draft> {
+    ) -> Option<MessageDraft> {
         if self.is_ours(live) || live.state.questions.askers().count() < 2 {
             return None;
         }
         let asker = live.state.questions.completed_for(Some(in_hand)).filter(|asker| self.can_tell(asker))?;
-        Some(Draft {
+        Some(MessageDraft {
             kind: MsgType::Response,
             recipients: vec![MailAddress::agent(asker)],
-            ..Draft::completion(agent, text.to_owned())
+            ..MessageDraft::completion(agent, text.to_owned())
         })
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::definition::{ActionDefinition, AgentDefinition, Swarm};
 use super::drivers::Reply;
-use super::live::{Key, Note, ToolCall};
+use super::run_state::{Note, RunKey, ToolCall};
 use super::steps::step_of;
 use super::tools::ActionResults;
 use super::{Hosted, Runtime, actions};
@@ -21,7 +21,7 @@ const UNCERTAIN: &str =
 /// What an agent answered, and how far it has been carried out. Written down in pieces: the first has the answer, later
 /// ones what has come to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Intent {
+pub(crate) struct PendingReply {
     /// The message that the agent has in hand.
     pub(crate) message: MessageId,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -36,7 +36,7 @@ pub(crate) struct Intent {
     begun: Option<usize>,
 }
 
-impl Intent {
+impl PendingReply {
     pub(super) fn of(message: MessageId, reply: Reply) -> Self {
         let Reply { calls, text } = reply;
         Self { message, calls, text, ended: Vec::new(), begun: None }
@@ -79,40 +79,42 @@ impl Runtime {
     pub(super) async fn run_actions(
         &self,
         hosted: &Hosted,
-        key: &Key,
+        key: &RunKey,
         agent: &AgentDefinition,
-        intent: Intent,
+        pending_reply: PendingReply,
     ) -> Result<(Reply, ActionResults), EngineError> {
         let mut results = ActionResults::new();
         // After a restart the answer is in the books already.
-        let mut piece = match intent.begun {
-            None => intent.clone(),
-            Some(_) => Intent { calls: Vec::new(), text: None, ended: Vec::new(), ..intent.clone() },
+        let mut piece = match pending_reply.begun {
+            None => pending_reply.clone(),
+            Some(_) => {
+                PendingReply { calls: Vec::new(), text: None, ended: Vec::new(), ..pending_reply.clone() }
+            }
         };
-        for (place, call, action) in wanted(&hosted.swarm, agent, &intent.calls) {
-            let result = match intent.known(place) {
+        for (place, call, action) in wanted(&hosted.swarm, agent, &pending_reply.calls) {
+            let result = match pending_reply.known(place) {
                 Some(known) => known,
                 None => {
                     piece.begun = Some(place);
                     self.write_piece(key, agent, &piece).await?;
                     let result = actions::run(action, &call.args, &hosted.here, &hosted.outgoing).await;
                     let ended = vec![(place, result.clone())];
-                    piece = Intent { calls: Vec::new(), text: None, ended, ..piece };
+                    piece = PendingReply { calls: Vec::new(), text: None, ended, ..piece };
                     result
                 }
             };
             results.insert(call.call_id.clone(), result);
         }
-        Ok((Reply { calls: intent.calls, text: intent.text }, results))
+        Ok((Reply { calls: pending_reply.calls, text: pending_reply.text }, results))
     }
 
     async fn write_piece(
         &self,
-        key: &Key,
+        key: &RunKey,
         agent: &AgentDefinition,
-        piece: &Intent,
+        piece: &PendingReply,
     ) -> Result<(), EngineError> {
-        let note = Note { intent: Some(piece.clone()), ..Note::default() };
+        let note = Note { pending_reply: Some(piece.clone()), ..Note::default() };
         let agent = AgentId::new(&agent.name).unwrap_or_else(|_| AgentId::office());
         self.advance(Advance { agent, note: note.to_json(), ..step_of(key) }).await.map(drop)
     }
@@ -130,17 +132,17 @@ mod tests {
     fn what_ended_is_known_what_was_under_way_is_uncertain_and_the_rest_is_still_to_do() {
         let message = MessageId(uuid::Uuid::nil());
         let reply = Reply { calls: (0..3).map(call).collect(), text: None };
-        let mut intent = Intent { begun: Some(0), ..Intent::of(message, reply) };
-        assert_eq!(intent.known(0), Some(Err(UNCERTAIN.to_owned())));
-        let later = Intent {
+        let mut pending_reply = PendingReply { begun: Some(0), ..PendingReply::of(message, reply) };
+        assert_eq!(pending_reply.known(0), Some(Err(UNCERTAIN.to_owned())));
+        let later = PendingReply {
             ended: vec![(0, Ok("done".to_owned()))],
             begun: Some(1),
-            ..Intent::of(message, Reply::default())
+            ..PendingReply::of(message, Reply::default())
         };
-        intent.add(&later);
-        assert_eq!(intent.known(0), Some(Ok("done".to_owned())));
-        assert_eq!(intent.known(1), Some(Err(UNCERTAIN.to_owned())));
-        assert_eq!(intent.known(2), None);
-        assert_eq!(intent.calls.len(), 3);
+        pending_reply.add(&later);
+        assert_eq!(pending_reply.known(0), Some(Ok("done".to_owned())));
+        assert_eq!(pending_reply.known(1), Some(Err(UNCERTAIN.to_owned())));
+        assert_eq!(pending_reply.known(2), None);
+        assert_eq!(pending_reply.calls.len(), 3);
     }
 }

@@ -13,30 +13,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::intents::Intent;
-use super::letters::{Extra, to_mail};
+use super::messages::{MessageMeta, to_mail};
+use super::pending_replies::PendingReply;
 use super::questions::{Questions, Unordered};
 
 /// Messages that an agent is shown of one task; older ones stay in the books.
-const LONGEST_MEMORY: usize = 1_000;
+const MAX_HISTORY: usize = 1_000;
 
 /// Names a run: on whose behalf, and what it is called there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct RunKey {
     pub(crate) instance: Arc<str>,
     pub(crate) name: Arc<str>,
 }
 
-impl Key {
+impl RunKey {
     pub(crate) fn new(instance: &str, name: &str) -> Self {
         Self { instance: Arc::from(instance), name: Arc::from(name) }
     }
 }
 
-/// What a run keeps in the books besides its letters.
+/// What a run keeps in the books besides its messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct State {
+pub(crate) struct SavedState {
     /// The agent that the user wrote to.
     pub(crate) entry: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,13 +54,14 @@ pub(crate) struct State {
     pub(crate) troubles: u32,
     /// The letter of another door that it is to answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) letter: Option<super::correspondence::Asked>,
+    #[serde(rename = "letter")]
+    pub(crate) source: Option<super::mail_tasks::SourceMessage>,
     /// Whether any agent's answer to the user ends it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) direct: bool,
 }
 
-impl State {
+impl SavedState {
     /// The state as the database keeps it, also as older versions of the server wrote it.
     pub(crate) fn read(json: &Json) -> Self {
         let mut state: Self = serde_json::from_str(json.as_str()).unwrap_or_default();
@@ -118,7 +119,7 @@ pub(crate) struct Note {
     pub(crate) took: Option<MessageId>,
     /// What the agent answered, while that is being carried out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) intent: Option<Intent>,
+    pub(crate) pending_reply: Option<PendingReply>,
 }
 
 impl Note {
@@ -137,16 +138,16 @@ impl Note {
 
 /// One thing an agent remembers of a task.
 #[derive(Clone, Debug)]
-pub(crate) enum Memory {
+pub(crate) enum HistoryEntry {
     /// It was handed a message.
-    Heard(Arc<MailMessage>),
+    Received(Arc<MailMessage>),
     /// It made calls, and this came of them.
-    Did(Vec<ToolCall>, Vec<ToolResult>),
+    Called(Vec<ToolCall>, Vec<ToolResult>),
 }
 
 /// A message on its way to an agent here.
 #[derive(Clone, Debug)]
-pub(crate) struct Incoming {
+pub(crate) struct QueuedMessage {
     pub(crate) id: MessageId,
     pub(crate) seq: Seq,
     pub(crate) tier: u8,
@@ -154,9 +155,10 @@ pub(crate) struct Incoming {
     pub(crate) resumed: bool,
 }
 
-impl Incoming {
+impl QueuedMessage {
     pub(crate) fn of(message: &Message, mail: Arc<MailMessage>) -> Self {
-        let resumed = mail.message.sender.address_type == AddressType::System && Extra::of(message).resumed;
+        let resumed =
+            mail.message.sender.address_type == AddressType::System && MessageMeta::of(message).resumed;
         Self { id: message.id, seq: message.seq, tier: message.priority.tier(), mail, resumed }
     }
 
@@ -166,49 +168,49 @@ impl Incoming {
         payload.sender.address_type != AddressType::System && !payload.subject.starts_with("::")
     }
 
-    pub(crate) fn is_from_a_person(&self) -> bool {
+    pub(crate) fn is_from_person(&self) -> bool {
         matches!(self.mail.message.sender.address_type, AddressType::User | AddressType::Admin)
     }
 }
 
 /// One agent's place in a run.
 #[derive(Debug, Default)]
-pub(crate) struct Seat {
-    pub(crate) memory: Vec<Memory>,
+pub(crate) struct AgentState {
+    pub(crate) memory: Vec<HistoryEntry>,
     /// By tier, then by place in the history.
-    queue: BTreeMap<(u8, Seq), Incoming>,
+    queue: BTreeMap<(u8, Seq), QueuedMessage>,
     /// What it has in hand.
     pub(crate) busy: Option<MessageId>,
     /// Letters that it reads elsewhere and has not answered.
     pub(crate) unanswered: u32,
 }
 
-impl Seat {
-    pub(crate) fn push(&mut self, incoming: Incoming) {
-        self.queue.insert((incoming.tier, incoming.seq), incoming);
+impl AgentState {
+    pub(crate) fn push(&mut self, queued: QueuedMessage) {
+        self.queue.insert((queued.tier, queued.seq), queued);
     }
 
     /// The next message, if the agent is free.
-    pub(crate) fn next(&mut self) -> Option<Incoming> {
+    pub(crate) fn next(&mut self) -> Option<QueuedMessage> {
         if self.busy.is_some() {
             return None;
         }
-        let (_, incoming) = self.queue.pop_first()?;
-        self.busy = Some(incoming.id);
-        Some(incoming)
+        let (_, queued) = self.queue.pop_first()?;
+        self.busy = Some(queued.id);
+        Some(queued)
     }
 
     pub(crate) fn heard(&self) -> impl DoubleEndedIterator<Item = &Arc<MailMessage>> {
         self.memory.iter().filter_map(|one| match one {
-            Memory::Heard(mail) => Some(mail),
-            Memory::Did(..) => None,
+            HistoryEntry::Received(mail) => Some(mail),
+            HistoryEntry::Called(..) => None,
         })
     }
 
     /// The results that the agent has not seen when it is called again.
     pub(crate) fn newest_results(&self) -> Vec<ToolResult> {
         let found = self.memory.iter().rev().find_map(|one| match one {
-            Memory::Did(_, results) if results.iter().any(|result| result.shown) => Some(results),
+            HistoryEntry::Called(_, results) if results.iter().any(|result| result.shown) => Some(results),
             _ => None,
         });
         found.map(|results| results.iter().filter(|r| r.shown).cloned().collect()).unwrap_or_default()
@@ -221,13 +223,13 @@ impl Seat {
 
 /// Where an agent takes its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Host {
+pub(crate) enum AgentHost {
     /// It is called from here.
-    Here,
+    Runtime,
     /// It reads its mail by another door.
-    Connected,
+    OtherDoor,
     /// It is nobody of this swarm.
-    Elsewhere,
+    Foreign,
 }
 
 /// How a turn of a task ended.
@@ -246,23 +248,23 @@ struct Waiter {
 
 /// A run that is in memory.
 #[derive(Debug)]
-pub(crate) struct Live {
-    pub(crate) key: Key,
+pub(crate) struct RunState {
+    pub(crate) key: RunKey,
     pub(crate) task: TaskId,
     pub(crate) owner: String,
     pub(crate) contributors: Vec<String>,
     pub(crate) phase: RunPhase,
     pub(crate) steps: i64,
-    pub(crate) state: State,
-    pub(crate) seats: HashMap<String, Seat>,
+    pub(crate) state: SavedState,
+    pub(crate) agents: HashMap<String, AgentState>,
     /// Answers that were being carried out when the office stopped, by agent and message.
-    pub(crate) intents: HashMap<(String, MessageId), Intent>,
+    pub(crate) pending_replies: HashMap<(String, MessageId), PendingReply>,
     waiters: Vec<Waiter>,
 }
 
-impl Live {
+impl RunState {
     /// A run that is about to be opened.
-    pub(crate) fn fresh(key: Key, task: TaskId, owner: String) -> Self {
+    pub(crate) fn fresh(key: RunKey, task: TaskId, owner: String) -> Self {
         Self {
             key,
             task,
@@ -270,23 +272,23 @@ impl Live {
             owner,
             phase: RunPhase::Ended,
             steps: 0,
-            state: State::default(),
-            seats: HashMap::new(),
-            intents: HashMap::new(),
+            state: SavedState::default(),
+            agents: HashMap::new(),
+            pending_replies: HashMap::new(),
             waiters: Vec::new(),
         }
     }
 
     /// A run as the books have it. Gives what waits but will not be dealt with any more.
     pub(crate) fn load(
-        key: Key,
+        key: RunKey,
         run: &Run,
         task: &Task,
         record: &RunRecord,
         swarm: &str,
-        host: impl Fn(&str) -> Host,
+        host: impl Fn(&str) -> AgentHost,
     ) -> (Self, Vec<Taken>) {
-        let state = run.state.as_ref().map(State::read).unwrap_or_default();
+        let state = run.state.as_ref().map(SavedState::read).unwrap_or_default();
         let mut live = Self::fresh(key, run.task.clone(), task.owner.clone());
         live.contributors = task.contributors.clone();
         (live.phase, live.steps, live.state) = (run.phase, run.steps, state);
@@ -297,29 +299,29 @@ impl Live {
                 live.recall(note.agent.as_str(), &Note::read(&note.note));
             }
             let mail = Arc::new(to_mail(&row.message, &live.key.name, swarm));
-            if let Some(seat) = live.seats.get_mut(row.message.from.as_str()) {
-                seat.unanswered = 0;
+            if let Some(agent_state) = live.agents.get_mut(row.message.from.as_str()) {
+                agent_state.unanswered = 0;
             }
             for (agent, delivery, remembered) in &row.deliveries {
                 match host(agent.as_str()) {
-                    Host::Here => {}
-                    Host::Connected => {
-                        live.seats.entry(agent.to_string()).or_default().unanswered += 1;
+                    AgentHost::Runtime => {}
+                    AgentHost::OtherDoor => {
+                        live.agents.entry(agent.to_string()).or_default().unanswered += 1;
                         continue;
                     }
-                    Host::Elsewhere => continue,
+                    AgentHost::Foreign => continue,
                 }
-                let incoming = Incoming::of(&row.message, mail.clone());
-                let seat = live.seats.entry(agent.to_string()).or_default();
+                let queued = QueuedMessage::of(&row.message, mail.clone());
+                let agent_state = live.agents.entry(agent.to_string()).or_default();
                 match delivery {
                     DeliveryState::Queued | DeliveryState::Delivered if live.phase != RunPhase::Ended => {
-                        seat.push(incoming);
+                        agent_state.push(queued);
                     }
                     DeliveryState::Queued | DeliveryState::Delivered => {
                         stale.push(Taken { agent: agent.clone(), message: row.message.id });
                     }
-                    DeliveryState::Read | DeliveryState::Acked if *remembered && !incoming.resumed => {
-                        seat.memory.push(Memory::Heard(mail.clone()));
+                    DeliveryState::Read | DeliveryState::Acked if *remembered && !queued.resumed => {
+                        agent_state.memory.push(HistoryEntry::Received(mail.clone()));
                     }
                     _ => {}
                 }
@@ -332,59 +334,54 @@ impl Live {
     }
 
     fn recall(&mut self, agent: &str, note: &Note) {
-        if let Some(piece) = &note.intent {
-            let known = self.intents.entry((agent.to_owned(), piece.message));
-            known.and_modify(|intent| intent.add(piece)).or_insert_with(|| piece.clone());
+        if let Some(piece) = &note.pending_reply {
+            let known = self.pending_replies.entry((agent.to_owned(), piece.message));
+            known.and_modify(|pending_reply| pending_reply.add(piece)).or_insert_with(|| piece.clone());
         }
         if let Some(took) = note.took {
-            self.intents.remove(&(agent.to_owned(), took));
+            self.pending_replies.remove(&(agent.to_owned(), took));
         }
         let calls: Vec<ToolCall> = note.events.iter().filter_map(|(name, _, x)| call_of(name, x)).collect();
         if calls.is_empty() && note.results.is_empty() {
             return;
         }
-        let seat = self.seats.entry(agent.to_owned()).or_default();
-        seat.memory.push(Memory::Did(calls, note.results.clone()));
+        let agent_state = self.agents.entry(agent.to_owned()).or_default();
+        agent_state.memory.push(HistoryEntry::Called(calls, note.results.clone()));
     }
 
     /// Adds a message for an agent here.
-    pub(crate) fn enqueue(&mut self, agent: &str, incoming: Incoming) {
-        self.seats.entry(agent.to_owned()).or_default().push(incoming);
+    pub(crate) fn enqueue(&mut self, agent: &str, queued: QueuedMessage) {
+        self.agents.entry(agent.to_owned()).or_default().push(queued);
     }
 
     /// Notes that an agent has heard a message.
-    pub(crate) fn remember(&mut self, agent: &str, memory: Memory) {
-        let seat = self.seats.entry(agent.to_owned()).or_default();
-        seat.memory.push(memory);
-        if seat.memory.len() > LONGEST_MEMORY {
+    pub(crate) fn remember(&mut self, agent: &str, memory: HistoryEntry) {
+        let agent_state = self.agents.entry(agent.to_owned()).or_default();
+        agent_state.memory.push(memory);
+        if agent_state.memory.len() > MAX_HISTORY {
             // The first is what the task is about.
-            seat.memory.remove(1);
+            agent_state.memory.remove(1);
         }
-    }
-
-    /// Some agent that is free and has mail, and its next message, which it has in hand from now on.
-    pub(crate) fn next_turn(&mut self) -> Option<(String, Incoming)> {
-        self.seats.iter_mut().find_map(|(name, seat)| Some((name.clone(), seat.next()?)))
     }
 
     /// Notes that an agent has dealt with the message that it had in hand.
     pub(crate) fn dealt_with(
         &mut self,
         agent: &str,
-        incoming: Incoming,
+        queued: QueuedMessage,
         forget: bool,
         calls: Vec<ToolCall>,
         results: Vec<ToolResult>,
     ) {
-        if !forget && !incoming.resumed {
-            self.remember(agent, Memory::Heard(incoming.mail));
+        if !forget && !queued.resumed {
+            self.remember(agent, HistoryEntry::Received(queued.mail));
         }
-        self.remember(agent, Memory::Did(calls, results));
+        self.remember(agent, HistoryEntry::Called(calls, results));
     }
 
     /// Whether no agent here has anything in hand or waiting.
     pub(crate) fn is_idle(&self) -> bool {
-        self.seats.values().all(Seat::is_idle)
+        self.agents.values().all(AgentState::is_idle)
     }
 
     /// Whether anything can still happen without a message from outside.
@@ -394,33 +391,33 @@ impl Live {
 
     /// Whether something can happen besides what an agent has in hand.
     pub(crate) fn awaits_something(&self, agent: &str) -> bool {
-        let others = self.seats.iter().any(|(name, seat)| match name == agent {
-            true => !seat.queue.is_empty() || seat.unanswered > 0,
-            false => !seat.is_idle(),
+        let others = self.agents.iter().any(|(name, agent_state)| match name == agent {
+            true => !agent_state.queue.is_empty() || agent_state.unanswered > 0,
+            false => !agent_state.is_idle(),
         });
         others || self.state.questions.awaits_an_answer()
     }
 
     /// Whether a message of a person waits that no agent has looked at.
-    pub(crate) fn has_unheard_person(&self) -> bool {
-        self.seats.values().any(|seat| seat.queue.values().any(Incoming::is_from_a_person))
+    pub(crate) fn has_unread_user_message(&self) -> bool {
+        self.agents.values().any(|agent_state| agent_state.queue.values().any(QueuedMessage::is_from_person))
     }
 
     /// Everything that waits or is in hand, except what people wrote and nobody has looked at, and except one's own.
     pub(crate) fn abandon(&mut self, except: Option<MessageId>) -> Vec<Taken> {
         let mut left = Vec::new();
-        for (name, seat) in &mut self.seats {
+        for (name, agent_state) in &mut self.agents {
             let Ok(agent) = posthaste_engine::nouns::AgentId::new(name) else { continue };
-            seat.queue.retain(|_, incoming| {
-                if !incoming.is_from_a_person() {
-                    left.push(Taken { agent: agent.clone(), message: incoming.id });
+            agent_state.queue.retain(|_, queued| {
+                if !queued.is_from_person() {
+                    left.push(Taken { agent: agent.clone(), message: queued.id });
                 }
-                incoming.is_from_a_person()
+                queued.is_from_person()
             });
-            if let Some(busy) = seat.busy.filter(|busy| Some(*busy) != except) {
+            if let Some(busy) = agent_state.busy.filter(|busy| Some(*busy) != except) {
                 left.push(Taken { agent: agent.clone(), message: busy });
             }
-            seat.unanswered = 0;
+            agent_state.unanswered = 0;
         }
         left
     }
@@ -435,9 +432,12 @@ impl Live {
 
     /// Tells everyone whose message has been looked at that the task ended.
     pub(crate) fn finish(&mut self, finish: &Finish) {
-        let unheard: Vec<MessageId> =
-            self.seats.values().flat_map(|seat| seat.queue.values().map(|one| one.id)).collect();
-        let (waiting, done) = self.waiters.drain(..).partition(|waiter| unheard.contains(&waiter.message));
+        let unread: Vec<MessageId> = self
+            .agents
+            .values()
+            .flat_map(|agent_state| agent_state.queue.values().map(|one| one.id))
+            .collect();
+        let (waiting, done) = self.waiters.drain(..).partition(|waiter| unread.contains(&waiter.message));
         self.waiters = waiting;
         for waiter in done {
             // Whoever went away can read it in the books.
@@ -456,8 +456,8 @@ impl Live {
 
     /// The latest request from an agent to another, so that its answer can be told from others.
     pub(crate) fn request_of(&self, agent: &str, from: &str) -> Option<String> {
-        let seat = self.seats.get(agent)?;
-        let request = seat
+        let agent_state = self.agents.get(agent)?;
+        let request = agent_state
             .heard()
             .rev()
             .find(|mail| mail.msg_type == MsgType::Request && mail.message.sender.address == from)?;

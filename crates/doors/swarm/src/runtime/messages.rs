@@ -14,7 +14,7 @@ use posthaste_host::plain_text;
 
 /// What the engine's fields do not say about a letter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Extra {
+pub(crate) struct MessageMeta {
     /// What sort the sender is, unless it is an agent.
     #[serde(default, rename = "from", skip_serializing_if = "Option::is_none")]
     pub(crate) sender_type: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Extra {
     pub(crate) notice: bool,
 }
 
-impl Extra {
+impl MessageMeta {
     pub(crate) fn of(message: &Message) -> Self {
         let read = |json: &Json| serde_json::from_str(json.as_str()).ok();
         message.meta.as_ref().and_then(read).unwrap_or_default()
@@ -54,12 +54,12 @@ impl Extra {
 
 /// A letter that is about to be sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Draft {
+pub(crate) struct MessageDraft {
     pub(crate) kind: MsgType,
     pub(crate) sender: MailAddress,
     /// As the sender put it: names here, `name@swarm` elsewhere, `all`, or a user.
     pub(crate) recipients: Vec<MailAddress>,
-    /// Who gets it here.
+    /// AuthedCaller gets it here.
     pub(crate) here: Vec<String>,
     pub(crate) subject: String,
     pub(crate) body: String,
@@ -67,10 +67,10 @@ pub(crate) struct Draft {
     pub(crate) own_id: Option<String>,
     /// The sender's own name for it, where it comes from elsewhere.
     pub(crate) key: Option<String>,
-    pub(crate) extra: Extra,
+    pub(crate) extra: MessageMeta,
 }
 
-impl Draft {
+impl MessageDraft {
     /// A letter of the system to agents here.
     pub(crate) fn system(
         swarm: &str,
@@ -88,11 +88,11 @@ impl Draft {
             body: body.into(),
             own_id: None,
             key: None,
-            extra: Extra::default(),
+            extra: MessageMeta::default(),
         }
     }
 
-    /// The letter with which an agent ends a turn of the task. It is for everybody and reaches nobody's queue.
+    /// The letter with which an agent ends a turn of the task. It is for all and reaches nobody's queue.
     pub(crate) fn completion(agent: &str, text: String) -> Self {
         Self {
             kind: MsgType::BroadcastComplete,
@@ -103,7 +103,7 @@ impl Draft {
             body: text,
             own_id: None,
             key: None,
-            extra: Extra::default(),
+            extra: MessageMeta::default(),
         }
     }
 
@@ -118,8 +118,8 @@ impl Draft {
         }
     }
 
-    /// As the engine takes it. Recipients at swarms that cannot be a realm's neighbour were refused before.
-    pub(crate) fn into_letter(mut self, swarm: &Swarm) -> RunMessage {
+    /// As the engine takes it. Recipients at swarms that cannot be a realm's peer were refused before.
+    pub(crate) fn into_message(mut self, swarm: &Swarm) -> RunMessage {
         let priority = self.priority();
         let (from, from_kind) = principal(swarm, &self.sender);
         match self.sender.address_type {
@@ -198,7 +198,7 @@ pub(crate) fn principal(swarm: &Swarm, address: &MailAddress) -> (AgentId, Agent
 
 /// A letter of a run as MAIL spells it, under the name that the run has for its owner.
 pub(crate) fn to_mail(message: &Message, task_id: &str, swarm: &str) -> MailMessage {
-    let extra = Extra::of(message);
+    let extra = MessageMeta::of(message);
     // What agents of other doors write without saying what it is answers what they were asked.
     let kind = MsgType::parse(&message.kind).unwrap_or(MsgType::Response);
     let sender_type = extra.sender_type.as_deref().and_then(AddressType::parse);

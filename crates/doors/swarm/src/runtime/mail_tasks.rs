@@ -1,5 +1,5 @@
 //! Letters that agents of other doors write to agents hosted here: each opens a task in its writer's name, or lets one go
-//! on, and what the task ends with is the answer to the letter.
+//! on, and what the task ends with is the answer to the message.
 
 use std::sync::atomic::Ordering;
 
@@ -15,8 +15,8 @@ use posthaste_wire::mail::{MsgType, Owner, OwnerRole};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
-use super::live::Live;
-use super::{Ask, BeginError, Runtime, VIA};
+use super::run_state::RunState;
+use super::{Runtime, TaskError, TaskRequest, VIA};
 use posthaste_host::acks;
 use posthaste_host::plain_text;
 
@@ -25,7 +25,7 @@ const PAGE: usize = 200;
 
 /// A letter of another door that a task is to answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct SourceMessage {
     pub(crate) message: MessageId,
     from: AgentId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub(crate) struct Asked {
 
 impl Runtime {
     /// Takes a letter that names agents hosted here, and that is no part of a task they know.
-    pub(super) async fn take_letter(&self, message: &Message) {
+    pub(super) async fn take_message(&self, message: &Message) {
         let hosted = self.inner.hosted.load_full();
         let is_here = |name: &str| hosted.agents.contains_key(name) && !hosted.is_connected(name);
         let named = message.to.iter().filter_map(|to| match to {
@@ -50,7 +50,7 @@ impl Runtime {
         }
         let owner =
             Owner { role: OwnerRole::User, id: message.from.to_string(), swarm: hosted.swarm.name.clone() };
-        let ask = Ask {
+        let ask = TaskRequest {
             task_id: Some(self.name_of(message, &owner).await),
             owner,
             kind: MsgType::Request,
@@ -63,7 +63,7 @@ impl Runtime {
             max_steps: None,
             timeout: None,
             direct: true,
-            letter: Some(Asked {
+            source: Some(SourceMessage {
                 message: message.id,
                 from: message.from.clone(),
                 conversation: message.conversation.clone(),
@@ -71,8 +71,8 @@ impl Runtime {
                 subject: plain_text::heading(message),
             }),
         };
-        let begun = self.ask(ask).await;
-        if let Err(BeginError::TooMany { .. }) = &begun {
+        let begun = self.open_task(ask).await;
+        if let Err(TaskError::TooMany { .. }) = &begun {
             // It stays in the mailbox and is taken when its sender's earlier ones have ended.
             self.inner.deferred.store(true, Ordering::Relaxed);
             return;
@@ -100,7 +100,7 @@ impl Runtime {
         }
     }
 
-    /// What the task is called: as the conversation is, or as the letter. The task's own conversation means the task.
+    /// What the task is called: as the conversation is, or as the message. The task's own conversation means the task.
     async fn name_of(&self, message: &Message, owner: &Owner) -> String {
         let Some(conversation) = &message.conversation else { return message.id.to_string() };
         match self.run_behind(conversation).await {
@@ -109,8 +109,8 @@ impl Runtime {
         }
     }
 
-    /// Takes letters that came while nobody followed.
-    pub(super) async fn take_waiting_letters(&self, most_pages: usize) {
+    /// Takes messages that came while nobody followed.
+    pub(super) async fn take_waiting_messages(&self, most_pages: usize) {
         let hosted = self.inner.hosted.load_full();
         for name in hosted.agents.keys().filter(|name| !hosted.is_connected(name)) {
             let Ok(agent) = AgentId::new(name) else { continue };
@@ -127,9 +127,9 @@ impl Runtime {
                 let page =
                     self.inner.engine.read(move |view| view.inbox(&Caller::office(), &who, &query)).await;
                 let Ok(page) = page else { break };
-                for letter in page.items {
-                    if letter.message.via != VIA && letter.delivery.state == DeliveryState::Queued {
-                        self.take_letter(&letter.message).await;
+                for message in page.items {
+                    if message.message.via != VIA && message.delivery.state == DeliveryState::Queued {
+                        self.take_message(&message.message).await;
                     }
                 }
                 match page.next {
@@ -170,16 +170,16 @@ fn outside(message: &Message) -> Map<String, serde_json::Value> {
     said
 }
 
-impl Live {
-    /// Adds the answer to the letter that asked, if these letters end the task. Gives what was asked before.
-    pub(super) fn answer_letter(&mut self, letters: &mut Vec<RunMessage>) -> Option<Asked> {
-        let asked = self.state.letter.clone()?;
+impl RunState {
+    /// Adds the answer to the letter that asked, if these messages end the task. Gives what was asked before.
+    pub(super) fn answer_source(&mut self, messages: &mut Vec<RunMessage>) -> Option<SourceMessage> {
+        let asked = self.state.source.clone()?;
         let to_asker = Address::Agent(asked.from.clone());
-        let end = letters.iter_mut().rev().find(|letter| {
-            letter.kind == MsgType::BroadcastComplete.as_str()
-                || letter.kind == MsgType::Response.as_str() && letter.addressed.contains(&to_asker)
+        let end = messages.iter_mut().rev().find(|message| {
+            message.kind == MsgType::BroadcastComplete.as_str()
+                || message.kind == MsgType::Response.as_str() && message.addressed.contains(&to_asker)
         })?;
-        self.state.letter = None;
+        self.state.source = None;
         let mut answer = end.clone();
         answer.id = MessageId(Stamp::new().id);
         (answer.addressed, answer.to) = (vec![to_asker], vec![asked.from.clone()]);
@@ -198,7 +198,7 @@ impl Live {
             return Some(asked);
         }
         // In front: what ends the task stays the last.
-        letters.insert(0, answer);
+        messages.insert(0, answer);
         Some(asked)
     }
 }
