@@ -24,7 +24,7 @@ use posthaste_host::http::rate::Turn;
 pub(super) struct AuthedCaller {
     pub(super) identity: Identity,
     pub(super) engine: Engine,
-    /// What it came in with, if that can end.
+    /// The token, if it can expire or be revoked.
     pub(super) pass: Option<Pass>,
 }
 
@@ -95,13 +95,13 @@ impl FromRequestParts<Door> for Agent {
     type Rejection = Response;
     async fn from_request_parts(parts: &mut Parts, door: &Door) -> Result<Self, Response> {
         let who = AuthedCaller::check(parts, door).await?;
-        // An office that asks nobody for a token cannot tell a swarm from anybody else.
+        // Without authentication the server cannot tell swarms from other callers.
         let allowed = who.identity.role == TokenRole::Agent || !door.needs_token();
         who.needs(allowed, "this needs the role agent").map(Self).map_err(IntoResponse::into_response)
     }
 }
 
-/// Anybody, but not too often.
+/// Any caller, within the rate limit of its address.
 #[derive(Debug)]
 pub(super) struct RateLimited;
 
@@ -126,7 +126,7 @@ fn too_often(turn: Turn) -> Response {
     response
 }
 
-/// A protocol whose form a caller asks for where two share a path.
+/// A protocol whose form a caller requests where two protocols share a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Mail,
@@ -150,7 +150,7 @@ impl FromRequestParts<Door> for RequestedProtocol {
     }
 }
 
-/// A body that is JSON, whatever its content type says.
+/// A body that is JSON, regardless of its content type.
 #[derive(Debug)]
 pub(super) struct Json(pub(super) Value);
 

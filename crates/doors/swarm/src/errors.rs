@@ -1,17 +1,17 @@
-//! What is said when something is not done: a status, and `detail` as the reference has it.
+//! Errors of the door: a status, and a body with `detail` as the reference has it.
 
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use posthaste_engine::{EngineError, Fault};
 use posthaste_wire::mail::FieldError;
-use serde_json::json;
+use posthaste_wire::mail::answers::{ErrorAnswer, ErrorCode};
 
 use crate::runtime::{ReceiveError, RegisterError, TaskError};
 use posthaste_host::caller::AuthError;
 use posthaste_host::http::errors::status_of;
 
-/// An error answer.
+/// An error of the door.
 #[derive(Debug)]
 pub(super) struct DoorError {
     status: StatusCode,
@@ -44,7 +44,8 @@ impl DoorError {
 impl IntoResponse for DoorError {
     fn into_response(self) -> Response {
         let code = self.status.canonical_reason().unwrap_or("error").to_lowercase().replace(' ', "_");
-        let body = json!({ "detail": self.detail, "error": { "code": code, "message": self.detail } });
+        let error = ErrorCode { code, message: self.detail.clone() };
+        let body = ErrorAnswer { detail: self.detail, error };
         let mut response = (self.status, Json(body)).into_response();
         if self.status == StatusCode::UNAUTHORIZED {
             let value = axum::http::HeaderValue::from_static("Bearer");
@@ -126,7 +127,7 @@ impl From<RegisterError> for DoorError {
     }
 }
 
-/// What the door answers to a refusal, as one line, for the test that pins the answers of all doors.
+/// The door's answer to a refusal as one line, for the test that pins the answers of all doors.
 pub fn refused(refusal: posthaste_engine::Refusal) -> String {
     let failure = DoorError::from(EngineError::from(refusal));
     format!("{} {}", failure.status.as_u16(), failure.detail)

@@ -1,4 +1,4 @@
-//! MAIL 1.3: a server for swarms. Paths, who may use them, and where each is answered.
+//! MAIL 1.3: the HTTP API of a swarm server. Paths and their handlers; the runtime that executes tasks is in [`runtime`].
 
 mod auth;
 mod door;
@@ -42,7 +42,7 @@ pub fn router(door: Door) -> Router {
         .with_state(door)
 }
 
-/// The server's card, at `/`. Apart, because the program gives WebSockets on that path to another door.
+/// The server's card, at `/`. Not part of the router, because another door answers WebSockets on that path.
 pub fn card(door: Door) -> MethodRouter {
     get(meta::root).with_state(door)
 }

@@ -1,4 +1,4 @@
-//! `POST /message`: a person's message to the swarm, and what comes of it, at the end or as it happens.
+//! `POST /message`: a user's message to the swarm. The answer is what the task ends with, or a stream of its events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use posthaste_engine::nouns::Caller;
+use posthaste_wire::mail::tasks::MessageAnswer;
 use posthaste_wire::mail::{FieldError, MessageRequest, MsgType, ResumeFrom};
-use serde_json::json;
 
 use super::auth::{Json, User};
 use super::errors::{DoorError, DoorResult};
@@ -26,25 +26,25 @@ pub(super) async fn post(
 ) -> DoorResult {
     let request = MessageRequest::read(&body)?;
     let runtime = who.runtime(&door)?;
-    // A client whose stream broke asks again with what it saw last; its message is there already.
+    // A client whose stream broke sends the request again with the last event that it saw. Its message is stored already.
     if let (true, Some(task_id), Some(seen)) = (request.stream, &request.task_id, sse::last_seen(&headers)?) {
         return sse::again(&door, &who, task_id, seen).await;
     }
     let stream = request.stream;
-    let ask = to_ask(&who, &runtime.swarm(), &request)?;
-    let waited = runtime.open_task(ask).await?;
+    let task = to_task_request(&who, &runtime.swarm(), &request)?;
+    let waited = runtime.open_task(task).await?;
     if stream {
         let after = Cursor::before(waited.place);
         return Ok(sse::stream(&door, &who, waited, after));
     }
     let (task, task_id) = (waited.task.clone(), waited.task_id.clone());
     let finish = wait(&door, waited).await?;
-    let mut answer = json!({ "response": finish.mail.message.body });
+    let mut events = None;
     if request.show_events {
         let found = task_events::read_all(runtime.engine(), &Caller::office(), &task, &task_id).await?;
-        answer["events"] = found.iter().map(sse::snapshot).collect();
+        events = Some(found.into_iter().map(sse::to_record).collect());
     }
-    Ok(JsonBody(answer).into_response())
+    Ok(JsonBody(MessageAnswer { response: finish.mail.message.body.clone(), events }).into_response())
 }
 
 /// Waits until the task ends.
@@ -59,7 +59,7 @@ pub(super) async fn wait(door: &Door, waited: OpenedTask) -> Result<Finish, Door
     }
 }
 
-fn to_ask(
+fn to_task_request(
     who: &super::auth::AuthedCaller,
     swarm: &Arc<crate::runtime::definition::Swarm>,
     request: &MessageRequest,

@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the specification's description of the server, with what this one adds.
+//! `GET /openapi.json`: the specification's description of the server, with posthaste's additions.
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};

@@ -8,9 +8,9 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-use super::definition::{ActionDefinition, ActionDriver};
 use super::drivers::without_secrets;
 use posthaste_host::http::outgoing::Outgoing;
+use posthaste_wire::mail::definition::{ActionDefinition, ActionDriver};
 
 /// What is kept of a program's output.
 const MAX_OUTPUT: u64 = 1 << 20;

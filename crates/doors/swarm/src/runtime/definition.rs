@@ -1,13 +1,17 @@
 //! The swarm file: which agents there are, who runs each, whom they may write to, and which actions they have.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posthaste_engine::nouns::{AgentId, RealmName};
+use posthaste_wire::mail::definition::{
+    ActionDefinition, ActionDriver, AgentDefinition, Builtin, BuiltinDefinition, DriverDefinition,
+    ModelEndpoint, SwarmDefinition,
+};
 use posthaste_wire::mail::{split, tools};
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// A swarm that cannot be hosted: where its description is wrong, and how.
 #[derive(Debug, thiserror::Error)]
@@ -18,218 +22,16 @@ fn wrong<T>(problem: impl Into<String>) -> Result<T, DefinitionError> {
     Err(DefinitionError(problem.into()))
 }
 
-/// A swarm as its file describes it. The reference's fields keep their names and meaning; `driver` is ours.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Swarm {
-    pub name: String,
-    pub version: String,
-    #[serde(default)]
-    pub description: String,
-    #[serde(default)]
-    pub keywords: Vec<String>,
-    #[serde(default)]
-    pub public: bool,
-    pub entrypoint: String,
-    #[serde(default)]
-    pub enable_interswarm: bool,
-    #[serde(default)]
-    pub breakpoint_tools: Vec<String>,
-    #[serde(default)]
-    pub exclude_tools: Vec<String>,
-    pub agents: Vec<AgentDefinition>,
-    #[serde(default)]
-    pub actions: Vec<ActionDefinition>,
-    /// How many messages one turn of a task may take.
-    #[serde(default = "usual_steps")]
-    pub task_message_limit: i64,
-    /// How many seconds one turn of a task may take.
-    #[serde(default = "usual_timeout")]
-    pub task_timeout: f64,
-    /// How many seconds another swarm may be out of reach before the sender is told.
-    #[serde(default = "usual_patience")]
-    pub interswarm_patience: f64,
-}
+/// A swarm that can be hosted: its definition was checked.
+#[derive(Clone, Debug)]
+pub struct Swarm(SwarmDefinition);
 
-fn usual_steps() -> i64 {
-    1_000
-}
+impl Deref for Swarm {
+    type Target = SwarmDefinition;
 
-fn usual_timeout() -> f64 {
-    3_600.0
-}
-
-fn usual_patience() -> f64 {
-    3.0
-}
-
-/// An agent of a swarm.
-#[derive(Clone, Debug, Deserialize)]
-pub struct AgentDefinition {
-    pub name: String,
-    #[serde(default)]
-    pub driver: DriverDefinition,
-    #[serde(default)]
-    pub comm_targets: Vec<String>,
-    #[serde(default)]
-    pub enable_entrypoint: bool,
-    #[serde(default)]
-    pub enable_interswarm: bool,
-    #[serde(default)]
-    pub can_complete_tasks: bool,
-    #[serde(default)]
-    pub actions: Vec<String>,
-    #[serde(default)]
-    pub exclude_tools: Vec<String>,
-    /// Parameters of the reference's factories; a model driver takes `system` and `model` from here too.
-    #[serde(default)]
-    pub agent_params: Map<String, Value>,
-}
-
-/// AuthedCaller answers for an agent.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DriverDefinition {
-    /// Somebody who comes by another door and reads its mail there.
-    #[default]
-    Connected,
-    /// A program that speaks lines of JSON on its standard input and output.
-    #[serde(untagged)]
-    Command(CommandDefinition),
-    /// A web hook.
-    #[serde(untagged)]
-    Http(HttpDefinition),
-    /// A language model behind an endpoint that speaks OpenAI's chat protocol.
-    #[serde(untagged)]
-    Model(ModelDefinition),
-    /// One of the office's own.
-    #[serde(untagged)]
-    Builtin(BuiltinDefinition),
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CommandDefinition {
-    pub command: Vec<String>,
-    /// Turns in its state at once.
-    #[serde(default = "usual_turns")]
-    pub turns: usize,
-    #[serde(default)]
-    pub env: BTreeMap<String, String>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HttpDefinition {
-    pub http: String,
-    /// The environment variable that holds the bearer token to show.
-    #[serde(default)]
-    pub token_env: Option<String>,
-    #[serde(default = "usual_turns")]
-    pub turns: usize,
-    /// Seconds for one turn.
-    #[serde(default = "usual_turn_timeout")]
-    pub timeout: f64,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelDefinition {
-    pub model: ModelEndpoint,
-    #[serde(default = "usual_turns")]
-    pub turns: usize,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelEndpoint {
-    /// Base address, up to and including `/v1`; `${NAME}` is taken from the environment.
-    pub url: String,
-    /// The model's name there; `${NAME}` is taken from the environment.
-    pub name: String,
-    /// The environment variable that holds the key.
-    #[serde(default)]
-    pub key_env: Option<String>,
-    /// What the model is told about its part.
-    #[serde(default)]
-    pub system: String,
-    /// Whether the answer is read as it is written.
-    #[serde(default = "yes")]
-    pub stream: bool,
-    /// Seconds for one turn.
-    #[serde(default = "usual_turn_timeout")]
-    pub timeout: f64,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BuiltinDefinition {
-    pub builtin: Builtin,
-    /// Whom a relay passes requests on to.
-    #[serde(default)]
-    pub to: Option<String>,
-    /// How an answer of an echo or a relay is worded: `{self}` is its name, `{body}` what it heard.
-    #[serde(default)]
-    pub say: Option<String>,
-}
-
-/// The office's own agents, for trying things out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Builtin {
-    /// Says back what it is told.
-    Echo,
-    /// Passes requests on and answers back.
-    Relay,
-    /// Makes the calls that the message lists.
-    Script,
-}
-
-fn usual_turns() -> usize {
-    64
-}
-
-fn usual_turn_timeout() -> f64 {
-    300.0
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// Something that agents may have done.
-#[derive(Clone, Debug, Deserialize)]
-pub struct ActionDefinition {
-    pub name: String,
-    #[serde(default)]
-    pub description: String,
-    #[serde(default)]
-    pub parameters: Value,
-    #[serde(default)]
-    pub driver: Option<ActionDriver>,
-}
-
-/// How an action is carried out.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub enum ActionDriver {
-    /// A program: arguments on its standard input, the result on its standard output.
-    Command {
-        command: Vec<String>,
-        #[serde(default = "usual_action_timeout")]
-        timeout: f64,
-    },
-    /// A web hook: arguments are posted, the result is the answer.
-    Http {
-        http: String,
-        #[serde(default)]
-        token_env: Option<String>,
-        #[serde(default = "usual_action_timeout")]
-        timeout: f64,
-    },
-}
-
-fn usual_action_timeout() -> f64 {
-    60.0
+    fn deref(&self) -> &SwarmDefinition {
+        &self.0
+    }
 }
 
 impl Swarm {
@@ -264,8 +66,8 @@ impl Swarm {
             return wrong("a swarm is a JSON object");
         }
         fill_in(&mut value, &here.to_string_lossy());
-        let swarm: Self =
-            serde_json::from_value(value).map_err(|error| DefinitionError(error.to_string()))?;
+        let definition = serde_json::from_value(value).map_err(|error| DefinitionError(error.to_string()))?;
+        let swarm = Self(definition);
         swarm.check()?;
         Ok(swarm)
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use posthaste_engine::nouns::{Address, Json, RunPhase};
 use posthaste_engine::verbs::runs::Advanced;
+use posthaste_wire::mail::events::TaskFailed;
 use posthaste_wire::mail::{AddressType, MailAddress, MsgType, Owner, split};
 use posthaste_wire::mail::{events, subjects};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::definition::Swarm;
 use super::messages::{MessageDraft, MessageMeta, to_mail};
@@ -68,7 +69,7 @@ impl Runtime {
         let swarm = self.swarm();
         let mut end = MessageDraft::system(&swarm.name, MsgType::BroadcastComplete, &["all"], subject, why);
         end.here.clear();
-        let details = json!({ "error": why });
+        let details = TaskFailed { error: why.to_owned() };
         draft_step.note.tell(events::TASK_ERROR, why, details);
         self.end(cell, live, draft_step, end).await;
     }

@@ -7,9 +7,10 @@ use posthaste_engine::nouns::{AgentId, MessageId, RunPhase, Seq, Taken, TaskId};
 use posthaste_engine::stamp::{self, Stamp};
 use posthaste_engine::verbs::runs::{Advance, Advanced, Opening};
 use posthaste_engine::{EngineError, Refusal};
+use posthaste_wire::mail::events::BreakpointEnded;
 use posthaste_wire::mail::{AddressType, FieldError, MailAddress, MsgType, Owner, OwnerRole, ResumeFrom};
 use posthaste_wire::mail::{events, subjects};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::definition::Swarm;
@@ -232,7 +233,8 @@ impl Runtime {
         live.state.breakpoint = None;
         let mut note = Note { results: results.clone(), ..Note::default() };
         for result in &results {
-            let details = json!({ "tool_call_id": result.call_id, "result": result.content });
+            let details =
+                BreakpointEnded { tool_call_id: result.call_id.clone(), result: result.content.clone() };
             note.tell(events::BREAKPOINT_COMPLETE, "a result came from outside", details);
         }
         let to = [breakpoint.agent.as_str()];

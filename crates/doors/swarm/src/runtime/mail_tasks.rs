@@ -10,10 +10,8 @@ use posthaste_engine::stamp::Stamp;
 use posthaste_engine::verbs::deliveries::{MarkFailed, MarkRead};
 use posthaste_engine::verbs::runs::RunMessage;
 use posthaste_engine::views::{InboxOrder, InboxQuery};
-use posthaste_wire::mail::subjects;
-use posthaste_wire::mail::{MsgType, Owner, OwnerRole};
+use posthaste_wire::mail::{MailOrigin, MsgType, Owner, OwnerRole, subjects};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, json};
 
 use super::run_state::RunState;
 use super::{Runtime, TaskError, TaskRequest, VIA};
@@ -57,7 +55,7 @@ impl Runtime {
             to: to.iter().map(ToString::to_string).collect(),
             subject: plain_text::heading(message),
             body: plain_text::text(message),
-            routing_info: Some(outside(message)),
+            routing_info: Some(origin(message).into_routing_info()),
             resume: None,
             results: Vec::new(),
             max_steps: None,
@@ -141,33 +139,23 @@ impl Runtime {
     }
 }
 
-/// What a message has no member for.
-fn outside(message: &Message) -> Map<String, serde_json::Value> {
-    let mut said = Map::new();
-    let mut put = |name: &str, value| drop(said.insert(name.to_owned(), value));
-    put("door", json!(message.via));
-    put("message_id", json!(message.id));
-    put("priority", json!(message.priority.tier()));
-    if let Some(thread) = &message.conversation {
-        put("thread_id", json!(thread));
-    }
-    if !message.kind.is_empty() {
-        put("kind", json!(message.kind));
-    }
-    if message.ack_required {
-        put("ack_required", json!(true));
-    }
-    if let Body::Json(json) = &message.body {
-        put("payload", json.value());
-    }
-    if let Some(meta) = &message.meta {
-        put("meta", meta.value());
-    }
+/// Fields of a message of another door that MAIL has no member for.
+fn origin(message: &Message) -> MailOrigin {
     let files = posthaste_host::attachments::shown(message);
-    if !files.is_empty() {
-        put("attachments", files.into());
+    MailOrigin {
+        door: message.via.to_string(),
+        message_id: message.id.to_string(),
+        priority: message.priority.tier(),
+        thread_id: message.conversation.as_ref().map(ToString::to_string),
+        kind: (!message.kind.is_empty()).then(|| message.kind.clone()),
+        ack_required: message.ack_required.then_some(true),
+        payload: match &message.body {
+            Body::Json(json) => Some(json.value()),
+            _ => None,
+        },
+        meta: message.meta.as_ref().map(|meta| meta.value()),
+        attachments: (!files.is_empty()).then_some(files),
     }
-    said
 }
 
 impl RunState {

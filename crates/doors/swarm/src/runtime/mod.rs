@@ -43,10 +43,11 @@ use posthaste_wire::mail::split;
 use tokio::sync::{Notify, OwnedMutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::definition::{AgentDefinition, Swarm};
+use self::definition::Swarm;
 use self::drivers::{AgentQueue, Driver};
 pub(crate) use self::lifecycle::{OpenedTask, TaskError, TaskRequest};
 pub(crate) use self::receive::ReceiveError;
+use posthaste_wire::mail::definition::AgentDefinition;
 
 use self::open_runs::OpenRuns;
 pub(crate) use self::registry::{Entry, RegisterError};
@@ -448,7 +449,7 @@ impl Runtime {
         &self,
         url: &str,
         token: &str,
-        body: &serde_json::Value,
+        body: &impl serde::Serialize,
         patience: Duration,
     ) -> Result<posthaste_host::http::outgoing::Answer, posthaste_host::http::outgoing::OutgoingError> {
         self.inner.ways.named.post_json(url, Some(token), body, patience).await

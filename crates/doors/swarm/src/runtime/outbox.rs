@@ -11,9 +11,10 @@ use posthaste_engine::EngineError;
 use posthaste_engine::nouns::{AgentId, Caller, Message, MessageId, PeerKind, RealmName, TaskId};
 use posthaste_engine::verbs::deliveries::Dispatched;
 use posthaste_engine::verbs::tasks::AddContributor;
-use posthaste_wire::mail::{Interswarm, MailAddress, MsgType, Owner, split};
+use posthaste_wire::mail::answers::PeerAnswer;
+use posthaste_wire::mail::{Interswarm, InterswarmRequest, MailAddress, MsgType, Owner, split};
 use posthaste_wire::time::to_rfc3339;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::messages::{MessageMeta, to_mail};
@@ -254,14 +255,14 @@ impl Runtime {
         };
         let path = if known_there { "back" } else { "forward" };
         let url = format!("{}/interswarm/{path}", entry.base_url);
-        let body = json!({ "message": wrapper.to_json() });
+        let body = InterswarmRequest { message: wrapper };
         let agent = format!("MAIL-Interswarm-Router/{own}");
         let posted =
             self.inner.ways.named.post_json_as(&url, token.as_deref(), &body, &agent, PATIENCE).await;
         match posted {
             Ok(answer) if answer.status.is_success() => {
-                let answer: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-                self.note_runner(task, answer["local_runner"].as_str()).await;
+                let answer = PeerAnswer::read(&answer.body);
+                self.note_runner(task, answer.local_runner.as_deref()).await;
                 Delivery::Taken
             }
             // Busy, or something on the way is.
@@ -269,8 +270,7 @@ impl Runtime {
                 Delivery::Later(format!("it answered {}", answer.status))
             }
             Ok(answer) => {
-                let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-                let why = said["detail"].as_str().unwrap_or_default().chars().take(300).collect::<String>();
+                let why = PeerAnswer::read(&answer.body).detail.chars().take(300).collect::<String>();
                 Delivery::Refused(format!("it answered {}: {why}", answer.status))
             }
             Err(error) if error.is_passing() => Delivery::Later(error.to_string()),

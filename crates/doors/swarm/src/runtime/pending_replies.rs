@@ -7,12 +7,13 @@ use posthaste_engine::nouns::{AgentId, MessageId};
 use posthaste_engine::verbs::runs::Advance;
 use serde::{Deserialize, Serialize};
 
-use super::definition::{ActionDefinition, AgentDefinition, Swarm};
+use super::definition::Swarm;
 use super::drivers::Reply;
 use super::run_state::{Note, RunKey, ToolCall};
 use super::steps::step_of;
 use super::tools::ActionResults;
 use super::{Hosted, Runtime, actions};
+use posthaste_wire::mail::definition::{ActionDefinition, AgentDefinition};
 
 /// What an agent is told of an action of which nobody knows how it ended.
 const UNCERTAIN: &str =

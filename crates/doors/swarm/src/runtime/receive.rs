@@ -3,9 +3,10 @@
 use posthaste_engine::nouns::{AgentId, Caller, Json, RunPhase, Taken, TaskId};
 use posthaste_engine::verbs::runs::{Advance, Opening};
 use posthaste_engine::{EngineError, Refusal};
+use posthaste_wire::mail::events::InterswarmReceived;
 use posthaste_wire::mail::{AddressType, Interswarm, MailAddress, Owner, OwnerRole, split};
 use posthaste_wire::mail::{events, subjects};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::messages::{MessageDraft, MessageMeta};
 use super::open_runs::MAX_RUNS;
@@ -246,7 +247,8 @@ impl Runtime {
             extra,
         };
         let mut note = Note::default();
-        let details = json!({ "source_swarm": source, "message_id": wrapper.message_id });
+        let details =
+            InterswarmReceived { source_swarm: source.to_owned(), message_id: wrapper.message_id.clone() };
         note.tell(events::INTERSWARM_RECEIVED, format!("a message came from {source}"), details);
         let mut contributors: Vec<String> =
             wrapper.task_contributors.iter().map(ToString::to_string).collect();

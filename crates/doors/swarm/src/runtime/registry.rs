@@ -11,6 +11,7 @@ use posthaste_engine::nouns::{Caller, Json, Millis, Peer, PeerKind, RealmName};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::{Engine, EngineError, stamp};
 use posthaste_wire::mail::RegisterRequest;
+use posthaste_wire::mail::answers::PeerCard;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::time::MissedTickBehavior;
@@ -243,18 +244,9 @@ impl Runtime {
         }
         let root: Value = serde_json::from_slice(&answer.body)
             .map_err(|_| RegisterError::Unreachable("its answer is not JSON".to_owned()))?;
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let swarm = &root["swarm"];
-        let keywords = swarm["keywords"].as_array().into_iter().flatten().filter_map(text).collect();
-        Ok(About {
-            version: text(&root["protocol_version"]).or(text(&root["version"])).unwrap_or_default(),
-            description: text(&swarm["description"]).unwrap_or_default(),
-            keywords,
-            // AuthedCaller does not say that it is public is not shown to all.
-            public: swarm["public"].as_bool().unwrap_or(false),
-            latency: Some(started.elapsed().as_secs_f64()),
-            metadata: None,
-        })
+        let PeerCard { version, description, keywords, public } = PeerCard::read(&root);
+        let latency = Some(started.elapsed().as_secs_f64());
+        Ok(About { version, description, keywords, public, latency, metadata: None })
     }
 
     async fn write_peer(&self, entry: &Entry) -> Result<(), EngineError> {

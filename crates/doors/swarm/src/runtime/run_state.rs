@@ -8,6 +8,7 @@ use posthaste_engine::nouns::{
     DeliveryState, Json, Message, MessageId, Millis, Run, RunPhase, Seq, Taken, Task, TaskId,
 };
 use posthaste_engine::views::RunRecord;
+use posthaste_wire::mail::events::{self, ToolCalled};
 use posthaste_wire::mail::{AddressType, MailMessage, MsgType};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -123,7 +124,8 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    pub(crate) fn tell(&mut self, name: &str, description: impl Into<String>, details: Value) {
+    pub(crate) fn tell(&mut self, name: &str, description: impl Into<String>, details: impl Serialize) {
+        let details = serde_json::to_value(details).unwrap_or_default();
         self.events.push((name.to_owned(), description.into(), details));
     }
 
@@ -467,9 +469,9 @@ impl RunState {
 
 /// The call that an event tells of.
 fn call_of(name: &str, details: &Value) -> Option<ToolCall> {
-    (name == posthaste_wire::mail::events::TOOL_CALL).then(|| ToolCall {
-        call_id: details["tool_call_id"].as_str().unwrap_or_default().to_owned(),
-        tool: details["tool_name"].as_str().unwrap_or_default().to_owned(),
-        args: details["tool_args"].clone(),
-    })
+    if name != events::TOOL_CALL {
+        return None;
+    }
+    let ToolCalled { tool_name, tool_args, tool_call_id } = ToolCalled::deserialize(details).ok()?;
+    Some(ToolCall { call_id: tool_call_id, tool: tool_name, args: tool_args })
 }

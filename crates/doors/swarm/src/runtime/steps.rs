@@ -5,9 +5,9 @@ use std::sync::Arc;
 use posthaste_engine::nouns::{Address, AgentId, Json, Message, RunPhase, Taken};
 use posthaste_engine::verbs::runs::{Advance, Advanced};
 use posthaste_engine::{EngineError, Refusal};
+use posthaste_wire::mail::events::DeliveryFailed;
 use posthaste_wire::mail::{AddressType, MsgType, split};
 use posthaste_wire::mail::{events, subjects};
-use serde_json::json;
 
 use super::definition::Swarm;
 use super::finish::MAX_TROUBLES;
@@ -229,7 +229,7 @@ impl Runtime {
             draft_step.note.tell(
                 events::INTERSWARM_ERROR,
                 format!("a message did not reach {swarm}"),
-                json!({ "swarm": swarm, "error": why }),
+                DeliveryFailed { swarm: swarm.to_owned(), error: why.to_owned() },
             );
             if own.agent(sender).is_some() {
                 let text = format!("your message did not reach the swarm {swarm}: {why}");

@@ -4,10 +4,11 @@
 use posthaste_engine::nouns::{AgentId, Caller, Message, Seq, TaskId};
 use posthaste_engine::views::{RunMessageRow, RunRecord};
 use posthaste_engine::{Engine, EngineError};
-use posthaste_wire::mail::MsgType;
-use posthaste_wire::mail::{events, subjects};
+use posthaste_wire::mail::events::{self, MessageSent, TaskEnded};
+use posthaste_wire::mail::tasks::EventData;
+use posthaste_wire::mail::{AddressType, MailMessage, MsgType, subjects};
 use posthaste_wire::time::to_rfc3339;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::messages::{MessageMeta, to_mail};
 use super::run_state::Note;
@@ -21,7 +22,7 @@ pub(crate) struct TaskEvent {
     /// Where it stands; later events have larger ones.
     pub(crate) cursor: Cursor,
     pub(crate) name: String,
-    pub(crate) data: Value,
+    pub(crate) data: EventData,
     /// What the task ended with, if this is its end.
     pub(crate) response: Option<String>,
 }
@@ -115,8 +116,8 @@ fn note_events(out: &mut Vec<TaskEvent>, note: &posthaste_engine::nouns::RunNote
     let at = to_rfc3339(note.at);
     for (i, (name, description, details)) in Note::read(&note.note).events.into_iter().enumerate() {
         let cursor = Cursor { place: note.before, is_message: false, n: note.n, i: i + 1 };
-        let data =
-            json!({ "timestamp": at, "description": description, "task_id": task_id, "extra_data": details });
+        let (timestamp, task_id) = (at.clone(), task_id.to_owned());
+        let data = EventData { timestamp, description, task_id, extra_data: details };
         out.push(TaskEvent { cursor, name, data, response: None });
     }
 }
@@ -125,38 +126,44 @@ fn message_events(out: &mut Vec<TaskEvent>, row: &RunMessageRow, task_id: &str, 
     let message: &Message = &row.message;
     let at = to_rfc3339(message.at);
     let mail = to_mail(message, task_id, swarm);
-    let full = mail.to_json();
+    let kind = mail.msg_type.as_str();
+    let sender = &mail.message.sender.address;
     let mut i = 0;
-    let mut push = |name: &str, description: String, extra: Value, response: Option<String>| {
+    let mut event = |name: &str, description: String| {
         i += 1;
         let cursor = Cursor { place: message.seq, is_message: true, n: 0, i };
-        let data =
-            json!({ "timestamp": at, "description": description, "task_id": task_id, "extra_data": extra });
-        out.push(TaskEvent { cursor, name: name.to_owned(), data, response });
+        let (timestamp, task_id) = (at.clone(), task_id.to_owned());
+        let data = EventData { timestamp, description, task_id, extra_data: serde_json::Value::Null };
+        TaskEvent { cursor, name: name.to_owned(), data, response: None }
     };
-    let sender = &mail.message.sender.address;
-    let (here, away): (Vec<&AgentId>, Vec<&AgentId>) =
+    let sent = |notice: Option<bool>| MessageSent { full_message: MailMessage::clone(&mail), notice };
+    let (local, remote): (Vec<&AgentId>, Vec<&AgentId>) =
         row.deliveries.iter().map(|(agent, _, _)| agent).partition(|agent| !agent.as_str().contains('@'));
-    for agent in here {
-        let description = format!("{} from {sender} to {agent}", mail.msg_type.as_str());
-        push(events::NEW_MESSAGE, description, json!({ "full_message": full }), None);
+    for agent in local {
+        let description = format!("{kind} from {sender} to {agent}");
+        out.push(event(events::NEW_MESSAGE, description).with(sent(None)));
     }
-    if !away.is_empty() {
-        let to = away.iter().map(|agent| agent.as_str()).collect::<Vec<_>>().join(", ");
-        let description = format!("{} from {sender} to {to}", mail.msg_type.as_str());
+    if !remote.is_empty() {
+        let to = remote.iter().map(|agent| agent.as_str()).collect::<Vec<_>>().join(", ");
         let notice = MessageMeta::of(message).notice;
-        push(events::INTERSWARM_SENT, description, json!({ "full_message": full, "notice": notice }), None);
+        let description = format!("{kind} from {sender} to {to}");
+        out.push(event(events::INTERSWARM_SENT, description).with(sent(Some(notice))));
     }
-    let to_person = matches!(
-        mail.message.recipients.first().map(|one| one.address_type),
-        Some(posthaste_wire::mail::AddressType::User | posthaste_wire::mail::AddressType::Admin)
-    );
-    if mail.msg_type == MsgType::BroadcastComplete || to_person {
-        let description = format!("{} from {sender}", mail.msg_type.as_str());
-        push(events::NEW_MESSAGE, description, json!({ "full_message": full }), None);
-        let name = if is_error(&mail.message.subject) { events::TASK_ERROR } else { events::TASK_COMPLETE };
-        let response = Some(mail.message.body.clone());
-        push(name, "the task has ended".to_owned(), json!({ "subject": mail.message.subject }), response);
+    let first = mail.message.recipients.first().map(|one| one.address_type);
+    let to_user = matches!(first, Some(AddressType::User | AddressType::Admin));
+    if mail.msg_type == MsgType::BroadcastComplete || to_user {
+        out.push(event(events::NEW_MESSAGE, format!("{kind} from {sender}")).with(sent(None)));
+        let subject = mail.message.subject.clone();
+        let name = if is_error(&subject) { events::TASK_ERROR } else { events::TASK_COMPLETE };
+        let end = event(name, "the task has ended".to_owned()).with(TaskEnded { subject });
+        out.push(TaskEvent { response: Some(mail.message.body.clone()), ..end });
+    }
+}
+
+impl TaskEvent {
+    fn with(mut self, details: impl Serialize) -> Self {
+        self.data.extra_data = serde_json::to_value(details).unwrap_or_default();
+        self
     }
 }
 

@@ -2,14 +2,17 @@
 //! calls that cannot be carried out.
 
 use posthaste_engine::nouns::RealmName;
-use posthaste_wire::mail::tools::{self, Call};
+use posthaste_wire::mail::events::{
+    self, ActionEnded, ActionRefused, CallNamed, NoDetails, Reason, ToolCalled,
+};
+use posthaste_wire::mail::subjects;
+use posthaste_wire::mail::tools::{self, Call, FunctionCall};
 use posthaste_wire::mail::{AddressType, MailAddress, MailMessage, MsgType, split};
-use posthaste_wire::mail::{events, subjects};
-use serde_json::{Value, json};
 
-use super::definition::{AgentDefinition, Swarm};
+use super::definition::Swarm;
 use super::messages::{MessageDraft, MessageMeta};
 use super::run_state::{Note, RunState, ToolCall, ToolResult};
+use posthaste_wire::mail::definition::AgentDefinition;
 
 /// What an agent's reply comes to.
 #[derive(Debug, Default)]
@@ -49,7 +52,7 @@ impl ReplyPlanner<'_> {
             plan.note.tell(
                 events::TOOL_CALL,
                 format!("agent {} called {}", self.agent.name, call.tool),
-                json!({ "tool_name": call.tool, "tool_args": call.args, "tool_call_id": call.call_id }),
+                called(call),
             );
             if plan.complete.is_some() || plan.answer.is_some() {
                 self.after_the_end(&mut plan, call);
@@ -78,7 +81,7 @@ impl ReplyPlanner<'_> {
 
     fn after_the_end(&self, plan: &mut Plan, call: &ToolCall) {
         if call.tool == "task_complete" {
-            let details = json!({ "tool_call_id": call.call_id });
+            let details = CallNamed { tool_call_id: call.call_id.clone() };
             plan.note.tell(events::TASK_COMPLETE_DUPLICATE, "the task is complete already", details);
         }
         confirm(plan, call, "ignored: the task is complete");
@@ -88,8 +91,7 @@ impl ReplyPlanner<'_> {
         let granted = self.agent.actions.contains(&call.tool);
         // Nothing is carried out here for them, so anybody may call them.
         if self.swarm.is_breakpoint(&call.tool) {
-            let details =
-                json!({ "tool_name": call.tool, "tool_args": call.args, "tool_call_id": call.call_id });
+            let details = called(call);
             plan.note.tell(
                 events::BREAKPOINT,
                 format!("{} waits for a result from outside", call.tool),
@@ -123,7 +125,7 @@ impl ReplyPlanner<'_> {
             Call::Complete { finish_message } => self.complete(plan, call, finish_message),
             Call::Acknowledge { note: _ } | Call::Ignore { .. } => self.note_broadcast(plan, call, read),
             Call::Await { reason } => {
-                let details = json!({ "reason": reason });
+                let details = Reason { reason };
                 plan.note.tell(
                     events::AWAIT_MESSAGE,
                     format!("agent {} waits for a message", self.agent.name),
@@ -144,7 +146,7 @@ impl ReplyPlanner<'_> {
                 plan.note.tell(
                     events::HELP_CALLED,
                     format!("agent {} asked for help", self.agent.name),
-                    json!({}),
+                    NoDetails {},
                 );
                 let to = [self.agent.name.as_str()];
                 let kind = MsgType::Response;
@@ -312,7 +314,7 @@ impl ReplyPlanner<'_> {
         plan.note.tell(
             events::TASK_COMPLETE_CALL,
             format!("agent {} completed the task", self.agent.name),
-            json!({ "tool_call_id": call.call_id }),
+            CallNamed { tool_call_id: call.call_id.clone() },
         );
         plan.complete = Some(finish_message);
         confirm(plan, call, "the task is complete");
@@ -325,7 +327,7 @@ impl ReplyPlanner<'_> {
         }
         if let Call::Ignore { reason } = read {
             plan.forget = true;
-            let details = json!({ "reason": reason });
+            let details = Reason { reason };
             let what = format!("agent {} ignored a broadcast", self.agent.name);
             plan.note.tell(events::BROADCAST_IGNORED, what, details);
         }
@@ -333,23 +335,23 @@ impl ReplyPlanner<'_> {
     }
 
     fn action(&self, plan: &mut Plan, call: &ToolCall, granted: bool, actions: &ActionResults) {
-        let details = json!({ "tool_name": call.tool, "tool_call_id": call.call_id });
+        let details = || ActionRefused { tool_name: call.tool.clone(), tool_call_id: call.call_id.clone() };
         let Some(result) = actions.get(&call.call_id).filter(|_| granted) else {
             let why = match self.swarm.action(&call.tool) {
                 Some(_) => format!("the action {:?} is not granted to you", call.tool),
                 None => format!("there is no tool or action {:?}", call.tool),
             };
-            plan.note.tell(events::ACTION_ERROR, why.clone(), details);
+            plan.note.tell(events::ACTION_ERROR, why.clone(), details());
             return self.trouble(plan, Some(call), subjects::ACTION_ERROR, why);
         };
-        let arguments =
-            json!({ "tool_name": call.tool, "tool_args": call.args, "tool_call_id": call.call_id });
+        let arguments = called(call);
         plan.note.tell(events::ACTION_CALL, format!("action {} was called", call.tool), arguments);
         let content = match result {
             Ok(text) => format!("SUCCESS: {text}"),
             Err(why) => format!("ERROR: {why}"),
         };
-        let outcome = json!({ "tool_name": call.tool, "tool_call_id": call.call_id, "result": content });
+        let ActionRefused { tool_name, tool_call_id } = details();
+        let outcome = ActionEnded { tool_name, tool_call_id, result: content.clone() };
         plan.note.tell(events::ACTION_COMPLETE, format!("action {} has ended", call.tool), outcome);
         let to = [self.agent.name.as_str()];
         let body = format!("the action {} has ended: {content}", call.tool);
@@ -413,15 +415,22 @@ fn confirm(plan: &mut Plan, call: &ToolCall, word: &str) {
 
 /// The calls that the user is asked to answer, in the form the reference's clients expect.
 pub(crate) fn breakpoint_body(calls: &[ToolCall]) -> String {
-    let shape = |call: &ToolCall| {
-        json!({
-            "arguments": call.args.to_string(),
-            "call_id": call.call_id,
-            "name": call.tool,
-            "type": "function_call",
-            "id": format!("fc_{}", call.call_id),
-            "status": "completed",
-        })
+    let form = |call: &ToolCall| FunctionCall {
+        arguments: call.args.to_string(),
+        call_id: call.call_id.clone(),
+        name: call.tool.clone(),
+        kind: "function_call".to_owned(),
+        id: format!("fc_{}", call.call_id),
+        status: "completed".to_owned(),
     };
-    Value::Array(calls.iter().map(shape).collect()).to_string()
+    serde_json::to_string(&calls.iter().map(form).collect::<Vec<_>>()).unwrap_or_default()
+}
+
+/// The details of an event about a call.
+fn called(call: &ToolCall) -> ToolCalled {
+    ToolCalled {
+        tool_name: call.tool.clone(),
+        tool_args: call.args.clone(),
+        tool_call_id: call.call_id.clone(),
+    }
 }

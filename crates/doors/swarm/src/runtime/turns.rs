@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use posthaste_engine::nouns::RunPhase;
+use posthaste_wire::mail::events::AgentFailed;
 use posthaste_wire::mail::{AddressType, MsgType, split};
 use posthaste_wire::mail::{events, subjects};
-use serde_json::json;
 
-use super::definition::AgentDefinition;
 use super::drivers::{Driver, Reply, Turn};
 use super::finish::MAX_TROUBLES;
 use super::messages::MessageDraft;
@@ -16,6 +15,7 @@ use super::run_state::{Breakpoint, HistoryEntry, QueuedMessage, RunKey, RunState
 use super::steps::{StepDraft, StepEnd};
 use super::tools::{ActionResults, Plan, ReplyPlanner, breakpoint_body};
 use super::{Hosted, RunCell, RunGuard, Runtime, Slot};
+use posthaste_wire::mail::definition::AgentDefinition;
 
 impl Runtime {
     /// Calls every agent that is free and has mail.
@@ -266,7 +266,8 @@ impl Runtime {
             forget: true,
             ..StepDraft::default()
         };
-        draft_step.note.tell(events::AGENT_ERROR, text.clone(), json!({ "agent": name, "error": why }));
+        let details = AgentFailed { agent: name.to_owned(), error: why.to_owned() };
+        draft_step.note.tell(events::AGENT_ERROR, text.clone(), details);
         let sender = &queued.mail.message.sender;
         live.state.troubles += 1;
         let elsewhere = split(&sender.address).1.is_some_and(|swarm| swarm != hosted.swarm.name);

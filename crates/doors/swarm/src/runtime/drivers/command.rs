@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use posthaste_wire::mail::driver::{NamedReply, reply_id};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Reply, Turn, WrittenReply};
-use crate::runtime::definition::CommandDefinition;
+use super::{Reply, Turn, from_wire};
+use posthaste_wire::mail::definition::CommandDefinition;
 
 /// The longest line a program may write.
 const MAX_LINE: usize = 16 << 20;
@@ -73,7 +74,7 @@ impl Program {
     pub(super) async fn take(&self, turn: &Turn) -> Result<Reply, String> {
         for _ in 0..TRIES {
             let id = self.next.fetch_add(1, Ordering::Relaxed);
-            let mut line = turn.to_json(id).to_string().into_bytes();
+            let mut line = serde_json::to_vec(&turn.to_wire(id)).map_err(|error| error.to_string())?;
             line.push(b'\n');
             let (tell, wait) = oneshot::channel();
             lock(&self.waiting).insert(id, tell);
@@ -236,23 +237,16 @@ async fn read_replies(agent: String, output: impl AsyncRead + Unpin, waiting: Wa
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        #[derive(serde::Deserialize)]
-        struct Named {
-            id: u64,
-            #[serde(flatten)]
-            reply: WrittenReply,
-        }
-        match serde_json::from_slice::<Named>(&line) {
-            Ok(Named { id, reply }) => {
+        match serde_json::from_slice(&line) {
+            Ok(NamedReply { id, reply }) => {
                 if let Some(tell) = lock(&waiting).remove(&id) {
-                    drop(tell.send(reply.into_reply().map_err(Broken::Failed)));
+                    drop(tell.send(from_wire(reply).map_err(Broken::Failed)));
                 }
             }
             Err(error) => {
                 tracing::warn!(agent, %error, "an agent's program wrote what is no reply");
                 // If it can be told whose reply it was meant to be, that turn has failed.
-                let id = serde_json::from_slice::<serde_json::Value>(&line).ok();
-                if let Some(id) = id.and_then(|value| value.get("id")?.as_u64())
+                if let Some(id) = reply_id(&line)
                     && let Some(tell) = lock(&waiting).remove(&id)
                 {
                     drop(

@@ -5,21 +5,23 @@ mod command;
 mod http;
 mod model;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use posthaste_engine::nouns::Seq;
 use posthaste_wire::mail::MailMessage;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use posthaste_wire::mail::driver::{self, ReplyCall, TurnReply, TurnRequest};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use command::without_secrets;
 
-use super::definition::{AgentDefinition, DriverDefinition, Swarm};
+use super::definition::Swarm;
 use super::run_state::{HistoryEntry, ToolCall, ToolResult};
 use posthaste_host::http::outgoing::Outgoing;
+use posthaste_wire::mail::definition::{AgentDefinition, DriverDefinition};
 
 /// One turn of an agent: what it is handed.
 #[derive(Clone, Debug)]
@@ -40,29 +42,27 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// As programs and web hooks get it.
-    fn to_json(&self, id: u64) -> Value {
-        let inbox: Vec<Value> = self.heard().map(|mail| mail.to_json()).collect();
-        let results: Vec<Value> = self
-            .results
-            .iter()
-            .map(|result| json!({ "call_id": result.call_id, "content": result.content }))
-            .collect();
-        json!({
-            "id": id,
-            "agent": self.agent.name,
-            "swarm": self.swarm.name,
-            "boss": self.swarm.entrypoint,
-            "task_id": &*self.task_id,
-            "can_complete_tasks": self.agent.can_complete_tasks,
-            "comm_targets": self.agent.comm_targets,
-            "tools": self.swarm.tools_of(&self.agent).collect::<Vec<_>>(),
-            "actions": self.agent.actions,
-            "inbox": inbox,
-            "tool_results": results,
-            "resumed": self.resumed,
-            "must_complete": self.must_complete,
-        })
+    /// The turn as programs and web hooks get it.
+    fn to_wire(&self, id: u64) -> TurnRequest<'_> {
+        let result = |one: &'_ ToolResult| driver::ToolResult {
+            call_id: Cow::Owned(one.call_id.clone()),
+            content: Cow::Owned(one.content.clone()),
+        };
+        TurnRequest {
+            id,
+            agent: Cow::Borrowed(&self.agent.name),
+            swarm: Cow::Borrowed(&self.swarm.name),
+            boss: Cow::Borrowed(&self.swarm.entrypoint),
+            task_id: Cow::Borrowed(&self.task_id),
+            can_complete_tasks: self.agent.can_complete_tasks,
+            comm_targets: Cow::Borrowed(&self.agent.comm_targets),
+            tools: self.swarm.tools_of(&self.agent).map(Cow::Borrowed).collect(),
+            actions: Cow::Borrowed(&self.agent.actions),
+            inbox: self.heard().map(|mail| Cow::Borrowed(&**mail)).collect(),
+            tool_results: self.results.iter().map(result).collect(),
+            resumed: self.resumed,
+            must_complete: self.must_complete,
+        }
     }
 
     fn heard(&self) -> impl Iterator<Item = &Arc<MailMessage>> {
@@ -80,53 +80,27 @@ pub(crate) struct Reply {
     pub(crate) text: Option<String>,
 }
 
-/// A reply as programs and web hooks write it.
-#[derive(Debug, Deserialize)]
-struct WrittenReply {
-    #[serde(default)]
-    calls: Vec<WrittenCall>,
-    #[serde(default)]
-    text: Option<String>,
-    #[serde(default)]
-    error: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct WrittenCall {
-    #[serde(default, alias = "tool_call_id")]
-    call_id: Option<String>,
-    #[serde(alias = "tool_name", alias = "name")]
-    tool: String,
-    #[serde(default, alias = "tool_args", alias = "arguments")]
-    args: Value,
-}
-
-/// Calls that are taken from one reply.
+/// Maximum number of calls in one reply.
 const MAX_CALLS: usize = 256;
 
-impl WrittenReply {
-    fn into_reply(self) -> Result<Reply, String> {
-        if let Some(error) = self.error {
-            return Err(error);
-        }
-        if self.calls.len() > MAX_CALLS {
-            return Err(format!("more than {MAX_CALLS} calls in one reply"));
-        }
-        let calls = self.calls.into_iter().enumerate().map(|(n, call)| call.into_call(n)).collect();
-        Ok(Reply { calls, text: self.text })
+/// The reply of a program or a web hook.
+fn from_wire(reply: TurnReply) -> Result<Reply, String> {
+    if let Some(error) = reply.error {
+        return Err(error);
     }
-}
-
-impl WrittenCall {
-    fn into_call(self, n: usize) -> ToolCall {
+    if reply.calls.len() > MAX_CALLS {
+        return Err(format!("more than {MAX_CALLS} calls in one reply"));
+    }
+    let call = |(n, call): (usize, ReplyCall)| {
         // Some programs write arguments as text that is JSON.
-        let args = match &self.args {
-            Value::String(text) => serde_json::from_str(text).unwrap_or(self.args),
-            _ => self.args,
+        let args = match &call.args {
+            Value::String(text) => serde_json::from_str(text).unwrap_or(call.args),
+            _ => call.args,
         };
-        let call_id = self.call_id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{n}"));
-        ToolCall { call_id, tool: self.tool, args }
-    }
+        let call_id = call.call_id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{n}"));
+        ToolCall { call_id, tool: call.tool, args }
+    };
+    Ok(Reply { calls: reply.calls.into_iter().enumerate().map(call).collect(), text: reply.text })
 }
 
 /// An agent's driver.
