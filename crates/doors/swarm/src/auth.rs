@@ -76,28 +76,31 @@ pub(super) struct Agent(pub(super) AuthedCaller);
 impl FromRequestParts<Door> for User {
     type Rejection = Response;
     async fn from_request_parts(parts: &mut Parts, door: &Door) -> Result<Self, Response> {
-        let who = AuthedCaller::check(parts, door).await?;
-        let allowed = who.identity.role != TokenRole::Agent;
-        who.needs(allowed, "this needs the role user or admin").map(Self).map_err(IntoResponse::into_response)
+        let caller = AuthedCaller::check(parts, door).await?;
+        let allowed = caller.identity.role != TokenRole::Agent;
+        caller
+            .needs(allowed, "this needs the role user or admin")
+            .map(Self)
+            .map_err(IntoResponse::into_response)
     }
 }
 
 impl FromRequestParts<Door> for Admin {
     type Rejection = Response;
     async fn from_request_parts(parts: &mut Parts, door: &Door) -> Result<Self, Response> {
-        let who = AuthedCaller::check(parts, door).await?;
-        let allowed = who.identity.role == TokenRole::Admin;
-        who.needs(allowed, "this needs the role admin").map(Self).map_err(IntoResponse::into_response)
+        let caller = AuthedCaller::check(parts, door).await?;
+        let allowed = caller.identity.role == TokenRole::Admin;
+        caller.needs(allowed, "this needs the role admin").map(Self).map_err(IntoResponse::into_response)
     }
 }
 
 impl FromRequestParts<Door> for Agent {
     type Rejection = Response;
     async fn from_request_parts(parts: &mut Parts, door: &Door) -> Result<Self, Response> {
-        let who = AuthedCaller::check(parts, door).await?;
+        let caller = AuthedCaller::check(parts, door).await?;
         // Without authentication the server cannot tell swarms from other callers.
-        let allowed = who.identity.role == TokenRole::Agent || !door.needs_token();
-        who.needs(allowed, "this needs the role agent").map(Self).map_err(IntoResponse::into_response)
+        let allowed = caller.identity.role == TokenRole::Agent || !door.needs_token();
+        caller.needs(allowed, "this needs the role agent").map(Self).map_err(IntoResponse::into_response)
     }
 }
 

@@ -21,36 +21,36 @@ use crate::runtime::{Runtime, TaskRequest};
 /// Time limit of a user's message that is passed on to another swarm.
 const DIRECT_TIMEOUT: Duration = Duration::from_secs(3_600);
 
-pub(super) async fn forward(Agent(who): Agent, State(door): State<Door>, Json(body): Json) -> DoorResult {
+pub(super) async fn forward(Agent(caller): Agent, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let wrapper = InterswarmRequest::read(&body)?.message;
-    check_source(&who, &door, &wrapper.source_swarm).await?;
+    check_source(&caller, &door, &wrapper.source_swarm).await?;
     let task_id = wrapper.payload.task_id.clone();
-    let runtime = who.runtime(&door)?;
-    let runner = runtime.forward(who.identity.name.as_str(), wrapper).await?;
+    let runtime = caller.runtime(&door)?;
+    let runner = runtime.forward(caller.identity.name.as_str(), wrapper).await?;
     Ok(accepted(runtime, task_id, &runner))
 }
 
-pub(super) async fn back(Agent(who): Agent, State(door): State<Door>, Json(body): Json) -> DoorResult {
+pub(super) async fn back(Agent(caller): Agent, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let wrapper = InterswarmRequest::read(&body)?.message;
-    check_source(&who, &door, &wrapper.source_swarm).await?;
+    check_source(&caller, &door, &wrapper.source_swarm).await?;
     let task_id = wrapper.payload.task_id.clone();
-    let runtime = who.runtime(&door)?;
-    let runner = runtime.back(who.identity.name.as_str(), wrapper).await?;
+    let runtime = caller.runtime(&door)?;
+    let runner = runtime.back(caller.identity.name.as_str(), wrapper).await?;
     Ok(accepted(runtime, task_id, &runner))
 }
 
 /// Checks that the token may send for the source swarm: it has that swarm's name, or both swarms were registered at one host
 /// and the source swarm has no token of its own. Without authentication every caller is accepted.
-async fn check_source(who: &AuthedCaller, door: &Door, source: &str) -> Result<(), DoorError> {
-    let token = who.identity.name.as_str();
+async fn check_source(caller: &AuthedCaller, door: &Door, source: &str) -> Result<(), DoorError> {
+    let token = caller.identity.name.as_str();
     if token == source || !door.needs_token() {
         return Ok(());
     }
     if let Ok(name) = AgentId::new(source)
-        && who.runtime(door)?.registry().share_a_host(token, source)
+        && caller.runtime(door)?.registry().share_a_host(token, source)
     {
-        let (realm, bearer) = (who.engine.realm().clone(), who.identity.bearer());
-        match who.engine.read(move |view| view.may_claim(&realm, &bearer, &name)).await {
+        let (realm, bearer) = (caller.engine.realm().clone(), caller.identity.bearer());
+        match caller.engine.read(move |view| view.may_claim(&realm, &bearer, &name)).await {
             Ok(()) => return Ok(()),
             // The swarm has a token of its own.
             Err(error) if error.refusal().is_some() => {}
@@ -75,9 +75,9 @@ fn accepted(runtime: &Runtime, task_id: String, runner: &Owner) -> Response {
 }
 
 /// A user's message to agents of this swarm, or, with the user's token for it, of another.
-pub(super) async fn message(User(who): User, State(door): State<Door>, Json(body): Json) -> DoorResult {
+pub(super) async fn message(User(caller): User, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let request = DirectRequest::read(&body)?;
-    let runtime = who.runtime(&door)?;
+    let runtime = caller.runtime(&door)?;
     let swarm = runtime.swarm();
     let mut remote: Vec<&str> = Vec::new();
     let mut local: Vec<String> = Vec::new();
@@ -91,14 +91,14 @@ pub(super) async fn message(User(who): User, State(door): State<Door>, Json(body
     }
     match (local.is_empty(), remote.as_slice()) {
         (true, [other]) => proxy(runtime, &request, other).await,
-        (false, []) => run_locally(&door, &who, runtime, request, local).await,
+        (false, []) => run_locally(&door, &caller, runtime, request, local).await,
         _ => Err(DoorError::bad("field `targets` must name agents of one swarm")),
     }
 }
 
 async fn run_locally(
     door: &Door,
-    who: &AuthedCaller,
+    caller: &AuthedCaller,
     runtime: &Runtime,
     request: DirectRequest,
     to: Vec<String>,
@@ -116,7 +116,7 @@ async fn run_locally(
     let stream = request.stream;
     let opened = runtime
         .open_task(TaskRequest {
-            owner: who.owner(),
+            owner: caller.owner(),
             task_id: request.task_id,
             kind: request.msg_type,
             to,

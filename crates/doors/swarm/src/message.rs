@@ -19,23 +19,23 @@ use crate::runtime::task_events::{self, Cursor};
 use crate::runtime::{Finish, OpenedTask, TaskRequest};
 
 pub(super) async fn post(
-    User(who): User,
+    User(caller): User,
     State(door): State<Door>,
     headers: HeaderMap,
     Json(body): Json,
 ) -> DoorResult {
     let request = MessageRequest::read(&body)?;
-    let runtime = who.runtime(&door)?;
+    let runtime = caller.runtime(&door)?;
     // A client whose stream broke sends the request again with the last event that it saw. Its message is stored already.
     if let (true, Some(task_id), Some(seen)) = (request.stream, &request.task_id, sse::last_seen(&headers)?) {
-        return sse::again(&door, &who, task_id, seen).await;
+        return sse::again(&door, &caller, task_id, seen).await;
     }
     let stream = request.stream;
-    let task = to_task_request(&who, &runtime.swarm(), &request)?;
+    let task = to_task_request(&caller, &runtime.swarm(), &request)?;
     let waited = runtime.open_task(task).await?;
     if stream {
         let after = Cursor::before(waited.place);
-        return Ok(sse::stream(&door, &who, waited, after));
+        return Ok(sse::stream(&door, &caller, waited, after));
     }
     let (task, task_id) = (waited.task.clone(), waited.task_id.clone());
     let finish = wait(&door, waited).await?;
@@ -60,7 +60,7 @@ pub(super) async fn wait(door: &Door, waited: OpenedTask) -> Result<Finish, Door
 }
 
 fn to_task_request(
-    who: &super::auth::AuthedCaller,
+    caller: &super::auth::AuthedCaller,
     swarm: &Arc<crate::runtime::definition::Swarm>,
     request: &MessageRequest,
 ) -> Result<TaskRequest, DoorError> {
@@ -79,7 +79,7 @@ fn to_task_request(
         _ => Vec::new(),
     };
     Ok(TaskRequest {
-        owner: who.owner(),
+        owner: caller.owner(),
         task_id: request.task_id.clone(),
         kind: request.msg_type,
         to: match request.msg_type {

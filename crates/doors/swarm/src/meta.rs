@@ -92,30 +92,34 @@ async fn health_answer(door: &Door, swarm: &str, protocol: Option<Protocol>) -> 
 }
 
 /// Sets the word that the server answers while it is healthy.
-pub(super) async fn set_health(Admin(who): Admin, State(door): State<Door>, Json(body): Json) -> DoorResult {
+pub(super) async fn set_health(
+    Admin(caller): Admin,
+    State(door): State<Door>,
+    Json(body): Json,
+) -> DoorResult {
     let word = HealthRequest::read(&body)?.status;
     // All realms share the server's health, so administrators of other realms may not set it.
-    if !door.heeds(&who.engine, &who.identity) {
-        return Err(DoorError::new(StatusCode::FORBIDDEN, "this needs the role admin of the office"));
+    if !door.heeds(&caller.engine, &caller.identity) {
+        return Err(DoorError::new(StatusCode::FORBIDDEN, "this needs the role admin of the server"));
     }
     door.health().set_word(&word);
-    Ok(health_answer(&door, swarm_name(who.engine.realm()), Some(Protocol::Mail)).await)
+    Ok(health_answer(&door, swarm_name(caller.engine.realm()), Some(Protocol::Mail)).await)
 }
 
-pub(super) async fn whoami(User(who): User) -> DoorResult {
-    let role = match who.identity.role {
+pub(super) async fn whoami(User(caller): User) -> DoorResult {
+    let role = match caller.identity.role {
         TokenRole::Admin => "admin",
         TokenRole::User => "user",
         TokenRole::Agent => "agent",
     };
-    Ok(JsonBody(WhoAmI { id: who.identity.name.to_string(), role: role.to_owned() }).into_response())
+    Ok(JsonBody(WhoAmI { id: caller.identity.name.to_string(), role: role.to_owned() }).into_response())
 }
 
 /// The state of the swarm and of the caller: the specification's closed object. The server's own figures are at
 /// `/x-posthaste/status`.
-pub(super) async fn status(User(who): User, State(door): State<Door>) -> DoorResult {
-    let engine = &who.engine;
-    let instance = who.owner().instance();
+pub(super) async fn status(User(caller): User, State(door): State<Door>) -> DoorResult {
+    let engine = &caller.engine;
+    let instance = caller.owner().instance();
     let (users, ready) = engine
         .read(move |view| {
             let ready = !view.runs(&Caller::office(), &instance, "", 1)?.is_empty();
@@ -128,7 +132,7 @@ pub(super) async fn status(User(who): User, State(door): State<Door>) -> DoorRes
         swarm: SwarmStatus { name: swarm_name(engine.realm()).to_owned(), status: status.to_owned() },
         active_users: users,
         user_mail_ready: ready,
-        user_task_running: runtime.is_some_and(|runtime| runtime.is_running_for(&who.owner().instance())),
+        user_task_running: runtime.is_some_and(|runtime| runtime.is_running_for(&caller.owner().instance())),
     };
     Ok(JsonBody(answer).into_response())
 }

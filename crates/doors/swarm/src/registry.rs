@@ -61,16 +61,16 @@ fn to_wire(entry: Entry) -> PeerSwarm {
     }
 }
 
-pub(super) async fn register(Admin(who): Admin, State(door): State<Door>, Json(body): Json) -> DoorResult {
+pub(super) async fn register(Admin(caller): Admin, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let request = RegisterRequest::read(&body)?;
-    let by_operator = who.identity.runs_office();
-    let name = who.runtime(&door)?.register(request, by_operator).await?;
+    let by_operator = caller.identity.runs_office();
+    let name = caller.runtime(&door)?.register(request, by_operator).await?;
     Ok(JsonBody(SwarmAnswer::new("registered", name)).into_response())
 }
 
 /// Writes the swarm's agents into the log.
-pub(super) async fn dump(Admin(who): Admin, State(door): State<Door>) -> DoorResult {
-    let swarm = who.runtime(&door)?.swarm();
+pub(super) async fn dump(Admin(caller): Admin, State(door): State<Door>) -> DoorResult {
+    let swarm = caller.runtime(&door)?.swarm();
     for agent in &swarm.agents {
         tracing::info!(
             swarm = swarm.name,
@@ -81,12 +81,12 @@ pub(super) async fn dump(Admin(who): Admin, State(door): State<Door>) -> DoorRes
             "an agent of the swarm"
         );
     }
-    Ok(JsonBody(SwarmAnswer::new("dumped", swarm_name(who.engine.realm()))).into_response())
+    Ok(JsonBody(SwarmAnswer::new("dumped", swarm_name(caller.engine.realm()))).into_response())
 }
 
 /// Replaces the definition until the server starts again.
-pub(super) async fn load(Admin(who): Admin, State(door): State<Door>, Json(body): Json) -> DoorResult {
+pub(super) async fn load(Admin(caller): Admin, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let request = LoadRequest::read(&body)?;
-    let name = who.runtime(&door)?.replace(&request.json).await.map_err(DoorError::bad)?;
+    let name = caller.runtime(&door)?.replace(&request.json).await.map_err(DoorError::bad)?;
     Ok(JsonBody(SwarmAnswer::new("success", name)).into_response())
 }

@@ -40,9 +40,9 @@ pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<Cursor>, DoorError
 }
 
 /// Streams the events of a task that was just opened.
-pub(super) fn stream(door: &Door, who: &AuthedCaller, opened: OpenedTask, after: Cursor) -> Response {
+pub(super) fn stream(door: &Door, caller: &AuthedCaller, opened: OpenedTask, after: Cursor) -> Response {
     let stream = EventStream {
-        engine: who.engine.clone(),
+        engine: caller.engine.clone(),
         task: opened.task,
         task_id: opened.task_id,
         after,
@@ -55,20 +55,20 @@ pub(super) fn stream(door: &Door, who: &AuthedCaller, opened: OpenedTask, after:
     };
     // A waiter would keep the task in memory; the stream reads the end from the database.
     drop(opened.finish);
-    door.while_good(&who.engine, who.pass.as_ref(), stream.into_response())
+    door.while_good(&caller.engine, caller.pass.as_ref(), stream.into_response())
 }
 
 /// Streams past and future events of a task of the caller.
-pub(super) async fn again(door: &Door, who: &AuthedCaller, task_id: &str, after: Cursor) -> DoorResult {
-    let runtime = who.runtime(door)?;
-    let (instance, name) = (who.owner().instance(), task_id.to_lowercase());
+pub(super) async fn again(door: &Door, caller: &AuthedCaller, task_id: &str, after: Cursor) -> DoorResult {
+    let runtime = caller.runtime(door)?;
+    let (instance, name) = (caller.owner().instance(), task_id.to_lowercase());
     let watched = runtime.watch(&instance, &name).await?;
     let Some((task, phase, cell)) = watched else {
         return Err(DoorError::new(StatusCode::NOT_FOUND, format!("task not found: {task_id}")));
     };
     let running = phase == RunPhase::Running;
     let stream = EventStream {
-        engine: who.engine.clone(),
+        engine: caller.engine.clone(),
         task,
         task_id: name,
         after,
@@ -79,7 +79,7 @@ pub(super) async fn again(door: &Door, who: &AuthedCaller, task_id: &str, after:
         done: false,
         quiet_since: Instant::now(),
     };
-    Ok(door.while_good(&who.engine, who.pass.as_ref(), stream.into_response()))
+    Ok(door.while_good(&caller.engine, caller.pass.as_ref(), stream.into_response()))
 }
 
 /// An open stream.

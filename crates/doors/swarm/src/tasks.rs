@@ -26,13 +26,15 @@ pub(super) struct Page {
 }
 
 /// The caller's tasks by their ids.
-pub(super) async fn list(User(who): User, Query(page): Query<Page>) -> DoorResult {
-    let instance = who.owner().instance();
-    let found =
-        who.engine.read(move |view| view.runs(&Caller::office(), &instance, &page.after, MAX_TASKS)).await?;
+pub(super) async fn list(User(caller): User, Query(page): Query<Page>) -> DoorResult {
+    let instance = caller.owner().instance();
+    let found = caller
+        .engine
+        .read(move |view| view.runs(&Caller::office(), &instance, &page.after, MAX_TASKS))
+        .await?;
     let mut tasks = Vec::new();
     for (run, task) in found {
-        match to_record(&who, &run, task).await {
+        match to_record(&caller, &run, task).await {
             Ok(record) => tasks.push(record),
             // The request has used up what it may read; `after` continues the list.
             Err(failure) if failure.status() == StatusCode::SERVICE_UNAVAILABLE && !tasks.is_empty() => break,
@@ -44,7 +46,7 @@ pub(super) async fn list(User(who): User, Query(page): Query<Page>) -> DoorResul
 
 /// One task, named in a JSON body as the reference's client does, or in the query.
 pub(super) async fn one(
-    User(who): User,
+    User(caller): User,
     Query(query): Query<std::collections::HashMap<String, String>>,
     body: axum::body::Bytes,
 ) -> DoorResult {
@@ -55,15 +57,15 @@ pub(super) async fn one(
     let Some(id) = named.filter(|id| !id.is_empty()) else {
         return Err(DoorError::bad("field `task_id` is required"));
     };
-    let (run, task) = find(&who, &id).await?;
-    Ok(JsonBody(to_record(&who, &run, task).await?).into_response())
+    let (run, task) = find(&caller, &id).await?;
+    Ok(JsonBody(to_record(&caller, &run, task).await?).into_response())
 }
 
 /// Cancels a task.
-pub(super) async fn cancel(User(who): User, State(door): State<Door>, Json(body): Json) -> DoorResult {
+pub(super) async fn cancel(User(caller): User, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let id = TaskRef::read(&body)?.task_id;
-    let (run, _) = find(&who, &id).await?;
-    let cancelled = who.runtime(&door)?.cancel(&who.owner(), &run.name).await?;
+    let (run, _) = find(&caller, &id).await?;
+    let cancelled = caller.runtime(&door)?.cancel(&caller.owner(), &run.name).await?;
     if !cancelled {
         return Err(DoorError::new(StatusCode::CONFLICT, "the task has ended already"));
     }
@@ -72,25 +74,25 @@ pub(super) async fn cancel(User(who): User, State(door): State<Door>, Json(body)
 
 /// A task's events from its beginning, or after the last one that the client saw.
 pub(super) async fn events(
-    User(who): User,
+    User(caller): User,
     State(door): State<Door>,
     Path(params): Path<std::collections::HashMap<String, String>>,
     headers: HeaderMap,
 ) -> DoorResult {
     let id = params.get("task_id").map(String::as_str).unwrap_or_default();
     let after = sse::last_seen(&headers)?.unwrap_or(Cursor::before(0));
-    sse::again(&door, &who, id, after).await
+    sse::again(&door, &caller, id, after).await
 }
 
-async fn find(who: &AuthedCaller, id: &str) -> Result<(Run, Task), DoorError> {
-    let (instance, name) = (who.owner().instance(), id.to_lowercase());
-    let found = who.engine.read(move |view| view.run(&Caller::office(), &instance, &name)).await?;
+async fn find(caller: &AuthedCaller, id: &str) -> Result<(Run, Task), DoorError> {
+    let (instance, name) = (caller.owner().instance(), id.to_lowercase());
+    let found = caller.engine.read(move |view| view.run(&Caller::office(), &instance, &name)).await?;
     found.ok_or_else(|| DoorError::new(StatusCode::NOT_FOUND, format!("task not found: {id}")))
 }
 
-async fn to_record(who: &AuthedCaller, run: &Run, task: Task) -> Result<TaskRecord, DoorError> {
-    let events = task_events::read_all(&who.engine, &Caller::office(), &run.task, &run.name).await?;
-    let own = who.engine.realm().as_str();
+async fn to_record(caller: &AuthedCaller, run: &Run, task: Task) -> Result<TaskRecord, DoorError> {
+    let events = task_events::read_all(&caller.engine, &Caller::office(), &run.task, &run.name).await?;
+    let own = caller.engine.realm().as_str();
     let swarms = task.contributors.iter().filter_map(|one| one.rsplit_once('@').map(|(_, swarm)| swarm));
     let remote_swarms = swarms.filter(|swarm| *swarm != own).map(str::to_owned).collect();
     Ok(TaskRecord {

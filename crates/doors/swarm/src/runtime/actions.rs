@@ -12,10 +12,10 @@ use super::drivers::without_secrets;
 use posthaste_host::http::outgoing::Outgoing;
 use posthaste_wire::mail::definition::{ActionDefinition, ActionDriver};
 
-/// What is kept of a program's output.
+/// Maximum size of a program's output, in bytes; the rest is dropped.
 const MAX_OUTPUT: u64 = 1 << 20;
 
-/// Carries an action out; an error is what the agent is told.
+/// Carries out an action. The error is text for the agent.
 pub(crate) async fn run(
     action: &ActionDefinition,
     args: &Value,
@@ -26,18 +26,18 @@ pub(crate) async fn run(
         return Err(format!("the argument {missing:?} is missing"));
     }
     match &action.driver {
-        None => Err("nothing in this office carries the action out".to_owned()),
+        None => Err("nothing on this server carries the action out".to_owned()),
         Some(ActionDriver::Command { command, timeout }) => {
-            let patience = Duration::from_secs_f64(timeout.clamp(0.01, 86_400.0));
-            match tokio::time::timeout(patience, run_program(command, args, here)).await {
+            let timeout = Duration::from_secs_f64(timeout.clamp(0.01, 86_400.0));
+            match tokio::time::timeout(timeout, run_program(command, args, here)).await {
                 Ok(result) => result,
                 Err(_) => Err("the action took too long".to_owned()),
             }
         }
         Some(ActionDriver::Http { http, token_env, timeout }) => {
             let token = token_env.as_ref().and_then(|name| std::env::var(name).ok());
-            let patience = Duration::from_secs_f64(timeout.clamp(0.01, 86_400.0));
-            let answer = outgoing.post_json(http, token.as_deref(), args, patience).await;
+            let timeout = Duration::from_secs_f64(timeout.clamp(0.01, 86_400.0));
+            let answer = outgoing.post_json(http, token.as_deref(), args, timeout).await;
             let answer = answer.map_err(|error| error.to_string())?;
             let text = String::from_utf8_lossy(&answer.body).into_owned();
             if answer.status.is_success() { Ok(text) } else { Err(format!("{}: {text}", answer.status)) }
@@ -68,7 +68,7 @@ async fn run_program(command: &[String], args: &Value, here: &Path) -> Result<St
     let text = args.to_string();
     let feed = async move {
         if let Some(mut input) = input {
-            // A program need not read its arguments.
+            // A program may ignore its input.
             let _ = input.write_all(text.as_bytes()).await;
         }
     };

@@ -1,4 +1,4 @@
-//! The swarm file: which agents there are, who runs each, whom they may write to, and which actions they have.
+//! The hosted swarm: its definition, read from the swarm file and checked.
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -13,7 +13,7 @@ use posthaste_wire::mail::definition::{
 use posthaste_wire::mail::{split, tools};
 use serde_json::Value;
 
-/// A swarm that cannot be hosted: where its description is wrong, and how.
+/// A swarm that cannot be hosted: the member that is wrong, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct DefinitionError(String);
@@ -35,10 +35,10 @@ impl Deref for Swarm {
 }
 
 impl Swarm {
-    /// Reads a swarm from a file; `{here}` in it is the file's folder.
+    /// Reads a swarm from a file; `{here}` in it is the file's directory.
     ///
     /// # Errors
-    /// When the file cannot be read or what it describes cannot be hosted.
+    /// When the file cannot be read or the swarm cannot be hosted.
     pub fn from_file(path: &Path) -> Result<(Self, PathBuf), DefinitionError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| DefinitionError(format!("{}: {error}", path.display())))?;
@@ -52,7 +52,7 @@ impl Swarm {
     /// Reads a swarm: one object, or a list with one in it.
     ///
     /// # Errors
-    /// Says what cannot be hosted.
+    /// Names the member that is wrong.
     pub fn from_text(text: &str, here: &Path) -> Result<Self, DefinitionError> {
         let mut value: Value =
             serde_json::from_str(text).map_err(|error| DefinitionError(format!("not JSON: {error}")))?;
@@ -82,12 +82,12 @@ impl Swarm {
         self.actions.iter().find(|action| action.name == name)
     }
 
-    /// Whether a tool's call leaves the swarm instead of being carried out.
+    /// Whether a call of a tool pauses the task instead of being carried out.
     pub fn is_breakpoint(&self, tool: &str) -> bool {
         self.breakpoint_tools.iter().any(|name| name == tool)
     }
 
-    /// The tools of the protocol that an agent is offered.
+    /// The protocol's tools that an agent has.
     pub fn tools_of<'a>(&'a self, agent: &'a AgentDefinition) -> impl Iterator<Item = &'static str> + 'a {
         tools::NAMES.into_iter().filter(move |tool| {
             let leads = matches!(*tool, "task_complete" | "send_interrupt" | "send_broadcast");
@@ -98,8 +98,8 @@ impl Swarm {
         })
     }
 
-    /// Everything that the description takes from the machine it runs on, spelled out: programs with the environment
-    /// they are given, and variables of the environment with where their values are sent.
+    /// What the definition uses of the machine it runs on, as text: programs with their environment variables, and environment
+    /// variables with the addresses that their values are sent to.
     pub fn machine_access(&self) -> BTreeSet<String> {
         let sends = |url: &str, name: &str| format!("the variable {name} for {url}");
         let agents = self.agents.iter().flat_map(|agent| match &agent.driver {
@@ -130,7 +130,7 @@ impl Swarm {
         agents.chain(actions).collect()
     }
 
-    /// Every address that requests go to because the description says so.
+    /// The addresses in the definition that requests are sent to.
     pub fn addresses(&self) -> BTreeSet<String> {
         let agents = self.agents.iter().filter_map(|agent| match &agent.driver {
             DriverDefinition::Http(driver) => Some(driver.http.clone()),
@@ -144,7 +144,7 @@ impl Swarm {
         agents.chain(actions).collect()
     }
 
-    /// How long one turn of a task may take.
+    /// Time limit of one turn of a task.
     pub fn timeout(&self) -> Duration {
         Duration::from_secs_f64(self.task_timeout)
     }
@@ -235,7 +235,7 @@ impl Swarm {
     }
 }
 
-/// Puts the file's folder in place of `{here}`.
+/// Replaces `{here}` by the file's directory.
 fn fill_in(value: &mut Value, here: &str) {
     match value {
         Value::String(text) if text.contains("{here}") => *text = text.replace("{here}", here),
@@ -286,15 +286,15 @@ mod tests {
         let cases: [(&str, Change); 12] = [
             ("all", |s| s["agents"][1]["name"] = "all".into()),
             ("twice", |s| s["agents"][1]["name"] = "boss".into()),
-            ("entrypoint", |s| s["entrypoint"] = "nobody".into()),
+            ("entrypoint", |s| s["entrypoint"] = "missing".into()),
             ("enable_entrypoint", |s| s["agents"][0]["enable_entrypoint"] = false.into()),
             ("can_complete_tasks", |s| s["agents"][0]["can_complete_tasks"] = false.into()),
-            ("no agent", |s| s["agents"][0]["comm_targets"] = serde_json::json!(["nobody"])),
+            ("no agent", |s| s["agents"][0]["comm_targets"] = serde_json::json!(["missing"])),
             ("enable_interswarm", |s| s["agents"][0]["comm_targets"] = serde_json::json!(["x@far"])),
             ("no action", |s| s["agents"][0]["actions"] = serde_json::json!(["fly"])),
             ("breakpoint_tools", |s| s["breakpoint_tools"] = serde_json::json!(["fly"])),
             ("swarm's name", |s| s["name"] = "a b".into()),
-            // Positive, but no time at all once it is counted in nanoseconds.
+            // Positive, but rounded to zero nanoseconds.
             ("task_timeout", |s| s["task_timeout"] = 1e-10.into()),
             ("interswarm_patience", |s| s["interswarm_patience"] = 1e-300.into()),
         ];

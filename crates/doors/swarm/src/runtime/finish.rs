@@ -1,5 +1,5 @@
-//! How a turn of a task ends: by one of its agents, by the system, or because nobody has anything left to do; and who is
-//! told.
+//! The end of a turn of a task: by an agent, by the system, or because no agent has anything left to do; and the messages
+//! that tell other swarms of it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::run_state::{Finish, RunKey, RunState};
 use super::steps::{StepDraft, StepEnd};
 use super::{RunCell, Runtime};
 
-/// How often the system speaks up in a row before it ends the task.
+/// Maximum number of consecutive system messages about mistakes; after that the system ends the task.
 pub(super) const MAX_TROUBLES: u32 = 8;
 
 impl Runtime {
@@ -34,7 +34,7 @@ impl Runtime {
         }
     }
 
-    /// What is sent and given up when a turn of the task ends.
+    /// Prepares the end of a turn: adds the messages that are sent, and returns what is given up.
     pub(super) fn build_end(
         &self,
         live: &mut RunState,
@@ -44,7 +44,7 @@ impl Runtime {
     ) -> StepEnd {
         let in_hand = draft_step.in_hand.as_ref().map(|queued| queued.id);
         draft_step.drafts.retain(|draft| draft.kind != MsgType::BroadcastComplete);
-        // What is sent in the same breath as the end reaches nobody here, unless somebody elsewhere is to have it.
+        // Messages of the same reply to local agents are dropped; messages to other swarms are sent.
         draft_step.drafts.retain(|draft| draft.here.is_empty());
         let result = Json::from_value(&Value::from(end.body.as_str()));
         let sender = draft_step.in_hand.as_ref().map(|queued| queued.mail.message.sender.address.clone());
@@ -52,7 +52,7 @@ impl Runtime {
         draft_step.drafts.push(end);
         draft_step.drafts.extend(notices);
         let gave_up = live.abandon(in_hand);
-        // A person's message that nobody has looked at keeps the task going.
+        // A queued message of a user keeps the task running.
         let phase = (!live.has_unread_user_message()).then_some(RunPhase::Ended);
         StepEnd { phase, result: Some(result), gave_up }
     }
@@ -70,11 +70,11 @@ impl Runtime {
         let mut end = MessageDraft::system(&swarm.name, MsgType::BroadcastComplete, &["all"], subject, why);
         end.here.clear();
         let details = TaskFailed { error: why.to_owned() };
-        draft_step.note.tell(events::TASK_ERROR, why, details);
+        draft_step.note.add_event(events::TASK_ERROR, why, details);
         self.end(cell, live, draft_step, end).await;
     }
 
-    /// What other swarms are told when the task ends: all that had a part in it, or the one that asked.
+    /// The messages that tell other swarms of the end: every contributor for a task of this swarm, else the one that asked.
     pub(super) fn notices(
         &self,
         live: &RunState,
@@ -95,7 +95,7 @@ impl Runtime {
         };
         if !self.is_ours(live) {
             let questions = &live.state.questions;
-            // The system tells every agent that waits; an agent that completes answers the last one that does.
+            // The system answers every remote agent that waits; an agent that completes answers one of them.
             let askers: Vec<&str> = match end.sender.address_type {
                 AddressType::Agent => questions.completed_for(in_hand).into_iter().collect(),
                 _ => questions.askers().collect(),
@@ -114,14 +114,14 @@ impl Runtime {
         told.into_iter().map(to).collect()
     }
 
-    /// Tells those who wait what the task ended with.
+    /// Sends the end of the turn to the callers that wait for it.
     pub(super) fn announce_end(&self, live: &mut RunState, advanced: &Advanced) {
         if let Some(finish) = self.finish_of(&live.key, advanced) {
             live.finish(&finish);
         }
     }
 
-    /// What a task ended with.
+    /// The message that ended a turn.
     pub(super) fn finish_of(&self, key: &RunKey, advanced: &Advanced) -> Option<Finish> {
         let swarm = self.inner.engine.realm().as_str();
         let (message, _) = advanced.messages.iter().rev().find(|(message, _)| {
@@ -132,7 +132,7 @@ impl Runtime {
         Some(Finish { mail: Arc::new(to_mail(message, &key.name, swarm)) })
     }
 
-    /// Speaks up when nobody has anything left to do in a task that has not ended.
+    /// Tells a supervisor when no agent has anything left to do in a task that has not ended.
     pub(super) async fn check_idle(&self, cell: &Arc<RunCell>, live: &mut RunState) {
         if live.phase != RunPhase::Running || !live.is_idle() {
             return;
@@ -144,7 +144,7 @@ impl Runtime {
         }
         live.state.troubles += 1;
         if live.state.troubles > MAX_TROUBLES {
-            let why = "nobody has anything left to do in this task, and no agent completed it";
+            let why = "no agent has anything left to do in this task, and no agent completed it";
             return self.end_by_system(cell, live, subjects::TASK_ERROR, why, StepDraft::default()).await;
         }
         let can_end = |name: &str| swarm.agent(name).is_some_and(|agent| agent.can_complete_tasks);
@@ -156,7 +156,7 @@ impl Runtime {
                 .find(|agent| agent.can_complete_tasks)
                 .map_or_else(|| swarm.entrypoint.clone(), |agent| agent.name.clone()),
         };
-        let why = "nobody has anything left to do in this task; call task_complete, or ask somebody for more";
+        let why = "no agent has anything left to do in this task; call task_complete, or ask another agent for more";
         let draft =
             MessageDraft::system(&swarm.name, MsgType::Response, &[&entry], subjects::TASK_ERROR, why);
         let draft_step = StepDraft { drafts: vec![draft], ..StepDraft::default() };
@@ -164,8 +164,8 @@ impl Runtime {
         self.start_turns(cell, live);
     }
 
-    /// Tells agents of other swarms that their questions will not be answered: no agent here has anything in hand, and
-    /// nothing was asked after them that could still help.
+    /// Tells agents of other swarms that their questions will not be answered: all local agents are idle, and no question that
+    /// was asked after theirs is open.
     async fn tell_askers(&self, cell: &Arc<RunCell>, live: &mut RunState, swarm: &str) {
         let mut drafts = Vec::new();
         for asker in live.state.questions.unanswered() {
@@ -185,13 +185,12 @@ impl Runtime {
         }
     }
 
-    /// Whether an agent of another swarm can be written to.
+    /// Whether the swarm of a remote agent is registered.
     fn can_tell(&self, address: &str) -> bool {
         split(address).1.is_some_and(|swarm| self.inner.registry.knows(swarm))
     }
 
-    /// The answer to one of several questions that other swarms have asked in their task: the agent that completes it is
-    /// done with that one, and the others are still to be answered.
+    /// In a task of another swarm with several open questions, a completion answers only one of them. Returns that answer.
     pub(super) fn one_of_several(
         &self,
         live: &RunState,

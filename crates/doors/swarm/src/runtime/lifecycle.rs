@@ -1,4 +1,4 @@
-//! Opening a task, going on with one, and taking one back.
+//! Opening, continuing, resuming, cancelling and timing out tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,17 +21,17 @@ use super::run_state::{Finish, HistoryEntry, Note, RunKey, RunState, SavedState,
 use super::steps::{StepDraft, step_of};
 use super::{RunCell, Runtime, Slot, uninterrupted};
 
-/// Tasks in memory at once; each holds a few kilobytes while it goes on.
+/// Maximum number of runs in memory; each takes a few kilobytes.
 const MAX_OPEN_RUNS: usize = 100_000;
 
-/// What somebody asks of the swarm.
+/// A request to open or continue a task.
 #[derive(Debug)]
 pub(crate) struct TaskRequest {
     pub(crate) owner: Owner,
     /// The task; a new one if absent.
     pub(crate) task_id: Option<String>,
     pub(crate) kind: MsgType,
-    /// Whom it is for; `all` is all.
+    /// The recipients; `all` is every agent.
     pub(crate) to: Vec<String>,
     pub(crate) subject: String,
     pub(crate) body: String,
@@ -41,30 +41,30 @@ pub(crate) struct TaskRequest {
     pub(crate) results: Vec<(Option<String>, String)>,
     pub(crate) max_steps: Option<i64>,
     pub(crate) timeout: Option<Duration>,
-    /// Whether any agent's answer to the asker ends the task.
+    /// Whether any agent's response to the owner ends the task.
     pub(crate) direct: bool,
-    /// The letter of another door that asks.
+    /// The message of another door that the task is to answer.
     pub(crate) source: Option<SourceMessage>,
 }
 
-/// A task that goes on, for whoever asked.
+/// A task that was opened or continued.
 #[derive(Debug)]
 pub(crate) struct OpenedTask {
     pub(crate) task_id: String,
     pub(crate) task: TaskId,
     pub(crate) cell: Arc<RunCell>,
-    /// Where in the history this turn of the task begins.
+    /// The seq at which this turn of the task begins.
     pub(crate) place: Seq,
     pub(crate) finish: oneshot::Receiver<Finish>,
 }
 
-/// A turn of a task that was begun.
+/// The first step of a turn of the task.
 struct Started {
     place: Seq,
     message: MessageId,
 }
 
-/// Why nothing was begun.
+/// Why a task was not opened or continued.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TaskError {
     #[error("{0}")]
@@ -104,7 +104,7 @@ impl Runtime {
         let most = if ask.source.is_some() { MAX_RUNS_BY_MESSAGE } else { MAX_RUNS };
         let guard = self.hold_within(&key, most).await;
         let (cell, mut guard) = guard.ok_or(TaskError::TooMany { most })?;
-        // A name that was just made up cannot be in the books.
+        // An id that was just made up cannot be in the database.
         let stale = if known { self.load(&key, &mut guard).await? } else { None };
         let existed = stale.is_some();
         let stale = stale.unwrap_or_default();
@@ -117,10 +117,10 @@ impl Runtime {
         let begun = match ask.resume {
             Some(_) if !existed => Err(TaskError::NoSuchTask(task_id.clone())),
             Some(ResumeFrom::BreakpointToolCall) => {
-                // What waited when the task paused goes on waiting.
+                // Messages that were queued when the task paused stay queued.
                 self.resume(&cell, live, &ask).await
             }
-            _ => self.tell(&cell, live, &ask, person, stale).await,
+            _ => self.send_to_swarm(&cell, live, &ask, person, stale).await,
         };
         let result = match begun {
             Ok(Started { place, message }) => {
@@ -130,7 +130,7 @@ impl Runtime {
                 Ok(OpenedTask { task_id, task, cell: cell.clone(), place, finish })
             }
             Err(error) => {
-                // Nothing was begun, so nothing is kept in memory for it.
+                // Nothing was written, so the run need not stay in memory.
                 if !existed {
                     live.phase = RunPhase::Ended;
                 }
@@ -142,8 +142,8 @@ impl Runtime {
         result
     }
 
-    /// QueueState a person's message to the swarm.
-    async fn tell(
+    /// Sends a user's message to the swarm.
+    async fn send_to_swarm(
         &self,
         cell: &Arc<RunCell>,
         live: &mut RunState,
@@ -213,7 +213,7 @@ impl Runtime {
         }
     }
 
-    /// Goes on with a task that waits for results from outside.
+    /// Resumes a task that is paused at a breakpoint tool.
     async fn resume(
         &self,
         cell: &Arc<RunCell>,
@@ -235,7 +235,7 @@ impl Runtime {
         for result in &results {
             let details =
                 BreakpointEnded { tool_call_id: result.call_id.clone(), result: result.content.clone() };
-            note.tell(events::BREAKPOINT_COMPLETE, "a result came from outside", details);
+            note.add_event(events::BREAKPOINT_COMPLETE, "a result came from outside", details);
         }
         let to = [breakpoint.agent.as_str()];
         let (kind, subject) = (MsgType::Broadcast, subjects::ACTION_COMPLETE_BROADCAST);
@@ -298,7 +298,7 @@ impl Runtime {
         Ok(ended)
     }
 
-    /// Ends a task whose time is over.
+    /// Ends a task whose deadline has passed.
     pub(super) async fn time_out(&self, key: &RunKey, at: i64) {
         let (cell, mut guard) = self.hold(key).await;
         if let Slot::Loaded(live) = &mut *guard {
@@ -314,7 +314,7 @@ impl Runtime {
     }
 }
 
-/// The message with which a turn of a task begins.
+/// The id of the message with which a turn of the task begins.
 fn first_of(advanced: &Advanced) -> MessageId {
     advanced.messages.first().map_or(MessageId(uuid::Uuid::nil()), |(message, _)| message.id)
 }
@@ -322,7 +322,7 @@ fn first_of(advanced: &Advanced) -> MessageId {
 fn sender_of(ask: &TaskRequest, swarm: &Swarm) -> MailAddress {
     let owner = &ask.owner;
     let address_type = match owner.role {
-        // An agent of the swarm that writes by its own door writes as itself.
+        // An agent of the swarm that writes through another door is the sender itself.
         OwnerRole::User if ask.source.is_some() && swarm.agent(&owner.id).is_some() => AddressType::Agent,
         OwnerRole::Admin => AddressType::Admin,
         OwnerRole::User | OwnerRole::Swarm => AddressType::User,
@@ -330,7 +330,7 @@ fn sender_of(ask: &TaskRequest, swarm: &Swarm) -> MailAddress {
     MailAddress { address_type, address: owner.id.clone() }
 }
 
-/// Puts results to the calls they are for.
+/// Matches results with the calls that they belong to.
 fn match_results(
     calls: &[(String, String)],
     given: &[(Option<String>, String)],

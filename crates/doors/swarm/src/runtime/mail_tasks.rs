@@ -1,5 +1,5 @@
-//! Letters that agents of other doors write to agents hosted here: each opens a task in its writer's name, or lets one go
-//! on, and what the task ends with is the answer to the message.
+//! Messages of other doors to agents of the hosted swarm: each opens a task owned by its sender, or continues one, and the
+//! result of the task is the answer to the message.
 
 use std::sync::atomic::Ordering;
 
@@ -18,10 +18,10 @@ use super::{Runtime, TaskError, TaskRequest, VIA};
 use posthaste_host::acks;
 use posthaste_host::plain_text;
 
-/// Letters of one agent that are read at a time.
-const PAGE: usize = 200;
+/// Messages of one agent per read of the database.
+const INBOX_PAGE: usize = 200;
 
-/// A letter of another door that a task is to answer.
+/// The message of another door that a task is to answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SourceMessage {
     pub(crate) message: MessageId,
@@ -34,7 +34,7 @@ pub(crate) struct SourceMessage {
 }
 
 impl Runtime {
-    /// Takes a letter that names agents hosted here, and that is no part of a task they know.
+    /// Opens or continues a task for a message to hosted agents that is not part of one of their tasks.
     pub(super) async fn take_message(&self, message: &Message) {
         let hosted = self.inner.hosted.load_full();
         let is_here = |name: &str| hosted.agents.contains_key(name) && !hosted.is_connected(name);
@@ -71,7 +71,7 @@ impl Runtime {
         };
         let begun = self.open_task(ask).await;
         if let Err(TaskError::TooMany { .. }) = &begun {
-            // It stays in the mailbox and is taken when its sender's earlier ones have ended.
+            // It stays in the mailbox until earlier tasks of its sender have ended.
             self.inner.deferred.store(true, Ordering::Relaxed);
             return;
         }
@@ -79,7 +79,7 @@ impl Runtime {
             let engine = &self.inner.engine;
             let caller = Caller::member(agent.clone(), VIA);
             let noted = match &begun {
-                // A program that was handed it has no other way to say so.
+                // The agent's driver has no way to acknowledge it.
                 Ok(_) if message.ack_required => {
                     acks::acknowledge(engine, &caller, message.id, None).await.map(drop)
                 }
@@ -93,21 +93,21 @@ impl Runtime {
                 }
             };
             if let Err(error) = noted {
-                tracing::warn!(message = %message.id, %error, "what became of a letter could not be noted");
+                tracing::warn!(message = %message.id, %error, "the state of a message could not be written");
             }
         }
     }
 
-    /// What the task is called: as the conversation is, or as the message. The task's own conversation means the task.
+    /// The task's id: the run of the message's conversation if it is the sender's, else the conversation, else the message.
     async fn name_of(&self, message: &Message, owner: &Owner) -> String {
         let Some(conversation) = &message.conversation else { return message.id.to_string() };
-        match self.run_behind(conversation).await {
+        match self.run_of_task(conversation).await {
             Some((key, whose)) if whose == owner.to_string() => key.name.to_string(),
             _ => conversation.to_string(),
         }
     }
 
-    /// Takes messages that came while nobody followed.
+    /// Handles messages that were written while there was no subscription.
     pub(super) async fn take_waiting_messages(&self, most_pages: usize) {
         let hosted = self.inner.hosted.load_full();
         for name in hosted.agents.keys().filter(|name| !hosted.is_connected(name)) {
@@ -118,7 +118,7 @@ impl Runtime {
                     unread: true,
                     after: Some(after),
                     order: InboxOrder::Oldest,
-                    limit: PAGE,
+                    limit: INBOX_PAGE,
                     ..InboxQuery::default()
                 };
                 let who = agent.clone();
@@ -159,7 +159,7 @@ fn origin(message: &Message) -> MailOrigin {
 }
 
 impl RunState {
-    /// Adds the answer to the letter that asked, if these messages end the task. Gives what was asked before.
+    /// Adds the answer to the source message if these messages end the task.
     pub(super) fn answer_source(&mut self, messages: &mut Vec<RunMessage>) -> Option<SourceMessage> {
         let asked = self.state.source.clone()?;
         let to_asker = Address::Agent(asked.from.clone());
@@ -179,13 +179,13 @@ impl RunState {
             answer.subject = format!("Re: {}", asked.subject);
         }
         if answer.elsewhere.is_none() {
-            // The letter had no conversation, so the task's is where the answer belongs, once.
+            // The source message had no conversation, so the message that ends the task is also the answer.
             end.to.push(asked.from.clone());
             end.in_reply_to = Some(asked.message);
             end.subject.clone_from(&answer.subject);
             return Some(asked);
         }
-        // In front: what ends the task stays the last.
+        // In front, because the message that ends the task is the last.
         messages.insert(0, answer);
         Some(asked)
     }

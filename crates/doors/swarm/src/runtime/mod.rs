@@ -1,7 +1,7 @@
-//! The runtime: state messages of tasks to agents in turn, carries out what they answer, and never forgets where it was.
+//! The runtime: delivers the messages of tasks to their agents and carries out the agents' replies.
 //!
-//! What must survive is in the engine: messages, their copies, runs and notes. A queue is an agent's undelivered mail in
-//! the books; what is here in memory is a reading of it, made again after a restart.
+//! Everything that must survive is in the engine: messages, deliveries, runs and notes. An agent's queue is its undelivered
+//! messages in the database; the queue in memory is a cache of it, loaded again after a restart.
 
 mod actions;
 pub mod definition;
@@ -56,24 +56,24 @@ use self::run_state::{AgentHost, RunKey, RunState};
 use posthaste_host::http::outgoing::{Outgoing, WaysOut};
 use posthaste_host::services::HostedSwarm;
 
-/// The tag that messages of this door carry.
+/// The tag of messages that come through this door.
 pub(crate) const VIA: &str = "swarm";
-/// How often deadlines are looked at.
-const TICK: Duration = Duration::from_millis(100);
-/// Runs read from the books at a time.
-const PAGE: usize = 200;
-/// Letters of one run that are read into memory.
-const LETTERS: usize = 1_000;
+/// How often deadlines are checked.
+const DEADLINE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Runs per read of the database at start.
+const RUN_PAGE: usize = 200;
+/// Messages of a run per read of the database.
+const MESSAGE_PAGE: usize = 1_000;
 
-/// A swarm that is hosted, with a queue for each of its agents.
+/// The hosted swarm, with a queue of turns for each of its agents.
 #[derive(Debug)]
 pub(crate) struct Hosted {
     pub(crate) swarm: Arc<Swarm>,
     here: PathBuf,
     agents: HashMap<String, (Arc<AgentDefinition>, Arc<AgentQueue>)>,
-    /// The way to the addresses that the description names.
+    /// For requests to the addresses in the definition.
     outgoing: Outgoing,
-    /// Ends its programs when the swarm is replaced.
+    /// Stops its programs when the swarm is replaced.
     stop: CancellationToken,
 }
 
@@ -100,28 +100,28 @@ impl Drop for Hosted {
     }
 }
 
-/// A run that somebody has in hand.
+/// A run in memory, locked by one task at a time.
 #[derive(Debug)]
 pub(crate) struct RunCell {
     live: Arc<tokio::sync::Mutex<Slot>>,
-    /// Tells those who watch that there is something new.
+    /// Announces new events to streams.
     pub(crate) news: watch::Sender<Seq>,
 }
 
-/// What is known of a run.
+/// The state of a run in memory.
 #[derive(Debug)]
 enum Slot {
-    /// Nothing yet.
+    /// Not loaded yet.
     Empty,
-    /// As the books have it.
+    /// The same state as in the database.
     Loaded(Box<RunState>),
-    /// It is out of memory; whoever wants it takes it up anew.
+    /// Removed from memory: the lock's holder has to look the run up again.
     Retired,
 }
 
 type RunGuard = OwnedMutexGuard<Slot>;
 
-/// Moves the tasks of one realm along. Cheap to clone.
+/// Executes the tasks of one realm. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Runtime {
     inner: Arc<Inner>,
@@ -131,18 +131,18 @@ pub struct Runtime {
 struct Inner {
     engine: Engine,
     hosted: ArcSwap<Hosted>,
-    /// What the operator's own file takes from this machine; nothing more is taken because somebody posted it.
+    /// Programs and environment variables that the operator's file uses. A definition that is posted may use no others.
     machine_access: BTreeSet<String>,
-    /// Addresses that the operator's own file names.
+    /// Addresses in the operator's file.
     addresses: BTreeSet<String>,
     runs: Mutex<OpenRuns>,
-    /// Set when a message waits in its mailbox because its sender has as many runs open as it may.
+    /// Set when a message stays in its mailbox because its sender has the maximum number of open runs.
     deferred: AtomicBool,
     deadlines: Mutex<BTreeSet<(Millis, RunKey)>>,
     known: Mutex<HashSet<AgentId>>,
     ways: WaysOut,
     registry: registry::Registry,
-    /// Wakes the router when messages for other swarms are written.
+    /// Wakes the delivery to other swarms when messages for them are written.
     outbox: Notify,
     stop: CancellationToken,
 }
@@ -160,10 +160,10 @@ impl Ord for RunKey {
 }
 
 impl Runtime {
-    /// Hosts a swarm in a realm, and takes up whatever was going on there.
+    /// Hosts a swarm in a realm and resumes the runs that were open.
     ///
     /// # Errors
-    /// When the books cannot be read or written.
+    /// When the database cannot be read or written.
     pub async fn start(
         engine: Engine,
         swarm: Swarm,
@@ -207,7 +207,7 @@ impl Runtime {
         self.inner.hosted.load().swarm.clone()
     }
 
-    /// Puts another description in the place of the present one.
+    /// Replaces the definition.
     pub(crate) async fn replace(&self, text: &str) -> Result<String, String> {
         let here = self.inner.hosted.load().here.clone();
         let swarm = Swarm::from_text(text, &here).map_err(|error| error.to_string())?;
@@ -227,7 +227,7 @@ impl Runtime {
         Ok(name)
     }
 
-    /// Enters the swarm's agents into the address book. Those that come by another door enter themselves.
+    /// Registers the swarm's agents with the engine. Agents that connect by another door register themselves.
     async fn enter_agents(&self) -> Result<(), EngineError> {
         let hosted = self.inner.hosted.load_full();
         for (name, (_, queue)) in &hosted.agents {
@@ -241,8 +241,8 @@ impl Runtime {
         self.limit_reach(&hosted).await
     }
 
-    /// Has the engine keep agents of other doors to their `comm_targets` in this swarm's tasks; those that are called from
-    /// here are kept to them by what is made of their answers.
+    /// Sets the engine's rules so that agents of other doors write only to their `comm_targets` within this swarm's tasks.
+    /// For agents with a driver the runtime checks that itself.
     async fn limit_reach(&self, hosted: &Hosted) -> Result<(), EngineError> {
         let target = |listed: &String| match split(listed) {
             (name, Some(swarm)) if swarm == hosted.swarm.name => AgentId::new(name).ok(),
@@ -261,7 +261,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Enters somebody into the address book who is not there yet.
+    /// Registers an agent or a user with the engine unless it is registered.
     async fn enter(&self, id: AgentId, kind: AgentKind) -> Result<(), EngineError> {
         if lock(&self.inner.known).contains(&id) {
             return Ok(());
@@ -276,7 +276,7 @@ impl Runtime {
             self.inner.engine.submit(&Caller::admin(AgentId::office(), VIA), entry).await?;
         }
         let mut known = lock(&self.inner.known);
-        // Bounded: forgetting only means to look again.
+        // Bounded: an entry that is missing costs one more read.
         if known.len() > 100_000 {
             known.clear();
         }
@@ -284,12 +284,15 @@ impl Runtime {
         Ok(())
     }
 
-    /// Goes on with everything that was going on when the office closed.
+    /// Resumes the runs that were open when the server stopped.
     async fn take_up(&self) -> Result<(), EngineError> {
         let mut after = 0;
         loop {
-            let page =
-                self.inner.engine.read(move |view| view.live_runs(&Caller::office(), after, PAGE)).await?;
+            let page = self
+                .inner
+                .engine
+                .read(move |view| view.live_runs(&Caller::office(), after, RUN_PAGE))
+                .await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.seq;
             for run in page {
@@ -308,17 +311,17 @@ impl Runtime {
         }
     }
 
-    /// Takes a run in hand, alone.
+    /// Locks a run.
     async fn hold(&self, key: &RunKey) -> (Arc<RunCell>, RunGuard) {
         loop {
-            // Without a bound there is always room.
+            // Never refused without a maximum.
             if let Some(guard) = self.hold_within(key, usize::MAX).await {
                 return guard;
             }
         }
     }
 
-    /// The same, unless its caller has as many runs open as it may and this is one more.
+    /// Locks a run, unless it is not open and its caller already has `most` open runs.
     async fn hold_within(&self, key: &RunKey, most: usize) -> Option<(Arc<RunCell>, RunGuard)> {
         loop {
             let cell = lock(&self.inner.runs).enter(key, most)?;
@@ -329,7 +332,8 @@ impl Runtime {
         }
     }
 
-    /// Reads a run from the books, if it is not in memory. Gives what waits there without anybody to deal with it.
+    /// Loads a run from the database unless it is loaded. Returns the deliveries of an ended run that no agent will handle, or
+    /// `None` if there is no such run.
     async fn load(&self, key: &RunKey, guard: &mut RunGuard) -> Result<Option<Vec<Taken>>, EngineError> {
         if matches!(**guard, Slot::Loaded(_)) {
             return Ok(Some(Vec::new()));
@@ -338,10 +342,10 @@ impl Runtime {
         let read = self.inner.engine.read(move |view| {
             let caller = Caller::office();
             let Some((run, task)) = view.run(&caller, &instance, &name)? else { return Ok(None) };
-            let mut record = view.run_record(&caller, &run.task, 0, LETTERS)?;
+            let mut record = view.run_record(&caller, &run.task, 0, MESSAGE_PAGE)?;
             while record.more {
                 let from = record.messages.last().map_or(0, |row| row.message.seq + 1);
-                let next = view.run_record(&caller, &run.task, from, LETTERS)?;
+                let next = view.run_record(&caller, &run.task, from, MESSAGE_PAGE)?;
                 record.notes.extend(next.notes.into_iter().filter(|note| note.before >= from));
                 record.messages.extend(next.messages);
                 record.more = next.more;
@@ -360,7 +364,7 @@ impl Runtime {
         Ok(Some(stale))
     }
 
-    /// Lets go of a run that needs no memory: it has ended or rests, and nobody waits for it.
+    /// Removes a run from memory if it has ended, is paused or waits for another swarm, and no caller waits for its end.
     fn retire(&self, cell: &Arc<RunCell>, guard: &mut RunGuard) {
         let Slot::Loaded(live) = &**guard else { return };
         let done = match live.phase {
@@ -387,7 +391,7 @@ impl Runtime {
         live.owner.rsplit_once('@').is_some_and(|(_, owner)| owner == swarm)
     }
 
-    /// Asks the engine for a step of a run.
+    /// Submits a step of a run.
     async fn advance(&self, step: Advance) -> Result<Advanced, EngineError> {
         self.inner.engine.submit(&Caller::admin(step.agent.clone(), VIA), step).await
     }
@@ -405,7 +409,7 @@ impl Runtime {
     }
 
     async fn watch_deadlines(self) {
-        let mut tick = tokio::time::interval(TICK);
+        let mut tick = tokio::time::interval(DEADLINE_CHECK_INTERVAL);
         loop {
             tokio::select! {
                 () = self.inner.stop.cancelled() => return,
@@ -426,25 +430,25 @@ impl Runtime {
         }
     }
 
-    /// Whether an instance has tasks under way.
+    /// Whether an instance has open runs.
     pub(crate) fn is_running_for(&self, instance: &str) -> bool {
         lock(&self.inner.runs).has(instance)
     }
 
-    /// A run as the books have it, and its place in memory if it is under way.
+    /// The task and phase of a run in the database, and the run in memory if it is open.
     pub(crate) async fn watch(
         &self,
         instance: &str,
         name: &str,
     ) -> Result<Option<(TaskId, RunPhase, Option<Arc<RunCell>>)>, EngineError> {
-        // In this order: what is written after the cell was found is announced by it.
+        // Before the read, so that the cell announces everything that the read does not see.
         let cell = lock(&self.inner.runs).get(&RunKey::new(instance, name)).cloned();
         let (of, called) = (instance.to_owned(), name.to_owned());
         let found = self.inner.engine.read(move |view| view.run(&Caller::office(), &of, &called)).await?;
         Ok(found.map(|(run, _)| (run.task, run.phase, cell)))
     }
 
-    /// Posts to another swarm.
+    /// Posts JSON to another swarm.
     pub(crate) async fn post_to(
         &self,
         url: &str,
@@ -455,7 +459,7 @@ impl Runtime {
         self.inner.ways.named.post_json(url, Some(token), body, patience).await
     }
 
-    /// Runs that are in memory, for those who watch over the office.
+    /// Number of runs in memory.
     pub(crate) fn live_count(&self) -> usize {
         lock(&self.inner.runs).len()
     }

@@ -1,5 +1,4 @@
-//! Runs that are in memory, counted by caller: each open run may take turns of the operator's programs and models, so one
-//! caller has a limited number at a time.
+//! Runs in memory, counted by caller. Each may use the operator's programs and models, so their number per caller is limited.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,10 +6,9 @@ use std::sync::Arc;
 use super::run_state::RunKey;
 use super::{RunCell, new_cell};
 
-/// Open runs that one caller may have. More than a busy client asks for at once; the next is refused until one has ended.
+/// Maximum number of open runs of one caller; the next is refused until one has ended.
 pub(super) const MAX_RUNS: usize = 128;
-/// Open runs that one caller may have for a message of another door to open one more. Lower, because its sender does not
-/// wait for the answer and so is not slowed by it.
+/// The same for runs that messages of other doors open. Lower, because their senders do not wait for the answer.
 pub(super) const MAX_RUNS_BY_MESSAGE: usize = 32;
 
 #[derive(Debug, Default)]
@@ -33,7 +31,7 @@ impl OpenRuns {
         self.by_caller.contains_key(caller)
     }
 
-    /// The run under a key. A run that is not open counts for its caller from now on; none is opened beyond `most`.
+    /// The run with a key. A run that is not open is opened, unless its caller has `most` open runs.
     pub(super) fn enter(&mut self, key: &RunKey, most: usize) -> Option<Arc<RunCell>> {
         if let Some(cell) = self.cells.get(key) {
             return Some(cell.clone());

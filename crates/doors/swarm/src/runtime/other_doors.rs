@@ -1,4 +1,4 @@
-//! Agents that come by another door: what they write into a task's conversation moves it on.
+//! Agents that connect by another door: their messages in a task's conversation continue the task.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use super::run_state::{QueuedMessage, RunKey};
 use super::steps::{StepDraft, StepEnd};
 use super::{Runtime, Slot, VIA};
 
-/// Events kept for this follower before it reads the books.
-const BUFFER: usize = 1_024;
-/// How often messages are looked at that waited because their sender had too many runs open.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Pages of each agent's waiting messages that are looked at then.
+/// Events that are buffered for this subscription; beyond that it reads the database.
+const FEED_BUFFER: usize = 1_024;
+/// How often messages are retried whose sender had too many open runs.
+const DEFERRED_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Pages of each agent's unread messages that are read for that.
 const DEFERRED_PAGES: usize = 5;
 
 impl Runtime {
-    /// Follows what agents of other doors write and do.
+    /// Follows messages and task changes of agents of other doors.
     pub(super) async fn follow_others(self) {
         let filter = Filter::Kinds(vec![
             "message.sent".to_owned(),
@@ -34,12 +34,12 @@ impl Runtime {
             "peer.removed".to_owned(),
         ]);
         let caller = Caller::office();
-        let Ok(mut feed) = self.inner.engine.follow(&caller, filter, Start::Now, BUFFER).await else {
+        let Ok(mut feed) = self.inner.engine.follow(&caller, filter, Start::Now, FEED_BUFFER).await else {
             return;
         };
-        // What was written before this follower was there.
+        // Messages that were written before the subscription.
         self.take_waiting_messages(usize::MAX).await;
-        let mut again = tokio::time::interval(LOOK_AGAIN);
+        let mut again = tokio::time::interval(DEFERRED_RETRY_INTERVAL);
         again.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let step = tokio::select! {
@@ -53,7 +53,7 @@ impl Runtime {
                 }
             };
             match step {
-                Ok(Step::Event { event, .. }) => self.overhear(&event).await,
+                Ok(Step::Event { event, .. }) => self.on_event(&event).await,
                 Ok(_) => {}
                 Err(error) => {
                     return tracing::warn!(%error, "agents of other doors cannot be followed any more");
@@ -62,40 +62,40 @@ impl Runtime {
         }
     }
 
-    async fn overhear(&self, event: &Event) {
+    async fn on_event(&self, event: &Event) {
         let hosted = self.inner.hosted.load();
         let actor = event.actor.as_str();
-        // What the runtime's own agents do, it knows.
+        // The runtime knows what its own agents do.
         if event.actor.is_office() || (hosted.agents.contains_key(actor) && !hosted.is_connected(actor)) {
             return;
         }
         drop(hosted);
         match (&event.fact, &event.message) {
             (Fact::MessageSent, Some(message)) if message.via != VIA => {
-                let heard = match &message.conversation {
+                let handled = match &message.conversation {
                     Some(task) if self.inner.hosted.load().is_connected(message.from.as_str()) => {
-                        self.heard_from(task, message).await
+                        self.continue_by_message(task, message).await
                     }
                     _ => false,
                 };
-                if !heard {
+                if !handled {
                     self.take_message(message).await;
                 }
             }
             (Fact::TaskStatusChanged { task, current, .. }, _) if current.is_final() => {
-                self.moved_elsewhere(task, *current, None).await;
+                self.end_from_outside(task, *current, None).await;
             }
             (Fact::TaskCompleted { task, result }, _) => {
                 let said = result.as_ref().map(|json| match json.value() {
                     serde_json::Value::String(text) => text,
                     other => other.to_string(),
                 });
-                self.moved_elsewhere(task, TaskStatus::Completed, said).await;
+                self.end_from_outside(task, TaskStatus::Completed, said).await;
             }
             (Fact::PeerChanged { peer, .. } | Fact::PeerRemoved { peer }, _) => {
                 let Ok(peer) = RealmName::new(peer) else { return };
                 let runtime = self.clone();
-                // Whoever is there may take its time to say so.
+                // In a task of its own, because it asks the peer for its card.
                 tokio::spawn(async move {
                     if !runtime.adopt(&peer).await {
                         runtime.inner.registry.forget(peer.as_str());
@@ -107,14 +107,15 @@ impl Runtime {
         }
     }
 
-    /// An agent wrote a letter into the conversation of a task, by its own door. Says whether it has a part in that task.
-    async fn heard_from(&self, task: &TaskId, message: &Message) -> bool {
-        let Some((key, owner)) = self.run_behind(task).await else { return false };
+    /// Handles a message that an agent of another door wrote into the conversation of a task. False if the agent takes no part
+    /// in that task.
+    async fn continue_by_message(&self, task: &TaskId, message: &Message) -> bool {
+        let Some((key, owner)) = self.run_of_task(task).await else { return false };
         let (cell, mut guard) = self.hold(&key).await;
         if !matches!(self.load(&key, &mut guard).await, Ok(Some(_))) {
             return false;
         }
-        // Anybody can write a conversation's name on a letter; only those whom the task has asked speak in it.
+        // Every sender can name the conversation; only agents that the task has asked take part in it.
         if let Slot::Loaded(live) = &*guard
             && !live.agents.contains_key(message.from.as_str())
         {
@@ -131,14 +132,14 @@ impl Runtime {
             }
             let mail = std::sync::Arc::new(to_mail(message, &key.name, &swarm.name));
             let may_end = swarm.agent(&sender).is_some_and(|agent| agent.can_complete_tasks);
-            let person = Owner::parse(&owner).map(|owner| principal_of(&owner, &swarm));
-            let to_person = message.to.iter().any(|to| match to {
-                posthaste_engine::nouns::Address::Agent(id) => Some(id) == person.as_ref(),
+            let user = Owner::parse(&owner).map(|owner| principal_of(&owner, &swarm));
+            let to_user = message.to.iter().any(|to| match to {
+                posthaste_engine::nouns::Address::Agent(id) => Some(id) == user.as_ref(),
                 _ => false,
             });
-            let ends = message.kind == MsgType::BroadcastComplete.as_str() || to_person;
-            // A task of one question ends with the answer, whoever gives it.
-            if (may_end && ends) || (live.state.direct && to_person) {
+            let ends = message.kind == MsgType::BroadcastComplete.as_str() || to_user;
+            // A task of one question ends with any agent's answer.
+            if (may_end && ends) || (live.state.direct && to_user) {
                 let end = MessageDraft::completion(&sender, mail.message.body.clone());
                 self.end(&cell, live, StepDraft { agent: sender, ..StepDraft::default() }, end).await;
             } else if ends {
@@ -172,10 +173,10 @@ impl Runtime {
         true
     }
 
-    /// Somebody ended the task by another door.
-    async fn moved_elsewhere(&self, task: &TaskId, status: TaskStatus, said: Option<String>) {
-        let Some((key, _)) = self.run_behind(task).await else { return };
-        // A run that ended here has told so itself.
+    /// Ends a run whose task was ended through another door.
+    async fn end_from_outside(&self, task: &TaskId, status: TaskStatus, said: Option<String>) {
+        let Some((key, _)) = self.run_of_task(task).await else { return };
+        // A run that ended here is not in memory any more.
         let known = super::lock(&self.inner.runs).get(&key).is_some();
         if !known {
             return;
@@ -198,7 +199,7 @@ impl Runtime {
         self.retire(&cell, &mut guard);
     }
 
-    pub(super) async fn run_behind(&self, task: &TaskId) -> Option<(RunKey, String)> {
+    pub(super) async fn run_of_task(&self, task: &TaskId) -> Option<(RunKey, String)> {
         let id = task.clone();
         let found = self.inner.engine.read(move |view| view.run_of_task(&Caller::office(), &id)).await;
         let (run, task) = found.ok()??;

@@ -1,6 +1,6 @@
-//! Actions are begun once: what an agent answered is written down before the first action that it calls for begins, and
-//! each beginning before the action itself. After a crash those that ended are not repeated, one that was under way is
-//! told of as uncertain, and the rest are begun.
+//! Replies whose actions are being carried out. The reply is written before its first action begins, and the beginning of
+//! each action before the action, so that no action begins twice. After a crash the actions that ended are not repeated, the
+//! one that was running is reported as uncertain, and the rest are carried out.
 
 use posthaste_engine::EngineError;
 use posthaste_engine::nouns::{AgentId, MessageId};
@@ -15,24 +15,23 @@ use super::tools::ActionResults;
 use super::{Hosted, Runtime, actions};
 use posthaste_wire::mail::definition::{ActionDefinition, AgentDefinition};
 
-/// What an agent is told of an action of which nobody knows how it ended.
+/// The result of an action that was running when the server stopped.
 const UNCERTAIN: &str =
     "the server stopped while the action was under way, and it is not known whether it took effect";
 
-/// What an agent answered, and how far it has been carried out. Written down in pieces: the first has the answer, later
-/// ones what has come to it.
+/// A reply and the progress of its actions. Written in pieces: the first has the reply, later ones the progress since.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PendingReply {
-    /// The message that the agent has in hand.
+    /// The message that the agent is handling.
     pub(crate) message: MessageId,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     calls: Vec<ToolCall>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// Actions that have ended, by their places among the calls.
+    /// Results of actions that have ended, by their index among the calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ended: Vec<(usize, Result<String, String>)>,
-    /// The action that was begun last.
+    /// The index of the action that was begun last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     begun: Option<usize>,
 }
@@ -49,34 +48,34 @@ impl PendingReply {
         self.begun = later.begun.or(self.begun);
     }
 
-    /// What is known of an action.
-    fn known(&self, place: usize) -> Option<Result<String, String>> {
-        let ended = self.ended.iter().find(|(at, _)| *at == place).map(|(_, result)| result.clone());
-        // Those before it have ended.
-        let uncertain = || self.begun.filter(|begun| *begun == place).map(|_| Err(UNCERTAIN.to_owned()));
+    /// The result of an action, if it has ended or was running at a crash.
+    fn known(&self, index: usize) -> Option<Result<String, String>> {
+        let ended = self.ended.iter().find(|(at, _)| *at == index).map(|(_, result)| result.clone());
+        // Actions before it have ended.
+        let uncertain = || self.begun.filter(|begun| *begun == index).map(|_| Err(UNCERTAIN.to_owned()));
         ended.or_else(uncertain)
     }
 }
 
-/// The actions among an agent's calls that are carried out here, with their places.
-pub(super) fn wanted<'a>(
+/// The actions among an agent's calls that the runtime carries out, with their index.
+pub(super) fn local_actions<'a>(
     swarm: &'a Swarm,
     agent: &'a AgentDefinition,
     calls: &'a [ToolCall],
 ) -> impl Iterator<Item = (usize, &'a ToolCall, &'a ActionDefinition)> {
-    // What comes after the end of the task is not carried out.
+    // Actions after the end of the task are not carried out.
     let ends = |call: &ToolCall| call.tool == "task_complete" && agent.can_complete_tasks;
     let calls = calls.iter().enumerate().take_while(move |(_, call)| !ends(call));
-    calls.filter_map(|(place, call)| {
+    calls.filter_map(|(index, call)| {
         let granted = agent.actions.contains(&call.tool) && !swarm.is_breakpoint(&call.tool);
         let action = swarm.action(&call.tool).filter(|_| granted)?;
-        Some((place, call, action))
+        Some((index, call, action))
     })
 }
 
 impl Runtime {
-    /// Carries out the actions that an answer calls for, each once. An error if that cannot be written down, for instance
-    /// because the task has ended.
+    /// Carries out the actions of a reply, each once. Fails if their beginning cannot be written, for instance because the
+    /// task has ended.
     pub(super) async fn run_actions(
         &self,
         hosted: &Hosted,
@@ -85,21 +84,21 @@ impl Runtime {
         pending_reply: PendingReply,
     ) -> Result<(Reply, ActionResults), EngineError> {
         let mut results = ActionResults::new();
-        // After a restart the answer is in the books already.
+        // After a restart the reply is in the database already.
         let mut piece = match pending_reply.begun {
             None => pending_reply.clone(),
             Some(_) => {
                 PendingReply { calls: Vec::new(), text: None, ended: Vec::new(), ..pending_reply.clone() }
             }
         };
-        for (place, call, action) in wanted(&hosted.swarm, agent, &pending_reply.calls) {
-            let result = match pending_reply.known(place) {
+        for (index, call, action) in local_actions(&hosted.swarm, agent, &pending_reply.calls) {
+            let result = match pending_reply.known(index) {
                 Some(known) => known,
                 None => {
-                    piece.begun = Some(place);
+                    piece.begun = Some(index);
                     self.write_piece(key, agent, &piece).await?;
                     let result = actions::run(action, &call.args, &hosted.here, &hosted.outgoing).await;
-                    let ended = vec![(place, result.clone())];
+                    let ended = vec![(index, result.clone())];
                     piece = PendingReply { calls: Vec::new(), text: None, ended, ..piece };
                     result
                 }
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_is_known_what_was_under_way_is_uncertain_and_the_rest_is_still_to_do() {
+    fn ended_actions_are_known_and_a_running_one_is_uncertain() {
         let message = MessageId(uuid::Uuid::nil());
         let reply = Reply { calls: (0..3).map(call).collect(), text: None };
         let mut pending_reply = PendingReply { begun: Some(0), ..PendingReply::of(message, reply) };

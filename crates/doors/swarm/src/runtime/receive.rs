@@ -1,4 +1,4 @@
-//! Letters from other swarms: into the task they belong to, in the instance that works on it.
+//! Messages from other swarms: checked and added to the run that they belong to.
 
 use posthaste_engine::nouns::{AgentId, Caller, Json, RunPhase, Taken, TaskId};
 use posthaste_engine::verbs::runs::{Advance, Opening};
@@ -14,10 +14,10 @@ use super::run_state::{Note, RunKey, RunState, SavedState};
 use super::steps::is_question;
 use super::{RunCell, Runtime, Slot, uninterrupted};
 
-/// Instances of other swarms among a task's contributors that are looked up for one message.
+/// Maximum number of contributing instances that are looked up for one message.
 const MAX_CONTRIBUTOR_LOOKUPS: usize = 16;
 
-/// Why a letter from another swarm is not taken.
+/// Why a message from another swarm is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReceiveError {
     #[error("{0}")]
@@ -54,7 +54,7 @@ impl Runtime {
         let own = self.swarm().name.clone();
         let runner = Owner { role: OwnerRole::Swarm, id: caller.to_owned(), swarm: own.clone() };
         if wrapper.task_owner.swarm == own {
-            // Our own task comes home by a way we did not expect; it is known here or nowhere.
+            // A task of this swarm cannot be opened by another.
             return self.receive_back(caller, wrapper).await;
         }
         self.receive(runner, wrapper, names, true).await
@@ -69,11 +69,11 @@ impl Runtime {
         if wrapper.task_contributors.contains(&calling) {
             candidates.push(calling);
         }
-        // A remote swarm has its own instance and no other; people's instances only work on what is theirs.
+        // A user's instance runs only the tasks that it owns.
         let people =
             wrapper.task_contributors.iter().filter(local).filter(|one| one.role != OwnerRole::Swarm);
         candidates.extend(people.filter(|one| **one == wrapper.task_owner).cloned());
-        // A task that a third swarm brought here, and that an agent here asked the caller about.
+        // A task of a third swarm, in which a local agent asked the calling swarm.
         let others =
             wrapper.task_contributors.iter().filter(local).filter(|one| one.role == OwnerRole::Swarm);
         let others: Vec<Owner> =
@@ -100,7 +100,7 @@ impl Runtime {
         Err(ReceiveError::NotFound(format!("task not found: {}", wrapper.payload.task_id)))
     }
 
-    /// Refuses what is not for this swarm; gives the local agents it is for.
+    /// Refuses messages that are not for this swarm. Returns the local recipients.
     fn check(&self, wrapper: &Interswarm) -> Result<Vec<String>, ReceiveError> {
         let swarm = self.swarm();
         if !swarm.enable_interswarm {
@@ -178,7 +178,7 @@ impl Runtime {
         took.map(|()| runner)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one letter is all of these")]
+    #[expect(clippy::too_many_arguments, reason = "one message is all of these")]
     async fn take_in(
         &self,
         cell: &std::sync::Arc<RunCell>,
@@ -202,7 +202,7 @@ impl Runtime {
                 return Err(ReceiveError::NotFound(format!("{source} has no part in that task")));
             }
         }
-        // What comes after the end of a task of our own goes nowhere, as it does for agents here.
+        // Messages after the end of a task of this swarm are dropped, as for local agents.
         if ours && live.phase == RunPhase::Ended {
             return Ok(());
         }
@@ -229,7 +229,7 @@ impl Runtime {
                 SavedState { entry: names.first().cloned().unwrap_or_default(), ..live.state.clone() };
         }
         let extra = MessageMeta {
-            // What is checked counts, not what is said.
+            // The source that was checked, not the one that the payload names.
             sender_swarm: payload.sender_swarm.as_ref().map(|_| source.to_owned()),
             recipient_swarms: payload.recipient_swarms.clone(),
             routing_info: payload.routing_info.clone(),
@@ -249,7 +249,7 @@ impl Runtime {
         let mut note = Note::default();
         let details =
             InterswarmReceived { source_swarm: source.to_owned(), message_id: wrapper.message_id.clone() };
-        note.tell(events::INTERSWARM_RECEIVED, format!("a message came from {source}"), details);
+        note.add_event(events::INTERSWARM_RECEIVED, format!("a message came from {source}"), details);
         let mut contributors: Vec<String> =
             wrapper.task_contributors.iter().map(ToString::to_string).collect();
         contributors.push(runner.to_string());
@@ -297,7 +297,7 @@ impl Runtime {
     }
 }
 
-/// An address here loses the swarm's name.
+/// Removes this swarm's name from an address.
 fn localized(address: &MailAddress, own: &str) -> MailAddress {
     match split(&address.address) {
         (name, Some(swarm)) if swarm == own => MailAddress { address: name.to_owned(), ..address.clone() },

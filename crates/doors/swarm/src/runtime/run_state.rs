@@ -1,5 +1,5 @@
-//! A run in memory: who has heard what, what waits for whom, and who waits for the end. All of it can be read from the
-//! books again.
+//! A run in memory: each agent's history and queue, and the callers that wait for the end. All but the waiters can be loaded
+//! from the database again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::messages::{MessageMeta, to_mail};
 use super::pending_replies::PendingReply;
 use super::questions::{Questions, Unordered};
 
-/// Messages that an agent is shown of one task; older ones stay in the books.
+/// Maximum number of history entries of an agent in one task; older ones stay in the database.
 const MAX_HISTORY: usize = 1_000;
 
-/// Names a run: on whose behalf, and what it is called there.
+/// Identifies a run: its instance and its name within the instance.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RunKey {
     pub(crate) instance: Arc<str>,
@@ -34,7 +34,7 @@ impl RunKey {
     }
 }
 
-/// What a run keeps in the books besides its messages.
+/// The state that a run keeps in the database besides its messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SavedState {
@@ -44,26 +44,26 @@ pub(crate) struct SavedState {
     pub(crate) max_steps: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) deadline: Option<Millis>,
-    /// What is asked between this swarm and others, and not answered yet.
+    /// Open questions between this swarm and others.
     #[serde(skip_serializing_if = "Questions::is_empty")]
     pub(crate) questions: Questions,
-    /// The calls whose results the user was asked for.
+    /// The breakpoint calls whose results the user is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) breakpoint: Option<Breakpoint>,
-    /// Things the system had to say since the last message that was nobody's mistake.
+    /// Consecutive system messages about mistakes of agents.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) troubles: u32,
-    /// The letter of another door that it is to answer.
+    /// The message of another door that the task is to answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "letter")]
     pub(crate) source: Option<super::mail_tasks::SourceMessage>,
-    /// Whether any agent's answer to the user ends it.
+    /// Whether any agent's response to the user ends the task.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) direct: bool,
 }
 
 impl SavedState {
-    /// The state as the database keeps it, also as older versions of the server wrote it.
+    /// Parses the state in the database, also in the form of older versions of the server.
     pub(crate) fn read(json: &Json) -> Self {
         let mut state: Self = serde_json::from_str(json.as_str()).unwrap_or_default();
         if state.questions.is_empty()
@@ -80,7 +80,7 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// Calls that wait for results from outside.
+/// Breakpoint calls that wait for results from the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Breakpoint {
     pub(crate) agent: String,
@@ -96,35 +96,35 @@ pub(crate) struct ToolCall {
     pub(crate) args: Value,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ToolResult {
     pub(crate) call_id: String,
     pub(crate) content: String,
-    /// Whether it is more than a word of confirmation.
+    /// Whether it is more than a confirmation, so that the agent is shown it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) shown: bool,
 }
 
-/// What is written down about an agent's turn.
+/// A note about an agent's turn, stored with the step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Note {
-    /// What happened, for those who watch: name, description, details.
+    /// The events of the turn: name, description, details.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) events: Vec<(String, String, Value)>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) results: Vec<ToolResult>,
-    /// The message that was in hand.
+    /// The message that the agent handled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) took: Option<MessageId>,
-    /// What the agent answered, while that is being carried out.
+    /// The agent's reply while its actions are being carried out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pending_reply: Option<PendingReply>,
 }
 
 impl Note {
-    pub(crate) fn tell(&mut self, name: &str, description: impl Into<String>, details: impl Serialize) {
+    pub(crate) fn add_event(&mut self, name: &str, description: impl Into<String>, details: impl Serialize) {
         let details = serde_json::to_value(details).unwrap_or_default();
         self.events.push((name.to_owned(), description.into(), details));
     }
@@ -138,16 +138,16 @@ impl Note {
     }
 }
 
-/// One thing an agent remembers of a task.
+/// An entry of an agent's history of a task.
 #[derive(Clone, Debug)]
 pub(crate) enum HistoryEntry {
-    /// It was handed a message.
+    /// It received a message.
     Received(Arc<MailMessage>),
-    /// It made calls, and this came of them.
+    /// It made calls, with these results.
     Called(Vec<ToolCall>, Vec<ToolResult>),
 }
 
-/// A message on its way to an agent here.
+/// A message in the queue of a local agent.
 #[derive(Clone, Debug)]
 pub(crate) struct QueuedMessage {
     pub(crate) id: MessageId,
@@ -164,7 +164,7 @@ impl QueuedMessage {
         Self { id: message.id, seq: message.seq, tier: message.priority.tier(), mail, resumed }
     }
 
-    /// Whether it counts towards the limit of steps: the system's own words do not.
+    /// Whether it counts towards the limit of steps. System messages do not.
     pub(crate) fn counts(&self) -> bool {
         let payload = &self.mail.message;
         payload.sender.address_type != AddressType::System && !payload.subject.starts_with("::")
@@ -175,15 +175,15 @@ impl QueuedMessage {
     }
 }
 
-/// One agent's place in a run.
+/// One agent's history and queue in a run.
 #[derive(Debug, Default)]
 pub(crate) struct AgentState {
     pub(crate) memory: Vec<HistoryEntry>,
-    /// By tier, then by place in the history.
+    /// By tier, then by seq.
     queue: BTreeMap<(u8, Seq), QueuedMessage>,
-    /// What it has in hand.
+    /// The message that it is handling.
     pub(crate) busy: Option<MessageId>,
-    /// Letters that it reads elsewhere and has not answered.
+    /// Number of messages that it got through another door and has not answered.
     pub(crate) unanswered: u32,
 }
 
@@ -192,7 +192,7 @@ impl AgentState {
         self.queue.insert((queued.tier, queued.seq), queued);
     }
 
-    /// The next message, if the agent is free.
+    /// The next message, if the agent handles none.
     pub(crate) fn next(&mut self) -> Option<QueuedMessage> {
         if self.busy.is_some() {
             return None;
@@ -209,7 +209,7 @@ impl AgentState {
         })
     }
 
-    /// The results that the agent has not seen when it is called again.
+    /// The results of its last actions, which it has not seen.
     pub(crate) fn newest_results(&self) -> Vec<ToolResult> {
         let found = self.memory.iter().rev().find_map(|one| match one {
             HistoryEntry::Called(_, results) if results.iter().any(|result| result.shown) => Some(results),
@@ -223,14 +223,14 @@ impl AgentState {
     }
 }
 
-/// Where an agent takes its turns.
+/// What executes an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AgentHost {
-    /// It is called from here.
+    /// The runtime, with a driver.
     Runtime,
-    /// It reads its mail by another door.
+    /// A client of another door.
     OtherDoor,
-    /// It is nobody of this swarm.
+    /// It is no agent of this swarm.
     Foreign,
 }
 
@@ -241,14 +241,14 @@ pub(crate) struct Finish {
     pub(crate) mail: Arc<MailMessage>,
 }
 
-/// Somebody who waits for what comes of a message.
+/// A caller that waits for the end of the turn that its message began.
 #[derive(Debug)]
 struct Waiter {
     message: MessageId,
-    tell: oneshot::Sender<Finish>,
+    finish: oneshot::Sender<Finish>,
 }
 
-/// A run that is in memory.
+/// A run in memory.
 #[derive(Debug)]
 pub(crate) struct RunState {
     pub(crate) key: RunKey,
@@ -259,13 +259,13 @@ pub(crate) struct RunState {
     pub(crate) steps: i64,
     pub(crate) state: SavedState,
     pub(crate) agents: HashMap<String, AgentState>,
-    /// Answers that were being carried out when the office stopped, by agent and message.
+    /// Replies that were being carried out when the server stopped, by agent and message.
     pub(crate) pending_replies: HashMap<(String, MessageId), PendingReply>,
     waiters: Vec<Waiter>,
 }
 
 impl RunState {
-    /// A run that is about to be opened.
+    /// A run that is not stored yet.
     pub(crate) fn fresh(key: RunKey, task: TaskId, owner: String) -> Self {
         Self {
             key,
@@ -281,7 +281,7 @@ impl RunState {
         }
     }
 
-    /// A run as the books have it. Gives what waits but will not be dealt with any more.
+    /// A run from the database, with the deliveries of an ended run that no agent will handle.
     pub(crate) fn load(
         key: RunKey,
         run: &Run,
@@ -351,23 +351,23 @@ impl RunState {
         agent_state.memory.push(HistoryEntry::Called(calls, note.results.clone()));
     }
 
-    /// Adds a message for an agent here.
+    /// Queues a message for a local agent.
     pub(crate) fn enqueue(&mut self, agent: &str, queued: QueuedMessage) {
         self.agents.entry(agent.to_owned()).or_default().push(queued);
     }
 
-    /// Notes that an agent has heard a message.
+    /// Adds an entry to an agent's history.
     pub(crate) fn remember(&mut self, agent: &str, memory: HistoryEntry) {
         let agent_state = self.agents.entry(agent.to_owned()).or_default();
         agent_state.memory.push(memory);
         if agent_state.memory.len() > MAX_HISTORY {
-            // The first is what the task is about.
+            // The first message, which is the task, stays.
             agent_state.memory.remove(1);
         }
     }
 
-    /// Notes that an agent has dealt with the message that it had in hand.
-    pub(crate) fn dealt_with(
+    /// Adds a handled message and the calls that it led to to an agent's history.
+    pub(crate) fn add_turn(
         &mut self,
         agent: &str,
         queued: QueuedMessage,
@@ -381,17 +381,17 @@ impl RunState {
         self.remember(agent, HistoryEntry::Called(calls, results));
     }
 
-    /// Whether no agent here has anything in hand or waiting.
+    /// Whether all local agents are idle: they handle no message, and none is queued.
     pub(crate) fn is_idle(&self) -> bool {
         self.agents.values().all(AgentState::is_idle)
     }
 
-    /// Whether anything can still happen without a message from outside.
+    /// Whether the agents are idle and no question is open, so that nothing happens without a message from outside.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.is_idle() && self.state.questions.are_settled()
     }
 
-    /// Whether something can happen besides what an agent has in hand.
+    /// Whether a message for the agent may come: another agent is not idle, or an answer of another swarm is to come.
     pub(crate) fn awaits_something(&self, agent: &str) -> bool {
         let others = self.agents.iter().any(|(name, agent_state)| match name == agent {
             true => !agent_state.queue.is_empty() || agent_state.unanswered > 0,
@@ -400,12 +400,13 @@ impl RunState {
         others || self.state.questions.awaits_an_answer()
     }
 
-    /// Whether a message of a person waits that no agent has looked at.
+    /// Whether a message of a user is queued.
     pub(crate) fn has_unread_user_message(&self) -> bool {
         self.agents.values().any(|agent_state| agent_state.queue.values().any(QueuedMessage::is_from_person))
     }
 
-    /// Everything that waits or is in hand, except what people wrote and nobody has looked at, and except one's own.
+    /// Empties the queues, except for messages of users. Returns the messages that are dropped, or handled by an agent, except
+    /// for one.
     pub(crate) fn abandon(&mut self, except: Option<MessageId>) -> Vec<Taken> {
         let mut left = Vec::new();
         for (name, agent_state) in &mut self.agents {
@@ -424,15 +425,15 @@ impl RunState {
         left
     }
 
-    /// Waits for what comes of a message.
+    /// Waits for the end of the turn that a message began.
     pub(crate) fn wait_for(&mut self, message: MessageId) -> oneshot::Receiver<Finish> {
-        let (tell, wait) = oneshot::channel();
-        self.waiters.retain(|waiter| !waiter.tell.is_closed());
-        self.waiters.push(Waiter { message, tell });
+        let (finish, wait) = oneshot::channel();
+        self.waiters.retain(|waiter| !waiter.finish.is_closed());
+        self.waiters.push(Waiter { message, finish });
         wait
     }
 
-    /// Tells everyone whose message has been looked at that the task ended.
+    /// Sends the end of the turn to the callers whose messages were handled.
     pub(crate) fn finish(&mut self, finish: &Finish) {
         let unread: Vec<MessageId> = self
             .agents
@@ -442,21 +443,21 @@ impl RunState {
         let (waiting, done) = self.waiters.drain(..).partition(|waiter| unread.contains(&waiter.message));
         self.waiters = waiting;
         for waiter in done {
-            // Whoever went away can read it in the books.
-            drop(waiter.tell.send(finish.clone()));
+            // A caller that is gone can read the end in the database.
+            drop(waiter.finish.send(finish.clone()));
         }
     }
 
     pub(crate) fn is_awaited(&self) -> bool {
-        self.waiters.iter().any(|waiter| !waiter.tell.is_closed())
+        self.waiters.iter().any(|waiter| !waiter.finish.is_closed())
     }
 
-    /// The state as the books keep it.
+    /// The state as it is stored.
     pub(crate) fn state_json(&self) -> Option<Json> {
         serde_json::to_string(&self.state).ok().and_then(|text| Json::new(text).ok())
     }
 
-    /// The latest request from an agent to another, so that its answer can be told from others.
+    /// The id of the latest request of another agent, which a response repeats.
     pub(crate) fn request_of(&self, agent: &str, from: &str) -> Option<String> {
         let agent_state = self.agents.get(agent)?;
         let request = agent_state
@@ -467,7 +468,7 @@ impl RunState {
     }
 }
 
-/// The call that an event tells of.
+/// The call that an event is about.
 fn call_of(name: &str, details: &Value) -> Option<ToolCall> {
     if name != events::TOOL_CALL {
         return None;

@@ -1,4 +1,4 @@
-//! A step of a run: drawn up, written down by the engine, and taken over into memory.
+//! A step of a run: prepared, written by the engine, and applied to the run in memory.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::messages::{MessageDraft, to_mail};
 use super::run_state::{Note, QueuedMessage, RunKey, RunState, ToolCall};
 use super::{RunCell, Runtime, Slot};
 
-/// Part of a step that has been prepared: who moves, with what in hand, and what is to be written down.
+/// A step before it is written: the agent, the message that it handled, and what results from that.
 #[derive(Debug, Default)]
 pub(super) struct StepDraft {
     pub(super) agent: String,
@@ -26,17 +26,17 @@ pub(super) struct StepDraft {
     pub(super) drafts: Vec<MessageDraft>,
 }
 
-/// How a step leaves the run.
+/// How a step changes the run as a whole.
 #[derive(Debug, Default)]
 pub(super) struct StepEnd {
     pub(super) phase: Option<RunPhase>,
     pub(super) result: Option<Json>,
-    /// What nobody will deal with any more.
+    /// Messages that no agent will handle any more.
     pub(super) gave_up: Vec<Taken>,
 }
 
 impl Runtime {
-    /// What the engine is asked for, for a step that has been prepared.
+    /// The command for a step. Updates the open questions by what the step sends.
     pub(super) fn build_step(
         &self,
         live: &mut RunState,
@@ -75,7 +75,7 @@ impl Runtime {
         }
     }
 
-    /// Writes a step down. Nothing if it was too late for it.
+    /// Writes a step and applies it. `None` if it was too late for it, or if it could not be written.
     pub(super) async fn step(
         &self,
         cell: &Arc<RunCell>,
@@ -99,7 +99,7 @@ impl Runtime {
         match advanced {
             Ok(advanced) => {
                 if let Some(queued) = in_hand {
-                    live.dealt_with(&agent, queued, forget, calls, note.results);
+                    live.add_turn(&agent, queued, forget, calls, note.results);
                 }
                 self.settle(cell, live, &advanced);
                 Some(advanced)
@@ -109,7 +109,7 @@ impl Runtime {
                 None
             }
             Err(EngineError::Refused(refusal)) => {
-                // Whatever it was, the agent can be told; the letter itself stays where it is until then.
+                // The agent is told; the message that it handled stays unhandled until that is written.
                 tracing::warn!(task = %live.task, agent, %refusal, "a step was refused");
                 self.after_refusal(cell, live, &agent, in_hand, &refusal).await
             }
@@ -120,7 +120,7 @@ impl Runtime {
         }
     }
 
-    /// Tells an agent that what it wanted sent was refused as a whole, for instance because it is too large.
+    /// Tells an agent that its step was refused as a whole, for instance because it is too large.
     async fn after_refusal(
         &self,
         cell: &Arc<RunCell>,
@@ -174,7 +174,7 @@ impl Runtime {
         Some(advanced)
     }
 
-    /// Takes what was written down over into memory.
+    /// Applies a written step to the run in memory.
     pub(super) fn settle(&self, cell: &Arc<RunCell>, live: &mut RunState, advanced: &Advanced) {
         let hosted = self.inner.hosted.load();
         live.task = advanced.run.task.clone();
@@ -200,7 +200,7 @@ impl Runtime {
         cell.news.send_replace(last);
     }
 
-    /// Tells an agent that its letter did not reach another swarm.
+    /// Tells an agent that its message did not reach another swarm.
     pub(super) async fn undelivered(
         &self,
         instance: &str,
@@ -226,7 +226,7 @@ impl Runtime {
             }
             let own = self.swarm();
             let mut draft_step = StepDraft::default();
-            draft_step.note.tell(
+            draft_step.note.add_event(
                 events::INTERSWARM_ERROR,
                 format!("a message did not reach {swarm}"),
                 DeliveryFailed { swarm: swarm.to_owned(), error: why.to_owned() },
@@ -250,7 +250,7 @@ impl Runtime {
     }
 }
 
-/// Keeps count of what other swarms were asked and told.
+/// Updates the open questions by a message that is sent to other swarms.
 fn note_remote(live: &mut RunState, draft: &MessageDraft, own: &str) {
     if draft.extra.notice {
         return;
@@ -267,12 +267,12 @@ fn note_remote(live: &mut RunState, draft: &MessageDraft, own: &str) {
     }
 }
 
-/// Whether a message of this kind wants an answer.
+/// Whether a message of this kind expects an answer.
 pub(super) fn is_question(kind: MsgType) -> bool {
     matches!(kind, MsgType::Request | MsgType::Interrupt)
 }
 
-/// A step of a run that does nothing yet.
+/// An empty step of a run.
 pub(super) fn step_of(key: &RunKey) -> Advance {
     Advance {
         instance: key.instance.to_string(),

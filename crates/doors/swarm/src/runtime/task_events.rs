@@ -1,5 +1,4 @@
-//! What happened in a task, as events: from the same messages and notes for those who watch, those who come later, and
-//! those who ask for the whole story.
+//! The events of a task, made from its messages and notes: the same for live streams, resumed streams and lists.
 
 use posthaste_engine::nouns::{AgentId, Caller, Message, Seq, TaskId};
 use posthaste_engine::views::{RunMessageRow, RunRecord};
@@ -13,24 +12,24 @@ use serde::Serialize;
 use super::messages::{MessageMeta, to_mail};
 use super::run_state::Note;
 
-/// Letters read from the books at a time.
-const PAGE: usize = 500;
+/// Messages per read of the database.
+const MESSAGE_PAGE: usize = 500;
 
 /// One event of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskEvent {
-    /// Where it stands; later events have larger ones.
+    /// Its position; later events have larger ones.
     pub(crate) cursor: Cursor,
     pub(crate) name: String,
     pub(crate) data: EventData,
-    /// What the task ended with, if this is its end.
+    /// The result of the task, if the event is its end.
     pub(crate) response: Option<String>,
 }
 
-/// A place among the events of a task.
+/// A position among the events of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cursor {
-    /// Notes come before the letter at their place.
+    /// The seq; notes come before the message with their seq.
     place: Seq,
     is_message: bool,
     n: i64,
@@ -38,7 +37,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Before everything that happened at a place or later.
+    /// Before all events from a seq on.
     pub(crate) fn before(place: Seq) -> Self {
         Self { place, is_message: false, n: 0, i: 0 }
     }
@@ -63,7 +62,7 @@ impl std::fmt::Display for Cursor {
     }
 }
 
-/// Reads a task's events after a place. The second is true if there are more.
+/// Reads a task's events after a position. The second is true if there are more.
 pub(crate) async fn read(
     engine: &Engine,
     caller: &Caller,
@@ -72,7 +71,7 @@ pub(crate) async fn read(
     after: Cursor,
 ) -> Result<(Vec<TaskEvent>, bool), EngineError> {
     let (caller, task) = (caller.clone(), task.clone());
-    let record = engine.read(move |view| view.run_record(&caller, &task, after.place, PAGE)).await?;
+    let record = engine.read(move |view| view.run_record(&caller, &task, after.place, MESSAGE_PAGE)).await?;
     let more = record.more;
     let mut found = render(&record, task_id, engine.realm().as_str());
     found.retain(|event| event.cursor > after);
@@ -167,7 +166,7 @@ impl TaskEvent {
     }
 }
 
-/// Whether a subject says that a task ended badly.
+/// Whether the subject is that of a task that failed.
 pub(crate) fn is_error(subject: &str) -> bool {
     matches!(
         subject,

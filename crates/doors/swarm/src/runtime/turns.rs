@@ -1,4 +1,4 @@
-//! An agent's turn: what it is handed, what it answers, what that comes to, and who is called next.
+//! An agent's turn: the call of its driver, the reply, and what the runtime does with it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use posthaste_wire::mail::{events, subjects};
 use super::drivers::{Driver, Reply, Turn};
 use super::finish::MAX_TROUBLES;
 use super::messages::MessageDraft;
-use super::pending_replies::{PendingReply, wanted};
+use super::pending_replies::{PendingReply, local_actions};
 use super::run_state::{Breakpoint, HistoryEntry, QueuedMessage, RunKey, RunState, ToolCall};
 use super::steps::{StepDraft, StepEnd};
 use super::tools::{ActionResults, Plan, ReplyPlanner, breakpoint_body};
@@ -18,7 +18,7 @@ use super::{Hosted, RunCell, RunGuard, Runtime, Slot};
 use posthaste_wire::mail::definition::AgentDefinition;
 
 impl Runtime {
-    /// Calls every agent that is free and has mail.
+    /// Starts a turn of every agent that is idle and has a queued message.
     pub(super) fn start_turns(&self, cell: &Arc<RunCell>, live: &mut RunState) {
         if live.phase != RunPhase::Running {
             return;
@@ -40,11 +40,11 @@ impl Runtime {
         let Some((agent, queue)) = hosted.agents.get(&name).cloned() else {
             return self.fail(&cell, &hosted, &name, queued, "the swarm has no such agent any more").await;
         };
-        let hand = queue.hand(&instance, queued.tier, queued.seq).await;
+        let permit = queue.acquire(&instance, queued.tier, queued.seq).await;
         let mut guard = cell.live.clone().lock_owned().await;
         let Slot::Loaded(live) = &mut *guard else { return };
         if live.phase != RunPhase::Running {
-            // What waits when a task pauses goes on waiting; what waits when it ends was given up.
+            // Messages that are queued when a task pauses stay queued; when it ends they are given up.
             let agent_state = live.agents.entry(name).or_default();
             agent_state.busy = None;
             if live.phase == RunPhase::Paused {
@@ -62,17 +62,17 @@ impl Runtime {
             }
         }
         let key = live.key.clone();
-        // It had answered before the office stopped, and some of what it called for may have been done.
+        // The agent replied before the server stopped, and some of its actions may have been carried out.
         if let Some(pending_reply) = live.pending_replies.remove(&(name.clone(), queued.id)) {
-            drop((guard, hand));
+            drop((guard, permit));
             return self.carry_on(&cell, &hosted, &key, &agent, queued, pending_reply).await;
         }
         let turn = prepare(live, &hosted, &agent, &queued);
         if let Driver::Builtin(own) = &queue.driver {
-            // It answers at once, so the run need not be let go of.
+            // It replies at once, so the run stays locked.
             let reply = own.take(&turn);
-            drop(hand);
-            if wanted(&hosted.swarm, &agent, &reply.calls).next().is_none() {
+            drop(permit);
+            if local_actions(&hosted.swarm, &agent, &reply.calls).next().is_none() {
                 let none = ActionResults::new();
                 return self.conclude(&cell, guard, &hosted, &name, queued, reply, &none).await;
             }
@@ -82,11 +82,11 @@ impl Runtime {
         }
         drop(guard);
         let reply = tokio::select! {
-            // What an agent has in hand when the office closes is handed to it again afterwards.
+            // The agent gets the message again after the restart.
             () = self.inner.stop.cancelled() => return,
             reply = queue.driver.take(&turn) => reply,
         };
-        drop(hand);
+        drop(permit);
         match reply {
             Ok(reply) => {
                 let pending_reply = PendingReply::of(queued.id, reply);
@@ -96,7 +96,7 @@ impl Runtime {
         }
     }
 
-    /// Carries out the actions among an agent's calls, and then all that it answered.
+    /// Carries out the actions of a reply, then the reply.
     async fn carry_on(
         &self,
         cell: &Arc<RunCell>,
@@ -106,7 +106,7 @@ impl Runtime {
         queued: QueuedMessage,
         pending_reply: PendingReply,
     ) {
-        // Nothing is known of an action whose beginning could not be written down, so it is not begun.
+        // An action is begun only after its beginning was written.
         let ran = self.run_actions(hosted, key, agent, pending_reply).await;
         let mut guard = cell.live.clone().lock_owned().await;
         let (reply, actions) = match ran {
@@ -122,7 +122,7 @@ impl Runtime {
         self.conclude(cell, guard, hosted, &agent.name, queued, reply, &actions).await;
     }
 
-    /// Carries out what an agent answered.
+    /// Carries out a reply.
     #[expect(clippy::too_many_arguments, reason = "one turn is all of these")]
     async fn conclude(
         &self,
@@ -137,7 +137,7 @@ impl Runtime {
         let Slot::Loaded(live) = &mut *guard else { return };
         let Some((agent, _)) = hosted.agents.get(name) else { return };
         if live.phase == RunPhase::Ended {
-            // The task ended meanwhile: what it says goes nowhere.
+            // The task has ended meanwhile: the reply is dropped.
             live.agents.entry(name.to_owned()).or_default().busy = None;
             return self.retire(cell, &mut guard);
         }
@@ -148,7 +148,7 @@ impl Runtime {
             in_hand: &queued.mail,
             knows_swarm: &|swarm| self.inner.registry.knows(swarm),
         }
-        .judge(&reply.calls, reply.text.as_deref(), actions);
+        .plan(&reply.calls, reply.text.as_deref(), actions);
         self.carry_out(cell, live, hosted, name, queued, reply.calls, plan).await;
         self.start_turns(cell, live);
         self.check_idle(cell, live).await;
@@ -209,7 +209,7 @@ impl Runtime {
         }
     }
 
-    /// Stops a task that has taken as many messages as it may.
+    /// Tells the entrypoint that the task has reached its message limit, or ends the task if that was said often enough.
     async fn stop_at_limit(
         &self,
         cell: &Arc<RunCell>,
@@ -250,7 +250,7 @@ impl Runtime {
         self.step(cell, live, draft_step, StepEnd::default()).await;
     }
 
-    /// Tells whoever asked that an agent could not be called; if that is a person, the task ends.
+    /// Tells the sender that an agent could not be called. If the sender is a user, the task ends.
     async fn fail(&self, cell: &Arc<RunCell>, hosted: &Hosted, name: &str, queued: QueuedMessage, why: &str) {
         tracing::warn!(agent = name, why, "an agent cannot take its turn");
         let mut guard = cell.live.clone().lock_owned().await;
@@ -267,7 +267,7 @@ impl Runtime {
             ..StepDraft::default()
         };
         let details = AgentFailed { agent: name.to_owned(), error: why.to_owned() };
-        draft_step.note.tell(events::AGENT_ERROR, text.clone(), details);
+        draft_step.note.add_event(events::AGENT_ERROR, text.clone(), details);
         let sender = &queued.mail.message.sender;
         live.state.troubles += 1;
         let elsewhere = split(&sender.address).1.is_some_and(|swarm| swarm != hosted.swarm.name);
@@ -292,7 +292,7 @@ impl Runtime {
     }
 }
 
-/// What an agent is handed.
+/// The turn that an agent's driver gets.
 fn prepare(live: &RunState, hosted: &Hosted, agent: &Arc<AgentDefinition>, queued: &QueuedMessage) -> Turn {
     let (mut memory, results) = match live.agents.get(&agent.name) {
         Some(agent_state) => (agent_state.memory.clone(), agent_state.newest_results()),

@@ -1,4 +1,4 @@
-//! The office's own agents: they say back, pass on, or do what the message lists. For trying things out.
+//! The server's own agents, for tests and demonstrations: they echo, relay, or make the calls that the message lists.
 
 use posthaste_wire::mail::tools::{CompleteArgs, NoArgs, SendArgs};
 use posthaste_wire::mail::{AddressType, MailMessage, MsgType};
@@ -9,12 +9,12 @@ use super::{Reply, Turn};
 use crate::runtime::run_state::{HistoryEntry, ToolCall};
 use posthaste_wire::mail::definition::{Builtin, BuiltinDefinition};
 
-/// One of the office's own agents.
+/// One of the server's own agents.
 #[derive(Debug)]
 pub(crate) struct Own {
     kind: Builtin,
     to: String,
-    /// How an answer is worded: `{self}` is the agent's name, `{body}` what it heard.
+    /// Template of its answers: `{self}` is the agent's name, `{body}` the message's body.
     say: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl Own {
         Reply { calls: calls.into_iter().enumerate().map(name).collect(), text: None }
     }
 
-    /// What the agent says to what it heard. The system's own words are passed on as they are.
+    /// The answer to the message. Bodies of system messages are passed on unchanged.
     fn worded(&self, turn: &Turn) -> String {
         let payload = &turn.in_hand.message;
         match &self.say {
@@ -61,7 +61,7 @@ impl Own {
         if turn.agent.can_complete_tasks {
             return one("task_complete", CompleteArgs { finish_message: said.to_owned() });
         }
-        // The answer goes to whoever asked before this came.
+        // The answer goes to the sender of the latest request.
         let asker = turn.memory.iter().rev().find_map(|memory| match memory {
             HistoryEntry::Received(heard) if heard.msg_type == MsgType::Request => Some(heard),
             _ => None,
@@ -95,8 +95,8 @@ fn echo(turn: &Turn, mail: &MailMessage, said: &str) -> Vec<(String, Value)> {
     send("send_response", target, format!("Re: {}", payload.subject), said.to_owned())
 }
 
-/// Makes the calls that the message lists as `{"calls": [{"tool", "args"}]}`; without such a list it says back what it
-/// is told, marked with its name, and the supervisor completes the task with what it is told.
+/// Makes the calls that the message lists as `{"calls": [{"tool", "args"}]}`. Without such a list it answers with the body,
+/// marked with its name; a supervisor completes the task with the body.
 fn script(turn: &Turn) -> Vec<(String, Value)> {
     let (mail, payload) = (&turn.in_hand, &turn.in_hand.message);
     let is_agent = payload.sender.address_type != AddressType::System;

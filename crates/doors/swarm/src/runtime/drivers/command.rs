@@ -1,5 +1,5 @@
-//! An agent that is a program: lines of JSON on its standard input and output, several turns at once, started again
-//! with growing pauses when it ends.
+//! An agent that is a program: it exchanges lines of JSON on its standard input and output, several turns at once, and is
+//! restarted with growing pauses when it ends.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,18 +18,19 @@ use tokio_util::sync::CancellationToken;
 use super::{Reply, Turn, from_wire};
 use posthaste_wire::mail::definition::CommandDefinition;
 
-/// The longest line a program may write.
+/// Maximum length of a line from a program, in bytes.
 const MAX_LINE: usize = 16 << 20;
-/// How often a turn is given to a program that ended before it answered.
-const TRIES: u32 = 3;
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// A program that ran this long was well.
+/// Number of times that a turn is sent to a program that ends before it answers.
+const MAX_ATTEMPTS: u32 = 3;
+/// Pause before the first restart; it doubles each time.
+const MIN_RESTART_PAUSE: Duration = Duration::from_millis(100);
+const MAX_RESTART_PAUSE: Duration = Duration::from_secs(30);
+/// After running this long the pause starts over.
 const HEALTHY_AFTER: Duration = Duration::from_secs(10);
-/// How long a program may take to end by itself.
+/// How long a program may take to exit after its input was closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Secrets of the office that programs do not inherit.
+/// Prefixes of environment variables that programs do not inherit, because they hold secrets of the server.
 const SECRET_PREFIXES: [&str; 2] = ["SWARM_AUTH_TOKEN_", "POSTHASTE_"];
 
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Reply, Broken>>>>>;
@@ -37,9 +38,9 @@ type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Reply, Broken>>>>>;
 /// Why a turn has no reply.
 #[derive(Debug)]
 enum Broken {
-    /// The program ended; it may be asked again.
+    /// The program ended; the turn is sent again.
     Ended,
-    /// It said so.
+    /// The program reported an error.
     Failed(String),
 }
 
@@ -60,19 +61,19 @@ impl Program {
     ) -> Self {
         let (lines, queue) = mpsc::channel(given.turns.max(1));
         let waiting = Waiting::default();
-        let keeper = Supervisor {
+        let supervisor = Supervisor {
             agent: agent.to_owned(),
             given: given.clone(),
             here: here.to_owned(),
             waiting: waiting.clone(),
             stop: stop.clone(),
         };
-        tokio::spawn(keeper.keep(queue));
+        tokio::spawn(supervisor.run(queue));
         Self { lines, waiting, next: AtomicU64::new(1) }
     }
 
     pub(super) async fn take(&self, turn: &Turn) -> Result<Reply, String> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let id = self.next.fetch_add(1, Ordering::Relaxed);
             let mut line = serde_json::to_vec(&turn.to_wire(id)).map_err(|error| error.to_string())?;
             line.push(b'\n');
@@ -89,11 +90,11 @@ impl Program {
             }
             drop(taken);
         }
-        Err(format!("the program ended {TRIES} times before it answered"))
+        Err(format!("the program ended {MAX_ATTEMPTS} times before it answered"))
     }
 }
 
-/// A turn that nobody waits for any more is forgotten.
+/// Removes the turn when its caller stops waiting.
 struct ForgetOnDrop<'a> {
     waiting: &'a Waiting,
     id: u64,
@@ -121,13 +122,13 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    async fn keep(self, mut queue: mpsc::Receiver<Vec<u8>>) {
-        let mut pause = FIRST_PAUSE;
+    async fn run(self, mut queue: mpsc::Receiver<Vec<u8>>) {
+        let mut pause = MIN_RESTART_PAUSE;
         loop {
             let started = Instant::now();
             match self.spawn() {
                 Ok(child) => {
-                    let status = self.attend(child, &mut queue).await;
+                    let status = self.serve(child, &mut queue).await;
                     if self.stop.is_cancelled() || queue.is_closed() {
                         return self.give_up();
                     }
@@ -141,11 +142,14 @@ impl Supervisor {
                     tracing::warn!(agent = self.agent, %error, "an agent's program cannot be started")
                 }
             }
-            // AuthedCaller waits for a reply sends its turn again; what is left in the queue would only be answered to nobody.
+            // Callers that wait for a reply send their turns again, so the queued lines are dropped.
             self.give_up();
             while queue.try_recv().is_ok() {}
-            pause =
-                if started.elapsed() >= HEALTHY_AFTER { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+            pause = if started.elapsed() >= HEALTHY_AFTER {
+                MIN_RESTART_PAUSE
+            } else {
+                (pause * 2).min(MAX_RESTART_PAUSE)
+            };
             tokio::select! {
                 () = self.stop.cancelled() => return self.give_up(),
                 () = tokio::time::sleep(pause) => {}
@@ -170,8 +174,8 @@ impl Supervisor {
         command.spawn()
     }
 
-    /// Carries lines to and from the program until it ends.
-    async fn attend(&self, mut child: Child, queue: &mut mpsc::Receiver<Vec<u8>>) -> String {
+    /// Writes lines to the program until it ends.
+    async fn serve(&self, mut child: Child, queue: &mut mpsc::Receiver<Vec<u8>>) -> String {
         let (Some(mut input), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -206,7 +210,7 @@ impl Supervisor {
         format!("{why}; {status}")
     }
 
-    /// Tells everyone who waits that no reply comes.
+    /// Tells all callers that wait that the program ended.
     fn give_up(&self) {
         for (_, tell) in lock(&self.waiting).drain() {
             drop(tell.send(Err(Broken::Ended)));
@@ -214,7 +218,7 @@ impl Supervisor {
     }
 }
 
-/// Takes the office's own secrets out of a program's environment.
+/// Removes the server's secrets from a program's environment.
 pub(crate) fn without_secrets(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| SECRET_PREFIXES.iter().any(|kept| name.starts_with(kept))) {
@@ -244,8 +248,8 @@ async fn read_replies(agent: String, output: impl AsyncRead + Unpin, waiting: Wa
                 }
             }
             Err(error) => {
-                tracing::warn!(agent, %error, "an agent's program wrote what is no reply");
-                // If it can be told whose reply it was meant to be, that turn has failed.
+                tracing::warn!(agent, %error, "an agent's program wrote a line that is no reply");
+                // If the line has an id, that turn has failed.
                 if let Some(id) = reply_id(&line)
                     && let Some(tell) = lock(&waiting).remove(&id)
                 {

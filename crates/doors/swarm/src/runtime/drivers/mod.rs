@@ -1,4 +1,4 @@
-//! Drivers: who answers for an agent when it is handed a message. One file for each kind.
+//! Drivers: what answers for an agent when it gets a message. One file for each kind.
 
 mod builtin;
 mod command;
@@ -23,21 +23,21 @@ use super::run_state::{HistoryEntry, ToolCall, ToolResult};
 use posthaste_host::http::outgoing::Outgoing;
 use posthaste_wire::mail::definition::{AgentDefinition, DriverDefinition};
 
-/// One turn of an agent: what it is handed.
+/// A turn of an agent, as its driver gets it.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     pub(crate) swarm: Arc<Swarm>,
     pub(crate) agent: Arc<AgentDefinition>,
     pub(crate) task_id: Arc<str>,
-    /// The message in hand.
+    /// The message to answer.
     pub(crate) in_hand: Arc<MailMessage>,
-    /// Everything it remembers of the task, the message in hand included unless it is only being woken.
+    /// The agent's history of the task, with the message to answer unless it is resumed.
     pub(crate) memory: Vec<HistoryEntry>,
-    /// What its last actions gave.
+    /// The results of its last actions.
     pub(crate) results: Vec<ToolResult>,
-    /// Whether it is woken by a tool's result instead of a message.
+    /// Whether it is called because of a breakpoint tool's result, without a new message.
     pub(crate) resumed: bool,
-    /// Whether nothing but completing the task is of use.
+    /// Whether it has to complete the task now.
     pub(crate) must_complete: bool,
 }
 
@@ -73,7 +73,7 @@ impl Turn {
     }
 }
 
-/// What an agent answers.
+/// A reply of an agent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
     pub(crate) calls: Vec<ToolCall>,
@@ -110,12 +110,12 @@ pub(crate) enum Driver {
     Command(command::Program),
     Http(http::Hook),
     Model(model::Model),
-    /// It reads its mail by another door.
+    /// A client of another door.
     Connected,
 }
 
 impl Driver {
-    /// Makes the driver of an agent; programs are started at once.
+    /// Creates the driver of an agent. Programs are started at once.
     pub(crate) fn start(
         agent: &AgentDefinition,
         here: &Path,
@@ -142,7 +142,7 @@ impl Driver {
         }
     }
 
-    /// Has the agent take its turn.
+    /// Calls the agent.
     pub(crate) async fn take(&self, turn: &Turn) -> Result<Reply, String> {
         match self {
             Self::Builtin(own) => Ok(own.take(turn)),
@@ -158,8 +158,8 @@ impl Driver {
     }
 }
 
-/// Where an agent's turns wait when its driver has its state full: a queue for each instance, by tier and then by
-/// time, and the instances in turn.
+/// The turns of an agent that wait for its driver: a queue for each instance, by tier and then by seq, and the instances
+/// served round robin.
 #[derive(Debug)]
 pub(crate) struct AgentQueue {
     pub(crate) driver: Driver,
@@ -182,8 +182,8 @@ impl AgentQueue {
         }
     }
 
-    /// Waits for a free hand. The hand is free again when what this gives is dropped.
-    pub(crate) async fn hand(self: &Arc<Self>, instance: &Arc<str>, tier: u8, seq: Seq) -> TurnPermit {
+    /// Waits until the driver may take another turn. Dropping the permit ends the turn.
+    pub(crate) async fn acquire(self: &Arc<Self>, instance: &Arc<str>, tier: u8, seq: Seq) -> TurnPermit {
         let called = {
             let mut state = self.lock();
             if state.free > 0 {
@@ -206,7 +206,7 @@ impl AgentQueue {
         TurnPermit { queue: self.clone() }
     }
 
-    /// Calls the next turn, or keeps the hand free.
+    /// Starts the next turn, or frees the capacity.
     fn release(&self) {
         let mut state = self.lock();
         let Some(instance) = state.order.pop_front() else {
@@ -231,7 +231,7 @@ impl AgentQueue {
     }
 }
 
-/// A hand of a driver that is in use.
+/// Capacity of a driver that a turn uses.
 #[derive(Debug)]
 pub(crate) struct TurnPermit {
     queue: Arc<AgentQueue>,

@@ -17,11 +17,12 @@ use crate::runtime::run_state::{HistoryEntry, ToolCall, ToolResult};
 use posthaste_host::http::outgoing::Outgoing;
 use posthaste_wire::mail::definition::{ActionDefinition, ModelDefinition, ModelEndpoint};
 
-/// The longest event of a stream.
+/// Maximum size of an answer, or of an event of a stream, in bytes.
 const MAX_EVENT: usize = 4 << 20;
-/// How often an endpoint that is busy or out of reach is asked.
-const TRIES: u32 = 4;
-const PAUSE: Duration = Duration::from_millis(500);
+/// Number of attempts at an endpoint that is busy or unreachable.
+const MAX_ATTEMPTS: u32 = 4;
+/// Pause after the first attempt; later ones are longer.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// A model that answers for an agent.
 #[derive(Debug)]
@@ -41,12 +42,12 @@ impl Model {
         let key = self.endpoint.key_env.as_ref().and_then(|name| std::env::var(name).ok());
         let url = format!("{}/chat/completions", base.trim_end_matches('/'));
         let body = self.request(turn, name);
-        let patience = Duration::from_secs_f64(self.endpoint.timeout.clamp(0.1, 86_400.0));
+        let timeout = Duration::from_secs_f64(self.endpoint.timeout.clamp(0.1, 86_400.0));
         let mut attempt = 0;
         let said = loop {
             attempt += 1;
-            let last = attempt == TRIES;
-            let why = match self.outgoing.stream_json(&url, key.as_deref(), &body, patience).await {
+            let last = attempt == MAX_ATTEMPTS;
+            let why = match self.outgoing.stream_json(&url, key.as_deref(), &body, timeout).await {
                 Ok((status, answer)) if status.is_success() => break self.listen(answer).await?,
                 Ok((status, _)) if last || !(status.as_u16() == 429 || status.is_server_error()) => {
                     return Err(format!("the model's endpoint answered {status}"));
@@ -58,7 +59,7 @@ impl Model {
                 Err(error) => error.to_string(),
             };
             tracing::debug!(agent = turn.agent.name, why, "the model's endpoint is asked again");
-            tokio::time::sleep(PAUSE * attempt).await;
+            tokio::time::sleep(RETRY_PAUSE * attempt).await;
         };
         Ok(said.into_reply(turn))
     }
@@ -128,7 +129,7 @@ impl Model {
         if agent.can_complete_tasks {
             text.push_str(" When the task is done, call task_complete with what the user is to be told.");
         } else {
-            text.push_str(" DoorResult requests with send_response to the agent that asked you.");
+            text.push_str(" Answer requests with send_response to the agent that asked you.");
         }
         text
     }
@@ -136,9 +137,9 @@ impl Model {
     async fn listen(
         &self,
         answer: impl Stream<Item = reqwest::Result<axum::body::Bytes>>,
-    ) -> Result<Said, String> {
+    ) -> Result<Answer, String> {
         let mut answer = std::pin::pin!(answer);
-        let mut said = Said::default();
+        let mut said = Answer::default();
         if !self.endpoint.stream {
             let mut whole = Vec::new();
             while let Some(piece) = answer.next().await {
@@ -174,15 +175,15 @@ impl Model {
     }
 }
 
-/// What a model said, put together from its pieces.
+/// An answer, assembled from its pieces.
 #[derive(Debug, Default)]
-struct Said {
+struct Answer {
     text: String,
-    /// By their place in the answer: id, name, and arguments as text.
+    /// By their index in the answer: id, name, and arguments as text.
     calls: BTreeMap<u64, (String, String, String)>,
 }
 
-impl Said {
+impl Answer {
     fn add(&mut self, piece: Piece) {
         self.text.push_str(&piece.content);
         for (n, call) in piece.tool_calls.into_iter().enumerate() {
@@ -193,7 +194,7 @@ impl Said {
         }
     }
 
-    /// Models that only write text mean it for whoever asked.
+    /// A model that only writes text answers the sender, or completes the task.
     fn into_reply(self, turn: &Turn) -> Reply {
         let mut calls: Vec<ToolCall> = self
             .calls
