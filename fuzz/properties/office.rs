@@ -75,7 +75,7 @@ pub(crate) fn swarm_file(bytes: &[u8]) {
     let Ok(swarm) = Swarm::from_text(text, std::path::Path::new("/where")) else { return };
     assert!(swarm.agent(&swarm.entrypoint).is_some());
     assert!(swarm.timeout() > std::time::Duration::ZERO);
-    let _ = (swarm.licences(), swarm.addresses());
+    let _ = (swarm.machine_access(), swarm.addresses());
     for agent in &swarm.agents {
         let _ = swarm.tools_of(agent).count();
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::Stream;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use reqwest::{Certificate, Client, RequestBuilder, StatusCode, Url};
-use serde_json::Value;
+use serde::Serialize;
 
 use super::reach::{Reach, Reaches, Scout, is_of_reach};
 
@@ -137,7 +137,7 @@ impl Outgoing {
         &self,
         url: &str,
         token: Option<&str>,
-        body: &Value,
+        body: &(impl Serialize + ?Sized),
         patience: Duration,
     ) -> Result<Answer, OutgoingError> {
         self.send(url, token, Some(body), None, patience).await
@@ -148,7 +148,7 @@ impl Outgoing {
         &self,
         url: &str,
         token: Option<&str>,
-        body: &Value,
+        body: &(impl Serialize + ?Sized),
         agent: &str,
         patience: Duration,
     ) -> Result<Answer, OutgoingError> {
@@ -157,17 +157,17 @@ impl Outgoing {
 
     /// Gets what is at an address.
     pub async fn get(&self, url: &str, patience: Duration) -> Result<Answer, OutgoingError> {
-        self.send(url, None, None, None, patience).await
+        self.send(url, None, None::<&()>, None, patience).await
     }
 
     /// Posts JSON and hands out the answer piece by piece.
-    pub async fn stream_json(
+    pub async fn stream_json<B: Serialize + ?Sized>(
         &self,
         url: &str,
         token: Option<&str>,
-        body: &Value,
+        body: &B,
         patience: Duration,
-    ) -> Result<(StatusCode, impl Stream<Item = reqwest::Result<axum::body::Bytes>> + use<>), OutgoingError>
+    ) -> Result<(StatusCode, impl Stream<Item = reqwest::Result<axum::body::Bytes>> + use<B>), OutgoingError>
     {
         let request = self.request(url, token, Some(body), None)?.timeout(patience);
         let answer = request.send().await?;
@@ -178,7 +178,7 @@ impl Outgoing {
         &self,
         url: &str,
         token: Option<&str>,
-        body: Option<&Value>,
+        body: Option<&(impl Serialize + ?Sized)>,
         agent: Option<&str>,
         patience: Duration,
     ) -> Result<Answer, OutgoingError> {
@@ -199,7 +199,7 @@ impl Outgoing {
         &self,
         url: &str,
         token: Option<&str>,
-        body: Option<&Value>,
+        body: Option<&(impl Serialize + ?Sized)>,
         agent: Option<&str>,
     ) -> Result<RequestBuilder, OutgoingError> {
         let bad = || OutgoingError::BadUrl(url.chars().take(200).collect());

@@ -271,7 +271,7 @@ async fn agents_that_stand_still_do_not_let_a_task_hang() {
     let ann = swarm.token("team", "user", "ann");
     // Nobody does anything after this, until the supervisor is told so and, being an echo, completes with that.
     let broadcast = script(&[("send_broadcast", json!({ "subject": "s", "body": "all hands" }))]);
-    assert!(swarm.ask(&ann, json!({ "body": broadcast })).await.contains("nobody has anything left to do"));
+    assert!(swarm.ask(&ann, json!({ "body": broadcast })).await.contains("no agent has anything left to do"));
     assert!(swarm.ask(&ann, json!({ "body": script(&[]) })).await.contains("no tool was called"));
 }
 

@@ -1,5 +1,5 @@
-//! Letters that agents of other doors write to agents hosted here: each opens a task in its writer's name, or lets one go
-//! on, and what the task ends with is the answer to the letter.
+//! Messages of other doors to agents of the hosted swarm: each opens a task owned by its sender, or continues one, and the
+//! result of the task is the answer to the message.
 
 use std::sync::atomic::Ordering;
 
@@ -10,22 +10,20 @@ use posthaste_engine::stamp::Stamp;
 use posthaste_engine::verbs::deliveries::{MarkFailed, MarkRead};
 use posthaste_engine::verbs::runs::RunMessage;
 use posthaste_engine::views::{InboxOrder, InboxQuery};
-use posthaste_wire::mail::subjects;
-use posthaste_wire::mail::{MsgType, Owner, OwnerRole};
+use posthaste_wire::mail::{MailOrigin, MsgType, Owner, OwnerRole, subjects};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, json};
 
-use super::live::Live;
-use super::{Ask, BeginError, Runtime, VIA};
+use super::run_state::RunState;
+use super::{Runtime, TaskError, TaskRequest, VIA};
 use posthaste_host::acks;
 use posthaste_host::plain_text;
 
-/// Letters of one agent that are read at a time.
-const PAGE: usize = 200;
+/// Messages of one agent per read of the database.
+const INBOX_PAGE: usize = 200;
 
-/// A letter of another door that a task is to answer.
+/// The message of another door that a task is to answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct SourceMessage {
     pub(crate) message: MessageId,
     from: AgentId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,8 +34,8 @@ pub(crate) struct Asked {
 }
 
 impl Runtime {
-    /// Takes a letter that names agents hosted here, and that is no part of a task they know.
-    pub(super) async fn take_letter(&self, message: &Message) {
+    /// Opens or continues a task for a message to hosted agents that is not part of one of their tasks.
+    pub(super) async fn take_message(&self, message: &Message) {
         let hosted = self.inner.hosted.load_full();
         let is_here = |name: &str| hosted.agents.contains_key(name) && !hosted.is_connected(name);
         let named = message.to.iter().filter_map(|to| match to {
@@ -50,20 +48,20 @@ impl Runtime {
         }
         let owner =
             Owner { role: OwnerRole::User, id: message.from.to_string(), swarm: hosted.swarm.name.clone() };
-        let ask = Ask {
+        let ask = TaskRequest {
             task_id: Some(self.name_of(message, &owner).await),
             owner,
             kind: MsgType::Request,
             to: to.iter().map(ToString::to_string).collect(),
             subject: plain_text::heading(message),
             body: plain_text::text(message),
-            routing_info: Some(outside(message)),
+            routing_info: Some(origin(message).into_routing_info()),
             resume: None,
             results: Vec::new(),
             max_steps: None,
             timeout: None,
             direct: true,
-            letter: Some(Asked {
+            source: Some(SourceMessage {
                 message: message.id,
                 from: message.from.clone(),
                 conversation: message.conversation.clone(),
@@ -71,9 +69,9 @@ impl Runtime {
                 subject: plain_text::heading(message),
             }),
         };
-        let begun = self.ask(ask).await;
-        if let Err(BeginError::TooMany { .. }) = &begun {
-            // It stays in the mailbox and is taken when its sender's earlier ones have ended.
+        let begun = self.open_task(ask).await;
+        if let Err(TaskError::TooMany { .. }) = &begun {
+            // It stays in the mailbox until earlier tasks of its sender have ended.
             self.inner.deferred.store(true, Ordering::Relaxed);
             return;
         }
@@ -81,7 +79,7 @@ impl Runtime {
             let engine = &self.inner.engine;
             let caller = Caller::member(agent.clone(), VIA);
             let noted = match &begun {
-                // A program that was handed it has no other way to say so.
+                // The agent's driver has no way to acknowledge it.
                 Ok(_) if message.ack_required => {
                     acks::acknowledge(engine, &caller, message.id, None).await.map(drop)
                 }
@@ -95,22 +93,22 @@ impl Runtime {
                 }
             };
             if let Err(error) = noted {
-                tracing::warn!(message = %message.id, %error, "what became of a letter could not be noted");
+                tracing::warn!(message = %message.id, %error, "the state of a message could not be written");
             }
         }
     }
 
-    /// What the task is called: as the conversation is, or as the letter. The task's own conversation means the task.
+    /// The task's id: the run of the message's conversation if it is the sender's, else the conversation, else the message.
     async fn name_of(&self, message: &Message, owner: &Owner) -> String {
         let Some(conversation) = &message.conversation else { return message.id.to_string() };
-        match self.run_behind(conversation).await {
+        match self.run_of_task(conversation).await {
             Some((key, whose)) if whose == owner.to_string() => key.name.to_string(),
             _ => conversation.to_string(),
         }
     }
 
-    /// Takes letters that came while nobody followed.
-    pub(super) async fn take_waiting_letters(&self, most_pages: usize) {
+    /// Handles messages that were written while there was no subscription.
+    pub(super) async fn take_waiting_messages(&self, most_pages: usize) {
         let hosted = self.inner.hosted.load_full();
         for name in hosted.agents.keys().filter(|name| !hosted.is_connected(name)) {
             let Ok(agent) = AgentId::new(name) else { continue };
@@ -120,16 +118,16 @@ impl Runtime {
                     unread: true,
                     after: Some(after),
                     order: InboxOrder::Oldest,
-                    limit: PAGE,
+                    limit: INBOX_PAGE,
                     ..InboxQuery::default()
                 };
                 let who = agent.clone();
                 let page =
                     self.inner.engine.read(move |view| view.inbox(&Caller::office(), &who, &query)).await;
                 let Ok(page) = page else { break };
-                for letter in page.items {
-                    if letter.message.via != VIA && letter.delivery.state == DeliveryState::Queued {
-                        self.take_letter(&letter.message).await;
+                for message in page.items {
+                    if message.message.via != VIA && message.delivery.state == DeliveryState::Queued {
+                        self.take_message(&message.message).await;
                     }
                 }
                 match page.next {
@@ -141,45 +139,35 @@ impl Runtime {
     }
 }
 
-/// What a message has no member for.
-fn outside(message: &Message) -> Map<String, serde_json::Value> {
-    let mut said = Map::new();
-    let mut put = |name: &str, value| drop(said.insert(name.to_owned(), value));
-    put("door", json!(message.via));
-    put("message_id", json!(message.id));
-    put("priority", json!(message.priority.tier()));
-    if let Some(thread) = &message.conversation {
-        put("thread_id", json!(thread));
-    }
-    if !message.kind.is_empty() {
-        put("kind", json!(message.kind));
-    }
-    if message.ack_required {
-        put("ack_required", json!(true));
-    }
-    if let Body::Json(json) = &message.body {
-        put("payload", json.value());
-    }
-    if let Some(meta) = &message.meta {
-        put("meta", meta.value());
-    }
+/// Fields of a message of another door that MAIL has no member for.
+fn origin(message: &Message) -> MailOrigin {
     let files = posthaste_host::attachments::shown(message);
-    if !files.is_empty() {
-        put("attachments", files.into());
+    MailOrigin {
+        door: message.via.to_string(),
+        message_id: message.id.to_string(),
+        priority: message.priority.tier(),
+        thread_id: message.conversation.as_ref().map(ToString::to_string),
+        kind: (!message.kind.is_empty()).then(|| message.kind.clone()),
+        ack_required: message.ack_required.then_some(true),
+        payload: match &message.body {
+            Body::Json(json) => Some(json.value()),
+            _ => None,
+        },
+        meta: message.meta.as_ref().map(|meta| meta.value()),
+        attachments: (!files.is_empty()).then_some(files),
     }
-    said
 }
 
-impl Live {
-    /// Adds the answer to the letter that asked, if these letters end the task. Gives what was asked before.
-    pub(super) fn answer_letter(&mut self, letters: &mut Vec<RunMessage>) -> Option<Asked> {
-        let asked = self.state.letter.clone()?;
+impl RunState {
+    /// Adds the answer to the source message if these messages end the task.
+    pub(super) fn answer_source(&mut self, messages: &mut Vec<RunMessage>) -> Option<SourceMessage> {
+        let asked = self.state.source.clone()?;
         let to_asker = Address::Agent(asked.from.clone());
-        let end = letters.iter_mut().rev().find(|letter| {
-            letter.kind == MsgType::BroadcastComplete.as_str()
-                || letter.kind == MsgType::Response.as_str() && letter.addressed.contains(&to_asker)
+        let end = messages.iter_mut().rev().find(|message| {
+            message.kind == MsgType::BroadcastComplete.as_str()
+                || message.kind == MsgType::Response.as_str() && message.addressed.contains(&to_asker)
         })?;
-        self.state.letter = None;
+        self.state.source = None;
         let mut answer = end.clone();
         answer.id = MessageId(Stamp::new().id);
         (answer.addressed, answer.to) = (vec![to_asker], vec![asked.from.clone()]);
@@ -191,14 +179,14 @@ impl Live {
             answer.subject = format!("Re: {}", asked.subject);
         }
         if answer.elsewhere.is_none() {
-            // The letter had no conversation, so the task's is where the answer belongs, once.
+            // The source message had no conversation, so the message that ends the task is also the answer.
             end.to.push(asked.from.clone());
             end.in_reply_to = Some(asked.message);
             end.subject.clone_from(&answer.subject);
             return Some(asked);
         }
-        // In front: what ends the task stays the last.
-        letters.insert(0, answer);
+        // In front, because the message that ends the task is the last.
+        messages.insert(0, answer);
         Some(asked)
     }
 }

@@ -1,4 +1,4 @@
-//! The same letter as the engine keeps it and as MAIL spells it.
+//! Conversion of a run's messages between the engine's form and MAIL's.
 
 use posthaste_engine::nouns::{Address, AgentId, AgentKind, Json, Message, MessageId, Priority, RealmName};
 use posthaste_engine::stamp::Stamp;
@@ -12,16 +12,16 @@ use serde_json::{Map, Value};
 use super::definition::Swarm;
 use posthaste_host::plain_text;
 
-/// What the engine's fields do not say about a letter.
+/// Fields of a MAIL message that the engine's message has no field for; stored as its metadata.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Extra {
-    /// What sort the sender is, unless it is an agent.
+pub(crate) struct MessageMeta {
+    /// The sender's address type, unless it is an agent.
     #[serde(default, rename = "from", skip_serializing_if = "Option::is_none")]
     pub(crate) sender_type: Option<String>,
-    /// The sender's name, where the address book has another for it.
+    /// The sender's address, if its agent id differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sender: Option<String>,
-    /// The recipient, where it is no agent.
+    /// The address type and address of the recipient, if it is no agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) recipient: Option<(String, String)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,15 +30,15 @@ pub(crate) struct Extra {
     pub(crate) recipient_swarms: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) routing_info: Option<Map<String, Value>>,
-    /// Wakes an agent with a tool's result instead of a message.
+    /// Whether it resumes an agent with the result of a breakpoint tool.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) resumed: bool,
-    /// Tells another swarm that the task has ended.
+    /// Whether it only tells another swarm that the task has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) notice: bool,
 }
 
-impl Extra {
+impl MessageMeta {
     pub(crate) fn of(message: &Message) -> Self {
         let read = |json: &Json| serde_json::from_str(json.as_str()).ok();
         message.meta.as_ref().and_then(read).unwrap_or_default()
@@ -52,26 +52,26 @@ impl Extra {
     }
 }
 
-/// A letter that is about to be sent.
+/// A message that is about to be sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Draft {
+pub(crate) struct MessageDraft {
     pub(crate) kind: MsgType,
     pub(crate) sender: MailAddress,
-    /// As the sender put it: names here, `name@swarm` elsewhere, `all`, or a user.
+    /// The recipients as the sender named them: local names, `name@swarm`, `all`, or a user.
     pub(crate) recipients: Vec<MailAddress>,
-    /// Who gets it here.
+    /// The local agents that get it.
     pub(crate) here: Vec<String>,
     pub(crate) subject: String,
     pub(crate) body: String,
     /// `request_id` and the like; made up if absent.
     pub(crate) own_id: Option<String>,
-    /// The sender's own name for it, where it comes from elsewhere.
+    /// The idempotency key of a message from outside.
     pub(crate) key: Option<String>,
-    pub(crate) extra: Extra,
+    pub(crate) extra: MessageMeta,
 }
 
-impl Draft {
-    /// A letter of the system to agents here.
+impl MessageDraft {
+    /// A message of the system to local agents.
     pub(crate) fn system(
         swarm: &str,
         kind: MsgType,
@@ -88,11 +88,11 @@ impl Draft {
             body: body.into(),
             own_id: None,
             key: None,
-            extra: Extra::default(),
+            extra: MessageMeta::default(),
         }
     }
 
-    /// The letter with which an agent ends a turn of the task. It is for everybody and reaches nobody's queue.
+    /// The message with which an agent ends a turn of the task. It is addressed to all and delivered to none.
     pub(crate) fn completion(agent: &str, text: String) -> Self {
         Self {
             kind: MsgType::BroadcastComplete,
@@ -103,11 +103,11 @@ impl Draft {
             body: text,
             own_id: None,
             key: None,
-            extra: Extra::default(),
+            extra: MessageMeta::default(),
         }
     }
 
-    /// Its tier: the system's first, then people's, interrupts, broadcasts, everything else.
+    /// Its priority: the system first, then users, interrupts, broadcasts, everything else.
     pub(crate) fn priority(&self) -> Priority {
         match (self.sender.address_type, self.kind) {
             (AddressType::System, _) => Priority::URGENT,
@@ -118,8 +118,8 @@ impl Draft {
         }
     }
 
-    /// As the engine takes it. Recipients at swarms that cannot be a realm's neighbour were refused before.
-    pub(crate) fn into_letter(mut self, swarm: &Swarm) -> RunMessage {
+    /// The message in the engine's form. Recipients in swarms whose name is not valid were refused before.
+    pub(crate) fn into_message(mut self, swarm: &Swarm) -> RunMessage {
         let priority = self.priority();
         let (from, from_kind) = principal(swarm, &self.sender);
         match self.sender.address_type {
@@ -171,14 +171,14 @@ impl Draft {
     }
 }
 
-/// The name that the address book has for a correspondent. Users and agents share one book, so a user that is called
-/// like an agent of the swarm goes by its role too.
+/// The engine's id for an address. Users and agents share one directory, so the id of a user that has the name of an agent
+/// of the swarm begins with its role.
 pub(crate) fn principal(swarm: &Swarm, address: &MailAddress) -> (AgentId, AgentKind) {
     let plain = |text: &str| AgentId::new(text).unwrap_or_else(|_| AgentId::office());
     match address.address_type {
         AddressType::Agent => (plain(&address.address), AgentKind::Agent),
         AddressType::System => match split(&address.address) {
-            // Somebody else's system is a correspondent like any other.
+            // The system of another swarm.
             (name, _) if name == swarm.name => (AgentId::office(), AgentKind::System),
             _ => (plain(&format!("system@{}", address.address)), AgentKind::System),
         },
@@ -196,10 +196,10 @@ pub(crate) fn principal(swarm: &Swarm, address: &MailAddress) -> (AgentId, Agent
     }
 }
 
-/// A letter of a run as MAIL spells it, under the name that the run has for its owner.
+/// A message of a run in MAIL's form.
 pub(crate) fn to_mail(message: &Message, task_id: &str, swarm: &str) -> MailMessage {
-    let extra = Extra::of(message);
-    // What agents of other doors write without saying what it is answers what they were asked.
+    let extra = MessageMeta::of(message);
+    // Messages of other doors have other kinds; they are responses to what the agent was asked.
     let kind = MsgType::parse(&message.kind).unwrap_or(MsgType::Response);
     let sender_type = extra.sender_type.as_deref().and_then(AddressType::parse);
     let sender = match sender_type {

@@ -1,22 +1,23 @@
-//! Letters from other swarms: into the task they belong to, in the instance that works on it.
+//! Messages from other swarms: checked and added to the run that they belong to.
 
 use posthaste_engine::nouns::{AgentId, Caller, Json, RunPhase, Taken, TaskId};
 use posthaste_engine::verbs::runs::{Advance, Opening};
 use posthaste_engine::{EngineError, Refusal};
+use posthaste_wire::mail::events::InterswarmReceived;
 use posthaste_wire::mail::{AddressType, Interswarm, MailAddress, Owner, OwnerRole, split};
 use posthaste_wire::mail::{events, subjects};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::letters::{Draft, Extra};
-use super::live::{Key, Live, Note, State};
-use super::open_runs::MOST_RUNS;
+use super::messages::{MessageDraft, MessageMeta};
+use super::open_runs::MAX_RUNS;
+use super::run_state::{Note, RunKey, RunState, SavedState};
 use super::steps::is_question;
-use super::{RunCell, Runtime, Slot};
+use super::{RunCell, Runtime, Slot, uninterrupted};
 
-/// Instances of other swarms among a task's contributors that are looked up for one message.
-const MOST_ELSEWHERE: usize = 16;
+/// Maximum number of contributing instances that are looked up for one message.
+const MAX_CONTRIBUTOR_LOOKUPS: usize = 16;
 
-/// Why a letter from another swarm is not taken.
+/// Why a message from another swarm is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReceiveError {
     #[error("{0}")]
@@ -34,20 +35,32 @@ fn bad<T>(why: impl Into<String>) -> Result<T, ReceiveError> {
 }
 
 impl Runtime {
-    /// Takes a letter that opens a task here, or goes on with one. Gives the instance that works on it.
+    /// Receives a message that opens a task here, or continues one. Returns the instance that runs it. Completes even if the
+    /// caller drops the call.
     pub(crate) async fn forward(&self, caller: &str, wrapper: Interswarm) -> Result<Owner, ReceiveError> {
+        let (runtime, caller) = (self.clone(), caller.to_owned());
+        uninterrupted(async move { runtime.receive_forward(&caller, wrapper).await }).await
+    }
+
+    /// Receives a message for a task that this swarm works on. Returns the instance that runs it. Completes even if the
+    /// caller drops the call.
+    pub(crate) async fn back(&self, caller: &str, wrapper: Interswarm) -> Result<Owner, ReceiveError> {
+        let (runtime, caller) = (self.clone(), caller.to_owned());
+        uninterrupted(async move { runtime.receive_back(&caller, wrapper).await }).await
+    }
+
+    async fn receive_forward(&self, caller: &str, wrapper: Interswarm) -> Result<Owner, ReceiveError> {
         let names = self.check(&wrapper)?;
         let own = self.swarm().name.clone();
         let runner = Owner { role: OwnerRole::Swarm, id: caller.to_owned(), swarm: own.clone() };
         if wrapper.task_owner.swarm == own {
-            // Our own task comes home by a way we did not expect; it is known here or nowhere.
-            return self.back(caller, wrapper).await;
+            // A task of this swarm cannot be opened by another.
+            return self.receive_back(caller, wrapper).await;
         }
         self.receive(runner, wrapper, names, true).await
     }
 
-    /// Takes a letter for a task that this swarm works on. Gives the instance that does.
-    pub(crate) async fn back(&self, caller: &str, wrapper: Interswarm) -> Result<Owner, ReceiveError> {
+    async fn receive_back(&self, caller: &str, wrapper: Interswarm) -> Result<Owner, ReceiveError> {
         let names = self.check(&wrapper)?;
         let own = self.swarm().name.clone();
         let local = |one: &&Owner| one.swarm == own;
@@ -56,15 +69,15 @@ impl Runtime {
         if wrapper.task_contributors.contains(&calling) {
             candidates.push(calling);
         }
-        // A remote swarm has its own instance and no other; people's instances only work on what is theirs.
+        // A user's instance runs only the tasks that it owns.
         let people =
             wrapper.task_contributors.iter().filter(local).filter(|one| one.role != OwnerRole::Swarm);
         candidates.extend(people.filter(|one| **one == wrapper.task_owner).cloned());
-        // A task that a third swarm brought here, and that an agent here asked the caller about.
+        // A task of a third swarm, in which a local agent asked the calling swarm.
         let others =
             wrapper.task_contributors.iter().filter(local).filter(|one| one.role == OwnerRole::Swarm);
         let others: Vec<Owner> =
-            others.filter(|one| one.id != caller).take(MOST_ELSEWHERE).cloned().collect();
+            others.filter(|one| one.id != caller).take(MAX_CONTRIBUTOR_LOOKUPS).cloned().collect();
         if wrapper.task_owner.swarm == own && !candidates.contains(&wrapper.task_owner) {
             candidates.push(wrapper.task_owner.clone());
         }
@@ -79,7 +92,7 @@ impl Runtime {
             let found =
                 self.inner.engine.read(move |view| view.run(&Caller::office(), &instance, &name)).await?;
             let Some((run, _)) = found else { continue };
-            let state = run.state.as_ref().map(State::read).unwrap_or_default();
+            let state = run.state.as_ref().map(SavedState::read).unwrap_or_default();
             if !must_be_asked || state.questions.has_written_to(&wrapper.source_swarm) {
                 return self.receive(runner, wrapper, names, false).await;
             }
@@ -87,11 +100,11 @@ impl Runtime {
         Err(ReceiveError::NotFound(format!("task not found: {}", wrapper.payload.task_id)))
     }
 
-    /// Refuses what is not for this swarm; gives the local agents it is for.
+    /// Refuses messages that are not for this swarm. Returns the local recipients.
     fn check(&self, wrapper: &Interswarm) -> Result<Vec<String>, ReceiveError> {
         let swarm = self.swarm();
         if !swarm.enable_interswarm {
-            return bad("this swarm takes no letters from others");
+            return bad("this swarm takes no messages from others");
         }
         if wrapper.target_swarm != swarm.name {
             return bad(format!("field `message.target_swarm` must be {:?}", swarm.name));
@@ -137,39 +150,39 @@ impl Runtime {
         may_open: bool,
     ) -> Result<Owner, ReceiveError> {
         let task_id = wrapper.payload.task_id.to_lowercase();
-        let key = Key::new(&runner.instance(), &task_id);
-        let held = self.hold_within(&key, MOST_RUNS).await;
-        let (cell, mut held) = held.ok_or(ReceiveError::TooMany { most: MOST_RUNS })?;
-        let stale = self.load(&key, &mut held).await?;
+        let key = RunKey::new(&runner.instance(), &task_id);
+        let guard = self.hold_within(&key, MAX_RUNS).await;
+        let (cell, mut guard) = guard.ok_or(ReceiveError::TooMany { most: MAX_RUNS })?;
+        let stale = self.load(&key, &mut guard).await?;
         if stale.is_none() {
             if !may_open {
                 super::lock(&self.inner.runs).remove(&key);
-                *held = Slot::Retired;
+                *guard = Slot::Retired;
                 return Err(ReceiveError::NotFound(format!("task not found: {task_id}")));
             }
             let task = TaskId::new(&task_id).map_err(|error| EngineError::from(Refusal::from(error)))?;
-            let live = Live::fresh(key.clone(), task, wrapper.task_owner.to_string());
-            *held = Slot::Loaded(Box::new(live));
+            let live = RunState::fresh(key.clone(), task, wrapper.task_owner.to_string());
+            *guard = Slot::Loaded(Box::new(live));
         }
-        let Slot::Loaded(live) = &mut *held else { return bad("the task is not at hand") };
+        let Slot::Loaded(live) = &mut *guard else { return bad("the task is not at hand") };
         let opened = stale.is_none();
         let took =
             self.take_in(&cell, live, &runner, wrapper, names, opened, stale.unwrap_or_default()).await;
         if took.is_ok() {
-            self.pump_all(&cell, live);
-            self.rest(&cell, live).await;
+            self.start_turns(&cell, live);
+            self.check_idle(&cell, live).await;
         } else if opened {
             live.phase = RunPhase::Ended;
         }
-        self.retire(&cell, &mut held);
+        self.retire(&cell, &mut guard);
         took.map(|()| runner)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one letter is all of these")]
+    #[expect(clippy::too_many_arguments, reason = "one message is all of these")]
     async fn take_in(
         &self,
         cell: &std::sync::Arc<RunCell>,
-        live: &mut Live,
+        live: &mut RunState,
         runner: &Owner,
         wrapper: Interswarm,
         names: Vec<String>,
@@ -189,7 +202,7 @@ impl Runtime {
                 return Err(ReceiveError::NotFound(format!("{source} has no part in that task")));
             }
         }
-        // What comes after the end of a task of our own goes nowhere, as it does for agents here.
+        // Messages after the end of a task of this swarm are dropped, as for local agents.
         if ours && live.phase == RunPhase::Ended {
             return Ok(());
         }
@@ -212,16 +225,17 @@ impl Runtime {
             None => live.state.questions.told_by(source, by_agent),
         }
         if live.state.entry.is_empty() {
-            live.state = State { entry: names.first().cloned().unwrap_or_default(), ..live.state.clone() };
+            live.state =
+                SavedState { entry: names.first().cloned().unwrap_or_default(), ..live.state.clone() };
         }
-        let extra = Extra {
-            // What is checked counts, not what is said.
+        let extra = MessageMeta {
+            // The source that was checked, not the one that the payload names.
             sender_swarm: payload.sender_swarm.as_ref().map(|_| source.to_owned()),
             recipient_swarms: payload.recipient_swarms.clone(),
             routing_info: payload.routing_info.clone(),
-            ..Extra::default()
+            ..MessageMeta::default()
         };
-        let draft = Draft {
+        let draft = MessageDraft {
             kind: wrapper.msg_type,
             sender,
             recipients: payload.recipients.iter().map(|one| localized(one, &swarm.name)).collect(),
@@ -233,8 +247,9 @@ impl Runtime {
             extra,
         };
         let mut note = Note::default();
-        let details = json!({ "source_swarm": source, "message_id": wrapper.message_id });
-        note.tell(events::INTERSWARM_RECEIVED, format!("a message came from {source}"), details);
+        let details =
+            InterswarmReceived { source_swarm: source.to_owned(), message_id: wrapper.message_id.clone() };
+        note.add_event(events::INTERSWARM_RECEIVED, format!("a message came from {source}"), details);
         let mut contributors: Vec<String> =
             wrapper.task_contributors.iter().map(ToString::to_string).collect();
         contributors.push(runner.to_string());
@@ -254,7 +269,7 @@ impl Runtime {
             agent: AgentId::office(),
             gave_up,
             note: note.to_json(),
-            messages: vec![draft.into_letter(&swarm)],
+            messages: vec![draft.into_message(&swarm)],
             phase,
             result: over.then(|| Json::from_value(&Value::from(payload.body.as_str()))),
             state: live.state_json(),
@@ -282,7 +297,7 @@ impl Runtime {
     }
 }
 
-/// An address here loses the swarm's name.
+/// Removes this swarm's name from an address.
 fn localized(address: &MailAddress, own: &str) -> MailAddress {
     match split(&address.address) {
         (name, Some(swarm)) if swarm == own => MailAddress { address: name.to_owned(), ..address.clone() },

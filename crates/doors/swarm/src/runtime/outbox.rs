@@ -1,5 +1,5 @@
-//! Carries letters to other swarms, from the outbox in the books: again and again with growing pauses while a swarm is
-//! out of reach, until it is there or the sender has to be told.
+//! Delivers messages to other swarms from the outbox in the database. While a swarm is unreachable the delivery is retried with
+//! growing pauses, until it succeeds or the sender is told.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,83 +11,85 @@ use posthaste_engine::EngineError;
 use posthaste_engine::nouns::{AgentId, Caller, Message, MessageId, PeerKind, RealmName, TaskId};
 use posthaste_engine::verbs::deliveries::Dispatched;
 use posthaste_engine::verbs::tasks::AddContributor;
-use posthaste_wire::mail::{Interswarm, MailAddress, MsgType, Owner, split};
+use posthaste_wire::mail::answers::PeerAnswer;
+use posthaste_wire::mail::{Interswarm, InterswarmRequest, MailAddress, MsgType, Owner, split};
 use posthaste_wire::time::to_rfc3339;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::letters::{Extra, to_mail};
+use super::messages::{MessageMeta, to_mail};
 use super::registry;
 use super::{Runtime, lock};
 
-/// Letters taken from the outbox at a time.
-const ARMFUL: usize = 200;
-/// Tasks whose letters are under way to one swarm at once.
-const AT_ONCE: usize = 16;
-/// How long another swarm may take to take a letter.
-const PATIENCE: Duration = Duration::from_secs(30);
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// An answer, and news that a task has ended, are worth this long: whoever asked waits for them, and telling their sender
-/// that they did not arrive would help nobody.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(24 * 3_600);
-/// How often the outbox is looked at without being called.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Messages per read of the outbox.
+const OUTBOX_PAGE: usize = 200;
+/// Maximum number of tasks whose messages are delivered to one swarm at once.
+const MAX_CONCURRENT_TASKS: usize = 16;
+/// Time limit of one delivery.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause after the first failed delivery; it doubles each time.
+const MIN_RETRY_PAUSE: Duration = Duration::from_millis(200);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(60);
+/// How long the delivery of responses is retried. Longer than for questions, because the asking agent waits for them and the
+/// sender could do nothing about a failure.
+const RESPONSE_RETRY_LIMIT: Duration = Duration::from_secs(24 * 3_600);
+/// How often the outbox is read without a wake-up.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How a letter fares.
-enum Carried {
-    /// It is there.
+/// The outcome of a delivery.
+enum Delivery {
+    /// It was accepted.
     Taken,
-    /// It will not be taken.
+    /// It was refused.
     Refused(String),
-    /// The swarm cannot be reached at the moment.
+    /// The swarm is unreachable or busy.
     Later(String),
 }
 
-/// Letters, each with those at one swarm who are to have it.
-type Letters = Vec<(Arc<Message>, Vec<AgentId>)>;
+/// Messages, each with its recipients in one swarm.
+type Messages = Vec<(Arc<Message>, Vec<AgentId>)>;
 
-/// Letters as they wait, with one recipient each.
+/// Messages in the outbox, with one recipient each.
 type Waiting = Vec<(Arc<Message>, AgentId)>;
 
-/// What the router remembers of letters that were not taken at first.
+/// Messages that were not accepted at first, with the time of the first attempt.
 type Tried = Arc<Mutex<HashMap<MessageId, Instant>>>;
 
 impl Runtime {
-    /// Carries letters until the office closes.
+    /// Delivers messages until the server stops.
     pub(super) async fn route(self) {
-        let carriers: Arc<Mutex<HashMap<RealmName, Arc<Notify>>>> = Arc::default();
+        let deliveries: Arc<Mutex<HashMap<RealmName, Arc<Notify>>>> = Arc::default();
         let tried = Tried::default();
-        self.give_up_orphans().await;
+        self.fail_unknown_peers().await;
         loop {
             let waiting = self.inner.engine.read(|view| view.awaited_peers(&Caller::office())).await;
             for peer in waiting.into_iter().flatten().filter(|peer| peer.kind == PeerKind::Server) {
                 let news = Arc::new(Notify::new());
-                match lock(&carriers).entry(peer.name.clone()) {
-                    Entry::Occupied(at_work) => {
-                        at_work.get().notify_one();
+                match lock(&deliveries).entry(peer.name.clone()) {
+                    Entry::Occupied(running) => {
+                        running.get().notify_one();
                         continue;
                     }
                     Entry::Vacant(free) => drop(free.insert(news.clone())),
                 }
-                let (runtime, carriers, tried) = (self.clone(), carriers.clone(), tried.clone());
+                let (runtime, deliveries, tried) = (self.clone(), deliveries.clone(), tried.clone());
                 tokio::spawn(async move {
-                    runtime.carry_to(&peer.name, &tried, &news).await;
-                    lock(&carriers).remove(&peer.name);
-                    // Something may have been written while the last look was taken.
+                    runtime.deliver_to(&peer.name, &tried, &news).await;
+                    lock(&deliveries).remove(&peer.name);
+                    // A message may have been written during the last read.
                     runtime.inner.outbox.notify_one();
                 });
             }
             tokio::select! {
                 () = self.inner.stop.cancelled() => return,
                 () = self.inner.outbox.notified() => {}
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
             }
         }
     }
 
-    /// Letters for swarms that are not known any more reach nobody, and their senders are told.
-    pub(super) async fn give_up_orphans(&self) {
+    /// Fails messages for swarms that are no longer registered, and tells their senders.
+    pub(super) async fn fail_unknown_peers(&self) {
         let office = Caller::office();
         let waiting = self.inner.engine.read(move |view| view.outbound(&office, 1_000)).await;
         for outbound in waiting.into_iter().flatten() {
@@ -95,14 +97,14 @@ impl Runtime {
             let known = self.inner.engine.read(move |view| view.peer(&Caller::office(), &peer)).await;
             if matches!(known, Ok(None)) {
                 let why = "the swarm is not registered any more";
-                self.settle_letter(&outbound.peer, &outbound.message, &[outbound.agent], Some(why)).await;
+                self.settle_message(&outbound.peer, &outbound.message, &[outbound.agent], Some(why)).await;
             }
         }
     }
 
-    /// Carries everything that waits for one swarm.
-    async fn carry_to(&self, peer: &RealmName, tried: &Tried, news: &Notify) {
-        let mut pause = FIRST_PAUSE;
+    /// Delivers the messages for one swarm until none is left.
+    async fn deliver_to(&self, peer: &RealmName, tried: &Tried, news: &Notify) {
+        let mut pause = MIN_RETRY_PAUSE;
         loop {
             let waiting = match self.waiting_for(peer).await {
                 Ok(waiting) if waiting.is_empty() => return,
@@ -113,43 +115,44 @@ impl Runtime {
                 if !self.adopt(peer).await {
                     for (message, agent) in waiting {
                         let why = Some("there is no such swarm");
-                        self.settle_letter(peer, &message, &[agent], why).await;
+                        self.settle_message(peer, &message, &[agent], why).await;
                     }
                 }
                 continue;
             };
             let tasks = by_task(waiting);
-            let carried = futures_util::stream::iter(tasks)
-                .map(|(task, letters)| self.carry_task(peer, &entry, task, letters, tried))
-                .buffer_unordered(AT_ONCE)
+            let delivered = futures_util::stream::iter(tasks)
+                .map(|(task, messages)| self.deliver_task(peer, &entry, task, messages, tried))
+                .buffer_unordered(MAX_CONCURRENT_TASKS)
                 .collect::<Vec<bool>>();
             let all_done = tokio::select! {
                 () = self.inner.stop.cancelled() => return,
-                done = carried => done.into_iter().all(|done| done),
+                done = delivered => done.into_iter().all(|done| done),
             };
             if all_done {
-                pause = FIRST_PAUSE;
+                pause = MIN_RETRY_PAUSE;
                 continue;
             }
             tokio::select! {
                 () = self.inner.stop.cancelled() => return,
-                () = self.first_try(peer, tried, news) => pause = FIRST_PAUSE,
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                () = self.first_try(peer, tried, news) => pause = MIN_RETRY_PAUSE,
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(MAX_RETRY_PAUSE),
             }
         }
     }
 
     async fn waiting_for(&self, peer: &RealmName) -> Result<Waiting, EngineError> {
         let name = peer.clone();
-        self.inner.engine.read(move |view| view.outbound_to(&Caller::office(), &name, ARMFUL)).await
+        self.inner.engine.read(move |view| view.outbound_to(&Caller::office(), &name, OUTBOX_PAGE)).await
     }
 
-    /// Waits for a letter that was not tried yet: it need not wait as long as those that were.
+    /// Waits until there is a message that was not attempted yet, so that it does not wait for the retries of others.
     async fn first_try(&self, peer: &RealmName, tried: &Tried, news: &Notify) {
         loop {
             news.notified().await;
             let Ok(waiting) = self.waiting_for(peer).await else { continue };
-            let firsts = by_task(waiting).into_iter().filter_map(|(_, letters)| Some(letters.first()?.0.id));
+            let firsts =
+                by_task(waiting).into_iter().filter_map(|(_, messages)| Some(messages.first()?.0.id));
             let known = lock(tried);
             if firsts.into_iter().any(|first| !known.contains_key(&first)) {
                 return;
@@ -157,60 +160,60 @@ impl Runtime {
         }
     }
 
-    /// Carries the letters of one task. False if one of them has to wait.
-    async fn carry_task(
+    /// Delivers the messages of one task in order. False if one of them has to be retried.
+    async fn deliver_task(
         &self,
         peer: &RealmName,
         entry: &registry::Entry,
         task: Option<TaskId>,
-        letters: Letters,
+        messages: Messages,
         tried: &Tried,
     ) -> bool {
-        for (message, agents) in letters {
-            let carried = match &task {
-                Some(task) => self.carry_letter(peer, entry, task, &message, &agents).await,
-                None => Carried::Refused("only letters of tasks go to other swarms".to_owned()),
+        for (message, agents) in messages {
+            let delivered = match &task {
+                Some(task) => self.send_message(peer, entry, task, &message, &agents).await,
+                None => Delivery::Refused("only messages of tasks go to other swarms".to_owned()),
             };
-            let failure = match carried {
-                Carried::Taken => None,
-                Carried::Refused(why) => Some(why),
-                Carried::Later(why) => {
+            let failure = match delivered {
+                Delivery::Taken => None,
+                Delivery::Refused(why) => Some(why),
+                Delivery::Later(why) => {
                     let since = *lock(tried).entry(message.id).or_insert_with(Instant::now);
-                    let patience = match message.kind == MsgType::Response.as_str() {
-                        true => ANSWER_PATIENCE,
+                    let limit = match message.kind == MsgType::Response.as_str() {
+                        true => RESPONSE_RETRY_LIMIT,
                         false => Duration::from_secs_f64(self.swarm().interswarm_patience),
                     };
-                    if since.elapsed() < patience {
-                        tracing::debug!(%peer, why, "a letter waits for another swarm");
+                    if since.elapsed() < limit {
+                        tracing::debug!(%peer, why, "a message is retried later");
                         return false;
                     }
                     Some(why)
                 }
             };
             lock(tried).remove(&message.id);
-            self.settle_letter(peer, &message, &agents, failure.as_deref()).await;
+            self.settle_message(peer, &message, &agents, failure.as_deref()).await;
         }
         true
     }
 
-    async fn carry_letter(
+    async fn send_message(
         &self,
         peer: &RealmName,
         entry: &registry::Entry,
         task: &TaskId,
         message: &Message,
         agents: &[AgentId],
-    ) -> Carried {
+    ) -> Delivery {
         let id = task.clone();
         let found = self.inner.engine.read(move |view| view.run_of_task(&Caller::office(), &id)).await;
         let (run, work) = match found {
             Ok(Some(found)) => found,
-            Ok(None) => return Carried::Refused("the task is not known".to_owned()),
-            Err(error) => return Carried::Later(error.to_string()),
+            Ok(None) => return Delivery::Refused("the task is not known".to_owned()),
+            Err(error) => return Delivery::Later(error.to_string()),
         };
         let own = self.swarm().name.clone();
         let Some(owner) = Owner::parse(&work.owner) else {
-            return Carried::Refused("the task has no owner".to_owned());
+            return Delivery::Refused("the task has no owner".to_owned());
         };
         let mut contributors: Vec<Owner> =
             work.contributors.iter().filter_map(|text| Owner::parse(text)).collect();
@@ -253,31 +256,30 @@ impl Runtime {
         };
         let path = if known_there { "back" } else { "forward" };
         let url = format!("{}/interswarm/{path}", entry.base_url);
-        let body = json!({ "message": wrapper.to_json() });
+        let body = InterswarmRequest { message: wrapper };
         let agent = format!("MAIL-Interswarm-Router/{own}");
         let posted =
-            self.inner.ways.named.post_json_as(&url, token.as_deref(), &body, &agent, PATIENCE).await;
+            self.inner.ways.named.post_json_as(&url, token.as_deref(), &body, &agent, DELIVERY_TIMEOUT).await;
         match posted {
             Ok(answer) if answer.status.is_success() => {
-                let answer: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-                self.note_runner(task, answer["local_runner"].as_str()).await;
-                Carried::Taken
+                let answer = PeerAnswer::read(&answer.body);
+                self.note_runner(task, answer.local_runner.as_deref()).await;
+                Delivery::Taken
             }
-            // Busy, or something on the way is.
+            // The swarm or a proxy before it is busy.
             Ok(answer) if matches!(answer.status.as_u16(), 429 | 502 | 503 | 504) => {
-                Carried::Later(format!("it answered {}", answer.status))
+                Delivery::Later(format!("it answered {}", answer.status))
             }
             Ok(answer) => {
-                let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-                let why = said["detail"].as_str().unwrap_or_default().chars().take(300).collect::<String>();
-                Carried::Refused(format!("it answered {}: {why}", answer.status))
+                let why = PeerAnswer::read(&answer.body).detail.chars().take(300).collect::<String>();
+                Delivery::Refused(format!("it answered {}: {why}", answer.status))
             }
-            Err(error) if error.is_passing() => Carried::Later(error.to_string()),
-            Err(error) => Carried::Refused(error.to_string()),
+            Err(error) if error.is_passing() => Delivery::Later(error.to_string()),
+            Err(error) => Delivery::Refused(error.to_string()),
         }
     }
 
-    /// Remembers which instance works on the task over there.
+    /// Adds the instance that works on the task in the other swarm to its contributors.
     async fn note_runner(&self, task: &TaskId, runner: Option<&str>) {
         let Some(runner) = runner.and_then(Owner::parse) else { return };
         if runner.swarm == self.swarm().name {
@@ -289,8 +291,8 @@ impl Runtime {
         }
     }
 
-    /// Takes a letter out of the outbox; if it did not arrive, its sender is told.
-    async fn settle_letter(
+    /// Removes a message from the outbox. If the delivery failed, the sender is told.
+    async fn settle_message(
         &self,
         peer: &RealmName,
         message: &Message,
@@ -305,11 +307,11 @@ impl Runtime {
                 failure: failure.map(str::to_owned),
             };
             if let Err(error) = self.inner.engine.submit(&Caller::office(), settled).await {
-                tracing::warn!(%peer, %error, "a letter that was carried is not marked");
+                tracing::warn!(%peer, %error, "a delivered message cannot be removed from the outbox");
             }
         }
         let (Some(why), Some(task)) = (failure, &message.task) else { return };
-        if Extra::of(message).notice {
+        if MessageMeta::of(message).notice {
             return tracing::info!(%peer, why, "a swarm was not told that a task has ended");
         }
         let id = task.clone();
@@ -320,19 +322,19 @@ impl Runtime {
     }
 }
 
-/// Letters of one task keep their order; those of different tasks need not wait for each other.
-fn by_task(waiting: Waiting) -> Vec<(Option<TaskId>, Letters)> {
-    let mut tasks: Vec<(Option<TaskId>, Letters)> = Vec::new();
+/// Groups messages by task. Messages of one task are delivered in order, those of different tasks concurrently.
+fn by_task(waiting: Waiting) -> Vec<(Option<TaskId>, Messages)> {
+    let mut tasks: Vec<(Option<TaskId>, Messages)> = Vec::new();
     for (message, agent) in waiting {
         let at = tasks.iter().position(|(task, _)| *task == message.task);
         let at = at.unwrap_or_else(|| {
             tasks.push((message.task.clone(), Vec::new()));
             tasks.len() - 1
         });
-        let letters = &mut tasks[at].1;
-        match letters.last_mut() {
+        let messages = &mut tasks[at].1;
+        match messages.last_mut() {
             Some((last, agents)) if last.id == message.id => agents.push(agent),
-            _ => letters.push((message, vec![agent])),
+            _ => messages.push((message, vec![agent])),
         }
     }
     tasks

@@ -1,4 +1,4 @@
-//! Opening a task, going on with one, and taking one back.
+//! Opening, continuing, resuming, cancelling and timing out tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,30 +7,31 @@ use posthaste_engine::nouns::{AgentId, MessageId, RunPhase, Seq, Taken, TaskId};
 use posthaste_engine::stamp::{self, Stamp};
 use posthaste_engine::verbs::runs::{Advance, Advanced, Opening};
 use posthaste_engine::{EngineError, Refusal};
+use posthaste_wire::mail::events::BreakpointEnded;
 use posthaste_wire::mail::{AddressType, FieldError, MailAddress, MsgType, Owner, OwnerRole, ResumeFrom};
 use posthaste_wire::mail::{events, subjects};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::correspondence::Asked;
 use super::definition::Swarm;
-use super::letters::{Draft, Extra, principal};
-use super::live::{Finish, Key, Live, Memory, Note, State, ToolResult};
-use super::open_runs::{MOST_RUNS, MOST_RUNS_BY_MESSAGE};
-use super::steps::{Move, step_of};
-use super::{RunCell, Runtime, Slot};
+use super::mail_tasks::SourceMessage;
+use super::messages::{MessageDraft, MessageMeta, principal};
+use super::open_runs::{MAX_RUNS, MAX_RUNS_BY_MESSAGE};
+use super::run_state::{Finish, HistoryEntry, Note, RunKey, RunState, SavedState, ToolResult};
+use super::steps::{StepDraft, step_of};
+use super::{RunCell, Runtime, Slot, uninterrupted};
 
-/// Tasks in memory at once; each holds a few kilobytes while it goes on.
-const MOST_LIVE: usize = 100_000;
+/// Maximum number of runs in memory; each takes a few kilobytes.
+const MAX_OPEN_RUNS: usize = 100_000;
 
-/// What somebody asks of the swarm.
+/// A request to open or continue a task.
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct TaskRequest {
     pub(crate) owner: Owner,
     /// The task; a new one if absent.
     pub(crate) task_id: Option<String>,
     pub(crate) kind: MsgType,
-    /// Whom it is for; `all` is everybody.
+    /// The recipients; `all` is every agent.
     pub(crate) to: Vec<String>,
     pub(crate) subject: String,
     pub(crate) body: String,
@@ -40,42 +41,32 @@ pub(crate) struct Ask {
     pub(crate) results: Vec<(Option<String>, String)>,
     pub(crate) max_steps: Option<i64>,
     pub(crate) timeout: Option<Duration>,
-    /// Whether any agent's answer to the asker ends the task.
+    /// Whether any agent's response to the owner ends the task.
     pub(crate) direct: bool,
-    /// The letter of another door that asks.
-    pub(crate) letter: Option<Asked>,
+    /// The message of another door that the task is to answer.
+    pub(crate) source: Option<SourceMessage>,
 }
 
-/// A task that goes on, for whoever asked.
+/// A task that was opened or continued.
 #[derive(Debug)]
-pub(crate) struct Waited {
+pub(crate) struct OpenedTask {
     pub(crate) task_id: String,
     pub(crate) task: TaskId,
     pub(crate) cell: Arc<RunCell>,
-    /// Where in the history this turn of the task begins.
+    /// The seq at which this turn of the task begins.
     pub(crate) place: Seq,
-    pub(crate) finish: Ended,
+    pub(crate) finish: oneshot::Receiver<Finish>,
 }
 
-/// How the task ends.
-#[derive(Debug)]
-pub(crate) enum Ended {
-    /// It has.
-    Already(Finish),
-    /// It will.
-    Later(oneshot::Receiver<Finish>),
-}
-
-/// A turn of a task that was begun, and may have ended with the same step.
-struct Begun {
+/// The first step of a turn of the task.
+struct Started {
     place: Seq,
     message: MessageId,
-    finish: Option<Finish>,
 }
 
-/// Why nothing was begun.
+/// Why a task was not opened or continued.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BeginError {
+pub(crate) enum TaskError {
     #[error("{0}")]
     Field(#[from] FieldError),
     #[error("{0}")]
@@ -93,10 +84,15 @@ pub(crate) enum BeginError {
 }
 
 impl Runtime {
-    /// Opens a task, or goes on with one.
-    pub(crate) async fn ask(&self, ask: Ask) -> Result<Waited, BeginError> {
-        if self.live_count() >= MOST_LIVE {
-            return Err(BeginError::Busy);
+    /// Opens a task, or continues one. Completes even if the caller drops the call.
+    pub(crate) async fn open_task(&self, ask: TaskRequest) -> Result<OpenedTask, TaskError> {
+        let runtime = self.clone();
+        uninterrupted(async move { runtime.open_or_continue(ask).await }).await
+    }
+
+    async fn open_or_continue(&self, ask: TaskRequest) -> Result<OpenedTask, TaskError> {
+        if self.live_count() >= MAX_OPEN_RUNS {
+            return Err(TaskError::Busy);
         }
         let swarm = self.swarm();
         let known = ask.task_id.is_some();
@@ -104,74 +100,64 @@ impl Runtime {
         let sender = sender_of(&ask, &swarm);
         let (person, kind) = principal(&swarm, &sender);
         self.enter(person.clone(), kind).await?;
-        let key = Key::new(&ask.owner.instance(), &task_id);
-        let most = if ask.letter.is_some() { MOST_RUNS_BY_MESSAGE } else { MOST_RUNS };
-        let held = self.hold_within(&key, most).await;
-        let (cell, mut held) = held.ok_or(BeginError::TooMany { most })?;
-        // A name that was just made up cannot be in the books.
-        let stale = if known { self.load(&key, &mut held).await? } else { None };
+        let key = RunKey::new(&ask.owner.instance(), &task_id);
+        let most = if ask.source.is_some() { MAX_RUNS_BY_MESSAGE } else { MAX_RUNS };
+        let guard = self.hold_within(&key, most).await;
+        let (cell, mut guard) = guard.ok_or(TaskError::TooMany { most })?;
+        // An id that was just made up cannot be in the database.
+        let stale = if known { self.load(&key, &mut guard).await? } else { None };
         let existed = stale.is_some();
         let stale = stale.unwrap_or_default();
-        if let Slot::Empty = *held {
+        if let Slot::Empty = *guard {
             let task =
-                TaskId::new(&task_id).map_err(|error| BeginError::Engine(Refusal::from(error).into()))?;
-            *held = Slot::Loaded(Box::new(Live::fresh(key.clone(), task, ask.owner.to_string())));
+                TaskId::new(&task_id).map_err(|error| TaskError::Engine(Refusal::from(error).into()))?;
+            *guard = Slot::Loaded(Box::new(RunState::fresh(key.clone(), task, ask.owner.to_string())));
         }
-        let Slot::Loaded(live) = &mut *held else { return Err(BeginError::Busy) };
+        let Slot::Loaded(live) = &mut *guard else { return Err(TaskError::Busy) };
         let begun = match ask.resume {
-            Some(_) if !existed => Err(BeginError::NoSuchTask(task_id.clone())),
+            Some(_) if !existed => Err(TaskError::NoSuchTask(task_id.clone())),
             Some(ResumeFrom::BreakpointToolCall) => {
-                // What waited when the task paused goes on waiting.
+                // Messages that were queued when the task paused stay queued.
                 self.resume(&cell, live, &ask).await
             }
-            _ => self.tell(&cell, live, &ask, person, stale, existed).await,
+            _ => self.send_to_swarm(&cell, live, &ask, person, stale).await,
         };
         let result = match begun {
-            Ok(Begun { place, message, finish }) => {
+            Ok(Started { place, message }) => {
                 let task = live.task.clone();
-                let finish = match finish {
-                    Some(finish) => {
-                        self.retire(&cell, &mut held);
-                        Ended::Already(finish)
-                    }
-                    None => {
-                        let finish = live.wait_for(message);
-                        self.pump_all(&cell, live);
-                        Ended::Later(finish)
-                    }
-                };
-                Ok(Waited { task_id, task, cell: cell.clone(), place, finish })
+                let finish = live.wait_for(message);
+                self.start_turns(&cell, live);
+                Ok(OpenedTask { task_id, task, cell: cell.clone(), place, finish })
             }
             Err(error) => {
-                // Nothing was begun, so nothing is kept in memory for it.
+                // Nothing was written, so the run need not stay in memory.
                 if !existed {
                     live.phase = RunPhase::Ended;
                 }
-                self.retire(&cell, &mut held);
+                self.retire(&cell, &mut guard);
                 Err(error)
             }
         };
-        drop(held);
+        drop(guard);
         result
     }
 
-    /// Hands a person's message to the swarm.
-    async fn tell(
+    /// Sends a user's message to the swarm.
+    async fn send_to_swarm(
         &self,
         cell: &Arc<RunCell>,
-        live: &mut Live,
-        ask: &Ask,
+        live: &mut RunState,
+        ask: &TaskRequest,
         person: AgentId,
         stale: Vec<Taken>,
-        existed: bool,
-    ) -> Result<Begun, BeginError> {
+    ) -> Result<Started, TaskError> {
         let swarm = self.swarm();
-        let everybody = ask.to.iter().any(|name| name == "all");
-        let names: Vec<String> = match everybody {
+        let all = ask.to.iter().any(|name| name == "all");
+        let names: Vec<String> = match all {
             true => swarm.agents.iter().map(|agent| agent.name.clone()).collect(),
             false => ask.to.clone(),
         };
-        let recipients = match everybody {
+        let recipients = match all {
             true => vec![MailAddress::all()],
             false => names.iter().map(MailAddress::agent).collect(),
         };
@@ -179,16 +165,16 @@ impl Runtime {
         let goes_on = live.phase == RunPhase::Running;
         self.forget_deadline(live);
         let timeout = ask.timeout.unwrap_or_else(|| swarm.timeout());
-        live.state = State {
+        live.state = SavedState {
             entry: names.first().cloned().unwrap_or_default(),
             max_steps: ask.max_steps,
             deadline: Some(stamp::now() + i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX / 2)),
             questions: std::mem::take(&mut live.state.questions),
             direct: ask.direct,
-            letter: ask.letter.clone(),
-            ..State::default()
+            source: ask.source.clone(),
+            ..SavedState::default()
         };
-        let draft = Draft {
+        let draft = MessageDraft {
             kind: ask.kind,
             sender: sender_of(ask, &swarm),
             recipients,
@@ -196,32 +182,20 @@ impl Runtime {
             subject: ask.subject.clone(),
             body: ask.body.clone(),
             own_id: None,
-            key: ask.letter.as_ref().map(|letter| letter.message.to_string()),
-            extra: Extra { routing_info: ask.routing_info.clone(), ..Extra::default() },
+            key: ask.source.as_ref().map(|source| source.message.to_string()),
+            extra: MessageMeta { routing_info: ask.routing_info.clone(), ..MessageMeta::default() },
         };
         let title = Some(ask.subject.chars().take(200).collect());
-        let mut step = Advance {
+        let step = Advance {
             open: Some(Opening { owner: ask.owner.to_string(), title }),
             agent: person,
             gave_up: stale,
-            messages: vec![draft.into_letter(&swarm)],
+            messages: vec![draft.into_message(&swarm)],
             phase: Some(RunPhase::Running),
             state: live.state_json(),
             ..step_of(&live.key)
         };
-        if !existed && let Some(then) = self.foresee(live, &step) {
-            step.then = then;
-            // What is too much for one command goes step by step.
-            if step.weight() > self.inner.engine.limits().message_bytes {
-                step.then.clear();
-            }
-        }
         match self.advance(step).await {
-            Ok(advanced) if !existed && advanced.run.phase == RunPhase::Ended => {
-                (live.task, live.phase) = (advanced.run.task.clone(), RunPhase::Ended);
-                let finish = self.finish_of(&live.key, &advanced);
-                Ok(Begun { place: advanced.place, message: first_of(&advanced), finish })
-            }
             Ok(advanced) => {
                 let message = first_of(&advanced);
                 if !goes_on {
@@ -229,7 +203,7 @@ impl Runtime {
                 }
                 self.settle(cell, live, &advanced);
                 self.note_deadline(live);
-                Ok(Begun { place: advanced.place, message, finish: None })
+                Ok(Started { place: advanced.place, message })
             }
             Err(error) => {
                 (live.state, live.phase, live.steps) = before;
@@ -239,12 +213,17 @@ impl Runtime {
         }
     }
 
-    /// Goes on with a task that waits for results from outside.
-    async fn resume(&self, cell: &Arc<RunCell>, live: &mut Live, ask: &Ask) -> Result<Begun, BeginError> {
+    /// Resumes a task that is paused at a breakpoint tool.
+    async fn resume(
+        &self,
+        cell: &Arc<RunCell>,
+        live: &mut RunState,
+        ask: &TaskRequest,
+    ) -> Result<Started, TaskError> {
         let swarm = self.swarm();
         let Some(breakpoint) = live.state.breakpoint.clone().filter(|_| live.phase == RunPhase::Paused)
         else {
-            return Err(BeginError::Bad("the task does not wait for a tool's result".to_owned()));
+            return Err(TaskError::Bad("the task does not wait for a tool's result".to_owned()));
         };
         let results = match_results(&breakpoint.calls, &ask.results)?;
         let before = live.state.clone();
@@ -254,19 +233,20 @@ impl Runtime {
         live.state.breakpoint = None;
         let mut note = Note { results: results.clone(), ..Note::default() };
         for result in &results {
-            let details = json!({ "tool_call_id": result.call_id, "result": result.content });
-            note.tell(events::BREAKPOINT_COMPLETE, "a result came from outside", details);
+            let details =
+                BreakpointEnded { tool_call_id: result.call_id.clone(), result: result.content.clone() };
+            note.add_event(events::BREAKPOINT_COMPLETE, "a result came from outside", details);
         }
         let to = [breakpoint.agent.as_str()];
         let (kind, subject) = (MsgType::Broadcast, subjects::ACTION_COMPLETE_BROADCAST);
         let mut draft =
-            Draft::system(&swarm.name, kind, &to, subject, "the results you waited for have come");
+            MessageDraft::system(&swarm.name, kind, &to, subject, "the results you waited for have come");
         draft.extra.resumed = true;
         let step = Advance {
             open: Some(Opening { owner: live.owner.clone(), title: None }),
             agent: AgentId::new(&breakpoint.agent).unwrap_or_else(|_| AgentId::office()),
             note: note.to_json(),
-            messages: vec![draft.into_letter(&swarm)],
+            messages: vec![draft.into_message(&swarm)],
             phase: Some(RunPhase::Running),
             state: live.state_json(),
             ..step_of(&live.key)
@@ -274,10 +254,10 @@ impl Runtime {
         match self.advance(step).await {
             Ok(advanced) => {
                 let message = first_of(&advanced);
-                live.remember(&breakpoint.agent, Memory::Did(Vec::new(), results));
+                live.remember(&breakpoint.agent, HistoryEntry::Called(Vec::new(), results));
                 self.settle(cell, live, &advanced);
                 self.note_deadline(live);
-                Ok(Begun { place: advanced.place, message, finish: None })
+                Ok(Started { place: advanced.place, message })
             }
             Err(error) => {
                 live.state = before;
@@ -287,66 +267,76 @@ impl Runtime {
         }
     }
 
-    /// Takes a task back. False if there is none that goes on.
+    /// Cancels a task. False if it is not running. Completes even if the caller drops the call.
     pub(crate) async fn cancel(&self, owner: &Owner, task_id: &str) -> Result<bool, EngineError> {
-        let key = Key::new(&owner.instance(), task_id);
-        let (cell, mut held) = self.hold(&key).await;
-        let found = self.load(&key, &mut held).await?;
+        let (runtime, key) = (self.clone(), RunKey::new(&owner.instance(), task_id));
+        uninterrupted(async move { runtime.cancel_run(key).await }).await
+    }
+
+    async fn cancel_run(&self, key: RunKey) -> Result<bool, EngineError> {
+        let (cell, mut guard) = self.hold(&key).await;
+        let found = self.load(&key, &mut guard).await?;
         let mut ended = false;
         if found.is_some()
-            && let Slot::Loaded(live) = &mut *held
+            && let Slot::Loaded(live) = &mut *guard
             && live.phase != RunPhase::Ended
         {
-            self.end_by_system(&cell, live, subjects::CANCELLED, "the task was cancelled", Move::default())
-                .await;
+            self.end_by_system(
+                &cell,
+                live,
+                subjects::CANCELLED,
+                "the task was cancelled",
+                StepDraft::default(),
+            )
+            .await;
             ended = true;
-        } else if let Slot::Empty = *held {
+        } else if let Slot::Empty = *guard {
             super::lock(&self.inner.runs).remove(&key);
-            *held = Slot::Retired;
+            *guard = Slot::Retired;
         }
-        self.retire(&cell, &mut held);
+        self.retire(&cell, &mut guard);
         Ok(ended)
     }
 
-    /// Ends a task whose time is over.
-    pub(super) async fn time_out(&self, key: &Key, at: i64) {
-        let (cell, mut held) = self.hold(key).await;
-        if let Slot::Loaded(live) = &mut *held {
+    /// Ends a task whose deadline has passed.
+    pub(super) async fn time_out(&self, key: &RunKey, at: i64) {
+        let (cell, mut guard) = self.hold(key).await;
+        if let Slot::Loaded(live) = &mut *guard {
             if live.phase == RunPhase::Running && live.state.deadline == Some(at) {
                 let why = "the task took longer than it may";
-                self.end_by_system(&cell, live, subjects::TASK_TIMEOUT, why, Move::default()).await;
+                self.end_by_system(&cell, live, subjects::TASK_TIMEOUT, why, StepDraft::default()).await;
             }
-            self.retire(&cell, &mut held);
-        } else if let Slot::Empty = *held {
+            self.retire(&cell, &mut guard);
+        } else if let Slot::Empty = *guard {
             super::lock(&self.inner.runs).remove(key);
-            *held = Slot::Retired;
+            *guard = Slot::Retired;
         }
     }
 }
 
-/// The message with which a turn of a task begins.
+/// The id of the message with which a turn of the task begins.
 fn first_of(advanced: &Advanced) -> MessageId {
     advanced.messages.first().map_or(MessageId(uuid::Uuid::nil()), |(message, _)| message.id)
 }
 
-fn sender_of(ask: &Ask, swarm: &Swarm) -> MailAddress {
+fn sender_of(ask: &TaskRequest, swarm: &Swarm) -> MailAddress {
     let owner = &ask.owner;
     let address_type = match owner.role {
-        // An agent of the swarm that writes by its own door writes as itself.
-        OwnerRole::User if ask.letter.is_some() && swarm.agent(&owner.id).is_some() => AddressType::Agent,
+        // An agent of the swarm that writes through another door is the sender itself.
+        OwnerRole::User if ask.source.is_some() && swarm.agent(&owner.id).is_some() => AddressType::Agent,
         OwnerRole::Admin => AddressType::Admin,
         OwnerRole::User | OwnerRole::Swarm => AddressType::User,
     };
     MailAddress { address_type, address: owner.id.clone() }
 }
 
-/// Puts results to the calls they are for.
+/// Matches results with the calls that they belong to.
 fn match_results(
     calls: &[(String, String)],
     given: &[(Option<String>, String)],
-) -> Result<Vec<ToolResult>, BeginError> {
+) -> Result<Vec<ToolResult>, TaskError> {
     let field = "kwargs.breakpoint_tool_call_result";
-    let wrong = |problem: String| BeginError::Bad(format!("field `{field}` {problem}"));
+    let wrong = |problem: String| TaskError::Bad(format!("field `{field}` {problem}"));
     let result = |call: &str, content: &str| ToolResult {
         call_id: call.to_owned(),
         content: content.to_owned(),

@@ -1,4 +1,4 @@
-//! Who is calling, checked before a body is read; and bodies as JSON.
+//! AuthedCaller is calling, checked before a body is read; and bodies as JSON.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use posthaste_engine::nouns::{RealmName, TokenRole};
 use posthaste_wire::mail::{Owner, OwnerRole};
 use serde_json::Value;
 
-use super::errors::Failure;
+use super::errors::DoorError;
 use crate::Door;
 use crate::runtime::{Runtime, VIA};
 use posthaste_host::caller::{Identity, Pass, Realm, bearer};
@@ -21,14 +21,14 @@ use posthaste_host::http::rate::Turn;
 
 /// A caller whose token was checked.
 #[derive(Debug)]
-pub(super) struct Who {
+pub(super) struct AuthedCaller {
     pub(super) identity: Identity,
     pub(super) engine: Engine,
-    /// What it came in with, if that can end.
+    /// The token, if it can expire or be revoked.
     pub(super) pass: Option<Pass>,
 }
 
-impl Who {
+impl AuthedCaller {
     /// The caller's instance here.
     pub(super) fn owner(&self) -> Owner {
         let role = match self.identity.role {
@@ -39,79 +39,82 @@ impl Who {
         Owner { role, id: self.identity.name.to_string(), swarm: self.engine.realm().to_string() }
     }
 
-    pub(super) fn runtime<'a>(&self, shared: &'a Door) -> Result<&'a Runtime, Failure> {
-        shared.runtime(self.engine.realm()).ok_or_else(Failure::no_swarm)
+    pub(super) fn runtime<'a>(&self, door: &'a Door) -> Result<&'a Runtime, DoorError> {
+        door.runtime(self.engine.realm()).ok_or_else(DoorError::no_swarm)
     }
 
-    async fn check(parts: &mut Parts, shared: &Door) -> Result<Self, Response> {
-        let Realm(engine) = Realm::from_request_parts(parts, shared).await?;
+    async fn check(parts: &mut Parts, door: &Door) -> Result<Self, Response> {
+        let Realm(engine) = Realm::from_request_parts(parts, door).await?;
         let token = bearer(&parts.headers).filter(|token| !token.is_empty());
-        match shared.recognise(&engine, token, VIA).await {
+        match door.recognise(&engine, token, VIA).await {
             Ok((identity, pass)) => {
-                let turn = shared.bucket_of(&engine, &identity, pass.as_ref()).take();
-                let engine = shared.engine_for(&engine, &identity, pass.as_ref());
+                let turn = door.bucket_of(&engine, &identity, pass.as_ref()).take();
+                let engine = door.engine_for(&engine, &identity, pass.as_ref());
                 if turn.is_granted() { Ok(Self { identity, engine, pass }) } else { Err(too_often(turn)) }
             }
-            Err(error) => Err(Failure::from(error).into_response()),
+            Err(error) => Err(DoorError::from(error).into_response()),
         }
     }
 
-    fn needs(self, allowed: bool, need: &str) -> Result<Self, Failure> {
-        if allowed { Ok(self) } else { Err(Failure::new(StatusCode::FORBIDDEN, need)) }
+    fn needs(self, allowed: bool, need: &str) -> Result<Self, DoorError> {
+        if allowed { Ok(self) } else { Err(DoorError::new(StatusCode::FORBIDDEN, need)) }
     }
 }
 
 /// A user or an administrator.
 #[derive(Debug)]
-pub(super) struct User(pub(super) Who);
+pub(super) struct User(pub(super) AuthedCaller);
 
 /// An administrator.
 #[derive(Debug)]
-pub(super) struct Admin(pub(super) Who);
+pub(super) struct Admin(pub(super) AuthedCaller);
 
 /// Another swarm.
 #[derive(Debug)]
-pub(super) struct Agent(pub(super) Who);
+pub(super) struct Agent(pub(super) AuthedCaller);
 
 impl FromRequestParts<Door> for User {
     type Rejection = Response;
-    async fn from_request_parts(parts: &mut Parts, shared: &Door) -> Result<Self, Response> {
-        let who = Who::check(parts, shared).await?;
-        let allowed = who.identity.role != TokenRole::Agent;
-        who.needs(allowed, "this needs the role user or admin").map(Self).map_err(IntoResponse::into_response)
+    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Result<Self, Response> {
+        let caller = AuthedCaller::check(parts, door).await?;
+        let allowed = caller.identity.role != TokenRole::Agent;
+        caller
+            .needs(allowed, "this needs the role user or admin")
+            .map(Self)
+            .map_err(IntoResponse::into_response)
     }
 }
 
 impl FromRequestParts<Door> for Admin {
     type Rejection = Response;
-    async fn from_request_parts(parts: &mut Parts, shared: &Door) -> Result<Self, Response> {
-        let who = Who::check(parts, shared).await?;
-        let allowed = who.identity.role == TokenRole::Admin;
-        who.needs(allowed, "this needs the role admin").map(Self).map_err(IntoResponse::into_response)
+    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Result<Self, Response> {
+        let caller = AuthedCaller::check(parts, door).await?;
+        let allowed = caller.identity.role == TokenRole::Admin;
+        caller.needs(allowed, "this needs the role admin").map(Self).map_err(IntoResponse::into_response)
     }
 }
 
 impl FromRequestParts<Door> for Agent {
     type Rejection = Response;
-    async fn from_request_parts(parts: &mut Parts, shared: &Door) -> Result<Self, Response> {
-        let who = Who::check(parts, shared).await?;
-        // An office that asks nobody for a token cannot tell a swarm from anybody else.
-        let allowed = who.identity.role == TokenRole::Agent || !shared.needs_token();
-        who.needs(allowed, "this needs the role agent").map(Self).map_err(IntoResponse::into_response)
+    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Result<Self, Response> {
+        let caller = AuthedCaller::check(parts, door).await?;
+        // Without authentication the server cannot tell swarms from other callers.
+        let allowed = caller.identity.role == TokenRole::Agent || !door.needs_token();
+        caller.needs(allowed, "this needs the role agent").map(Self).map_err(IntoResponse::into_response)
     }
 }
 
-/// Anybody, but not too often.
+/// Any caller, within the rate limit of its address.
 #[derive(Debug)]
-pub(super) struct Passer;
+pub(super) struct RateLimited;
 
-impl FromRequestParts<Door> for Passer {
+impl FromRequestParts<Door> for RateLimited {
     type Rejection = Response;
-    async fn from_request_parts(parts: &mut Parts, shared: &Door) -> Result<Self, Response> {
+    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Result<Self, Response> {
         let Some(ConnectInfo(address)) = parts.extensions.get::<ConnectInfo<SocketAddr>>() else {
             return Ok(Self);
         };
-        let turn = shared.limiter().take_from("mail public", address.ip(), shared.rates().requests);
+        let turn = door.limiter().take_from("mail public", address.ip(), door.rates().requests);
         if turn.is_granted() {
             return Ok(Self);
         }
@@ -121,12 +124,12 @@ impl FromRequestParts<Door> for Passer {
 
 fn too_often(turn: Turn) -> Response {
     let why = "too many requests; try again later";
-    let mut response = Failure::new(StatusCode::TOO_MANY_REQUESTS, why).into_response();
+    let mut response = DoorError::new(StatusCode::TOO_MANY_REQUESTS, why).into_response();
     turn.write(response.headers_mut());
     response
 }
 
-/// A protocol whose form a caller asks for where two share a path.
+/// A protocol whose form a caller requests where two protocols share a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Mail,
@@ -135,9 +138,9 @@ pub(super) enum Protocol {
 
 /// The protocol that a caller chose with `?protocol=mail` or `?protocol=airc`.
 #[derive(Debug)]
-pub(super) struct Chosen(pub(super) Option<Protocol>);
+pub(super) struct RequestedProtocol(pub(super) Option<Protocol>);
 
-impl FromRequestParts<Door> for Chosen {
+impl FromRequestParts<Door> for RequestedProtocol {
     type Rejection = Response;
     async fn from_request_parts(parts: &mut Parts, _: &Door) -> Result<Self, Response> {
         let query = parts.uri.query().unwrap_or_default();
@@ -145,28 +148,28 @@ impl FromRequestParts<Door> for Chosen {
             None => Ok(Self(None)),
             Some("mail") => Ok(Self(Some(Protocol::Mail))),
             Some("airc") => Ok(Self(Some(Protocol::Airc))),
-            Some(_) => Err(Failure::bad("field `protocol` must be mail or airc").into_response()),
+            Some(_) => Err(DoorError::bad("field `protocol` must be mail or airc").into_response()),
         }
     }
 }
 
-/// A body that is JSON, whatever its content type says.
+/// A body that is JSON, regardless of its content type.
 #[derive(Debug)]
 pub(super) struct Json(pub(super) Value);
 
 impl FromRequest<Door> for Json {
     type Rejection = Response;
-    async fn from_request(request: Request, shared: &Door) -> Result<Self, Response> {
-        let bytes = Bytes::from_request(request, shared).await.map_err(unreadable)?;
+    async fn from_request(request: Request, door: &Door) -> Result<Self, Response> {
+        let bytes = Bytes::from_request(request, door).await.map_err(unreadable)?;
         match serde_json::from_slice(&bytes) {
             Ok(value) => Ok(Self(value)),
-            Err(error) => Err(Failure::bad(format!("the body is not JSON: {error}")).into_response()),
+            Err(error) => Err(DoorError::bad(format!("the body is not JSON: {error}")).into_response()),
         }
     }
 }
 
 fn unreadable(rejection: BytesRejection) -> Response {
-    Failure::new(rejection.status(), rejection.body_text()).into_response()
+    DoorError::new(rejection.status(), rejection.body_text()).into_response()
 }
 
 /// The address by which this request reached the server.

@@ -1,76 +1,88 @@
-//! How a turn of a task ends: by one of its agents, by the system, or because nobody has anything left to do; and who is
-//! told.
+//! The end of a turn of a task: by an agent, by the system, or because no agent has anything left to do; and the messages
+//! that tell other swarms of it.
 
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{Address, Json, RunPhase};
 use posthaste_engine::verbs::runs::Advanced;
+use posthaste_wire::mail::events::TaskFailed;
 use posthaste_wire::mail::{AddressType, MailAddress, MsgType, Owner, split};
 use posthaste_wire::mail::{events, subjects};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::definition::Swarm;
-use super::letters::{Draft, Extra, to_mail};
-use super::live::{Finish, Key, Live};
-use super::steps::{Ending, Move};
+use super::messages::{MessageDraft, MessageMeta, to_mail};
+use super::run_state::{Finish, RunKey, RunState};
+use super::steps::{StepDraft, StepEnd};
 use super::{RunCell, Runtime};
 
-/// How often the system speaks up in a row before it ends the task.
-pub(super) const MOST_TROUBLES: u32 = 8;
+/// Maximum number of consecutive system messages about mistakes; after that the system ends the task.
+pub(super) const MAX_TROUBLES: u32 = 8;
 
 impl Runtime {
     /// Ends a turn of the task with a message of one of its agents.
-    pub(super) async fn end(&self, cell: &Arc<RunCell>, live: &mut Live, mut mv: Move, end: Draft) {
-        let ending = self.draw_end(live, &self.swarm(), &mut mv, end);
-        if let Some(advanced) = self.step(cell, live, mv, ending).await {
+    pub(super) async fn end(
+        &self,
+        cell: &Arc<RunCell>,
+        live: &mut RunState,
+        mut draft_step: StepDraft,
+        end: MessageDraft,
+    ) {
+        let ending = self.build_end(live, &self.swarm(), &mut draft_step, end);
+        if let Some(advanced) = self.step(cell, live, draft_step, ending).await {
             self.announce_end(live, &advanced);
         }
     }
 
-    /// What is sent and given up when a turn of the task ends.
-    pub(super) fn draw_end(&self, live: &mut Live, swarm: &Swarm, mv: &mut Move, end: Draft) -> Ending {
-        let in_hand = mv.in_hand.as_ref().map(|incoming| incoming.id);
-        mv.drafts.retain(|draft| draft.kind != MsgType::BroadcastComplete);
-        // What is sent in the same breath as the end reaches nobody here, unless somebody elsewhere is to have it.
-        mv.drafts.retain(|draft| draft.here.is_empty());
+    /// Prepares the end of a turn: adds the messages that are sent, and returns what is given up.
+    pub(super) fn build_end(
+        &self,
+        live: &mut RunState,
+        swarm: &Swarm,
+        draft_step: &mut StepDraft,
+        end: MessageDraft,
+    ) -> StepEnd {
+        let in_hand = draft_step.in_hand.as_ref().map(|queued| queued.id);
+        draft_step.drafts.retain(|draft| draft.kind != MsgType::BroadcastComplete);
+        // Messages of the same reply to local agents are dropped; messages to other swarms are sent.
+        draft_step.drafts.retain(|draft| draft.here.is_empty());
         let result = Json::from_value(&Value::from(end.body.as_str()));
-        let sender = mv.in_hand.as_ref().map(|incoming| incoming.mail.message.sender.address.clone());
+        let sender = draft_step.in_hand.as_ref().map(|queued| queued.mail.message.sender.address.clone());
         let notices = self.notices(live, swarm, &end, sender.as_deref());
-        mv.drafts.push(end);
-        mv.drafts.extend(notices);
+        draft_step.drafts.push(end);
+        draft_step.drafts.extend(notices);
         let gave_up = live.abandon(in_hand);
-        // A person's message that nobody has looked at keeps the task going.
-        let phase = (!live.has_unheard_person()).then_some(RunPhase::Ended);
-        live.state.questions.close();
-        Ending { phase, result: Some(result), gave_up }
+        // A queued message of a user keeps the task running.
+        let phase = (!live.has_unread_user_message()).then_some(RunPhase::Ended);
+        StepEnd { phase, result: Some(result), gave_up }
     }
 
     /// Ends a turn of the task because it cannot go on.
     pub(super) async fn end_by_system(
         &self,
         cell: &Arc<RunCell>,
-        live: &mut Live,
+        live: &mut RunState,
         subject: &str,
         why: &str,
-        mut mv: Move,
+        mut draft_step: StepDraft,
     ) {
         let swarm = self.swarm();
-        let mut end = Draft::system(&swarm.name, MsgType::BroadcastComplete, &["all"], subject, why);
+        let mut end = MessageDraft::system(&swarm.name, MsgType::BroadcastComplete, &["all"], subject, why);
         end.here.clear();
-        let details = json!({ "error": why });
-        mv.note.tell(events::TASK_ERROR, why, details);
-        self.end(cell, live, mv, end).await;
+        let details = TaskFailed { error: why.to_owned() };
+        draft_step.note.add_event(events::TASK_ERROR, why, details);
+        self.end(cell, live, draft_step, end).await;
     }
 
-    /// What other swarms are told when the task ends: all that had a part in it, or the one that asked.
+    /// The messages that tell other swarms of the end: every contributor for a task of this swarm, else the one that asked.
     pub(super) fn notices(
         &self,
-        live: &Live,
+        live: &RunState,
         swarm: &Swarm,
-        end: &Draft,
+        end: &MessageDraft,
         in_hand: Option<&str>,
-    ) -> Vec<Draft> {
-        let notice = |address: String, subject: &str, notice: bool| Draft {
+    ) -> Vec<MessageDraft> {
+        let notice = |address: String, subject: &str, notice: bool| MessageDraft {
             kind: MsgType::Response,
             sender: end.sender.clone(),
             recipients: vec![MailAddress::agent(address)],
@@ -79,11 +91,11 @@ impl Runtime {
             body: end.body.clone(),
             own_id: None,
             key: None,
-            extra: Extra { notice, ..Extra::default() },
+            extra: MessageMeta { notice, ..MessageMeta::default() },
         };
         if !self.is_ours(live) {
             let questions = &live.state.questions;
-            // The system tells every agent that waits; an agent that completes answers the last one that does.
+            // The system answers every remote agent that waits; an agent that completes answers one of them.
             let askers: Vec<&str> = match end.sender.address_type {
                 AddressType::Agent => questions.completed_for(in_hand).into_iter().collect(),
                 _ => questions.askers().collect(),
@@ -102,15 +114,15 @@ impl Runtime {
         told.into_iter().map(to).collect()
     }
 
-    /// Tells those who wait what the task ended with.
-    pub(super) fn announce_end(&self, live: &mut Live, advanced: &Advanced) {
+    /// Sends the end of the turn to the callers that wait for it.
+    pub(super) fn announce_end(&self, live: &mut RunState, advanced: &Advanced) {
         if let Some(finish) = self.finish_of(&live.key, advanced) {
             live.finish(&finish);
         }
     }
 
-    /// What a task ended with.
-    pub(super) fn finish_of(&self, key: &Key, advanced: &Advanced) -> Option<Finish> {
+    /// The message that ended a turn.
+    pub(super) fn finish_of(&self, key: &RunKey, advanced: &Advanced) -> Option<Finish> {
         let swarm = self.inner.engine.realm().as_str();
         let (message, _) = advanced.messages.iter().rev().find(|(message, _)| {
             message.kind == MsgType::BroadcastComplete.as_str()
@@ -120,8 +132,8 @@ impl Runtime {
         Some(Finish { mail: Arc::new(to_mail(message, &key.name, swarm)) })
     }
 
-    /// Speaks up when nobody has anything left to do in a task that has not ended.
-    pub(super) async fn rest(&self, cell: &Arc<RunCell>, live: &mut Live) {
+    /// Tells a supervisor when no agent has anything left to do in a task that has not ended.
+    pub(super) async fn check_idle(&self, cell: &Arc<RunCell>, live: &mut RunState) {
         if live.phase != RunPhase::Running || !live.is_idle() {
             return;
         }
@@ -131,9 +143,9 @@ impl Runtime {
             return;
         }
         live.state.troubles += 1;
-        if live.state.troubles > MOST_TROUBLES {
-            let why = "nobody has anything left to do in this task, and no agent completed it";
-            return self.end_by_system(cell, live, subjects::TASK_ERROR, why, Move::default()).await;
+        if live.state.troubles > MAX_TROUBLES {
+            let why = "no agent has anything left to do in this task, and no agent completed it";
+            return self.end_by_system(cell, live, subjects::TASK_ERROR, why, StepDraft::default()).await;
         }
         let can_end = |name: &str| swarm.agent(name).is_some_and(|agent| agent.can_complete_tasks);
         let entry = match live.state.direct || can_end(&live.state.entry) {
@@ -144,16 +156,17 @@ impl Runtime {
                 .find(|agent| agent.can_complete_tasks)
                 .map_or_else(|| swarm.entrypoint.clone(), |agent| agent.name.clone()),
         };
-        let why = "nobody has anything left to do in this task; call task_complete, or ask somebody for more";
-        let draft = Draft::system(&swarm.name, MsgType::Response, &[&entry], subjects::TASK_ERROR, why);
-        let mv = Move { drafts: vec![draft], ..Move::default() };
-        self.step(cell, live, mv, Ending::default()).await;
-        self.pump_all(cell, live);
+        let why = "no agent has anything left to do in this task; call task_complete, or ask another agent for more";
+        let draft =
+            MessageDraft::system(&swarm.name, MsgType::Response, &[&entry], subjects::TASK_ERROR, why);
+        let draft_step = StepDraft { drafts: vec![draft], ..StepDraft::default() };
+        self.step(cell, live, draft_step, StepEnd::default()).await;
+        self.start_turns(cell, live);
     }
 
-    /// Tells agents of other swarms that their questions will not be answered: no agent here has anything in hand, and
-    /// nothing was asked after them that could still help.
-    async fn tell_askers(&self, cell: &Arc<RunCell>, live: &mut Live, swarm: &str) {
+    /// Tells agents of other swarms that their questions will not be answered: all local agents are idle, and no question that
+    /// was asked after theirs is open.
+    async fn tell_askers(&self, cell: &Arc<RunCell>, live: &mut RunState, swarm: &str) {
         let mut drafts = Vec::new();
         for asker in live.state.questions.unanswered() {
             if !self.can_tell(&asker) {
@@ -161,38 +174,38 @@ impl Runtime {
                 continue;
             }
             let why = "the agents that were asked have ended their turns without an answer";
-            let mut draft = Draft::system(swarm, MsgType::Response, &[&asker], subjects::TASK_ERROR, why);
+            let mut draft =
+                MessageDraft::system(swarm, MsgType::Response, &[&asker], subjects::TASK_ERROR, why);
             draft.here.clear();
             drafts.push(draft);
         }
         if !drafts.is_empty() {
-            let mv = Move { drafts, ..Move::default() };
-            self.step(cell, live, mv, Ending::default()).await;
+            let draft_step = StepDraft { drafts, ..StepDraft::default() };
+            self.step(cell, live, draft_step, StepEnd::default()).await;
         }
     }
 
-    /// Whether an agent of another swarm can be written to.
+    /// Whether the swarm of a remote agent is registered.
     fn can_tell(&self, address: &str) -> bool {
         split(address).1.is_some_and(|swarm| self.inner.registry.knows(swarm))
     }
 
-    /// The answer to one of several questions that other swarms have asked in their task: the agent that completes it is
-    /// done with that one, and the others are still to be answered.
+    /// In a task of another swarm with several open questions, a completion answers only one of them. Returns that answer.
     pub(super) fn one_of_several(
         &self,
-        live: &Live,
+        live: &RunState,
         agent: &str,
         in_hand: &str,
         text: &str,
-    ) -> Option<Draft> {
+    ) -> Option<MessageDraft> {
         if self.is_ours(live) || live.state.questions.askers().count() < 2 {
             return None;
         }
         let asker = live.state.questions.completed_for(Some(in_hand)).filter(|asker| self.can_tell(asker))?;
-        Some(Draft {
+        Some(MessageDraft {
             kind: MsgType::Response,
             recipients: vec![MailAddress::agent(asker)],
-            ..Draft::completion(agent, text.to_owned())
+            ..MessageDraft::completion(agent, text.to_owned())
         })
     }
 }
