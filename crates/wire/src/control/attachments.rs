@@ -52,6 +52,25 @@ pub struct FileLink {
     pub url: String,
 }
 
+/// A file in the metadata of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoredFile {
+    /// Always `file`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its length in bytes.
+    pub size: u64,
+    /// SHA-256 of its bytes, in lower-case hex.
+    pub sha256: String,
+    /// Its media type.
+    pub media_type: String,
+    /// The path by which the sender named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
 /// Fetches a file of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -79,4 +98,12 @@ pub struct AttachmentResult {
     pub media_type: String,
     /// The bytes in base64.
     pub data: String,
+}
+
+/// The query of a download.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DownloadQuery {
+    /// The agent whose mail the message is in; the caller if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }

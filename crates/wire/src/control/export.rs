@@ -56,3 +56,11 @@ pub struct ExportChecksum {
     /// SHA-256 of the lines before, in lower-case hex.
     pub sha256: String,
 }
+
+/// The query of a backup.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackupQuery {
+    /// Every realm of the server, for its operator; else the realm of the path.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub all: bool,
+}
