@@ -130,3 +130,66 @@ pub struct Turn {
     /// When it was recorded.
     pub at: Timestamp,
 }
+
+/// The content of a turn that is plain text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TextContent {
+    /// The text.
+    pub text: String,
+}
+
+/// A conversation as a file, as the page exports it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConversationFile {
+    /// The conversation, as the database has it.
+    pub conversation: Value,
+    /// Its turns, in order.
+    pub turns: Vec<FileTurn>,
+    /// Whether turns are missing because there are too many.
+    pub cut: bool,
+}
+
+/// A turn in a conversation's file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FileTurn {
+    /// Its id.
+    pub id: String,
+    /// Its position in the event log.
+    pub seq: Seq,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// Its author.
+    pub author: String,
+    /// The type of its content.
+    pub content_type: String,
+    /// Its content, any JSON.
+    pub content: Value,
+    /// The thread that it is in.
+    pub thread: Option<String>,
+    /// The turn that it answers.
+    pub in_reply_to: Option<String>,
+    /// Who may read it, as the database has it.
+    pub visibility: Value,
+    /// Whether it records a message.
+    pub intercepted: bool,
+    /// The message that it records.
+    #[serde(rename = "letter")]
+    pub message: Option<FileMessage>,
+}
+
+/// The message that a turn records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileMessage {
+    /// Its id.
+    pub id: String,
+    /// Its addresses.
+    pub to: Vec<String>,
+    /// Its subject.
+    pub subject: Option<String>,
+    /// The kind of message; empty for plain mail.
+    pub kind: String,
+    /// 1 (urgent) to 5.
+    pub priority: u8,
+    /// The door by which it was sent.
+    pub door: String,
+}
