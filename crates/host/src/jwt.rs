@@ -56,7 +56,7 @@ impl JwtKey {
     }
 
     fn new(key: &[u8]) -> Self {
-        // Whoever comes second finds the same provider there.
+        // A second installation finds the same provider.
         let _ = PROVIDER.install_default();
         Self { key: DecodingKey::from_secret(key) }
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_are_not_good_are_nobodys() {
+    fn invalid_tokens_identify_no_caller() {
         let good = json!({ "sub": "ann", "role": "user", "exp": 4_000_000_000_u64 });
         let changed = |name: &str, value: Value| {
             let mut claims = good.clone();

@@ -16,7 +16,7 @@ pub fn new_token() -> String {
     format!("ph_{}", stamp::secret())
 }
 
-/// What the books keep of a token. Tokens are long and random, so a plain hash cannot be guessed back.
+/// The hash of a token, which the database stores. Tokens are long and random, so a plain hash cannot be guessed back.
 pub fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
@@ -97,7 +97,7 @@ impl AdminKey {
         hash.ct_eq(&self.hash).into()
     }
 
-    /// Seals a text such that only an office with this key could have done it. What it is for is sealed with it, so that
+    /// Seals a text, which only a server with this key can do. The purpose is sealed with it, so that
     /// a seal made for one purpose is worthless for another.
     pub fn seal(&self, purpose: &str, text: &str) -> String {
         let sealed = mac(&self.sealing, &[purpose.as_bytes(), &[0], text.as_bytes()]);
@@ -110,7 +110,7 @@ impl AdminKey {
         !right.is_empty() && right.as_bytes().ct_eq(seal.as_bytes()).into()
     }
 
-    /// A secret that belongs to these words and to no others, the same each time and in no books.
+    /// A secret that is derived from these words: always the same, and not stored.
     pub fn derive(&self, words: &[&str]) -> String {
         // Lengths first, so that no two lists of words read alike.
         let text: String = words.iter().map(|word| format!("{}:{word}", word.len())).collect();

@@ -46,15 +46,15 @@ pub fn markdown() -> String {
         let name = format!("{PREFIX}{}", method.name);
         let parts = &schema["properties"][&name]["properties"];
         out.line(&format!("\n### `{name}`\n\n{}", method.about));
-        out.part("Params", &parts["params"]);
-        out.part("Result", &parts["result"]);
+        out.part("Params", &parts["params"], Members::Required);
+        out.part("Result", &parts["result"], Members::Optional);
     }
     out.line("\n## Paths\n\nErrors of these paths are a [HttpError](#httperror) with an HTTP status.");
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     for path in PATHS {
         out.line(&format!("\n### `GET {}`\n\n{}", path.path, path.about));
         if let Some(body) = path.body {
-            out.part("Body", body(&mut generator).as_value());
+            out.part("Body", body(&mut generator).as_value(), Members::Optional);
         }
     }
     out.line("\n## Types");
@@ -65,9 +65,16 @@ pub fn markdown() -> String {
         if let Some(about) = description(schema) {
             out.line(&format!("\n{about}"));
         }
-        out.body(schema);
+        out.body(schema, Members::Optional);
     }
     out.text
+}
+
+/// The members that a table marks: in params most are optional, in results most are required.
+#[derive(Clone, Copy)]
+enum Members {
+    Required,
+    Optional,
 }
 
 struct Writer<'a> {
@@ -83,7 +90,7 @@ impl Writer<'_> {
     }
 
     /// The params or the result of a method. A type that no other type refers to is described here.
-    fn part(&mut self, title: &str, schema: &Value) {
+    fn part(&mut self, title: &str, schema: &Value, marked: Members) {
         let name = reference(schema).unwrap_or_default();
         let definition = self.definitions.get(name);
         match definition.filter(|_| name.ends_with("Params") || name.ends_with("Result")) {
@@ -94,22 +101,24 @@ impl Writer<'_> {
                     0 => self.line(&format!("\n{title}: none.")),
                     _ => self.line(&format!("\n{title}:")),
                 }
-                self.body(definition);
+                self.body(definition, marked);
             }
             None => self.line(&format!("\n{title}: {}.", kind_of(schema))),
         }
     }
 
     /// What a type consists of: its members, its values, or the types that it may be.
-    fn body(&mut self, schema: &Value) {
+    fn body(&mut self, schema: &Value, marked: Members) {
         if let Some(members) = schema["properties"].as_object().filter(|members| !members.is_empty()) {
             let required: Vec<&str> =
                 schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             self.line("\n| member | type | meaning |\n| --- | --- | --- |");
             for (name, member) in members {
                 let mut kind = kind_of(member);
-                if required.contains(&name.as_str()) {
-                    kind.push_str(", required");
+                match (marked, required.contains(&name.as_str())) {
+                    (Members::Required, true) => kind.push_str(", required"),
+                    (Members::Optional, false) => kind.push_str(", optional"),
+                    _ => {}
                 }
                 if let Some(default) = member.get("default").filter(|default| is_telling(default)) {
                     let _ = write!(kind, ", default `{default}`");

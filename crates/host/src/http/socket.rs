@@ -108,5 +108,5 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Socket<S> {
 }
 
 fn ended() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionAborted, "the office is closing")
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the server is closing")
 }

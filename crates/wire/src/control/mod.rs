@@ -59,6 +59,7 @@ pub type Timestamp = String;
 /// Rows of one page; 50 if not given. The server has a maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct PageSize(pub usize);
 
 impl Default for PageSize {
