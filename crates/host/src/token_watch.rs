@@ -45,7 +45,7 @@ impl TokenWatches {
     }
 
     /// Removes the channel if it has no receivers. Returns whether it did.
-    fn is_unwatched(&self, realm: &RealmName, channel: &Revoked) -> bool {
+    fn remove_if_unwatched(&self, realm: &RealmName, channel: &Revoked) -> bool {
         let mut realms = self.lock();
         if channel.receiver_count() > 0 {
             return false;
@@ -160,7 +160,7 @@ async fn send_revocations(host: &Host, engine: &Engine, channel: &Revoked) -> Re
                 }
             }
             () = tokio::time::sleep(CHECK_WATCHERS_EVERY) => {
-                if host.wardens().is_unwatched(engine.realm(), channel) {
+                if host.wardens().remove_if_unwatched(engine.realm(), channel) {
                     return Ok(());
                 }
             }
