@@ -109,7 +109,7 @@ impl Host {
         features: Features,
         stop: CancellationToken,
     ) -> Self {
-        let health = Health::new();
+        let health = Health::default();
         let inner = Inner {
             office,
             realm,

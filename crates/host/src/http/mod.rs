@@ -1,6 +1,5 @@
 //! What every door over HTTP shares: the listener, TLS and the checks before authentication.
 
-mod ahead;
 pub mod bind;
 mod bound;
 pub mod early_reject;

@@ -32,11 +32,13 @@ pub struct Health {
     word: Mutex<Option<(String, Millis)>>,
 }
 
-impl Health {
-    pub fn new() -> Self {
+impl Default for Health {
+    fn default() -> Self {
         Self { last: Mutex::new(Report { problem: None, since: stamp::now() }), word: Mutex::default() }
     }
+}
 
+impl Health {
     /// Sets the status that is reported while nothing is wrong.
     pub fn set_word(&self, word: &str) {
         let mut kept = self.word.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The methods of the doors that speak JSON-RPC: MAP's in both vocabularies, and the office's own.
+//! The methods of the doors that speak JSON-RPC: MAP's in both vocabularies, and the server's own.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn later() -> i64 {
 
 const LETTER: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
-/// The office's own methods: name, who may, and parameters that get as far as the question who asks.
+/// The server's own methods: name, allowed callers, and parameters that reach the check of the caller.
 fn control() -> Vec<(&'static str, Who, Value)> {
     vec![
         ("whoami", Who::Bearer, json!({})),
@@ -92,7 +92,7 @@ pub(crate) fn control_methods() -> BTreeSet<String> {
 }
 
 pub(crate) fn map_methods() -> BTreeSet<String> {
-    let text = source("doors/map/methods.rs");
+    let text = source("doors/map/src/methods.rs");
     let table = &text[text.find("fn find(").unwrap()..];
     let table = &table[..table.find("_ => return None").unwrap()];
     let hello = &text[text.find("pub(super) async fn call(").unwrap()..];
@@ -103,7 +103,7 @@ pub(crate) fn map_methods() -> BTreeSet<String> {
 pub(super) async fn ask(world: &World) -> Vec<Line> {
     let rows = control();
     compare(
-        "the office's own methods",
+        "the server's own methods",
         &control_methods(),
         &rows.iter().map(|row| row.0.to_owned()).collect(),
     );
@@ -117,7 +117,7 @@ pub(super) async fn ask(world: &World) -> Vec<Line> {
                 got.push(call(world, role, path, &name, &params).await);
             }
             lines.push(Line {
-                door: "the office's own methods",
+                door: "the server's own methods",
                 what: format!("{name} at {path}"),
                 who,
                 got,
@@ -161,7 +161,7 @@ async fn call(world: &World, role: Role, path: &str, method: &str, params: &Valu
     if refused { Got::Refused } else { Got::In }
 }
 
-/// A bearer acts under its own name at the office's own methods; only those who run the realm act for others.
+/// A bearer acts under its own name in the server's own methods; only administrators act for others.
 pub(super) async fn nobody_acts_for_another(world: &World) {
     let cases = [
         ("send", json!({ "from": "victim", "to": ["uma"], "body": "not from me" })),
