@@ -296,7 +296,7 @@ pub(super) fn limits(limits: &Limits, rules: Rules) -> wire::Limits {
         search_rows: number(limits.search_rows),
         replay_rows: number(limits.replay_rows),
         live_events: number(limits.live_events),
-        slot_letters: number(limits.mailbox_messages),
+        slot_messages: number(limits.mailbox_messages),
         slot_bytes: number(limits.mailbox_bytes),
         slots_bytes: number(limits.all_mailboxes_bytes),
         open_realms: number(limits.open_realms),

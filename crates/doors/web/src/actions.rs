@@ -143,7 +143,7 @@ async fn send(visitor: &Visitor, given: &Given) -> Result<Response, DoorError> {
     };
     match sent {
         Ok(sent) => {
-            Ok(Redirect::to(&visitor.to(&format!("/letters/{}?sent=1", sent.message.id))).into_response())
+            Ok(Redirect::to(&visitor.to(&format!("/messages/{}?sent=1", sent.message.id))).into_response())
         }
         Err(error) => {
             let body = write::composer(visitor, &draft, None, Some(error.text()));
@@ -162,7 +162,7 @@ fn conversation_in(given: &Given) -> Result<ConversationId, DoorError> {
 }
 
 fn message_in(given: &Given) -> Result<MessageId, DoorError> {
-    given.message("letter")?.ok_or_else(|| DoorError::bad("Which message?"))
+    given.message("message")?.ok_or_else(|| DoorError::bad("Which message?"))
 }
 
 /// Sends an urgent message that asks to be acknowledged; on request the agent is paused as well.
@@ -182,7 +182,7 @@ async fn interrupt(visitor: &Visitor, given: &Given) -> Result<Response, DoorErr
         ..SendMessage::text(vec![Address::Agent(agent)], text)
     };
     let sent = visitor.engine.submit(&visitor.caller(), verb).await?;
-    Ok(Redirect::to(&visitor.to(&format!("/letters/{}?sent=1", sent.message.id))).into_response())
+    Ok(Redirect::to(&visitor.to(&format!("/messages/{}?sent=1", sent.message.id))).into_response())
 }
 
 async fn resume(visitor: &Visitor, given: &Given) -> Result<Done, DoorError> {

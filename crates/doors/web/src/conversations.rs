@@ -303,9 +303,9 @@ fn turn(visitor: &Visitor, said: &Said, threads: &[Thread]) -> Markup {
             }
             @match message {
                 Some(message) => {
-                    @if message.subject.is_some() { h3 { a.open href=(visitor.here_with("letter", Some(&message.id.to_string()))) data-drawer="" { (text::heading(message)) } } }
+                    @if message.subject.is_some() { h3 { a.open href=(visitor.here_with("message", Some(&message.id.to_string()))) data-drawer="" { (text::heading(message)) } } }
                     div.body { (message::body(&message.body)) }
-                    @if message.subject.is_none() { p { a.open.dim href=(visitor.here_with("letter", Some(&message.id.to_string()))) data-drawer="" { "open the message" } } }
+                    @if message.subject.is_none() { p { a.open.dim href=(visitor.here_with("message", Some(&message.id.to_string()))) data-drawer="" { "open the message" } } }
                 }
                 None => { div.body { (message::value(&turn.content.value(), turn.content.as_str())) } }
             }

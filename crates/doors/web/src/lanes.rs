@@ -89,7 +89,7 @@ impl Stroke {
                 text::heading(message),
                 text::first_line(&message.body)
             ),
-            link: Some(format!("?letter={}", message.id)),
+            link: Some(format!("?message={}", message.id)),
             thread: message.thread,
             via: Some(message.via.clone()),
         }
@@ -202,7 +202,7 @@ fn one(
     };
     html! {
         @match &stroke.link {
-            Some(link) => { a class={"stroke" (tint)} href=(link) data-drawer=[link.starts_with("?letter").then_some("")] { (picture) } }
+            Some(link) => { a class={"stroke" (tint)} href=(link) data-drawer=[link.starts_with("?message").then_some("")] { (picture) } }
             None => { g class={"stroke" (tint)} { (picture) } }
         }
     }

@@ -196,7 +196,7 @@ fn said(visitor: &Visitor, event: &Event) -> (&'static str, Markup) {
     let actor = who(&event.actor);
     let message_link = html! {
         @if let Some(message) = &event.message {
-            a href=(visitor.to(&format!("/letters/{}", message.id))) data-message=(message.id) { (text::cut(&text::heading(message), 80)) }
+            a href=(visitor.to(&format!("/messages/{}", message.id))) data-message=(message.id) { (text::cut(&text::heading(message), 80)) }
         }
     };
     match &event.fact {

@@ -17,7 +17,7 @@ use posthaste_host::attachments::{self, Carrier};
 use posthaste_host::download;
 use posthaste_host::units::show_bytes;
 
-/// `GET /ui/letters/{id}`: the message alone, as after sending it.
+/// `GET /ui/messages/{id}`: the message alone, as after sending it.
 pub(super) async fn page(visitor: Visitor, Path(params): Path<Vec<(String, String)>>) -> Page {
     let Some(id) = message_id(param(&params, "id")) else {
         return Ok(DoorError::bad("This is not a message's id.").framed(&visitor).await);
@@ -47,7 +47,7 @@ fn sent_to(tracked: &Tracked) -> String {
 /// The drawer's content, if the address names a message.
 pub(super) async fn drawer(visitor: &Visitor) -> Result<Option<Markup>, DoorError> {
     let given = Given::new(visitor.here.query().unwrap_or(""));
-    let Some(id) = given.message("letter")? else { return Ok(None) };
+    let Some(id) = given.message("message")? else { return Ok(None) };
     Ok(Some(drawn(visitor, id).await))
 }
 
@@ -55,8 +55,8 @@ async fn drawn(visitor: &Visitor, id: MessageId) -> Markup {
     let found = visitor.read(move |view, caller| view.message(caller, id)).await;
     html! {
         div.bar {
-            a.close href=(visitor.here_with("letter", None)) data-close="" aria-label="Close (Esc)" { "×" }
-            a.dim href=(visitor.to(&format!("/letters/{id}"))) { "Open alone" }
+            a.close href=(visitor.here_with("message", None)) data-close="" aria-label="Close (Esc)" { "×" }
+            a.dim href=(visitor.to(&format!("/messages/{id}"))) { "Open alone" }
         }
         @match found {
             Ok(tracked) => { article.message { (opened(visitor, &tracked)) } }
@@ -82,7 +82,7 @@ pub(super) fn opened(visitor: &Visitor, tracked: &Tracked) -> Markup {
                 @if !message.kind.is_empty() { dt { "Kind" } dd { code { (message.kind) } } }
                 @if let Some(id) = &message.conversation { dt { "Conversation" } dd { (rows::conversation(visitor, id)) } }
                 @if let Some(id) = message.in_reply_to {
-                    dt { "Answers" } dd { a href=(visitor.here_with("letter", Some(&id.to_string()))) data-drawer="" { code { (text::cut(&id.to_string(), 13)) } } }
+                    dt { "Answers" } dd { a href=(visitor.here_with("message", Some(&id.to_string()))) data-drawer="" { code { (text::cut(&id.to_string(), 13)) } } }
                 }
                 @if let Some(at) = message.expires_at {
                     dt { "Expires" } dd { @if at > visitor.now { "in " (text::until(visitor.now, at)) } @else { (text::ago(visitor.now, at)) " ago" } }
@@ -108,7 +108,7 @@ fn files(visitor: &Visitor, message: &Message) -> Markup {
                 ul.plain {
                     @for file in &files {
                         li {
-                            a href=(visitor.to(&format!("/letters/{}/attachments/{}", message.id, file.sha256))) download=(file.name) { (file.name) }
+                            a href=(visitor.to(&format!("/messages/{}/attachments/{}", message.id, file.sha256))) download=(file.name) { (file.name) }
                             " " span.dim { (show_bytes(file.size)) ", " (file.media_type) }
                         }
                     }
@@ -118,7 +118,7 @@ fn files(visitor: &Visitor, message: &Message) -> Markup {
     }
 }
 
-/// `GET /ui/letters/{id}/attachments/{sha256}`: a file of a message, to be saved.
+/// `GET /ui/messages/{id}/attachments/{sha256}`: a file of a message, to be saved.
 pub(super) async fn attachment(visitor: Visitor, Path(params): Path<Vec<(String, String)>>) -> Page {
     let Some(id) = message_id(param(&params, "id")) else {
         return Ok(DoorError::bad("This is not a message's id.").framed(&visitor).await);
@@ -199,7 +199,7 @@ fn buttons(visitor: &Visitor, tracked: &Tracked, mine: Option<&Delivery>) -> Mar
             @if unacked.is_some() {
                 form method="post" action=(visitor.to("/do/ack")) data-ack="" {
                     (frame::form_token(visitor))
-                    input type="hidden" name="letter" value=(message.id);
+                    input type="hidden" name="message" value=(message.id);
                     input type="hidden" name="next" value=(next);
                     button { "Acknowledge" }
                 }
@@ -207,7 +207,7 @@ fn buttons(visitor: &Visitor, tracked: &Tracked, mine: Option<&Delivery>) -> Mar
             @if unread {
                 form method="post" action=(visitor.to("/do/read")) data-quiet="" {
                     (frame::form_token(visitor))
-                    input type="hidden" name="letter" value=(message.id);
+                    input type="hidden" name="message" value=(message.id);
                     input type="hidden" name="next" value=(next);
                     button { "Mark as read" }
                 }

@@ -124,7 +124,7 @@ pub(super) fn message(visitor: &Visitor, message: &Message, delivery: Option<&De
     if unread {
         class.push_str(" unread");
     }
-    let address = visitor.here_with("letter", Some(&message.id.to_string()));
+    let address = visitor.here_with("message", Some(&message.id.to_string()));
     html! {
         li class=(class) data-id=(message.id) {
             a.open href=(address) data-drawer="" {

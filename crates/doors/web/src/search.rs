@@ -84,7 +84,7 @@ fn row(visitor: &Visitor, hit: &Hit) -> Markup {
     match (&hit.message, &hit.turn) {
         (Some(message), _) => html! {
             li class={"row hit " (rows::priority_class(message.priority))} data-id=(message.id) {
-                a.open href=(visitor.here_with("letter", Some(&message.id.to_string()))) data-drawer="" {
+                a.open href=(visitor.here_with("message", Some(&message.id.to_string()))) data-drawer="" {
                     span.who { span.from { (message.from) } span.arrow { "→" } span.to { (text::addresses(&message.to)) } }
                     span.what { span.subject { (text::heading(message)) } span.snippet { (marked(&hit.snippet)) } }
                 }

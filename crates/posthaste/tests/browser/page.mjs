@@ -52,13 +52,13 @@ async function signIn(address = '/ui') {
   await browser.click('.sign button');
   await browser.find('#rail');
 }
-/// Nothing on the console, nothing asked of anybody else.
+/// Nothing on the console, no requests to other sites.
 async function clean() {
   const { console: said, requests } = await browser.logs();
   const bad = said.filter((line) => !line.startsWith('DEBUG'));
   assert.deepEqual(bad, [], 'the console is quiet');
   const foreign = requests.filter((address) => !address.startsWith(base) && !address.startsWith('data:') && !address.startsWith('chrome') && address !== 'about:blank');
-  assert.deepEqual(foreign, [], 'nobody else is asked for anything');
+  assert.deepEqual(foreign, [], 'no requests to other sites');
 }
 
 const tests = {
@@ -92,7 +92,7 @@ const tests = {
     assert.equal(await browser.count('#live .row'), 2, 'no row twice');
     await browser.click('#live .row:last-child a[data-message]');
     await browser.until('the drawer', 'return document.querySelector("#drawer h2")?.textContent === "Held one"');
-    assert.match(await browser.at(), /letter=/);
+    assert.match(await browser.at(), /message=/);
     await browser.press('\uE00C');
     assert.equal(await browser.count('#drawer article'), 0, 'Escape closes it');
   },
@@ -166,7 +166,7 @@ const tests = {
     const { id } = await send('ann', 'admin', hostile, hostile, { conversation: 'hostile' });
     await send('ann', 'admin', 'again', { text: hostile, html: hostile }, { conversation: 'hostile' });
     await send('ann', 'bob', 'third', hostile, { conversation: 'hostile' });
-    for (const path of ['/ui', '/ui/inbox', `/ui/inbox?letter=${id}`, `/ui/letters/${id}`, '/ui/conversations/hostile', '/ui/live', '/ui/search?q=pwned', `/ui/write?reply=${id}`]) {
+    for (const path of ['/ui', '/ui/inbox', `/ui/inbox?message=${id}`, `/ui/messages/${id}`, '/ui/conversations/hostile', '/ui/live', '/ui/search?q=pwned', `/ui/write?reply=${id}`]) {
       await browser.go(base + path);
       await browser.until('the page stands', 'return document.readyState === "complete" && getComputedStyle(document.body).display !== "none"');
       for (const link of await browser.run('return [...document.querySelectorAll("main a, aside a")].map((a) => a.getAttribute("href"))')) {

@@ -81,7 +81,8 @@ pub struct Limits {
     /// Events in memory for subscribers.
     pub live_events: u64,
     /// Messages in memory for one connected agent.
-    pub slot_letters: u64,
+    #[serde(rename = "slot_letters")]
+    pub slot_messages: u64,
     /// Bytes of messages in memory for one connected agent.
     pub slot_bytes: u64,
     /// Bytes of messages in memory for all connected agents of a realm.

@@ -54,7 +54,7 @@
     return true;
   };
   const markRead = async (form) => {
-    const id = new FormData(form).get('letter');
+    const id = new FormData(form).get('message');
     const answer = await fetch(form.action, { method: 'POST', body: new URLSearchParams(new FormData(form)), redirect: 'manual' });
     if (answer.type !== 'opaqueredirect' && !answer.ok) return;
     form.remove();
@@ -71,7 +71,7 @@
     event.preventDefault();
     opener = link;
     const address = new URL(message ? location.href : (link.href.baseVal === undefined ? link.href : link.href.baseVal), location.href);
-    if (message) address.searchParams.set('letter', message);
+    if (message) address.searchParams.set('message', message);
     show(address.href, true).catch(() => { location.href = address.href; });
   });
   addEventListener('popstate', () => { if (!location.hash) show(location.href, false).catch(() => location.reload()); });

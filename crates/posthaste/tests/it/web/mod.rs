@@ -299,8 +299,8 @@ async fn texts_of_messages_are_not_markup() {
     office.call("reserve", lease).await.unwrap();
     let visitor = Visitor::signed_in(&office, &key(data.path())).await;
     let mut pages: Vec<String> = PAGES.iter().map(|page| (*page).to_owned()).collect();
-    pages.extend(ids.iter().map(|id| format!("/ui/letters/{id}")));
-    pages.extend(ids.iter().map(|id| format!("/ui/inbox?agent=ann&letter={id}")));
+    pages.extend(ids.iter().map(|id| format!("/ui/messages/{id}")));
+    pages.extend(ids.iter().map(|id| format!("/ui/inbox?agent=ann&message={id}")));
     pages.extend(ids.iter().map(|id| format!("/ui/write?reply={id}")));
     pages.push("/ui/conversations/%3Cscript%3Etalk%3C%2Fscript%3E".to_owned());
     pages.push("/ui/conversations/%3Cscript%3Etalk%3C%2Fscript%3E/export?as=svg".to_owned());
@@ -354,7 +354,7 @@ async fn lists_page_without_loss_or_repetition() {
     }
     let expected: Vec<String> = (0..120).rev().map(|n| n.to_string()).collect();
     assert_eq!(seen, expected);
-    for bad in ["/ui/inbox?before=x", "/ui/inbox?agent=%00", "/ui/live?at=never", "/ui/inbox?letter=zz"] {
+    for bad in ["/ui/inbox?before=x", "/ui/inbox?agent=%00", "/ui/live?at=never", "/ui/inbox?message=zz"] {
         assert_eq!(visitor.get(bad).await.status, 400, "{bad}");
     }
 }
@@ -371,8 +371,8 @@ async fn a_person_sees_no_more_than_its_own() {
     let mut visitor = Visitor::signed_in(&office, made["token"].as_str().unwrap()).await;
     let id = sent["id"].as_str().unwrap();
     let pages = PAGES.iter().map(|page| (*page).to_owned()).chain([
-        format!("/ui/letters/{id}"),
-        format!("/ui/inbox?letter={id}"),
+        format!("/ui/messages/{id}"),
+        format!("/ui/inbox?message={id}"),
         "/ui/inbox?agent=bob".to_owned(),
         "/ui/conversations/zebra-talk".to_owned(),
         "/ui/conversations/zebra-talk/export?as=json".to_owned(),
@@ -393,7 +393,7 @@ async fn a_person_sees_no_more_than_its_own() {
         ("close", vec![("conversation", "zebra-talk")]),
         ("say", vec![("conversation", "zebra-talk"), ("text", "hello")]),
         ("invite", vec![("conversation", "zebra-talk"), ("agent", "una")]),
-        ("ack", vec![("letter", id)]),
+        ("ack", vec![("message", id)]),
         ("resume", vec![("agent", "bob")]),
     ] {
         let mut fields = fields;
@@ -419,7 +419,7 @@ async fn a_person_steps_in_under_its_own_name() {
     let mine = visitor.get("/ui/inbox?show=asked").await;
     assert!(mine.text.contains("Ready?") && mine.text.contains("ack asked"));
     let act = [
-        ("ack", vec![("letter", id), ("next", "/ui/inbox")], "/ui/inbox?done=acked"),
+        ("ack", vec![("message", id), ("next", "/ui/inbox")], "/ui/inbox?done=acked"),
         ("say", vec![("conversation", "ship"), ("text", "Yes, ship it")], "/ui/conversations/ship?done=said"),
         (
             "invite",
@@ -439,10 +439,10 @@ async fn a_person_steps_in_under_its_own_name() {
         assert_eq!((got.status, got.header("location")), (303, to), "{action}: {}", got.text);
     }
     let got = visitor
-        .post("/ui/do/send", &[("word", &word), ("to", "nobody-here"), ("text", "draft is kept")])
+        .post("/ui/do/send", &[("word", &word), ("to", "unknown-agent"), ("text", "draft is kept")])
         .await;
     assert_eq!(got.status, 422);
-    assert!(got.text.contains("there is no agent nobody-here") && got.text.contains("draft is kept"));
+    assert!(got.text.contains("there is no agent unknown-agent") && got.text.contains("draft is kept"));
     let got = visitor
         .post("/ui/do/interrupt", &[("word", &word), ("agent", "bob"), ("text", "Stop"), ("pause", "1")])
         .await;
