@@ -30,7 +30,10 @@ pub async fn acknowledge(
     let known = engine.read(move |view| view.message(&asking, id)).await;
     if let Ok(tracked) = known
         && wants_letter(&tracked.message)
-        && tracked.deliveries.iter().any(|delivery| delivery.agent == caller.agent && delivery.acked_at.is_none())
+        && tracked
+            .deliveries
+            .iter()
+            .any(|delivery| delivery.agent == caller.agent && delivery.acked_at.is_none())
     {
         let verb = ack_message(&tracked.message, response.clone());
         match engine.submit(caller, verb).await {
@@ -65,7 +68,8 @@ fn ack_message(acked: &Message, response: Option<String>) -> SendSigned {
         in_reply_to: Some(acked.id),
         ..SendMessage::text(vec![Address::Agent(acked.from.clone())], String::new())
     };
-    let side_effect = SideEffect::Acknowledge { label: format!("mail:{name}"), message: Some(acked.id), response };
+    let side_effect =
+        SideEffect::Acknowledge { label: format!("mail:{name}"), message: Some(acked.id), response };
     SendSigned { message: send, keys: Vec::new(), side_effect: Some(side_effect) }
 }
 

@@ -28,11 +28,7 @@ async fn show_metrics(
         match shared.identify(&engine, bearer(&headers), "operators").await {
             Ok(identity) if identity.runs_office() => {}
             Ok(_) => {
-                return answer(
-                    StatusCode::FORBIDDEN,
-                    "forbidden",
-                    "metrics are for the operator",
-                );
+                return answer(StatusCode::FORBIDDEN, "forbidden", "metrics are for the operator");
             }
             Err(error) => return answer(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string()),
         }

@@ -60,8 +60,7 @@ pub(super) async fn agents(
     given: wire::AgentsParams,
 ) -> Result<wire::AgentsResult, ErrorObject> {
     let (caller, engine) = (call.identity.caller(VIA), call.engine.clone());
-    let query =
-        AgentQuery { after: optional(given.after)?, limit: given.limit.0, ..AgentQuery::default() };
+    let query = AgentQuery { after: optional(given.after)?, limit: given.limit.0, ..AgentQuery::default() };
     let page = call.engine.read(move |view| {
         let page = view.agents(&caller, &query)?;
         let rows = page.items.iter().map(|agent| listed(&engine, view, &caller, agent));
@@ -94,7 +93,8 @@ pub(super) async fn agent(
     call: Call<'_>,
     given: wire::AgentParams,
 ) -> Result<wire::AgentResult, ErrorObject> {
-    let (caller, engine, id) = (call.identity.caller(VIA), call.engine.clone(), name::<AgentId>(given.agent)?);
+    let (caller, engine, id) =
+        (call.identity.caller(VIA), call.engine.clone(), name::<AgentId>(given.agent)?);
     let found = call.engine.read(move |view| {
         let agent = match view.agent(&caller, &id) {
             Err(EngineError::Refused(Refusal::NoSuchAgent { agent, .. })) => {

@@ -26,10 +26,7 @@ pub(super) async fn ask(call: Call<'_>, given: wire::ContactParams) -> Result<wi
     Ok(to_wire::contact(&call.engine.submit(&caller, verb).await.map_err(refused)?))
 }
 
-pub(super) async fn accept(
-    call: Call<'_>,
-    given: wire::ContactParams,
-) -> Result<wire::Contact, ErrorObject> {
+pub(super) async fn accept(call: Call<'_>, given: wire::ContactParams) -> Result<wire::Contact, ErrorObject> {
     let caller = acting(call.identity, given.agent)?;
     answer(call.engine, &caller, name(given.other)?, ContactState::Accepted).await
 }

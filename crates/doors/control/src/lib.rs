@@ -89,12 +89,7 @@ impl OwnMethods for Methods {
     }
 }
 
-async fn answer(
-    State(host): State<Host>,
-    Realm(engine): Realm,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+async fn answer(State(host): State<Host>, Realm(engine): Realm, headers: HeaderMap, body: Bytes) -> Response {
     let (identity, pass) = match host.recognise(&engine, bearer(&headers), VIA).await {
         Ok(known) => known,
         Err(error) => {

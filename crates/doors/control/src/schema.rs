@@ -136,6 +136,10 @@ mod tests {
             let name = part.split('"').next().unwrap();
             assert!(schema["$defs"].get(name).is_some(), "{name}");
         }
-        assert_eq!(schema["properties"].as_object().unwrap().len(), METHODS.len(), "two methods have one name");
+        assert_eq!(
+            schema["properties"].as_object().unwrap().len(),
+            METHODS.len(),
+            "two methods have one name"
+        );
     }
 }

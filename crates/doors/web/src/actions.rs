@@ -195,7 +195,8 @@ async fn resume(visitor: &Visitor, given: &Given) -> Result<Done, DoorError> {
 
 /// Acknowledges the visitor's own delivery: a person does not acknowledge for others.
 async fn ack(visitor: &Visitor, given: &Given) -> Result<Done, DoorError> {
-    acks::acknowledge(&visitor.engine, &visitor.caller(), message_in(given)?, given.owned("response")).await?;
+    acks::acknowledge(&visitor.engine, &visitor.caller(), message_in(given)?, given.owned("response"))
+        .await?;
     done("acked", "/inbox")
 }
 

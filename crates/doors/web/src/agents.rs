@@ -10,7 +10,7 @@ use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Contact, Privac
 use posthaste_engine::presence::Presence;
 use posthaste_engine::views::{AgentQuery, RecentActivity, Relatives, View, Viewed};
 
-use super::answers::{Page, DoorError};
+use super::answers::{DoorError, Page};
 use super::frame::{self, Section};
 use super::query::{Given, encoded, param};
 use super::visitor::Visitor;

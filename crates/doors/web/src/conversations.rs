@@ -9,7 +9,7 @@ use posthaste_engine::nouns::{
 };
 use posthaste_engine::views::{ConversationQuery, Part, Tracked, TurnQuery, View, Viewed};
 
-use super::answers::{Page, DoorError};
+use super::answers::{DoorError, Page};
 use super::frame::{self, Section};
 use super::lanes::{self, Stroke};
 use super::query::{Given, encoded, param};

@@ -9,13 +9,13 @@ use posthaste_host::address;
 use posthaste_wire::control::{ConversationFile, FileMessage, FileTurn};
 use posthaste_wire::time::to_rfc3339;
 
-use super::answers::{Page, DoorError};
+use super::answers::{DoorError, Page};
 use super::assets;
 use super::conversations::{Said, with_messages};
 use super::lanes::{self, Stroke};
 use super::query::{Given, param};
-use super::visitor::Visitor;
 use super::text;
+use super::visitor::Visitor;
 
 /// Turns in one file; the file of a longer conversation says that it was cut.
 const MAX_TURNS: usize = 10_000;
@@ -65,9 +65,8 @@ async fn made(visitor: &Visitor, id: &str) -> Result<Response, DoorError> {
 }
 
 fn as_json(conversation: &Conversation, said: &[Said], cut: bool) -> Result<String, DoorError> {
-    let failed = |error: serde_json::Error| {
-        DoorError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
-    };
+    let failed =
+        |error: serde_json::Error| DoorError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
     let turns: Result<Vec<FileTurn>, serde_json::Error> = said.iter().map(turn_of).collect();
     let conversation = serde_json::to_value(conversation).map_err(failed)?;
     let file = ConversationFile { conversation, turns: turns.map_err(failed)?, cut };

@@ -5,8 +5,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::assets;
 use super::query::{Given, encoded};
-use super::visitor::Visitor;
 use super::text;
+use super::visitor::Visitor;
 
 /// The entry of the rail that a page belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,9 @@ impl Visitor {
         let title =
             format!("a commit takes {:.1} ms of late; {queue} in the queue", took.as_secs_f64() * 1e3);
         match took.as_millis() {
-            slow if slow > SLOW_COMMIT_MS => Pill { class: "warn", text: format!("slow disk: {slow} ms"), title },
+            slow if slow > SLOW_COMMIT_MS => {
+                Pill { class: "warn", text: format!("slow disk: {slow} ms"), title }
+            }
             _ => {
                 let ago = (self.now - at).max(0);
                 let ago = if ago < 1_000 { format!("{ago} ms") } else { text::span(ago) };

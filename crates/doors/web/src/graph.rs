@@ -10,8 +10,8 @@ use posthaste_engine::nouns::AgentId;
 use super::answers::DoorError;
 use super::frame;
 use super::query::encoded;
-use super::visitor::Visitor;
 use super::text;
+use super::visitor::Visitor;
 
 const MAX_NODES: usize = 60;
 const MAX_LINKS: usize = 400;

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use posthaste_engine::nouns::{AgentId, Priority, Seq};
 use posthaste_engine::views::{AgentQuery, InboxMessage, InboxOrder, InboxQuery};
 
-use super::answers::{Page, DoorError};
+use super::answers::{DoorError, Page};
 use super::frame::{self, Section};
 use super::query::{Given, encoded};
 use super::rows::{self, OVERDUE};
@@ -98,9 +98,8 @@ async fn shown(visitor: &Visitor) -> Result<Markup, DoorError> {
                 }
                 Show::Dead => {
                     let page = view.failed_deliveries(caller, before, ROWS)?;
-                    let of_agent = |found: &InboxMessage| {
-                        found.delivery.agent == whose || found.message.from == whose
-                    };
+                    let of_agent =
+                        |found: &InboxMessage| found.delivery.agent == whose || found.message.from == whose;
                     let all = caller.is(&whose) && caller.rights.admin;
                     (
                         rows_of(page.items.into_iter().filter(|found| all || of_agent(found)).collect()),

@@ -8,7 +8,7 @@ use posthaste_engine::nouns::{AgentId, Body, ConversationId, Event, Fact, Millis
 use posthaste_engine::{Filter, Test};
 use posthaste_wire::time::{parse_timestamp, to_rfc3339};
 
-use super::answers::{Page, DoorError};
+use super::answers::{DoorError, Page};
 use super::frame::{self, Section};
 use super::query::Given;
 use super::visitor::Visitor;
@@ -42,8 +42,11 @@ pub(super) struct Wanted {
 impl Wanted {
     pub(super) fn read(given: &Given) -> Result<Self, DoorError> {
         let kind = given.owned("kind").filter(|kind| kind.len() <= 64);
-        let scope =
-            given.get("scope").map(ScopeId::new).transpose().map_err(|why| DoorError::bad(why.to_string()))?;
+        let scope = given
+            .get("scope")
+            .map(ScopeId::new)
+            .transpose()
+            .map_err(|why| DoorError::bad(why.to_string()))?;
         Ok(Self {
             kind,
             scope,

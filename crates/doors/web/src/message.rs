@@ -8,7 +8,7 @@ use posthaste_engine::views::Tracked;
 use posthaste_wire::time::to_rfc3339;
 use serde_json::Value;
 
-use super::answers::{Page, DoorError};
+use super::answers::{DoorError, Page};
 use super::frame::{self, Section};
 use super::query::{Given, encoded, message_id, param};
 use super::visitor::Visitor;

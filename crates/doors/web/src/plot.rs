@@ -6,8 +6,8 @@ use maud::{Markup, html};
 use posthaste_engine::views::Minute;
 
 use super::rows::{DOORS, door_sign, legend};
-use super::visitor::Visitor;
 use super::text;
+use super::visitor::Visitor;
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 96.0;

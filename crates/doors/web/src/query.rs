@@ -56,7 +56,9 @@ impl Given {
     }
 
     pub(super) fn agent(&self, name: &str) -> Result<Option<AgentId>, DoorError> {
-        self.get(name).map(|text| AgentId::new(text).map_err(|why| DoorError::bad(why.to_string()))).transpose()
+        self.get(name)
+            .map(|text| AgentId::new(text).map_err(|why| DoorError::bad(why.to_string())))
+            .transpose()
     }
 
     pub(super) fn conversation(&self, name: &str) -> Result<Option<ConversationId>, DoorError> {

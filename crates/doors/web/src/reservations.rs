@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use posthaste_engine::nouns::{Millis, Reservation, ReservationStatus, Seq};
 use posthaste_engine::views::{Clash, ReservationQuery};
 
-use super::answers::{Page, DoorError};
+use super::answers::{DoorError, Page};
 use super::frame::{self, Section};
 use super::query::Given;
 use super::visitor::Visitor;

@@ -6,8 +6,8 @@ use posthaste_engine::nouns::{
 };
 
 use super::query::encoded;
-use super::visitor::Visitor;
 use super::text;
+use super::visitor::Visitor;
 
 /// A message without an acknowledgement is overdue after this time.
 pub(super) const OVERDUE: Millis = 60 * 60 * 1_000;

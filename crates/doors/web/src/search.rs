@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use posthaste_engine::views::{Found, Hit, SearchOrder, SearchQuery};
 
-use super::answers::{Page, DoorError};
+use super::answers::{DoorError, Page};
 use super::frame::{self, Section};
 use super::query::{Given, encoded};
 use super::visitor::Visitor;

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use posthaste_engine::nouns::{Peer, PeerKind, RealmName, Token, TokenRole};
 use posthaste_engine::views::{OfficeStats, Outbound};
 
-use super::answers::{Page, DoorError};
+use super::answers::{DoorError, Page};
 use super::frame::{self, Section};
 use super::visitor::Visitor;
 use super::{message, rows, text};

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use posthaste_engine::stamp;
 
 use super::VIA;
-use super::answers::{Page, DoorError};
+use super::answers::{DoorError, Page};
 use super::frame;
 use super::query::Given;
 use super::session::Session;

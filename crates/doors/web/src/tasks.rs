@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use posthaste_engine::nouns::{AgentId, Event, Millis, Task, TaskId, TaskStatus};
 use posthaste_engine::views::{TaskQuery, TurnQuery};
 
-use super::answers::{Page, DoorError};
+use super::answers::{DoorError, Page};
 use super::conversations::{Said, with_messages};
 use super::frame::{self, Section};
 use super::lanes::{self, Stroke};

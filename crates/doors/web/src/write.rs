@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use posthaste_engine::nouns::{MessageId, Priority};
 use posthaste_engine::views::{AgentQuery, ScopeQuery, Tracked};
 
-use super::answers::{Page, DoorError, fragment};
+use super::answers::{DoorError, Page, fragment};
 use super::frame::{self, Section};
 use super::query::Given;
 use super::visitor::Visitor;

@@ -217,8 +217,7 @@ fn count_missing(
     let store = attachments::folder(data, realm);
     interruptibly(db, watch.stop, |db| -> Result<u64, BackupError> {
         let mut missing = 0;
-        let mut naming =
-            db.prepare("SELECT meta FROM messages WHERE instr(meta, '\"attachments\"') > 0")?;
+        let mut naming = db.prepare("SELECT meta FROM messages WHERE instr(meta, '\"attachments\"') > 0")?;
         let mut rows = naming.query([])?;
         while let Some(row) = rows.next()? {
             let meta: String = row.get(0)?;

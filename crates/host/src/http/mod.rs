@@ -17,5 +17,5 @@ pub mod tls;
 pub mod tls_client;
 
 // Earlier names of the modules.
-pub use {early_reject as gate, egress_policy as reach, tls_client as dial};
 use idle as activity;
+pub use {early_reject as gate, egress_policy as reach, tls_client as dial};

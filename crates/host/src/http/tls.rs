@@ -1,4 +1,4 @@
-//! TLS: certificate and key from files, read again when the operator says so.
+//! TLS: certificate and key from files, which are read again on SIGHUP.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -22,13 +22,9 @@ pub async fn render(host: &Host) -> String {
     gauge(&mut text, &realms, "posthaste_queue_commands", "Commands waiting for the writer.", |engine| {
         engine.queue_depth() as u64
     });
-    gauge(
-        &mut text,
-        &realms,
-        "posthaste_attached_agents",
-        "Agents with an open mail stream.",
-        |engine| engine.listeners().0 as u64,
-    );
+    gauge(&mut text, &realms, "posthaste_attached_agents", "Agents with an open mail stream.", |engine| {
+        engine.listeners().0 as u64
+    });
     gauge(&mut text, &realms, "posthaste_followers", "Subscribers of the event log.", |engine| {
         engine.listeners().1 as u64
     });

@@ -31,9 +31,7 @@ fn results_keep_their_bytes() {
         r#"{"id":"i","seq":7,"at":"2026-01-06T12:00:00.000Z","receipts":[{"agent":"bob","copy":"bcc","state":"delivered"}],"repeated":false}"#,
     );
     let message = MESSAGE.replace("1.50", "1.5");
-    round_trip::<InboxResult>(&format!(
-        r#"{{"messages":[{{{message},"delivery":{DELIVERY}}}],"next":7}}"#
-    ));
+    round_trip::<InboxResult>(&format!(r#"{{"messages":[{{{message},"delivery":{DELIVERY}}}],"next":7}}"#));
     round_trip::<MessageResult>(&format!(r#"{{{message},"deliveries":[{DELIVERY}]}}"#));
     round_trip::<ReserveResult>(&format!(r#"{{{RESERVATION},"conflicts":[]}}"#));
     round_trip::<TokenCreateResult>(&format!(r#"{{{TOKEN},"token":"ph_x"}}"#));

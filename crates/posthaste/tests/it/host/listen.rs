@@ -200,7 +200,10 @@ async fn a_websocket_counts_as_a_connection_and_ends_with_the_server() {
     let mut frame = [0; 4];
     timeout(LONG, stream.read_exact(&mut frame)).await.unwrap().unwrap();
     assert_eq!(frame, [0x81, 2, b'h', b'i']);
-    assert!(office.get("/").await.starts_with("HTTP/1.1 503 "), "the WebSocket is the only allowed connection");
+    assert!(
+        office.get("/").await.starts_with("HTTP/1.1 503 "),
+        "the WebSocket is the only allowed connection"
+    );
 
     // This door does not watch `stop`, so it is cut off after the grace period.
     let took = office.close().await;

@@ -497,7 +497,7 @@ async fn the_live_stream_continues_after_a_reconnect() {
     let (_, rows) = follow(&visitor, &address, Some(&ids[0]), 2).await;
     assert!(rows[0].contains("second") && rows[1].contains("third"), "{rows:?}");
     let (_, rows) = follow(&visitor, &address, Some("another-history:1"), 1).await;
-    assert!(rows[0].contains("another history"), "{rows:?}");
+    assert!(rows[0].contains("another event log"), "{rows:?}");
 }
 
 /// The ids and rows of the first events of a stream.
