@@ -1,5 +1,5 @@
-//! One accepted connection: it counts as long as it lives, it can be ended from outside, and it does
-//! not wait for ever for a peer that stopped reading.
+//! One accepted connection: it counts against the limit until it is dropped, it can be ended from outside, and writes to a
+//! peer that stopped reading time out.
 
 use std::io;
 use std::pin::Pin;
@@ -12,8 +12,8 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// The right to be connected. It travels with the bytes and not with the task that serves them,
-/// because a WebSocket outlives the HTTP connection it was born from.
+/// A slot of the connection limit. It belongs to the stream and not to the task that serves it,
+/// because a WebSocket outlives the HTTP connection that it was upgraded from.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) _permit: OwnedSemaphorePermit,
@@ -104,5 +104,5 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Socket<S> {
 }
 
 fn ended() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionAborted, "the office is closing")
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the server is closing")
 }

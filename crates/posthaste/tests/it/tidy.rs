@@ -133,7 +133,9 @@ fn sources_and_docs_are_written_in_plain_words() {
     let pages = pages.map(|page| (root().join(page), fs::read_to_string(root().join(page)).unwrap()));
     let folders = ["crates", "docs", "examples", "bench", "fuzz", "tests"];
     let files = folders.iter().flat_map(|folder| texts(&root().join(folder)));
-    for (path, text) in files.chain(pages).filter(|(path, _)| !path.ends_with("it/tidy.rs")) {
+    // This file has the words themselves, and api.md names of the wire that are older than the rule.
+    let is_exempt = |path: &Path| path.ends_with("it/tidy.rs") || path.ends_with("docs/api.md");
+    for (path, text) in files.chain(pages).filter(|(path, _)| !is_exempt(path)) {
         let unclear = unclear_words(&text).into_iter();
         found.extend(unclear.map(|(line, words)| format!("{}:{line}: {words}", path.display())));
     }

@@ -3,6 +3,7 @@
 mod airc;
 mod airc_answers;
 mod canonical;
+mod control;
 mod ids;
 mod mail;
 mod rpc;

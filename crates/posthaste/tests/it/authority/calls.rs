@@ -86,11 +86,9 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 }
 
 pub(crate) fn control_methods() -> BTreeSet<String> {
-    let text = source("doors/control/src/methods.rs");
-    let table = &text[text.find("let answer = match method {").unwrap()..];
-    let table = &table[..table.find("_ => {").unwrap()];
-    let found = table.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once("\" =>"));
-    found.map(|(name, _)| name.to_owned()).collect()
+    let schema = posthaste_control::schema();
+    let names = schema["properties"].as_object().unwrap().keys();
+    names.map(|name| name.trim_start_matches("x-posthaste/").to_owned()).collect()
 }
 
 pub(crate) fn map_methods() -> BTreeSet<String> {

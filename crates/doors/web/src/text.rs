@@ -1,4 +1,4 @@
-//! Times, sizes and counts as people say them: rounded to read, exact on hover.
+//! Times, sizes, counts and message texts for people: rounded, with the exact value on hover.
 
 use maud::{Markup, html};
 use posthaste_engine::nouns::{Address, Body, Message, Millis, TurnVisibility};
@@ -58,7 +58,7 @@ pub(super) fn clock(at: Millis) -> String {
     to_rfc3339(at).get(11..19).unwrap_or_default().to_owned()
 }
 
-/// At most so many characters, with a mark where something was cut off.
+/// At most `most` characters, with an ellipsis where the text was cut.
 pub(super) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
@@ -66,7 +66,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The first line that says something.
+/// The first line that is not empty.
 pub(super) fn first_line(body: &Body) -> String {
     let text = match body {
         Body::Text(text) => text.clone(),
@@ -86,7 +86,7 @@ fn plain(line: &str) -> String {
     line.replace(['`', '*'], "").replace('|', "·").trim().to_owned()
 }
 
-/// What a person would read in a JSON value: its text if it has one, else the value itself.
+/// The text of a JSON value if it has one, else the value itself.
 pub(super) fn said_in(value: &Value) -> String {
     prose(value).unwrap_or_else(|| value.to_string())
 }
@@ -103,7 +103,7 @@ pub(super) fn prose(value: &Value) -> Option<String> {
     }
 }
 
-/// What stands on a letter's outside.
+/// A message's heading.
 pub(super) fn heading(message: &Message) -> String {
     let named = message.subject.clone().filter(|subject| !subject.trim().is_empty());
     named.unwrap_or_else(|| match (message.kind.is_empty(), &message.body) {

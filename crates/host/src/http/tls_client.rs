@@ -1,4 +1,5 @@
-//! Calling other servers: plain or over TLS, trusting what this machine trusts and what the operator adds.
+//! Connections to other servers, plain or over TLS. Trusted are the authorities of this machine and those that the operator
+//! adds.
 
 use std::io;
 use std::path::Path;
@@ -15,25 +16,24 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
-use super::reach::Scout;
+use super::egress_policy::Scout;
 
 /// A connection to another server.
 pub type Stream = Either<TcpStream, TlsStream<TcpStream>>;
 
-/// Whom to believe when calling others over TLS.
+/// Trusted authorities for TLS connections to other servers.
 #[derive(Clone, Debug)]
 pub struct Trust {
     config: Arc<ClientConfig>,
 }
 
 impl Trust {
-    /// The authorities that this machine trusts, and those in a file. A machine without any trusts nobody, which the
-    /// handshake then says.
+    /// The authorities that this machine trusts, and those in a file. Without any, every handshake fails.
     pub fn load(further: Option<&Path>) -> anyhow::Result<Self> {
         let mut roots = RootCertStore::empty();
         let known = rustls_native_certs::load_native_certs();
         for error in &known.errors {
-            tracing::debug!(%error, "a certificate of this machine was passed over");
+            tracing::debug!(%error, "a certificate of this machine was skipped");
         }
         roots.add_parsable_certificates(known.certs);
         if let Some(path) = further {
@@ -49,26 +49,26 @@ impl Trust {
         Ok(Self { config: Arc::new(config) })
     }
 
-    /// Believes whatever answers. Only for this machine's own office, whose certificate may be made for another name:
-    /// what is said never leaves loopback.
+    /// Trusts every certificate. Only for the server on this machine, whose certificate may be made for another name: the
+    /// traffic never leaves loopback.
     pub fn of_this_machine() -> Self {
         let mut config =
             ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
         let provider = config.crypto_provider().clone();
-        config.dangerous().set_certificate_verifier(Arc::new(Anybody { provider }));
+        config.dangerous().set_certificate_verifier(Arc::new(TrustAll { provider }));
         Self { config: Arc::new(config) }
     }
 }
 
-/// An address that a WebSocket can be opened at, taken apart.
+/// The parts of a WebSocket address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The address as the handshake wants it.
+    /// The address for the handshake.
     pub url: String,
     /// Host and port.
     pub authority: String,
     host: String,
-    /// Whether TLS is spoken.
+    /// Whether it uses TLS.
     pub tls: bool,
 }
 
@@ -102,7 +102,7 @@ impl Endpoint {
         Some(Self { url, authority: with_port, host, tls })
     }
 
-    /// Opens the connection, to an address that the scout has judged.
+    /// Opens the connection, to an address that the egress policy allows.
     pub async fn dial(&self, trust: &Trust, scout: &Scout) -> io::Result<Stream> {
         let port = self.authority.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
         let port = port.ok_or_else(|| io::Error::other("there is no port"))?;
@@ -117,13 +117,13 @@ impl Endpoint {
     }
 }
 
-/// Takes every certificate; the handshake itself is still checked.
+/// Accepts every certificate; the signatures of the handshake are still checked.
 #[derive(Debug)]
-struct Anybody {
+struct TrustAll {
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for TrustAll {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -165,7 +165,7 @@ mod tests {
     use super::Endpoint;
 
     #[test]
-    fn addresses_are_taken_apart() {
+    fn addresses_are_parsed() {
         for (address, url, authority, host, tls) in [
             ("ws://a.test/map", "ws://a.test/map", "a.test:80", "a.test", false),
             ("wss://a.test", "wss://a.test/", "a.test:443", "a.test", true),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn invalid_addresses_are_refused() {
         for address in
             ["", "a.test", "ftp://a.test", "ws://", "ws://user:pw@a.test", "ws://a.test:port", "ws://:x/"]
         {

@@ -1,4 +1,4 @@
-//! How busy one connection is, so that one on which nothing happens can be closed.
+//! Activity of one connection, so that idle connections can be closed.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use tokio::time::Instant;
 pub(super) struct Activity {
     opened: Instant,
     busy: AtomicUsize,
-    /// Milliseconds after `opened`, plus one; 0 as long as there was no request at all.
+    /// Milliseconds after `opened`, plus one; 0 until the first request.
     last: AtomicU64,
 }
 
-/// Held by a request until the last byte of its answer is gone.
+/// Held by a request until the last byte of its response is sent.
 #[derive(Debug)]
 pub(super) struct Busy(Arc<Activity>);
 
-/// The body of an answer, which keeps its connection busy.
+/// The body of a response, which keeps its connection busy.
 #[derive(Debug)]
 pub(super) struct BusyBody {
     body: Body,
@@ -41,8 +41,7 @@ impl Activity {
         Busy(self.clone())
     }
 
-    /// When the connection has been quiet for too long, as far as is known now: `first` counts for a
-    /// connection that has not asked for anything yet, `later` for the others.
+    /// When the idle timeout ends, as far as is known now: `first` before the first request, `later` after it.
     pub(crate) fn quiet_at(&self, first: Duration, later: Duration) -> Instant {
         match self.last.load(Ordering::Acquire) {
             _ if self.is_busy() => Instant::now() + later,
@@ -51,7 +50,7 @@ impl Activity {
         }
     }
 
-    /// Whether nothing was asked yet.
+    /// Whether there was no request yet.
     pub(crate) fn is_fresh(&self) -> bool {
         self.last.load(Ordering::Acquire) == 0
     }

@@ -1,4 +1,4 @@
-//! One letter, opened: in the drawer beside a list, or on a page of its own.
+//! One message: in the drawer beside a list, or on a page of its own.
 
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
@@ -8,46 +8,46 @@ use posthaste_engine::views::Tracked;
 use posthaste_wire::time::to_rfc3339;
 use serde_json::Value;
 
-use super::answers::{Page, Trouble};
-use super::frame::{self, Place};
+use super::answers::{DoorError, Page};
+use super::frame::{self, Section};
 use super::query::{Given, encoded, message_id, param};
 use super::visitor::Visitor;
-use super::{markdown, rows, words};
+use super::{markdown, rows, text};
 use posthaste_host::attachments::{self, Carrier};
 use posthaste_host::download;
 use posthaste_host::units::show_bytes;
 
-/// `GET /ui/letters/{id}`: the letter alone, as after sending it.
+/// `GET /ui/messages/{id}`: the message alone, as after sending it.
 pub(super) async fn page(visitor: Visitor, Path(params): Path<Vec<(String, String)>>) -> Page {
     let Some(id) = message_id(param(&params, "id")) else {
-        return Ok(Trouble::bad("This is not a letter's id.").framed(&visitor).await);
+        return Ok(DoorError::bad("This is not a message's id.").framed(&visitor).await);
     };
     let tracked = match visitor.read(move |view, caller| view.message(caller, id)).await {
         Ok(tracked) => tracked,
-        Err(error) => return Ok(Trouble::from(error).framed(&visitor).await),
+        Err(error) => return Ok(DoorError::from(error).framed(&visitor).await),
     };
-    let title = words::heading(&tracked.message);
+    let title = text::heading(&tracked.message);
     let sent = visitor.here.query().is_some_and(|query| query.contains("sent"));
     let body = html! {
         @if sent { p.done role="status" { "Sent. " (sent_to(&tracked)) } }
-        article.letter { (opened(&visitor, &tracked)) }
+        article.message { (opened(&visitor, &tracked)) }
     };
-    Ok(frame::render(&visitor, Place::None, &title, body, None).await.into_response())
+    Ok(frame::render(&visitor, Section::None, &title, body, None).await.into_response())
 }
 
 fn sent_to(tracked: &Tracked) -> String {
     let handed = tracked.deliveries.iter().filter(|copy| copy.state != DeliveryState::Queued).count();
     match (tracked.deliveries.len(), handed) {
-        (1, 1) => "The recipient has it in hand.".to_owned(),
+        (1, 1) => "It was delivered.".to_owned(),
         (1, _) => "It waits for the recipient.".to_owned(),
-        (all, handed) => format!("{handed} of {all} recipients have it in hand, it waits for the others."),
+        (all, handed) => format!("{handed} of {all} recipients have received it, it waits for the others."),
     }
 }
 
-/// The drawer's content, where the address asks for a letter.
-pub(super) async fn drawer(visitor: &Visitor) -> Result<Option<Markup>, Trouble> {
+/// The drawer's content, if the address names a message.
+pub(super) async fn drawer(visitor: &Visitor) -> Result<Option<Markup>, DoorError> {
     let given = Given::new(visitor.here.query().unwrap_or(""));
-    let Some(id) = given.message("letter")? else { return Ok(None) };
+    let Some(id) = given.message("message")? else { return Ok(None) };
     Ok(Some(drawn(visitor, id).await))
 }
 
@@ -55,37 +55,37 @@ async fn drawn(visitor: &Visitor, id: MessageId) -> Markup {
     let found = visitor.read(move |view, caller| view.message(caller, id)).await;
     html! {
         div.bar {
-            a.close href=(visitor.here_with("letter", None)) data-close="" aria-label="Close (Esc)" { "×" }
-            a.dim href=(visitor.to(&format!("/letters/{id}"))) { "Open alone" }
+            a.close href=(visitor.here_with("message", None)) data-close="" aria-label="Close (Esc)" { "×" }
+            a.dim href=(visitor.to(&format!("/messages/{id}"))) { "Open alone" }
         }
         @match found {
-            Ok(tracked) => { article.letter { (opened(visitor, &tracked)) } }
+            Ok(tracked) => { article.message { (opened(visitor, &tracked)) } }
             Err(error) => { p.sorry { (error) } }
         }
     }
 }
 
-/// A letter with all that is known of it.
+/// A message with its facts, files and receipts.
 pub(super) fn opened(visitor: &Visitor, tracked: &Tracked) -> Markup {
     let message = &*tracked.message;
     let mine = tracked.deliveries.iter().find(|copy| copy.agent == *visitor.me());
     html! {
         header {
-            h2 { (words::heading(message)) }
+            h2 { (text::heading(message)) }
             dl.facts {
                 dt { "From" } dd { (rows::agent(visitor, &message.from)) " " (rows::door(&message.via)) " " (rows::seal(message)) }
-                dt { "To" } dd { (words::addresses(&message.to)) }
-                dt { "When" } dd { (words::ago(visitor.now, message.at)) " ago " span.dim { (to_rfc3339(message.at)) } }
+                dt { "To" } dd { (text::addresses(&message.to)) }
+                dt { "When" } dd { (text::ago(visitor.now, message.at)) " ago " span.dim { (to_rfc3339(message.at)) } }
                 @if !rows::priority_class(message.priority).is_empty() {
                     dt { "Priority" } dd { (rows::chip(rows::priority_class(message.priority), rows::priority_name(message.priority))) }
                 }
                 @if !message.kind.is_empty() { dt { "Kind" } dd { code { (message.kind) } } }
                 @if let Some(id) = &message.conversation { dt { "Conversation" } dd { (rows::conversation(visitor, id)) } }
                 @if let Some(id) = message.in_reply_to {
-                    dt { "Answers" } dd { a href=(visitor.here_with("letter", Some(&id.to_string()))) data-drawer="" { code { (words::cut(&id.to_string(), 13)) } } }
+                    dt { "Answers" } dd { a href=(visitor.here_with("message", Some(&id.to_string()))) data-drawer="" { code { (text::cut(&id.to_string(), 13)) } } }
                 }
                 @if let Some(at) = message.expires_at {
-                    dt { "Expires" } dd { @if at > visitor.now { "in " (words::until(visitor.now, at)) } @else { (words::ago(visitor.now, at)) " ago" } }
+                    dt { "Expires" } dd { @if at > visitor.now { "in " (text::until(visitor.now, at)) } @else { (text::ago(visitor.now, at)) " ago" } }
                 }
                 @if message.ack_required { dt { "Ack" } dd { (rows::ack(visitor.now, message, mine)) } }
             }
@@ -108,7 +108,7 @@ fn files(visitor: &Visitor, message: &Message) -> Markup {
                 ul.plain {
                     @for file in &files {
                         li {
-                            a href=(visitor.to(&format!("/letters/{}/attachments/{}", message.id, file.sha256))) download=(file.name) { (file.name) }
+                            a href=(visitor.to(&format!("/messages/{}/attachments/{}", message.id, file.sha256))) download=(file.name) { (file.name) }
                             " " span.dim { (show_bytes(file.size)) ", " (file.media_type) }
                         }
                     }
@@ -118,10 +118,10 @@ fn files(visitor: &Visitor, message: &Message) -> Markup {
     }
 }
 
-/// `GET /ui/letters/{id}/attachments/{sha256}`: a file of a message, to be saved.
+/// `GET /ui/messages/{id}/attachments/{sha256}`: a file of a message, to be saved.
 pub(super) async fn attachment(visitor: Visitor, Path(params): Path<Vec<(String, String)>>) -> Page {
     let Some(id) = message_id(param(&params, "id")) else {
-        return Ok(Trouble::bad("This is not a message's id.").framed(&visitor).await);
+        return Ok(DoorError::bad("This is not a message's id.").framed(&visitor).await);
     };
     let (caller, hash) = (visitor.caller(), param(&params, "sha256"));
     Ok(match attachments::fetch(&visitor.engine, vec![caller], Carrier::Id(id), hash).await {
@@ -130,7 +130,7 @@ pub(super) async fn attachment(visitor: Visitor, Path(params): Path<Vec<(String,
     })
 }
 
-/// What a letter or turn says.
+/// The text of a message or turn.
 pub(super) fn body(body: &Body) -> Markup {
     match body {
         Body::Text(text) => markdown::render(text),
@@ -138,10 +138,10 @@ pub(super) fn body(body: &Body) -> Markup {
     }
 }
 
-/// A JSON value: its prose as prose, and all of it as it is.
+/// A JSON value: its text as Markdown, and the whole value if there is more in it.
 pub(super) fn value(value: &Value, text: &str) -> Markup {
-    let said = words::prose(value);
-    // What the letter shows anyway need not be shown again.
+    let said = text::prose(value);
+    // What the page shows anyway is not shown again.
     let shown =
         |name: &String| ["text", "body", "message", "content", "type", "subject"].contains(&name.as_str());
     let whole = match value {
@@ -149,7 +149,7 @@ pub(super) fn value(value: &Value, text: &str) -> Markup {
         other => other.is_string(),
     };
     let pretty =
-        || words::cut(&serde_json::to_string_pretty(value).unwrap_or_else(|_| text.to_owned()), 32 << 10);
+        || text::cut(&serde_json::to_string_pretty(value).unwrap_or_else(|_| text.to_owned()), 32 << 10);
     html! {
         @if let Some(said) = &said { (markdown::render(said)) }
         @if said.is_none() { pre.json { (pretty()) } }
@@ -167,12 +167,12 @@ fn receipts(visitor: &Visitor, deliveries: &[Delivery]) -> Markup {
                         (rows::agent(visitor, &copy.agent))
                         @if copy.copy.as_str() != "to" { " " span.dim { (copy.copy.as_str()) } }
                         " " (state(copy.state))
-                        @if let Some(at) = copy.acked_at.or(copy.read_at).or(copy.delivered_at) { " " (words::ago(visitor.now, at)) }
-                        @if let Some(note) = &copy.note { " " q { (words::cut(note, 200)) } }
+                        @if let Some(at) = copy.acked_at.or(copy.read_at).or(copy.delivered_at) { " " (text::ago(visitor.now, at)) }
+                        @if let Some(note) = &copy.note { " " q { (text::cut(note, 200)) } }
                     }
                 }
                 @if deliveries.len() > 100 { li.dim { "and " (deliveries.len() - 100) " more" } }
-                @if deliveries.is_empty() { li.dim { "to nobody" } }
+                @if deliveries.is_empty() { li.dim { "to no agent" } }
             }
         }
     }
@@ -198,16 +198,16 @@ fn buttons(visitor: &Visitor, tracked: &Tracked, mine: Option<&Delivery>) -> Mar
             a.button.primary href=(visitor.to(&format!("/write?reply={}", message.id))) data-reply="" { "Reply" }
             @if unacked.is_some() {
                 form method="post" action=(visitor.to("/do/ack")) data-ack="" {
-                    (frame::word(visitor))
-                    input type="hidden" name="letter" value=(message.id);
+                    (frame::form_token(visitor))
+                    input type="hidden" name="message" value=(message.id);
                     input type="hidden" name="next" value=(next);
                     button { "Acknowledge" }
                 }
             }
             @if unread {
                 form method="post" action=(visitor.to("/do/read")) data-quiet="" {
-                    (frame::word(visitor))
-                    input type="hidden" name="letter" value=(message.id);
+                    (frame::form_token(visitor))
+                    input type="hidden" name="message" value=(message.id);
                     input type="hidden" name="next" value=(next);
                     button { "Mark as read" }
                 }
@@ -222,19 +222,19 @@ fn particulars(tracked: &Tracked) -> Markup {
     html! {
         dl.facts {
             dt { "Id" } dd { code { (message.id) } }
-            dt { "Place" } dd { code { (message.seq) } }
+            dt { "Number" } dd { code { (message.seq) } }
             @if let Some(key) = &message.key { dt { "Key" } dd { code { (key) } } }
             @if let Some(word) = &message.correlation { dt { "Correlation" } dd { code { (word) } } }
             @if let Some(task) = &message.task { dt { "Task" } dd { code { (task) } } }
             @if let Some(thread) = message.thread { dt { "Thread" } dd { code { (thread) } } }
             dt { "Open to" } dd { (message.audience.as_str()) }
-            @if let Some(meta) = other_meta(message) { dt { "Meta" } dd { pre.json { (words::cut(meta.as_str(), 4_000)) } } }
-            @if let Some(envelope) = &message.envelope { dt { "Envelope" } dd { pre.json { (words::cut(envelope, 4_000)) } } }
+            @if let Some(meta) = other_meta(message) { dt { "Meta" } dd { pre.json { (text::cut(meta.as_str(), 4_000)) } } }
+            @if let Some(envelope) = &message.envelope { dt { "Envelope" } dd { pre.json { (text::cut(envelope, 4_000)) } } }
         }
     }
 }
 
-/// What a message's metadata says besides the files, which are listed above.
+/// A message's metadata without the files, which are listed above.
 fn other_meta(message: &Message) -> Option<String> {
     let meta = message.meta.as_ref()?;
     if attachments::of(message).is_empty() {
@@ -245,10 +245,10 @@ fn other_meta(message: &Message) -> Option<String> {
     (!members.is_empty()).then(|| Value::Object(members).to_string())
 }
 
-/// As a response, for handlers that show a list and perhaps a letter beside it.
-pub(super) async fn beside(visitor: &Visitor, place: Place, title: &str, body: Markup) -> Response {
+/// A page with a list, and the drawer if the address names a message.
+pub(super) async fn beside(visitor: &Visitor, section: Section, title: &str, body: Markup) -> Response {
     match drawer(visitor).await {
-        Ok(drawer) => frame::render(visitor, place, title, body, drawer).await.into_response(),
-        Err(trouble) => trouble.framed(visitor).await,
+        Ok(drawer) => frame::render(visitor, section, title, body, drawer).await.into_response(),
+        Err(error) => error.framed(visitor).await,
     }
 }

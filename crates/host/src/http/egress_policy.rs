@@ -1,5 +1,5 @@
-//! Where the office may go on its own account. A name is looked up once, every address it stands for is judged, and the
-//! connection goes to an address that was judged: whoever runs the name cannot answer otherwise the second time.
+//! Egress policy: the addresses that the server may connect to on its own account. A name is resolved once, every address
+//! is checked, and the connection goes to a checked address, so that a second DNS answer cannot change the target.
 
 use std::fmt;
 use std::io;
@@ -9,19 +9,19 @@ use std::sync::Arc;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Which addresses the office may reach on its own account.
+/// Addresses that the server may reach on its own account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Anything.
+    /// All addresses.
     Anywhere,
-    /// Nothing on this machine or in private networks.
+    /// No address of this machine or of private networks.
     Public,
 }
 
-/// What an office may reach, by who named the address.
+/// The egress policy, by the source of the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reaches {
-    /// Addresses that the operator wrote down: models, hooks and actions of a swarm's file.
+    /// Addresses in the operator's configuration: models, hooks and actions of a swarm's file.
     pub written: Reach,
     /// Addresses that callers name: peers, other swarms, other systems.
     pub named: Reach,
@@ -32,16 +32,16 @@ impl Reaches {
     pub const ANYWHERE: Self = Self { written: Reach::Anywhere, named: Reach::Anywhere };
 }
 
-/// A name that leads where the office does not go.
+/// The policy forbids an address of this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("private addresses may not be reached")]
 pub struct PrivateAddress;
 
-/// What finds the addresses of a name. Another one than the system's is for tests.
+/// Resolves a name. Tests replace the system's resolver.
 type Lookup = dyn Fn(String) -> Looking + Send + Sync;
 type Looking = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Looks names up and judges what it finds. Cheap to clone.
+/// Resolves names and checks the addresses. Cheap to clone.
 #[derive(Clone)]
 pub struct Scout {
     is_forbidden: fn(IpAddr) -> bool,
@@ -49,7 +49,7 @@ pub struct Scout {
 }
 
 impl Scout {
-    /// One that goes as far as is allowed.
+    /// A resolver with this policy.
     pub fn new(reach: Reach) -> Self {
         let is_forbidden: fn(IpAddr) -> bool = match reach {
             Reach::Anywhere => |_| false,
@@ -58,7 +58,7 @@ impl Scout {
         Self { is_forbidden, lookup: Arc::new(|host| Box::pin(ask_system(host))) }
     }
 
-    /// Refuses an address that is written as a number; names are judged when they are looked up.
+    /// Refuses a forbidden address that is written as a number; names are checked when they are resolved.
     pub fn judge_literal(&self, host: &str) -> Result<(), PrivateAddress> {
         match host.trim_matches(['[', ']']).parse::<IpAddr>() {
             Ok(address) if (self.is_forbidden)(address) => Err(PrivateAddress),
@@ -66,8 +66,8 @@ impl Scout {
         }
     }
 
-    /// The addresses of a host, all of which may be reached. One that may not spoils the name: it is not by chance that a
-    /// public name stands for a private address.
+    /// The addresses of a host. One forbidden address refuses the whole name: a public name does not point to a private
+    /// address by chance.
     pub async fn find(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let bare = host.trim_matches(['[', ']']);
         let found = match bare.parse::<IpAddr>() {
@@ -97,10 +97,10 @@ impl fmt::Debug for Scout {
 
 impl Resolve for Scout {
     fn resolve(&self, name: Name) -> Resolving {
-        let scout = self.clone();
+        let resolver = self.clone();
         Box::pin(async move {
-            // The port is the connector's to add.
-            let found = scout.find(name.as_str(), 0).await?;
+            // The connector adds the port.
+            let found = resolver.find(name.as_str(), 0).await?;
             Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
@@ -110,7 +110,7 @@ async fn ask_system(host: String) -> io::Result<Vec<IpAddr>> {
     Ok(tokio::net::lookup_host((host, 0)).await?.map(|address| address.ip()).collect())
 }
 
-/// Whether an error says, somewhere in its depths, that the way was forbidden.
+/// Whether an error or one of its causes is [`PrivateAddress`].
 pub fn is_of_reach(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -127,8 +127,8 @@ pub fn is_of_reach(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-/// Whether an address is of this machine, of a private network, or of no place on the public net: the cloud's own
-/// (169.254.169.254) among them. Addresses that carry an IPv4 address inside are judged by it.
+/// Whether an address belongs to this machine, a private network or another range that is not public, such as the cloud
+/// metadata address 169.254.169.254. Addresses with an embedded IPv4 address are decided by that.
 pub fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_private_v4(address),
@@ -154,25 +154,25 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
 
 fn is_private_v6(address: Ipv6Addr) -> bool {
     let [a, b, c, d, e, f, g, h] = address.segments();
-    let carried = |high: u16, low: u16| {
+    let embedded = |high: u16, low: u16| {
         let ([w, x], [y, z]) = (high.to_be_bytes(), low.to_be_bytes());
         is_private_v4(Ipv4Addr::new(w, x, y, z))
     };
     match (a, b) {
         // Translated by NAT64: the well-known prefix carries an IPv4 address, the local-use one is local.
-        (0x64, 0xff9b) => c != 0 || d != 0 || e != 0 || f != 0 || carried(g, h),
-        // 6to4 carries one too; Teredo hides where it leads.
-        (0x2002, _) => carried(b, c),
+        (0x64, 0xff9b) => c != 0 || d != 0 || e != 0 || f != 0 || embedded(g, h),
+        // 6to4 embeds one too; Teredo obscures it.
+        (0x2002, _) => embedded(b, c),
         (0x2001, 0) => true,
         // Documentation, discard-only.
         (0x2001, 0xdb8) | (0x100, 0) => true,
-        // Unspecified, loopback, and IPv4-compatible addresses, which nobody has any more.
+        // Unspecified, loopback, and IPv4-compatible addresses, which are obsolete.
         (0, 0) => true,
         _ => {
             address.is_multicast()
                 || address.is_unique_local()
                 || address.is_unicast_link_local()
-                // Site-local, given up long ago and never public.
+                // Site-local: deprecated and never public.
                 || (a & 0xffc0) == 0xfec0
         }
     }
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_addresses_are_told_from_public_ones() {
+    fn private_and_public_addresses_are_told_apart() {
         for private in [
             "127.0.0.1",
             "127.255.255.254",
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_private_address_spoils_a_name() {
+    async fn one_private_address_refuses_the_name() {
         let answers = |list: &'static [&'static str]| -> Arc<Lookup> {
             Arc::new(move |_| {
                 let found = list.iter().map(|text| text.parse().unwrap()).collect();
