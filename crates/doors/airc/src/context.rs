@@ -225,7 +225,7 @@ impl Context {
     }
 
     /// The caller, where reading needs no token: an invalid token is still refused.
-    pub(super) async fn looker(&self) -> Answer<Option<Actor>> {
+    pub(super) async fn optional_actor(&self) -> Answer<Option<Actor>> {
         if bearer(&self.headers).is_none() {
             return Ok(None);
         }
