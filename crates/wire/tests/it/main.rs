@@ -4,6 +4,7 @@ mod airc;
 mod canonical;
 mod ids;
 mod mail;
+mod mail_bytes;
 mod rpc;
 mod signing;
 mod sse;
