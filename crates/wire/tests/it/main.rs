@@ -6,6 +6,7 @@ mod canonical;
 mod control;
 mod ids;
 mod mail;
+mod mail_bytes;
 mod rpc;
 mod signing;
 mod sse;
