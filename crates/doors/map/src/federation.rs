@@ -117,7 +117,7 @@ pub(super) fn connect(
     let (stop, shared) = (at.shared.stop().clone(), at.shared.clone());
     let endpoint = Endpoint::parse(&asked.endpoint)
         .ok_or_else(|| Failure::params("endpoint: a ws:// or wss:// address, without a password in it"))?;
-    Ok(Reply::Whenever(Box::pin(async move {
+    Ok(Reply::Detached(Box::pin(async move {
         let (mut socket, answer) =
             match tokio::time::timeout(PATIENCE, dial(&engine, &shared, &endpoint, &asked)).await {
                 Ok(dialled) => dialled?,
@@ -392,7 +392,7 @@ pub(super) async fn route(
             "correlationId": way.correlation_id,
         },
     });
-    Ok(Reply::Whenever(Box::pin(async move {
+    Ok(Reply::Detached(Box::pin(async move {
         let answer =
             link.call("map/federation/route", json!({ "systemId": target, "envelope": envelope })).await?;
         Ok(Answer::from(answer))
@@ -437,7 +437,7 @@ async fn deliver(
         .filter(|receipt| receipt.state == posthaste_engine::nouns::DeliveryState::Delivered)
         .map(|receipt| &receipt.agent)
         .collect();
-    Ok(Reply::Now(Ok(json!({
+    Ok(Reply::Ready(Ok(json!({
         "routed": true, "messageId": sent.message.id.to_string(), "delivered": delivered,
     })
     .into())))

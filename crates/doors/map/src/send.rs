@@ -202,13 +202,13 @@ async fn post(
             Dispatch::Queued(pending) => pending,
             Dispatch::Delivered(sent) => {
                 at.handed = true;
-                return Ok(Reply::Now(Ok(answer(session, &sent, &draft.semantic, &[]))));
+                return Ok(Reply::Ready(Ok(answer(session, &sent, &draft.semantic, &[]))));
             }
         },
     };
     let (engine, session) = (at.engine.clone(), session.clone());
     let (semantic, best_effort) = (draft.semantic, draft.best_effort);
-    Ok(Reply::Later(Box::pin(async move {
+    Ok(Reply::Pipelined(Box::pin(async move {
         let mut sent = pending.answer().await?;
         if best_effort {
             give_up(&engine, &mut sent).await?;
@@ -463,7 +463,7 @@ pub(super) async fn inject(
         Some("queue") => "queue",
         _ => "message",
     };
-    Ok(Reply::Now(Ok(json!({
+    Ok(Reply::Ready(Ok(json!({
         "injected": arrived,
         "delivery": delivery,
         "messageId": sent.message.id.to_string(),
@@ -516,7 +516,7 @@ pub(super) async fn request(
     ]);
     let mut feed = at.engine.follow(&caller, filter, Start::Now, 16).await?;
     let pending = at.engine.enqueue(&caller, draft.verb).await?;
-    Ok(Reply::Whenever(Box::pin(async move {
+    Ok(Reply::Detached(Box::pin(async move {
         let mut sent = pending.answer().await?;
         if sent.receipts.is_empty() {
             return Err(Failure::new(codes::ADDRESS_NOT_FOUND, "the request reaches nobody"));
