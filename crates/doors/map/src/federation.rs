@@ -406,8 +406,8 @@ async fn deliver(
     message: &Value,
     way: &Way,
 ) -> Result<Reply, Failure> {
-    let aim = addresses::resolve(at, session, Address::parse(&message["to"])?).await?;
-    if !aim.elsewhere.is_empty() {
+    let recipients = addresses::resolve(at, session, Address::parse(&message["to"])?).await?;
+    if !recipients.federated.is_empty() {
         return Err(Failure::new(codes::FEDERATION_ROUTE_REJECTED, "the message is for yet another system"));
     }
     hello::list(at, session).await?;
@@ -427,7 +427,7 @@ async fn deliver(
         meta: to_wire::keep(to.as_deref(), meta.as_deref(), Some(&from))?,
         audience: Audience::Observers,
         allow_no_recipients: true,
-        ..SendMessage::text(aim.here, "")
+        ..SendMessage::text(recipients.local, "")
     };
     let caller = session.caller_as(session.participant.clone());
     let sent = at.engine.submit(&caller, verb).await?;
