@@ -13,7 +13,7 @@ use posthaste_wire::rpc::{self, Item, Message, RequestId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::hall::Hall;
 use super::outbox::Outbox;
 use super::session::{Dialect, Session};
@@ -68,7 +68,7 @@ impl From<String> for Answer {
     }
 }
 
-pub(super) type Outcome = Result<Answer, Failure>;
+pub(super) type Outcome = Result<Answer, DoorError>;
 
 /// What a call comes to: an answer, or the promise of one while the next call is already looked at.
 pub(super) enum Reply {

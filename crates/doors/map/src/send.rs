@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::addresses::{self, Aim};
 use super::connection::{Answer, Connection, Reply};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire::{self, borrowed, or_default, params};
 use super::hall::Hall;
 use super::session::{Session, fresh};
@@ -96,20 +96,20 @@ pub(super) async fn send(
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let given: SendParams<'_> = borrowed(given)?;
-    let to = given.to.ok_or_else(|| Failure::params("to: whom the message is for"))?;
+    let to = given.to.ok_or_else(|| DoorError::params("to: whom the message is for"))?;
     let aim = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
     let broadcast = aim.here.iter().any(|one| matches!(one, nouns::Address::Kind(_) | nouns::Address::All));
     if broadcast && !session.may("messaging", "canBroadcast") {
-        return Err(Failure::denied("not allowed: messaging.canBroadcast"));
+        return Err(DoorError::denied("not allowed: messaging.canBroadcast"));
     }
     post(at, session, &given, aim, best_effort).await
 }
 
 /// Takes out those named who are connected and get no messages: they are told apart in the answer, as failed. If nobody
 /// is left, the message is refused.
-fn pass_over_deaf(at: &Connection, aim: &mut Aim) -> Result<Vec<AgentId>, Failure> {
+fn pass_over_deaf(at: &Connection, aim: &mut Aim) -> Result<Vec<AgentId>, DoorError> {
     let mut deaf = Vec::new();
     aim.here.retain(|address| match address {
         nouns::Address::Agent(agent) if at.hall.is_deaf(agent) => {
@@ -126,8 +126,8 @@ fn pass_over_deaf(at: &Connection, aim: &mut Aim) -> Result<Vec<AgentId>, Failur
     }
 }
 
-fn gets_nothing(agent: &AgentId) -> Failure {
-    Failure::denied(format!("{agent} gets no messages: its messaging.canReceive is off"))
+fn gets_nothing(agent: &AgentId) -> DoorError {
+    DoorError::denied(format!("{agent} gets no messages: its messaging.canReceive is off"))
 }
 
 /// `map/broadcast`.
@@ -136,7 +136,7 @@ pub(super) async fn broadcast(
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let to = to_wire::raw(r#"{"broadcast":true}"#.to_owned());
     let given = SendParams { to: Some(&to), ..borrowed(given)? };
     let aim = addresses::resolve(at, session, vec![Address::Broadcast]).await?;
@@ -160,7 +160,7 @@ pub(super) async fn send_to_scope(
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let asked: ScopeParams = params(given)?;
     let to = to_wire::raw(json!({ "scope": asked.scope_id }).to_string());
     let given = SendParams { to: Some(&to), ..borrowed(given)? };
@@ -189,7 +189,7 @@ async fn post(
     given: &SendParams<'_>,
     mut aim: Aim,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let links = federation::links(at, &aim.elsewhere)?;
     let deaf = pass_over_deaf(at, &mut aim)?;
     let mut draft = draft(at, given, aim.here, best_effort)?;
@@ -223,7 +223,7 @@ async fn post(
 }
 
 /// Makes sure that the session can send: a connection of an agent that has no agent yet speaks for itself.
-async fn speak(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failure> {
+async fn speak(at: &mut Connection, session: &Arc<Session>) -> Result<(), DoorError> {
     if !session.has_agents() {
         hello::list(at, session).await?;
     }
@@ -235,14 +235,14 @@ fn draft(
     given: &SendParams<'_>,
     to: Vec<nouns::Address>,
     best_effort: bool,
-) -> Result<Draft, Failure> {
+) -> Result<Draft, DoorError> {
     let meta: Meta = match &given.meta {
         None => Meta::default(),
         Some(meta) if meta.get() == "null" => Meta::default(),
         Some(meta) if meta.get().starts_with('{') => {
-            serde_json::from_str(meta.get()).map_err(Failure::params)?
+            serde_json::from_str(meta.get()).map_err(DoorError::params)?
         }
-        Some(_) => return Err(Failure::params("meta: an object")),
+        Some(_) => return Err(DoorError::params("meta: an object")),
     };
     let heading: Heading = match &given.payload {
         Some(payload) if payload.get().starts_with('{') => {
@@ -264,7 +264,7 @@ fn draft(
         Some(ttl) => match ttl.as_f64() {
             #[expect(clippy::cast_possible_truncation, reason = "a time to live in whole milliseconds")]
             Some(ttl) if ttl > 0.0 => Some(stamp::now().saturating_add((ttl as i64).max(1))),
-            _ => return Err(Failure::params("ttlMs: a positive number of milliseconds")),
+            _ => return Err(DoorError::params("ttlMs: a positive number of milliseconds")),
         },
     };
     let meta_text = given.meta.filter(|meta| meta.get() != "null");
@@ -360,7 +360,7 @@ fn push_list<T>(out: &mut String, items: impl Iterator<Item = T>, mut push: impl
 }
 
 /// With the best effort, whoever is not connected does not get the message later either.
-async fn give_up(engine: &Engine, sent: &mut SendReceipt) -> Result<(), Failure> {
+async fn give_up(engine: &Engine, sent: &mut SendReceipt) -> Result<(), DoorError> {
     for receipt in &mut sent.receipts {
         if receipt.state == DeliveryState::Queued {
             let reason = "not connected".to_owned();
@@ -379,7 +379,7 @@ pub(super) async fn plain(
     to: &AgentId,
     payload: &Value,
     meta: Option<&Value>,
-) -> Result<SendReceipt, Failure> {
+) -> Result<SendReceipt, DoorError> {
     let address = to_wire::raw(json!({ "agent": to }).to_string());
     let payload = to_wire::raw(payload.to_string());
     let meta = meta.map(|meta| to_wire::raw(meta.to_string()));
@@ -423,19 +423,19 @@ pub(super) async fn inject(
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let given: InjectParams = params(given)?;
     let id = match (&given.agent_id, &given.to) {
         (Some(id), _) => id.clone(),
         (None, Some(to)) => match Address::parse(to)?.as_slice() {
             [Address::Agent(id) | Address::Named(id)] => id.clone(),
-            _ => return Err(Failure::params("to: one agent")),
+            _ => return Err(DoorError::params("to: one agent")),
         },
-        (None, None) => return Err(Failure::params("agentId: whom it is for")),
+        (None, None) => return Err(DoorError::params("agentId: whom it is for")),
     };
     let id = from_wire::agent(&id)?;
     if !session.may("lifecycle", "canSteer") && !session.owns(&id) {
-        return Err(Failure::denied("not allowed: lifecycle.canSteer"));
+        return Err(DoorError::denied("not allowed: lifecycle.canSteer"));
     }
     if at.hall.is_deaf(&id) {
         return Err(gets_nothing(&id));
@@ -443,11 +443,11 @@ pub(super) async fn inject(
     let in_payload =
         given.payload.as_ref().and_then(|payload| payload.get("content")).or(given.payload.as_ref());
     let content = given.content.as_ref().or(in_payload).cloned();
-    let content = content.ok_or_else(|| Failure::params("content: what is put before the agent"))?;
+    let content = content.ok_or_else(|| DoorError::params("content: what is put before the agent"))?;
     let in_meta = given.meta.as_ref().and_then(|meta| meta.get("delivery")).and_then(Value::as_str);
     let delivery = given.delivery.as_deref().or(in_meta);
     if !matches!(delivery, None | Some("interrupt" | "queue" | "best-effort" | "inject")) {
-        return Err(Failure::params("delivery: interrupt, queue or best-effort"));
+        return Err(DoorError::params("delivery: interrupt, queue or best-effort"));
     }
     let mut meta = given.meta.clone().filter(Value::is_object).unwrap_or_else(|| json!({}));
     let delivery = if best_effort { Some("best-effort") } else { delivery };
@@ -477,17 +477,17 @@ pub(super) async fn request(
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let given: SendParams<'_> = borrowed(given)?;
-    let to = given.to.ok_or_else(|| Failure::params("to: whom the request is for"))?;
+    let to = given.to.ok_or_else(|| DoorError::params("to: whom the request is for"))?;
     let mut aim = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
     let deaf = pass_over_deaf(at, &mut aim)?;
     let mut meta: Value = match given.meta.filter(|meta| meta.get() != "null") {
-        Some(meta) => serde_json::from_str(meta.get()).map_err(Failure::params)?,
+        Some(meta) => serde_json::from_str(meta.get()).map_err(DoorError::params)?,
         None => json!({}),
     };
     if !meta.is_object() {
-        return Err(Failure::params("meta: an object"));
+        return Err(DoorError::params("meta: an object"));
     }
     let correlation = match meta.get("correlationId").and_then(Value::as_str) {
         Some(given) => given.to_owned(),
@@ -502,7 +502,7 @@ pub(super) async fn request(
     if !aim.elsewhere.is_empty() {
         federation::links(at, &aim.elsewhere)?;
         let why = "requests are not carried to other systems: send a message and take the answer as one";
-        return Err(Failure::new(codes::FEDERATION_UNAVAILABLE, why));
+        return Err(DoorError::new(codes::FEDERATION_UNAVAILABLE, why));
     }
     let mut draft = draft(at, &given, aim.here, best_effort)?;
     draft.verb.not_receiving = deaf;
@@ -519,12 +519,12 @@ pub(super) async fn request(
     Ok(Reply::Whenever(Box::pin(async move {
         let mut sent = pending.answer().await?;
         if sent.receipts.is_empty() {
-            return Err(Failure::new(codes::ADDRESS_NOT_FOUND, "the request reaches nobody"));
+            return Err(DoorError::new(codes::ADDRESS_NOT_FOUND, "the request reaches nobody"));
         }
         if best_effort {
             give_up(&engine, &mut sent).await?;
             if sent.receipts.iter().all(|receipt| receipt.state == DeliveryState::Failed) {
-                return Err(Failure::new(codes::DELIVERY_FAILED, "nobody is connected who could answer"));
+                return Err(DoorError::new(codes::DELIVERY_FAILED, "nobody is connected who could answer"));
             }
         }
         let answer = async {
@@ -535,20 +535,20 @@ pub(super) async fn request(
                     && was_asked(&hall, &sent, &message.from)
                     && is_for(&engine, &asker, &event, message.seq).await?
                 {
-                    return Ok::<_, Failure>(message);
+                    return Ok::<_, DoorError>(message);
                 }
             }
         };
         match tokio::time::timeout(patience, answer).await {
             Ok(answer) => Ok(answered(sent.message.id, &*answer?)),
-            Err(_) => Err(Failure::new(codes::DELIVERY_FAILED, "nobody answered in time")),
+            Err(_) => Err(DoorError::new(codes::DELIVERY_FAILED, "nobody answered in time")),
         }
     })))
 }
 
 /// How long an answer is waited for, in whichever place it is said. What the message itself lives no longer than, nobody
 /// waits for longer either.
-fn patience(given: &SendParams<'_>, meta: &Value) -> Result<Duration, Failure> {
+fn patience(given: &SendParams<'_>, meta: &Value) -> Result<Duration, DoorError> {
     let options = given.options.as_ref();
     let said = [
         given.timeout.as_ref(),
@@ -561,7 +561,7 @@ fn patience(given: &SendParams<'_>, meta: &Value) -> Result<Duration, Failure> {
     let Some(said) = said.into_iter().flatten().find(|said| !said.is_null()) else {
         return Ok(REQUEST_TIMEOUT);
     };
-    let millis = said.as_u64().ok_or_else(|| Failure::params("timeout: whole milliseconds"))?;
+    let millis = said.as_u64().ok_or_else(|| DoorError::params("timeout: whole milliseconds"))?;
     Ok(Duration::from_millis(millis).min(LONGEST_REQUEST))
 }
 
@@ -576,7 +576,7 @@ fn was_asked(hall: &Hall, question: &SendReceipt, from: &AgentId) -> bool {
 
 /// Whether a message is for the asker, whichever way it was addressed. A correlation is no secret, so by itself it makes
 /// no answer.
-async fn is_for(engine: &Engine, asker: &Caller, event: &Event, place: Seq) -> Result<bool, Failure> {
+async fn is_for(engine: &Engine, asker: &Caller, event: &Event, place: Seq) -> Result<bool, DoorError> {
     if event.reached.iter().flatten().any(|(agent, _)| *agent == asker.agent) {
         return Ok(true);
     }

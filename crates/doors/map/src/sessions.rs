@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::connection::{Answer, Connection, Outcome};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire::params;
 use super::session::{Part, Session};
 use super::{farewell, hello, letters};
@@ -102,9 +102,9 @@ pub(super) fn list(at: &Connection, session: &Session) -> Answer {
 /// one has no connection. The session at hand is let go and can be taken up again in the same way.
 pub(super) async fn load(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let one: One = params(given)?;
-    let id = one.session_id.ok_or_else(|| Failure::params("sessionId: which session"))?;
+    let id = one.session_id.ok_or_else(|| DoorError::params("sessionId: which session"))?;
     let known = at.hall.session(&id).filter(|other| other.identity == session.identity);
-    let Some(other) = known else { return Err(Failure::params("there is no such session")) };
+    let Some(other) = known else { return Err(DoorError::params("there is no such session")) };
     if id == session.id {
         return Ok(json!({ "sessionId": id, "restored": true }).into());
     }
@@ -129,7 +129,7 @@ pub(super) async fn close(at: &mut Connection, session: &Arc<Session>, given: Op
             .hall
             .session(id)
             .filter(|other| other.identity == session.identity)
-            .ok_or_else(|| Failure::params("there is no such session"))?,
+            .ok_or_else(|| DoorError::params("there is no such session"))?,
     };
     end(at, &closing, "session closed").await;
     if closing.id == session.id {
@@ -162,7 +162,7 @@ pub(super) async fn permissions(
 ) -> Outcome {
     let asked: PermissionParams = params(given)?;
     if session.part != Part::System || !session.is_operator() {
-        return Err(Failure::denied("only system participants change what others may do"));
+        return Err(DoorError::denied("only system participants change what others may do"));
     }
     let id = AgentId::new(&asked.client_id)?;
     let found = at
@@ -170,7 +170,7 @@ pub(super) async fn permissions(
         .participant(&id)
         .or_else(|| at.hall.session(&asked.client_id))
         .or_else(|| at.hall.sessions().into_iter().find(|other| other.owns(&id)));
-    let other = found.ok_or_else(|| Failure::params("clientId: there is no such participant"))?;
+    let other = found.ok_or_else(|| DoorError::params("clientId: there is no such participant"))?;
     let received = other.receives();
     let effective = other.change_capabilities(&asked.permissions);
     at.hall.note_receiving(&other);

@@ -19,7 +19,7 @@ use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Line};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::events::{self, Form};
 use super::signs::{Signs, served};
 use super::subscription::{envelope, known};
@@ -48,7 +48,7 @@ pub(super) async fn events(
     let connection = Connection::passing(shared.clone(), engine, (identity, token.clone()), session);
     let turn = connection.bucket.take();
     if let Some(wait) = turn.wait {
-        let refused = Failure::too_often(wait);
+        let refused = DoorError::too_often(wait);
         let mut response = answer(StatusCode::TOO_MANY_REQUESTS, "too_often", &refused.message);
         turn.write(response.headers_mut());
         return response;
@@ -98,11 +98,15 @@ struct Flow {
     _patterns: Patterns,
 }
 
-async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&str>) -> Result<Flow, Failure> {
-    let session = at.session.as_ref().ok_or_else(|| Failure::denied("no session"))?;
+async fn open(
+    at: &Connection,
+    query: &HashMap<String, String>,
+    last: Option<&str>,
+) -> Result<Flow, DoorError> {
+    let session = at.session.as_ref().ok_or_else(|| DoorError::denied("no session"))?;
     let list = |name: &str| query.get(name).map(|list| list.split(',').filter(|word| !word.is_empty()));
     let filter: Value = match query.get("filter") {
-        Some(text) => serde_json::from_str(text).map_err(Failure::params)?,
+        Some(text) => serde_json::from_str(text).map_err(DoorError::params)?,
         None => Value::Null,
     };
     let mut spec = Spec::parse(&filter)?;
