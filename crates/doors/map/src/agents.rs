@@ -291,7 +291,7 @@ pub(super) async fn adopt(at: &Connection, session: &Session, id: &AgentId) -> R
 
 /// Whether an agent without a connection may be handed to this session.
 fn may_reclaim(at: &Connection, session: &Session, agent: &Agent) -> bool {
-    if at.engine.is_attached(&agent.id) || at.hall.is_deaf(&agent.id) {
+    if at.engine.is_attached(&agent.id) || at.hall.is_not_receiving(&agent.id) {
         return false;
     }
     if session.identity.name == agent.id {

@@ -70,27 +70,29 @@ impl From<String> for Answer {
 
 pub(super) type Outcome = Result<Answer, DoorError>;
 
-/// What a call comes to: an answer, or the promise of one while the next call is already looked at.
+/// How a call is answered.
 pub(super) enum Reply {
-    Now(Outcome),
-    Later(Promise),
-    /// One that waits for somebody else. Not even the calls behind it in a batch wait for it.
-    Whenever(Promise),
+    /// The response is known.
+    Ready(Outcome),
+    /// The response follows; later calls of the connection are started meanwhile.
+    Pipelined(Promise),
+    /// The response depends on another peer; not even later calls of the same batch wait for it.
+    Detached(Promise),
 }
 
 type Promise = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 impl From<Outcome> for Reply {
     fn from(outcome: Outcome) -> Self {
-        Self::Now(outcome)
+        Self::Ready(outcome)
     }
 }
 
 impl Reply {
     async fn outcome(self) -> Outcome {
         match self {
-            Self::Now(outcome) => outcome,
-            Self::Later(outcome) | Self::Whenever(outcome) => outcome.await,
+            Self::Ready(outcome) => outcome,
+            Self::Pipelined(outcome) | Self::Detached(outcome) => outcome.await,
         }
     }
 }
@@ -274,10 +276,10 @@ impl Connection {
         match message {
             Message::Request { id, method, params } => {
                 match Box::pin(methods::call(self, &method, params.as_deref())).await {
-                    Reply::Now(outcome) => {
+                    Reply::Ready(outcome) => {
                         Some(Frame { text: Some(written(&id, outcome)), then: self.begun() })
                     }
-                    Reply::Later(outcome) | Reply::Whenever(outcome) => {
+                    Reply::Pipelined(outcome) | Reply::Detached(outcome) => {
                         let then = self.begun();
                         self.posted = true;
                         waiting.push(Box::pin(async move {
@@ -290,8 +292,8 @@ impl Connection {
             Message::Notification { method, params } => {
                 match Box::pin(methods::call(self, &method, params.as_deref())).await {
                     // Whoever sends a notification does not want to know how it went.
-                    Reply::Now(_) => Some(Frame { text: None, then: self.begun() }),
-                    Reply::Later(outcome) | Reply::Whenever(outcome) => {
+                    Reply::Ready(_) => Some(Frame { text: None, then: self.begun() }),
+                    Reply::Pipelined(outcome) | Reply::Detached(outcome) => {
                         let then = self.begun();
                         self.posted = true;
                         waiting.push(Box::pin(async move {
@@ -325,7 +327,7 @@ impl Connection {
                 Message::Response { .. } => continue,
             };
             let reply = Box::pin(methods::call(self, &method, params.as_deref())).await;
-            let room = if matches!(reply, Reply::Whenever(_)) { self.room_beside() } else { None };
+            let room = if matches!(reply, Reply::Detached(_)) { self.room_beside() } else { None };
             let Some(room) = room else {
                 let outcome = reply.outcome().await;
                 answers.push(id.map(|id| written(&id, outcome)));

@@ -117,7 +117,7 @@ pub(super) fn connect(
     let (stop, shared) = (at.shared.stop().clone(), at.shared.clone());
     let endpoint = Endpoint::parse(&asked.endpoint)
         .ok_or_else(|| DoorError::params("endpoint: a ws:// or wss:// address, without a password in it"))?;
-    Ok(Reply::Whenever(Box::pin(async move {
+    Ok(Reply::Detached(Box::pin(async move {
         let (mut socket, answer) =
             match tokio::time::timeout(PATIENCE, dial(&engine, &shared, &endpoint, &asked)).await {
                 Ok(dialled) => dialled?,
@@ -395,7 +395,7 @@ pub(super) async fn route(
             "correlationId": way.correlation_id,
         },
     });
-    Ok(Reply::Whenever(Box::pin(async move {
+    Ok(Reply::Detached(Box::pin(async move {
         let answer =
             link.call("map/federation/route", json!({ "systemId": target, "envelope": envelope })).await?;
         Ok(Answer::from(answer))
@@ -409,8 +409,8 @@ async fn deliver(
     message: &Value,
     way: &Way,
 ) -> Result<Reply, DoorError> {
-    let aim = addresses::resolve(at, session, Address::parse(&message["to"])?).await?;
-    if !aim.elsewhere.is_empty() {
+    let recipients = addresses::resolve(at, session, Address::parse(&message["to"])?).await?;
+    if !recipients.federated.is_empty() {
         return Err(DoorError::new(
             codes::FEDERATION_ROUTE_REJECTED,
             "the message is for yet another system",
@@ -433,7 +433,7 @@ async fn deliver(
         meta: to_wire::keep(to.as_deref(), meta.as_deref(), Some(&from))?,
         audience: Audience::Observers,
         allow_no_recipients: true,
-        ..SendMessage::text(aim.here, "")
+        ..SendMessage::text(recipients.local, "")
     };
     let caller = session.caller_as(session.participant.clone());
     let sent = at.engine.submit(&caller, verb).await?;
@@ -443,7 +443,7 @@ async fn deliver(
         .filter(|receipt| receipt.state == posthaste_engine::nouns::DeliveryState::Delivered)
         .map(|receipt| &receipt.agent)
         .collect();
-    Ok(Reply::Now(Ok(json!({
+    Ok(Reply::Ready(Ok(json!({
         "routed": true, "messageId": sent.message.id.to_string(), "delivered": delivered,
     })
     .into())))

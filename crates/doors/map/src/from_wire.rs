@@ -1,8 +1,5 @@
 //! Reading parameters: typed, both spellings, and with a clear word about what does not fit.
 
-use std::fmt;
-use std::marker::PhantomData;
-
 use posthaste_engine::Refusal;
 use posthaste_engine::nouns::{
     AgentId, ConversationId, HistoryAccess, Json, PermissionsPatch, Priority, ScopeId, ThreadId, TurnId,
@@ -10,9 +7,11 @@ use posthaste_engine::nouns::{
 };
 use posthaste_engine::verbs::conversations::Invitee;
 use posthaste_wire::Id;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+pub(super) use posthaste_wire::map::lenient::{
+    object, object_or_default, or_default, some_object, some_objects,
+};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -88,75 +87,6 @@ fn made_id(text: &str, prefix: &str) -> Uuid {
     Id::parse_prefixed(text, prefix)
         .or_else(|_| text.parse())
         .map_or(Uuid::nil(), |Id(bits)| Uuid::from_u128(bits))
-}
-
-/// A member that is null is one that is not there.
-pub(super) fn or_default<'de, D, T>(given: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::deserialize(given)?.unwrap_or_default())
-}
-
-/// A member that is an object.
-pub(super) fn object<'de, D, T>(given: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Ok(Object::deserialize(given)?.0)
-}
-
-/// A member that is an object, if it is there.
-pub(super) fn some_object<'de, D, T>(given: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Ok(Option::deserialize(given)?.map(|Object(object)| object))
-}
-
-/// A member that is an object; null is one that is not there.
-pub(super) fn object_or_default<'de, D, T>(given: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(some_object(given)?.unwrap_or_default())
-}
-
-/// A member that is a list of objects, if it is there.
-pub(super) fn some_objects<'de, D, T>(given: D) -> Result<Option<Vec<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    let objects = Option::<Vec<Object<T>>>::deserialize(given)?;
-    Ok(objects.map(|objects| objects.into_iter().map(|Object(object)| object).collect()))
-}
-
-/// What was written as an object. By itself serde would also take an array for the members in order.
-struct Object<T>(T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(given: D) -> Result<Self, D::Error> {
-        struct Members<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
-            type Value = T;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(members))
-            }
-        }
-
-        given.deserialize_map(Members(PhantomData)).map(Self)
-    }
 }
 
 /// MAP's four words and the tiers' numbers. What is neither is in turn, like most mail.

@@ -26,8 +26,8 @@ pub(super) struct Hall {
     next_link: AtomicU64,
     swept: AtomicBool,
     /// The sessions that get no messages, by id. Few if any, and asked for with every message that names somebody.
-    deaf: Mutex<HashMap<String, Arc<Session>>>,
-    any_deaf: AtomicBool,
+    not_receiving: Mutex<HashMap<String, Arc<Session>>>,
+    any_not_receiving: AtomicBool,
     /// Ids that connections are about to take.
     claimed: Mutex<HashSet<AgentId>>,
 }
@@ -84,28 +84,28 @@ impl Hall {
             sessions.participants.remove(&session.participant);
         }
         drop(sessions);
-        self.note_deaf(|deaf| drop(deaf.remove(&session.id)));
+        self.change_not_receiving(|not_receiving| drop(not_receiving.remove(&session.id)));
     }
 
     /// Notes whether a session gets messages, now that it is here or what it may do has changed.
     pub(super) fn note_receiving(&self, session: &Arc<Session>) {
-        self.note_deaf(|deaf| match session.receives() {
-            true => drop(deaf.remove(&session.id)),
-            false => drop(deaf.insert(session.id.clone(), session.clone())),
+        self.change_not_receiving(|not_receiving| match session.receives() {
+            true => drop(not_receiving.remove(&session.id)),
+            false => drop(not_receiving.insert(session.id.clone(), session.clone())),
         });
     }
 
-    fn note_deaf(&self, change: impl FnOnce(&mut HashMap<String, Arc<Session>>)) {
-        let mut deaf = self.deaf.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut deaf);
-        self.any_deaf.store(!deaf.is_empty(), Ordering::Release);
+    fn change_not_receiving(&self, change: impl FnOnce(&mut HashMap<String, Arc<Session>>)) {
+        let mut not_receiving = self.not_receiving.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut not_receiving);
+        self.any_not_receiving.store(!not_receiving.is_empty(), Ordering::Release);
     }
 
-    /// Whether somebody is connected under this name and gets no messages.
-    pub(super) fn is_deaf(&self, agent: &AgentId) -> bool {
-        self.any_deaf.load(Ordering::Acquire) && {
-            let deaf = self.deaf.lock().unwrap_or_else(PoisonError::into_inner);
-            deaf.values().any(|session| session.is_live() && session.owns(agent))
+    /// Whether a session that is connected under this name receives no messages.
+    pub(super) fn is_not_receiving(&self, agent: &AgentId) -> bool {
+        self.any_not_receiving.load(Ordering::Acquire) && {
+            let not_receiving = self.not_receiving.lock().unwrap_or_else(PoisonError::into_inner);
+            not_receiving.values().any(|session| session.is_live() && session.owns(agent))
         }
     }
 

@@ -234,7 +234,7 @@ fn check(session: &Session, method: Method, by_extension: bool) -> Result<(), Do
 /// Answers a call.
 pub(super) async fn call(connection: &mut Connection, name: &str, params: Option<&RawValue>) -> Reply {
     if let Some(wait) = connection.bucket.take().wait {
-        return Reply::Now(Err(DoorError::too_often(wait)));
+        return Reply::Ready(Err(DoorError::too_often(wait)));
     }
     match name {
         "map/connect" => return Box::pin(hello::connect(connection, params)).await.into(),
@@ -245,7 +245,7 @@ pub(super) async fn call(connection: &mut Connection, name: &str, params: Option
     }
     match answer(connection, name, params).await {
         Ok(reply) => reply,
-        Err(failure) => Reply::Now(Err(failure)),
+        Err(failure) => Reply::Ready(Err(failure)),
     }
 }
 
@@ -264,7 +264,7 @@ async fn answer(
         connection.settle().await;
         let call = connection.shared.own_methods().call(&connection.engine, &identity, name, params);
         let result = call.await;
-        return Ok(Reply::Now(match result {
+        return Ok(Reply::Ready(match result {
             Ok(result) => Ok(super::connection::Answer(result.get().to_owned())),
             Err(error) => Err(DoorError::new(error.code, error.message)),
         }));

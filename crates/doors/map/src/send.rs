@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::addresses::{self, Aim};
+use super::addresses::{self, Recipients};
 use super::connection::{Answer, Connection, Reply};
 use super::errors::DoorError;
 use super::from_wire::{self, borrowed, or_default, params};
@@ -99,30 +99,33 @@ pub(super) async fn send(
 ) -> Result<Reply, DoorError> {
     let given: SendParams<'_> = borrowed(given)?;
     let to = given.to.ok_or_else(|| DoorError::params("to: whom the message is for"))?;
-    let aim = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
-    let broadcast = aim.here.iter().any(|one| matches!(one, nouns::Address::Kind(_) | nouns::Address::All));
+    let recipients = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
+    let broadcast =
+        recipients.local.iter().any(|one| matches!(one, nouns::Address::Kind(_) | nouns::Address::All));
     if broadcast && !session.may("messaging", "canBroadcast") {
         return Err(DoorError::denied("not allowed: messaging.canBroadcast"));
     }
-    post(at, session, &given, aim, best_effort).await
+    post(at, session, &given, recipients, best_effort).await
 }
 
-/// Takes out those named who are connected and get no messages: they are told apart in the answer, as failed. If nobody
-/// is left, the message is refused.
-fn pass_over_deaf(at: &Connection, aim: &mut Aim) -> Result<Vec<AgentId>, DoorError> {
-    let mut deaf = Vec::new();
-    aim.here.retain(|address| match address {
-        nouns::Address::Agent(agent) if at.hall.is_deaf(agent) => {
-            if !deaf.contains(agent) {
-                deaf.push(agent.clone());
+/// Removes named recipients that are connected but receive no messages; the response lists them as failed. Refuses the
+/// message if no recipient is left.
+fn leave_out_not_receiving(at: &Connection, recipients: &mut Recipients) -> Result<Vec<AgentId>, DoorError> {
+    let mut not_receiving = Vec::new();
+    recipients.local.retain(|address| match address {
+        nouns::Address::Agent(agent) if at.hall.is_not_receiving(agent) => {
+            if !not_receiving.contains(agent) {
+                not_receiving.push(agent.clone());
             }
             false
         }
         _ => true,
     });
-    match deaf.first() {
-        Some(agent) if aim.here.is_empty() && aim.elsewhere.is_empty() => Err(gets_nothing(agent)),
-        _ => Ok(deaf),
+    match not_receiving.first() {
+        Some(agent) if recipients.local.is_empty() && recipients.federated.is_empty() => {
+            Err(gets_nothing(agent))
+        }
+        _ => Ok(not_receiving),
     }
 }
 
@@ -139,8 +142,8 @@ pub(super) async fn broadcast(
 ) -> Result<Reply, DoorError> {
     let to = to_wire::raw(r#"{"broadcast":true}"#.to_owned());
     let given = SendParams { to: Some(&to), ..borrowed(given)? };
-    let aim = addresses::resolve(at, session, vec![Address::Broadcast]).await?;
-    post(at, session, &given, aim, best_effort).await
+    let recipients = addresses::resolve(at, session, vec![Address::Broadcast]).await?;
+    post(at, session, &given, recipients, best_effort).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -171,15 +174,15 @@ pub(super) async fn send_to_scope(
         let caller = caller.clone();
         scopes = at.engine.read(move |view| view.writable_scopes(&caller, &scope)).await?;
     }
-    let mut aim = Aim::default();
+    let mut recipients = Recipients::default();
     if asked.exclude_sender == Some(false) {
         let own = caller.agent.clone();
         let own = at.engine.read(move |view| Ok(view.agent(&caller, &own).ok())).await?;
         let own = own.filter(|own| own.scopes.iter().any(|scope| scopes.contains(scope)));
-        aim.here.extend(own.map(|own| nouns::Address::Agent(own.id)));
+        recipients.local.extend(own.map(|own| nouns::Address::Agent(own.id)));
     }
-    aim.here.extend(scopes.into_iter().map(nouns::Address::Scope));
-    post(at, session, &given, aim, best_effort).await
+    recipients.local.extend(scopes.into_iter().map(nouns::Address::Scope));
+    post(at, session, &given, recipients, best_effort).await
 }
 
 /// Puts a message into the queue and promises the answer.
@@ -187,13 +190,13 @@ async fn post(
     at: &mut Connection,
     session: &Arc<Session>,
     given: &SendParams<'_>,
-    mut aim: Aim,
+    mut recipients: Recipients,
     best_effort: bool,
 ) -> Result<Reply, DoorError> {
-    let links = federation::links(at, &aim.elsewhere)?;
-    let deaf = pass_over_deaf(at, &mut aim)?;
-    let mut draft = draft(at, given, aim.here, best_effort)?;
-    draft.verb.not_receiving = deaf;
+    let links = federation::links(at, &recipients.federated)?;
+    let not_receiving = leave_out_not_receiving(at, &mut recipients)?;
+    let mut draft = draft(at, given, recipients.local, best_effort)?;
+    draft.verb.not_receiving = not_receiving;
     speak(at, session).await?;
     let caller = session.caller();
     let pending = match draft.ephemeral && links.is_empty() {
@@ -202,13 +205,13 @@ async fn post(
             Dispatch::Queued(pending) => pending,
             Dispatch::Delivered(sent) => {
                 at.handed = true;
-                return Ok(Reply::Now(Ok(answer(session, &sent, &draft.semantic, &[]))));
+                return Ok(Reply::Ready(Ok(answer(session, &sent, &draft.semantic, &[]))));
             }
         },
     };
     let (engine, session) = (at.engine.clone(), session.clone());
     let (semantic, best_effort) = (draft.semantic, draft.best_effort);
-    Ok(Reply::Later(Box::pin(async move {
+    Ok(Reply::Pipelined(Box::pin(async move {
         let mut sent = pending.answer().await?;
         if best_effort {
             give_up(&engine, &mut sent).await?;
@@ -437,7 +440,7 @@ pub(super) async fn inject(
     if !session.may("lifecycle", "canSteer") && !session.owns(&id) {
         return Err(DoorError::denied("not allowed: lifecycle.canSteer"));
     }
-    if at.hall.is_deaf(&id) {
+    if at.hall.is_not_receiving(&id) {
         return Err(gets_nothing(&id));
     }
     let in_payload =
@@ -463,7 +466,7 @@ pub(super) async fn inject(
         Some("queue") => "queue",
         _ => "message",
     };
-    Ok(Reply::Now(Ok(json!({
+    Ok(Reply::Ready(Ok(json!({
         "injected": arrived,
         "delivery": delivery,
         "messageId": sent.message.id.to_string(),
@@ -480,8 +483,8 @@ pub(super) async fn request(
 ) -> Result<Reply, DoorError> {
     let given: SendParams<'_> = borrowed(given)?;
     let to = given.to.ok_or_else(|| DoorError::params("to: whom the request is for"))?;
-    let mut aim = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
-    let deaf = pass_over_deaf(at, &mut aim)?;
+    let mut recipients = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
+    let not_receiving = leave_out_not_receiving(at, &mut recipients)?;
     let mut meta: Value = match given.meta.filter(|meta| meta.get() != "null") {
         Some(meta) => serde_json::from_str(meta.get()).map_err(DoorError::params)?,
         None => json!({}),
@@ -499,13 +502,13 @@ pub(super) async fn request(
     let meta = to_wire::raw(meta.to_string());
     let given = SendParams { meta: Some(&meta), ..given };
     speak(at, session).await?;
-    if !aim.elsewhere.is_empty() {
-        federation::links(at, &aim.elsewhere)?;
+    if !recipients.federated.is_empty() {
+        federation::links(at, &recipients.federated)?;
         let why = "requests are not carried to other systems: send a message and take the answer as one";
         return Err(DoorError::new(codes::FEDERATION_UNAVAILABLE, why));
     }
-    let mut draft = draft(at, &given, aim.here, best_effort)?;
-    draft.verb.not_receiving = deaf;
+    let mut draft = draft(at, &given, recipients.local, best_effort)?;
+    draft.verb.not_receiving = not_receiving;
     let (caller, engine, best_effort) = (session.caller(), at.engine.clone(), draft.best_effort);
     let (asker, hall) = (caller.clone(), at.hall.clone());
     // Listening starts before the question leaves, so that no answer can be missed.
@@ -516,7 +519,7 @@ pub(super) async fn request(
     ]);
     let mut feed = at.engine.follow(&caller, filter, Start::Now, 16).await?;
     let pending = at.engine.enqueue(&caller, draft.verb).await?;
-    Ok(Reply::Whenever(Box::pin(async move {
+    Ok(Reply::Detached(Box::pin(async move {
         let mut sent = pending.answer().await?;
         if sent.receipts.is_empty() {
             return Err(DoorError::new(codes::ADDRESS_NOT_FOUND, "the request reaches nobody"));

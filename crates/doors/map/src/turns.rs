@@ -54,7 +54,7 @@ pub(super) async fn say(
         meta: asked.metadata.map(|metadata| Json::from_value(&Value::Object(metadata))),
     };
     let pending = at.engine.enqueue(&caller, verb).await?;
-    Ok(Reply::Later(Box::pin(async move {
+    Ok(Reply::Pipelined(Box::pin(async move {
         let turn = pending.answer().await?;
         let mut text = String::with_capacity(turn.content.as_str().len() + 384);
         text.push_str(r#"{"turn":"#);

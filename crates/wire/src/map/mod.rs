@@ -8,6 +8,7 @@ pub mod codes;
 mod event_id;
 mod filter;
 mod glob;
+pub mod lenient;
 mod mode;
 mod names;
 
