@@ -72,7 +72,7 @@ pub(super) async fn resolve(
 /// An agent, or whoever is connected under that id as a participant.
 fn agent(at: &Connection, id: &str) -> Result<nouns::Address, DoorError> {
     let id = AgentId::new(id)?;
-    let id = at.hall.participant(&id).map_or(id, |session| session.actor());
+    let id = at.registry.participant(&id).map_or(id, |session| session.actor());
     Ok(nouns::Address::Agent(id))
 }
 

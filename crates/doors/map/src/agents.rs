@@ -15,7 +15,7 @@ use super::errors::DoorError;
 use super::from_wire::{self, object_or_default, or_default, params};
 use super::session::{POLICY, Policy, Session};
 use super::to_wire::{self, OWN};
-use super::{MAX_AGENTS, VIA, letters, overrides, roster, send, structure};
+use super::{MAX_AGENTS, VIA, agent_list, letters, overrides, send, structure};
 use posthaste_host::caller::Identity;
 
 /// Under what name an entry keeps whom it was made for.
@@ -138,10 +138,10 @@ async fn left_behind(
     session: &Session,
     identity: Option<&Value>,
 ) -> Result<Option<AgentId>, DoorError> {
-    let Some(wanted) = identity.and_then(roster::persistent_id).map(str::to_owned) else {
+    let Some(wanted) = identity.and_then(agent_list::persistent_id).map(str::to_owned) else {
         return Ok(None);
     };
-    let known = at.engine.read(move |view| roster::with_persistent_id(view, wanted));
+    let known = at.engine.read(move |view| agent_list::with_persistent_id(view, wanted));
     let found = known.await?.into_iter().find(|agent| may_reclaim(at, session, agent));
     Ok(found.map(|agent| agent.id))
 }
@@ -205,7 +205,7 @@ pub(super) async fn enter(
     let _claim = match &register.id {
         Some(id) => {
             let taken = || Refusal::AgentExists { agent: id.clone() };
-            Some(at.hall.clone().claim(id).ok_or_else(taken)?)
+            Some(at.registry.clone().claim(id).ok_or_else(taken)?)
         }
         None => None,
     };
@@ -244,7 +244,7 @@ pub(super) async fn enter(
     let mut previous_session = None;
     if resumed {
         // Whoever had it before must not take it away when its own time is over.
-        for other in at.hall.sessions().iter().filter(|other| other.id != session.id && other.owns(&id)) {
+        for other in at.registry.sessions().iter().filter(|other| other.id != session.id && other.owns(&id)) {
             other.remove_agent(&id);
             previous_session = Some(other.id.clone());
         }
@@ -291,7 +291,7 @@ pub(super) async fn adopt(at: &Connection, session: &Session, id: &AgentId) -> R
 
 /// Whether an agent without a connection may be handed to this session.
 fn may_reclaim(at: &Connection, session: &Session, agent: &Agent) -> bool {
-    if at.engine.is_attached(&agent.id) || at.hall.is_not_receiving(&agent.id) {
+    if at.engine.is_attached(&agent.id) || at.registry.is_not_receiving(&agent.id) {
         return false;
     }
     if session.identity.name == agent.id {
@@ -337,7 +337,7 @@ pub(super) async fn unregister(
     let id = from_wire::agent(&one.agent_id)?;
     let verb = Unregister { agent: id.clone(), reason: one.reason, cause: None };
     let agent = at.engine.submit(&session.caller_for(&id), verb).await?;
-    at.hall.forget_agent(session, &id);
+    at.registry.forget_agent(session, &id);
     Ok(json!({ "agent": to_wire::agent(&agent), "unregistered": true, "success": true }).into())
 }
 

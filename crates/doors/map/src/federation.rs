@@ -20,10 +20,10 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Answer, Connection, Reply};
 use super::errors::DoorError;
 use super::from_wire::{self, object_or_default, params, some_object};
-use super::hall::Hall;
+use super::registry::SessionRegistry;
 use super::session::Session;
 use super::ws::SILENT_PINGS;
-use super::{MAX_MESSAGE, addresses, hello, to_wire};
+use super::{MAX_MESSAGE, addresses, connect, to_wire};
 use crate::Door;
 use posthaste_host::http::dial::{self, Endpoint};
 use posthaste_host::http::reach::Scout;
@@ -87,7 +87,7 @@ pub(super) fn links(
 ) -> Result<Vec<(Link, String, String)>, DoorError> {
     elsewhere
         .iter()
-        .map(|(system, agent)| match at.hall.link(system) {
+        .map(|(system, agent)| match at.registry.link(system) {
             Some(link) => Ok((link, system.clone(), agent.clone())),
             None => Err(unknown(system)),
         })
@@ -113,13 +113,13 @@ pub(super) fn connect(
     if asked.system_id == at.engine.realm().as_str() {
         return Err(DoorError::new(codes::FEDERATION_ROUTE_REJECTED, "that is this system"));
     }
-    let (engine, hall, session) = (at.engine.clone(), at.hall.clone(), session.clone());
-    let (stop, shared) = (at.shared.stop().clone(), at.shared.clone());
+    let (engine, registry, session) = (at.engine.clone(), at.registry.clone(), session.clone());
+    let (stop, door) = (at.door.stop().clone(), at.door.clone());
     let endpoint = Endpoint::parse(&asked.endpoint)
         .ok_or_else(|| DoorError::params("endpoint: a ws:// or wss:// address, without a password in it"))?;
     Ok(Reply::Detached(Box::pin(async move {
         let (mut socket, answer) =
-            match tokio::time::timeout(PATIENCE, dial(&engine, &shared, &endpoint, &asked)).await {
+            match tokio::time::timeout(PATIENCE, dial(&engine, &door, &endpoint, &asked)).await {
                 Ok(dialled) => dialled?,
                 Err(_) => {
                     return Err(DoorError::new(
@@ -143,11 +143,11 @@ pub(super) fn connect(
             ));
         }
         let (calls, waiting) = mpsc::channel(64);
-        let id = hall.add_link(&asked.system_id, |id| Link { id, calls });
+        let id = registry.add_link(&asked.system_id, |id| Link { id, calls });
         announce(&engine, &session, "federation.connected", &asked.system_id).await?;
         let way = (asked.system_id, id);
-        let ends = Ends { stop, ping_every: shared.ping_every() };
-        tokio::spawn(carry(engine, hall, session, way, socket, waiting, ends));
+        let ends = Ends { stop, ping_every: door.ping_every() };
+        tokio::spawn(carry(engine, registry, session, way, socket, waiting, ends));
         let name = answer.get("sessionId").cloned();
         Ok(json!({ "connected": true, "systemInfo": info, "sessionId": name }).into())
     })))
@@ -162,13 +162,13 @@ async fn announce(engine: &Engine, session: &Session, word: &str, system: &str) 
 /// Opens the connection and greets as a gateway.
 async fn dial(
     engine: &Engine,
-    shared: &Door,
+    door: &Door,
     endpoint: &Endpoint,
     asked: &ConnectParams,
 ) -> Result<(Socket, Value), DoorError> {
     let unavailable = |why: String| DoorError::new(codes::FEDERATION_UNAVAILABLE, why);
-    let trust = shared.trust().map_err(|error| unavailable(error.to_string()))?;
-    let scout = Scout::new(shared.reaches().named);
+    let trust = door.trust().map_err(|error| unavailable(error.to_string()))?;
+    let scout = Scout::new(door.reaches().named);
     let stream = endpoint.dial(&trust, &scout).await.map_err(|error| unavailable(error.to_string()))?;
     let config = tokio_tungstenite::tungstenite::protocol::WebSocketConfig::default()
         .max_message_size(Some(MAX_MESSAGE));
@@ -215,7 +215,7 @@ struct Ends {
 /// Carries calls to another system and answers back, until one of the two goes.
 async fn carry(
     engine: Engine,
-    hall: Arc<Hall>,
+    registry: Arc<SessionRegistry>,
     session: Arc<Session>,
     (system, id): (String, u64),
     mut socket: Socket,
@@ -259,7 +259,7 @@ async fn carry(
         }
     }
     // Another may have taken its place.
-    if !hall.remove_link(&system, id) {
+    if !registry.remove_link(&system, id) {
         return;
     }
     if let Err(failure) = announce(&engine, &session, "federation.disconnected", &system).await {
@@ -380,7 +380,7 @@ pub(super) async fn route(
     if target == us {
         return deliver(at, session, &message, &way).await;
     }
-    let link = at.hall.link(&target).ok_or_else(|| unknown(&target))?;
+    let link = at.registry.link(&target).ok_or_else(|| unknown(&target))?;
     let mut path = way.path.clone();
     path.push(us.clone());
     let envelope = json!({
@@ -416,7 +416,7 @@ async fn deliver(
             "the message is for yet another system",
         ));
     }
-    hello::list(at, session).await?;
+    connect::list(at, session).await?;
     let source =
         way.source_system.clone().or_else(|| session.name.clone()).unwrap_or_else(|| "unknown".to_owned());
     let from = message["from"].as_str().unwrap_or("unknown");

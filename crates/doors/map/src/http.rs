@@ -11,13 +11,13 @@ use posthaste_wire::rpc::{self, RequestId};
 
 use super::connection::Connection;
 use super::errors::DoorError;
-use super::{MAX_BATCH, MAX_MESSAGE, hello, ws};
+use super::{MAX_BATCH, MAX_MESSAGE, connect, ws};
 use crate::Door;
 use posthaste_host::caller::Realm;
 
 /// Answers the calls of one request. The caller acts under the name on its token.
 pub(super) async fn rpc(
-    State(shared): State<Door>,
+    State(door): State<Door>,
     Realm(engine): Realm,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
@@ -26,7 +26,7 @@ pub(super) async fn rpc(
     let refuse = |status, failure: &DoorError| {
         (status, json_type(), rpc::write_error(&RequestId::null(), &failure.object())).into_response()
     };
-    let identity = match ws::identify(&shared, &engine, &headers, &query).await {
+    let identity = match ws::identify(&door, &engine, &headers, &query).await {
         Ok(identity) => identity,
         Err(response) if response.status() == StatusCode::UNAUTHORIZED => {
             let failure = DoorError::new(codes::AUTH_FAILED, "this token is unknown, expired or revoked");
@@ -45,8 +45,8 @@ pub(super) async fn rpc(
     let Ok(body) = std::str::from_utf8(&body) else {
         return refuse(StatusCode::BAD_REQUEST, &DoorError::new(rpc::PARSE_ERROR, "not UTF-8"));
     };
-    let session = hello::passing(&shared, &known.0);
-    let mut connection = Connection::passing(shared, engine, known, session);
+    let session = connect::passing(&door, &known.0);
+    let mut connection = Connection::passing(door, engine, known, session);
     let mut lines = Vec::new();
     for item in rpc::parse(body, MAX_BATCH) {
         lines.extend(connection.once(item).await);

@@ -9,7 +9,7 @@ use super::connection::{Connection, Outcome, Reply};
 use super::errors::DoorError;
 use super::session::Session;
 use super::{
-    agents, federation, hello, mail, roster, scopes, send, sessions, streams, structure, tasks, turns,
+    agent_list, agents, connect, federation, mail, scopes, send, sessions, streams, structure, tasks, turns,
 };
 
 /// Everything that can be called.
@@ -237,10 +237,10 @@ pub(super) async fn call(connection: &mut Connection, name: &str, params: Option
         return Reply::Ready(Err(DoorError::too_often(wait)));
     }
     match name {
-        "map/connect" => return Box::pin(hello::connect(connection, params)).await.into(),
-        "map/initialize" => return Box::pin(hello::initialize(connection, params)).await.into(),
-        "map/authenticate" => return Box::pin(hello::authenticate(connection, params)).await.into(),
-        "map/auth/refresh" => return Box::pin(hello::refresh(connection, params)).await.into(),
+        "map/connect" => return Box::pin(connect::connect(connection, params)).await.into(),
+        "map/initialize" => return Box::pin(connect::initialize(connection, params)).await.into(),
+        "map/authenticate" => return Box::pin(connect::authenticate(connection, params)).await.into(),
+        "map/auth/refresh" => return Box::pin(connect::refresh(connection, params)).await.into(),
         _ => {}
     }
     match answer(connection, name, params).await {
@@ -262,14 +262,14 @@ async fn answer(
     })?;
     if name.starts_with(posthaste_wire::control::PREFIX) {
         connection.settle().await;
-        let call = connection.shared.own_methods().call(&connection.engine, &identity, name, params);
+        let call = connection.door.own_methods().call(&connection.engine, &identity, name, params);
         let result = call.await;
         return Ok(Reply::Ready(match result {
             Ok(result) => Ok(super::connection::Answer(result.get().to_owned())),
             Err(error) => Err(DoorError::new(error.code, error.message)),
         }));
     }
-    if name.starts_with("mail/") && !connection.shared.keeps_mail() {
+    if name.starts_with("mail/") && !connection.door.keeps_mail() {
         return Err(DoorError::new(codes::MAIL_NOT_ENABLED, "this office keeps no mail"));
     }
     let (by_extension, plain) = match name.strip_prefix("_map/") {
@@ -279,7 +279,7 @@ async fn answer(
     let method = find(&plain).ok_or_else(|| DoorError::no_method(name))?;
     let session = match &connection.session {
         Some(session) => session.clone(),
-        None => Box::pin(hello::session(connection)).await?,
+        None => Box::pin(connect::session(connection)).await?,
     };
     session.review(&connection.engine).await?;
     check(&session, method, by_extension)?;
@@ -321,7 +321,7 @@ async fn now(
         Method::Replay => streams::replay(at, session, params).await,
         Method::Register => agents::register(at, session, params).await,
         Method::Unregister => agents::unregister(at, session, params).await,
-        Method::ListAgents => roster::list(at, session, params).await,
+        Method::ListAgents => agent_list::list(at, session, params).await,
         Method::GetAgent => agents::get(at, session, params).await,
         Method::UpdateAgent => agents::update(at, session, params).await,
         Method::Spawn => agents::spawn(at, session, params).await,

@@ -19,9 +19,9 @@ use super::addresses::{self, Recipients};
 use super::connection::{Answer, Connection, Reply};
 use super::errors::DoorError;
 use super::from_wire::{self, borrowed, or_default, params};
-use super::hall::Hall;
+use super::registry::SessionRegistry;
 use super::session::{Session, fresh};
-use super::{federation, hello, to_wire};
+use super::{connect, federation, to_wire};
 
 /// How long `map/request` waits for its answer unless told otherwise, and at most.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -113,7 +113,7 @@ pub(super) async fn send(
 fn leave_out_not_receiving(at: &Connection, recipients: &mut Recipients) -> Result<Vec<AgentId>, DoorError> {
     let mut not_receiving = Vec::new();
     recipients.local.retain(|address| match address {
-        nouns::Address::Agent(agent) if at.hall.is_not_receiving(agent) => {
+        nouns::Address::Agent(agent) if at.registry.is_not_receiving(agent) => {
             if !not_receiving.contains(agent) {
                 not_receiving.push(agent.clone());
             }
@@ -228,7 +228,7 @@ async fn post(
 /// Makes sure that the session can send: a connection of an agent that has no agent yet speaks for itself.
 async fn speak(at: &mut Connection, session: &Arc<Session>) -> Result<(), DoorError> {
     if !session.has_agents() {
-        hello::list(at, session).await?;
+        connect::list(at, session).await?;
     }
     Ok(())
 }
@@ -301,7 +301,7 @@ fn draft(
 
 /// Whether what a connection sends can be recorded: by the same leave as a turn.
 fn may_record(at: &Connection) -> bool {
-    at.shared.keeps_mail() && at.session.as_ref().is_none_or(|session| session.may("mail", "canJoin"))
+    at.door.keeps_mail() && at.session.as_ref().is_none_or(|session| session.may("mail", "canJoin"))
 }
 
 /// The conversation that a message asks to be recorded in. What cannot be read is not recorded: delivery never suffers.
@@ -440,7 +440,7 @@ pub(super) async fn inject(
     if !session.may("lifecycle", "canSteer") && !session.owns(&id) {
         return Err(DoorError::denied("not allowed: lifecycle.canSteer"));
     }
-    if at.hall.is_not_receiving(&id) {
+    if at.registry.is_not_receiving(&id) {
         return Err(gets_nothing(&id));
     }
     let in_payload =
@@ -510,7 +510,7 @@ pub(super) async fn request(
     let mut draft = draft(at, &given, recipients.local, best_effort)?;
     draft.verb.not_receiving = not_receiving;
     let (caller, engine, best_effort) = (session.caller(), at.engine.clone(), draft.best_effort);
-    let (asker, hall) = (caller.clone(), at.hall.clone());
+    let (asker, registry) = (caller.clone(), at.registry.clone());
     // Listening starts before the question leaves, so that no answer can be missed.
     let filter = Filter::All(vec![
         Filter::Kinds(vec!["message.sent".to_owned()]),
@@ -535,7 +535,7 @@ pub(super) async fn request(
                 if let Step::Event { event, .. } = feed.next().await?
                     && event.fact == Fact::MessageSent
                     && let Some(message) = event.message.clone()
-                    && was_asked(&hall, &sent, &message.from)
+                    && was_asked(&registry, &sent, &message.from)
                     && is_for(&engine, &asker, &event, message.seq).await?
                 {
                     return Ok::<_, DoorError>(message);
@@ -569,10 +569,10 @@ fn patience(given: &SendParams<'_>, meta: &Value) -> Result<Duration, DoorError>
 }
 
 /// Whether an answer may come from there: from somebody the question was for, or from whoever speaks for one of them.
-fn was_asked(hall: &Hall, question: &SendReceipt, from: &AgentId) -> bool {
+fn was_asked(registry: &SessionRegistry, question: &SendReceipt, from: &AgentId) -> bool {
     let asked = |name: &AgentId| question.receipts.iter().any(|receipt| receipt.agent == *name);
     asked(from)
-        || hall.sessions().iter().any(|session| {
+        || registry.sessions().iter().any(|session| {
             session.owns(from) && (asked(&session.participant) || session.agents().iter().any(asked))
         })
 }

@@ -14,8 +14,8 @@ use super::connection::{Connection, Outcome};
 use super::errors::DoorError;
 use super::events::{self, Form, Known};
 use super::from_wire::{self, object_or_default, or_default, params};
+use super::heartbeat::StatusEvents;
 use super::session::{Session, fresh};
-use super::signs::Signs;
 use super::spelling::Spelling;
 use super::subscription::{Subscription, Wish};
 use super::{DEFAULT_BUFFER, MAX_BUFFER, MAX_SUBSCRIPTIONS, filters};
@@ -77,14 +77,14 @@ pub(super) async fn subscribe(
         session.line().ok_or_else(|| DoorError::denied("subscribing needs a connection: GET /map/events"))?;
     let spec = Spec::parse(&asked.filter)?;
     let streams = stream_patterns(asked.streams.as_ref());
-    let history = at.hall.history(&at.engine).await?;
+    let history = at.registry.history(&at.engine).await?;
     let start = match &asked.replay_from {
         None | Some(Value::Null) if asked.options.include_history => Start::After(0),
         None | Some(Value::Null) => Start::Now,
         Some(from) => Start::After(place(at, history, from).await?),
     };
     let patterns = at.engine.hold_patterns(spec.cost() + streams.len())?;
-    let mut filter = filters::compile(&spec, streams.clone(), at.shared.keeps_mail())?;
+    let mut filter = filters::compile(&spec, streams.clone(), at.door.keeps_mail())?;
     if asked.options.exclude_own_events {
         filter = Filter::All(vec![filters::not_own(session), filter]);
     }
@@ -102,7 +102,7 @@ pub(super) async fn subscribe(
         },
         acp: session.is_compat(),
         spelling: Spelling::of(&spec, session.is_draft()),
-        signs: Signs::asked_for(&spec, &streams),
+        status_events: StatusEvents::asked_for(&spec, &streams),
         by_extension,
     }));
     let most = if session.is_compat() { 1 } else { MAX_SUBSCRIPTIONS };
@@ -197,7 +197,7 @@ pub(super) async fn ack(at: &mut Connection, session: &Session, given: Option<&R
     match (one.up_to_sequence, &one.event_id) {
         (Some(up_to), _) => subscription.ack(up_to),
         (None, Some(id)) => {
-            let history = at.hall.history(&at.engine).await?;
+            let history = at.registry.history(&at.engine).await?;
             subscription.ack_event(cursor(at, history, id).await?);
         }
         (None, None) => return Err(DoorError::params("upToSequence or eventId: how far it has come")),
@@ -239,8 +239,8 @@ pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: O
         return Err(DoorError::params("order: chronological"));
     }
     let spec = Spec::parse(&asked.filter)?;
-    let filter = filters::compile(&spec, stream_patterns(asked.streams.as_ref()), at.shared.keeps_mail())?;
-    let history = at.hall.history(&at.engine).await?;
+    let filter = filters::compile(&spec, stream_patterns(asked.streams.as_ref()), at.door.keeps_mail())?;
+    let history = at.registry.history(&at.engine).await?;
     // An event id wins over a time.
     let after = match (&asked.after_event_id, &asked.from_timestamp) {
         (Some(id), _) => cursor(at, history, id).await?,

@@ -117,7 +117,7 @@ pub(super) async fn connect(at: &mut Connection, given: Option<&RawValue>) -> Ou
 /// Begins or resumes the session that a greeting asks for; gives it with the answer to the greeting.
 async fn greet(at: &mut Connection, greeting: Greeting) -> Result<(Arc<Session>, Value), DoorError> {
     if let Some(token) = &greeting.resume_token
-        && let Some(session) = at.hall.resumable(token)
+        && let Some(session) = at.registry.resumable(token)
         && Some(&session.identity) == at.identity.as_ref()
     {
         let hello = take_up(at, session.clone()).await?;
@@ -179,19 +179,19 @@ async fn begin(
         dialect,
         policy,
         notify: written.notify_subscribers != Some(false),
-        capabilities: Capabilities::grant(at.shared.keeps_mail(), steers, greeting.capabilities.as_ref()),
+        capabilities: Capabilities::grant(at.door.keeps_mail(), steers, greeting.capabilities.as_ref()),
         identity,
     };
     let session = Arc::new(Session::new(opening));
     session.attach(at.lend());
-    at.hall.add(session.clone());
-    at.hall.note_receiving(&session);
+    at.registry.add(session.clone());
+    at.registry.note_receiving(&session);
     at.session = Some(session.clone());
     at.dialect = dialect;
     if let Err(failure) = enter(at, &session).await {
         at.session = None;
         session.detach();
-        at.hall.remove(&session);
+        at.registry.remove(&session);
         return Err(failure);
     }
     at.watch_token();
@@ -199,7 +199,7 @@ async fn begin(
 }
 
 /// A session for one request: it acts under the name on its token and ends with the answer.
-pub(super) fn passing(shared: &Door, identity: &Identity) -> Arc<Session> {
+pub(super) fn passing(door: &Door, identity: &Identity) -> Arc<Session> {
     let steers = identity.role == TokenRole::Admin;
     Arc::new(Session::new(Opening {
         participant: identity.name.clone(),
@@ -210,7 +210,7 @@ pub(super) fn passing(shared: &Door, identity: &Identity) -> Arc<Session> {
         dialect: Dialect::Sdk,
         policy: Policy::Orphan,
         notify: false,
-        capabilities: Capabilities::grant(shared.keeps_mail(), steers, None),
+        capabilities: Capabilities::grant(door.keeps_mail(), steers, None),
     }))
 }
 
@@ -219,7 +219,7 @@ async fn choose_participant(at: &Connection, asked: Option<&str>) -> Result<Agen
     let fresh = || AgentId::new(fresh(PARTICIPANT)).map_err(DoorError::from);
     let Some(asked) = asked else { return fresh() };
     let asked = AgentId::new(asked)?;
-    if let Some(other) = at.hall.participant(&asked) {
+    if let Some(other) = at.registry.participant(&asked) {
         // One that is gone makes room for its successor, if that is the same principal.
         if other.is_live() || Some(&other.identity) != at.identity.as_ref() {
             return fresh();
@@ -443,7 +443,7 @@ fn initialized(at: &Connection, session: &Session, mode: Mode, agent: &AgentId) 
             "deliverySemantics": semantics,
             "maxSubscriptions": if full { MAX_SUBSCRIPTIONS } else { 1 },
             "maxMessageSize": MAX_MESSAGE,
-            "mail": { "enabled": at.shared.keeps_mail() },
+            "mail": { "enabled": at.door.keeps_mail() },
         },
         "agentId": agent,
     })
@@ -512,19 +512,19 @@ async fn believe(at: &mut Connection, auth: &Credentials) -> Result<(), Disbelie
     }
     let Some(secret) = auth.secret() else {
         return match at.identity {
-            Some(_) if !at.shared.needs_token() => Ok(()),
+            Some(_) if !at.door.needs_token() => Ok(()),
             _ => Err(Disbelief { code: "invalid_credentials", message: "no token was given".to_owned() }),
         };
     };
-    match at.shared.recognise(&at.engine, Some(secret), VIA).await {
+    match at.door.recognise(&at.engine, Some(secret), VIA).await {
         Ok((identity, token)) => {
             let changes = at.session.as_ref().is_some_and(|session| session.identity != identity);
             if changes {
                 let message = "the session belongs to somebody else".to_owned();
                 return Err(Disbelief { code: "invalid_credentials", message });
             }
-            at.bucket = at.shared.bucket_of(&at.engine, &identity, token.as_ref());
-            at.engine = at.shared.engine_for(&at.engine, &identity, token.as_ref());
+            at.bucket = at.door.bucket_of(&at.engine, &identity, token.as_ref());
+            at.engine = at.door.engine_for(&at.engine, &identity, token.as_ref());
             at.identity = Some(identity);
             at.token = token;
             at.watch_token();
